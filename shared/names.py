@@ -61,6 +61,9 @@ APP: Final = "millrace"
 # The jobs table. One item is one job.
 JOB_KEY: Final = "pk"
 TTL_ATTRIBUTE: Final = "expires_at"
+STATE_ATTRIBUTE: Final = "state"
+#: States in which a job may owe a message: the stream tells publish of no other.
+DISPATCHED_STATES: Final = ("queued", "retrying", "dead")
 #: Sparse index over the jobs that wait for a clock or a person: scheduled and dead ones.
 ATTENTION_INDEX: Final = "attention"
 ATTENTION_KEY: Final = "attention"
@@ -75,6 +78,9 @@ CLICK_SORT_KEY: Final = "sk"
 
 #: Largest `max_attempts` that a job type may ask for. The lanes derive their receive count from it.
 LARGEST_MAX_ATTEMPTS: Final = 25
+#: What a worker keeps back, in seconds, to settle an attempt that used its whole time; it starts none that would not
+#: leave this much. Job timeout plus margin is less than the function's timeout.
+TIMEOUT_MARGIN_SECONDS: Final = 0.5
 #: Largest body of a submission, in bytes.
 LARGEST_BODY_BYTES: Final = 256 * 1024
 

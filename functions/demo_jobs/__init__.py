@@ -1,0 +1,1 @@
+"""Job types that misbehave on purpose. Only the local stage carries them."""

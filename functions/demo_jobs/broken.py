@@ -1,0 +1,20 @@
+"""Always fails, until the release that mends it: `MILLRACE_DEMO_MENDED` stands for the mended code."""
+
+import os
+
+from pydantic import BaseModel
+
+from shared.jobs import Run, job_type
+
+
+class Broken(BaseModel):
+    """Nothing that matters."""
+
+    order: int
+
+
+@job_type("demo.broken", payload=Broken, max_attempts=2, backoff_seconds=0.5)
+def broken(payload: Broken, run: Run) -> dict[str, int]:
+    if os.environ.get("MILLRACE_DEMO_MENDED") != "yes":
+        raise LookupError(f"order {payload.order}: no such column")
+    return {"order": payload.order, "attempts": run.attempt}

@@ -1,0 +1,22 @@
+"""Fails as often as it is told to, then succeeds."""
+
+from pydantic import BaseModel, Field
+
+from shared.jobs import Run, job_type
+
+
+class Flaky(BaseModel):
+    """How often to fail."""
+
+    failures: int = Field(default=2, ge=0, le=5)
+
+
+class NotYetError(Exception):
+    """What a service says that is down for a moment."""
+
+
+@job_type("demo.flaky", payload=Flaky, max_attempts=6, backoff_seconds=0.5)
+def flaky(payload: Flaky, run: Run) -> dict[str, int]:
+    if run.attempt <= payload.failures:
+        raise NotYetError(f"failing {payload.failures} times, this is {run.attempt}")
+    return {"attempts": run.attempt}

@@ -1,0 +1,20 @@
+"""Publish: what changed in the jobs table in, the records whose message was not taken out."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from shared.adapters import clock, composition, stream
+from shared.adapters.telemetry import Telemetry
+from shared.application.publish import publish
+from shared.names import Env
+
+
+def handle(event: Mapping[str, Any], context: object) -> Mapping[str, Any]:  # noqa: ARG001
+    changes, unreadable = stream.read(event)
+    published = publish(changes, lanes=composition.lanes(), clock=clock.now)
+    telemetry = Telemetry(stage=composition.setting(Env.STAGE))
+    telemetry.published(published)
+    telemetry.unreadable(unreadable)
+    telemetry.flush()
+    failed = [*published.failed, *unreadable]
+    return {"batchItemFailures": [{"itemIdentifier": sequence} for sequence in failed]}

@@ -1,0 +1,147 @@
+"""The wire form of a job: a DynamoDB item to and from `Job`. Times become epoch milliseconds here and only here."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from shared.adapters.clients import Item
+from shared.domain.errors import MalformedDocumentError
+from shared.domain.job import AttemptError, DeathReason, Job, Redrive
+from shared.domain.states import State
+from shared.names import JOB_KEY, TTL_ATTRIBUTE, Lane
+
+#: Raised when a reader of the old form could not read the new one.
+SCHEMA_VERSION: Final = 1
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def text(value: str) -> Item:
+    return {"S": value}
+
+
+def number(value: int) -> Item:
+    return {"N": str(value)}
+
+
+def milliseconds(value: datetime) -> Item:
+    """Rounded up, so that nothing starts before its time."""
+    return number(-((_EPOCH - value) // _MILLISECOND))
+
+
+def seconds(value: datetime) -> Item:
+    """As DynamoDB's TTL wants it. Rounded up, so that nothing is forgotten before its time."""
+    return number(math.ceil((value - _EPOCH).total_seconds()))
+
+
+def key(tenant: str, job_id: str) -> Item:
+    """The primary key of a job. An id has no `#`, so the last one parts the two, whatever the tenant is called."""
+    return {JOB_KEY: text(f"{tenant}#{job_id}")}
+
+
+def split_key(item: Item) -> tuple[str, str]:
+    """The tenant and id of an item, or of an index entry, by its key."""
+    tenant, _, job_id = item[JOB_KEY]["S"].rpartition("#")
+    return tenant, job_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    encode: Callable[[Any], Item]
+    decode: Callable[[Item], Any]
+
+
+def _from_milliseconds(value: Item) -> datetime:
+    return _EPOCH + int(value["N"]) * _MILLISECOND
+
+
+def _list_of(form: "_Form") -> _Form:
+    return _Form(
+        lambda values: {"L": [form.encode(value) for value in values]},
+        lambda value: tuple(form.decode(entry) for entry in value["L"]),
+    )
+
+
+def _record(record: type, fields: Mapping[str, _Form]) -> _Form:
+    return _Form(
+        lambda value: {"M": _encode_fields(value, fields)},
+        lambda value: record(**_decode_fields(value["M"], fields)),
+    )
+
+
+def _encode_fields(value: Any, fields: Mapping[str, _Form]) -> Item:
+    return {
+        name: form.encode(held) for name, form in fields.items() if (held := getattr(value, name)) not in (None, ())
+    }
+
+
+def _decode_fields(item: Item, fields: Mapping[str, _Form]) -> dict[str, Any]:
+    return {name: form.decode(item[name]) for name, form in fields.items() if name in item}
+
+
+_TEXT: Final = _Form(text, lambda value: str(value["S"]))
+_NUMBER: Final = _Form(number, lambda value: int(value["N"]))
+_TIME: Final = _Form(milliseconds, _from_milliseconds)
+_TIME_TO_LIVE: Final = _Form(seconds, lambda value: _EPOCH + timedelta(seconds=int(value["N"])))
+_FLAG: Final = _Form(lambda value: {"BOOL": value}, lambda value: bool(value["BOOL"]))
+_DEATH: Final = _Form(text, lambda value: DeathReason(value["S"]))
+
+ATTEMPT_ERRORS: Final = _list_of(
+    _record(
+        AttemptError,
+        {
+            "attempt": _NUMBER,
+            "at": _TIME,
+            "error_class": _TEXT,
+            "message": _TEXT,
+            "retryable": _FLAG,
+            "next_due": _TIME,
+        },
+    )
+)
+REDRIVES: Final = _list_of(_record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH}))
+
+#: Every field of `Job` but its key, each under its own name. An absent attribute is the field's default.
+_FIELDS: Final[Mapping[str, _Form]] = {
+    "type": _TEXT,
+    "lane": _Form(text, lambda value: Lane(value["S"])),
+    "payload": _TEXT,
+    "body_hash": _TEXT,
+    "trace": _TEXT,
+    "state": _Form(text, lambda value: State(value["S"])),
+    "generation": _NUMBER,
+    "attempt": _NUMBER,
+    "created_at": _TIME,
+    "due": _TIME,
+    "ready_at": _TIME,
+    "claimed_at": _TIME,
+    "owner": _TEXT,
+    "last_owner": _TEXT,
+    "result": _TEXT,
+    "death": _DEATH,
+    "errors": ATTEMPT_ERRORS,
+    "redrives": REDRIVES,
+    "nudged_at": _TIME,
+    "finished_at": _TIME,
+    TTL_ATTRIBUTE: _TIME_TO_LIVE,
+}
+
+
+def encode(job: Job) -> Item:
+    return key(job.tenant, job.id) | {"schema": number(SCHEMA_VERSION)} | _encode_fields(job, _FIELDS)
+
+
+def decode(item: Item) -> Job:
+    """Raises `MalformedDocumentError` for rubbish and for what a newer version wrote."""
+    try:
+        if int(item["schema"]["N"]) > SCHEMA_VERSION:
+            raise MalformedDocumentError(
+                f"a document of schema {item['schema']['N']}; this code reads {SCHEMA_VERSION}"
+            )
+        tenant, job_id = split_key(item)
+        return Job(tenant=tenant, id=job_id, **_decode_fields(item, _FIELDS))
+    except (KeyError, TypeError, ValueError) as error:
+        raise MalformedDocumentError(f"not a job document: {error!r}") from error

@@ -1,0 +1,153 @@
+"""The HTTP edge: who calls, what they sent, and problem documents (RFC 9457) for everything that is wrong."""
+
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final, NoReturn, TypeVar
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyValidationError
+from pydantic import BaseModel, ValidationError
+
+from shared.adapters.telemetry import logger
+from shared.domain.errors import (
+    Fault,
+    InvalidPayloadError,
+    KeyReusedError,
+    MillraceError,
+    PayloadTooLargeError,
+    StoreUnavailableError,
+    TransactionConflictError,
+    UnknownJobTypeError,
+)
+from shared.jobs import faults
+from shared.names import LARGEST_BODY_BYTES
+
+_JSON: Final = "application/json"
+_PROBLEM_JSON: Final = "application/problem+json"
+_RETRY_AFTER_SECONDS: Final = 1
+Body = TypeVar("Body", bound=BaseModel)
+
+#: What an idempotency key may be: visible ASCII, as every proxy passes it on.
+_LONGEST_KEY: Final = 255
+
+
+class ProblemError(MillraceError):
+    """A request that is refused. `code` names the kind of problem for programs, `detail` for the person."""
+
+    def __init__(self, status: HTTPStatus, code: str, detail: str, *, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.faults = faults
+
+    def response(self) -> Response[str]:
+        body: dict[str, Any] = {
+            "type": f"urn:millrace:problem:{self.code}",
+            "title": self.status.phrase,
+            "status": self.status.value,
+            "detail": str(self),
+        }
+        if self.faults:
+            body["errors"] = [{"pointer": f"#{fault.path}", "detail": fault.message} for fault in self.faults]
+        headers = {"Retry-After": str(_RETRY_AFTER_SECONDS)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
+        return Response(self.status, _PROBLEM_JSON, json.dumps(body), headers=headers)
+
+
+#: Our errors as problems: the status, and the code for programs.
+_PROBLEMS: Final[Mapping[type[Exception], tuple[HTTPStatus, str]]] = {
+    UnknownJobTypeError: (HTTPStatus.UNPROCESSABLE_ENTITY, "unknown-job-type"),
+    InvalidPayloadError: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-body"),
+    PayloadTooLargeError: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large"),
+    KeyReusedError: (HTTPStatus.UNPROCESSABLE_ENTITY, "key-reused"),
+    StoreUnavailableError: (HTTPStatus.SERVICE_UNAVAILABLE, "unavailable"),
+    TransactionConflictError: (HTTPStatus.SERVICE_UNAVAILABLE, "unavailable"),
+}
+
+
+def resolver() -> APIGatewayHttpResolver:
+    """A router that answers every error with a problem document, and none with a stack trace."""
+    app = APIGatewayHttpResolver()
+
+    @app.not_found
+    def unknown_route(_: Exception) -> Response[str]:
+        return ProblemError(HTTPStatus.NOT_FOUND, "not-found", "there is nothing here").response()
+
+    @app.exception_handler(Exception)  # type: ignore[untyped-decorator]  # Powertools leaves it untyped
+    def refused(error: Exception) -> Response[str]:
+        return _problem(error).response()
+
+    return app
+
+
+def json_response(status: HTTPStatus, body: object, *, headers: Mapping[str, str] | None = None) -> Response[str]:
+    return Response(status, _JSON, json.dumps(body, separators=(",", ":")), headers=dict(headers or {}))
+
+
+def tenant(event: APIGatewayProxyEventV2) -> str:
+    """The verified caller: account, and the id of the role or user without the session name, which callers choose.
+
+    https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids
+    """
+    iam = (event.raw_event["requestContext"].get("authorizer") or {}).get("iam") or {}
+    account, user = iam.get("accountId"), iam.get("userId") or iam.get("callerId")
+    if not account or not user:
+        raise ProblemError(HTTPStatus.FORBIDDEN, "no-identity", "sign the request with AWS credentials (SigV4)")
+    return f"{account}:{user.partition(':')[0]}"
+
+
+def idempotency_key(event: APIGatewayProxyEventV2) -> str | None:
+    """The `Idempotency-Key` header, or None without one."""
+    key = event.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not 0 < len(key) <= _LONGEST_KEY or not all("!" <= character <= "~" for character in key):
+        detail = f"Idempotency-Key must be 1 to {_LONGEST_KEY} visible ASCII characters"
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "invalid-key", detail)
+    return key
+
+
+def read_body(event: APIGatewayProxyEventV2, model: type[Body]) -> Body:
+    """The body as `model`; each way in which it is not is a problem of its own."""
+    media_type = event.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != _JSON:
+        raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", f"send the body as {_JSON}")
+    try:
+        return model.model_validate(_decoded(event))
+    except ValidationError as error:
+        raise InvalidPayloadError(faults(error)) from error
+
+
+def _decoded(event: APIGatewayProxyEventV2) -> Any:
+    try:
+        body = event.decoded_body or ""
+        if len(body.encode()) > LARGEST_BODY_BYTES:
+            raise PayloadTooLargeError(len(body.encode()), LARGEST_BODY_BYTES)
+        return json.loads(body, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", f"the body is not JSON: {error}") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _problem(error: Exception) -> ProblemError:
+    if isinstance(error, ProblemError):
+        return error
+    if isinstance(error, IdempotencyValidationError):
+        return _problem(KeyReusedError(str(error)))
+    for kind, (status, code) in _PROBLEMS.items():
+        if isinstance(error, kind):
+            return ProblemError(status, code, str(error), faults=_faults(error))
+    logger().exception("unexpected error", exc_info=error)
+    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "something broke on our side; nothing was stored")
+
+
+def _faults(error: Exception) -> Sequence[Fault]:
+    if isinstance(error, InvalidPayloadError):
+        return error.faults
+    if isinstance(error, UnknownJobTypeError):
+        return [Fault("/type", f"known types: {', '.join(sorted(error.known))}")]
+    return []

@@ -1,0 +1,47 @@
+"""The wire form of what queues carry: ASCII JSON with ids only, since SQS refuses some characters."""
+
+import json
+from typing import Final
+
+from shared.domain.errors import MalformedDocumentError
+from shared.domain.job import Letter, Reference
+
+SCHEMA_VERSION: Final = 1
+
+
+def encode(body: Reference | Letter) -> str:
+    reference = body.reference if isinstance(body, Letter) else body
+    wire: dict[str, object] = {
+        "schema": SCHEMA_VERSION,
+        "tenant": reference.tenant,
+        "id": reference.job_id,
+        "generation": reference.generation,
+        "trace": reference.trace,
+    }
+    if isinstance(body, Letter):
+        wire["letter"] = {
+            "type": body.type,
+            "death": body.death,
+            "error_class": body.error_class,
+            "attempts": body.attempts,
+        }
+    return json.dumps(wire, separators=(",", ":"))
+
+
+def decode(text: str) -> Reference | Letter:
+    """Raises `MalformedDocumentError` for anything that is not one of our messages."""
+    try:
+        wire = json.loads(text)
+        if wire["schema"] > SCHEMA_VERSION:
+            raise MalformedDocumentError(f"a message of schema {wire['schema']}; this code reads {SCHEMA_VERSION}")
+        reference = Reference(
+            tenant=str(wire["tenant"]),
+            job_id=str(wire["id"]),
+            generation=int(wire["generation"]),
+            trace=str(wire["trace"]),
+        )
+        if "letter" not in wire:
+            return reference
+        return Letter(reference=reference, **wire["letter"])
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise MalformedDocumentError(f"not one of our messages: {error!r}") from error

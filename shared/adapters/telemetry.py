@@ -1,0 +1,121 @@
+"""The one place that turns what happened into a log line and its metrics."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Final
+
+from aws_lambda_powertools import Logger
+from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
+
+from shared.application.publish import Published
+from shared.application.run import Ending, Report
+from shared.application.submit import Accepted
+from shared.domain.errors import MillraceError
+from shared.domain.job import Job, Letter, Reference
+from shared.names import METRIC_NAMESPACE, Lane, Metric
+
+_ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
+    Ending.SUCCEEDED: Metric.SUCCEEDED,
+    Ending.RETRYING: Metric.RETRIED,
+    Ending.DEAD: Metric.DEAD,
+    Ending.MALFORMED: Metric.DROPPED,
+}
+#: Endings after which a handler has run.
+_ATTEMPTED: Final = frozenset({Ending.SUCCEEDED, Ending.RETRYING, Ending.DEAD})
+
+
+@cache
+def logger() -> Logger:
+    """Its service name and level come from the Powertools variables."""
+    return Logger()
+
+
+class Telemetry:
+    """Says what happened in one invocation. Made for each, and not shared by threads."""
+
+    def __init__(self, *, stage: str) -> None:
+        self._stage = stage
+        self._metrics: dict[Lane, EphemeralMetrics] = {}
+
+    def accepted(self, accepted: Accepted) -> None:
+        job = accepted.job
+        self._count(job.lane, Metric.REPLAYED if accepted.replayed else Metric.SUBMITTED)
+        logger().info("replayed" if accepted.replayed else "accepted", extra=_fields(job))
+
+    def published(self, published: Published) -> None:
+        for sent in published.sent:
+            reference = sent.body.reference if isinstance(sent.body, Letter) else sent.body
+            self._count(sent.lane, Metric.DISPATCHED)
+            what = "letter sent" if isinstance(sent.body, Letter) else "dispatched"
+            logger().info(what, extra=_reference_fields(reference) | {"delay_seconds": sent.delay_seconds})
+        if published.failed:
+            logger().error("not dispatched; the stream will bring them again", extra={"sequences": published.failed})
+
+    def unreadable(self, records: Mapping[str, MillraceError]) -> None:
+        """Records of the stream, by sequence, that this code cannot read."""
+        for sequence, error in records.items():
+            logger().error("unreadable stream record", extra={"sequence": sequence, "error": str(error)})
+
+    def worked(self, lane: Lane, reference: Reference | None, report: Report) -> None:
+        """`reference` is None for a message that is not one of ours."""
+        job = report.job
+        if metric := _ENDING_METRICS.get(report.ending):
+            self._count(lane, metric)
+        if report.put_back_until:
+            self._count(lane, Metric.PUT_BACK)
+        extra = (_fields(job) if job else _reference_fields(reference) if reference else {}) | {
+            name: str(value) for name in ("verdict", "error", "put_back_until") if (value := getattr(report, name))
+        }
+        if job and job.claimed_at and report.ending in _ATTEMPTED:
+            extra["attempt_ms"] = round(report.duration_seconds * 1000)
+            self._add(lane, Metric.ATTEMPT_DURATION, report.duration_seconds * 1000)
+            if job.ready_at:
+                extra["start_latency_ms"] = round((job.claimed_at - job.ready_at).total_seconds() * 1000)
+                self._add(lane, Metric.START_LATENCY, (job.claimed_at - job.ready_at).total_seconds() * 1000)
+        self._level(report)(report.ending.value, extra=extra, exc_info=report.cause)
+
+    def flush(self) -> None:
+        """Write the metrics as one embedded-format line a lane; CloudWatch takes them from the log."""
+        for metrics in self._metrics.values():
+            metrics.flush_metrics()
+
+    def _level(self, report: Report) -> Callable[..., None]:
+        if report.ending in {Ending.DEAD, Ending.MALFORMED}:
+            return logger().error
+        return logger().warning if report.error else logger().info
+
+    def _count(self, lane: Lane, metric: Metric) -> None:
+        self._of(lane).add_metric(metric, MetricUnit.Count, 1)
+
+    def _add(self, lane: Lane, metric: Metric, milliseconds: float) -> None:
+        self._of(lane).add_metric(metric, MetricUnit.Milliseconds, milliseconds)
+
+    def _of(self, lane: Lane) -> EphemeralMetrics:
+        if lane not in self._metrics:
+            # An empty service keeps its dimension out: the dashboard adds up over functions.
+            metrics = EphemeralMetrics(namespace=METRIC_NAMESPACE, service="")
+            metrics.add_dimension("stage", self._stage)
+            metrics.add_dimension("lane", lane)
+            self._metrics[lane] = metrics
+        return self._metrics[lane]
+
+
+def _fields(job: Job) -> dict[str, object]:
+    return {
+        "tenant": job.tenant,
+        "job_id": job.id,
+        "job_type": job.type,
+        "lane": job.lane,
+        "generation": job.generation,
+        "attempt": job.attempt,
+        "trace": job.trace,
+    }
+
+
+def _reference_fields(reference: Reference) -> dict[str, object]:
+    return {
+        "tenant": reference.tenant,
+        "job_id": reference.job_id,
+        "generation": reference.generation,
+        "trace": reference.trace,
+    }

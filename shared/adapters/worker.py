@@ -1,0 +1,144 @@
+"""A batch of messages, run side by side within one invocation's time, each settled before the batch is answered."""
+
+import math
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from shared.adapters import messages
+from shared.adapters.clients import translated
+from shared.adapters.idempotency import run_once
+from shared.adapters.telemetry import Telemetry, logger
+from shared.application.run import Attempt, Ending, Report, Tools
+from shared.domain.errors import MalformedDocumentError, MillraceError, StoreUnavailableError
+from shared.names import TIMEOUT_MARGIN_SECONDS, Lane
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+#: The longest visibility timeout of SQS.
+_LONGEST_HIDING_SECONDS: Final = 12 * 60 * 60
+_MARGIN: Final = timedelta(seconds=TIMEOUT_MARGIN_SECONDS)
+
+
+class Invocation(Protocol):
+    """What the Lambda context tells of the time."""
+
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
+class PutBackError(MillraceError):
+    """Tells the batch processor that this message must stay on the queue."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """One lane's worker. A run may take `job_timeout`."""
+
+    tools: Tools
+    lane: Lane
+    queue_url: str
+    queues: "SQSClient"
+    stage: str
+    job_timeout: timedelta
+
+    def work(self, event: Mapping[str, Any], context: Invocation) -> Mapping[str, Any]:
+        """Run the batch; the answer names the messages that must stay on the queue, and only those."""
+        batch = _Batch(self, context)
+        with batch(records=event["Records"], handler=batch.keep):
+            batch.process()
+        telemetry = Telemetry(stage=self.stage)
+        for message in batch.messages.values():
+            telemetry.worked(self.lane, message.attempt.reference if message.attempt else None, message.report)
+            if message.report.put_back_until:
+                self._hide(message.record, message.report.put_back_until)
+        telemetry.flush()
+        return batch.response()
+
+    def _hide(self, record: Mapping[str, Any], until: datetime) -> None:
+        """Have a message come back when it can be of use. Failing that, it comes back with the queue's own timeout."""
+        seconds = min(max(math.ceil((until - self.tools.clock()).total_seconds()), 0), _LONGEST_HIDING_SECONDS)
+        try:
+            with translated():
+                self.queues.change_message_visibility(
+                    QueueUrl=self.queue_url, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=seconds
+                )
+        except StoreUnavailableError as error:
+            logger().warning("a message comes back later than it could", extra={"error": str(error)})
+
+
+class _Message:
+    """A message of the batch, and what became of it."""
+
+    def __init__(self, record: Mapping[str, Any], worker: Worker, *, deadline: datetime) -> None:
+        self.record = record
+        self.attempt: Attempt | None = None
+        self._report: Report | None = None
+        try:
+            self.attempt = Attempt(messages.decode(record["body"]), worker.tools, deadline=deadline)
+        except MalformedDocumentError as error:
+            # Nothing that was accepted is lost with it: what was accepted is a document.
+            self._report = Report(ending=Ending.MALFORMED, cause=error)
+
+    @property
+    def report(self) -> Report:
+        report = self._report or (self.attempt.report if self.attempt else None)
+        if report is None:
+            raise AssertionError("a message is reported on when its attempt has ended")
+        return report
+
+    def run(self, remaining: timedelta) -> None:
+        self._contain(lambda attempt: run_once(attempt, remaining=remaining))
+
+    def expire(self) -> None:
+        """Time is up. Does nothing if the attempt has ended."""
+        self._contain(Attempt.expire)
+
+    def _contain(self, step: Callable[[Attempt], None]) -> None:
+        """A handler may raise anything, and so may a bug of ours: neither may cost the rest of the batch its answer."""
+        if self.attempt is None:
+            return
+        try:
+            step(self.attempt)
+        except Exception as error:  # noqa: BLE001
+            self.attempt.unavailable(error)
+            self._report = replace(self.report, cause=error)
+
+
+class _Batch(BatchProcessor):
+    """Powertools takes records one after another; a job mostly waits for the network, so here each has a thread."""
+
+    def __init__(self, worker: Worker, context: Invocation) -> None:
+        super().__init__(EventType.SQS, raise_on_entire_batch_failure=False, logger=logger())  # type: ignore[arg-type]  # a proxy
+        self._worker = worker
+        self._context = context
+        #: By receipt, since a batch may hold a message twice.
+        self.messages: dict[str, _Message] = {}
+
+    def process(self) -> list[tuple[Any, ...]]:
+        """Run all at once, then let Powertools collect what must stay."""
+        deadline = self._worker.tools.clock() + self._worker.job_timeout
+        self.messages = {
+            record["receiptHandle"]: _Message(record, self._worker, deadline=deadline) for record in self.records
+        }
+        remaining = timedelta(milliseconds=self._context.get_remaining_time_in_millis())
+        if remaining >= self._worker.job_timeout + _MARGIN:
+            pool = ThreadPoolExecutor(max_workers=len(self.messages))
+            runs = [pool.submit(message.run, remaining) for message in self.messages.values()]
+            wait(runs, timeout=self._worker.job_timeout.total_seconds())
+            # A run that goes on now writes nothing any more: its attempt is ended here, and the fence holds it off.
+            pool.shutdown(wait=False)
+        for message in self.messages.values():
+            message.expire()
+        return super().process()
+
+    def keep(self, record: SQSRecord) -> None:
+        """The record handler: raises for a message that must stay on the queue."""
+        message = self.messages[record.receipt_handle]
+        if message.report.put_back_until:
+            raise PutBackError(message.report.ending)

@@ -1,0 +1,113 @@
+"""Redrive: give dead jobs another life from their documents, and tidy the letters that told of them."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Final
+
+from shared.application.ports import Clock, JobStore, LetterBox, NewToken, ReceivedLetter
+from shared.domain.errors import WriteRefusedError
+from shared.domain.job import Job
+from shared.domain.letters import LetterAction, letter_action
+
+#: A stranded job is nudged when it is overdue by more than this, and not again within it.
+NUDGE_LIMIT: Final = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which dead jobs. Empty means all."""
+
+    types: Collection[str] = ()
+    ids: Collection[str] = ()
+
+    def __contains__(self, job: Job) -> bool:
+        return (not self.types or job.type in self.types) and (not self.ids or job.id in self.ids)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Swept:
+    """What became of the letters of a box."""
+
+    #: Their jobs have moved on; deleted.
+    outdated: int = 0
+    #: Their jobs were alive and have been dispatched again; deleted.
+    nudged: int = 0
+    #: Their jobs are still dead, or run at this moment; left where they were.
+    kept: int = 0
+
+
+@dataclass(slots=True)
+class _Sorted:
+    delete: list[ReceivedLetter] = field(default_factory=list)
+    keep: list[ReceivedLetter] = field(default_factory=list)
+    nudged: int = 0
+
+
+class Redriver:
+    """The use case. Each step may be repeated, and two may run at once: the documents decide."""
+
+    def __init__(self, *, store: JobStore, clock: Clock, new_token: NewToken) -> None:
+        self._store = store
+        self._clock = clock
+        self._new_token = new_token
+
+    def plan(self, selection: Selection) -> Iterator[Job]:
+        """The dead jobs that `selection` names. Changes nothing."""
+        return (job for job in self._store.dead() if job in selection)
+
+    def redrive(self, job: Job, *, by: str) -> bool:
+        """False when somebody else moved it first."""
+        try:
+            self._store.redrive(job, token=self._new_token(), now=self._clock(), by=by)
+        except WriteRefusedError:
+            return False
+        return True
+
+    def sweep(self, box: LetterBox) -> Swept:
+        """Read every letter once: delete what is outdated, nudge what is stranded, leave the dead ones."""
+        swept = Swept()
+        seen: set[str] = set()
+        held: list[ReceivedLetter] = []
+        try:
+            # A kept letter comes back when its hiding ends; a batch of nothing but those is the end of the box.
+            while fresh := [letter for letter in box.receive() if letter.message_id not in seen]:
+                seen.update(letter.message_id for letter in fresh)
+                done = self._sort(fresh)
+                held += done.keep
+                box.delete(done.delete)
+                swept = replace(
+                    swept,
+                    outdated=swept.outdated + len(done.delete) - done.nudged,
+                    nudged=swept.nudged + done.nudged,
+                    kept=swept.kept + len(done.keep),
+                )
+        finally:
+            box.put_back(held)
+        return swept
+
+    def _sort(self, letters: list[ReceivedLetter]) -> _Sorted:
+        keys = {(reference.tenant, reference.job_id) for letter in letters if (reference := letter.reference)}
+        documents = {(job.tenant, job.id): job for job in self._store.get_many(sorted(keys))}
+        done = _Sorted()
+        for letter in letters:
+            reference = letter.reference
+            job = documents.get((reference.tenant, reference.job_id)) if reference else None
+            action = letter_action(reference, job, now=self._clock())
+            if action is LetterAction.DEAD:
+                done.keep.append(letter)
+            elif action is LetterAction.OUTDATED or job is None:
+                done.delete.append(letter)
+            elif self._nudge(job):
+                done.delete.append(letter)
+                done.nudged += 1
+            else:
+                done.keep.append(letter)
+        return done
+
+    def _nudge(self, job: Job) -> bool:
+        try:
+            self._store.nudge(job, now=self._clock(), limit=NUDGE_LIMIT)
+        except WriteRefusedError:
+            return False
+        return True

@@ -1,0 +1,85 @@
+"""Every error of Millrace has this one root, and carries what its reader needs as attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from shared.domain.job import Job
+
+
+class MillraceError(Exception):
+    """The root: catch this to catch all of ours and nothing else."""
+
+
+class PermanentJobError(MillraceError):
+    """Raised by a handler: this job can never succeed. It dies at once, whatever attempts are left."""
+
+
+class JobTimeoutError(MillraceError):
+    """An attempt took longer than a job may; it counts as failed while its batch goes on."""
+
+
+class WriteRefusedError(MillraceError):
+    """The condition of a write did not hold. `current` is the document that refused it, or None if there is none."""
+
+    def __init__(self, write: str, current: Job | None) -> None:
+        super().__init__(f"{write} refused by {'a missing document' if current is None else f'state {current.state}'}")
+        self.write = write
+        self.current = current
+
+
+class StoreUnavailableError(MillraceError):
+    """The store or a queue did not answer, or throttled; whether the call took effect is unknown."""
+
+
+class TransactionConflictError(MillraceError):
+    """Another transaction holds one of the items. Nothing was written; nobody is at fault; try again."""
+
+
+class EffectRefusedError(MillraceError):
+    """A write that the handler asked for in `Done(writes=…)` was refused, so nothing at all was written."""
+
+
+class KeyReusedError(MillraceError):
+    """The idempotency key was used before with another body."""
+
+
+class UnknownJobTypeError(MillraceError):
+    """No job type of that name is known to this code. `known` lists those that are."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        super().__init__(f"unknown job type {name!r}; known types: {', '.join(sorted(known)) or 'none'}")
+        self.name = name
+        self.known = known
+
+
+class PayloadTooLargeError(MillraceError):
+    """The encoded payload exceeds `limit_bytes`."""
+
+    def __init__(self, size_bytes: int, limit_bytes: int) -> None:
+        super().__init__(f"the payload is {size_bytes} bytes, and {limit_bytes} is the most a job may carry")
+        self.size_bytes = size_bytes
+        self.limit_bytes = limit_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing wrong with an input. `path` is a JSON pointer (RFC 6901) from the top of the body."""
+
+    path: str
+    message: str
+
+
+class InvalidPayloadError(MillraceError):
+    """A payload does not fit the model of its type; each fault is listed."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__("; ".join(f"{fault.path}: {fault.message}" for fault in faults))
+        self.faults = tuple(faults)
+
+
+class MalformedDocumentError(MillraceError):
+    """A document or message that this version cannot read: rubbish, or written by a newer version."""
