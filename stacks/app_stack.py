@@ -1,0 +1,51 @@
+"""`AppStack`: what every stack of the app has in common: name, tags, boundary, bootstrap, code."""
+
+from collections.abc import Mapping
+
+from aws_cdk import DefaultStackSynthesizer, PermissionsBoundary, Stack, Tags
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from shared import names
+from stacks.config import StageConfig
+from stacks.job_function import JobFunction
+
+
+class AppStack(Stack):
+    """Bound to no account or region: it is synthesised without either, and goes wherever the credentials point."""
+
+    def __init__(self, scope: Construct, part: str, *, config: StageConfig, asset: str, description: str) -> None:
+        super().__init__(
+            scope,
+            f"{config.name}-{part}",
+            description=description,
+            synthesizer=DefaultStackSynthesizer(qualifier=config.qualifier or None),
+            permissions_boundary=_boundary(config.permissions_boundary),
+            termination_protection=config.protected,
+        )
+        tags = Tags.of(self)
+        tags.add(names.Tag.APP, names.APP)
+        tags.add(names.Tag.STAGE, config.label)
+        for key, value in config.tags:
+            tags.add(key, value)
+        self.config = config
+        #: One for each stack, as CDK wants it; the bytes are the same.
+        self.code = lambda_.Code.from_asset(asset)
+
+    def api_function(self, verb: str, environment: Mapping[str, str]) -> JobFunction:
+        """A function that answers callers of an API, who wait."""
+        return JobFunction(
+            self,
+            verb.capitalize(),
+            config=self.config,
+            code=self.code,
+            verb=verb,
+            timeout_seconds=self.config.api_timeout_seconds,
+            environment=environment,
+        )
+
+
+def _boundary(policy: str) -> PermissionsBoundary | None:
+    if not policy:
+        return None
+    return PermissionsBoundary.from_arn(policy) if policy.startswith("arn:") else PermissionsBoundary.from_name(policy)

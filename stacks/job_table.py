@@ -1,0 +1,35 @@
+"""`JobTable`: the table of job documents. One item is one job, and the table's stream is what dispatches it."""
+
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import Construct
+
+from shared import names
+from stacks.config import StageConfig
+from stacks.table import on_demand_table
+
+
+class JobTable(Construct):
+    """No sort key: nothing is ever read beside one job but through an index."""
+
+    def __init__(self, scope: Construct, id_: str, *, config: StageConfig) -> None:
+        super().__init__(scope, id_)
+        self.table = on_demand_table(
+            self,
+            config=config,
+            partition_key=names.JOB_KEY,
+            ttl_attribute=names.TTL_ATTRIBUTE,
+            # Both images: whether a change owes a message shows only against what was there before.
+            stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+        )
+        self.table.add_global_secondary_index(
+            index_name=names.ATTENTION_INDEX,
+            partition_key=dynamodb.Attribute(name=names.ATTENTION_KEY, type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name=names.ATTENTION_SORT_KEY, type=dynamodb.AttributeType.NUMBER),
+            projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+        )
+
+    @property
+    def stream_arn(self) -> str:
+        arn = self.table.table_stream_arn
+        assert arn is not None  # noqa: S101 - the stream is asked for above
+        return arn

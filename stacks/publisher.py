@@ -1,0 +1,86 @@
+"""`Publisher`: the function that reads the jobs table's stream, and what happens to records it cannot take."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from shared import names
+from stacks.config import StageConfig
+from stacks.job_function import JobFunction
+from stacks.job_table import JobTable
+from stacks.lane import Lane, lane_urls
+from stacks.letter_queue import letter_queue
+
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/iam-policy-example-lamda-process-dynamodb-streams.html
+READ_STREAM: Final = (
+    "dynamodb:DescribeStream",
+    "dynamodb:GetRecords",
+    "dynamodb:GetShardIterator",
+    "dynamodb:ListStreams",
+)
+#: Two of a job's three changes owe no message; filtered out, they cost no invocation. Removals have no new image.
+OWING: Final = {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.DISPATCHED_STATES)}}}}
+BATCH_SIZE: Final = 100
+#: Tries of a batch beyond the first. Halving a hundred records until the poison one is alone takes seven of them; the
+#: rest outlast a fault of SQS that passes, for a record that is given up dispatches nothing until somebody acts.
+RETRIES: Final = 50
+#: Records this old go to the failure queue: a poison record blocks its shard no longer, and the stream itself, which
+#: forgets after 24 hours, loses nothing unseen.
+OLDEST_RECORD_SECONDS: Final = 6 * 60 * 60
+
+
+class Publisher(Construct):
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        config: StageConfig,
+        code: lambda_.Code,
+        jobs: JobTable,
+        lanes: Sequence[Lane],
+    ) -> None:
+        super().__init__(scope, id_)
+        #: What is in it names a stretch of the stream, not a job: Lambda sends metadata only.
+        self.failures = letter_queue(self, "Failures")
+        Validations.of(self.failures).acknowledge(
+            Acknowledgment(
+                id="AwsSolutions-SQS3", reason="It is where records go that could not be published, and it rings."
+            )
+        )
+        self.function = JobFunction(
+            self,
+            "Function",
+            config=config,
+            code=code,
+            verb="publish",
+            timeout_seconds=config.publish_timeout_seconds,
+            environment={names.Env.LANES: lane_urls(self, lanes)},
+        )
+        queues = [queue.queue_arn for lane in lanes for queue in (lane.queue, lane.letters)]
+        self.function.allow(["sqs:SendMessage"], [*queues, self.failures.queue_arn])
+        self.function.allow(READ_STREAM, [jobs.stream_arn])
+        # The resource and not the construct: the construct's failure destination grants more than sending.
+        lambda_.CfnEventSourceMapping(
+            self,
+            "Mapping",
+            function_name=self.function.function.function_arn,
+            event_source_arn=jobs.stream_arn,
+            starting_position="TRIM_HORIZON",
+            batch_size=BATCH_SIZE,
+            # More would still keep the order of each job, but publish at the same time to one lane for no gain.
+            parallelization_factor=1,
+            bisect_batch_on_function_error=True,
+            maximum_retry_attempts=RETRIES,
+            maximum_record_age_in_seconds=OLDEST_RECORD_SECONDS,
+            function_response_types=["ReportBatchItemFailures"],
+            destination_config=lambda_.CfnEventSourceMapping.DestinationConfigProperty(
+                on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=self.failures.queue_arn)
+            ),
+            filter_criteria=lambda_.CfnEventSourceMapping.FilterCriteriaProperty(
+                filters=[lambda_.CfnEventSourceMapping.FilterProperty(pattern=Stack.of(self).to_json_string(OWING))]
+            ),
+        )

@@ -1,0 +1,53 @@
+"""`ShortenerStack`: the worked example, an application that submits jobs. The pipeline does not know its API."""
+
+from collections.abc import Mapping
+
+from aws_cdk import CfnOutput
+from aws_cdk.aws_apigatewayv2 import HttpMethod
+from constructs import Construct
+
+from shared.names import Env, Output
+from stacks.alarms import add_alarms, function_alarms
+from stacks.api import Api
+from stacks.app_stack import AppStack
+from stacks.config import StageConfig
+from stacks.pipeline_stack import PipelineStack
+
+
+class ShortenerStack(AppStack):
+    def __init__(self, scope: Construct, *, config: StageConfig, asset: str, pipeline: PipelineStack) -> None:
+        super().__init__(
+            scope, "Shortener", config=config, asset=asset, description="Millrace: the worked example, a URL shortener"
+        )
+        tables, jobs = pipeline.shortener, pipeline.jobs.table
+        links: Mapping[str, str] = {Env.LINKS_TABLE: tables.links.table_name}
+
+        shorten = self.api_function("shorten", links)
+        shorten.allow(["dynamodb:PutItem"], [tables.links.table_arn])
+        redirect = self.api_function(
+            "redirect",
+            {**links, **pipeline.submitting, Env.TRUSTED_PROXY_HOPS: str(config.trusted_proxy_hops)},
+        )
+        redirect.allow(["dynamodb:GetItem"], [tables.links.table_arn])
+        redirect.allow(["dynamodb:PutItem"], [jobs.table_arn])
+        stats = self.api_function("stats", {**links, Env.CLICKS_TABLE: tables.clicks.table_name})
+        stats.allow(["dynamodb:GetItem"], [tables.links.table_arn])
+        stats.allow(["dynamodb:Query"], [tables.clicks.table_arn])
+
+        api = Api(self, "Api", config=config, name=f"{config.name}-links")
+        api.add_signed_route(HttpMethod.POST, "/links", shorten)
+        api.add_signed_route(HttpMethod.GET, "/links/{code}/stats", stats)
+        api.add_open_route(
+            HttpMethod.GET, "/{code}", redirect, reason="A short link is for anybody who has it; it only redirects."
+        )
+
+        functions = [shorten, redirect, stats]
+        ringing = [alarm for function in functions for alarm in function_alarms(function)]
+        add_alarms(self, ringing, config=config, topic=pipeline.alarms)
+        CfnOutput(self, Output.SHORTENER_API_ID, value=api.api.api_id)
+        CfnOutput(self, Output.SHORTENER_API_URL, value=api.api.api_endpoint)
+        CfnOutput(
+            self,
+            Output.FUNCTIONS,
+            value=self.to_json_string({function.verb: function.function.function_name for function in functions}),
+        )

@@ -1,0 +1,125 @@
+"""The asset is the same wherever it is built, holds what the functions need, and nothing of the machine."""
+
+import hashlib
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from stacks import asset
+from stacks.config import Architecture
+from stacks.stages import HOST_PYTHON, STAGES, from_context
+
+LOCAL = from_context({"stage": "local"})
+OTHER_PYTHON = "3.12" if HOST_PYTHON != "3.12" else "3.13"
+
+
+def _contents(folder: Path) -> dict[str, tuple[str, int]]:
+    return {
+        path.relative_to(folder).as_posix(): (hashlib.sha256(path.read_bytes()).hexdigest(), path.stat().st_mode)
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def _python(built: Path, code: str) -> str:
+    """Run `code` with the asset before everything else, in a Python that knows no variables."""
+    program = f"import sys; sys.path.insert(0, {str(built)!r}); {code}"
+    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_built_again_elsewhere_it_is_the_same_to_the_byte(built: Path, tmp_path: Path) -> None:
+    again = asset.build(LOCAL, into=tmp_path / "elsewhere")
+    assert _contents(again) == _contents(built)
+    assert again.name == built.name
+
+
+def test_nothing_of_the_machine_is_in_it(built: Path) -> None:
+    here = str(asset.ROOT).encode()
+    for path in built.rglob("*"):
+        assert path.is_dir() or here not in path.read_bytes(), path
+
+
+def test_everything_is_compiled_and_the_bytecode_is_never_checked_again(built: Path) -> None:
+    sources = [path for path in built.rglob("*.py") if "functions" in path.parts or "pydantic" in path.parts]
+    assert sources
+    for source in sources:
+        compiled = source.parent / "__pycache__" / f"{source.stem}.{sys.implementation.cache_tag}.pyc"
+        # Flags of PEP 552: hash-based, and not to be checked.
+        assert compiled.read_bytes()[4:8] == b"\1\0\0\0"
+
+
+def test_only_the_data_for_countries_of_ipv4_is_shipped_and_it_loads(built: Path) -> None:
+    assert {path.name for path in (built / "geoip2fast").iterdir()} == {*asset.SDIST_KEPT, "__pycache__"}
+    code = "from geoip2fast import GeoIP2Fast; print(GeoIP2Fast().lookup('8.8.8.8').country_code)"
+    assert _python(built, code) == "US"
+
+
+def test_every_function_imports_from_it(built: Path) -> None:
+    handlers = sorted(path.parent.name for path in (built / "functions").glob("*/handler.py"))
+    assert "work" in handlers
+    code = "; ".join(f"import functions.{verb}.handler" for verb in handlers)
+    where = _python(built, f"{code}; import pydantic; print(functions.__file__, pydantic.__file__)")
+    assert all(file.startswith(str(built)) for file in where.split())
+
+
+def test_job_types_of_the_demo_are_shipped_only_where_they_are_asked_for(built: Path) -> None:
+    assert (built / "functions" / "demo_jobs" / "__init__.py").is_file()
+    shipped = {path for path, _ in asset._sources(STAGES["dev"]())}
+    assert "functions/jobs/__init__.py" in shipped
+    assert not any(path.startswith("functions/demo_jobs/") for path in shipped)
+    assert not any(path.endswith(("requirements.txt", ".pyc")) for path in shipped)
+
+
+def test_a_configured_database_is_shipped_under_its_one_name(tmp_path: Path) -> None:
+    database = tmp_path / "GeoLite2-Country.mmdb"
+    database.write_bytes(b"mmdb")
+    assert dict(asset._sources(replace(LOCAL, geoip_database=str(database))))[asset.GEOIP_DATABASE] == database
+    with pytest.raises(asset.AssetError, match=r"there is no file .*missing\.mmdb"):
+        dict(asset._sources(replace(LOCAL, geoip_database=str(tmp_path / "missing.mmdb"))))
+
+
+def test_a_package_with_another_digest_is_refused(tmp_path: Path) -> None:
+    lock = tmp_path / "requirements.txt"
+    lock.write_text(f"typing-inspection==0.4.5 --hash=sha256:{'0' * 64}\n")
+    with pytest.raises(asset.AssetError, match="pip could not install"):
+        asset._install(lock, tmp_path / "packages", [])
+    assert not (tmp_path / "packages" / "typing_inspection").exists()
+
+
+def test_an_interrupted_build_leaves_nothing_that_looks_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(asset, "_install", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        asset.build(LOCAL, into=tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not list((tmp_path / "packages").iterdir())
+
+
+def test_production_refuses_a_host_that_cannot_compile_for_it() -> None:
+    config = replace(STAGES["prod"](), python_version=OTHER_PYTHON)
+    with pytest.raises(asset.AssetError, match=f"-c python_version={HOST_PYTHON}"):
+        asset.build(config)
+
+
+def test_development_warns_of_a_host_that_cannot_compile_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not asset._may_compile(replace(STAGES["dev"](), python_version=OTHER_PYTHON))
+    assert f"synthesise with Python {OTHER_PYTHON}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("python", "newest"), [("3.11", 26), ("3.14", 34)])
+def test_wheels_are_for_the_runtime_and_not_for_the_host(python: str, newest: int) -> None:
+    target = asset._target(replace(STAGES["dev"](), python_version=python))
+    assert target[:2] == ["--platform", f"manylinux_2_{newest}_aarch64"]
+    assert "manylinux2014_aarch64" in target
+    assert target[-4:] == ["--python-version", python, "--implementation", "cp"]
+    assert not any(Architecture.X86_64 in word for word in target)
+    assert asset._target(LOCAL) == []

@@ -1,0 +1,115 @@
+"""A configuration that cannot work is refused in words."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.names import LARGEST_MAX_ATTEMPTS
+from stacks.config import LETTER_RETENTION_DAYS, LOG_RETENTIONS_DAYS, PYTHON_VERSIONS, SettingError
+from stacks.log_group import RETENTIONS
+from stacks.stages import STAGES, from_context
+
+CONFIG = STAGES["dev"]()
+(LANE,) = CONFIG.lanes
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_each_stage_holds(stage: str) -> None:
+    config = STAGES[stage]()
+    assert config.stage == stage
+    for lane in config.lanes:
+        assert lane.visibility_timeout_seconds >= 6 * lane.function_timeout_seconds + lane.batching_window_seconds
+        assert lane.max_receive_count >= 2 * LARGEST_MAX_ATTEMPTS + 10
+        assert lane.queue_retention_days < LETTER_RETENTION_DAYS
+
+
+def test_a_batching_window_lengthens_the_visibility_timeout() -> None:
+    assert replace(LANE, batching_window_seconds=7).visibility_timeout_seconds == LANE.visibility_timeout_seconds + 7
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"job_timeout_seconds": 0}, "job_timeout_seconds must be positive"),
+        ({"job_timeout_seconds": 30}, "do not fit function_timeout_seconds 30"),
+        ({"function_timeout_seconds": 901}, "above Lambda's 900"),
+        ({"queue_retention_days": 0}, "from 1 to 13"),
+        ({"queue_retention_days": 14}, "a letter outlives its message"),
+        ({"batch_size": 0}, "batch_size must be from 1 to 10"),
+        ({"batch_size": 11}, "batch_size must be from 1 to 10"),
+        ({"batching_window_seconds": -1}, "batching_window_seconds must not be negative"),
+        ({"late_seconds": 0}, "late_seconds must be positive"),
+        ({"max_concurrency": 1}, "max_concurrency must be at least 2"),
+        ({"reserved_concurrency": 4}, "below max_concurrency 5"),
+    ],
+)
+def test_a_lane_that_cannot_work_is_refused(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingError, match=says):
+        replace(LANE, **change)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"stage": "Dev Stage"}, "stage 'Dev Stage' is not a lower-case word"),
+        ({"installation": "team-a"}, "installation 'team-a'"),
+        ({"qualifier": "much-too-long"}, "qualifier 'much-too-long' is not at most ten"),
+        ({"alarm_email": "nobody"}, "alarm_email 'nobody' is not an e-mail address"),
+        ({"permissions_boundary": "arn:aws:s3:::bucket"}, "the ARN or the name of a policy"),
+        ({"runbook_url": "runbook.md#top"}, "an address without a fragment"),
+        ({"python_version": "3.9"}, "python_version '3.9' is none of 3.11, 3.12, 3.13, 3.14"),
+        ({"lanes": ()}, "lanes must be there"),
+        ({"lanes": (LANE, LANE)}, "names of their own"),
+        ({"job_packages": ("functions.demo_jobs",)}, "must include functions.jobs"),
+        ({"job_retention_days": 0}, "job_retention_days must be positive"),
+        ({"log_retention_days": 31}, "log_retention_days 31 is none of"),
+        ({"api_timeout_seconds": 30}, "an HTTP API waits no longer"),
+        ({"api_rate": 0}, "api_rate must be positive"),
+        ({"api_burst": 1}, "not above api_burst"),
+        ({"publish_timeout_seconds": 0}, "publish_timeout_seconds must be from 1"),
+        ({"trusted_proxy_hops": -1}, "trusted_proxy_hops must not be negative"),
+    ],
+)
+def test_a_stage_that_cannot_work_is_refused(change: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingError, match=says):
+        replace(CONFIG, **change)
+
+
+@pytest.mark.parametrize(
+    ("context", "says"),
+    [
+        ({"stage": "staging"}, "there is no stage 'staging'; there are local, dev, prod"),
+        ({"stag": "prod"}, "there is no setting 'stag'; there are stage, installation"),
+        ({"trusted_proxy_hops": "one"}, "trusted_proxy_hops: 'one' is not a whole number"),
+        ({"tags": "cost"}, "tags: 'cost' is not of the form"),
+        ({"qualifier": "UPPER"}, "qualifier 'UPPER'"),
+    ],
+)
+def test_a_setting_that_cannot_be_read_is_refused_by_name(context: dict[str, Any], says: str) -> None:
+    with pytest.raises(SettingError, match=says):
+        from_context(context)
+
+
+def test_settings_come_from_the_context_and_what_is_cdk_s_is_left_alone() -> None:
+    config = from_context(
+        {
+            "@aws-cdk/aws-iam:minimizePolicies": True,
+            "cli-telemetry": False,
+            "installation": "blue",
+            "trusted_proxy_hops": 1,
+            "tags": "cost=42,team=clicks",
+        }
+    )
+    assert (config.stage, config.name) == ("dev", "Millrace-dev-blue")
+    assert config.trusted_proxy_hops == 1
+    assert config.tags == (("cost", "42"), ("team", "clicks"))
+
+
+@pytest.mark.parametrize("version", PYTHON_VERSIONS)
+def test_every_runtime_can_be_chosen(version: str) -> None:
+    assert from_context({"python_version": version}).python_version == version
+
+
+def test_every_log_retention_is_one_that_cloudwatch_knows() -> None:
+    assert tuple(RETENTIONS) == LOG_RETENTIONS_DAYS
