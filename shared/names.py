@@ -92,6 +92,8 @@ class Metric(StrEnum):
 
     SUBMITTED = "JobsSubmitted"
     REPLAYED = "JobsReplayed"
+    #: Submissions that the store did not take, and whose caller went on without them.
+    NOT_ACCEPTED = "JobsNotAccepted"
     DISPATCHED = "JobsDispatched"
     SUCCEEDED = "JobsSucceeded"
     RETRIED = "JobsRetried"

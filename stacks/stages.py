@@ -33,6 +33,8 @@ def _local() -> StageConfig:
         architecture=Architecture.ARM64 if platform.machine() in {"arm64", "aarch64"} else Architecture.X86_64,
         wheels_of_host=True,
         job_packages=("functions.jobs", "functions.demo_jobs"),
+        # The emulator sees every client at 127.0.0.1, so whoever plays visitors says where each comes from.
+        trusted_proxy_hops=1,
         job_retention_days=1,
         log_retention_days=1,
         api_rate=1000,

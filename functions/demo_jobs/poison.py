@@ -1,4 +1,6 @@
-"""Can never succeed, and says so."""
+"""Cannot be digested, and says so, until the release that knows what to do with it: see `broken`."""
+
+import os
 
 from pydantic import BaseModel
 
@@ -12,5 +14,7 @@ class Poison(BaseModel):
 
 
 @job_type("demo.poison", payload=Poison)
-def poison(payload: Poison, run: Run) -> None:  # noqa: ARG001
+def poison(payload: Poison, run: Run) -> dict[str, str]:  # noqa: ARG001
+    if os.environ.get("MILLRACE_DEMO_MENDED") == "yes":
+        return {"set aside": payload.body}
     raise PermanentJobError(f"cannot digest {payload.body!r}")

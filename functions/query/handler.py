@@ -9,6 +9,9 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from shared.adapters import clock, composition, http
 from shared.adapters.view import view
 
+#: Every id is a UUID; the store refuses keys that are far longer.
+_LONGEST_ID = 36
+
 
 @cache
 def _app() -> APIGatewayHttpResolver:
@@ -16,7 +19,8 @@ def _app() -> APIGatewayHttpResolver:
 
     @app.get("/jobs/<job_id>")
     def get(job_id: str) -> Response[str]:
-        job = composition.store().get(http.tenant(app.current_event), job_id)
+        owner = http.tenant(app.current_event)
+        job = composition.store().get(owner, job_id) if len(job_id) <= _LONGEST_ID else None
         if job is None or job.expired(clock.now()):
             # Another tenant's job is not there either: keys begin with the tenant.
             detail = "no job of yours has this id; finished jobs are kept for a limited time"

@@ -34,6 +34,7 @@ def _app() -> APIGatewayHttpResolver:
         owner = http.tenant(event)
         key = http.idempotency_key(event)
         body = http.read_body(event, Body)
+        telemetry = Telemetry(stage=composition.setting(Env.STAGE))
         accepted = submit_once(
             composition.submit(),
             Submission(type=body.type, payload=body.payload),
@@ -41,7 +42,6 @@ def _app() -> APIGatewayHttpResolver:
             key=key,
             trace=event.request_context.request_id,
         )
-        telemetry = Telemetry(stage=composition.setting(Env.STAGE))
         telemetry.accepted(accepted)
         telemetry.flush()
         status = HTTPStatus.OK if accepted.replayed else HTTPStatus.ACCEPTED

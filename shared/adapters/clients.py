@@ -7,17 +7,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.credentials import Credentials
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from shared.domain.errors import StoreUnavailableError, TransactionConflictError
 
 if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
 
 #: The wire form of an item: `{"state": {"S": "queued"}}`.
 Item = dict[str, Any]
+
+#: Whatever the SDK raises has one of these two roots.
+AWS_ERRORS: Final = (BotoCoreError, ClientError)
 
 #: What AWS answers when a call may well work a moment later.
 _PASSING: Final = frozenset(
@@ -46,6 +51,31 @@ _CONFIG: Final = Config(
     user_agent="millrace",
     tcp_keepalive=True,
 )
+
+
+def choose(*, profile: str | None, region: str | None) -> None:
+    """Use this profile and region, where given, for the clients that are yet to be made. For a person's tools."""
+    boto3.setup_default_session(profile_name=profile, region_name=region)
+
+
+def credentials() -> Credentials:
+    """The caller's, from wherever the SDK finds them. Raises `StoreUnavailableError` when there are none."""
+    session = boto3.DEFAULT_SESSION or boto3.Session()
+    with translated():
+        found = session.get_credentials()
+        if found is None:
+            raise NoCredentialsError
+        return found
+
+
+@cache
+def cloudformation() -> "CloudFormationClient":
+    return boto3.client("cloudformation", config=_CONFIG)
+
+
+@cache
+def cloudwatch() -> Any:
+    return boto3.client("cloudwatch", config=_CONFIG)
 
 
 @cache

@@ -7,13 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from shared.adapters.clients import Item
-from shared.domain.errors import MalformedDocumentError
+from shared.domain.errors import MalformedDocumentError, NewerSchemaError
 from shared.domain.job import AttemptError, DeathReason, Job, Redrive
 from shared.domain.states import State
 from shared.names import JOB_KEY, TTL_ATTRIBUTE, Lane
 
 #: Raised when a reader of the old form could not read the new one.
 SCHEMA_VERSION: Final = 1
+SCHEMA_ATTRIBUTE: Final = "schema"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -131,16 +132,14 @@ _FIELDS: Final[Mapping[str, _Form]] = {
 
 
 def encode(job: Job) -> Item:
-    return key(job.tenant, job.id) | {"schema": number(SCHEMA_VERSION)} | _encode_fields(job, _FIELDS)
+    return key(job.tenant, job.id) | {SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)} | _encode_fields(job, _FIELDS)
 
 
 def decode(item: Item) -> Job:
-    """Raises `MalformedDocumentError` for rubbish and for what a newer version wrote."""
+    """Raises `NewerSchemaError` for what a newer version wrote, and `MalformedDocumentError` for rubbish."""
     try:
-        if int(item["schema"]["N"]) > SCHEMA_VERSION:
-            raise MalformedDocumentError(
-                f"a document of schema {item['schema']['N']}; this code reads {SCHEMA_VERSION}"
-            )
+        if (schema := int(item[SCHEMA_ATTRIBUTE]["N"])) > SCHEMA_VERSION:
+            raise NewerSchemaError("document", schema, SCHEMA_VERSION)
         tenant, job_id = split_key(item)
         return Job(tenant=tenant, id=job_id, **_decode_fields(item, _FIELDS))
     except (KeyError, TypeError, ValueError) as error:

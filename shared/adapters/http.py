@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, NoReturn, TypeVar
+from urllib.parse import quote
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
@@ -16,6 +17,7 @@ from shared.domain.errors import (
     InvalidPayloadError,
     KeyReusedError,
     MillraceError,
+    NewerSchemaError,
     PayloadTooLargeError,
     StoreUnavailableError,
     TransactionConflictError,
@@ -50,7 +52,7 @@ class ProblemError(MillraceError):
             "detail": str(self),
         }
         if self.faults:
-            body["errors"] = [{"pointer": f"#{fault.path}", "detail": fault.message} for fault in self.faults]
+            body["errors"] = [{"pointer": _fragment(fault.path), "detail": fault.message} for fault in self.faults]
         headers = {"Retry-After": str(_RETRY_AFTER_SECONDS)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
         return Response(self.status, _PROBLEM_JSON, json.dumps(body), headers=headers)
 
@@ -63,7 +65,10 @@ _PROBLEMS: Final[Mapping[type[Exception], tuple[HTTPStatus, str]]] = {
     KeyReusedError: (HTTPStatus.UNPROCESSABLE_ENTITY, "key-reused"),
     StoreUnavailableError: (HTTPStatus.SERVICE_UNAVAILABLE, "unavailable"),
     TransactionConflictError: (HTTPStatus.SERVICE_UNAVAILABLE, "unavailable"),
+    NewerSchemaError: (HTTPStatus.SERVICE_UNAVAILABLE, "unavailable"),
 }
+#: Says nothing of what is behind us, nor that nothing was stored: an answer may be lost after the write.
+_UNAVAILABLE: Final = "something behind us did not answer; send it again, with the same Idempotency-Key if it has one"
 
 
 def resolver() -> APIGatewayHttpResolver:
@@ -139,10 +144,18 @@ def _problem(error: Exception) -> ProblemError:
     if isinstance(error, IdempotencyValidationError):
         return _problem(KeyReusedError(str(error)))
     for kind, (status, code) in _PROBLEMS.items():
+        if isinstance(error, kind) and status is HTTPStatus.SERVICE_UNAVAILABLE:
+            logger().warning("unavailable", extra={"error": str(error)})
+            return ProblemError(status, code, _UNAVAILABLE)
         if isinstance(error, kind):
             return ProblemError(status, code, str(error), faults=_faults(error))
     logger().exception("unexpected error", exc_info=error)
-    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "something broke on our side; nothing was stored")
+    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "something broke on our side")
+
+
+def _fragment(path: str) -> str:
+    """A JSON pointer as a URI fragment, which holds ASCII only. RFC 6901, section 6."""
+    return "#" + quote(path, safe="/~!$&'()*+,;=:@?", errors="replace")
 
 
 def _faults(error: Exception) -> Sequence[Fault]:

@@ -1,5 +1,6 @@
 """The job documents in DynamoDB: one call a write, and what a refusal means is read from the item that it returns."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -9,7 +10,7 @@ from botocore.exceptions import ClientError
 from shared.adapters import writes
 from shared.adapters.clients import Item, translated
 from shared.adapters.document import decode, key, split_key
-from shared.domain.errors import EffectRefusedError, TransactionConflictError, WriteRefusedError
+from shared.domain.errors import EffectRefusedError, StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from shared.domain.job import Job, Redrive, Reference
 from shared.domain.outcomes import Settlement, TransactWrite
 from shared.domain.states import State, Write
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 #: The most keys that one BatchGetItem takes.
 _BATCH_GET_LIMIT: Final = 100
+#: How often a read that was throttled in part is continued, and the pause before, which doubles each time.
+_BUSY_TRIES: Final = 6
+_BUSY_PAUSE_SECONDS: Final = 0.05
 #: Reasons of a cancelled transaction that are nobody's fault.
 _CONTENTION: Final = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 
@@ -34,7 +38,7 @@ class DynamoJobStore:
 
     def insert_if_absent(self, job: Job) -> None:
         def mine(current: Job) -> bool:
-            return (current.trace, current.created_at) == (job.trace, job.created_at)
+            return (current.trace, current.created_at, current.body_hash) == (job.trace, job.created_at, job.body_hash)
 
         self._write(self._client.put_item, Write.INSERT, writes.insert(job), mine=mine)
 
@@ -73,10 +77,12 @@ class DynamoJobStore:
         return decode(answer["Item"]) if "Item" in answer else None
 
     def get_many(self, keys: Sequence[tuple[str, str]]) -> list[Job]:
+        # One call refuses to be asked for a key twice.
+        asked = [key(*pair) for pair in dict.fromkeys(keys)]
         return [
             decode(item)
-            for start in range(0, len(keys), _BATCH_GET_LIMIT)
-            for item in self._get_batch([key(*pair) for pair in keys[start : start + _BATCH_GET_LIMIT]])
+            for start in range(0, len(asked), _BATCH_GET_LIMIT)
+            for item in self._get_batch(asked[start : start + _BATCH_GET_LIMIT])
         ]
 
     def dead(self) -> Iterator[Job]:
@@ -101,12 +107,18 @@ class DynamoJobStore:
 
     def _get_batch(self, keys: Sequence[Item]) -> Iterator[Item]:
         unread: Any = list(keys)
-        while unread:
+        for busy in range(_BUSY_TRIES):
+            if busy:
+                time.sleep(_BUSY_PAUSE_SECONDS * 2**busy)
             request: Any = {self._table: {"Keys": unread, "ConsistentRead": True}}
             with translated():
                 answer: Mapping[str, Any] = self._client.batch_get_item(RequestItems=request)
             yield from answer["Responses"].get(self._table, [])
+            # What a throttled table leaves out is not an error, so the SDK does not ask again.
             unread = answer["UnprocessedKeys"].get(self._table, {}).get("Keys", [])
+            if not unread:
+                return
+        raise StoreUnavailableError(f"the table was too busy to read {len(unread)} of {len(keys)} jobs")
 
     def _update(self, write: Write, request: writes.Request, *, mine: Callable[[Job], bool]) -> Job:
         answer = self._write(self._client.update_item, write, request | {"ReturnValues": "ALL_NEW"}, mine=mine)
@@ -143,11 +155,18 @@ class DynamoJobStore:
             with translated():
                 self._client.transact_write_items(TransactItems=entries, ClientRequestToken=job.owner or "")
         except ClientError as error:
-            raise _cancellation(error) from error
+            refusal = _cancellation(error)
+            if isinstance(refusal, WriteRefusedError) and refusal.current and _settled_by(job, refusal.current):
+                return
+            raise refusal from error
+        except (AttributeError, LookupError, TypeError, ValueError) as error:
+            # The client does not validate what it sends, so it trips over what it cannot encode.
+            raise EffectRefusedError(f"the handler's writes are not valid: {error!r}") from error
 
 
 def _settled_by(job: Job, current: Job) -> bool:
-    return current.owner is None and current.last_owner == job.owner
+    """Whether the run that holds `job` has ended it, even if another has claimed it since."""
+    return job.owner is not None and current.last_owner == job.owner
 
 
 def _cancellation(error: ClientError) -> Exception:
@@ -156,16 +175,16 @@ def _cancellation(error: ClientError) -> Exception:
     https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
     """
     response: Mapping[str, Any] = error.response
-    if response["Error"]["Code"] == "ValidationException":
-        return EffectRefusedError(f"the handler's writes are not valid: {response['Error']['Message']}")
     if response["Error"]["Code"] != "TransactionCanceledException":
-        return error
-    own, *others = response["CancellationReasons"]
+        # Not valid, no such table, not allowed: a settle without the handler's writes will tell of it.
+        return EffectRefusedError(f"the handler's writes were refused: {error}")
+    reasons = response["CancellationReasons"]
+    own = reasons[0]
     if own["Code"] == "ConditionalCheckFailed":
         return WriteRefusedError(Write.SETTLE, decode(own["Item"]) if own.get("Item") else None)
     refused = [
         f"write {index}: {reason['Code']}: {reason.get('Message', '')}"
-        for index, reason in enumerate(others)
+        for index, reason in enumerate(reasons)
         if reason["Code"] not in _CONTENTION | {"None"}
     ]
     if refused:

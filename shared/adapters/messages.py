@@ -3,7 +3,7 @@
 import json
 from typing import Final
 
-from shared.domain.errors import MalformedDocumentError
+from shared.domain.errors import MalformedDocumentError, NewerSchemaError
 from shared.domain.job import Letter, Reference
 
 SCHEMA_VERSION: Final = 1
@@ -29,11 +29,11 @@ def encode(body: Reference | Letter) -> str:
 
 
 def decode(text: str) -> Reference | Letter:
-    """Raises `MalformedDocumentError` for anything that is not one of our messages."""
+    """Raises `NewerSchemaError`, and `MalformedDocumentError` for anything that is not one of our messages."""
     try:
         wire = json.loads(text)
         if wire["schema"] > SCHEMA_VERSION:
-            raise MalformedDocumentError(f"a message of schema {wire['schema']}; this code reads {SCHEMA_VERSION}")
+            raise NewerSchemaError("message", wire["schema"], SCHEMA_VERSION)
         reference = Reference(
             tenant=str(wire["tenant"]),
             job_id=str(wire["id"]),
@@ -43,5 +43,5 @@ def decode(text: str) -> Reference | Letter:
         if "letter" not in wire:
             return reference
         return Letter(reference=reference, **wire["letter"])
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise MalformedDocumentError(f"not one of our messages: {error!r}") from error

@@ -10,7 +10,7 @@ from shared.adapters import messages
 from shared.adapters.clients import translated
 from shared.application.ports import ReceivedLetter
 from shared.domain.dispatch import Dispatch
-from shared.domain.errors import MalformedDocumentError, StoreUnavailableError
+from shared.domain.errors import MalformedDocumentError, NewerSchemaError, StoreUnavailableError
 from shared.domain.job import Letter, Reference
 from shared.names import Lane
 
@@ -128,5 +128,8 @@ def _batches(letters: Sequence[ReceivedLetter]) -> Sequence[Sequence[ReceivedLet
 def _body(text: str) -> Letter | Reference | None:
     try:
         return messages.decode(text)
+    except NewerSchemaError:
+        # A tool older than the deployment has no business with its letters.
+        raise
     except MalformedDocumentError:
         return None

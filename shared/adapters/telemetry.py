@@ -7,6 +7,7 @@ from typing import Final
 from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
+from shared.application.job_types import JobType
 from shared.application.publish import Published
 from shared.application.run import Ending, Report
 from shared.application.submit import Accepted
@@ -41,6 +42,11 @@ class Telemetry:
         job = accepted.job
         self._count(job.lane, Metric.REPLAYED if accepted.replayed else Metric.SUBMITTED)
         logger().info("replayed" if accepted.replayed else "accepted", extra=_fields(job))
+
+    def not_accepted(self, job_type: JobType, error: MillraceError) -> None:
+        """A submission that the store did not take, and whose caller went on without it."""
+        self._count(job_type.lane, Metric.NOT_ACCEPTED)
+        logger().error("not accepted", extra={"job_type": job_type.name, "lane": job_type.lane, "error": str(error)})
 
     def published(self, published: Published) -> None:
         for sent in published.sent:

@@ -1,7 +1,7 @@
 """A batch of messages, run side by side within one invocation's time, each settled before the batch is answered."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,11 +11,11 @@ from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from shared.adapters import messages
-from shared.adapters.clients import translated
+from shared.adapters.clients import AWS_ERRORS
 from shared.adapters.idempotency import run_once
 from shared.adapters.telemetry import Telemetry, logger
-from shared.application.run import Attempt, Ending, Report, Tools
-from shared.domain.errors import MalformedDocumentError, MillraceError, StoreUnavailableError
+from shared.application.run import AHEAD_DELAY, Attempt, Ending, Report, Tools
+from shared.domain.errors import JobTimeoutError, MalformedDocumentError, MillraceError, NewerSchemaError
 from shared.names import TIMEOUT_MARGIN_SECONDS, Lane
 
 if TYPE_CHECKING:
@@ -64,11 +64,11 @@ class Worker:
         """Have a message come back when it can be of use. Failing that, it comes back with the queue's own timeout."""
         seconds = min(max(math.ceil((until - self.tools.clock()).total_seconds()), 0), _LONGEST_HIDING_SECONDS)
         try:
-            with translated():
-                self.queues.change_message_visibility(
-                    QueueUrl=self.queue_url, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=seconds
-                )
-        except StoreUnavailableError as error:
+            self.queues.change_message_visibility(
+                QueueUrl=self.queue_url, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=seconds
+            )
+        except AWS_ERRORS as error:
+            # Whatever it is, a receipt that is no longer good included: what the batch has done must be answered for.
             logger().warning("a message comes back later than it could", extra={"error": str(error)})
 
 
@@ -81,6 +81,10 @@ class _Message:
         self._report: Report | None = None
         try:
             self.attempt = Attempt(messages.decode(record["body"]), worker.tools, deadline=deadline)
+        except NewerSchemaError as error:
+            # A worker of the version that is being deployed will take it.
+            until = worker.tools.clock() + AHEAD_DELAY
+            self._report = Report(ending=Ending.UNAVAILABLE, error=str(error), put_back_until=until)
         except MalformedDocumentError as error:
             # Nothing that was accepted is lost with it: what was accepted is a document.
             self._report = Report(ending=Ending.MALFORMED, cause=error)
@@ -95,9 +99,18 @@ class _Message:
     def run(self, remaining: timedelta) -> None:
         self._contain(lambda attempt: run_once(attempt, remaining=remaining))
 
+    @property
+    def ended(self) -> bool:
+        return self.attempt is None or self.attempt.report is not None
+
     def expire(self) -> None:
         """Time is up. Does nothing if the attempt has ended."""
         self._contain(Attempt.expire)
+
+    def abandon(self) -> None:
+        """There is not even time to settle. Does nothing if the attempt has ended."""
+        if self.attempt:
+            self.attempt.unavailable(JobTimeoutError("the attempt could not be settled in time"))
 
     def _contain(self, step: Callable[[Attempt], None]) -> None:
         """A handler may raise anything, and so may a bug of ours: neither may cost the rest of the batch its answer."""
@@ -128,13 +141,11 @@ class _Batch(BatchProcessor):
         }
         remaining = timedelta(milliseconds=self._context.get_remaining_time_in_millis())
         if remaining >= self._worker.job_timeout + _MARGIN:
-            pool = ThreadPoolExecutor(max_workers=len(self.messages))
-            runs = [pool.submit(message.run, remaining) for message in self.messages.values()]
-            wait(runs, timeout=self._worker.job_timeout.total_seconds())
-            # A run that goes on now writes nothing any more: its attempt is ended here, and the fence holds it off.
-            pool.shutdown(wait=False)
+            _overlap(list(self.messages.values()), lambda message: message.run(remaining), self._worker.job_timeout)
+        # A run that goes on now writes nothing any more: its attempt is ended here, and the fence holds it off.
+        _overlap([message for message in self.messages.values() if not message.ended], _Message.expire, _MARGIN / 2)
         for message in self.messages.values():
-            message.expire()
+            message.abandon()
         return super().process()
 
     def keep(self, record: SQSRecord) -> None:
@@ -142,3 +153,11 @@ class _Batch(BatchProcessor):
         message = self.messages[record.receipt_handle]
         if message.report.put_back_until:
             raise PutBackError(message.report.ending)
+
+
+def _overlap(messages: Sequence[_Message], step: Callable[[_Message], None], timeout: timedelta) -> None:
+    """Take the step with each, side by side, and wait no longer than `timeout` for all."""
+    if messages:
+        pool = ThreadPoolExecutor(max_workers=len(messages))
+        wait([pool.submit(step, message) for message in messages], timeout=timeout.total_seconds())
+        pool.shutdown(wait=False)

@@ -6,7 +6,18 @@ from typing import Any, Final
 from zlib import crc32
 
 from shared.adapters.clients import Item
-from shared.adapters.document import ATTEMPT_ERRORS, REDRIVES, encode, key, milliseconds, number, seconds, text
+from shared.adapters.document import (
+    ATTEMPT_ERRORS,
+    REDRIVES,
+    SCHEMA_ATTRIBUTE,
+    SCHEMA_VERSION,
+    encode,
+    key,
+    milliseconds,
+    number,
+    seconds,
+    text,
+)
 from shared.domain.job import Job, Redrive, Reference
 from shared.domain.outcomes import Settlement
 from shared.domain.states import TRANSITIONS, State, Write
@@ -28,7 +39,7 @@ def insert(job: Job) -> Request:
         "Item": encode(job),
         "ConditionExpression": " OR ".join(conditions),
         "ExpressionAttributeNames": {"#pk": JOB_KEY, "#expires_at": TTL_ATTRIBUTE},
-        "ExpressionAttributeValues": {":now": number(int(job.created_at.timestamp()))},
+        "ExpressionAttributeValues": {":now": _whole_seconds(job.created_at)},
     }
 
 
@@ -48,9 +59,16 @@ def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetim
             "#generation = :generation",
             # Not before its time, not while another worker's lease lasts, and not when terminal (no `due` then).
             "#due <= :now",
+            # A worker of the version before, still running beside the one that wrote this, could not read what it took.
+            "#schema <= :schema",
         ],
-        names=["ready_at", "due", "attempt", "generation"],
-        values={":one": number(1), ":generation": number(reference.generation), ":now": milliseconds(now)},
+        names=["ready_at", "due", "attempt", "generation", SCHEMA_ATTRIBUTE],
+        values={
+            ":one": number(1),
+            ":generation": number(reference.generation),
+            ":now": milliseconds(now),
+            ":schema": number(SCHEMA_VERSION),
+        },
     )
 
 
@@ -124,14 +142,22 @@ def redrive(job: Job, entry: Redrive) -> Request:
             "#state IN (" + ", ".join(redrivable) + ")",
             # Two operators at once: the second finds the generation raised.
             "#generation = :generation",
+            # What is past its time is as good as absent, though DynamoDB deletes it days late.
+            "#expires_at > :now",
         ],
-        names=["generation", "state"],
-        values={":one": number(1), ":generation": number(job.generation)} | redrivable,
+        names=["generation", "state", TTL_ATTRIBUTE],
+        values={":one": number(1), ":generation": number(job.generation), ":now": _whole_seconds(entry.at)}
+        | redrivable,
     )
 
 
 def attention_partition(shard: int) -> str:
     return f"{State.DEAD}#{shard}"
+
+
+def _whole_seconds(now: datetime) -> Item:
+    """The present, to compare with the TTL: what expires at this second has expired."""
+    return number(int(now.timestamp()))
 
 
 def _living_on(job: Job, *, sets: Mapping[str, Item], due: datetime) -> Request:

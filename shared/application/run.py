@@ -106,6 +106,8 @@ class Attempt:
 
     def claim(self, *, remaining: timedelta) -> bool:
         """Take the job for as long as the invocation can last. False leaves the reason in `report`."""
+        if self.report is not None:
+            return False
         now = self._tools.clock()
         lease_end = now + remaining + CLOCK_SKEW_MARGIN
         token = self._tools.new_token()
@@ -127,7 +129,10 @@ class Attempt:
         payload = job_type.parse(json.loads(job.payload))
         try:
             value = job_type(payload, self._context(job, job_type))
-        except (SystemExit, KeyboardInterrupt) as ended:
+        except Exception:
+            raise
+        except BaseException as ended:
+            # `SystemExit`, a cancelled coroutine: what would end the thread ends the attempt.
             raise MillraceError(f"the handler tried to end its process: {ended!r}") from ended
         return encode(value)
 
@@ -165,9 +170,7 @@ class Attempt:
     def _refused(self, verdict: Verdict, current: Job | None, now: datetime) -> Report:
         if isinstance(self._body, Letter) and letter_action(self.reference, current, now=now) is LetterAction.DEAD:
             return self._redrive(current, now)
-        until = None
-        if not verdict.acknowledged:
-            until = current.due if current and current.due and verdict is not Verdict.AHEAD else now + AHEAD_DELAY
+        until = None if verdict.acknowledged else _back_at(verdict, current, now)
         return Report(ending=Ending.REFUSED, job=current, verdict=verdict, put_back_until=until)
 
     def _redrive(self, job: Job | None, now: datetime) -> Report:
@@ -198,8 +201,8 @@ class Attempt:
             try:
                 # The same settlement each time: a client token that comes again with other content is refused.
                 self._tools.store.settle(job, written, now=now)
-            except WriteRefusedError:
-                return Report(ending=Ending.FENCED, job=job)
+            except WriteRefusedError as refused:
+                return self._fenced(job, refused.current, now)
             except EffectRefusedError as refused:
                 return self._settle(job, Failed.because(refused))
             except TransactionConflictError:
@@ -213,11 +216,18 @@ class Attempt:
         return self._release(job)
 
     def _release(self, job: Job) -> Report:
+        now = self._tools.clock()
         try:
-            self._tools.store.release(job, now=self._tools.clock())
-        except WriteRefusedError:
-            return Report(ending=Ending.FENCED, job=job)
+            self._tools.store.release(job, now=now)
+        except WriteRefusedError as refused:
+            return self._fenced(job, refused.current, now)
         return Report(ending=Ending.RELEASED, job=job)
+
+    def _fenced(self, job: Job, current: Job | None, now: datetime) -> Report:
+        """Whoever took the job over may have had it from this very message, which stays until theirs is settled."""
+        verdict = judge(self.reference, current)
+        until = None if verdict.acknowledged else _back_at(verdict, current, now)
+        return Report(ending=Ending.FENCED, job=job, verdict=verdict, put_back_until=until)
 
     def _policy(self, job: Job) -> RetryPolicy:
         try:
@@ -226,18 +236,24 @@ class Attempt:
             return UNKNOWN_TYPE_POLICY
 
 
+def _back_at(verdict: Verdict, current: Job | None, now: datetime) -> datetime:
+    return current.due if current and current.due and verdict is not Verdict.AHEAD else now + AHEAD_DELAY
+
+
 def encode(value: Any) -> Outcome:
     """What a handler returned, as an outcome. A result that cannot be stored kills the job with that reason."""
     done = value if isinstance(value, Done) else Done(result=value)
+    # An iterator would be empty when the settle is tried again.
+    writes = tuple(done.writes)
     if done.result is None:
-        return Succeeded(writes=done.writes)
+        return Succeeded(writes=writes)
     try:
         result = json.dumps(done.result, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         return _unstorable(f"a result must be JSON: {error}")
     if len(result) > LARGEST_RESULT_BYTES:
         return _unstorable(f"the result is {len(result)} bytes, and {LARGEST_RESULT_BYTES} is the most a job may keep")
-    return Succeeded(result=result, writes=done.writes)
+    return Succeeded(result=result, writes=writes)
 
 
 def _unstorable(message: str) -> Failed:

@@ -9,10 +9,13 @@ from uuid import NAMESPACE_OID, uuid5
 
 from shared.application.job_types import JobTypes
 from shared.application.ports import Clock, JobStore, NewToken
-from shared.domain.errors import KeyReusedError, PayloadTooLargeError, WriteRefusedError
+from shared.domain.errors import Fault, InvalidPayloadError, KeyReusedError, PayloadTooLargeError, WriteRefusedError
 from shared.domain.job import Job
 from shared.domain.states import State
 from shared.names import LARGEST_BODY_BYTES
+
+#: Whoever reads JSON walks it with a stack of limited depth, so what is accepted stays far from every reader's limit.
+DEEPEST_NESTING: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +59,8 @@ class Submit:
         Raises `UnknownJobTypeError`, `InvalidPayloadError` or `PayloadTooLargeError`.
         """
         job_type = self._job_types.get(submission.type)
+        payload = _encoded(submission.payload)
         job_type.parse(submission.payload)
-        payload = json.dumps(submission.payload, separators=(",", ":"))
         if len(payload) > LARGEST_BODY_BYTES:
             raise PayloadTooLargeError(len(payload), LARGEST_BODY_BYTES)
         now = self._clock()
@@ -93,6 +96,24 @@ class Submit:
 
     def __call__(self, submission: Submission, *, tenant: str, key: str | None, trace: str) -> Accepted:
         return self.insert(self.prepare(submission, tenant=tenant, key=key, trace=trace))
+
+
+def _encoded(payload: Mapping[str, Any]) -> str:
+    if _nesting(payload) > DEEPEST_NESTING:
+        raise InvalidPayloadError([Fault("/payload", f"nested deeper than {DEEPEST_NESTING} levels")])
+    try:
+        return json.dumps(payload, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        # `1e999` is JSON and reads as infinity, which is none.
+        raise InvalidPayloadError([Fault("/payload", f"every number must be finite: {error}")]) from error
+
+
+def _nesting(value: Any) -> int:
+    depth, level = 0, [value]
+    while containers := [held for held in level if isinstance(held, Mapping | list)]:
+        depth += 1
+        level = [held for outer in containers for held in (outer.values() if isinstance(outer, Mapping) else outer)]
+    return depth
 
 
 def _body_hash(submission: Submission) -> str:

@@ -82,4 +82,13 @@ class InvalidPayloadError(MillraceError):
 
 
 class MalformedDocumentError(MillraceError):
-    """A document or message that this version cannot read: rubbish, or written by a newer version."""
+    """A document or message that this version cannot read."""
+
+
+class NewerSchemaError(MalformedDocumentError):
+    """It is no rubbish: a newer version wrote it, which runs beside this one during a deployment and will read it."""
+
+    def __init__(self, what: str, schema: int, known: int) -> None:
+        super().__init__(f"a {what} of schema {schema}; this code reads {known}")
+        self.schema = schema
+        self.known = known

@@ -46,7 +46,7 @@ class Failed:
     @classmethod
     def because(cls, error: BaseException) -> "Failed":
         death = DeathReason.PERMANENT if isinstance(error, PermanentJobError) else None
-        return cls(error_class=type(error).__name__, message=str(error), death=death)
+        return cls(error_class=type(error).__name__, message=_text(error), death=death)
 
 
 Outcome = Succeeded | Failed
@@ -97,8 +97,21 @@ def _after_failure(job: Job, failure: Failed, policy: RetryPolicy, *, now: datet
         attempt=job.attempt,
         at=now,
         error_class=failure.error_class,
-        message=failure.message[:LONGEST_MESSAGE_CHARACTERS],
+        message=_storable(failure.message[:LONGEST_MESSAGE_CHARACTERS]),
         retryable=failure.death is None,
         next_due=due,
     )
     return Settlement(state=State.DEAD if death else State.RETRYING, due=due, death=death, error=error)
+
+
+def _text(error: BaseException) -> str:
+    """What an error says of itself, which is code of the handler's and may fail as well."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001
+        return "it could not say what it is"
+
+
+def _storable(text: str) -> str:
+    """Half a surrogate pair is no Unicode text, and the store refuses it."""
+    return text.encode(errors="replace").decode()

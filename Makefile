@@ -1,0 +1,56 @@
+# Everything sets itself up from pinned, hashed packages; all it takes is Python >= 3.11 with venv, and make >= 3.81.
+
+PYTHON ?= python3
+PY := .venv/bin/python
+# For `make demo`: an access log in combined format (gzip too), and how many of its lines to take.
+LOG ?=
+LIMIT ?=
+# For `make synth`.
+STAGE ?= dev
+# For `make test`, e.g. ARGS='-k fence'.
+ARGS ?=
+LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --universal --python-version 3.11 \
+	--generate-hashes --no-emit-index-url --no-emit-find-links
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test up down lint synth lock clean setup-app setup-dev
+
+help: ## say what there is to make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+
+demo: setup-app ## deploy to an embedded AWS, run real jobs, check every figure (LOG=access.log.gz LIMIT=1000)
+	@$(PY) -m local demo $(if $(LOG),--log '$(LOG)') $(if $(LIMIT),--limit '$(LIMIT)')
+
+test: setup-dev ## run every test there is (ARGS='-k fence' for some of them)
+	@$(PY) -m local test $(if $(ARGS),$(ARGS),--cov --cov-report=term-missing:skip-covered --cov-fail-under=95)
+
+up: setup-app ## deploy to an embedded AWS and leave it running to play with
+	@$(PY) -m local up
+
+down: setup-app ## stop what `make up` started and remove its state
+	@$(PY) -m local down
+
+lint: setup-dev ## style, formatting, types, import rules, tidiness
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@$(PY) -m mypy
+	@.venv/bin/lint-imports
+	@$(PY) -m local.tidiness
+
+synth: setup-app ## write the templates to cdk.out, without account or credentials (STAGE=prod)
+	@$(PY) -m local synth --stage '$(STAGE)'
+
+lock: setup-dev ## compile the hashed requirements from pyproject.toml
+	$(LOCK) pyproject.toml -o requirements.txt
+	$(LOCK) pyproject.toml --group dev --group functions -c requirements.txt -o requirements-dev.txt
+	$(LOCK) --group functions -c requirements-dev.txt -o functions/requirements.txt
+	$(LOCK) --group local -c requirements-dev.txt -o local/requirements.txt
+
+clean: ## remove everything that is not in the repository, and stop what `make up` started
+	@if [ -x $(PY) ] && [ -d .millrace/up ]; then $(PY) -m local down; fi
+	rm -rf .venv .millrace node_modules build cdk.out *.egg-info .coverage .*_cache .hypothesis
+
+setup-app setup-dev:
+	@command -v '$(PYTHON)' >/dev/null || { echo "millrace: there is no $(PYTHON); \
+	install Python 3.11 or newer (Debian and Ubuntu: sudo apt-get install python3 python3-venv; macOS: brew install python)" >&2; exit 1; }
+	@'$(PYTHON)' -m local.bootstrap $(subst setup-,,$@)

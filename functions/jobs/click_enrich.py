@@ -1,0 +1,18 @@
+"""Adds to a click who clicked, as far as that may be kept, and counts it exactly once."""
+
+from dataclasses import asdict
+
+from shared.adapters.shortener import composition
+from shared.adapters.shortener.click import CLICK, VISITORS, Click
+from shared.adapters.shortener.visitor import enrich
+from shared.jobs import Done, PermanentJobError, Run, job_type
+
+
+@job_type(CLICK, payload=Click)
+def click_enrich(click: Click, run: Run) -> Done:
+    if run.tenant != VISITORS:
+        # Whoever may submit jobs could otherwise count clicks on the links of others.
+        raise PermanentJobError("clicks come from the redirect, and from nobody else")
+    visitor = enrich(click.address, click.user_agent)
+    writes = composition.clicks().writes(click, visitor, job_id=run.job_id, at=run.submitted_at)
+    return Done(result=asdict(visitor), writes=writes)

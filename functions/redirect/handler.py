@@ -1,0 +1,90 @@
+"""Redirect: `GET /{code}` sends the visitor on with one read, and submits the click with one write.
+
+The link is what the visitor came for, so a visitor whose click cannot be written is sent on all the same: a click is
+accepted when it is written, and this one never was. It is logged as an error and counted in `Metric.NOT_ACCEPTED`, so
+that the gap in the figures is known. When the link cannot be read there is nowhere to send anybody: 503.
+"""
+
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+
+from shared.adapters import composition, http
+from shared.adapters.idempotency import submit_once
+from shared.adapters.shortener import composition as shortener
+from shared.adapters.shortener.addresses import client_address
+from shared.adapters.shortener.click import CLICK, LONGEST_HEADER_CHARACTERS, VISITORS, Click
+from shared.adapters.shortener.codes import is_code
+from shared.adapters.telemetry import Telemetry
+from shared.application.submit import Submission
+from shared.domain.errors import KeyReusedError, StoreUnavailableError, TransactionConflictError
+from shared.names import Env
+
+
+@cache
+def _app() -> APIGatewayHttpResolver:
+    app = http.resolver()
+
+    @app.get("/<code>")
+    def get(code: str) -> Response[str]:
+        event = app.current_event
+        key = http.idempotency_key(event)
+        link = shortener.links().get(code) if is_code(code) else None
+        if link is None:
+            raise http.ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link has this code")
+        headers = {"Location": link.url, "Cache-Control": "no-store"}
+        if _submit(_click(event, code), key=key, trace=event.request_context.request_id):
+            headers["Idempotent-Replayed"] = "true"
+        return Response(HTTPStatus.FOUND, body="", headers=headers)
+
+    return app
+
+
+def _submit(click: Click, *, key: str | None, trace: str) -> bool:
+    """Whether the click was there already."""
+    telemetry = Telemetry(stage=composition.setting(Env.STAGE))
+    try:
+        accepted = submit_once(
+            composition.submit(),
+            Submission(type=CLICK, payload=click.model_dump()),
+            tenant=VISITORS,
+            # No code has a space in it, so keys that come with different links are different.
+            key=None if key is None else f"{click.code} {key}",
+            trace=trace,
+        )
+        telemetry.accepted(accepted)
+    except (KeyReusedError, TransactionConflictError):
+        # A click with this key is there, from another place or browser, or is being counted at this moment.
+        return True
+    except StoreUnavailableError as error:
+        telemetry.not_accepted(composition.known_job_types().get(CLICK), error)
+        return False
+    finally:
+        telemetry.flush()
+    return accepted.replayed
+
+
+def _click(event: APIGatewayProxyEventV2, code: str) -> Click:
+    return Click(
+        code=code,
+        address=client_address(
+            event.headers.get("x-forwarded-for", ""),
+            event.request_context.http.source_ip,
+            trusted_hops=int(composition.setting(Env.TRUSTED_PROXY_HOPS)),
+        ),
+        user_agent=_header(event, "user-agent"),
+        referrer=_header(event, "referer"),
+    )
+
+
+def _header(event: APIGatewayProxyEventV2, name: str) -> str:
+    """A header as a job can carry it: cut, and without the halves of characters that JSON lets through."""
+    value = event.headers.get(name, "").strip()
+    return value.encode(errors="replace").decode()[:LONGEST_HEADER_CHARACTERS]
+
+
+def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    return _app().resolve(event, context)

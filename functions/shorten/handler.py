@@ -1,0 +1,91 @@
+"""Shorten: `POST /links` makes a short link with one conditional write."""
+
+from datetime import datetime
+from functools import cache
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic_core import PydanticCustomError
+
+from shared.adapters import clock, http
+from shared.adapters.shortener import codes, composition
+from shared.adapters.shortener.links import Link
+from shared.adapters.shortener.shorten import CodeTakenError, shorten
+
+#: Longer ones break in browsers and proxies: https://www.rfc-editor.org/rfc/rfc9110#section-4.1
+LONGEST_URL_CHARACTERS: Final = 2048
+
+
+def _absolute(url: str) -> str:
+    """An URL that may stand in a `Location` header as it is."""
+    if not all("!" <= character <= "~" for character in url):
+        raise PydanticCustomError("url", "must be visible ASCII; encode the rest with percent signs")
+    try:
+        parts = urlsplit(url)
+        absolute = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        absolute = False
+    if not absolute:
+        raise PydanticCustomError("url", "must be absolute, and begin with http:// or https://")
+    return url
+
+
+def _not_reserved(code: str) -> str:
+    if code in codes.RESERVED:
+        raise PydanticCustomError("code", "is a word that this API needs for itself")
+    return code
+
+
+class Body(BaseModel):
+    """What a caller sends."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    url: Annotated[str, AfterValidator(_absolute)] = Field(max_length=LONGEST_URL_CHARACTERS)
+    code: Annotated[str, Field(pattern=codes.PATTERN), AfterValidator(_not_reserved)] | None = None
+
+
+@cache
+def _app() -> APIGatewayHttpResolver:
+    app = http.resolver()
+
+    @app.post("/links")
+    def post() -> Response[str]:
+        event = app.current_event
+        owner = http.tenant(event)
+        key = http.idempotency_key(event)
+        body = http.read_body(event, Body)
+        try:
+            shortened = shorten(
+                composition.links(),
+                owner=owner,
+                url=body.url,
+                code=body.code,
+                key=key,
+                trace=event.request_context.request_id,
+                now=clock.now(),
+            )
+        except CodeTakenError as error:
+            raise http.ProblemError(HTTPStatus.CONFLICT, "code-taken", str(error)) from error
+        status = HTTPStatus.OK if shortened.replayed else HTTPStatus.CREATED
+        headers = {"Location": f"/{shortened.link.code}"}
+        if shortened.replayed:
+            headers["Idempotent-Replayed"] = "true"
+        return http.json_response(status, _view(shortened.link), headers=headers)
+
+    return app
+
+
+def _view(link: Link) -> dict[str, str]:
+    return {"code": link.code, "url": link.url, "created_at": _time(link.created_at)}
+
+
+def _time(value: datetime) -> str:
+    return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    return _app().resolve(event, context)

@@ -1,0 +1,46 @@
+"""Stats: `GET /links/{code}/stats` tells the owner of a link who clicked."""
+
+from functools import cache
+from http import HTTPStatus
+from typing import Any, Final
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+
+from shared.adapters import http
+from shared.adapters.shortener import composition
+from shared.adapters.shortener.codes import is_code
+from shared.adapters.shortener.tally import Trait
+
+_PLURALS: Final = {
+    Trait.COUNTRY: "countries",
+    Trait.BROWSER: "browsers",
+    Trait.SYSTEM: "systems",
+    Trait.DEVICE: "devices",
+}
+
+
+@cache
+def _app() -> APIGatewayHttpResolver:
+    app = http.resolver()
+
+    @app.get("/links/<code>/stats")
+    def get(code: str) -> Response[str]:
+        owner = http.tenant(app.current_event)
+        link = composition.links().get(code) if is_code(code) else None
+        if link is None or link.owner != owner:
+            # One answer for both: whether somebody else's link exists can be seen by following it, but not here.
+            raise http.ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link of yours has this code")
+        tally = composition.clicks().tally(code)
+        # The most frequent first, and names of the same count in a fixed order.
+        by_trait = {
+            _PLURALS[trait]: dict(sorted(names.items(), key=lambda entry: (-entry[1], entry[0])))
+            for trait, names in tally.names.items()
+        }
+        body = {"code": code, "url": link.url, "clicks": tally.clicks, "bots": tally.bots, **by_trait}
+        return http.json_response(HTTPStatus.OK, body)
+
+    return app
+
+
+def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    return _app().resolve(event, context)

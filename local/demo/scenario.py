@@ -1,0 +1,181 @@
+"""The demo: real clicks and misbehaving jobs through the deployed app, a worker killed, and every figure reconciled."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from local.demo import jobs, observe
+from local.demo.access_log import Click, Skipped, read
+from local.demo.checks import Checks
+from local.demo.jobs import Planned
+from local.demo.recount import Count, recount
+from local.demo.screen import Screen
+from local.demo.traffic import Clicker, redirected
+from local.stack import App
+from shared.domain.job import DeathReason, Job
+from shared.domain.states import State
+from shared.names import LARGEST_BODY_BYTES
+
+#: Every so many-th click and job is sent twice with the same key.
+REPEATED_EVERY: Final = 10
+#: A caller's mistakes: what is sent, and the status that must come back.
+RUBBISH: Final[Sequence[tuple[bytes, str, HTTPStatus]]] = (
+    (b"{", "application/json", HTTPStatus.BAD_REQUEST),
+    (b"{}", "text/plain", HTTPStatus.UNSUPPORTED_MEDIA_TYPE),
+    (b'{"type": "' + b"x" * LARGEST_BODY_BYTES + b'"}', "application/json", HTTPStatus.REQUEST_ENTITY_TOO_LARGE),
+    (b'{"type": "no.such.type"}', "application/json", HTTPStatus.UNPROCESSABLE_ENTITY),
+    (b'{"type": "demo.broken", "payload": {"order": "x"}}', "application/json", HTTPStatus.UNPROCESSABLE_ENTITY),
+)
+
+
+@dataclass(slots=True)
+class Sent:
+    """What the callers were told."""
+
+    clicks: list[Click]
+    skipped: Counter[Skipped]
+    planned: list[Planned] = field(default_factory=list)
+    replayed: int = 0
+
+
+class Scenario:
+    """One run against `app`. `checks` holds what was found."""
+
+    def __init__(self, app: App, screen: Screen) -> None:
+        self._app = app
+        self._screen = screen
+        self.checks = Checks()
+
+    def play(self, log: Path, limit: int | None) -> None:
+        sent = self._read(log, limit)
+        self._make_links(sent)
+        self._kill_a_worker(sent)
+        self._submit_misbehaving(sent)
+        self._refuse_rubbish()
+        self._click(sent)
+        self._screen.step("waiting until every job has ended")
+        ended = observe.await_jobs(self._app, done=observe.terminal, show=self._screen.progress)
+        self._reconcile_jobs(sent, ended)
+        self._reconcile_clicks(sent)
+        self._mend_and_redrive(ended)
+
+    def _read(self, log: Path, limit: int | None) -> Sent:
+        entries = list(read(log, limit=limit))
+        clicks = [entry for entry in entries if isinstance(entry, Click)]
+        skipped = Counter(entry for entry in entries if isinstance(entry, Skipped))
+        self._screen.step(f"{log.name}: {len(entries)} lines, {len(clicks)} clicks")
+        for reason, count in skipped.items():
+            self._screen.note(f"{count} lines left out: {reason}")
+        return Sent(clicks=clicks, skipped=skipped)
+
+    def _make_links(self, sent: Sent) -> None:
+        codes = sorted({click.code for click in sent.clicks})
+        self._screen.step(f"making {len(codes)} short links")
+        for code in codes:
+            answer = self._post("/links", {"code": code, "url": f"https://example.com/{code}"}, shortener=True)
+            if answer != HTTPStatus.CREATED:
+                raise observe.StuckError(f"POST /links answered {answer}")
+
+    def _kill_a_worker(self, sent: Sent) -> None:
+        """Slow jobs, and a SIGKILL for the process that runs some of them. Their messages come back by themselves."""
+        self._screen.step(f"killing a worker in the middle of a batch of {jobs.SLOW} slow jobs")
+        self._submit(sent, list(jobs.slow()))
+        observe.await_jobs(
+            self._app,
+            done=lambda found: any(job.state is State.RUNNING for job in found),
+            show=self._screen.progress,
+        )
+        pid = self._app.kill_worker("work")
+        self._screen.note(f"process {pid} is gone; its jobs run again when their messages are visible again")
+
+    def _submit_misbehaving(self, sent: Sent) -> None:
+        planned = list(jobs.planned())
+        self._screen.step(f"submitting {len(planned)} jobs that misbehave, and some of them twice")
+        self._submit(sent, planned)
+        again = planned[::REPEATED_EVERY]
+        sent.replayed += len(again)
+        answers = [self._post_job(plan) for plan in again]
+        self.checks.equal(
+            "jobs sent again with their keys: answered as replayed", answers, [HTTPStatus.OK] * len(again)
+        )
+
+    def _refuse_rubbish(self) -> None:
+        self._screen.step("sending rubbish")
+        before = len(observe.all_jobs(self._app))
+        found = [self._app.request("POST", "/jobs", body=body, content_type=kind).status for body, kind, _ in RUBBISH]
+        self.checks.equal("rubbish is refused", found, [status.value for _, _, status in RUBBISH])
+        self.checks.equal("rubbish leaves nothing behind", len(observe.all_jobs(self._app)), before)
+
+    def _click(self, sent: Sent) -> None:
+        again = sent.clicks[::REPEATED_EVERY]
+        self._screen.step(f"replaying {len(sent.clicks)} clicks, and {len(again)} of them a second time")
+        clicker = Clicker(self._app.shortener_url)
+        with self._screen.bar("clicks", len(sent.clicks) + len(again)) as advance:
+            answers = clicker.send_all(sent.clicks, on_answer=advance)
+            repeats = clicker.send_all(again, on_answer=advance)
+        sent.replayed += len(again)
+        self.checks.equal("clicks redirected", redirected(answers), len(sent.clicks))
+        self.checks.equal("clicks sent again: redirected", redirected(repeats), len(again))
+        self.checks.equal("clicks sent again: replayed", sum(answer.replayed for answer in repeats), len(again))
+        self.checks.equal("clicks sent once: replayed", sum(answer.replayed for answer in answers), 0)
+
+    def _reconcile_jobs(self, sent: Sent, ended: Sequence[Job]) -> None:
+        self._screen.outcome(ended, replayed=sent.replayed)
+        accepted = len(sent.clicks) + len(sent.planned)
+        self.checks.equal("jobs accepted are jobs stored", len(ended), accepted)
+        states = Counter((job.type, job.state) for job in ended)
+        self.checks.equal("clicks enriched", states["click.enrich", State.SUCCEEDED], len(sent.clicks))
+        self.checks.equal("flaky jobs succeeded", states["demo.flaky", State.SUCCEEDED], jobs.FLAKY)
+        self.checks.equal("slow jobs succeeded", states["demo.slow", State.SUCCEEDED], jobs.SLOW)
+        deaths = Counter(f"{job.type}, {job.death}" for job in ended if job.state is State.DEAD)
+        expected = {
+            f"demo.poison, {DeathReason.PERMANENT}": jobs.POISON,
+            f"demo.broken, {DeathReason.EXHAUSTED}": jobs.BROKEN,
+        }
+        self.checks.equal("the dead, by type and reason", deaths, expected)
+        attempts = {job.attempt for job in ended if job.type == "demo.flaky"}
+        self.checks.equal("attempts of the flaky jobs", attempts, {jobs.FLAKY_FAILURES + 1})
+        again = sum(job.attempt > 1 for job in ended if job.type == "demo.slow")
+        self.checks.true("jobs of the killed worker ran again", again > 0)
+        dead = jobs.POISON + jobs.BROKEN
+        self.checks.equal("letters of the dead", observe.await_letters(self._app, dead), dead)
+
+    def _reconcile_clicks(self, sent: Sent) -> None:
+        self._screen.step("recounting countries and browsers from the log")
+        counted = Count()
+        for code in sorted({click.code for click in sent.clicks}):
+            counted.add(self._app.request("GET", f"/links/{code}/stats", shortener=True).json())
+        expected = recount(sent.clicks)
+        self._screen.tops(counted)
+        self.checks.equal("clicks counted", counted.clicks, expected.clicks)
+        self.checks.equal("clicks by country", counted.countries, expected.countries)
+        self.checks.equal("clicks by browser", counted.browsers, expected.browsers)
+
+    def _mend_and_redrive(self, ended: Sequence[Job]) -> None:
+        self._screen.step("mending the failing types, and redriving their jobs with the command line")
+        self._app.set_function_variable("work", "MILLRACE_DEMO_MENDED", "yes")
+        self._app.millrace("redrive", "--all", "--yes")
+        self._app.millrace("redrive", "--all", "--yes")  # safe to repeat
+        found = observe.await_jobs(self._app, done=observe.terminal, show=self._screen.progress)
+        states = Counter(job.state for job in found)
+        self.checks.equal("jobs after the redrive", states, {State.SUCCEEDED: len(ended)})
+        redrives = Counter(len(job.redrives) for job in found if job.redrives)
+        self.checks.equal("redriven, by number of redrives", redrives, {1: jobs.POISON + jobs.BROKEN})
+        self.checks.equal("letters left", observe.await_letters(self._app, 0), 0)
+
+    def _submit(self, sent: Sent, planned: list[Planned]) -> None:
+        with ThreadPoolExecutor(len(planned)) as pool:
+            answers = list(pool.map(self._post_job, planned))
+        self.checks.equal("jobs accepted, by status", Counter(answers), {202: len(planned)})
+        sent.planned += planned
+
+    def _post_job(self, plan: Planned) -> int:
+        return self._post("/jobs", {"type": plan.type, "payload": plan.payload}, key=plan.key)
+
+    def _post(self, path: str, body: dict[str, Any], *, key: str | None = None, shortener: bool = False) -> int:
+        return self._app.request("POST", path, body=json.dumps(body).encode(), key=key, shortener=shortener).status

@@ -1,0 +1,63 @@
+"""How much waits in a queue, and for how long, as SQS and CloudWatch tell it: approximately."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from shared.adapters.clients import translated
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+#: The metric has a point each minute, a minute or two late.
+_LOOK_BACK: Final = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backlog:
+    """The messages of one queue."""
+
+    waiting: int
+    delayed: int
+    in_flight: int
+
+    @property
+    def total(self) -> int:
+        return self.waiting + self.delayed + self.in_flight
+
+
+def backlog(client: "SQSClient", url: str) -> Backlog:
+    with translated():
+        attributes = client.get_queue_attributes(
+            QueueUrl=url,
+            AttributeNames=[
+                "ApproximateNumberOfMessages",
+                "ApproximateNumberOfMessagesDelayed",
+                "ApproximateNumberOfMessagesNotVisible",
+            ],
+        )["Attributes"]
+    return Backlog(
+        waiting=int(attributes["ApproximateNumberOfMessages"]),
+        delayed=int(attributes["ApproximateNumberOfMessagesDelayed"]),
+        in_flight=int(attributes["ApproximateNumberOfMessagesNotVisible"]),
+    )
+
+
+def oldest_age(client: Any, url: str, *, now: datetime) -> timedelta | None:
+    """How long the oldest message has waited, of those received less than three times. None without a recent point.
+
+    https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
+    """
+    with translated():
+        points = client.get_metric_statistics(
+            Namespace="AWS/SQS",
+            MetricName="ApproximateAgeOfOldestMessage",
+            Dimensions=[{"Name": "QueueName", "Value": url.rsplit("/", 1)[-1]}],
+            StartTime=now - _LOOK_BACK,
+            EndTime=now,
+            Period=60,
+            Statistics=["Maximum"],
+        )["Datapoints"]
+    # The newest point: the largest would go on showing a backlog that has just been worked off.
+    newest = max(points, key=lambda point: point["Timestamp"], default=None)
+    return newest and timedelta(seconds=newest["Maximum"])
