@@ -93,8 +93,7 @@ def _packages(text: str, venv: Path, lock: Path) -> Step:
 def _make_environment(venv: Path) -> None:
     """One that works is kept, whoever made it."""
     if python_of(venv).exists():
-        check = f"import sys, pip; sys.exit(sys.version_info < {OLDEST_PYTHON})"
-        if subprocess.run([python_of(venv), "-c", check], capture_output=True, check=False).returncode == 0:
+        if _is_new_enough(python_of(venv), "pip"):
             return
     _run(Path(sys.executable), "-m", "venv", "--clear", venv)
 
@@ -205,13 +204,19 @@ def _require_python() -> None:
         return
     for name in OTHER_PYTHONS:
         other = shutil.which(name)
-        if other:
+        if other and _is_new_enough(Path(other)):
             os.execv(other, [other, "-m", "local.bootstrap", *sys.argv[1:]])  # noqa: S606 - the same program, a newer Python
     raise SetupError(
         f"this needs Python 3.11 or newer, and {sys.executable} is {sys.version.split()[0]}. "
         "macOS: brew install python. Debian and Ubuntu: sudo apt-get install python3 python3-venv. "
         "If there is another one: make PYTHON=/path/to/python3"
     )
+
+
+def _is_new_enough(python: Path, module: str = "venv") -> bool:
+    """Whether it starts at all (a shim of a version manager may not), is no older than it must be, and has `module`."""
+    check = f"import sys, {module}; sys.exit(sys.version_info < {OLDEST_PYTHON})"
+    return subprocess.run([str(python), "-c", check], capture_output=True, check=False).returncode == 0
 
 
 def _say(text: str) -> None:

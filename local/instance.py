@@ -22,7 +22,7 @@ LOCK: Final = "owner.lock"
 
 @contextlib.contextmanager
 def owned() -> Iterator[Path]:
-    """A new folder for this process. What lies in it is kept for a look if the block fails, until the next run."""
+    """A new folder for this process. If the block fails it is kept, for a look into its logs, until the next run."""
     _clear_away_orphans()
     folder = STATE / f"run-{secrets.token_hex(3)}"
     unnamed = STATE / f"new-{folder.name}"
@@ -30,8 +30,15 @@ def owned() -> Iterator[Path]:
     with (unnamed / LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         unnamed.rename(folder)  # with the lock held already: nobody sees it without an owner
-        yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+        kept = False
+        try:
+            yield folder
+        except Exception:
+            kept = True
+            raise
+        finally:
+            if not kept:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

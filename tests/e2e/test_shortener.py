@@ -1,0 +1,73 @@
+"""The worked example through its deployed API: redirected, counted once, and no address in clear."""
+
+import json
+from uuid import uuid4
+
+import pytest
+
+from local.demo.observe import all_jobs
+from local.waiting import wait_until
+from shared.domain.job import Job
+from shared.domain.states import State
+from tests.e2e.conftest import PATIENCE_SECONDS, Deployed
+
+pytestmark = pytest.mark.e2e
+
+ADDRESS = "8.8.8.8"
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:125.0) Gecko/20100101 Firefox/125.0"
+
+
+@pytest.fixture
+def code(deployed: Deployed) -> str:
+    code = uuid4().hex
+    body = json.dumps({"code": code, "url": "https://example.com/there"}).encode()
+    assert deployed.app.request("POST", "/links", body=body, shortener=True).status == 201
+    return code
+
+
+def click(deployed: Deployed, code: str, *, key: str | None = None) -> None:
+    headers = {"X-Forwarded-For": ADDRESS, "User-Agent": FIREFOX}
+    answer = deployed.app.request("GET", f"/{code}", headers=headers, key=key, shortener=True, signed=False)
+    assert (answer.status, answer.headers["location"]) == (302, "https://example.com/there")
+
+
+def stats(deployed: Deployed, code: str) -> dict[str, object]:
+    answer = deployed.app.request("GET", f"/links/{code}/stats", shortener=True)
+    assert answer.status == 200
+    return dict(answer.json())
+
+
+def test_clicks_are_counted_once_each_and_repeats_not_at_all(deployed: Deployed, code: str) -> None:
+    for key in ("a", "a", "b", None, None):
+        click(deployed, code, key=key)
+    wait_until(lambda: stats(deployed, code)["clicks"] == 4, PATIENCE_SECONDS, "four clicks to be counted")
+    deployed.drained()
+    found = stats(deployed, code)
+    assert (found["clicks"], found["countries"], found["browsers"]) == (4, {"US": 4}, {"Firefox": 4})
+
+
+def test_no_address_lies_in_clear_in_the_clicks_table(deployed: Deployed, code: str) -> None:
+    click(deployed, code)
+    wait_until(lambda: stats(deployed, code)["clicks"] == 1, PATIENCE_SECONDS, "the click to be counted")
+    dynamodb = deployed.app.client("dynamodb")
+    (table,) = [name for name in dynamodb.list_tables()["TableNames"] if "Clicks" in name]
+    items = json.dumps(dynamodb.scan(TableName=table)["Items"])
+    assert code in items
+    assert ADDRESS not in items
+    assert FIREFOX not in items
+
+
+def test_an_unknown_code_is_not_found_and_makes_no_job(deployed: Deployed) -> None:
+    before = deployed.stored()
+    assert deployed.app.request("GET", "/nowhere", shortener=True, signed=False).status == 404
+    assert deployed.stored() == before
+
+
+def test_the_job_of_a_click_ends_well_at_its_first_attempt(deployed: Deployed, code: str) -> None:
+    click(deployed, code)
+
+    def ended() -> list[Job]:
+        return [job for job in all_jobs(deployed.app) if code in job.payload and job.state.terminal]
+
+    (job,) = wait_until(ended, PATIENCE_SECONDS, "the job of the click to end")
+    assert (job.state, job.attempt) == (State.SUCCEEDED, 1)
