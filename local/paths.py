@@ -1,4 +1,4 @@
-"""Where things lie that setting up makes. Read by the bare Python too, so: the standard library, in old syntax."""
+"""Where things lie that setting up makes. Read before anything is installed: the standard library alone."""
 
 from pathlib import Path
 

@@ -10,8 +10,8 @@ from shared.domain.states import TERMINAL, TRANSITIONS, State
 _HEAD: Final = """\
 # The state machine
 
-Written by `make docs` from `shared/domain/states.py`. An arrow is a write of the protocol, which the store makes only from
-the state that the arrow leaves; a new job, or one whose time is past, comes out of the dot.
+Written by `make docs` from `shared/domain/states.py`. An arrow is a write of the protocol, which the store makes only
+from the state that the arrow leaves. A job comes out of the dot when nothing has its id, or something past its time.
 """
 #: A comment above a state: how a job gets in, who moves it out, how long it is kept.
 _STATE: Final = re.compile(r'#: (.+?)\. (.+?)\. (.+?)\.\n +[A-Z]+ = "(\w+)"')

@@ -71,6 +71,7 @@ class Dashboard(Construct):
                         Metric.RETRIED,
                         Metric.DEAD,
                         Metric.REPLAYED,
+                        Metric.NOT_ACCEPTED,
                         Metric.PUT_BACK,
                         Metric.DROPPED,
                     )

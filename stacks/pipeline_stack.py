@@ -93,6 +93,6 @@ class PipelineStack(AppStack):
         # Puts are follow-up jobs, condition checks are handlers' own writes that hang on another job.
         job_actions = ("GetItem", "PutItem", "UpdateItem", "ConditionCheckItem")
         lane.worker.allow([f"dynamodb:{action}" for action in job_actions], [self.jobs.table.table_arn])
-        lane.worker.allow(["dynamodb:PutItem", "dynamodb:UpdateItem"], [shortener.clicks.table_arn])
+        lane.worker.allow(["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"], [shortener.clicks.table_arn])
         lane.worker.allow(["secretsmanager:GetSecretValue"], [shortener.address_key.secret_arn])
         return lane

@@ -15,7 +15,7 @@ from shared.adapters.shortener import codes, composition
 from shared.adapters.shortener.links import Link
 from shared.adapters.shortener.shorten import CodeTakenError, shorten
 
-#: Longer ones break in browsers and proxies: https://www.rfc-editor.org/rfc/rfc9110#section-4.1
+#: There are browsers and proxies that pass on no more.
 LONGEST_URL_CHARACTERS: Final = 2048
 
 

@@ -11,10 +11,12 @@ from geoip2fast import GeoIP2Fast
 
 from local.demo.access_log import Click
 
-#: What the shortener counts as a country or browser that cannot be told, and how much of a user agent it reads.
+#: What the shortener counts as a country or browser that cannot be told, how much of a user agent it reads, and how
+#: long a name it keeps.
 UNKNOWN_COUNTRY: Final = "??"
 UNKNOWN_BROWSER: Final = "Other"
 AGENT_CHARACTERS: Final = 512
+NAME_CHARACTERS: Final = 64
 #: What geoip2fast says of private and unknown networks.
 _NO_COUNTRY: Final = frozenset({"", "--"})
 
@@ -53,5 +55,8 @@ def _country(geography: GeoIP2Fast, address: str) -> str:
 
 
 def _browser(agent: str) -> str:
-    found = ua_parser.parse_user_agent(agent[:AGENT_CHARACTERS])
-    return found.family if found else UNKNOWN_BROWSER
+    try:
+        found = ua_parser.parse_user_agent(agent[:AGENT_CHARACTERS])
+    except (TypeError, ValueError):  # the library trips over some agents that were made up
+        found = None
+    return found.family.encode("ascii", "replace").decode()[:NAME_CHARACTERS] if found else UNKNOWN_BROWSER

@@ -53,8 +53,9 @@ class Redriver:
         self._new_token = new_token
 
     def plan(self, selection: Selection) -> Iterator[Job]:
-        """The dead jobs that `selection` names. Changes nothing."""
-        return (job for job in self._store.dead() if job in selection)
+        """The dead jobs that `selection` names, without those past their time. Changes nothing."""
+        now = self._clock()
+        return (job for job in self._store.dead() if job in selection and not job.expired(now))
 
     def redrive(self, job: Job, *, by: str) -> bool:
         """False when somebody else moved it first."""
@@ -68,14 +69,16 @@ class Redriver:
         """Read every letter once: delete what is outdated, nudge what is stranded, leave the dead ones."""
         swept = Swept()
         seen: set[str] = set()
-        held: list[ReceivedLetter] = []
+        held: dict[str, ReceivedLetter] = {}
         try:
             # A kept letter comes back when its hiding ends; a batch of nothing but those is the end of the box.
             while fresh := [letter for letter in box.receive() if letter.message_id not in seen]:
                 seen.update(letter.message_id for letter in fresh)
+                held |= {letter.message_id: letter for letter in fresh}
                 done = self._sort(fresh)
-                held += done.keep
                 box.delete(done.delete)
+                for letter in done.delete:
+                    del held[letter.message_id]
                 swept = replace(
                     swept,
                     outdated=swept.outdated + len(done.delete) - done.nudged,
@@ -83,7 +86,7 @@ class Redriver:
                     kept=swept.kept + len(done.keep),
                 )
         finally:
-            box.put_back(held)
+            box.put_back(list(held.values()))
         return swept
 
     def _sort(self, letters: list[ReceivedLetter]) -> _Sorted:

@@ -10,13 +10,13 @@ class State(StrEnum):
 
     #: Accepted or redriven. Work moves it out. Kept until claimed.
     QUEUED = "queued"
-    #: Claimed by a worker. Settle moves it out, or a later claim or nudge when the lease is over.
+    #: Claimed by a worker. Settle moves it out, or a later claim or nudge when the lease is over. Kept for the lease.
     RUNNING = "running"
     #: An attempt failed or was lost and another is allowed. Work moves it out. Kept until claimed.
     RETRYING = "retrying"
     #: Settled. Nobody moves it out. Kept for the retention time.
     SUCCEEDED = "succeeded"
-    #: Failed for good; a person's redrive is required for it to run again. Kept for the retention time.
+    #: Failed for good. A person's redrive is required to move it out. Kept for the retention time.
     DEAD = "dead"
 
     @property

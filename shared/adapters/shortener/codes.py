@@ -27,11 +27,12 @@ def is_code(text: str) -> bool:
 
 def made_up(owner: str, key: str | None) -> Iterator[str]:
     """Codes to try one after another until one is free; under the same key the same ones in the same order."""
-    for turn in count():
+    turns = count()
+    while True:
         if key is None:
             yield "".join(secrets.choice(_ALPHABET) for _ in range(_LENGTH))
         else:
-            yield _spelt(uuid5(_KEYED_CODES, json.dumps([owner, key, turn])).int)
+            yield _spelt(uuid5(_KEYED_CODES, json.dumps([owner, key, next(turns)])).int)
 
 
 def _spelt(number: int) -> str:

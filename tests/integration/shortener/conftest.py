@@ -1,0 +1,200 @@
+"""The shortener on moto: its functions as they are deployed, its tables, and a worker for its clicks."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import count
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import pytest
+from botocore.exceptions import ClientError
+from moto import mock_aws
+
+from functions.redirect import handler as redirect
+from functions.shorten import handler as shorten
+from functions.stats import handler as stats
+from shared.adapters import clients, clock, composition
+from shared.adapters.clients import Item
+from shared.adapters.document import decode
+from shared.adapters.idempotency import run_once
+from shared.adapters.shortener import addresses
+from shared.adapters.shortener import composition as shortener
+from shared.application.run import Attempt, Report, Tools
+from shared.domain.job import Job
+from shared.names import CLICK_KEY, CLICK_SORT_KEY, LINK_KEY, Env
+from tests.support import tables
+from tests.support.builders import reference_to
+from tests.support.faulty_client import FaultyClient
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+OWNER: Final = "AROAOWNER"
+SOURCE: Final = "203.0.113.9"
+REMAINING: Final = timedelta(seconds=30)
+SECRET: Final = "the key of the hash"
+
+_requests = count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a function answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+
+@dataclass(slots=True)
+class World:
+    """The deployed shortener, and what can be seen of it from behind."""
+
+    client: FaultyClient
+    dynamodb: "DynamoDBClient"
+    jobs_table: str
+    links_table: str
+    clicks_table: str
+
+    def post_link(self, body: Any, *, user: str | None = OWNER, key: str | None = None) -> Answer:
+        headers = {"content-type": "application/json"} | ({} if key is None else {"idempotency-key": key})
+        return self.call(shorten, "POST", "/links", body=json.dumps(body), user=user, headers=headers)
+
+    def visit(self, code: str, **headers: str) -> Answer:
+        """Header names with underscores for dashes."""
+        return self.call(
+            redirect, "GET", f"/{code}", headers={name.replace("_", "-"): value for name, value in headers.items()}
+        )
+
+    def stats(self, code: str, *, user: str | None = OWNER) -> Answer:
+        return self.call(stats, "GET", f"/links/{code}/stats", user=user)
+
+    def call(
+        self,
+        function: ModuleType,
+        method: str,
+        path: str,
+        *,
+        body: str | None = None,
+        user: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        authorizer = {"iam": {"accountId": "111122223333", "userId": f"{user}:session"}} if user else None
+        event = {
+            "version": "2.0",
+            "routeKey": "$default",
+            "rawPath": quote(path),
+            "rawQueryString": "",
+            "headers": dict(headers or {}),
+            "body": body,
+            "isBase64Encoded": False,
+            "requestContext": {
+                "requestId": f"request-{next(_requests)}",
+                "stage": "$default",
+                "authorizer": authorizer,
+                "http": {"method": method, "path": path, "sourceIp": SOURCE, "protocol": "HTTP/1.1"},
+            },
+        }
+        answer = function.handle(event, None)
+        return Answer(answer["statusCode"], answer["headers"], answer["body"] or "")
+
+    def jobs(self) -> list[Job]:
+        return [decode(item) for item in self.items(self.jobs_table)]
+
+    def clicks(self) -> list[Item]:
+        """The records, without the counters."""
+        return [item for item in self.items(self.clicks_table) if item[CLICK_SORT_KEY]["S"].startswith("click#")]
+
+    def items(self, table: str) -> list[Item]:
+        return [dict(item) for item in self.dynamodb.scan(TableName=table)["Items"]]
+
+    def attempt(self, job: Job) -> Attempt:
+        tools = Tools(
+            store=composition.store(),
+            job_types=composition.known_job_types(),
+            clock=clock.now,
+            new_token=clock.new_token,
+            draw=clock.draw,
+            pause=lambda _seconds: None,
+        )
+        return Attempt(reference_to(job), tools, deadline=clock.now() + REMAINING)
+
+    def run(self, job: Job) -> Report:
+        """What a worker does with one message for the job."""
+        attempt = self.attempt(job)
+        # What a handler raised is raised again, when it has been written down.
+        with suppress(Exception):
+            run_once(attempt, remaining=REMAINING)
+        assert attempt.report is not None
+        return attempt.report
+
+    def run_all(self) -> list[Report]:
+        return [self.run(job) for job in self.jobs() if not job.state.terminal]
+
+
+def refusing(code: str) -> Callable[..., Any]:
+    """Stands for a call of AWS that answers with this error."""
+
+    def call(**_request: Any) -> Any:
+        raise ClientError({"Error": {"Code": code, "Message": code}}, "Operation")
+
+    return call
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with mock_aws():
+        dynamodb, secrets = tables.client("dynamodb"), tables.client("secretsmanager")
+        jobs = tables.create_table(dynamodb).name
+        links, clicks = f"links-for-{jobs}", f"clicks-for-{jobs}"
+        _create_table(dynamodb, links, [LINK_KEY])
+        _create_table(dynamodb, clicks, [CLICK_KEY, CLICK_SORT_KEY])
+        secret = secrets.create_secret(Name=f"key-for-{jobs}", SecretString=SECRET)
+        environment = {
+            Env.STAGE: "test",
+            Env.JOBS_TABLE: jobs,
+            Env.RETENTION_DAYS: "30",
+            Env.JOB_PACKAGES: "functions.jobs",
+            Env.LINKS_TABLE: links,
+            Env.CLICKS_TABLE: clicks,
+            Env.ADDRESS_KEY_SECRET: secret["ARN"],
+            Env.TRUSTED_PROXY_HOPS: "1",
+        }
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.delenv(Env.GEOIP_DATABASE, raising=False)
+        faulty = FaultyClient(dynamodb)
+        monkeypatch.setattr(clients, "dynamodb", lambda: faulty)
+        monkeypatch.setattr(clients, "secrets", lambda: secrets)
+        _forget()
+        yield World(faulty, dynamodb, jobs, links, clicks)
+        _forget()
+
+
+def _create_table(dynamodb: "DynamoDBClient", name: str, keys: list[str]) -> None:
+    """As `stacks.shortener_tables` has it."""
+    dynamodb.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in keys],
+        KeySchema=[{"AttributeName": key, "KeyType": "HASH" if key == keys[0] else "RANGE"} for key in keys],
+    )
+
+
+def _forget() -> None:
+    for built in (
+        composition.store,
+        composition.known_job_types,
+        composition.submit,
+        shortener.links,
+        shortener.clicks,
+    ):
+        built.cache_clear()
+    addresses._key.forget()

@@ -1,0 +1,157 @@
+"""`GET /{code}`."""
+
+import json
+from typing import Any
+
+import pytest
+
+from shared.adapters.shortener.click import VISITORS
+from shared.domain.states import State
+from shared.names import Env, Metric
+from tests.integration.shortener.conftest import SOURCE, World, refusing
+from tests.support.faulty_client import Fault
+
+URL = "https://example.com/a"
+
+
+@pytest.fixture(autouse=True)
+def link(world: World) -> None:
+    world.post_link({"url": URL, "code": "spring"})
+    world.post_link({"url": "https://example.com/b", "code": "summer"})
+
+
+def payload(world: World) -> Any:
+    (job,) = world.jobs()
+    return json.loads(job.payload)
+
+
+def test_a_visitor_is_sent_on_and_the_click_is_a_job(world: World) -> None:
+    answer = world.visit("spring")
+    assert (answer.status, answer.text) == (302, "")
+    assert answer.headers["Location"] == URL
+    assert answer.headers["Cache-Control"] == "no-store"
+    (job,) = world.jobs()
+    assert (job.tenant, job.type, job.state) == (VISITORS, "click.enrich", State.QUEUED)
+
+
+def test_a_redirect_is_one_read_and_one_write(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+    make_call = world.dynamodb._make_api_call  # type: ignore[attr-defined]  # the one place all calls pass
+
+    def counted(operation: str, request: Any) -> Any:
+        calls.append(operation)
+        return make_call(operation, request)
+
+    monkeypatch.setattr(world.dynamodb, "_make_api_call", counted)
+    world.visit("spring")
+    assert calls == ["GetItem", "PutItem"]
+
+
+def test_each_visit_is_a_click_of_its_own(world: World) -> None:
+    world.visit("spring")
+    world.visit("spring")
+    assert len(world.jobs()) == 2
+
+
+@pytest.mark.parametrize("code", ["autumn", "links", "a.b", "x" * 65, "Spring"])
+def test_a_code_that_no_link_has_is_not_found_and_not_counted(world: World, code: str) -> None:
+    answer = world.visit(code)
+    assert answer.status == 404
+    assert answer.json()["type"] == "urn:millrace:problem:no-such-link"
+    assert world.jobs() == []
+
+
+def test_a_click_says_where_it_came_from(world: World) -> None:
+    world.visit(
+        "spring", user_agent="Browser/1", referer="https://news.example/story", x_forwarded_for="8.8.8.8, 83.149.9.216"
+    )
+    assert payload(world) == {
+        "code": "spring",
+        "address": "83.149.9.216",
+        "user_agent": "Browser/1",
+        "referrer": "https://news.example/story",
+    }
+
+
+def test_a_click_from_nowhere_has_the_address_that_connected(world: World) -> None:
+    world.visit("spring")
+    assert payload(world) == {"code": "spring", "address": SOURCE, "user_agent": "", "referrer": ""}
+
+
+def test_without_trusted_proxies_nobody_can_pass_for_somebody_else(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(Env.TRUSTED_PROXY_HOPS, "0")
+    world.visit("spring", x_forwarded_for="83.149.9.216")
+    assert payload(world)["address"] == SOURCE
+
+
+def test_an_address_that_is_none_is_none(world: World) -> None:
+    world.visit("spring", x_forwarded_for="unknown")
+    assert payload(world)["address"] is None
+
+
+@pytest.mark.parametrize("agent", ["x" * 100_000, "\ud800" * 600, "\0\x1b[2J\ufffe", "é☃" * 400, "   "])
+def test_any_user_agent_will_do(world: World, agent: str) -> None:
+    assert world.visit("spring", user_agent=agent, referer=agent).status == 302
+    assert len(payload(world)["user_agent"]) <= 512
+    assert len(payload(world)["referrer"]) <= 512
+    world.run_all()
+    assert [job.state for job in world.jobs()] == [State.SUCCEEDED]
+
+
+def test_a_click_that_is_sent_again_with_its_key_is_the_same_click(world: World) -> None:
+    first = world.visit("spring", idempotency_key="k")
+    again = world.visit("spring", idempotency_key="k")
+    assert (first.status, again.status) == (302, 302)
+    assert "Idempotent-Replayed" not in first.headers
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert len(world.jobs()) == 1
+
+
+def test_the_same_key_on_another_link_is_another_click(world: World) -> None:
+    world.visit("spring", idempotency_key="k")
+    assert "Idempotent-Replayed" not in world.visit("summer", idempotency_key="k").headers
+    assert len(world.jobs()) == 2
+
+
+def test_a_key_that_comes_from_another_browser_redirects_and_counts_nothing(world: World) -> None:
+    world.visit("spring", idempotency_key="k", user_agent="one")
+    again = world.visit("spring", idempotency_key="k", user_agent="two")
+    assert (again.status, again.headers["Location"]) == (302, URL)
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert payload(world)["user_agent"] == "one"
+
+
+@pytest.mark.parametrize("key", ["", " ", "k k", "é", "x" * 256])
+def test_a_key_that_is_none_is_refused(world: World, key: str) -> None:
+    assert world.visit("spring", idempotency_key=key).status == 400
+    assert world.jobs() == []
+
+
+def test_a_click_that_cannot_be_written_redirects_and_is_reported(
+    world: World, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    world.client.faults = [Fault.NOT_SENT]
+    answer = world.visit("spring")
+    assert (answer.status, answer.headers["Location"]) == (302, URL)
+    assert world.jobs() == []
+    (metrics,) = [line for line in capsys.readouterr().out.splitlines() if Metric.NOT_ACCEPTED in line]
+    assert json.loads(metrics)[Metric.NOT_ACCEPTED] == [1.0]
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("ERROR", "not accepted")]
+
+
+def test_a_click_that_is_being_counted_at_this_moment_is_there_already(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write meets the transaction that settles its own job."""
+    monkeypatch.setattr(world.dynamodb, "put_item", refusing("TransactionConflictException"))
+    answer = world.visit("spring", idempotency_key="k")
+    assert (answer.status, answer.headers["Idempotent-Replayed"]) == (302, "true")
+
+
+def test_without_the_link_there_is_nowhere_to_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(world.dynamodb, "get_item", refusing("ThrottlingException"))
+    answer = world.visit("spring")
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "1")
+    assert world.jobs() == []
