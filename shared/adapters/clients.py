@@ -14,6 +14,7 @@ from shared.domain.errors import StoreUnavailableError, TransactionConflictError
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
@@ -74,7 +75,7 @@ def cloudformation() -> "CloudFormationClient":
 
 
 @cache
-def cloudwatch() -> Any:
+def cloudwatch() -> "CloudWatchClient":
     return boto3.client("cloudwatch", config=_CONFIG)
 
 

@@ -142,5 +142,5 @@ def decode(item: Item) -> Job:
             raise NewerSchemaError("document", schema, SCHEMA_VERSION)
         tenant, job_id = split_key(item)
         return Job(tenant=tenant, id=job_id, **_decode_fields(item, _FIELDS))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise MalformedDocumentError(f"not a job document: {error!r}") from error

@@ -32,8 +32,8 @@ def decode(text: str) -> Reference | Letter:
     """Raises `NewerSchemaError`, and `MalformedDocumentError` for anything that is not one of our messages."""
     try:
         wire = json.loads(text)
-        if wire["schema"] > SCHEMA_VERSION:
-            raise NewerSchemaError("message", wire["schema"], SCHEMA_VERSION)
+        if (schema := int(wire["schema"])) > SCHEMA_VERSION:
+            raise NewerSchemaError("message", schema, SCHEMA_VERSION)
         reference = Reference(
             tenant=str(wire["tenant"]),
             job_id=str(wire["id"]),
@@ -42,6 +42,13 @@ def decode(text: str) -> Reference | Letter:
         )
         if "letter" not in wire:
             return reference
-        return Letter(reference=reference, **wire["letter"])
+        letter = wire["letter"]
+        return Letter(
+            reference=reference,
+            type=str(letter["type"]),
+            death=str(letter["death"]),
+            error_class=str(letter["error_class"]),
+            attempts=int(letter["attempts"]),
+        )
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise MalformedDocumentError(f"not one of our messages: {error!r}") from error

@@ -91,15 +91,7 @@ class SqsLetterBox:
                 WaitTimeSeconds=1,
                 MessageSystemAttributeNames=["SentTimestamp"],
             )
-        return [
-            ReceivedLetter(
-                message_id=message["MessageId"],
-                receipt=message["ReceiptHandle"],
-                body=_body(message["Body"]),
-                sent_at=datetime.fromtimestamp(int(message["Attributes"]["SentTimestamp"]) / 1000, UTC),
-            )
-            for message in answer.get("Messages", [])
-        ]
+        return [_letter(message) for message in answer.get("Messages", [])]
 
     def delete(self, letters: Sequence[ReceivedLetter]) -> None:
         for batch in _batches(letters):
@@ -125,11 +117,19 @@ def _batches(letters: Sequence[ReceivedLetter]) -> Sequence[Sequence[ReceivedLet
     return [letters[start : start + BATCH_LIMIT] for start in range(0, len(letters), BATCH_LIMIT)]
 
 
-def _body(text: str) -> Letter | Reference | None:
+def _letter(message: Mapping[str, Any]) -> ReceivedLetter:
+    body: Letter | Reference | None = None
+    newer = False
     try:
-        return messages.decode(text)
+        body = messages.decode(message["Body"])
     except NewerSchemaError:
-        # A tool older than the deployment has no business with its letters.
-        raise
+        newer = True
     except MalformedDocumentError:
-        return None
+        pass
+    return ReceivedLetter(
+        message_id=message["MessageId"],
+        receipt=message["ReceiptHandle"],
+        body=body,
+        sent_at=datetime.fromtimestamp(int(message["Attributes"]["SentTimestamp"]) / 1000, UTC),
+        newer=newer,
+    )

@@ -71,6 +71,8 @@ class ReceivedLetter:
     receipt: str
     body: Letter | Reference | None
     sent_at: datetime
+    #: Written by a newer version, which alone can tell what to do with it.
+    newer: bool = False
 
     @property
     def reference(self) -> Reference | None:

@@ -33,7 +33,7 @@ class Swept:
     outdated: int = 0
     #: Their jobs were alive and have been dispatched again; deleted.
     nudged: int = 0
-    #: Their jobs are still dead, or run at this moment; left where they were.
+    #: Their jobs are still dead, or run at this moment, or a newer version wrote them; left where they were.
     kept: int = 0
 
 
@@ -97,7 +97,7 @@ class Redriver:
             reference = letter.reference
             job = documents.get((reference.tenant, reference.job_id)) if reference else None
             action = letter_action(reference, job, now=self._clock())
-            if action is LetterAction.DEAD:
+            if letter.newer or action is LetterAction.DEAD:
                 done.keep.append(letter)
             elif action is LetterAction.OUTDATED or job is None:
                 done.delete.append(letter)

@@ -24,7 +24,7 @@ RIGHTS = {
     "work": {
         (f"dynamodb:{action}", "JobsTable") for action in ("GetItem", "PutItem", "UpdateItem", "ConditionCheckItem")
     }
-    | {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("PutItem", "UpdateItem")}
+    | {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "PutItem", "UpdateItem")}
     | {
         (f"sqs:{action}", "LanedefaultQueue")
         for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "ChangeMessageVisibility")

@@ -1,0 +1,18 @@
+"""`millrace get`: read a job over the HTTP API."""
+
+from urllib.parse import quote
+
+import click
+
+from cli.calls import call
+from cli.installation import Installation
+from cli.screen import show_json
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@click.pass_obj
+def get(installation: Installation, job_id: str) -> None:
+    """Print a job of your own, in any state, as JSON."""
+    job, _ = call(installation.api, "GET", f"/jobs/{quote(job_id, safe='')}")
+    show_json(job)

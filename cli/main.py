@@ -1,0 +1,52 @@
+"""The `millrace` console script: global options, and the commands."""
+
+import sys
+from typing import Final
+
+import click
+
+from cli.dlq import dlq
+from cli.errors import ExplainingGroup
+from cli.get import get
+from cli.installation import Installation
+from cli.listing import list_
+from cli.redrive import redrive
+from cli.status import status
+from cli.submit import submit
+
+_EPILOG: Final = """\b
+Exit codes:
+  0    done
+  1    failed; the reasons are on stderr, the innermost last
+  2    wrong usage
+  130  interrupted; what was done before stays done, and a repeat is safe
+  141  whoever read the output stopped reading
+
+Results go to stdout and everything else to stderr. Where stdout is no terminal, tables are plain and nothing in them is
+cut. NO_COLOR is respected.
+
+Credentials, region and endpoint are found as by every AWS tool; AWS_ENDPOINT_URL leads to an embedded AWS.
+"""
+
+
+@click.group(cls=ExplainingGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--stack", envvar="MILLRACE_STACK", show_envvar=True, help="The stack, where there are several.")
+@click.option("--region", envvar=["AWS_REGION", "AWS_DEFAULT_REGION"], show_envvar=True, help="The AWS region.")
+@click.option("--profile", help="The AWS profile; else AWS_PROFILE.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.version_option(package_name="millrace", prog_name="millrace", message="%(prog)s %(version)s")
+@click.pass_context
+def millrace(ctx: click.Context, *, stack: str | None, region: str | None, profile: str | None, debug: bool) -> None:  # noqa: ARG001
+    """Submit jobs to a deployed Millrace, and see and redrive the dead ones."""
+    ctx.obj = Installation(stack=stack, region=region, profile=profile)
+
+
+for command in (submit, get, list_, dlq, redrive, status):
+    millrace.add_command(command)
+
+
+def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character is no reason to fail.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # both are text files here
+    millrace()

@@ -1,0 +1,148 @@
+"""The command line as a person runs it: moto for DynamoDB, SQS and CloudWatch, a loopback server for the rest."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import boto3
+import pytest
+from click.testing import CliRunner, Result
+from moto import mock_aws
+
+from cli.main import millrace
+from shared.adapters import clients, messages
+from shared.adapters.job_store import DynamoJobStore
+from shared.domain.job import Job, Letter, Reference
+from shared.domain.states import State
+from tests.integration.cli.loopback import Loopback, Stack, loopback
+from tests.support.builders import brought_to, letter_for
+from tests.support.tables import REGION, Table, client, create_table
+
+_TERMINAL = {"COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
+_RECEIVE = "before-parameter-build.sqs.ReceiveMessage"
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Keys that nobody takes, and nothing of the developer's own."""
+    for name in [name for name in os.environ if name.startswith(("AWS_", "MILLRACE_")) or name in _TERMINAL]:
+        monkeypatch.delenv(name)
+    for name, value in {
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_REGION": REGION,
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_PROXY": "127.0.0.1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(boto3, "DEFAULT_SESSION", None)
+    clients.cloudformation.cache_clear()
+    yield monkeypatch
+    clients.cloudformation.cache_clear()
+
+
+@pytest.fixture
+def terminal(environment: pytest.MonkeyPatch) -> None:
+    """Output goes to a terminal of 80 columns."""
+    for name, value in {"TTY_COMPATIBLE": "1", "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}.items():
+        environment.setenv(name, value)
+
+
+@pytest.fixture
+def server(environment: pytest.MonkeyPatch) -> Iterator[Loopback]:
+    """Finding a stack, and the HTTP API. Of no other service."""
+    with loopback() as serving:
+        environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", serving.url)
+        serving.stacks = [pipeline("jobs", "{}"), shortener()]
+        yield serving
+
+
+@pytest.fixture
+def attended(environment: pytest.MonkeyPatch) -> None:
+    """Somebody sits at a terminal."""
+    environment.setattr("cli.redrive._attended", lambda: True)
+
+
+def pipeline(table: str, lanes: str, *, name: str = "dev-Pipeline") -> Stack:
+    outputs = {"ApiId": "a1b2", "ApiUrl": "https://a1b2.invalid", "JobsTable": table, "Lanes": lanes}
+    return Stack(name, outputs)
+
+
+def shortener() -> Stack:
+    return Stack("dev-Shortener", {"ShortenerApiId": "c3d4", "ApiUrl": "https://c3d4.invalid"})
+
+
+def run(*arguments: str, typed: str | bytes | None = None) -> Result:
+    """Whatever it raises that is no exit is a fault of the command line."""
+    result = CliRunner().invoke(millrace, arguments, input=typed)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """One deployed Millrace with one lane, nothing of which runs."""
+
+    server: Loopback
+    table: Table
+    store: DynamoJobStore
+    queue: str
+    letters: str
+
+    def dead_job(self, *, letter: bool = True, **changes: Any) -> Job:
+        job = brought_to(self.store, State.DEAD, **changes)
+        if letter:
+            self.write(letter_for(job))
+        return job
+
+    def write(self, letter: Letter | Reference | str) -> None:
+        """Put a letter, or rubbish, into the dead-letter queue."""
+        body = letter if isinstance(letter, str) else messages.encode(letter)
+        clients.sqs().send_message(QueueUrl=self.letters, MessageBody=body)
+
+    def state(self, job: Job) -> State:
+        found = self.store.get(job.tenant, job.id)
+        assert found is not None
+        return found.state
+
+    def bodies(self) -> list[str]:
+        """Of all letters that can be seen. It looks without hiding them."""
+        seen: dict[str, str] = {}
+        for _ in range(10):
+            found = clients.sqs().receive_message(QueueUrl=self.letters, MaxNumberOfMessages=10, VisibilityTimeout=0)
+            seen |= {message["MessageId"]: message["Body"] for message in found.get("Messages", [])}
+        return sorted(seen.values())
+
+    def contents(self) -> tuple[list[str], Mapping[Any, str], list[str]]:
+        """All that a command could have changed."""
+        items = clients.dynamodb().scan(TableName=self.table.name)["Items"]
+        names: list[Any] = ["All"]
+        attributes = clients.sqs().get_queue_attributes(QueueUrl=self.letters, AttributeNames=names)["Attributes"]
+        return sorted(json.dumps(item, sort_keys=True) for item in items), attributes, self.bodies()
+
+
+@pytest.fixture
+def cloud(server: Loopback, environment: pytest.MonkeyPatch) -> Iterator[Cloud]:
+    with mock_aws():
+        for service in ("cloudwatch", "dynamodb", "sqs"):
+            environment.setattr(clients, service, partial(client, service))
+        table = create_table(clients.dynamodb())
+        sqs = clients.sqs()
+        # A long poll of an empty queue would cost each test a second.
+        sqs.meta.events.register(_RECEIVE, _poll_shortly)
+        urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("queue", "letters")}
+        server.stacks = [pipeline(table.name, json.dumps({"default": urls})), shortener()]
+        store = DynamoJobStore(clients.dynamodb(), table=table.name, retention=timedelta(days=30))
+        yield Cloud(server, table, store, urls["queue"], urls["letters"])
+        sqs.meta.events.unregister(_RECEIVE, _poll_shortly)
+
+
+def _poll_shortly(params: dict[str, Any], **_: object) -> None:
+    params["WaitTimeSeconds"] = 0

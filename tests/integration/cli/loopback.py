@@ -1,0 +1,125 @@
+"""A server on 127.0.0.1 that is CloudFormation's `DescribeStacks` and, below it, an HTTP API, like the embedded AWS."""
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs
+from xml.sax.saxutils import escape
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A deployed stack, as far as its description goes."""
+
+    name: str
+    outputs: Mapping[str, str]
+    tags: Mapping[str, str] = field(default_factory=lambda: {"millrace:app": "millrace"})
+
+
+@dataclass(frozen=True)
+class Request:
+    """What came to the API."""
+
+    method: str
+    path: str
+    headers: Message
+    body: bytes
+
+
+@dataclass
+class Loopback:
+    """What the server answers, and what it was asked."""
+
+    url: str
+    stacks: list[Stack] = field(default_factory=list)
+    #: Of the API: status, headers, body.
+    answer: tuple[int, Mapping[str, str], bytes] = (200, {}, b"{}")
+    requests: list[Request] = field(default_factory=list)
+    #: An error of CloudFormation's instead of stacks: status, code, message.
+    error: tuple[int, str, str] | None = None
+    #: Set when a request has come to the API; the answer waits for `release`.
+    arrived: threading.Event = field(default_factory=threading.Event)
+    release: threading.Event = field(default_factory=threading.Event)
+
+    def answers(self, status: int, document: Any, **headers: str) -> None:
+        self.answer = (status, headers, json.dumps(document).encode())
+
+    def describe(self, name: str | None) -> tuple[int, str]:
+        if self.error:
+            status, code, message = self.error
+            return status, _failure(code, message)
+        found = [stack for stack in self.stacks if name in {None, stack.name}]
+        if name and not found:
+            return 400, _failure("ValidationError", f"Stack with id {name} does not exist")
+        members = "".join(_member(stack) for stack in found)
+        return 200, (
+            '<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">'
+            f"<DescribeStacksResult><Stacks>{members}</Stacks></DescribeStacksResult></DescribeStacksResponse>"
+        )
+
+
+def _member(stack: Stack) -> str:
+    outputs = "".join(
+        f"<member><OutputKey>{escape(key)}</OutputKey><OutputValue>{escape(value)}</OutputValue></member>"
+        for key, value in stack.outputs.items()
+    )
+    tags = "".join(
+        f"<member><Key>{escape(key)}</Key><Value>{escape(value)}</Value></member>" for key, value in stack.tags.items()
+    )
+    return (
+        f"<member><StackName>{escape(stack.name)}</StackName><StackStatus>CREATE_COMPLETE</StackStatus>"
+        f"<Outputs>{outputs}</Outputs><Tags>{tags}</Tags></member>"
+    )
+
+
+def _failure(code: str, message: str) -> str:
+    return f"<ErrorResponse><Error><Code>{code}</Code><Message>{escape(message)}</Message></Error></ErrorResponse>"
+
+
+@contextmanager
+def loopback() -> Iterator[Loopback]:
+    """On a free port, for as long as the block runs."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if self.path == "/":
+                name = parse_qs(body.decode()).get("StackName", [None])[0]
+                status, text = serving.describe(name)
+                self._send(status, {"Content-Type": "text/xml"}, text.encode())
+                return
+            serving.requests.append(Request(self.command, self.path, self.headers, body))
+            serving.arrived.set()
+            serving.release.wait(10)
+            self._send(*serving.answer)
+
+        do_POST = do_GET  # noqa: N815 - as the class wants it
+
+        def _send(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+            with suppress(ConnectionError):  # who asked may be gone
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name.replace("_", "-"), value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """The test says what is worth saying."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        serving = Loopback(f"http://127.0.0.1:{server.server_port}")
+        serving.release.set()
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield serving
+        finally:
+            serving.release.set()
+            server.shutdown()
+            thread.join()

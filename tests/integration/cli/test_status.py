@@ -1,0 +1,95 @@
+"""`status`: depths from SQS, ages from CloudWatch, dead jobs from their documents."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import click
+import pytest
+
+from shared.adapters import clients
+from tests.integration.cli.conftest import Cloud, run
+
+
+def _age_of_oldest(seconds: float, *, minutes_ago: float) -> None:
+    at = datetime.now(UTC) - timedelta(minutes=minutes_ago)
+    clients.cloudwatch().put_metric_data(
+        Namespace="AWS/SQS",
+        MetricData=[
+            {
+                "MetricName": "ApproximateAgeOfOldestMessage",
+                "Dimensions": [{"Name": "QueueName", "Value": "queue"}],
+                "Timestamp": at,
+                "Value": seconds,
+            }
+        ],
+    )
+
+
+def test_an_idle_installation_shows_zeros_and_a_dash_and_no_note(cloud: Cloud) -> None:
+    result = run("status")
+    assert result.exit_code == 0
+    titles, lane, dead = result.stdout.splitlines()
+    assert titles == "LANE     WAITING  DELAYED  IN FLIGHT  OLDEST  DEAD LETTERS"
+    assert lane.split() == ["default", "0", "0", "0", "–", "0"]  # noqa: RUF001
+    assert dead == "0 dead jobs"
+    assert result.stderr == "dev-Pipeline in eu-west-1\n"
+
+
+def test_depths_age_and_dead_jobs_are_shown_with_a_note_on_what_to_do(cloud: Cloud) -> None:
+    sqs = clients.sqs()
+    for delay in (0, 0, 0, 60):
+        sqs.send_message(QueueUrl=cloud.queue, MessageBody="x", DelaySeconds=delay)
+    sqs.receive_message(QueueUrl=cloud.queue, MaxNumberOfMessages=1)
+    cloud.dead_job()
+    _age_of_oldest(7300, minutes_ago=4)
+    _age_of_oldest(190, minutes_ago=1.5)
+    result = run("status")
+    _, lane, dead = result.stdout.splitlines()
+    assert lane.split() == ["default", "2", "1", "1", "3m", "1"]
+    assert dead == "1 dead job"
+    assert "The dead-letter queue of default is not empty: `millrace dlq list`" in result.stderr
+
+
+def test_an_age_that_is_not_recent_is_none(cloud: Cloud) -> None:
+    _age_of_oldest(190, minutes_ago=30)
+    assert json.loads(run("status", "--json").stdout)["lanes"][0]["oldest_seconds"] is None
+
+
+def test_dead_jobs_without_letters_are_not_passed_over(cloud: Cloud) -> None:
+    cloud.dead_job(letter=False)
+    assert "dead jobs without letters" in run("status").stderr
+
+
+def test_json_is_one_object(cloud: Cloud) -> None:
+    cloud.dead_job()
+    _age_of_oldest(190, minutes_ago=1.5)
+    assert json.loads(run("status", "--json").stdout) == {
+        "stack": "dev-Pipeline",
+        "region": "eu-west-1",
+        "lanes": [
+            {
+                "lane": "default",
+                "waiting": 0,
+                "delayed": 0,
+                "in_flight": 0,
+                "oldest_seconds": 190,
+                "dead_letters": 1,
+            }
+        ],
+        "dead_jobs": 1,
+        "dead_jobs_counted_to_the_end": True,
+    }
+
+
+def test_very_many_dead_jobs_are_not_all_read(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.status._DEAD_COUNTED", 2)
+    for _ in range(3):
+        cloud.dead_job()
+    assert run("status").stdout.splitlines()[-1] == "more than 2 dead jobs"
+
+
+@pytest.mark.usefixtures("terminal")
+def test_in_a_terminal_the_lanes_are_a_table(cloud: Cloud) -> None:
+    lines = click.unstyle(run("status").stdout).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert set(lines[1]) == {"─"}

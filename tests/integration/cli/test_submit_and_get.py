@@ -1,0 +1,170 @@
+"""Submitting and reading over real HTTP: what is sent, that it is signed, and how each answer is put."""
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.integration.cli.conftest import run
+from tests.integration.cli.loopback import Loopback
+
+JOB = {"id": "0197", "type": "text.count", "state": "queued", "payload": {"text": "to be"}}
+API = "/_aws/execute-api/a1b2/$default"
+
+
+def test_submit_posts_the_job_signed_and_prints_it_as_one_line_of_json(server: Loopback) -> None:
+    server.answers(202, JOB)
+    result = run("submit", "text.count", '{"text": "to be"}')
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == JOB
+    assert result.stdout.count("\n") == 1
+    assert not result.stderr
+    (request,) = server.requests
+    assert (request.method, request.path) == ("POST", f"{API}/jobs")
+    assert json.loads(request.body) == {"type": "text.count", "payload": {"text": "to be"}}
+    assert request.headers["Content-Type"] == "application/json"
+    assert "Idempotency-Key" not in request.headers
+
+
+def test_a_request_is_signed_for_execute_api_in_the_region_of_the_stack(server: Loopback) -> None:
+    run("get", "0197")
+    authorization = server.requests[0].headers["Authorization"]
+    assert authorization.startswith("AWS4-HMAC-SHA256 Credential=testing/")
+    assert "/eu-west-1/execute-api/aws4_request" in authorization
+    assert "host" in authorization.partition("SignedHeaders=")[2]
+
+
+def test_a_session_token_goes_along(server: Loopback, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("AWS_SESSION_TOKEN", "token")
+    run("get", "0197")
+    assert server.requests[0].headers["X-Amz-Security-Token"] == "token"
+
+
+def test_submit_sends_the_key_and_says_when_it_was_used_before(server: Loopback) -> None:
+    server.answers(200, JOB, Idempotent_Replayed="true")
+    result = run("submit", "text.count", "{}", "--key", "7")
+    assert server.requests[0].headers["Idempotency-Key"] == "7"
+    assert json.loads(result.stdout) == JOB
+    assert "used before" in result.stderr
+
+
+def test_a_payload_is_sent_as_it_was_written(server: Loopback) -> None:
+    run("submit", "big", '{"n": 12345678901234567890.123456789}')
+    assert b'{"n": 12345678901234567890.123456789}' in server.requests[0].body
+
+
+def test_a_payload_may_come_from_stdin_a_file_or_nowhere(server: Loopback, tmp_path: Path) -> None:
+    file = tmp_path / "payload.json"
+    file.write_bytes(b'\xef\xbb\xbf{"from": "a file with a byte order mark"}')
+    run("submit", "t", "-", typed='{"from": "stdin"}')
+    run("submit", "t", f"@{file}")
+    run("submit", "t")
+    payloads = [json.loads(request.body)["payload"] for request in server.requests]
+    assert payloads == [{"from": "stdin"}, {"from": "a file with a byte order mark"}, {}]
+
+
+@pytest.mark.parametrize("payload", ["{", "NaN", '{"n": Infinity}', "[" * 100_000, "@no/such/file", ""])
+def test_a_payload_that_is_no_json_is_wrong_usage_and_sends_nothing(server: Loopback, payload: str) -> None:
+    result = run("submit", "t", payload)
+    assert result.exit_code == 2
+    assert "PAYLOAD" in result.stderr
+    assert not server.requests
+
+
+def test_a_payload_that_is_no_text_is_wrong_usage(server: Loopback) -> None:
+    result = run("submit", "t", "-", typed=b'{"a": "\xff"}')
+    assert result.exit_code == 2
+    assert "not UTF-8" in result.stderr
+
+
+@pytest.mark.parametrize("key", ["", "two\nlines", "ключ"])
+def test_a_key_that_no_header_can_carry_is_wrong_usage(server: Loopback, key: str) -> None:
+    assert run("submit", "t", "--key", key).exit_code == 2
+    assert not server.requests
+
+
+def test_a_problem_is_shown_with_the_pointer_of_each_fault(server: Loopback) -> None:
+    server.answers(
+        422,
+        {
+            "title": "Unprocessable Entity",
+            "status": 422,
+            "detail": "/payload/url: Field required; /payload/n: Input should be a number",
+            "errors": [
+                {"pointer": "#/payload/url", "detail": "Field required"},
+                {"pointer": "#/payload/n", "detail": "Input should be a number"},
+            ],
+        },
+    )
+    result = run("submit", "t")
+    assert result.exit_code == 1
+    assert not result.stdout
+    assert result.stderr.splitlines() == [
+        "Error: the API answered 422 Unprocessable Entity",
+        "  #/payload/url: Field required",
+        "  #/payload/n: Input should be a number",
+    ]
+
+
+def test_a_problem_says_more_than_its_faults_where_it_knows_more(server: Loopback) -> None:
+    fault = {"pointer": "#/type", "detail": "known types: a"}
+    server.answers(
+        422, {"title": "Unprocessable Entity", "detail": "unknown job type 't'; known types: a", "errors": [fault]}
+    )
+    assert "unknown job type 't'; known types: a\n  #/type: known types: a" in run("submit", "t").stderr
+
+
+def test_a_refusal_by_the_gateway_itself_says_what_to_do(server: Loopback) -> None:
+    server.answers(403, {"message": "Forbidden"})
+    result = run("submit", "t")
+    assert result.exit_code == 1
+    assert "the API answered 403 Forbidden" in result.stderr
+    assert "execute-api:Invoke" in result.stderr
+
+
+def test_an_answer_that_is_no_json_is_a_failure(server: Loopback) -> None:
+    server.answer = (502, {}, b"<html>")
+    assert "502 Bad Gateway" in run("get", "0197").stderr
+    server.answer = (599, {}, b"")
+    assert "the API answered 599" in run("get", "0197").stderr
+    server.answer = (200, {}, b"<html>")
+    result = run("get", "0197")
+    assert result.exit_code == 1
+    assert "no job" in result.stderr
+
+
+def test_get_prints_the_job(server: Loopback) -> None:
+    server.answers(200, JOB)
+    result = run("get", "0197/ü")
+    assert json.loads(result.stdout) == JOB
+    assert server.requests[0].path == f"{API}/jobs/0197%2F%C3%BC"
+
+
+def test_get_says_that_there_is_no_such_job(server: Loopback) -> None:
+    server.answers(404, {"title": "Not Found", "detail": "no job of yours has this id"})
+    result = run("get", "0197")
+    assert result.exit_code == 1
+    assert "404 Not Found: no job of yours has this id" in result.stderr
+
+
+def test_without_an_answer_it_says_whether_a_repeat_may_make_a_second_job(
+    server: Loopback, environment: pytest.MonkeyPatch
+) -> None:
+    environment.setattr("shared.adapters.signed_api._READ_SECONDS", 0.1)
+    server.release.clear()
+    unkeyed = run("submit", "t")
+    keyed = run("submit", "t", "--key", "7")
+    server.release.set()
+    assert (unkeyed.exit_code, keyed.exit_code) == (1, 1)
+    assert "whether the job was accepted is unknown" in unkeyed.stderr
+    assert "there may be two jobs" in unkeyed.stderr
+    assert "no second job" in keyed.stderr
+
+
+@pytest.mark.usefixtures("terminal")
+def test_json_is_indented_for_a_terminal_and_cannot_move_its_cursor(server: Loopback) -> None:
+    server.answers(200, {"id": "x", "note": "\x1b[2J\x9b\u202e Zoë"})
+    text = click.unstyle(run("get", "x").stdout)
+    assert "\n  " in text
+    assert '\\u001b[2J\\u009b\\u202e Zoë"' in text
