@@ -13,7 +13,7 @@ LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --unive
 	--generate-hashes --no-emit-index-url --no-emit-find-links
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test up down lint synth lock clean setup-app setup-dev
+.PHONY: help demo test up down lint synth docs lock clean setup-app setup-dev
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
@@ -39,6 +39,9 @@ lint: setup-dev ## style, formatting, types, import rules, tidiness
 
 synth: setup-app ## write the templates to cdk.out, without account or credentials (STAGE=prod)
 	@$(PY) -m local synth --stage '$(STAGE)'
+
+docs: setup-app ## write the generated documents anew
+	@$(PY) -m local.state_machine > docs/state-machine.md
 
 lock: setup-dev ## compile the hashed requirements from pyproject.toml
 	$(LOCK) pyproject.toml -o requirements.txt
