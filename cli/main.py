@@ -10,6 +10,7 @@ from cli.errors import ExplainingGroup
 from cli.get import get
 from cli.installation import Installation
 from cli.listing import list_
+from cli.reconcile import reconcile
 from cli.redrive import redrive
 from cli.status import status
 from cli.submit import submit
@@ -37,11 +38,11 @@ Credentials, region and endpoint are found as by every AWS tool; AWS_ENDPOINT_UR
 @click.version_option(package_name="millrace", prog_name="millrace", message="%(prog)s %(version)s")
 @click.pass_context
 def millrace(ctx: click.Context, *, stack: str | None, region: str | None, profile: str | None, debug: bool) -> None:  # noqa: ARG001
-    """Submit jobs to a deployed Millrace, and see and redrive the dead ones."""
+    """Submit jobs to a deployed Millrace, see them, and give the dead and the lost another chance."""
     ctx.obj = Installation(stack=stack, region=region, profile=profile)
 
 
-for command in (submit, get, list_, dlq, redrive, status):
+for command in (submit, get, list_, dlq, redrive, reconcile, status):
     millrace.add_command(command)
 
 

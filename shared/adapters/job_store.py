@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 
 from shared.adapters import writes
 from shared.adapters.clients import Item, translated
-from shared.adapters.document import decode, key, split_key
+from shared.adapters.document import decode, key, milliseconds, split_key
 from shared.domain.errors import EffectRefusedError, StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from shared.domain.job import Job, Redrive, Reference
 from shared.domain.outcomes import Settlement, TransactWrite
@@ -92,6 +92,19 @@ class DynamoJobStore:
                 jobs = self.get_many([split_key(entry) for entry in entries])
                 dead = [job for job in jobs if job.state is State.DEAD]
                 yield from sorted(dead, key=lambda job: (job.finished_at or job.created_at, job.id))
+
+    def overdue(self, *, before: datetime) -> Iterator[Job]:
+        pages = self._client.get_paginator("scan").paginate(
+            TableName=self._table,
+            ConsistentRead=True,
+            # Terminal jobs have no `due`.
+            FilterExpression="#due <= :before",
+            ExpressionAttributeNames={"#due": "due"},
+            ExpressionAttributeValues={":before": milliseconds(before)},
+        )
+        with translated():
+            for page in pages:
+                yield from map(decode, page["Items"])
 
     def _attention_pages(self, partition: str) -> Iterator[Sequence[Item]]:
         pages = self._client.get_paginator("query").paginate(

@@ -55,6 +55,9 @@ class JobStore(Protocol):
     def dead(self) -> Iterator[Job]:
         """Every dead job, oldest death first within a shard, each read from its document."""
 
+    def overdue(self, *, before: datetime) -> Iterator[Job]:
+        """Every live job whose `due` is not after `before`, in any order, by reading the whole table."""
+
 
 class Lanes(Protocol):
     """The queues, as publish sees them."""
