@@ -12,6 +12,8 @@ ARGS ?=
 LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links
 
+SOURCES := app.py cli functions local shared stacks tests
+
 .DEFAULT_GOAL := help
 .PHONY: help demo test up down lint synth docs lock clean setup-app setup-dev
 
@@ -31,8 +33,8 @@ down: setup-app ## stop what `make up` started and remove its state
 	@$(PY) -m local down
 
 lint: setup-dev ## style, formatting, types, import rules, tidiness
-	@$(PY) -m ruff check .
-	@$(PY) -m ruff format --check .
+	@$(PY) -m ruff check $(SOURCES)
+	@$(PY) -m ruff format --check $(SOURCES)
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports
 	@$(PY) -m local.tidiness

@@ -17,7 +17,7 @@ from local.deploy import DeployError, synth
 from local.emulator import EmulatorError
 from local.instance import UP
 from local.paths import ROOT, VENV
-from local.stack import App
+from local.stack import App, CommandError
 from local.waiting import WaitError
 
 INTERRUPTED: Final = 130
@@ -38,7 +38,7 @@ def main() -> int:
     console = Console(stderr=True)
     try:
         return int(COMMANDS[arguments.command](arguments, console))
-    except (EmulatorError, DeployError, WaitError) as error:
+    except (EmulatorError, DeployError, CommandError, WaitError) as error:
         console.print(f"millrace: {error}", style="red", markup=False, highlight=False)
         return 1
     except KeyboardInterrupt:

@@ -20,8 +20,10 @@ from local.paths import CDK, EMULATOR_VENV, NODE_MODULES, ROOT, STATE, VENV, nod
 
 LOG = STATE / "setup.log"
 TAIL_LINES = 15
-#: `--no-deps` since a lock is complete; `--no-compile` since Python compiles what it imports, a tenth of what is there.
-PIP_INSTALL = ("-I", "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--no-build-isolation")
+#: `--no-deps`, since a lock is complete.
+PIP_INSTALL = ("-I", "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation")
+#: Python compiles what it imports, which is a tenth of what is there, and compiling it all takes a minute.
+NO_COMPILE = ("--no-compile",)
 #: A person's own pip settings hold, except those that would install somewhere else.
 PIP_REDIRECTIONS = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PYTHONHOME", "PYTHONPATH")
 
@@ -63,15 +65,16 @@ def steps(wanted: str) -> list[Step]:
     """`app` is what the demo and a deployment need; `dev` adds what the tests and linters need."""
     app = [
         _environment(VENV, ".venv"),
-        _packages("the packages of the app", VENV, ROOT / "requirements.txt"),
-        # For the recount of the demo. After the former, which brings what builds the one source package.
+        _packages("the packages of the app", VENV, ROOT / "requirements.txt", NO_COMPILE),
+        # For the recount of the demo. After the former, which brings what builds the one source package. Compiled now:
+        # that package makes Python warn when it is, and a test would take the warning for a fault.
         _packages("the packages of the functions", VENV, ROOT / "functions" / "requirements.txt"),
         Step("the project itself", "project", VENV, (ROOT / "pyproject.toml",), _install_project),
         _environment(EMULATOR_VENV, "an environment for the embedded AWS"),
-        _packages("the embedded AWS", EMULATOR_VENV, ROOT / "local" / "requirements.txt"),
+        _packages("the embedded AWS", EMULATOR_VENV, ROOT / "local" / "requirements.txt", NO_COMPILE),
         Step("the CDK command line", "cdk", NODE_MODULES, (ROOT / "package-lock.json",), _install_cdk),
     ]
-    dev = [_packages("the packages of the tests", VENV, ROOT / "requirements-dev.txt")]
+    dev = [_packages("the packages of the tests", VENV, ROOT / "requirements-dev.txt", NO_COMPILE)]
     return app + dev if wanted == "dev" else app
 
 
@@ -81,10 +84,10 @@ def _environment(venv: Path, text: str) -> Step:
     return Step(text, "environment", venv, inputs, lambda: _make_environment(venv))
 
 
-def _packages(text: str, venv: Path, lock: Path) -> Step:
+def _packages(text: str, venv: Path, lock: Path, options: Sequence[str] = ()) -> Step:
     def install() -> None:
         with _unfinished(venv):
-            _run(python_of(venv), *PIP_INSTALL, "--require-hashes", "--requirement", lock)
+            _run(python_of(venv), *PIP_INSTALL, *options, "--require-hashes", "--requirement", lock)
 
     return Step(text, "-".join(lock.relative_to(ROOT).with_suffix("").parts), venv, (lock,), install)
 

@@ -1,10 +1,15 @@
-"""What more than one folder of tests shares: the app, deployed once a session on an embedded AWS of its own."""
+"""What more than one folder of tests shares: a job store on a table of its own, and the app, deployed once a session."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from local.stack import App, deployed
+from shared.adapters.job_store import DynamoJobStore
+from shared.adapters.telemetry import logger
+from tests.support.builders import RETENTION
+from tests.support.faulty_client import FaultyClient
+from tests.support.tables import Table, table_on_moto
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +17,25 @@ def app() -> Iterator[App]:
     """Deployed with the real CDK command line when the first test asks for it, and stopped with the session."""
     with deployed() as app:
         yield app
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _logger() -> None:
+    """Made while the standard output is the session's: a logger keeps what it finds, and a test may take its own away."""
+    logger()
+
+
+@pytest.fixture
+def table() -> Iterator[Table]:
+    with table_on_moto() as table:
+        yield table
+
+
+@pytest.fixture
+def client(table: Table) -> FaultyClient:
+    return FaultyClient(table.client)
+
+
+@pytest.fixture
+def store(client: FaultyClient, table: Table) -> DynamoJobStore:
+    return DynamoJobStore(client, table=table.name, retention=RETENTION)  # type: ignore[arg-type]  # a proxy

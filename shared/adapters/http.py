@@ -8,7 +8,6 @@ from urllib.parse import quote
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
-from aws_lambda_powertools.utilities.idempotency.exceptions import IdempotencyValidationError
 from pydantic import BaseModel, ValidationError
 
 from shared.adapters.telemetry import logger
@@ -141,8 +140,6 @@ def _refuse_constant(name: str) -> NoReturn:
 def _problem(error: Exception) -> ProblemError:
     if isinstance(error, ProblemError):
         return error
-    if isinstance(error, IdempotencyValidationError):
-        return _problem(KeyReusedError(str(error)))
     for kind, (status, code) in _PROBLEMS.items():
         if isinstance(error, kind) and status is HTTPStatus.SERVICE_UNAVAILABLE:
             logger().warning("unavailable", extra={"error": str(error)})

@@ -1,0 +1,103 @@
+"""`claim`: generation = :g and due <= :now, whatever the state."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.application.ports import JobStore
+from shared.domain.errors import NewerSchemaError, WriteRefusedError
+from shared.domain.states import State
+from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, a_job, brought_to, claimed, reference_to, stored
+from tests.support.tables import Table
+
+
+def test_claim_takes_a_queued_job_and_returns_it_as_claimed(store: JobStore) -> None:
+    job = brought_to(store, State.QUEUED, due=NOW - SECOND)
+
+    running = claimed(store, job, token="a token")
+
+    assert running == stored(store, job)
+    assert running == replace(
+        job,
+        state=State.RUNNING,
+        attempt=1,
+        owner="a token",
+        due=NOW + LEASE,
+        ready_at=NOW - SECOND,
+        claimed_at=NOW,
+    )
+
+
+def test_claim_takes_a_retrying_job_when_its_time_has_come(store: JobStore) -> None:
+    retrying = brought_to(store, State.RETRYING)
+
+    running = claimed(store, retrying, now=NOW + 5 * SECOND)
+
+    assert (running.state, running.attempt, running.ready_at) == (State.RUNNING, 2, retrying.due)
+
+
+@pytest.mark.parametrize("generation", [0, 2])
+def test_claim_is_rejected_by_a_document_of_another_generation(store: JobStore, generation: int) -> None:
+    job = brought_to(store, State.QUEUED)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        claimed(store, replace(job, generation=generation))
+
+    assert refused.value.current == job
+
+
+def test_claim_is_rejected_a_millisecond_before_the_job_is_due(store: JobStore) -> None:
+    job = brought_to(store, State.QUEUED, due=NOW + MILLISECOND)
+
+    with pytest.raises(WriteRefusedError):
+        claimed(store, job)
+
+    assert claimed(store, job, now=NOW + MILLISECOND).state is State.RUNNING
+
+
+def test_claim_is_rejected_while_the_lease_is_live(store: JobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        claimed(store, running, token="another", now=NOW + LEASE - MILLISECOND)
+
+    assert refused.value.current == running
+
+
+def test_claim_takes_the_job_over_when_the_lease_is_over(store: JobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+
+    taken = claimed(store, running, token="another", now=NOW + LEASE)
+
+    assert (taken.owner, taken.attempt, taken.generation) == ("another", 2, running.generation)
+
+
+@pytest.mark.parametrize("state", [State.SUCCEEDED, State.DEAD])
+def test_claim_is_rejected_by_a_terminal_document(store: JobStore, state: State) -> None:
+    over = brought_to(store, state)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        claimed(store, over, now=NOW + 365 * 24 * 3600 * SECOND)
+
+    assert refused.value.current == over
+
+
+def test_claim_is_rejected_when_there_is_no_document_and_makes_none(store: JobStore) -> None:
+    job = a_job()
+
+    with pytest.raises(WriteRefusedError) as refused:
+        claimed(store, job)
+
+    assert refused.value.current is None
+    assert store.get(job.tenant, job.id) is None
+
+
+def test_claim_by_an_older_version_leaves_a_newer_document_alone(store: JobStore, table: Table) -> None:
+    job = a_job()
+    table.put(job, schema={"N": "2"})
+    before = table.item(job)
+
+    with pytest.raises(NewerSchemaError):
+        store.claim(reference_to(job), token="old", now=NOW, lease_end=NOW + LEASE)
+
+    assert table.item(job) == before

@@ -1,0 +1,85 @@
+"""`insert_if_absent`: no such item, or its time is past."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from shared.application.ports import JobStore
+from shared.domain.errors import WriteRefusedError
+from shared.domain.job import Job
+from shared.domain.states import State
+from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error, brought_to, stored
+from tests.support.tables import Table
+
+
+def _expiring(store: JobStore, table: Table, at_seconds: timedelta) -> Job:
+    """A dead job whose time ends that long after the present second."""
+    dead = replace(brought_to(store, State.DEAD), expires_at=NOW.replace(microsecond=0) + at_seconds)
+    table.put(dead)
+    return dead
+
+
+def test_insert_writes_the_whole_document_when_there_is_none(store: JobStore) -> None:
+    job = a_job()
+
+    store.insert_if_absent(job)
+
+    assert stored(store, job) == job
+
+
+def test_insert_is_rejected_while_a_document_is_there_and_returns_it(store: JobStore) -> None:
+    first = brought_to(store, State.RUNNING)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store.insert_if_absent(a_job(id=first.id, trace="another request"))
+
+    assert refused.value.current == first
+    assert stored(store, first) == first
+
+
+def test_insert_replaces_a_document_that_expires_this_very_second(store: JobStore, table: Table) -> None:
+    expired = _expiring(store, table, timedelta(0))
+    fresh = a_job(id=expired.id, trace="another request")
+
+    store.insert_if_absent(fresh)
+
+    assert stored(store, fresh) == fresh
+
+
+def test_insert_leaves_nothing_of_the_document_that_it_replaces(store: JobStore, table: Table) -> None:
+    expired = _expiring(store, table, -SECOND)
+    table.put(replace(expired, errors=(an_error(),)), attention={"S": "dead#0"}, attention_at={"N": "1"})
+
+    store.insert_if_absent(a_job(id=expired.id, trace="another request"))
+
+    item = table.item(expired)
+    assert item is not None
+    assert not {"attention", "attention_at", "errors", "expires_at", "death", "last_owner"} & item.keys()
+
+
+def test_insert_is_rejected_until_the_second_in_which_the_document_expires(store: JobStore, table: Table) -> None:
+    kept = _expiring(store, table, SECOND)
+
+    with pytest.raises(WriteRefusedError):
+        store.insert_if_absent(
+            a_job(id=kept.id, trace="x", created_at=NOW.replace(microsecond=0) + SECOND - MILLISECOND)
+        )
+
+
+def test_insert_of_another_body_by_the_same_request_is_no_repeat_of_it(store: JobStore) -> None:
+    job = a_job()
+    store.insert_if_absent(job)
+
+    with pytest.raises(WriteRefusedError):
+        store.insert_if_absent(replace(job, body_hash="f" * 64))
+
+
+def test_jobs_of_the_same_id_and_another_tenant_do_not_meet(store: JobStore) -> None:
+    mine = a_job()
+    theirs = replace(mine, tenant="444455556666:AROAOTHER", trace="another request")
+
+    store.insert_if_absent(mine)
+    store.insert_if_absent(theirs)
+
+    assert (stored(store, mine), stored(store, theirs)) == (mine, theirs)

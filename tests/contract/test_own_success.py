@@ -1,0 +1,113 @@
+"""The SDK sends a write again when its answer is lost: what the first one did is no refusal of the second."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from botocore.exceptions import ClientError
+
+from shared.adapters.job_store import DynamoJobStore
+from shared.domain.errors import StoreUnavailableError, WriteRefusedError
+from shared.domain.job import Job
+from shared.domain.states import State, Write
+from tests.support.builders import NOW, SECOND, SETTLEMENTS, brought_to, claimed, stored
+from tests.support.faulty_client import Fault, FaultyClient
+from tests.support.tables import Table
+
+LIMIT = timedelta(minutes=1)
+LATER = NOW + timedelta(hours=1)
+
+#: Each write, on a job that was brought to the state that it needs.
+WRITES: dict[Write, tuple[State, Callable[[DynamoJobStore, Job], object]]] = {
+    Write.INSERT: (State.DEAD, lambda store, job: store.insert_if_absent(_again(job))),
+    Write.CLAIM: (State.QUEUED, claimed),
+    Write.SETTLE: (State.RUNNING, lambda store, job: store.settle(job, SETTLEMENTS[State.RETRYING], now=NOW)),
+    Write.RELEASE: (State.RUNNING, lambda store, job: store.release(job, now=NOW)),
+    Write.NUDGE: (State.RUNNING, lambda store, job: store.nudge(job, now=LATER, limit=LIMIT)),
+    Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),
+}
+
+
+def _again(job: Job) -> Job:
+    """The same submission, long after the job has expired."""
+    assert job.expires_at is not None
+    return replace(job, state=State.QUEUED, created_at=job.expires_at, due=job.expires_at, expires_at=None)
+
+
+def _but_for_tokens(job: Job) -> Job:
+    owners = {"owner": bool(job.owner), "last_owner": bool(job.last_owner)}
+    return replace(job, id="either", **owners)  # type: ignore[arg-type]  # only to compare
+
+
+@pytest.mark.parametrize("write", Write)
+def test_a_write_that_was_sent_twice_succeeds_and_is_applied_once(
+    store: DynamoJobStore, client: FaultyClient, table: Table, write: Write
+) -> None:
+    state, call = WRITES[write]
+    twin, job = brought_to(store, state), brought_to(store, state)
+    call(store, twin)
+
+    client.faults = [Fault.SENT_TWICE]
+    call(store, job)
+
+    assert _but_for_tokens(stored(store, job)) == _but_for_tokens(stored(store, twin))
+
+
+@pytest.mark.parametrize("write", Write)
+@pytest.mark.parametrize("fault", [Fault.NOT_SENT, Fault.ANSWER_LOST])
+def test_a_write_without_an_answer_is_unavailable_and_never_refused(
+    store: DynamoJobStore, client: FaultyClient, write: Write, fault: Fault
+) -> None:
+    state, call = WRITES[write]
+    job = brought_to(store, state)
+
+    client.faults = [fault]
+    with pytest.raises(StoreUnavailableError):
+        call(store, job)
+
+
+def test_a_claim_sent_twice_returns_the_job_as_claimed_once(store: DynamoJobStore, client: FaultyClient) -> None:
+    job = brought_to(store, State.QUEUED)
+
+    client.faults = [Fault.SENT_TWICE]
+    running = claimed(store, job)
+
+    assert running == stored(store, job)
+    assert running.attempt == 1
+
+
+def test_a_settle_whose_answer_was_lost_is_known_again_after_another_worker_went_on(
+    store: DynamoJobStore,
+) -> None:
+    running = brought_to(store, State.RUNNING)
+    store.settle(running, SETTLEMENTS[State.RETRYING], now=NOW)
+    claimed(store, stored(store, running), token="another", now=NOW + 5 * SECOND)
+
+    store.settle(running, SETTLEMENTS[State.RETRYING], now=NOW)
+
+    assert stored(store, running).owner == "another"
+
+
+def test_a_second_nudge_of_the_same_instant_is_refused_once_the_job_has_moved_on(store: DynamoJobStore) -> None:
+    queued = brought_to(store, State.QUEUED)
+    store.nudge(queued, now=LATER, limit=LIMIT)
+    store.release(claimed(store, queued, now=LATER), now=LATER)
+
+    with pytest.raises(WriteRefusedError):
+        store.nudge(queued, now=LATER, limit=LIMIT)
+
+
+def test_a_write_that_is_not_allowed_is_neither_refused_nor_passing(
+    store: DynamoJobStore, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = brought_to(store, State.QUEUED)
+
+    def update_item(**_request: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "UpdateItem")
+
+    monkeypatch.setattr(client, "update_item", update_item, raising=False)
+    denied = DynamoJobStore(client, table="jobs", retention=LIMIT)  # type: ignore[arg-type]  # a proxy
+
+    with pytest.raises(ClientError, match="AccessDenied"):
+        claimed(denied, job)

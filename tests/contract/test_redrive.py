@@ -1,0 +1,104 @@
+"""`redrive`: state = dead, generation = :g, and not past its time."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.adapters.writes import ERRORS_KEPT
+from shared.application.ports import JobStore
+from shared.domain.errors import WriteRefusedError
+from shared.domain.job import DeathReason, Redrive
+from shared.domain.states import State
+from tests.support.builders import MILLISECOND, NOW, RETENTION, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
+from tests.support.tables import Table
+
+
+def test_redrive_gives_a_dead_job_another_life_and_says_who_did(store: JobStore) -> None:
+    dead = brought_to(store, State.DEAD)
+
+    queued = store.redrive(dead, token="a redrive", now=NOW + SECOND, by="ada")
+
+    assert queued == stored(store, dead)
+    assert (queued.state, queued.generation, queued.attempt, queued.due) == (State.QUEUED, 2, 0, NOW + SECOND)
+    assert queued.redrives == (Redrive(token="a redrive", at=NOW + SECOND, by="ada", death=DeathReason.PERMANENT),)
+    assert queued.errors == dead.errors
+
+
+def test_redrive_takes_back_all_that_death_has_set(store: JobStore, table: Table) -> None:
+    dead = brought_to(store, State.DEAD)
+
+    store.redrive(dead, token="a redrive", now=NOW, by="ada")
+
+    item = table.item(dead)
+    assert item is not None
+    assert not {"expires_at", "finished_at", "death", "attention", "attention_at"} & item.keys()
+
+
+def test_a_redriven_job_runs_and_may_die_again(store: JobStore) -> None:
+    queued = store.redrive(brought_to(store, State.DEAD), token="a redrive", now=NOW, by="ada")
+
+    store.settle(claimed(store, queued, token="second life"), SETTLEMENTS[State.DEAD], now=NOW)
+
+    assert [job.id for job in store.dead()] == [queued.id]
+    assert stored(store, queued).generation == 2
+
+
+@pytest.mark.parametrize("state", [state for state in State if state is not State.DEAD])
+def test_redrive_is_rejected_by_a_job_that_is_not_dead(store: JobStore, state: State) -> None:
+    job = brought_to(store, state)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store.redrive(job, token="a redrive", now=NOW, by="ada")
+
+    assert refused.value.current == job
+
+
+def test_of_two_who_redrive_at_once_one_is_rejected(store: JobStore) -> None:
+    dead = brought_to(store, State.DEAD)
+    queued = store.redrive(dead, token="first", now=NOW, by="ada")
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store.redrive(dead, token="second", now=NOW, by="grace")
+
+    assert refused.value.current == queued
+
+
+def test_redrive_is_rejected_when_the_job_has_died_again_since_it_was_read(store: JobStore) -> None:
+    dead = brought_to(store, State.DEAD)
+    queued = store.redrive(dead, token="first", now=NOW, by="ada")
+    store.settle(claimed(store, queued), SETTLEMENTS[State.DEAD], now=NOW)
+
+    with pytest.raises(WriteRefusedError):
+        store.redrive(dead, token="second", now=NOW, by="grace")
+
+
+def test_redrive_is_rejected_from_the_second_in_which_the_document_expires(store: JobStore) -> None:
+    dead = brought_to(store, State.DEAD)
+    assert dead.expires_at is not None
+
+    with pytest.raises(WriteRefusedError):
+        store.redrive(dead, token="late", now=dead.expires_at, by="ada")
+
+    assert store.redrive(dead, token="in time", now=dead.expires_at - MILLISECOND, by="ada").expires_at is None
+
+
+def test_only_the_last_redrives_are_kept(store: JobStore, table: Table) -> None:
+    entries = tuple(Redrive(token=str(number), at=NOW, by="ada") for number in range(ERRORS_KEPT))
+    dead = replace(brought_to(store, State.DEAD), redrives=entries)
+    table.put(dead)
+
+    queued = store.redrive(dead, token="one more", now=NOW, by="ada")
+
+    assert [entry.token for entry in queued.redrives] == [
+        *(str(number) for number in range(1, ERRORS_KEPT)),
+        "one more",
+    ]
+
+
+def test_redrive_makes_no_document_where_there_is_none(store: JobStore) -> None:
+    job = a_job(state=State.DEAD, expires_at=NOW + RETENTION)
+
+    with pytest.raises(WriteRefusedError):
+        store.redrive(job, token="a redrive", now=NOW, by="ada")
+
+    assert store.get(job.tenant, job.id) is None

@@ -1,0 +1,185 @@
+"""`settle` and `release`: owner = :token, and nothing else."""
+
+from dataclasses import replace
+
+import pytest
+
+from shared.application.ports import JobStore
+from shared.domain.errors import WriteRefusedError
+from shared.domain.job import DeathReason
+from shared.domain.outcomes import Settlement
+from shared.domain.states import State
+from tests.support.builders import (
+    LEASE,
+    MILLISECOND,
+    NOW,
+    RETENTION,
+    SECOND,
+    SETTLEMENTS,
+    a_job,
+    an_error,
+    brought_to,
+    claimed,
+    stored,
+)
+from tests.support.tables import Table
+
+
+def test_success_is_settled_with_its_result(store: JobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+
+    store.settle(running, SETTLEMENTS[State.SUCCEEDED], now=NOW)
+
+    settled = stored(store, running)
+    assert (settled.state, settled.result, settled.finished_at) == (State.SUCCEEDED, '{"n":1}', NOW)
+    assert (settled.owner, settled.last_owner, settled.due) == (None, running.owner, None)
+    assert settled.generation == running.generation
+
+
+def test_a_failure_with_attempts_left_asks_for_another_dispatch(store: JobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+
+    store.settle(running, SETTLEMENTS[State.RETRYING], now=NOW)
+
+    settled = stored(store, running)
+    assert (settled.state, settled.generation, settled.due) == (State.RETRYING, 2, NOW + 5 * SECOND)
+    assert (settled.owner, settled.last_owner, settled.attempt) == (None, running.owner, 1)
+    assert settled.errors == (an_error(next_due=NOW + 5 * SECOND),)
+
+
+def test_death_is_settled_with_its_reason_and_keeps_the_generation_that_its_letter_names(store: JobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+
+    store.settle(running, SETTLEMENTS[State.DEAD], now=NOW)
+
+    settled = stored(store, running)
+    assert (settled.state, settled.death, settled.generation) == (State.DEAD, DeathReason.PERMANENT, 1)
+    assert (settled.due, settled.owner) == (None, None)
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_a_job_may_expire_only_when_it_is_terminal(store: JobStore, state: State) -> None:
+    job = brought_to(store, state)
+
+    # Rounded up to the second that a TTL counts in.
+    forgotten = NOW.replace(microsecond=0) + SECOND + RETENTION
+    assert job.expires_at == (forgotten if state.terminal else None)
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_only_dead_jobs_stand_in_the_attention_index(store: JobStore, table: Table, state: State) -> None:
+    item = table.item(brought_to(store, state))
+
+    assert item is not None
+    assert ({"attention", "attention_at"} <= item.keys()) is (state is State.DEAD)
+
+
+def test_only_the_last_ten_errors_are_kept_oldest_first(store: JobStore) -> None:
+    errors = tuple(an_error(attempt=number) for number in range(1, 11))
+    job = a_job(errors=errors, attempt=10)
+    store.insert_if_absent(job)
+
+    store.settle(claimed(store, job), replace(SETTLEMENTS[State.RETRYING], error=an_error(attempt=11)), now=NOW)
+
+    assert [error.attempt for error in stored(store, job).errors] == list(range(2, 12))
+
+
+def test_success_keeps_the_errors_of_earlier_attempts(store: JobStore) -> None:
+    retrying = brought_to(store, State.RETRYING)
+
+    store.settle(claimed(store, retrying, now=NOW + 5 * SECOND), SETTLEMENTS[State.SUCCEEDED], now=NOW)
+
+    assert stored(store, retrying).errors == retrying.errors
+
+
+def test_a_success_without_a_result_stores_none(store: JobStore, table: Table) -> None:
+    running = brought_to(store, State.RUNNING)
+
+    store.settle(running, Settlement(state=State.SUCCEEDED), now=NOW)
+
+    assert "result" not in (table.item(running) or {})
+
+
+@pytest.mark.parametrize("settlement", SETTLEMENTS.values(), ids=SETTLEMENTS)
+def test_a_worker_whose_lease_was_taken_over_changes_nothing(
+    store: JobStore, table: Table, settlement: Settlement
+) -> None:
+    first = brought_to(store, State.RUNNING)
+    second = claimed(store, first, token="another", now=NOW + LEASE)
+    before = table.item(first)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store.settle(first, settlement, now=NOW + LEASE + SECOND)
+
+    assert refused.value.current == second
+    assert table.item(first) == before
+
+
+def test_a_lease_that_is_over_but_not_taken_may_still_be_settled(store: JobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+
+    store.settle(running, SETTLEMENTS[State.SUCCEEDED], now=NOW + 2 * LEASE)
+
+    assert stored(store, running).state is State.SUCCEEDED
+
+
+def test_settle_is_rejected_after_another_worker_has_settled(store: JobStore, table: Table) -> None:
+    first = brought_to(store, State.RUNNING)
+    second = claimed(store, first, token="another", now=NOW + LEASE)
+    store.settle(second, SETTLEMENTS[State.SUCCEEDED], now=NOW + LEASE)
+    before = table.item(first)
+
+    with pytest.raises(WriteRefusedError):
+        store.settle(first, SETTLEMENTS[State.DEAD], now=NOW + LEASE)
+
+    assert table.item(first) == before
+
+
+def test_settle_is_rejected_after_a_nudge_took_the_run_back(store: JobStore, table: Table) -> None:
+    running = brought_to(store, State.RUNNING)
+    store.nudge(running, now=NOW + LEASE + SECOND, limit=SECOND)
+    before = table.item(running)
+
+    with pytest.raises(WriteRefusedError):
+        store.settle(running, SETTLEMENTS[State.SUCCEEDED], now=NOW + LEASE + SECOND)
+
+    assert table.item(running) == before
+
+
+def test_settle_makes_no_document_where_there_is_none(store: JobStore) -> None:
+    job = a_job(owner="mine", state=State.RUNNING)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store.settle(job, SETTLEMENTS[State.SUCCEEDED], now=NOW)
+
+    assert refused.value.current is None
+    assert store.get(job.tenant, job.id) is None
+
+
+def test_a_document_that_nobody_owns_is_settled_by_nobody(store: JobStore) -> None:
+    queued = brought_to(store, State.QUEUED)
+
+    with pytest.raises(WriteRefusedError):
+        store.settle(queued, SETTLEMENTS[State.SUCCEEDED], now=NOW)
+
+
+def test_release_gives_the_attempt_back_and_asks_for_another_dispatch_at_once(store: JobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+
+    store.release(running, now=NOW + MILLISECOND)
+
+    released = stored(store, running)
+    assert (released.state, released.attempt, released.generation) == (State.RETRYING, 0, 2)
+    assert (released.due, released.owner, released.last_owner) == (NOW + MILLISECOND, None, running.owner)
+    assert released.errors == ()
+
+
+def test_release_is_rejected_when_the_lease_was_taken_over(store: JobStore, table: Table) -> None:
+    first = brought_to(store, State.RUNNING)
+    claimed(store, first, token="another", now=NOW + LEASE)
+    before = table.item(first)
+
+    with pytest.raises(WriteRefusedError):
+        store.release(first, now=NOW + LEASE)
+
+    assert table.item(first) == before

@@ -1,0 +1,187 @@
+"""A batch within an invocation's time: overlapped, bounded, and answered in every case."""
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from shared.adapters import composition
+from shared.application.job_types import Run
+from shared.application.run import CLOCK_SKEW_MARGIN
+from shared.domain.states import State
+from shared.names import TIMEOUT_MARGIN_SECONDS
+from tests.support.faulty_client import Fault
+from tests.support.mill import INVOCATION, JOB_TIMEOUT, Context, Event, Mill
+
+BATCH = 10
+SHORT = timedelta(seconds=0.2)
+PATIENCE_SECONDS = 20
+
+
+@pytest.fixture
+def short(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs may take very little time."""
+    monkeypatch.setenv("MILLRACE_JOB_TIMEOUT_SECONDS", str(SHORT.total_seconds()))
+    composition.worker.cache_clear()
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What a handler hangs on; it opens when the test is over."""
+    gate = threading.Event()
+    yield gate
+    gate.set()
+
+
+def _batch(mill: Mill, size: int) -> tuple[list[str], Event]:
+    job_ids = [mill.accepted({"n": number}) for number in range(size)]
+    mill.publish()
+    return job_ids, mill.receive()
+
+
+def test_the_jobs_of_a_batch_run_side_by_side(mill: Mill) -> None:
+    barrier = threading.Barrier(BATCH, timeout=PATIENCE_SECONDS)
+    mill.script.handler = lambda _payload, _run: bool(barrier.wait() + 1)
+    job_ids, event = _batch(mill, BATCH)
+
+    assert mill.work(event) == []
+
+    assert {mill.job(job_id).result for job_id in job_ids} == {"true"}
+
+
+def test_a_job_over_its_time_fails_and_its_batch_is_answered_in_time(
+    mill: Mill, short: None, gate: threading.Event
+) -> None:
+    ended = threading.Event()
+
+    def handler(payload: Any, _run: Run) -> str:
+        if payload.n == 0:
+            gate.wait(PATIENCE_SECONDS)
+            ended.set()
+        return "done"
+
+    mill.script.handler = handler
+    (late, quick), event = _batch(mill, 2)
+
+    assert mill.work(event) == []
+
+    assert mill.job(quick).state is State.SUCCEEDED
+    failed = mill.job(late)
+    assert (failed.state, failed.errors[0].error_class) == (State.RETRYING, "JobTimeoutError")
+    before = mill.table.item(failed)
+    gate.set()
+    assert ended.wait(PATIENCE_SECONDS)
+    _until_threads_end()
+    assert mill.table.item(failed) == before
+
+
+def test_a_store_that_hangs_while_time_runs_out_costs_the_batch_no_answer(
+    mill: Mill, short: None, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mill.script.handler = lambda _payload, _run: gate.wait(PATIENCE_SECONDS)
+    (job_id,), event = _batch(mill, 1)
+    store = composition.store()
+    real = store.settle
+
+    def hanging(*arguments: Any, **keywords: Any) -> None:
+        gate.wait(PATIENCE_SECONDS)
+        real(*arguments, **keywords)
+
+    monkeypatch.setattr(store, "settle", hanging)
+
+    assert len(mill.work(event)) == 1
+
+    assert mill.job(job_id).state is State.RUNNING
+    lease = INVOCATION + CLOCK_SKEW_MARGIN
+    assert lease.total_seconds() - 2 <= mill.hidden[0]["VisibilityTimeout"] <= lease.total_seconds()
+    gate.set()
+    _until_threads_end()
+
+
+def test_a_claim_that_hangs_while_time_runs_out_is_put_back_at_once(
+    mill: Mill, short: None, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[Any] = []
+    mill.script.handler = lambda payload, _run: runs.append(payload)
+    _, event = _batch(mill, 1)
+    store = composition.store()
+    real = store.claim
+
+    def hanging(*arguments: Any, **keywords: Any) -> Any:
+        gate.wait(PATIENCE_SECONDS)
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr(store, "claim", hanging)
+
+    assert len(mill.work(event)) == 1
+
+    assert mill.hidden[0]["VisibilityTimeout"] == 0
+    gate.set()
+    _until_threads_end()
+    assert runs == []
+
+
+@pytest.mark.parametrize("missing", [timedelta(milliseconds=1), JOB_TIMEOUT])
+def test_without_the_time_for_a_job_nothing_is_started_and_all_is_put_back_at_once(
+    mill: Mill, missing: timedelta
+) -> None:
+    job_ids, event = _batch(mill, 3)
+    before = mill.calls.copy()
+    enough = JOB_TIMEOUT + timedelta(seconds=TIMEOUT_MARGIN_SECONDS)
+
+    kept = mill.work(event, Context(enough - missing))
+
+    assert sorted(kept) == sorted(record["messageId"] for record in event["Records"])
+    assert [hidden["VisibilityTimeout"] for hidden in mill.hidden] == [0, 0, 0]
+    assert mill.calls["dynamodb.UpdateItem"] == before["dynamodb.UpdateItem"]
+    assert {mill.job(job_id).attempt for job_id in job_ids} == {0}
+
+
+def test_just_enough_time_is_enough(mill: Mill) -> None:
+    (job_id,), event = _batch(mill, 1)
+
+    assert mill.work(event, Context(JOB_TIMEOUT + timedelta(seconds=TIMEOUT_MARGIN_SECONDS))) == []
+    assert mill.job(job_id).state is State.SUCCEEDED
+
+
+def test_a_store_that_does_not_answer_puts_its_message_back_and_no_other(mill: Mill) -> None:
+    job_ids, event = _batch(mill, 3)
+    mill.client.faults = [Fault.NOT_SENT]
+
+    assert len(mill.work(event)) == 1
+
+    assert 1 <= mill.hidden[0]["VisibilityTimeout"] <= 30
+    assert sorted(mill.job(job_id).state for job_id in job_ids) == [State.QUEUED, State.SUCCEEDED, State.SUCCEEDED]
+
+
+def test_a_settle_without_an_answer_puts_its_message_back_until_the_lease_is_over(mill: Mill) -> None:
+    (job_id,), event = _batch(mill, 1)
+    mill.client.faults = [None, Fault.ANSWER_LOST]
+
+    assert len(mill.work(event)) == 1
+    assert mill.hidden[0]["VisibilityTimeout"] >= INVOCATION.total_seconds()
+
+    assert mill.job(job_id).state is State.SUCCEEDED
+    assert mill.work(event) == []
+
+
+def test_a_handler_that_would_end_its_process_costs_the_batch_nothing(mill: Mill) -> None:
+    def handler(payload: Any, _run: Run) -> None:
+        if payload.n == 1:
+            raise SystemExit(1)
+
+    mill.script.handler = handler
+    job_ids, event = _batch(mill, 3)
+
+    assert mill.work(event) == []
+
+    assert [mill.job(job_id).state for job_id in job_ids] == [State.SUCCEEDED, State.RETRYING, State.SUCCEEDED]
+
+
+def _until_threads_end() -> None:
+    for thread in threading.enumerate():
+        if thread.name.startswith("ThreadPoolExecutor"):
+            thread.join(PATIENCE_SECONDS)
+            assert not thread.is_alive()

@@ -1,0 +1,288 @@
+"""What the API answers, and that a refused request stores nothing."""
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from functions.query import handler as query
+from functions.submit import handler as submit
+from shared.adapters import composition
+from shared.application.submit import DEEPEST_NESTING
+from shared.domain.states import State
+from shared.names import LARGEST_BODY_BYTES
+from tests.support.builders import RETENTION, SECOND
+from tests.support.faulty_client import Fault
+from tests.support.http_events import Answer, call
+from tests.support.mill import Mill
+
+BODY = '{"type":"test.scripted","payload":{"n":1}}'
+
+
+def _is_problem(answer: Answer, status: int, code: str) -> None:
+    assert answer.status == status, answer
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    assert answer.body["type"] == f"urn:millrace:problem:{code}"
+    assert answer.body["status"] == status
+    assert answer.body["title"]
+    assert answer.body["detail"]
+    assert "Traceback" not in json.dumps(answer.body)
+
+
+def _pointers(answer: Answer) -> list[str]:
+    return [error["pointer"] for error in answer.body["errors"]]
+
+
+def test_a_submission_is_accepted_and_shown_where_it_says(mill: Mill) -> None:
+    answer = mill.post_text(BODY)
+
+    assert answer.status == 202
+    assert answer.headers["Content-Type"] == "application/json"
+    assert answer.headers["Location"] == f"/jobs/{answer.body['id']}"
+    assert "Idempotent-Replayed" not in answer.headers
+    assert (answer.body["state"], answer.body["type"], answer.body["payload"]) == ("queued", "test.scripted", {"n": 1})
+    assert call(query, "GET", answer.headers["Location"]).body == answer.body
+
+
+def test_the_same_key_and_body_are_answered_with_the_same_job(mill: Mill) -> None:
+    first = mill.post({"n": 1}, key="a-key")
+    mill.run()
+
+    again = mill.post({"n": 1}, key="a-key")
+
+    assert (again.status, again.headers["Idempotent-Replayed"]) == (200, "true")
+    assert (again.body["id"], again.body["state"]) == (first.body["id"], "succeeded")
+    assert mill.stored() == 1
+
+
+def test_the_same_key_with_another_body_is_refused(mill: Mill) -> None:
+    mill.post({"n": 1}, key="a-key")
+
+    _is_problem(mill.post({"n": 2}, key="a-key"), 422, "key-reused")
+    assert mill.stored() == 1
+
+
+@pytest.mark.parametrize("media_type", ["application/json; charset=utf-8", "Application/JSON", " application/json "])
+def test_a_media_type_may_be_written_in_any_way_that_means_json(mill: Mill, media_type: str) -> None:
+    assert mill.post_text(BODY, media_type=media_type).status == 202
+
+
+def test_a_body_may_come_in_base64(mill: Mill) -> None:
+    body = '{"type":"test.scripted","payload":{"name":"Zoë"}}'
+
+    answer = mill.post_text(base64.b64encode(body.encode()).decode(), base64=True)
+
+    assert answer.body["payload"] == {"name": "Zoë"}
+
+
+@pytest.mark.parametrize(
+    ("body", "encoded"),
+    [
+        (None, False),
+        ("", False),
+        ("{", False),
+        ("{'type': 1}", False),
+        ('{"n":NaN}', False),
+        ('{"n":-Infinity}', False),
+        ("\ufeff{}", False),
+        ("[" * 100_000, False),
+        ('{"n":' + "9" * 5000 + "}", False),
+        ('"\ud800"', False),
+        ("not base64", True),
+        (base64.b64encode(b'{"type":"\xff"}').decode(), True),
+    ],
+    ids=[
+        "none",
+        "empty",
+        "cut",
+        "not JSON",
+        "NaN",
+        "infinity",
+        "byte order mark",
+        "bottomless",
+        "endless number",
+        "half a surrogate pair",
+        "not base64",
+        "not UTF-8",
+    ],
+)
+def test_a_body_that_is_not_json_is_refused(mill: Mill, body: str | None, encoded: bool) -> None:
+    _is_problem(mill.post_text(body, base64=encoded), 400, "not-json")
+    assert mill.stored() == 0
+
+
+@pytest.mark.parametrize("media_type", ["", "text/plain", "application/jsonp", "application/x-www-form-urlencoded"])
+def test_a_body_of_another_media_type_is_refused(mill: Mill, media_type: str) -> None:
+    _is_problem(mill.post_text(BODY, media_type=media_type), 415, "media-type")
+    assert mill.stored() == 0
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_a_body_over_the_size_cap_is_refused(mill: Mill, encoded: bool) -> None:
+    def sized(size_bytes: int) -> str:
+        body = '{"type":"test.scripted","payload":{}}'.ljust(size_bytes)
+        return base64.b64encode(body.encode()).decode() if encoded else body
+
+    _is_problem(mill.post_text(sized(LARGEST_BODY_BYTES + 1), base64=encoded), 413, "too-large")
+    assert mill.stored() == 0
+    assert mill.post_text(sized(LARGEST_BODY_BYTES), base64=encoded).status == 202
+
+
+def test_a_payload_that_grows_over_the_cap_when_it_is_written_is_refused(mill: Mill) -> None:
+    name = "ë" * (LARGEST_BODY_BYTES // 4)
+
+    _is_problem(
+        mill.post_text(json.dumps({"type": "test.scripted", "payload": {"x": name}}, ensure_ascii=False)),
+        413,
+        "too-large",
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "pointers"),
+    [
+        ([], ["#"]),
+        ({}, ["#/type"]),
+        ({"type": 1, "payload": []}, ["#/type", "#/payload"]),
+        ({"type": ""}, ["#/type"]),
+        ({"type": "x" * 101}, ["#/type"]),
+        ({"type": "\ud800"}, ["#/type"]),
+        ({"type": "test.scripted", "payload": None}, ["#/payload"]),
+        ({"type": "test.scripted", "tenant": "somebody", "a/b~c ü": 1}, ["#/tenant", "#/a~1b~0c%20%C3%BC"]),
+        ({"type": "test.scripted", "payload": {"n": "many"}}, ["#/payload/n"]),
+    ],
+    ids=str,
+)
+def test_a_body_that_does_not_fit_is_refused_with_the_path_of_each_fault(
+    mill: Mill, body: Any, pointers: list[str]
+) -> None:
+    answer = mill.post_text(json.dumps(body))
+
+    _is_problem(answer, 422, "invalid-body")
+    assert _pointers(answer) == pointers
+    assert mill.stored() == 0
+
+
+def test_a_number_that_json_cannot_hold_is_refused(mill: Mill) -> None:
+    answer = mill.post_text('{"type":"test.scripted","payload":{"x":1e999}}')
+
+    _is_problem(answer, 422, "invalid-body")
+    assert mill.stored() == 0
+
+
+@pytest.mark.parametrize("levels", [DEEPEST_NESTING + 1, 700, 900, 940])
+def test_a_payload_nested_too_deep_for_its_readers_is_refused(mill: Mill, levels: int) -> None:
+    nested = '{"a":' * levels + "1" + "}" * levels
+
+    answer = mill.post_text(f'{{"type":"test.scripted","payload":{nested}}}')
+
+    assert answer.status in {400, 422}
+    assert mill.stored() == 0
+
+
+def test_half_a_surrogate_pair_in_a_payload_goes_through_unchanged(mill: Mill) -> None:
+    mill.script.handler = lambda payload, _run: payload.model_dump()
+    job_id = mill.post_text('{"type":"test.scripted","payload":{"x":"\\ud800"}}').body["id"]
+
+    mill.run()
+
+    assert mill.get(job_id).body["result"] == {"n": 0, "x": "\ud800"}
+
+
+def test_an_unknown_type_is_refused_with_those_that_are_known(mill: Mill) -> None:
+    answer = mill.post(job_type="test.other")
+
+    _is_problem(answer, 422, "unknown-job-type")
+    assert answer.body["errors"] == [{"pointer": "#/type", "detail": "known types: test.noop, test.scripted"}]
+    assert mill.stored() == 0
+
+
+@pytest.mark.parametrize("key", ["", "x" * 256, "with space", "tab\t", "ünicode", "\x7f"])
+def test_a_key_that_not_every_proxy_passes_on_is_refused(mill: Mill, key: str) -> None:
+    _is_problem(mill.post(key=key), 400, "invalid-key")
+    assert mill.stored() == 0
+
+
+@pytest.mark.parametrize(
+    "iam",
+    [
+        None,
+        {},
+        {"accountId": "111122223333"},
+        {"userId": "AROA:x"},
+        {"accountId": "", "userId": "AROA"},
+        {"userId": None},
+    ],
+    ids=str,
+)
+def test_a_request_without_an_identity_is_refused(mill: Mill, iam: Any) -> None:
+    _is_problem(mill.post_text(BODY, iam=iam), 403, "no-identity")
+    _is_problem(mill.get("any", iam=iam), 403, "no-identity")
+    assert mill.stored() == 0
+
+
+def test_sessions_of_one_role_are_one_tenant_and_another_role_is_another(mill: Mill) -> None:
+    job_id = mill.accepted()
+
+    same = {"accountId": "111122223333", "userId": None, "callerId": "AROAEXAMPLE:another-session"}
+    other = {"accountId": "111122223333", "userId": "AROAOTHER:a-session"}
+    assert mill.get(job_id, iam=same).status == 200
+    _is_problem(mill.get(job_id, iam=other), 404, "no-such-job")
+
+
+@pytest.mark.parametrize("job_id", ["none", "x" * 3000, "a#b", "..", "%2e%2e", "💥"])
+def test_an_unknown_id_is_not_there(mill: Mill, job_id: str) -> None:
+    answer = mill.get(job_id)
+
+    assert answer.status == 404
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def test_a_job_past_its_time_is_not_there(mill: Mill) -> None:
+    job_id = mill.accepted()
+    mill.run()
+    assert mill.job(job_id).state is State.SUCCEEDED
+
+    mill.late = RETENTION + SECOND
+
+    _is_problem(mill.get(job_id), 404, "no-such-job")
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/jobs"), ("POST", "/job"), ("DELETE", "/jobs/x"), ("GET", "/")])
+def test_an_unknown_route_is_not_there(mill: Mill, method: str, path: str) -> None:
+    _is_problem(call(submit, method, path), 404, "not-found")
+    if path != "/jobs/x":
+        _is_problem(call(query, method, path), 404, "not-found")
+
+
+@pytest.mark.parametrize("fault", [Fault.NOT_SENT, Fault.ANSWER_LOST])
+def test_a_store_that_does_not_answer_asks_to_try_again_and_tells_nothing_of_itself(mill: Mill, fault: Fault) -> None:
+    mill.client.faults = [fault]
+
+    answer = mill.post({"n": 1}, key="a-key")
+
+    _is_problem(answer, 503, "unavailable")
+    assert answer.headers["Retry-After"] == "1"
+    assert "dynamodb" not in answer.body["detail"]
+    assert mill.post({"n": 1}, key="a-key").status == (200 if fault is Fault.ANSWER_LOST else 202)
+    assert mill.stored() == 1
+
+
+def test_a_document_of_a_newer_version_asks_to_try_again(mill: Mill) -> None:
+    job = mill.job(mill.accepted())
+    mill.table.put(job, schema={"N": "2"})
+
+    _is_problem(mill.get(job.id), 503, "unavailable")
+
+
+def test_a_fault_of_our_own_is_answered_without_a_word_of_it(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Any:
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr(composition, "submit", broken)
+
+    answer = mill.post()
+
+    _is_problem(answer, 500, "internal")
+    assert "secret" not in json.dumps(answer.body)

@@ -1,0 +1,151 @@
+"""The emulator starts, stays on loopback, ends with its owner, and leaves nothing behind."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from local import emulator, environment, instance, processes
+from local.caller import Caller
+from local.emulator import EmulatorError
+from local.paths import ROOT, STATE
+from local.stack import bare
+from local.waiting import wait_until
+from tests.local.pretending import pretend_worker
+from tests.local.sockets import free_port, listening
+
+pytestmark = pytest.mark.emulator
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """The folder of an instance that no other run would clear away."""
+    folder = STATE / f"test-{uuid4().hex[:6]}"
+    yield folder
+    emulator.stop(folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_it_listens_on_loopback_alone(folder: Path) -> None:
+    with emulator.tied(folder) as running:
+        assert listening(running.pid) == {("127.0.0.1", running.port)}
+
+
+def test_nothing_is_left_when_the_block_ends(folder: Path) -> None:
+    with emulator.tied(folder) as running:
+        assert emulator.find(folder) == running
+    assert not running.is_healthy()
+    assert processes.emulators(folder) == []
+    assert not (folder / "tmp").exists()
+
+
+def test_it_ends_with_an_owner_that_is_killed() -> None:
+    script = "from local.stack import bare\nwith bare() as root: print(root.endpoint, flush=True); input()"
+    owner = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout
+    port = int(owner.stdout.readline().rpartition(":")[2])
+    running = emulator.Emulator(0, port)
+    assert running.is_healthy()
+    owner.kill()
+    owner.communicate()
+    wait_until(lambda: not running.is_healthy(), 5, "the emulator to follow its owner")
+
+
+def test_what_a_killed_owner_left_is_cleared_away_by_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(instance, "STATE", tmp_path)
+    left = tmp_path / "run-c0ffee"
+    (left / "tmp").mkdir(parents=True)
+    (left / "owner.lock").touch()
+    with (
+        pretend_worker(left / "tmp" / "ministack-lambda-work-01234567") as worker,
+        instance.owned() as folder,
+        instance.owned() as other,
+    ):
+        assert not left.exists()
+        assert worker.wait(timeout=5) == -signal.SIGKILL
+        assert folder.exists()
+        assert other.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_logs_of_a_run_that_failed_are_kept_for_a_look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(instance, "STATE", tmp_path)
+    with pytest.raises(RuntimeError), instance.owned() as folder:
+        raise RuntimeError
+    assert folder.exists()
+
+
+def test_a_port_that_somebody_else_takes_is_given_up_for_another(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports = iter((taken.getsockname()[1], free_port()))
+        monkeypatch.setattr(emulator, "free_port", lambda: next(ports))
+        with emulator.tied(folder) as running:
+            assert running.port != taken.getsockname()[1]
+            assert running.is_healthy()
+
+
+def test_an_emulator_that_cannot_start_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = environment.for_emulator(folder, free_port()) | {"GATEWAY_PORT": "no number"}
+    monkeypatch.setattr(environment, "for_emulator", lambda *_: variables)
+    with pytest.raises(EmulatorError, match="no number"), emulator.tied(folder):
+        pass
+    assert processes.emulators(folder) == []
+
+
+def test_one_that_is_left_running_is_found_again_and_stopped(folder: Path) -> None:
+    running = emulator.leave_running(folder)
+    assert emulator.find(folder) == running
+    emulator.stop(folder)
+    assert emulator.find(folder) is None
+    wait_until(lambda: not running.is_healthy(), 5, "the emulator to end")
+
+
+def test_one_that_was_killed_is_not_found_and_can_be_started_again(folder: Path) -> None:
+    killed = emulator.leave_running(folder)
+    os.kill(killed.pid, signal.SIGKILL)
+    wait_until(lambda: not processes.emulators(folder), 5, "the emulator to be gone")
+    assert emulator.find(folder) is None
+    with emulator.tied(folder) as running:
+        assert running.is_healthy()
+
+
+def test_a_process_id_that_is_somebody_elses_by_now_is_left_alone(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "emulator.json").write_text(json.dumps({"pid": os.getpid(), "port": free_port()}))
+    assert emulator.find(folder) is None
+    emulator.stop(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}'])
+def test_a_stale_state_folder_is_nothing_to_stumble_over(folder: Path, text: str) -> None:
+    folder.mkdir(parents=True)
+    (folder / "emulator.json").write_text(text)
+    assert emulator.find(folder) is None
+
+
+def test_two_at_once_know_nothing_of_each_other() -> None:
+    with bare() as one, bare() as other:
+        one.client("sqs").create_queue(QueueName="here")
+        assert other.client("sqs").list_queues()["QueueUrls"] == []
+
+
+def test_the_figures_about_queues_that_aws_publishes_are_there(folder: Path) -> None:
+    with emulator.tied(folder) as running:
+        root = Caller(running.endpoint, environment.root_keys(folder.name))
+        queue = root.client("sqs").create_queue(QueueName="here")["QueueUrl"]
+        root.client("sqs").send_message(QueueUrl=queue, MessageBody="x")
+        found = wait_until(
+            lambda: root.client("cloudwatch").list_metrics(Namespace="AWS/SQS")["Metrics"], 15, "metrics"
+        )
+        assert {"Name": "QueueName", "Value": "here"} in found[0]["Dimensions"]
+        assert "ApproximateAgeOfOldestMessage" in {metric["MetricName"] for metric in found}

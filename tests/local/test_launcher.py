@@ -1,0 +1,65 @@
+"""What the launcher mends of the emulator, without starting one."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from local import launcher
+
+
+def test_functions_do_not_see_the_settings_of_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATEWAY_PORT", "4566")
+    monkeypatch.setenv("LOG_LEVEL", "INFO")
+    runtime = SimpleNamespace(subprocess=subprocess)
+    launcher.keep_settings_from_functions(runtime, frozenset(("GATEWAY_PORT", "LOG_LEVEL")))
+    child = runtime.subprocess.Popen(
+        [sys.executable, "-c", "import os; print(os.environ.get('GATEWAY_PORT'), os.environ['LOG_LEVEL'])"],
+        env={**os.environ, "LOG_LEVEL": "the function's own"},
+        stdout=runtime.subprocess.PIPE,
+        text=True,
+    )
+    assert child.communicate()[0] == "None the function's own\n"
+
+
+def test_a_worker_is_marked_as_busy_while_it_runs_an_invocation(tmp_path: Path) -> None:
+    seen: list[bool] = []
+
+    class Worker:
+        _proc: object = None
+        _tmpdir = str(tmp_path)
+
+        def _spawn(self) -> None:
+            self._proc = object()
+
+        def invoke(self, event: str) -> str:
+            if not self._proc:
+                self._spawn()
+            seen.append((tmp_path / launcher.BUSY).exists())
+            return event
+
+    launcher.mark_busy_workers(Worker)
+    worker = Worker()
+    assert [worker.invoke("cold"), worker.invoke("warm")] == ["cold", "warm"]
+    assert seen == [True, True]
+    assert not (tmp_path / launcher.BUSY).exists()
+
+
+@pytest.mark.parametrize(
+    ("message", "figures"),
+    [
+        pytest.param({"sent_at": 90.0, "visible_at": 90.0, "receive_count": 0}, (1, 0, 0, 10), id="waiting"),
+        pytest.param({"sent_at": 90.0, "visible_at": 130.0, "receive_count": 2}, (0, 1, 0, 10), id="in flight"),
+        pytest.param({"sent_at": 90.0, "visible_at": 130.0, "receive_count": 0}, (0, 0, 1, 10), id="delayed"),
+    ],
+)
+def test_a_message_is_counted_where_aws_counts_it(message: dict[str, Any], figures: tuple[int, ...]) -> None:
+    assert tuple(value for value, _ in launcher.queue_figures([message], now=100.0).values()) == figures
+
+
+def test_an_empty_queue_has_no_age() -> None:
+    assert set(launcher.queue_figures([], now=100.0).values()) == {(0, "Count"), (0.0, "Seconds")}

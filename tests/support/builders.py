@@ -1,0 +1,111 @@
+"""Jobs, references and types, as plain as they come; a test names only what it is about."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from typing import Any, Final
+
+from shared.application.job_types import JobType, JobTypes, Run
+from shared.application.ports import JobStore
+from shared.domain.job import AttemptError, DeathReason, Job, Letter, Reference
+from shared.domain.outcomes import Settlement
+from shared.domain.retry import RetryPolicy
+from shared.domain.states import State
+from shared.names import Lane
+
+#: Far ahead, so that no store's real clock finds what a test wrote expired.
+NOW: Final = datetime(2045, 3, 4, 5, 6, 7, 891_000, tzinfo=UTC)
+SECOND: Final = timedelta(seconds=1)
+MILLISECOND: Final = timedelta(milliseconds=1)
+LEASE: Final = timedelta(seconds=30)
+RETENTION: Final = timedelta(days=30)
+TENANT: Final = "111122223333:AROAEXAMPLE"
+
+_numbers = count(1)
+
+
+def a_job(**changes: Any) -> Job:
+    job = Job(
+        tenant=TENANT,
+        id=f"job-{next(_numbers)}",
+        type="test.job",
+        lane=Lane.DEFAULT,
+        payload="{}",
+        body_hash="0" * 64,
+        trace="trace",
+        state=State.QUEUED,
+        generation=1,
+        attempt=0,
+        created_at=NOW,
+        due=NOW,
+    )
+    return replace(job, **changes)
+
+
+def reference_to(job: Job, **changes: Any) -> Reference:
+    reference = Reference(tenant=job.tenant, job_id=job.id, generation=job.generation, trace=job.trace)
+    return replace(reference, **changes)
+
+
+def letter_for(job: Job) -> Letter:
+    return Letter(
+        reference=reference_to(job),
+        type=job.type,
+        death=job.death or "",
+        error_class="ValueError",
+        attempts=job.attempt,
+    )
+
+
+def an_error(**changes: Any) -> AttemptError:
+    error = AttemptError(attempt=1, at=NOW, error_class="ValueError", message="no such thing", retryable=True)
+    return replace(error, **changes)
+
+
+#: A settlement into each state that settle may write.
+SETTLEMENTS: Final = {
+    State.SUCCEEDED: Settlement(state=State.SUCCEEDED, result='{"n":1}'),
+    State.RETRYING: Settlement(state=State.RETRYING, due=NOW + 5 * SECOND, error=an_error(next_due=NOW + 5 * SECOND)),
+    State.DEAD: Settlement(state=State.DEAD, death=DeathReason.PERMANENT, error=an_error(retryable=False)),
+}
+
+
+def fresh_token() -> str:
+    """Never given twice: a store may remember it across tables."""
+    return f"token-{next(_numbers)}"
+
+
+def claimed(store: JobStore, job: Job, *, token: str | None = None, now: datetime = NOW) -> Job:
+    return store.claim(reference_to(job), token=token or fresh_token(), now=now, lease_end=now + LEASE)
+
+
+def brought_to(store: JobStore, state: State, **changes: Any) -> Job:
+    """A job that the store has been led into `state` by its own writes, as it reads it."""
+    job = a_job(**changes)
+    store.insert_if_absent(job)
+    if state is not State.QUEUED:
+        running = claimed(store, job)
+        if state is not State.RUNNING:
+            store.settle(running, SETTLEMENTS[state], now=NOW)
+    return stored(store, job)
+
+
+def stored(store: JobStore, job: Job) -> Job:
+    found = store.get(job.tenant, job.id)
+    assert found is not None
+    return found
+
+
+def a_job_type(
+    handler: Callable[[Any, Run], Any] = lambda _payload, _run: None,
+    *,
+    name: str = "test.job",
+    parse: Callable[[Any], Any] = lambda payload: payload,
+    **retry: Any,
+) -> JobType:
+    return JobType(name=name, lane=Lane.DEFAULT, retry=RetryPolicy(**retry), parse=parse, handler=handler)
+
+
+def types_of(*job_types: JobType) -> JobTypes:
+    return JobTypes({job_type.name: job_type for job_type in job_types})

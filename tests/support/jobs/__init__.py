@@ -1,0 +1,1 @@
+"""Job types that do what a test tells them."""

@@ -1,0 +1,353 @@
+"""The run use case: each way in which an attempt can end."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from shared.adapters.job_store import DynamoJobStore
+from shared.application.job_types import JobType, Run
+from shared.application.run import (
+    AHEAD_DELAY,
+    CLOCK_SKEW_MARGIN,
+    CONFLICT_TRIES,
+    LARGEST_RESULT_BYTES,
+    UNKNOWN_TYPE_POLICY,
+    Attempt,
+    Ending,
+    Report,
+)
+from shared.domain.errors import (
+    EffectRefusedError,
+    Fault,
+    InvalidPayloadError,
+    PermanentJobError,
+    TransactionConflictError,
+)
+from shared.domain.job import DeathReason, Job
+from shared.domain.outcomes import Done
+from shared.domain.states import State
+from shared.domain.verdict import Verdict
+from tests.support.builders import (
+    LEASE,
+    NOW,
+    SECOND,
+    TENANT,
+    a_job,
+    a_job_type,
+    brought_to,
+    claimed,
+    reference_to,
+    stored,
+    types_of,
+)
+from tests.support.tables import Table
+from tests.support.world import INVOCATION, Clock, carried_out, tools
+
+Carry = Callable[..., Report]
+OTHER_TYPE = a_job_type(name="test.other")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def carry(store: DynamoJobStore, clock: Clock) -> Carry:
+    """Carry out an attempt at a job, by a worker that knows one type."""
+
+    def carry(job: Job, job_type: JobType | None = None, **changes: Any) -> Report:
+        shared_tools = tools(store, types_of(job_type or a_job_type()), clock)
+        return carried_out(Attempt(reference_to(job, **changes), shared_tools, deadline=NOW + INVOCATION))
+
+    return carry
+
+
+@pytest.fixture
+def queued(store: DynamoJobStore) -> Job:
+    return brought_to(store, State.QUEUED)
+
+
+def _raising(error: BaseException) -> JobType:
+    def handler(_payload: Any, _run: Run) -> None:
+        raise error
+
+    return a_job_type(handler, max_attempts=3)
+
+
+def _returning(value: Any) -> JobType:
+    return a_job_type(lambda _payload, _run: value)
+
+
+def test_a_handler_is_given_its_payload_and_its_run(carry: Carry, store: DynamoJobStore) -> None:
+    seen = []
+    job = a_job(payload='{"n":[1,null]}')
+    store.insert_if_absent(job)
+
+    carry(job, a_job_type(lambda payload, run: seen.append((payload, run)), max_attempts=7))
+
+    run = Run(
+        job_id=job.id,
+        tenant=TENANT,
+        attempt=1,
+        max_attempts=7,
+        submitted_at=NOW,
+        deadline=NOW + INVOCATION,
+        idempotency_key=job.id,
+    )
+    assert seen == [({"n": [1, None]}, run)]
+
+
+def test_the_lease_outlasts_the_invocation_by_the_margin_for_clocks(
+    carry: Carry, store: DynamoJobStore, queued: Job
+) -> None:
+    leases = []
+
+    carry(queued, a_job_type(lambda _payload, _run: leases.append(stored(store, queued).due)))
+
+    assert leases == [NOW + INVOCATION + CLOCK_SKEW_MARGIN]
+
+
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [(None, None), ({"n": 1}, '{"n":1}'), (Done(result=[1, "ü"]), '[1,"\\u00fc"]'), (0, "0"), (Done(), None)],
+)
+def test_what_a_handler_returns_is_the_result(
+    carry: Carry, store: DynamoJobStore, queued: Job, value: Any, result: str | None
+) -> None:
+    report = carry(queued, _returning(value))
+
+    assert (report.ending, report.put_back_until, report.error) == (Ending.SUCCEEDED, None, None)
+    assert (stored(store, queued).state, stored(store, queued).result) == (State.SUCCEEDED, result)
+
+
+def test_the_report_tells_how_long_the_attempt_took(carry: Carry, clock: Clock, queued: Job) -> None:
+    def handler(_payload: Any, _run: Run) -> None:
+        clock.now += 3 * SECOND
+
+    assert carry(queued, a_job_type(handler)).duration_seconds == 3
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ({1, 2}, "a result must be JSON: Object of type set"),
+        (float("nan"), "a result must be JSON: Out of range float"),
+        ({(1, 2): 3}, "a result must be JSON: keys must be"),
+        ("x" * (LARGEST_RESULT_BYTES - 1), f"the result is {LARGEST_RESULT_BYTES + 1} bytes"),
+    ],
+    ids=["no JSON", "not a number", "no key", "too large"],
+)
+def test_a_result_that_cannot_be_stored_kills_the_job_with_that_reason(
+    carry: Carry, store: DynamoJobStore, queued: Job, value: Any, reason: str
+) -> None:
+    report = carry(queued, _returning(value))
+
+    dead = stored(store, queued)
+    assert (report.ending, dead.death, dead.result) == (Ending.DEAD, DeathReason.RESULT_UNSTORABLE, None)
+    assert dead.errors[0].message.startswith(reason)
+
+
+def test_a_result_that_contains_itself_kills_the_job(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+
+    carry(queued, _returning(endless))
+
+    assert stored(store, queued).death is DeathReason.RESULT_UNSTORABLE
+
+
+def test_the_largest_result_is_stored(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
+    carry(queued, _returning("x" * (LARGEST_RESULT_BYTES - 2)))
+
+    assert len(stored(store, queued).result or "") == LARGEST_RESULT_BYTES
+
+
+def test_an_exception_is_a_failure_that_is_tried_again(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
+    report = carry(queued, _raising(ValueError("not today")))
+
+    assert (report.ending, report.error, report.put_back_until) == (Ending.RETRYING, "ValueError: not today", None)
+    retrying = stored(store, queued)
+    assert (retrying.state, retrying.generation, retrying.due) == (State.RETRYING, 2, NOW + SECOND)
+    assert [error.message for error in retrying.errors] == ["not today"]
+
+
+def test_a_permanent_error_kills_the_job_at_once(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
+    report = carry(queued, _raising(PermanentJobError("never")))
+
+    assert (report.ending, stored(store, queued).death) == (Ending.DEAD, DeathReason.PERMANENT)
+
+
+def test_the_last_attempt_that_fails_kills_the_job(
+    carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    endings = []
+    for _ in range(3):
+        endings.append(carry(stored(store, queued), _raising(ValueError("no"))).ending)
+        clock.now += 10 * SECOND
+
+    assert endings == [Ending.RETRYING, Ending.RETRYING, Ending.DEAD]
+    assert stored(store, queued).death is DeathReason.EXHAUSTED
+    assert [error.attempt for error in stored(store, queued).errors] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("ended", [SystemExit(3), KeyboardInterrupt(), asyncio.CancelledError(), GeneratorExit()])
+def test_a_handler_that_would_end_its_worker_ends_its_attempt(
+    carry: Carry, store: DynamoJobStore, queued: Job, ended: BaseException
+) -> None:
+    report = carry(queued, _raising(ended))
+
+    assert report.ending is Ending.RETRYING
+    assert stored(store, queued).errors[0].message == f"the handler tried to end its process: {ended!r}"
+
+
+def test_a_payload_that_no_longer_fits_is_tried_again_by_what_may_be_a_newer_worker(
+    carry: Carry, store: DynamoJobStore, queued: Job
+) -> None:
+    def parse(_payload: Any) -> None:
+        raise InvalidPayloadError([Fault("/payload/n", "is missing")])
+
+    carry(queued, a_job_type(parse=parse))
+
+    assert stored(store, queued).state is State.RETRYING
+    assert stored(store, queued).errors[0].message == "/payload/n: is missing"
+
+
+def test_a_type_that_is_unknown_here_is_tried_again_and_dies_in_the_end(
+    carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    endings = []
+    while (job := stored(store, queued)).state is not State.DEAD:
+        endings.append(carry(job, OTHER_TYPE).ending)
+        clock.now += 900 * SECOND
+
+    assert len(endings) == UNKNOWN_TYPE_POLICY.max_attempts
+    assert (job.death, job.errors[-1].error_class) == (DeathReason.EXHAUSTED, "UnknownJobTypeError")
+
+
+def test_a_job_whose_runs_ended_without_a_word_dies_without_running_once_more(
+    carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    runs: list[Any] = []
+    for token in ("killed", "killed again"):
+        claimed(store, queued, token=token, now=clock.now)
+        clock.now += LEASE
+
+    report = carry(queued, a_job_type(lambda _payload, _run: runs.append(1), max_attempts=2))
+
+    assert (report.ending, stored(store, queued).death, runs) == (Ending.DEAD, DeathReason.CRASHED, [])
+
+
+def _writes(table: Table, *, condition: str) -> Done:
+    check = {"TableName": table.name, "Key": {"pk": {"S": "an effect"}}, "ConditionExpression": condition}
+    return Done(writes=[{"ConditionCheck": check}])
+
+
+def test_a_condition_of_the_handlers_that_does_not_hold_is_an_ordinary_failure(
+    carry: Carry, store: DynamoJobStore, table: Table, queued: Job
+) -> None:
+    report = carry(queued, _returning(_writes(table, condition="attribute_exists(pk)")))
+
+    assert report.ending is Ending.RETRYING
+    assert stored(store, queued).errors[0].error_class == EffectRefusedError.__name__
+
+
+def _conflict(monkeypatch: pytest.MonkeyPatch, store: DynamoJobStore, times: int) -> None:
+    real = store.settle
+    left = iter(range(times))
+
+    def settle(*arguments: Any, **keywords: Any) -> None:
+        if next(left, None) is not None:
+            raise TransactionConflictError
+        real(*arguments, **keywords)
+
+    monkeypatch.setattr(store, "settle", settle)
+
+
+def test_a_conflict_is_nobodys_fault_and_the_settle_is_tried_again_in_place(
+    carry: Carry, store: DynamoJobStore, table: Table, queued: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _conflict(monkeypatch, store, CONFLICT_TRIES - 1)
+    done = _writes(table, condition="attribute_not_exists(pk)")
+
+    report = carry(queued, _returning(Done(writes=iter(done.writes))))  # type: ignore[arg-type]  # whatever can be read
+
+    assert report.ending is Ending.SUCCEEDED
+    assert stored(store, queued).attempt == 1
+
+
+def test_an_attempt_that_only_meets_conflicts_is_given_back(
+    carry: Carry, store: DynamoJobStore, queued: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _conflict(monkeypatch, store, CONFLICT_TRIES)
+
+    report = carry(queued)
+
+    released = stored(store, queued)
+    assert (report.ending, report.put_back_until) == (Ending.RELEASED, None)
+    assert (released.state, released.attempt, released.generation) == (State.RETRYING, 0, 2)
+
+
+def test_an_attempt_that_lost_its_lease_while_it_met_conflicts_writes_nothing(
+    carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _conflict(monkeypatch, store, CONFLICT_TRIES)
+    taken = []
+
+    def stall(_payload: Any, _run: Run) -> None:
+        clock.now += 2 * LEASE
+        taken.append(claimed(store, queued, token="another", now=clock.now))
+
+    report = carry(queued, a_job_type(stall))
+
+    assert (report.ending, report.verdict, report.put_back_until) == (Ending.FENCED, Verdict.LEASED, taken[0].due)
+    assert stored(store, queued) == taken[0]
+
+
+def test_an_attempt_is_fenced_for_good_when_another_has_settled_the_job(
+    carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    def stall(_payload: Any, _run: Run) -> None:
+        clock.now += 2 * LEASE
+        store.release(claimed(store, queued, token="another", now=clock.now), now=clock.now)
+
+    report = carry(queued, a_job_type(stall))
+
+    assert (report.ending, report.verdict, report.put_back_until) == (Ending.FENCED, Verdict.STALE, None)
+
+
+@pytest.mark.parametrize("state", [State.SUCCEEDED, State.DEAD])
+def test_a_message_for_a_finished_job_is_acknowledged(carry: Carry, store: DynamoJobStore, state: State) -> None:
+    job = brought_to(store, state)
+
+    assert carry(job) == Report(ending=Ending.REFUSED, job=job, verdict=Verdict.DUPLICATE)
+
+
+def test_a_message_of_an_earlier_dispatch_is_acknowledged(carry: Carry, store: DynamoJobStore) -> None:
+    job = brought_to(store, State.RETRYING)
+
+    assert carry(job, generation=1) == Report(ending=Ending.REFUSED, job=job, verdict=Verdict.STALE)
+
+
+def test_a_message_for_no_job_is_acknowledged(carry: Carry) -> None:
+    assert carry(a_job()) == Report(ending=Ending.REFUSED, verdict=Verdict.GONE)
+
+
+def test_a_message_is_put_back_until_the_lease_of_another_ends(carry: Carry, store: DynamoJobStore) -> None:
+    job = brought_to(store, State.RUNNING)
+
+    assert carry(job) == Report(ending=Ending.REFUSED, job=job, verdict=Verdict.LEASED, put_back_until=NOW + LEASE)
+
+
+def test_a_message_is_put_back_until_its_job_is_due(carry: Carry, store: DynamoJobStore) -> None:
+    job = brought_to(store, State.QUEUED, due=NOW + 5 * SECOND)
+
+    assert carry(job).put_back_until == NOW + 5 * SECOND
+
+
+def test_a_message_ahead_of_its_document_waits_for_it(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
+    report = carry(queued, generation=2)
+
+    assert (report.verdict, report.put_back_until) == (Verdict.AHEAD, NOW + AHEAD_DELAY)

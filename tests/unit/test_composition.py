@@ -1,0 +1,123 @@
+"""The composition root, its clients and settings: nothing at import, and a missing setting is named."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
+
+from shared.adapters import clients, composition
+from shared.adapters.clients import translated
+from shared.domain.errors import StoreUnavailableError, TransactionConflictError
+from shared.names import Env, Lane
+from tests.support.mill import forget
+
+ROOT = Path(__file__).parents[2]
+HANDLERS = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "functions").glob("*/handler.py")
+)
+SETTINGS: dict[Env, str] = {
+    Env.STAGE: "test",
+    Env.JOBS_TABLE: "jobs",
+    Env.LANES: json.dumps({Lane.DEFAULT: {"queue": "https://queue.invalid", "letters": "https://letters.invalid"}}),
+    Env.JOB_PACKAGES: "functions.demo_jobs",
+    Env.JOB_TIMEOUT_SECONDS: "1.5",
+    Env.RETENTION_DAYS: "30",
+}
+BUILT: dict[Callable[[], Any], set[Env]] = {
+    composition.store: {Env.JOBS_TABLE, Env.RETENTION_DAYS},
+    composition.known_job_types: {Env.JOB_PACKAGES},
+    composition.submit: {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.JOB_PACKAGES},
+    composition.lanes: {Env.LANES},
+    composition.worker: set(SETTINGS),
+}
+
+
+@pytest.fixture(autouse=True)
+def _deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+    for service in ("dynamodb", "sqs"):
+        monkeypatch.setattr(clients, service, object)
+    forget()
+    yield
+    forget()
+
+
+def test_every_handler_imports_with_an_empty_environment() -> None:
+    assert {"functions.submit.handler", "functions.work.handler", "functions.publish.handler"} <= set(HANDLERS)
+
+    imports = "; ".join(f"import {handler}" for handler in HANDLERS)
+    subprocess.run([sys.executable, "-c", imports], cwd=ROOT, env={}, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("build", BUILT, ids=lambda build: build.__name__)
+def test_what_is_built_is_built_once(build: Callable[[], Any]) -> None:
+    assert build() is build()
+
+
+@pytest.mark.parametrize(
+    ("build", "missing"),
+    [(build, name) for build, names in BUILT.items() for name in sorted(names)],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
+def test_a_missing_setting_is_named(build: Callable[[], Any], missing: Env, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(missing)
+
+    with pytest.raises(composition.SettingError, match=missing):
+        build()
+
+
+def test_a_worker_knows_its_own_lane_alone() -> None:
+    worker = composition.worker()
+
+    assert (worker.lane, worker.queue_url, worker.stage) == (Lane.DEFAULT, "https://queue.invalid", "test")
+    assert worker.job_timeout.total_seconds() == 1.5
+
+
+def _answer(code: str, status: int = 400) -> ClientError:
+    response: Any = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(response, "PutItem")
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (_answer("ThrottlingException"), StoreUnavailableError),
+        (_answer("ProvisionedThroughputExceededException"), StoreUnavailableError),
+        (_answer("RequestThrottled", 403), StoreUnavailableError),
+        (_answer("WhateverItIs", 500), StoreUnavailableError),
+        (_answer("WhateverItIs", 503), StoreUnavailableError),
+        (_answer("TransactionConflictException"), TransactionConflictError),
+        (_answer("AccessDeniedException"), ClientError),
+        (_answer("ValidationException"), ClientError),
+        (ClientError({}, "PutItem"), ClientError),
+        (EndpointConnectionError(endpoint_url="https://x.invalid"), StoreUnavailableError),
+        (NoCredentialsError(), StoreUnavailableError),
+        (ValueError("a bug"), ValueError),
+    ],
+    ids=repr,
+)
+def test_passing_faults_are_told_from_lasting_ones(raised: Exception, expected: type[Exception]) -> None:
+    with pytest.raises(expected) as caught, translated():
+        raise raised
+
+    assert type(caught.value) is expected
+    assert caught.value is raised or caught.value.__cause__ is raised
+
+
+@pytest.mark.parametrize("name", ["dynamodb", "sqs", "secrets"])
+def test_a_client_that_hangs_fails_well_within_an_invocation(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
+
+    client = getattr(clients, name).__wrapped__()
+
+    config = client.meta.config
+    assert (config.connect_timeout, config.read_timeout, config.retries["total_max_attempts"]) == (1, 4, 3)
+    assert config.max_pool_connections >= 10

@@ -1,0 +1,54 @@
+"""The table of transitions: complete, legal, and drawn as it stands."""
+
+from pathlib import Path
+
+import pytest
+
+from local.state_machine import document
+from shared.domain.states import TERMINAL, TRANSITIONS, State, Write, allowed
+
+#: What the states promise of their comings and goings, said a second time and in other words.
+LEGAL = {
+    (None, State.QUEUED),
+    (State.QUEUED, State.RUNNING),
+    (State.RETRYING, State.RUNNING),
+    (State.RUNNING, State.RUNNING),
+    (State.RUNNING, State.SUCCEEDED),
+    (State.RUNNING, State.RETRYING),
+    (State.RUNNING, State.DEAD),
+    (State.DEAD, State.QUEUED),
+    (State.QUEUED, State.QUEUED),
+    (State.RETRYING, State.RETRYING),
+}
+
+
+def test_every_write_has_its_transitions() -> None:
+    assert set(TRANSITIONS) == set(Write)
+
+
+def test_the_table_allows_what_is_legal_and_nothing_else() -> None:
+    table = {(before, after) for rows in TRANSITIONS.values() for before, afters in rows.items() for after in afters}
+
+    assert table == LEGAL
+
+
+def test_a_person_alone_moves_a_job_out_of_a_terminal_state() -> None:
+    leaving = {(write, state) for write, rows in TRANSITIONS.items() for state in rows if state in TERMINAL}
+
+    assert leaving == {(Write.REDRIVE, State.DEAD)}
+
+
+def test_a_live_job_can_always_be_moved_on_by_a_claim_or_a_settle() -> None:
+    for state in set(State) - TERMINAL:
+        assert allowed(Write.CLAIM, state, State.RUNNING)
+
+
+def test_an_unknown_state_is_not_guessed_at() -> None:
+    with pytest.raises(ValueError, match="paused"):
+        State("paused")
+
+
+def test_the_drawing_shows_the_table_as_it_stands() -> None:
+    drawn = (Path(__file__).parents[2] / "docs" / "state-machine.md").read_text(encoding="utf-8")
+
+    assert drawn == document(), "run `make docs`"
