@@ -118,7 +118,14 @@ def _target(config: StageConfig) -> list[str]:
 
 def _install(lock: Path, folder: Path, target: list[str]) -> None:
     exact = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-binary", SDIST, "--no-build-isolation"]
-    quiet = ["--quiet", "--no-input", "--disable-pip-version-check", "--no-warn-script-location", "--no-compile"]
+    quiet = [
+        "--quiet",
+        "--no-color",
+        "--no-input",
+        "--disable-pip-version-check",
+        "--no-warn-script-location",
+        "--no-compile",
+    ]
     arguments = ["install", *quiet, "--target", str(folder), *target, *exact, "--requirement", str(lock)]
     _run(["-m", "pip", *arguments], "pip could not install what the functions need")
 

@@ -1,4 +1,4 @@
-"""What more than one folder of tests shares: a job store on a table of its own, and the app, deployed once a session."""
+"""What several folders of tests share: a job store on a table of its own, and the app, deployed once a session."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ def app() -> Iterator[App]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _logger() -> None:
-    """Made while the standard output is the session's: a logger keeps what it finds, and a test may take its own away."""
+    """Made while standard output is the session's: a logger keeps what it finds, and a test may take its own away."""
     logger()
 
 

@@ -9,7 +9,7 @@ from shared.domain.job import Job
 
 
 class Reconciler:
-    """The use case. Harmless whenever it runs: a job that is only late gets a second message, and the claim stands that.
+    """The use case. Harmless at any time: a job that is only late gets a second message, and the claim stands that.
 
     `limit` is how long overdue a job must be, and how long it is left alone after a nudge. Choose it longer than the
     lanes' backlog, or it nudges what is on its way.
