@@ -51,9 +51,15 @@ def _write(package: Path, module: str, name: str) -> None:
     (package / f"{module}.py").write_text(MODULE.format(name=name, function=module))
 
 
-def _a_run() -> Run:
+def _a_run(attempt: int = 1) -> Run:
     return Run(
-        job_id="id", tenant=TENANT, attempt=1, max_attempts=8, submitted_at=NOW, deadline=NOW, idempotency_key="id"
+        job_id="id",
+        tenant=TENANT,
+        attempt=attempt,
+        max_attempts=8,
+        submitted_at=NOW,
+        deadline=NOW,
+        idempotency_key="id",
     )
 
 
@@ -123,13 +129,12 @@ def test_a_package_that_is_not_there_is_an_error() -> None:
 @pytest.mark.parametrize(("attempt", "succeeds"), [(1, False), (2, False), (3, True)])
 def test_the_flaky_type_fails_as_often_as_it_is_told_to(attempt: int, succeeds: bool) -> None:
     flaky = load(["functions.demo_jobs"]).get("demo.flaky")
-    run = Run(**{name: getattr(_a_run(), name) for name in Run.__slots__} | {"attempt": attempt})
 
     if succeeds:
-        assert flaky(flaky.parse({"failures": 2}), run) == {"attempts": 3}
+        assert flaky(flaky.parse({"failures": 2}), _a_run(attempt)) == {"attempts": 3}
     else:
         with pytest.raises(Exception, match="failing 2 times"):
-            flaky(flaky.parse({"failures": 2}), run)
+            flaky(flaky.parse({"failures": 2}), _a_run(attempt))
 
 
 def test_the_other_types_of_the_demo_do_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,3 +149,4 @@ def test_the_other_types_of_the_demo_do_as_they_say(monkeypatch: pytest.MonkeyPa
     assert broken(broken.parse({"order": 7}), _a_run()) == {"order": 7, "attempts": 1}
     assert poison(poison.parse({"body": "x"}), _a_run()) == {"set aside": "x"}
     assert slow(slow.parse({"seconds": 0}), _a_run()) == {"attempts": 1}
+    assert slow(slow.parse({"seconds": 1.5}), _a_run(attempt=2)) == {"attempts": 2}
