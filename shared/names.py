@@ -98,7 +98,11 @@ class Metric(StrEnum):
     SUCCEEDED = "JobsSucceeded"
     RETRIED = "JobsRetried"
     DEAD = "JobsDead"
+    #: Runs given back because other transactions stood in the way of their settle.
+    RELEASED = "JobsReleased"
     PUT_BACK = "MessagesPutBack"
+    #: Messages put back because a claim or settle failed: the store did not answer, or refused the worker.
+    UNAVAILABLE = "StoreUnavailable"
     DROPPED = "MessagesDropped"
     ATTEMPT_DURATION = "AttemptDuration"
     #: Milliseconds from `due` to the claim.

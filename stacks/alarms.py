@@ -12,10 +12,13 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from constructs import Construct
 
+from shared.names import Metric
 from stacks.alarm_topic import AlarmTopic
+from stacks.api import Api
 from stacks.config import StageConfig
 from stacks.job_function import JobFunction
 from stacks.lane import Lane
+from stacks.own_metric import own_metric
 from stacks.publisher import Publisher
 
 #: The publisher has this long to catch up; the stream forgets after a day.
@@ -27,6 +30,8 @@ class Heading(StrEnum):
 
     DEAD_JOBS = "dead-jobs"
     LATE_JOBS = "late-jobs"
+    STORE_UNAVAILABLE = "store-unavailable"
+    API_ERRORS = "api-errors"
     FUNCTION_ERRORS = "function-errors"
     FUNCTION_THROTTLES = "function-throttles"
     LATE_STREAM = "late-stream"
@@ -48,8 +53,26 @@ class Alarm:
     silence: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING
 
 
-def lane_alarms(lane: Lane) -> Iterator[Alarm]:
+def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
     name = lane.config.name
+    yield Alarm(
+        id=f"Deaths-{name}",
+        heading=Heading.DEAD_JOBS,
+        says=f"A job of lane {name} has just died.",
+        # Our own, since the metrics of an idle queue come up to 15 minutes late, and a healthy one of letters is idle.
+        metric=own_metric(config, name, Metric.DEAD),
+        above=0,
+        periods=1,
+    )
+    yield Alarm(
+        id=f"StoreUnavailable-{name}",
+        heading=Heading.STORE_UNAVAILABLE,
+        says=f"Workers of lane {name} cannot claim or settle jobs.",
+        metric=own_metric(config, name, Metric.UNAVAILABLE),
+        above=0,
+        # A single lost answer mends itself.
+        periods=3,
+    )
     yield Alarm(
         id=f"DeadJobs-{name}",
         heading=Heading.DEAD_JOBS,
@@ -70,6 +93,17 @@ def lane_alarms(lane: Lane) -> Iterator[Alarm]:
         periods=3,
     )
     yield from function_alarms(lane.worker, of=f"-{name}")
+
+
+def api_alarms(api: Api) -> Iterator[Alarm]:
+    yield Alarm(
+        id="ApiErrors",
+        heading=Heading.API_ERRORS,
+        says="Callers are answered with errors that are our fault, so jobs may not get in.",
+        metric=api.api.metric_server_error(period=Duration.minutes(1), statistic="Sum"),
+        above=0,
+        periods=3,
+    )
 
 
 def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:

@@ -12,6 +12,7 @@ from shared import names
 from shared.names import Metric
 from stacks.config import StageConfig
 from stacks.lane import Lane
+from stacks.own_metric import own_metric
 from stacks.publisher import Publisher
 
 PERIOD: Final = Duration.minutes(1)
@@ -32,7 +33,7 @@ class Dashboard(Construct):
         jobs: dynamodb.Table,
     ) -> None:
         super().__init__(scope, id_)
-        self._label = config.label
+        self._config = config
         self.dashboard = cloudwatch.Dashboard(self, "Dashboard")
         for lane in lanes:
             self.dashboard.add_widgets(*self._lane_row(lane))
@@ -72,7 +73,9 @@ class Dashboard(Construct):
                         Metric.DEAD,
                         Metric.REPLAYED,
                         Metric.NOT_ACCEPTED,
+                        Metric.RELEASED,
                         Metric.PUT_BACK,
+                        Metric.UNAVAILABLE,
                         Metric.DROPPED,
                     )
                 ),
@@ -99,19 +102,12 @@ class Dashboard(Construct):
         ]
 
     def _count(self, lane: names.Lane, metric: Metric) -> cloudwatch.Metric:
-        return self._own(lane, metric, statistic="Sum", label=metric)
+        return own_metric(self._config, lane, metric, label=metric)
 
     def _percentiles(self, lane: names.Lane, metric: Metric) -> list[cloudwatch.Metric]:
-        return [self._own(lane, metric, statistic=percentile, label=percentile) for percentile in PERCENTILES]
-
-    def _own(self, lane: names.Lane, metric: Metric, *, statistic: str, label: str) -> cloudwatch.Metric:
-        return cloudwatch.Metric(
-            namespace=names.METRIC_NAMESPACE,
-            metric_name=metric,
-            dimensions_map={"stage": self._label, "lane": lane},
-            statistic=statistic,
-            label=label,
-        )
+        return [
+            own_metric(self._config, lane, metric, statistic=percentile, label=percentile) for percentile in PERCENTILES
+        ]
 
 
 def _throttles(table: dynamodb.Table, kind: str, *, index: str = "") -> cloudwatch.Metric:

@@ -8,7 +8,7 @@ from constructs import Construct
 
 from shared.names import Env, Output
 from stacks.alarm_topic import AlarmTopic
-from stacks.alarms import add_alarms, function_alarms, lane_alarms, publisher_alarms
+from stacks.alarms import add_alarms, api_alarms, function_alarms, lane_alarms, publisher_alarms
 from stacks.api import Api
 from stacks.app_stack import AppStack
 from stacks.asset import GEOIP_DATABASE
@@ -40,7 +40,8 @@ class PipelineStack(AppStack):
 
         self.alarms = AlarmTopic(self, "Alarms", config=config)
         ringing = [
-            *(alarm for lane in lanes for alarm in lane_alarms(lane)),
+            *(alarm for lane in lanes for alarm in lane_alarms(lane, config=config)),
+            *api_alarms(api),
             *publisher_alarms(publisher),
             *function_alarms(submit),
             *function_alarms(query),
@@ -90,9 +91,8 @@ class PipelineStack(AppStack):
                 Env.GEOIP_DATABASE: GEOIP_DATABASE if self.config.geoip_database else "",
             },
         )
-        # Puts are follow-up jobs, condition checks are handlers' own writes that hang on another job.
-        job_actions = ("GetItem", "PutItem", "UpdateItem", "ConditionCheckItem")
-        lane.worker.allow([f"dynamodb:{action}" for action in job_actions], [self.jobs.table.table_arn])
+        # Claim, settle, release and redrive are all updates, in a transaction too.
+        lane.worker.allow(["dynamodb:UpdateItem"], [self.jobs.table.table_arn])
         lane.worker.allow(["dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"], [shortener.clicks.table_arn])
         lane.worker.allow(["secretsmanager:GetSecretValue"], [shortener.address_key.secret_arn])
         return lane

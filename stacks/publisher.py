@@ -26,7 +26,7 @@ OWING: Final = {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(name
 BATCH_SIZE: Final = 100
 #: Tries of a batch beyond the first. Halving a hundred records until the poison one is alone takes seven of them; the
 #: rest outlast a fault of SQS that passes, for a record that is given up dispatches nothing until somebody acts.
-RETRIES: Final = 50
+RETRIES: Final = 1000
 #: Records this old go to the failure queue: a poison record blocks its shard no longer, and the stream itself, which
 #: forgets after 24 hours, loses nothing unseen.
 OLDEST_RECORD_SECONDS: Final = 6 * 60 * 60

@@ -14,7 +14,12 @@ def handle(event: Mapping[str, Any], context: object) -> Mapping[str, Any]:  # n
     published = publish(changes, lanes=composition.lanes(), clock=clock.now)
     telemetry = Telemetry(stage=composition.setting(Env.STAGE))
     telemetry.published(published)
-    telemetry.unreadable(unreadable)
+    failed = [*published.failed]
+    if unreadable:
+        telemetry.unreadable(unreadable.sequence, unreadable.error)
+        failed.append(unreadable.sequence)
     telemetry.flush()
-    failed = [*published.failed, *unreadable]
+    if unreadable and unreadable.leads:
+        # Only an error has the mapping halve a batch, until the record is alone and can be given up by itself.
+        raise unreadable.error
     return {"batchItemFailures": [{"itemIdentifier": sequence} for sequence in failed]}

@@ -45,7 +45,7 @@ _PASSING: Final = frozenset(
 #: fail well within an invocation, and the pool must hold a batch's threads.
 _CONFIG: Final = Config(
     connect_timeout=1,
-    read_timeout=4,
+    read_timeout=2,
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=16,
     parameter_validation=False,

@@ -74,8 +74,12 @@ def _record(record: type, fields: Mapping[str, _Form]) -> _Form:
 
 
 def _encode_fields(value: Any, fields: Mapping[str, _Form]) -> Item:
+    """What is as it is by default takes no room."""
+    declared = value.__dataclass_fields__
     return {
-        name: form.encode(held) for name, form in fields.items() if (held := getattr(value, name)) not in (None, ())
+        name: form.encode(held)
+        for name, form in fields.items()
+        if (held := getattr(value, name)) != declared[name].default
     }
 
 
@@ -125,6 +129,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "death": _DEATH,
     "errors": ATTEMPT_ERRORS,
     "redrives": REDRIVES,
+    "releases": _NUMBER,
     "nudged_at": _TIME,
     "finished_at": _TIME,
     TTL_ATTRIBUTE: _TIME_TO_LIVE,

@@ -98,7 +98,12 @@ def tenant(event: APIGatewayProxyEventV2) -> str:
     account, user = iam.get("accountId"), iam.get("userId") or iam.get("callerId")
     if not account or not user:
         raise ProblemError(HTTPStatus.FORBIDDEN, "no-identity", "sign the request with AWS credentials (SigV4)")
-    return f"{account}:{user.partition(':')[0]}"
+    principal = user.partition(":")[0]
+    if principal == account:
+        # The root user, and federated users, whose names their callers choose: they would share one tenant.
+        detail = "sign the request as a role or a user of the account; root and federated users have no id of their own"
+        raise ProblemError(HTTPStatus.FORBIDDEN, "no-identity", detail)
+    return f"{account}:{principal}"
 
 
 def idempotency_key(event: APIGatewayProxyEventV2) -> str | None:
@@ -117,8 +122,11 @@ def read_body(event: APIGatewayProxyEventV2, model: type[Body]) -> Body:
     media_type = event.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _JSON:
         raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", f"send the body as {_JSON}")
+    decoded = _decoded(event)
+    if not isinstance(decoded, dict):
+        raise InvalidPayloadError([Fault("", "the body must be a JSON object")])
     try:
-        return model.model_validate(_decoded(event))
+        return model.model_validate(decoded)
     except ValidationError as error:
         raise InvalidPayloadError(faults(error)) from error
 

@@ -53,8 +53,8 @@ class DynamoJobStore:
         else:
             self._update(Write.SETTLE, request, mine=lambda current: _settled_by(job, current))
 
-    def release(self, job: Job, *, now: datetime) -> None:
-        self._update(Write.RELEASE, writes.release(job, now=now), mine=lambda current: _settled_by(job, current))
+    def release(self, job: Job, *, due: datetime) -> None:
+        self._update(Write.RELEASE, writes.release(job, due=due), mine=lambda current: _settled_by(job, current))
 
     def nudge(self, job: Job, *, now: datetime, limit: timedelta) -> None:
         self._update(

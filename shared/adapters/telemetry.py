@@ -19,6 +19,8 @@ _ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
     Ending.SUCCEEDED: Metric.SUCCEEDED,
     Ending.RETRYING: Metric.RETRIED,
     Ending.DEAD: Metric.DEAD,
+    Ending.RELEASED: Metric.RELEASED,
+    Ending.UNAVAILABLE: Metric.UNAVAILABLE,
     Ending.MALFORMED: Metric.DROPPED,
 }
 #: Endings after which a handler has run.
@@ -57,10 +59,9 @@ class Telemetry:
         if published.failed:
             logger().error("not dispatched; the stream will bring them again", extra={"sequences": published.failed})
 
-    def unreadable(self, records: Mapping[str, MillraceError]) -> None:
-        """Records of the stream, by sequence, that this code cannot read."""
-        for sequence, error in records.items():
-            logger().error("unreadable stream record", extra={"sequence": sequence, "error": str(error)})
+    def unreadable(self, sequence: str, error: MillraceError) -> None:
+        """A record of the stream that this code cannot read."""
+        logger().error("unreadable stream record", extra={"sequence": sequence, "error": str(error)})
 
     def worked(self, lane: Lane, reference: Reference | None, report: Report) -> None:
         """`reference` is None for a message that is not one of ours."""

@@ -55,21 +55,38 @@ class Worker:
         telemetry = Telemetry(stage=self.stage)
         for message in batch.messages.values():
             telemetry.worked(self.lane, message.attempt.reference if message.attempt else None, message.report)
-            if message.report.put_back_until:
-                self._hide(message.record, message.report.put_back_until)
         telemetry.flush()
+        self._hide([message for message in batch.messages.values() if message.report.put_back_until])
         return batch.response()
 
-    def _hide(self, record: Mapping[str, Any], until: datetime) -> None:
-        """Have a message come back when it can be of use. Failing that, it comes back with the queue's own timeout."""
-        seconds = min(max(math.ceil((until - self.tools.clock()).total_seconds()), 0), _LONGEST_HIDING_SECONDS)
+    def _hide(self, kept: Sequence["_Message"]) -> None:
+        """Have messages come back when they can be of use. Failing that, they come back with the queue's own timeout.
+
+        Whatever goes wrong here, what the batch has done must still be answered for.
+        """
+        if not kept:
+            return
+        now = self.tools.clock()
+        entries: list[Any] = [
+            {
+                "Id": str(index),
+                "ReceiptHandle": message.record["receiptHandle"],
+                "VisibilityTimeout": _hiding_seconds(message.report.put_back_until or now, now),
+            }
+            for index, message in enumerate(kept)
+        ]
         try:
-            self.queues.change_message_visibility(
-                QueueUrl=self.queue_url, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=seconds
-            )
+            answer = self.queues.change_message_visibility_batch(QueueUrl=self.queue_url, Entries=entries)
         except AWS_ERRORS as error:
-            # Whatever it is, a receipt that is no longer good included: what the batch has done must be answered for.
-            logger().warning("a message comes back later than it could", extra={"error": str(error)})
+            logger().warning("messages come back later than they could", extra={"error": str(error)})
+            return
+        for failed in answer.get("Failed", []):
+            logger().warning("a message comes back later than it could", extra={"error": failed.get("Message", "")})
+
+
+def _hiding_seconds(until: datetime, now: datetime) -> int:
+    """As SQS takes it: whole seconds, rounded up, and no more than it can hide a message."""
+    return min(max(math.ceil((until - now).total_seconds()), 0), _LONGEST_HIDING_SECONDS)
 
 
 class _Message:
@@ -80,7 +97,9 @@ class _Message:
         self.attempt: Attempt | None = None
         self._report: Report | None = None
         try:
-            self.attempt = Attempt(messages.decode(record["body"]), worker.tools, deadline=deadline)
+            receives = int(record["attributes"]["ApproximateReceiveCount"])
+            body = messages.decode(record["body"])
+            self.attempt = Attempt(body, worker.tools, deadline=deadline, receives=receives)
         except NewerSchemaError as error:
             # A worker of the version that is being deployed will take it.
             until = worker.tools.clock() + AHEAD_DELAY

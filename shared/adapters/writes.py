@@ -90,12 +90,9 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     return _living_on(job, sets=sets, due=settlement.due or now)
 
 
-def release(job: Job, *, now: datetime) -> Request:
-    return _living_on(
-        job,
-        sets={"state": text(State.RETRYING), "attempt": number(job.attempt - 1)},
-        due=now,
-    )
+def release(job: Job, *, due: datetime) -> Request:
+    given_back = {"attempt": number(job.attempt - 1), "releases": number(job.releases + 1)}
+    return _living_on(job, sets={"state": text(State.RETRYING)} | given_back, due=due)
 
 
 def nudge(job: Job, *, now: datetime, limit: timedelta) -> Request:
@@ -135,7 +132,7 @@ def redrive(job: Job, entry: Redrive) -> Request:
             "due": milliseconds(entry.at),
             "redrives": REDRIVES.encode((*job.redrives, entry)[-ERRORS_KEPT:]),
         },
-        removes=[TTL_ATTRIBUTE, "finished_at", "death", ATTENTION_KEY, ATTENTION_SORT_KEY],
+        removes=[TTL_ATTRIBUTE, "finished_at", "death", "releases", ATTENTION_KEY, ATTENTION_SORT_KEY],
         expressions=["#generation = #generation + :one"],
         conditions=[
             # Only the dead are given another life.

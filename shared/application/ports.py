@@ -37,8 +37,8 @@ class JobStore(Protocol):
         Raises `EffectRefusedError` or `TransactionConflictError` when those writes stand in the way.
         """
 
-    def release(self, job: Job, *, now: datetime) -> None:
-        """Give the claim back as if it had not been made, to run again at once."""
+    def release(self, job: Job, *, due: datetime) -> None:
+        """Give the claim back as if it had not been made, to run again at `due`."""
 
     def nudge(self, job: Job, *, now: datetime, limit: timedelta) -> None:
         """Have a live job, overdue by more than `limit` and not nudged within it, dispatched once more."""

@@ -14,6 +14,7 @@ from shared.domain.errors import (
     EffectRefusedError,
     JobTimeoutError,
     MillraceError,
+    StoreUnavailableError,
     TransactionConflictError,
     UnknownJobTypeError,
     WriteRefusedError,
@@ -27,9 +28,17 @@ from shared.domain.verdict import Verdict, judge
 LARGEST_RESULT_BYTES: Final = 32 * 1024
 #: Lease beyond the invocation's end, for clocks that differ.
 CLOCK_SKEW_MARGIN: Final = timedelta(seconds=2)
-#: How often a settle that meets another transaction is tried in place, and the ceiling of the pause between.
-CONFLICT_TRIES: Final = 4
-CONFLICT_PAUSE_SECONDS: Final = 0.1
+#: How often a settle that meets another transaction or a store too busy is tried in place, and the ceiling of the first
+#: pause between, which doubles.
+SETTLE_TRIES: Final = 4
+SETTLE_PAUSE_SECONDS: Final = 0.1
+#: How often a run is given back, after a random time below a ceiling that doubles, before the conflict counts as its
+#: failure: without a bound, a job whose transaction can never commit would run for ever and burn no attempt.
+MOST_RELEASES: Final = 8
+LONGEST_RELEASE_SECONDS: Final = 60.0
+#: The ceiling of the random time after which a message comes back whose store did not answer. It doubles with each
+#: receive up to this, so that an outage of hours does not use up the receives that the lane allows.
+LONGEST_PUT_BACK_SECONDS: Final = 900.0
 #: A message ahead of its document waits this long for the document to catch up.
 AHEAD_DELAY: Final = timedelta(minutes=1)
 #: A type unknown here may be known to the version that is being deployed, so such a job keeps its attempts.
@@ -91,11 +100,15 @@ class Attempt:
     `finish` may come from the worker's thread and from the invocation's, when time is up: the first one counts.
     """
 
-    def __init__(self, body: Reference | Letter, tools: Tools, *, deadline: datetime) -> None:
-        """`deadline` is when the run must have ended for its batch to be answered in time."""
+    def __init__(self, body: Reference | Letter, tools: Tools, *, deadline: datetime, receives: int = 1) -> None:
+        """`deadline` is when the run must have ended for its batch to be answered in time.
+
+        `receives` is how often the message has been received, this time included.
+        """
         self._body = body
         self._tools = tools
         self._deadline = deadline
+        self._receives = receives
         self._lock = threading.Lock()
         self._job: Job | None = None
         self.report: Report | None = None
@@ -157,7 +170,8 @@ class Attempt:
             return
         now = self._tools.clock()
         lease_end = self._job.due if self._job else None
-        backoff = timedelta(seconds=1 + 29 * self._tools.draw())
+        ceiling_seconds = min(2.0 ** min(self._receives, 30), LONGEST_PUT_BACK_SECONDS)
+        backoff = timedelta(seconds=1 + ceiling_seconds * self._tools.draw())
         self.report = Report(
             ending=Ending.UNAVAILABLE, job=self._job, error=str(error), put_back_until=lease_end or now + backoff
         )
@@ -197,7 +211,7 @@ class Attempt:
     def _settle(self, job: Job, outcome: Outcome) -> Report:
         now = self._tools.clock()
         written = settlement(job, outcome, self._policy(job), now=now, draw=self._tools.draw())
-        for attempt in range(CONFLICT_TRIES):
+        for attempt in range(SETTLE_TRIES):
             try:
                 # The same settlement each time: a client token that comes again with other content is refused.
                 self._tools.store.settle(job, written, now=now)
@@ -205,23 +219,29 @@ class Attempt:
                 return self._fenced(job, refused.current, now)
             except EffectRefusedError as refused:
                 return self._settle(job, Failed.because(refused))
-            except TransactionConflictError:
-                self._tools.pause(CONFLICT_PAUSE_SECONDS * 2**attempt * self._tools.draw())
+            except (StoreUnavailableError, TransactionConflictError) as unsettled:
+                trouble = unsettled
+                self._tools.pause(SETTLE_PAUSE_SECONDS * 2**attempt * self._tools.draw())
             else:
                 error = f"{written.error.error_class}: {written.error.message}" if written.error else None
                 duration_seconds = (now - job.claimed_at).total_seconds() if job.claimed_at else 0.0
                 return Report(
                     ending=Ending(written.state.value), job=job, error=error, duration_seconds=duration_seconds
                 )
-        return self._release(job)
+        if isinstance(trouble, StoreUnavailableError):
+            raise trouble
+        if job.releases >= MOST_RELEASES:
+            return self._settle(job, Failed.because(trouble))
+        return self._release(job, trouble)
 
-    def _release(self, job: Job) -> Report:
+    def _release(self, job: Job, conflict: TransactionConflictError) -> Report:
         now = self._tools.clock()
+        ceiling_seconds = min(2.0**job.releases, LONGEST_RELEASE_SECONDS)
         try:
-            self._tools.store.release(job, now=now)
+            self._tools.store.release(job, due=now + timedelta(seconds=ceiling_seconds * self._tools.draw()))
         except WriteRefusedError as refused:
             return self._fenced(job, refused.current, now)
-        return Report(ending=Ending.RELEASED, job=job)
+        return Report(ending=Ending.RELEASED, job=job, error=str(conflict))
 
     def _fenced(self, job: Job, current: Job | None, now: datetime) -> Report:
         """Whoever took the job over may have had it from this very message, which stays until theirs is settled."""

@@ -84,6 +84,8 @@ class Job:
     #: The last ten failed attempts, oldest first.
     errors: tuple[AttemptError, ...] = ()
     redrives: tuple[Redrive, ...] = ()
+    #: How often a run was given back because other transactions stood in its way. Raised by release, reset by redrive.
+    releases: int = 0
     #: When a nudge last asked for another dispatch of the same generation.
     nudged_at: datetime | None = None
     #: When the job became terminal.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from shared.adapters.job_store import DynamoJobStore
 from shared.application.job_types import Run
-from shared.application.run import CONFLICT_TRIES, Ending
+from shared.application.run import SETTLE_TRIES, Ending
 from shared.domain.errors import PermanentJobError
 from shared.domain.outcomes import Done
 from shared.domain.states import State
@@ -101,7 +101,7 @@ def test_a_job_that_is_released_gets_done_whatever_happens_to_the_release(
 ) -> None:
     world = begin(lambda _payload, _run: _count(table))
     real = client.transact_write_items
-    conflicts = iter(range(CONFLICT_TRIES))
+    conflicts = iter(range(SETTLE_TRIES))
     response: Any = {
         "Error": {"Code": "TransactionCanceledException", "Message": ""},
         "CancellationReasons": [{"Code": "None"}, {"Code": "TransactionConflict"}],

@@ -23,7 +23,7 @@ WRITES: dict[Write, tuple[State, Callable[[DynamoJobStore, Job], object]]] = {
     Write.INSERT: (State.DEAD, lambda store, job: store.insert_if_absent(_again(job))),
     Write.CLAIM: (State.QUEUED, claimed),
     Write.SETTLE: (State.RUNNING, lambda store, job: store.settle(job, SETTLEMENTS[State.RETRYING], now=NOW)),
-    Write.RELEASE: (State.RUNNING, lambda store, job: store.release(job, now=NOW)),
+    Write.RELEASE: (State.RUNNING, lambda store, job: store.release(job, due=NOW)),
     Write.NUDGE: (State.RUNNING, lambda store, job: store.nudge(job, now=LATER, limit=LIMIT)),
     Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),
 }
@@ -92,7 +92,7 @@ def test_a_settle_whose_answer_was_lost_is_known_again_after_another_worker_went
 def test_a_second_nudge_of_the_same_instant_is_refused_once_the_job_has_moved_on(store: DynamoJobStore) -> None:
     queued = brought_to(store, State.QUEUED)
     store.nudge(queued, now=LATER, limit=LIMIT)
-    store.release(claimed(store, queued, now=LATER), now=LATER)
+    store.release(claimed(store, queued, now=LATER), due=LATER)
 
     with pytest.raises(WriteRefusedError):
         store.nudge(queued, now=LATER, limit=LIMIT)

@@ -166,7 +166,7 @@ def test_a_document_that_nobody_owns_is_settled_by_nobody(store: JobStore) -> No
 def test_release_gives_the_attempt_back_and_asks_for_another_dispatch_at_once(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
-    store.release(running, now=NOW + MILLISECOND)
+    store.release(running, due=NOW + MILLISECOND)
 
     released = stored(store, running)
     assert (released.state, released.attempt, released.generation) == (State.RETRYING, 0, 2)
@@ -180,6 +180,6 @@ def test_release_is_rejected_when_the_lease_was_taken_over(store: JobStore, tabl
     before = table.item(first)
 
     with pytest.raises(WriteRefusedError):
-        store.release(first, now=NOW + LEASE)
+        store.release(first, due=NOW + LEASE)
 
     assert table.item(first) == before

@@ -28,7 +28,7 @@ CALLS: dict[tuple[Write, State], Callable[[JobStore, Job], object]] = {
         for state in SETTLEMENTS
     },
     (Write.RELEASE, State.RETRYING): lambda store, job: store.release(
-        replace(job, owner=job.owner or "nobody"), now=LATE
+        replace(job, owner=job.owner or "nobody"), due=LATE
     ),
     (Write.REDRIVE, State.QUEUED): lambda store, job: store.redrive(job, token="late", now=LATE, by="ada"),
 }

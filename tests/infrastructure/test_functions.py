@@ -21,9 +21,7 @@ RIGHTS = {
     "query": {("dynamodb:GetItem", "JobsTable")},
     "publish": {(action, "JobsTable.StreamArn") for action in STREAM}
     | {("sqs:SendMessage", queue) for queue in ("LanedefaultQueue", "LanedefaultLetters", "PublisherFailures")},
-    "work": {
-        (f"dynamodb:{action}", "JobsTable") for action in ("GetItem", "PutItem", "UpdateItem", "ConditionCheckItem")
-    }
+    "work": {("dynamodb:UpdateItem", "JobsTable")}
     | {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "PutItem", "UpdateItem")}
     | {
         (f"sqs:{action}", "LanedefaultQueue")

@@ -9,7 +9,7 @@ import pytest
 
 from shared.adapters import composition
 from shared.application.job_types import Run
-from shared.application.run import CLOCK_SKEW_MARGIN
+from shared.application.run import CLOCK_SKEW_MARGIN, SETTLE_TRIES
 from shared.domain.states import State
 from shared.names import TIMEOUT_MARGIN_SECONDS
 from tests.support.faulty_client import Fault
@@ -158,13 +158,19 @@ def test_a_store_that_does_not_answer_puts_its_message_back_and_no_other(mill: M
 
 def test_a_settle_without_an_answer_puts_its_message_back_until_the_lease_is_over(mill: Mill) -> None:
     (job_id,), event = _batch(mill, 1)
-    mill.client.faults = [None, Fault.ANSWER_LOST]
+    mill.client.faults = [None, *[Fault.NOT_SENT] * SETTLE_TRIES]
 
     assert len(mill.work(event)) == 1
     assert mill.hidden[0]["VisibilityTimeout"] >= INVOCATION.total_seconds()
+    assert mill.job(job_id).state is State.RUNNING
 
-    assert mill.job(job_id).state is State.SUCCEEDED
+
+def test_a_settle_whose_answer_is_lost_is_found_to_have_been_made(mill: Mill) -> None:
+    (job_id,), event = _batch(mill, 1)
+    mill.client.faults = [None, Fault.ANSWER_LOST]
+
     assert mill.work(event) == []
+    assert mill.job(job_id).state is State.SUCCEEDED
 
 
 def test_a_handler_that_would_end_its_process_costs_the_batch_nothing(mill: Mill) -> None:

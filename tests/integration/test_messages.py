@@ -142,7 +142,7 @@ def test_only_what_must_stay_is_named_in_the_answer(mill: Mill, runs: list[int])
     for job_id in (leased, done):
         reference = Reference(tenant=TENANT, job_id=job_id, generation=1, trace="")
         job = composition.store().claim(reference, token=job_id, now=now, lease_end=now + INVOCATION)
-    composition.store().release(job, now=now)
+    composition.store().release(job, due=now)
 
     assert mill.work(event) == [event["Records"][1]["messageId"]]
     assert runs == [1]

@@ -6,6 +6,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from shared.adapters import clients, composition, messages
+from shared.domain.errors import MalformedDocumentError
 from tests.support.mill import Mill
 from tests.support.tables import client
 
@@ -85,7 +86,7 @@ def test_a_denied_call_is_not_swallowed(mill: Mill, send: Any) -> None:
     [{"pk": {"S": "rubbish"}, "state": {"S": "queued"}}, {"schema": {"N": "2"}}],
     ids=["rubbish", "a newer version's"],
 )
-def test_a_record_that_cannot_be_read_is_reported_and_the_others_are_published(
+def test_a_record_that_cannot_be_read_is_reported_once_those_before_it_are_published(
     mill: Mill, image: dict[str, Any]
 ) -> None:
     for _ in range(3):
@@ -94,7 +95,27 @@ def test_a_record_that_cannot_be_read_is_reported_and_the_others_are_published(
     records[1]["dynamodb"]["NewImage"] = image
 
     assert mill.publish(records) == [_sequences(records)[1]]
-    assert mill.depth(mill.queue) == 2
+    # Those behind it come again with it, and would be sent again with each of its tries.
+    assert mill.depth(mill.queue) == 1
+
+
+def test_a_record_that_cannot_be_read_and_leads_its_batch_has_the_batch_halved(mill: Mill) -> None:
+    for _ in range(3):
+        mill.accepted()
+    records = mill.records()
+    records[0]["dynamodb"]["NewImage"] = {}
+
+    with pytest.raises(MalformedDocumentError):
+        mill.publish(records)
+    assert mill.depth(mill.queue) == 0
+
+
+def test_a_record_that_cannot_be_read_and_is_alone_is_reported_for_the_mapping_to_give_up(mill: Mill) -> None:
+    mill.accepted()
+    records = mill.records()
+    records[0]["dynamodb"]["NewImage"] = {}
+
+    assert mill.publish(records) == _sequences(records)
 
 
 def test_records_that_owe_nothing_are_passed_over(mill: Mill) -> None:

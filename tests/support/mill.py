@@ -51,7 +51,7 @@ class Mill:
         self.script = script
         #: Calls of AWS that our code made, as `service.Operation`.
         self.calls: Counter[str] = Counter()
-        #: The parameters of each `ChangeMessageVisibility`.
+        #: The entries by which workers had messages come back at another time.
         self.hidden: list[Mapping[str, Any]] = []
         self.late = timedelta(0)
         self._sequence = ""
@@ -114,14 +114,16 @@ class Mill:
 
     def receive(self, queue: str | None = None) -> Event:
         """What the lane's mapping hands to a worker."""
-        answer = client("sqs").receive_message(QueueUrl=queue or self.queue, MaxNumberOfMessages=10)
+        answer = client("sqs").receive_message(
+            QueueUrl=queue or self.queue, MaxNumberOfMessages=10, MessageSystemAttributeNames=["All"]
+        )
         return {
             "Records": [
                 {
                     "messageId": message["MessageId"],
                     "receiptHandle": message["ReceiptHandle"],
                     "body": message["Body"],
-                    "attributes": {},
+                    "attributes": message["Attributes"],
                     "messageAttributes": {},
                     "eventSource": "aws:sqs",
                 }
@@ -192,8 +194,8 @@ def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
     def count_call(event_name: str, params: Mapping[str, Any], **_rest: Any) -> None:
         _, service, operation = event_name.split(".")
         mill.calls[f"{service}.{operation}"] += 1
-        if operation == "ChangeMessageVisibility":
-            mill.hidden.append(json.loads(params["body"]))
+        if operation == "ChangeMessageVisibilityBatch" and (body := json.loads(params["body"]))["QueueUrl"] == queue:
+            mill.hidden.extend(body["Entries"])
 
     watched = (table.client, sqs)
     for each in watched:

@@ -1,7 +1,6 @@
 """Attempts that run out of time, that get no answer, and letters that come back to the lane."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,13 +8,14 @@ import pytest
 from shared.adapters.idempotency import run_once
 from shared.adapters.job_store import DynamoJobStore
 from shared.application.job_types import Run
-from shared.application.run import Attempt, Ending, Report
+from shared.application.run import SETTLE_TRIES, Attempt, Ending, Report
 from shared.domain.errors import TransactionConflictError, WriteRefusedError
 from shared.domain.job import Job, Letter, Reference
 from shared.domain.outcomes import Succeeded
 from shared.domain.states import State
 from shared.domain.verdict import Verdict
 from tests.support.builders import (
+    LEASE,
     NOW,
     RETENTION,
     SECOND,
@@ -33,11 +33,6 @@ Take = Callable[..., Attempt]
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def attempt_at(store: DynamoJobStore, clock: Clock) -> Take:
     def attempt_at(
         body: Reference | Letter, handler: Callable[[Any, Run], Any] = lambda _payload, _run: None
@@ -45,11 +40,6 @@ def attempt_at(store: DynamoJobStore, clock: Clock) -> Take:
         return Attempt(body, tools(store, types_of(a_job_type(handler)), clock), deadline=NOW + INVOCATION)
 
     return attempt_at
-
-
-@pytest.fixture
-def queued(store: DynamoJobStore) -> Job:
-    return brought_to(store, State.QUEUED)
 
 
 def test_an_attempt_that_expires_before_its_claim_is_put_back_at_once(
@@ -122,24 +112,41 @@ def test_a_claim_without_an_answer_puts_the_message_back_for_a_while(
 
     report = carried_out(attempt_at(reference_to(queued)))
 
-    assert (report.ending, report.job, report.put_back_until) == (
-        Ending.UNAVAILABLE,
-        None,
-        NOW + timedelta(seconds=15.5),
-    )
+    assert (report.ending, report.job, report.put_back_until) == (Ending.UNAVAILABLE, None, NOW + 2 * SECOND)
     assert report.error
 
 
-@pytest.mark.parametrize("fault", [Fault.NOT_SENT, Fault.ANSWER_LOST])
-def test_a_settle_without_an_answer_leaves_the_message_until_the_lease_is_over(
-    attempt_at: Take, client: FaultyClient, queued: Job, fault: Fault
+@pytest.mark.parametrize("backoff", [(1, 2), (2, 3), (8, 129), (60, 451), (5000, 451)])
+def test_the_more_often_a_message_was_received_the_longer_it_is_put_back(
+    store: DynamoJobStore, client: FaultyClient, clock: Clock, queued: Job, backoff: tuple[int, int]
 ) -> None:
-    client.faults = [None, fault]
+    receives, seconds = backoff
+    client.faults = [Fault.NOT_SENT]
+    of = tools(store, types_of(a_job_type()), clock)
+
+    report = carried_out(Attempt(reference_to(queued), of, deadline=NOW + LEASE, receives=receives))
+
+    assert report.put_back_until == NOW + seconds * SECOND
+
+
+def test_a_settle_that_never_arrives_leaves_the_message_until_the_lease_is_over(
+    attempt_at: Take, client: FaultyClient, queued: Job
+) -> None:
+    client.faults = [None, *[Fault.NOT_SENT] * SETTLE_TRIES]
 
     report = carried_out(attempt_at(reference_to(queued)))
 
     assert report.job is not None
     assert (report.ending, report.put_back_until) == (Ending.UNAVAILABLE, report.job.due)
+
+
+@pytest.mark.parametrize("faults", [[Fault.ANSWER_LOST], [Fault.NOT_SENT] * (SETTLE_TRIES - 1)])
+def test_a_settle_is_tried_again_in_place_when_the_store_does_not_answer(
+    attempt_at: Take, client: FaultyClient, queued: Job, faults: list[Fault]
+) -> None:
+    client.faults = [None, *faults]
+
+    assert carried_out(attempt_at(reference_to(queued))).ending is Ending.SUCCEEDED
 
 
 def test_a_failure_that_cannot_be_settled_leaves_the_message_until_the_lease_is_over(
@@ -148,7 +155,7 @@ def test_a_failure_that_cannot_be_settled_leaves_the_message_until_the_lease_is_
     def handler(_payload: Any, _run: Run) -> None:
         raise ValueError("no")
 
-    client.faults = [None, Fault.NOT_SENT]
+    client.faults = [None, *[Fault.NOT_SENT] * SETTLE_TRIES]
 
     assert carried_out(attempt_at(reference_to(queued), handler)).ending is Ending.UNAVAILABLE
     assert stored(store, queued).state is State.RUNNING

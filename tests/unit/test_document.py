@@ -67,6 +67,7 @@ def test_every_field_of_a_job_is_written() -> None:
         **dict.fromkeys(("ready_at", "claimed_at", "nudged_at", "finished_at", "expires_at"), NOW),
         **dict.fromkeys(("owner", "last_owner", "result"), "text"),
         death="permanent error",
+        releases=1,
         errors=(an_error(),),
         redrives=(Redrive(token="t", at=NOW, by="ada"),),
     )

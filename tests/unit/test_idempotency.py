@@ -18,7 +18,7 @@ from shared.application.submit import Submission, Submit
 from shared.domain.errors import PayloadTooLargeError, StoreUnavailableError
 from shared.domain.job import Job
 from shared.domain.states import State
-from tests.support.builders import NOW, TENANT, a_job_type, brought_to, fresh_token, reference_to, stored, types_of
+from tests.support.builders import NOW, TENANT, a_job_type, fresh_token, reference_to, stored, types_of
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.world import INVOCATION, Clock, tools
 
@@ -28,11 +28,6 @@ TYPES = types_of(a_job_type())
 @pytest.fixture
 def submit(store: DynamoJobStore) -> Submit:
     return Submit(store=store, job_types=TYPES, clock=Clock(), new_id=fresh_token)
-
-
-@pytest.fixture
-def queued(store: DynamoJobStore) -> Job:
-    return brought_to(store, State.QUEUED)
 
 
 def _once(submit: Submit, payload: Any = None) -> Any:

@@ -33,11 +33,6 @@ from tests.support.world import Clock
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def redriver(store: JobStore, clock: Clock) -> Redriver:
     tokens = count(1)
     return Redriver(store=store, clock=clock, new_token=lambda: f"redrive-{next(tokens)}")

@@ -27,11 +27,6 @@ Post = Callable[..., Accepted]
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def post(store: JobStore, clock: Clock) -> Post:
     ids = iter(["first", "second", "third"])
     submit = Submit(store=store, job_types=types_of(a_job_type()), clock=clock, new_id=lambda: next(ids))

@@ -83,7 +83,7 @@ def test_what_was_sent_and_what_was_not_is_told(said: Said) -> None:
     of = Telemetry(stage="test")
     sent = [Dispatch(lane=Lane.DEFAULT, body=body, delay_seconds=3) for body in (reference_to(JOB), letter_for(JOB))]
     of.published(Published(sent=sent, failed=["7"]))
-    of.unreadable({"8": MalformedDocumentError("rubbish")})
+    of.unreadable("8", MalformedDocumentError("rubbish"))
 
     lines, (metrics,) = said(of)
 
@@ -125,14 +125,18 @@ def test_a_job_of_unknown_readiness_tells_no_start_latency(said: Said) -> None:
         (Report(ending=Ending.RETRYING, job=JOB, error="ValueError: no"), "WARNING", {"JobsRetried"}),
         (Report(ending=Ending.DEAD, job=JOB, error="ValueError: no"), "ERROR", {"JobsDead"}),
         (Report(ending=Ending.MALFORMED), "ERROR", {"MessagesDropped"}),
-        (Report(ending=Ending.RELEASED, job=JOB), "INFO", set()),
+        (Report(ending=Ending.RELEASED, job=JOB, error="conflict"), "WARNING", {"JobsReleased"}),
         (Report(ending=Ending.REFUSED, job=JOB, verdict=Verdict.STALE), "INFO", set()),
         (
             Report(ending=Ending.REFUSED, verdict=Verdict.LEASED, put_back_until=NOW + SECOND),
             "INFO",
             {"MessagesPutBack"},
         ),
-        (Report(ending=Ending.UNAVAILABLE, error="no answer", put_back_until=NOW), "WARNING", {"MessagesPutBack"}),
+        (
+            Report(ending=Ending.UNAVAILABLE, error="no answer", put_back_until=NOW),
+            "WARNING",
+            {"MessagesPutBack", "StoreUnavailable"},
+        ),
     ],
     ids=lambda value: getattr(value, "ending", None),
 )

@@ -14,12 +14,15 @@ Address = IPv4Address | IPv6Address
 
 
 def parsed(text: str | None) -> Address | None:
-    """None for what is no address. An IPv4 address in IPv6 clothes (`::ffff:1.2.3.4`) is undressed."""
+    """None for what is no address of the Internet. An IPv4 address in IPv6 clothes (`::ffff:1.2.3.4`) is undressed."""
     try:
         address = ip_address((text or "").strip())
     except ValueError:
         return None
-    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
+    if isinstance(address, IPv4Address):
+        return address
+    # A zone means something on one machine alone, and may be as long as the visitor likes.
+    return None if address.scope_id else address.ipv4_mapped or address
 
 
 def client_address(forwarded_for: str, source: str, *, trusted_hops: int) -> str | None:

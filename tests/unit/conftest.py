@@ -1,0 +1,36 @@
+"""Attempts at jobs, at a time that stands still."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from shared.adapters.job_store import DynamoJobStore
+from shared.application.job_types import JobType
+from shared.application.run import Attempt, Report
+from shared.domain.job import Job
+from shared.domain.states import State
+from tests.support.builders import NOW, a_job_type, brought_to, reference_to, types_of
+from tests.support.world import INVOCATION, Clock, carried_out, tools
+
+#: Carries out an attempt at a job, by a worker that knows one type; returns what became of it.
+Carry = Callable[..., Report]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def carry(store: DynamoJobStore, clock: Clock) -> Carry:
+    def carry(job: Job, job_type: JobType | None = None, **changes: Any) -> Report:
+        shared_tools = tools(store, types_of(job_type or a_job_type()), clock)
+        return carried_out(Attempt(reference_to(job, **changes), shared_tools, deadline=NOW + INVOCATION))
+
+    return carry
+
+
+@pytest.fixture
+def queued(store: DynamoJobStore) -> Job:
+    return brought_to(store, State.QUEUED)
