@@ -5,8 +5,10 @@ PY := .venv/bin/python
 # For `make demo`: an access log in combined format (gzip too), and how many of its lines to take.
 LOG ?=
 LIMIT ?=
+export LOG LIMIT
 # For `make synth`.
 STAGE ?= dev
+CONTEXT ?=
 # For `make test`, e.g. ARGS='-k fence'.
 ARGS ?=
 LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --universal --python-version 3.11 \
@@ -21,7 +23,7 @@ help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
 
 demo: setup-app ## deploy to an embedded AWS, run real jobs, check every figure (LOG=access.log.gz LIMIT=1000)
-	@$(PY) -m local demo $(if $(LOG),--log '$(LOG)') $(if $(LIMIT),--limit '$(LIMIT)')
+	@$(PY) -m local demo $(if $(LOG),--log "$$LOG") $(if $(LIMIT),--limit "$$LIMIT")
 
 test: setup-dev ## run every test there is (ARGS='-k fence' for some of them)
 	@$(PY) -m local test $(if $(ARGS),$(ARGS),--cov --cov-report=term-missing:skip-covered --cov-fail-under=95)
@@ -39,8 +41,8 @@ lint: setup-dev ## style, formatting, types, import rules, tidiness
 	@.venv/bin/lint-imports
 	@$(PY) -m local.tidiness
 
-synth: setup-app ## write the templates to cdk.out, without account or credentials (STAGE=prod)
-	@$(PY) -m local synth --stage '$(STAGE)'
+synth: setup-app ## write the templates to cdk.out, without account or credentials (STAGE=dev CONTEXT=python_version=3.12)
+	@$(PY) -m local synth --stage '$(STAGE)' $(if $(CONTEXT),--context '$(CONTEXT)')
 
 docs: setup-app ## write the generated documents anew
 	@$(PY) -m local.state_machine > docs/state-machine.md
@@ -54,6 +56,7 @@ lock: setup-dev ## compile the hashed requirements from pyproject.toml
 clean: ## remove everything that is not in the repository, and stop what `make up` started
 	@if [ -x $(PY) ] && [ -d .millrace/up ]; then $(PY) -m local down; fi
 	rm -rf .venv .millrace node_modules build cdk.out *.egg-info .coverage .*_cache .hypothesis
+	@find app.py cli functions local shared stacks tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 setup-app setup-dev:
 	@command -v '$(PYTHON)' >/dev/null || { echo "millrace: there is no $(PYTHON); \

@@ -54,7 +54,9 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo")
     demo.add_argument("--log", type=Path, help="an access log in combined format, gzip too")
     demo.add_argument("--limit", type=_count, help="take so many lines of it")
-    commands.add_parser("synth").add_argument("--stage", default="dev")
+    synth_ = commands.add_parser("synth")
+    synth_.add_argument("--stage", default="dev")
+    synth_.add_argument("--context", action="append", default=[], metavar="NAME=VALUE")
     commands.add_parser("test", help="hands all its arguments to pytest")
     return parser
 
@@ -67,17 +69,20 @@ def _count(text: str) -> int:
 
 def _up(_: argparse.Namespace, console: Console) -> int:
     was_up = stack.find_up()
-    app = was_up or stack.bring_up(console)
+    if was_up:
+        console.print("the app is already up; deploying it as it is now, its jobs stay", highlight=False)
+    app = stack.bring_up(console)
     variables = UP / "env"
     variables.write_text(_exports(app))
-    console.print(f"the app {'is already' if was_up else 'is'} up at {app.endpoint}", highlight=False)
-    print(f"jobs       {app.api_url}/jobs")
-    print(f"shortener  {app.shortener_url}/links")
-    for output, value in app.outputs.items():
-        print(f"{output}={value}")
+    console.print(f"the app is up at {app.endpoint}", highlight=False)
+    # In quotes: a shell would take the stage `$default` for a variable of its own.
+    print(f"jobs       '{app.api_url}/jobs'")
+    print(f"shortener  '{app.shortener_url}/links'")
     console.print(
-        f"\nto use it:    source {shlex.quote(str(variables.relative_to(ROOT)))} && .venv/bin/millrace status\n"
-        "to end it:    make down",
+        f"\nto use it:     source {shlex.quote(str(variables.relative_to(ROOT)))} && .venv/bin/millrace status\n"
+        "to change it:  make up again\n"
+        f"its log:       {shlex.quote(str((UP / 'emulator.log').relative_to(ROOT)))}\n"
+        "to end it:     make down",
         highlight=False,
         soft_wrap=True,
     )
@@ -107,7 +112,7 @@ def _demo(arguments: argparse.Namespace, _: Console) -> int:
 
 def _synth(arguments: argparse.Namespace, console: Console) -> int:
     output = ROOT / "cdk.out"
-    synth(arguments.stage, output, console)
+    synth(arguments.stage, output, console, context=arguments.context)
     print(output.relative_to(ROOT))
     return 0
 

@@ -68,9 +68,13 @@ def deploy(folder: Path, endpoint: str, keys: Keys, console: Console) -> Mapping
     return outputs
 
 
-def synth(stage: str, output: Path, console: Console) -> None:
-    """Write the templates of `stage` without account, credentials or emulator. Raises DeployError."""
-    arguments = ("synth", "--quiet", "--output", str(output), "--context", f"stage={stage}")
+def synth(stage: str, output: Path, console: Console, *, context: Sequence[str] = ()) -> None:
+    """Write the templates of `stage` without account, credentials or emulator. Raises DeployError.
+
+    `context` holds settings as `name=value`.
+    """
+    settings = [word for setting in (f"stage={stage}", *context) for word in ("--context", setting)]
+    arguments = ("synth", "--quiet", "--output", str(output), *settings)
     output.parent.mkdir(exist_ok=True)
     log = environment.home() / "synth.log"
     with _cdk(f"synthesising stage {stage}", arguments, environment.for_synth(), log=log, cwd=ROOT) as step:

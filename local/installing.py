@@ -172,7 +172,8 @@ def _alone() -> Iterator[None]:
 
 def set_up(wanted: str) -> None:
     """Do what is not done yet. Raises SetupError."""
-    if all(step.is_done() for step in steps(wanted)):
+    usable = all(python_of(venv).exists() for venv in (VENV, EMULATOR_VENV))
+    if usable and all(step.is_done() for step in steps(wanted)):
         return
     with _alone():
         for venv in (VENV, EMULATOR_VENV):

@@ -46,10 +46,14 @@ def find_up() -> App | None:
 
 
 def bring_up(console: Console) -> App:
-    """The app on an emulator that is left running; the one that is, if there is one. Raises as `deployed`."""
+    """The app as it is now, on an emulator that is left running; on the one that runs already, with its jobs, if any.
+
+    Raises as `deployed`.
+    """
     with instance.up() as folder:
         if app := find_up():
-            return app
+            outputs = deploy(folder, app.endpoint, environment.root_keys(folder.name), console)
+            return App(folder, app.endpoint, outputs)
         emulator.stop(folder)
         shutil.rmtree(folder, ignore_errors=True)
         running = emulator.leave_running(folder)

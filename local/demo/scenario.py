@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Final
 
 from local.demo import jobs, observe
-from local.demo.access_log import Click, Skipped, read
+from local.demo.access_log import Click, Skipped
 from local.demo.checks import Checks
 from local.demo.jobs import Planned
 from local.demo.recount import Count, recount
@@ -51,8 +50,9 @@ class Scenario:
         self._screen = screen
         self.checks = Checks()
 
-    def play(self, log: Path, limit: int | None) -> None:
-        sent = self._read(log, limit)
+    def play(self, entries: Sequence[Click | Skipped], *, of: str) -> None:
+        """`entries` is what was read of the log named `of`."""
+        sent = self._sort(entries, of)
         self._make_links(sent)
         self._kill_a_worker(sent)
         self._submit_misbehaving(sent)
@@ -64,11 +64,10 @@ class Scenario:
         self._reconcile_clicks(sent)
         self._mend_and_redrive(ended)
 
-    def _read(self, log: Path, limit: int | None) -> Sent:
-        entries = list(read(log, limit=limit))
+    def _sort(self, entries: Sequence[Click | Skipped], of: str) -> Sent:
         clicks = [entry for entry in entries if isinstance(entry, Click)]
         skipped = Counter(entry for entry in entries if isinstance(entry, Skipped))
-        self._screen.step(f"{log.name}: {len(entries)} lines, {len(clicks)} clicks")
+        self._screen.step(f"{of}: {len(entries)} lines, {len(clicks)} clicks")
         for reason, count in skipped.items():
             self._screen.note(f"{count} lines left out: {reason}")
         return Sent(clicks=clicks, skipped=skipped)

@@ -213,6 +213,8 @@ def test_a_key_that_not_every_proxy_passes_on_is_refused(mill: Mill, key: str) -
         {"userId": "AROA:x"},
         {"accountId": "", "userId": "AROA"},
         {"userId": None},
+        {"accountId": "111122223333", "userId": "111122223333"},
+        {"accountId": "111122223333", "userId": "111122223333:a-name-of-the-callers-choice"},
     ],
     ids=str,
 )
