@@ -50,3 +50,4 @@ def test_an_address_has_one_spelling() -> None:
 def test_no_text_is_no_address() -> None:
     assert parsed(None) is None
     assert parsed("") is None
+    assert parsed("fe80::1%" + "z" * 200) is None

@@ -1,0 +1,45 @@
+"""The README is true: its job type, as it stands there, is found and runs."""
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from shared.adapters import job_types
+from shared.application.job_types import JobType, Run
+from shared.domain.errors import InvalidPayloadError, PermanentJobError
+from tests.support.builders import NOW, SECOND, TENANT
+
+README = Path(__file__).parents[2] / "README.md"
+RUN = Run(
+    job_id="1", tenant=TENANT, attempt=1, max_attempts=5, submitted_at=NOW, deadline=NOW + SECOND, idempotency_key="1"
+)
+
+
+@pytest.fixture
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[JobType]:
+    """The file that the README tells a newcomer to write, in a package of its own."""
+    found = re.search(r"```python\n# functions/jobs/(\w+)\.py\n(.+?)```", README.read_text(), re.DOTALL)
+    assert found is not None
+    package = tmp_path / "readme_jobs"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / f"{found[1]}.py").write_text(found[2])
+    monkeypatch.syspath_prepend(tmp_path)
+    yield job_types.load(["readme_jobs"]).get("text.count")
+    for name in [name for name in sys.modules if name.startswith("readme_jobs")]:
+        del sys.modules[name]
+
+
+def test_the_job_type_of_the_readme_counts_words(example: JobType) -> None:
+    assert example(example.parse({"text": "to be or not"}), RUN) == {"words": 4, "attempt": 1}
+
+
+def test_the_job_type_of_the_readme_refuses_what_it_says_it_refuses(example: JobType) -> None:
+    with pytest.raises(PermanentJobError):
+        example(example.parse({"text": " "}), RUN)
+    with pytest.raises(InvalidPayloadError):
+        example.parse(json.loads("{}"))
