@@ -1,5 +1,6 @@
 """Run: one attempt at one job, from a message to a settled document."""
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable
@@ -125,11 +126,18 @@ class Attempt:
         lease_end = now + remaining + CLOCK_SKEW_MARGIN
         token = self._tools.new_token()
         try:
-            self._job = self._tools.store.claim(self.reference, token=token, now=now, lease_end=lease_end)
+            job = self._tools.store.claim(self.reference, token=token, now=now, lease_end=lease_end)
         except WriteRefusedError as refused:
             self.report = self._refused(judge(self.reference, refused.current), refused.current, now)
             return False
-        return True
+        with self._lock:
+            if self.report is None:
+                self._job = job
+                return True
+        # Time ran out while the claim was on its way: nobody will run the job, so it need not wait for its lease.
+        with contextlib.suppress(WriteRefusedError):
+            self._tools.store.release(job, due=now)
+        return False
 
     def run(self) -> Outcome:
         """Call the handler. What it raises is for the caller to hand to `finish`."""

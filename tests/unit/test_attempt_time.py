@@ -9,7 +9,7 @@ from shared.adapters.idempotency import run_once
 from shared.adapters.job_store import DynamoJobStore
 from shared.application.job_types import Run
 from shared.application.run import SETTLE_TRIES, Attempt, Ending, Report
-from shared.domain.errors import TransactionConflictError, WriteRefusedError
+from shared.domain.errors import JobTimeoutError, TransactionConflictError, WriteRefusedError
 from shared.domain.job import Job, Letter, Reference
 from shared.domain.outcomes import Succeeded
 from shared.domain.states import State
@@ -68,7 +68,7 @@ def test_an_attempt_that_expires_while_it_runs_fails_and_what_it_returns_later_i
     assert (late.state, late.result, late.errors[0].error_class) == (State.RETRYING, None, "JobTimeoutError")
 
 
-def test_an_attempt_that_expires_between_claim_and_run_does_not_run(
+def test_an_attempt_that_expires_while_its_claim_is_on_its_way_gives_the_job_back(
     attempt_at: Take, store: DynamoJobStore, queued: Job
 ) -> None:
     runs: list[Any] = []
@@ -82,6 +82,20 @@ def test_an_attempt_that_expires_between_claim_and_run_does_not_run(
     store.claim = slow_claim  # type: ignore[method-assign]
 
     assert carried_out(attempt).ending is Ending.NOT_STARTED
+    assert runs == []
+    given_back = stored(store, queued)
+    assert (given_back.state, given_back.attempt, given_back.due) == (State.RETRYING, 0, NOW)
+
+
+def test_an_attempt_that_expires_between_claim_and_run_does_not_run(attempt_at: Take, queued: Job) -> None:
+    runs: list[Any] = []
+    attempt = attempt_at(reference_to(queued), lambda _payload, _run: runs.append(1))
+
+    assert attempt.claim(remaining=INVOCATION)
+    attempt.expire()
+
+    with pytest.raises(JobTimeoutError):
+        attempt.run()
     assert runs == []
 
 
