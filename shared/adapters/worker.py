@@ -120,7 +120,7 @@ class _Message:
 
     @property
     def ended(self) -> bool:
-        return self.attempt is None or self.attempt.report is not None
+        return self.attempt is None or self.attempt.has_ended()
 
     def expire(self) -> None:
         """Time is up. Does nothing if the attempt has ended."""

@@ -118,9 +118,13 @@ class Attempt:
     def reference(self) -> Reference:
         return self._body.reference if isinstance(self._body, Letter) else self._body
 
+    def has_ended(self) -> bool:
+        """Another thread may end the attempt at any moment, unless the lock is held."""
+        return self.report is not None
+
     def claim(self, *, remaining: timedelta) -> bool:
         """Take the job for as long as the invocation can last. False leaves the reason in `report`."""
-        if self.report is not None:
+        if self.has_ended():
             return False
         now = self._tools.clock()
         lease_end = now + remaining + CLOCK_SKEW_MARGIN
@@ -131,7 +135,7 @@ class Attempt:
             self.report = self._refused(judge(self.reference, refused.current), refused.current, now)
             return False
         with self._lock:
-            if self.report is None:
+            if not self.has_ended():
                 self._job = job
                 return True
         # Time ran out while the claim was on its way: nobody will run the job, so it need not wait for its lease.
