@@ -1,5 +1,6 @@
 """What the demo can see of the deployed app: the documents, the letters, and the shortener's own counts."""
 
+import contextlib
 import json
 import time
 from collections import Counter
@@ -7,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from local.stack import App
+from local.waiting import WaitError, wait_until
 from shared.adapters.document import decode
 from shared.domain.job import Job
 from shared.names import Output
@@ -54,10 +56,9 @@ def await_jobs(app: App, *, done: Callable[[list[Job]], bool], show: Callable[[s
 
 def await_letters(app: App, expected: int) -> int:
     """Wait for the dead-letter queues to hold so many; return what they hold in the end."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while (found := letters(app)) != expected and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)
-    return found
+    with contextlib.suppress(WaitError):
+        wait_until(lambda: letters(app) == expected, PATIENCE_SECONDS, f"{expected} letters")
+    return letters(app)
 
 
 def terminal(jobs: Iterable[Job]) -> bool:
