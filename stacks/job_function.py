@@ -16,8 +16,6 @@ ARCHITECTURES: Final = {
     Architecture.ARM64: lambda_.Architecture.ARM_64,
     Architecture.X86_64: lambda_.Architecture.X86_64,
 }
-#: What a log group's ARN ends in. The one wildcard that no policy of ours can do without: streams are named by Lambda.
-LOG_STREAMS: Final = ":*"
 
 
 class JobFunction(Construct):

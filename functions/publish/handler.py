@@ -4,15 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.adapters import clock, composition, stream
-from shared.adapters.telemetry import Telemetry
 from shared.application.publish import publish
-from shared.names import Env
 
 
 def handle(event: Mapping[str, Any], context: object) -> Mapping[str, Any]:  # noqa: ARG001
     changes, unreadable = stream.read(event)
     published = publish(changes, lanes=composition.lanes(), clock=clock.now)
-    telemetry = Telemetry(stage=composition.setting(Env.STAGE))
+    telemetry = composition.telemetry()
     telemetry.published(published)
     failed = [*published.failed]
     if unreadable:

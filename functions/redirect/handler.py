@@ -18,7 +18,6 @@ from shared.adapters.shortener import composition as shortener
 from shared.adapters.shortener.addresses import client_address
 from shared.adapters.shortener.click import CLICK, LONGEST_HEADER_CHARACTERS, VISITORS, Click
 from shared.adapters.shortener.codes import is_code
-from shared.adapters.telemetry import Telemetry
 from shared.application.submit import Submission
 from shared.domain.errors import KeyReusedError, StoreUnavailableError, TransactionConflictError
 from shared.names import Env
@@ -37,7 +36,7 @@ def _app() -> APIGatewayHttpResolver:
             raise http.ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link has this code")
         headers = {"Location": link.url, "Cache-Control": "no-store"}
         if _submit(_click(event, code), key=key, trace=event.request_context.request_id):
-            headers["Idempotent-Replayed"] = "true"
+            headers |= http.REPLAYED
         return Response(HTTPStatus.FOUND, body="", headers=headers)
 
     return app
@@ -45,7 +44,7 @@ def _app() -> APIGatewayHttpResolver:
 
 def _submit(click: Click, *, key: str | None, trace: str) -> bool:
     """Whether the click was there already."""
-    telemetry = Telemetry(stage=composition.setting(Env.STAGE))
+    telemetry = composition.telemetry()
     try:
         accepted = submit_once(
             composition.submit(),

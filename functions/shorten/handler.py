@@ -73,7 +73,7 @@ def _app() -> APIGatewayHttpResolver:
         status = HTTPStatus.OK if shortened.replayed else HTTPStatus.CREATED
         headers = {"Location": f"/{shortened.link.code}"}
         if shortened.replayed:
-            headers["Idempotent-Replayed"] = "true"
+            headers |= http.REPLAYED
         return http.json_response(status, _view(shortened.link), headers=headers)
 
     return app

@@ -9,10 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from shared.adapters import composition, http
 from shared.adapters.idempotency import submit_once
-from shared.adapters.telemetry import Telemetry
 from shared.adapters.view import view
 from shared.application.submit import Submission
-from shared.names import Env
 
 
 class Body(BaseModel):
@@ -34,7 +32,7 @@ def _app() -> APIGatewayHttpResolver:
         owner = http.tenant(event)
         key = http.idempotency_key(event)
         body = http.read_body(event, Body)
-        telemetry = Telemetry(stage=composition.setting(Env.STAGE))
+        telemetry = composition.telemetry()
         accepted = submit_once(
             composition.submit(),
             Submission(type=body.type, payload=body.payload),
@@ -47,7 +45,7 @@ def _app() -> APIGatewayHttpResolver:
         status = HTTPStatus.OK if accepted.replayed else HTTPStatus.ACCEPTED
         headers = {"Location": f"/jobs/{accepted.job.id}"}
         if accepted.replayed:
-            headers["Idempotent-Replayed"] = "true"
+            headers |= http.REPLAYED
         return http.json_response(status, view(accepted.job), headers=headers)
 
     return app

@@ -18,8 +18,6 @@ class Planned:
 FLAKY, POISON, BROKEN, SLOW = 5, 3, 6, 10
 #: How often a flaky job fails before it succeeds.
 FLAKY_FAILURES = 2
-#: `max_attempts` of the broken type.
-BROKEN_ATTEMPTS = 2
 
 
 def planned() -> Iterator[Planned]:

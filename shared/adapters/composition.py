@@ -10,6 +10,7 @@ from functools import cache
 from shared.adapters import clients, clock, job_types
 from shared.adapters.job_store import DynamoJobStore
 from shared.adapters.queues import LaneUrls, SqsLanes
+from shared.adapters.telemetry import Telemetry
 from shared.adapters.worker import Worker
 from shared.application.job_types import JobTypes
 from shared.application.run import Tools
@@ -57,6 +58,11 @@ def lane_urls() -> Mapping[Lane, LaneUrls]:
 @cache
 def lanes() -> SqsLanes:
     return SqsLanes(clients.sqs(), lane_urls())
+
+
+def telemetry() -> Telemetry:
+    """A new one for each invocation."""
+    return Telemetry(stage=setting(Env.STAGE))
 
 
 @cache

@@ -30,6 +30,8 @@ _PROBLEM_JSON: Final = "application/problem+json"
 _RETRY_AFTER_SECONDS: Final = 1
 Body = TypeVar("Body", bound=BaseModel)
 
+#: The header of an answer that an earlier request under the same key has had already.
+REPLAYED: Final[Mapping[str, str]] = {"Idempotent-Replayed": "true"}
 #: What an idempotency key may be: visible ASCII, as every proxy passes it on.
 _LONGEST_KEY: Final = 255
 

@@ -4,13 +4,13 @@ import json
 from typing import Final
 
 from shared.domain.errors import MalformedDocumentError, NewerSchemaError
-from shared.domain.job import Letter, Reference
+from shared.domain.job import Letter, Reference, reference_of
 
 SCHEMA_VERSION: Final = 1
 
 
 def encode(body: Reference | Letter) -> str:
-    reference = body.reference if isinstance(body, Letter) else body
+    reference = reference_of(body)
     wire: dict[str, object] = {
         "schema": SCHEMA_VERSION,
         "tenant": reference.tenant,

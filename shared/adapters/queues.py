@@ -11,7 +11,7 @@ from shared.adapters.clients import translated
 from shared.application.ports import ReceivedLetter
 from shared.domain.dispatch import Dispatch
 from shared.domain.errors import MalformedDocumentError, NewerSchemaError, StoreUnavailableError
-from shared.domain.job import Letter, Reference
+from shared.domain.job import Letter, Reference, reference_of
 from shared.names import Lane
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class SqsLanes:
 
 
 def _entry(index: int, dispatch: Dispatch) -> dict[str, object]:
-    reference = dispatch.body.reference if isinstance(dispatch.body, Letter) else dispatch.body
+    reference = reference_of(dispatch.body)
     return {
         "Id": str(index),
         "MessageBody": messages.encode(dispatch.body),

@@ -12,7 +12,7 @@ from shared.application.publish import Published
 from shared.application.run import Ending, Report
 from shared.application.submit import Accepted
 from shared.domain.errors import MillraceError
-from shared.domain.job import Job, Letter, Reference
+from shared.domain.job import Job, Letter, Reference, reference_of
 from shared.names import METRIC_NAMESPACE, Lane, Metric
 
 _ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
@@ -52,10 +52,11 @@ class Telemetry:
 
     def published(self, published: Published) -> None:
         for sent in published.sent:
-            reference = sent.body.reference if isinstance(sent.body, Letter) else sent.body
             self._count(sent.lane, Metric.DISPATCHED)
             what = "letter sent" if isinstance(sent.body, Letter) else "dispatched"
-            logger().info(what, extra=_reference_fields(reference) | {"delay_seconds": sent.delay_seconds})
+            logger().info(
+                what, extra=_reference_fields(reference_of(sent.body)) | {"delay_seconds": sent.delay_seconds}
+            )
         if published.failed:
             logger().error("not dispatched; the stream will bring them again", extra={"sequences": published.failed})
 

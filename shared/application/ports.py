@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from shared.domain.dispatch import Dispatch
-from shared.domain.job import Job, Letter, Reference
+from shared.domain.job import Job, Letter, Reference, reference_of
 from shared.domain.outcomes import Settlement
 
 #: The present, as an aware UTC datetime.
@@ -80,7 +80,7 @@ class ReceivedLetter:
     @property
     def reference(self) -> Reference | None:
         """None for rubbish, which no job waits for."""
-        return self.body.reference if isinstance(self.body, Letter) else self.body
+        return None if self.body is None else reference_of(self.body)
 
 
 class LetterBox(Protocol):

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from shared.application.ports import Clock, JobStore, LetterBox, NewToken, ReceivedLetter
+from shared.application.reconcile import Reconciler
 from shared.domain.errors import WriteRefusedError
 from shared.domain.job import Job
 from shared.domain.letters import LetterAction, letter_action
@@ -51,6 +52,7 @@ class Redriver:
         self._store = store
         self._clock = clock
         self._new_token = new_token
+        self._reconciler = Reconciler(store=store, clock=clock, limit=NUDGE_LIMIT)
 
     def plan(self, selection: Selection) -> Iterator[Job]:
         """The dead jobs that `selection` names, without those past their time. Changes nothing."""
@@ -101,16 +103,9 @@ class Redriver:
                 done.keep.append(letter)
             elif action is LetterAction.OUTDATED or job is None:
                 done.delete.append(letter)
-            elif self._nudge(job):
+            elif self._reconciler.nudge(job):
                 done.delete.append(letter)
                 done.nudged += 1
             else:
                 done.keep.append(letter)
         return done
-
-    def _nudge(self, job: Job) -> bool:
-        try:
-            self._store.nudge(job, now=self._clock(), limit=NUDGE_LIMIT)
-        except WriteRefusedError:
-            return False
-        return True

@@ -20,7 +20,7 @@ from shared.domain.errors import (
     UnknownJobTypeError,
     WriteRefusedError,
 )
-from shared.domain.job import DeathReason, Job, Letter, Reference
+from shared.domain.job import DeathReason, Job, Letter, Reference, reference_of
 from shared.domain.letters import LetterAction, letter_action
 from shared.domain.outcomes import Done, Failed, Outcome, Succeeded, crash_outcome, settlement
 from shared.domain.retry import RetryPolicy
@@ -116,7 +116,7 @@ class Attempt:
 
     @property
     def reference(self) -> Reference:
-        return self._body.reference if isinstance(self._body, Letter) else self._body
+        return reference_of(self._body)
 
     def has_ended(self) -> bool:
         """Another thread may end the attempt at any moment, unless the lock is held."""

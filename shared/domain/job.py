@@ -117,3 +117,8 @@ class Letter:
     death: str
     error_class: str
     attempts: int
+
+
+def reference_of(body: Reference | Letter) -> Reference:
+    """The job that a message of either kind is about."""
+    return body.reference if isinstance(body, Letter) else body
