@@ -8,17 +8,46 @@ def welcome(payload: Welcome, run: Run) -> None: ...
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from datetime import timedelta
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from shared.application.job_types import JobType, Run
-from shared.domain.errors import Fault, InvalidPayloadError, PermanentJobError
-from shared.domain.outcomes import Done
-from shared.domain.retry import LONGEST_BACKOFF_SECONDS, RetryPolicy
+from shared.domain.errors import (
+    CancelRequestedError,
+    Fault,
+    InvalidPayloadError,
+    JobTimeoutError,
+    LeaseLostError,
+    PermanentJobError,
+    RetryAfter,
+)
+from shared.domain.limits import Limit, Rate
+from shared.domain.retry import DEFAULT_BACKOFF_CAP_SECONDS, RetryPolicy
+from shared.domain.returned import Cancelled, Continue, Done, GiveUp, Snooze
+from shared.domain.submission import Submission, Unique
 from shared.names import Lane
 
-__all__ = ["Done", "JobType", "PermanentJobError", "Run", "job_type"]
+__all__ = [
+    "CancelRequestedError",
+    "Cancelled",
+    "Continue",
+    "Done",
+    "GiveUp",
+    "JobTimeoutError",
+    "JobType",
+    "Lane",
+    "LeaseLostError",
+    "PermanentJobError",
+    "Rate",
+    "RetryAfter",
+    "Run",
+    "Snooze",
+    "Submission",
+    "Unique",
+    "job_type",
+]
 
 Payload = TypeVar("Payload", bound=BaseModel)
 
@@ -30,22 +59,65 @@ def job_type(
     lane: Lane = Lane.DEFAULT,
     max_attempts: int = 8,
     backoff_seconds: float = 2.0,
-    backoff_cap_seconds: float = LONGEST_BACKOFF_SECONDS,
+    backoff_cap_seconds: float = DEFAULT_BACKOFF_CAP_SECONDS,
+    max_hops: int = 1_000,
+    timeout_seconds: float | None = None,
+    retention_days: float | None = None,
+    dead_head: Literal["skip", "block"] = "skip",
+    concurrency_per_key: int | None = None,
+    rate_per_key: Rate | None = None,
+    key: Callable[[Payload], str] | None = None,
+    unique_seconds: float | None = None,
+    schedule: str | None = None,
 ) -> Callable[[Callable[[Payload, Run], Any]], JobType]:
     """Declare a job type. The handler is called with the payload as its model and the run it is in.
 
-    What it returns is the job's result and must be JSON of at most 32 KiB, or `Done` for effects that commit with
-    the success. `PermanentJobError` ends the job at once; any other exception means another attempt after a random
-    delay of at most `backoff_seconds`, a ceiling that doubles with each attempt up to `backoff_cap_seconds`.
+    What it returns is the job's result and must be JSON of at most 32 KiB, or `Done` for effects and follow-up jobs
+    that commit with the success, `Snooze`, `Continue`, `GiveUp` or `Cancelled`. `PermanentJobError` ends the job at
+    once, and `RetryAfter` sets its own delay; any other exception means another attempt after a random delay of at
+    most `backoff_seconds`, a ceiling that doubles with each attempt up to `backoff_cap_seconds`.
+
+    `max_hops` bounds snoozes, continuations and chains of follow-up jobs. A run may take `timeout_seconds`, and no
+    longer than its lane allows. A finished job is kept for `retention_days`. When a job dies at the head of its group,
+    the group goes on (`skip`) or stands until somebody redrives or cancels it (`block`). Of the jobs whose `key` is the
+    same (a text made from the payload; without one, all jobs of the type), at most `concurrency_per_key` run at once,
+    and no more often than `rate_per_key`. With `unique_seconds`, the same payload makes one job in each such period.
+    `schedule` has the clock submit one with an empty payload: `rate(1 hour)` or `cron(0 3 * * ? *)`, written out here,
+    since the stack reads it from the source.
     """
     retry = RetryPolicy(
-        max_attempts=max_attempts, backoff_seconds=backoff_seconds, backoff_cap_seconds=backoff_cap_seconds
+        max_attempts=max_attempts,
+        backoff_seconds=backoff_seconds,
+        backoff_cap_seconds=backoff_cap_seconds,
+        max_hops=max_hops,
     )
+    bounded = concurrency_per_key is not None or rate_per_key is not None
+    if key is not None and not bounded:
+        raise ValueError("key says for whom concurrency_per_key or rate_per_key count, and neither is given")
 
     def declare(handler: Callable[[Payload, Run], Any]) -> JobType:
-        return JobType(name=name, lane=lane, retry=retry, parse=_parser(payload), handler=handler)
+        return JobType(
+            name=name,
+            lane=lane,
+            retry=retry,
+            parse=_parser(payload),
+            handler=handler,
+            timeout=_positive("timeout_seconds", timeout_seconds, 1),
+            retention=_positive("retention_days", retention_days, 86_400),
+            blocks=dead_head == "block",
+            limit=Limit(concurrency=concurrency_per_key, rate=rate_per_key) if bounded else None,
+            limit_key=key,
+            unique=_positive("unique_seconds", unique_seconds, 1),
+            schedule=schedule,
+        )
 
     return declare
+
+
+def _positive(name: str, value: float | None, unit_seconds: int) -> timedelta | None:
+    if value is not None and value <= 0:
+        raise ValueError(f"{name} is {value}; it must be positive")
+    return None if value is None else timedelta(seconds=value * unit_seconds)
 
 
 def faults(error: ValidationError, *, under: str = "") -> list[Fault]:

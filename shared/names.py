@@ -5,9 +5,11 @@ from typing import Final
 
 
 class Lane(StrEnum):
-    """A queue, its dead-letter queue and its workers."""
+    """A queue, its dead-letter queue and its workers; the most urgent first. A submission may only lower its type's."""
 
+    CRITICAL = "critical"
     DEFAULT = "default"
+    BULK = "bulk"
 
 
 class Env(StrEnum):
@@ -22,6 +24,16 @@ class Env(StrEnum):
     #: Seconds that one attempt may take; less than the function's timeout by the margin.
     JOB_TIMEOUT_SECONDS = "MILLRACE_JOB_TIMEOUT_SECONDS"
     RETENTION_DAYS = "MILLRACE_RETENTION_DAYS"
+    #: `true` where every job is written to the listing index; empty where it is not.
+    LISTING = "MILLRACE_LISTING"
+    #: Bucket of the payloads that are too large for the table, and of what jobs write for people to fetch.
+    FILES_BUCKET = "MILLRACE_FILES_BUCKET"
+    #: ARN of the secret that signs the cursors of listings.
+    CURSOR_KEY_SECRET = "MILLRACE_CURSOR_KEY_SECRET"  # noqa: S105 - the name of a variable
+    #: JSON object: issuer and audience of the tokens that callers bring; empty where callers sign with SigV4.
+    JWT = "MILLRACE_JWT"
+    #: Seconds by which a live job must be overdue before reconcile looks after it.
+    RECONCILE_LIMIT_SECONDS = "MILLRACE_RECONCILE_LIMIT_SECONDS"
     LINKS_TABLE = "MILLRACE_LINKS_TABLE"
     CLICKS_TABLE = "MILLRACE_CLICKS_TABLE"
     #: ARN of the secret that keys the hash of a client's address.
@@ -64,12 +76,23 @@ TTL_ATTRIBUTE: Final = "expires_at"
 STATE_ATTRIBUTE: Final = "state"
 #: States in which a job may owe a message: the stream tells publish of no other.
 DISPATCHED_STATES: Final = ("queued", "retrying", "dead")
+#: Only jobs of a group have it: of those, publish is told of the other ends too, since the next may go on.
+GROUP_ATTRIBUTE: Final = "group"
+ENDED_STATES: Final = ("succeeded", "cancelled")
+#: Only jobs whose payload is stored elsewhere have it: publish is told when such a job is gone.
+PAYLOAD_PLACE_ATTRIBUTE: Final = "payload_at"
 #: Sparse index over the jobs that wait for a clock or a person: scheduled and dead ones.
 ATTENTION_INDEX: Final = "attention"
 ATTENTION_KEY: Final = "attention"
 ATTENTION_SORT_KEY: Final = "attention_at"
-#: Dead jobs spread over this many index partitions: a throttled index partition would throttle the table.
+#: The jobs of each kind spread over this many index partitions: a throttled index partition would throttle the table.
 ATTENTION_SHARDS: Final = 4
+#: Index over all jobs of a tenant by day of creation, where the stage asks for one. Written once, at creation.
+LISTING_INDEX: Final = "listing"
+LISTING_KEY: Final = "listing"
+LISTING_SORT_KEY: Final = "created_at"
+#: The jobs that a tenant submits in a day spread over this many index partitions.
+LISTING_SHARDS: Final = 4
 
 # The shortener's tables.
 LINK_KEY: Final = "code"
@@ -83,6 +106,13 @@ LARGEST_MAX_ATTEMPTS: Final = 25
 TIMEOUT_MARGIN_SECONDS: Final = 0.5
 #: Largest body of a submission, in bytes.
 LARGEST_BODY_BYTES: Final = 256 * 1024
+#: Largest body of a batch of submissions, in bytes, and the most that it may hold.
+LARGEST_BATCH_BODY_BYTES: Final = 4 * 1024 * 1024
+LARGEST_BATCH: Final = 100
+#: How often the clock that wakes scheduled jobs ticks, in seconds, and how far ahead each tick looks: more than once
+#: the interval, so that a job whose time comes between two ticks is on its lane before.
+WAKE_INTERVAL_SECONDS: Final = 60
+WAKE_WINDOW_SECONDS: Final = 5 * 60
 
 METRIC_NAMESPACE: Final = "Millrace"
 
@@ -100,6 +130,18 @@ class Metric(StrEnum):
     DEAD = "JobsDead"
     #: Runs given back because other transactions stood in the way of their settle.
     RELEASED = "JobsReleased"
+    CANCELLED = "JobsCancelled"
+    #: Runs that ended as snoozed or continued, and those that their key's limits held back.
+    SNOOZED = "JobsSnoozed"
+    CONTINUED = "JobsContinued"
+    HELD = "JobsHeld"
+    #: Scheduled jobs whose time has come, put on their lanes by the clock.
+    WOKEN = "JobsWoken"
+    #: Groups whose next job was put on its lane.
+    ADVANCED = "GroupsAdvanced"
+    #: Overdue jobs that reconcile had dispatched once more, and those that it gave up.
+    NUDGED = "JobsNudged"
+    UNDELIVERABLE = "JobsUndeliverable"
     PUT_BACK = "MessagesPutBack"
     #: Messages put back because a claim or settle failed: the store did not answer, or refused the worker.
     UNAVAILABLE = "StoreUnavailable"

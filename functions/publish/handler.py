@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shared.adapters import clock, composition, stream
-from shared.application.publish import publish
+from shared.adapters import composition, stream
 
 
 def handle(event: Mapping[str, Any], context: object) -> Mapping[str, Any]:  # noqa: ARG001
     changes, unreadable = stream.read(event)
-    published = publish(changes, lanes=composition.lanes(), clock=clock.now)
+    published = composition.publisher().publish(changes)
     telemetry = composition.telemetry()
     telemetry.published(published)
     failed = [*published.failed]

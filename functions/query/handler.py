@@ -25,7 +25,7 @@ def _app() -> APIGatewayHttpResolver:
             # Another tenant's job is not there either: keys begin with the tenant.
             detail = "no job of yours has this id; finished jobs are kept for a limited time"
             raise http.ProblemError(HTTPStatus.NOT_FOUND, "no-such-job", detail)
-        return http.json_response(HTTPStatus.OK, view(job))
+        return http.json_response(HTTPStatus.OK, view(job, payload=composition.payloads().load(job)))
 
     return app
 

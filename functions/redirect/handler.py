@@ -18,8 +18,8 @@ from shared.adapters.shortener import composition as shortener
 from shared.adapters.shortener.addresses import client_address
 from shared.adapters.shortener.click import CLICK, LONGEST_HEADER_CHARACTERS, VISITORS, Click
 from shared.adapters.shortener.codes import is_code
-from shared.application.submit import Submission
 from shared.domain.errors import KeyReusedError, StoreUnavailableError, TransactionConflictError
+from shared.domain.submission import Submission
 from shared.names import Env
 
 
@@ -48,10 +48,9 @@ def _submit(click: Click, *, key: str | None, trace: str) -> bool:
     try:
         accepted = submit_once(
             composition.submit(),
-            Submission(type=CLICK, payload=click.model_dump()),
-            tenant=VISITORS,
             # No code has a space in it, so keys that come with different links are different.
-            key=None if key is None else f"{click.code} {key}",
+            Submission(type=CLICK, payload=click.model_dump(), key=None if key is None else f"{click.code} {key}"),
+            tenant=VISITORS,
             trace=trace,
         )
         telemetry.accepted(accepted)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from shared.adapters import composition, http
 from shared.adapters.idempotency import submit_once
 from shared.adapters.view import view
-from shared.application.submit import Submission
+from shared.domain.submission import Submission
 
 
 class Body(BaseModel):
@@ -35,9 +35,8 @@ def _app() -> APIGatewayHttpResolver:
         telemetry = composition.telemetry()
         accepted = submit_once(
             composition.submit(),
-            Submission(type=body.type, payload=body.payload),
+            Submission(type=body.type, payload=body.payload, key=key),
             tenant=owner,
-            key=key,
             trace=event.request_context.request_id,
         )
         telemetry.accepted(accepted)
@@ -46,7 +45,9 @@ def _app() -> APIGatewayHttpResolver:
         headers = {"Location": f"/jobs/{accepted.job.id}"}
         if accepted.replayed:
             headers |= http.REPLAYED
-        return http.json_response(status, view(accepted.job), headers=headers)
+        return http.json_response(
+            status, view(accepted.job, payload=composition.payloads().load(accepted.job)), headers=headers
+        )
 
     return app
 

@@ -9,11 +9,14 @@ from functools import cache
 
 from shared.adapters import clients, clock, job_types
 from shared.adapters.job_store import DynamoJobStore
+from shared.adapters.limits import DynamoLimits
+from shared.adapters.payloads import DynamoPayloads
 from shared.adapters.queues import LaneUrls, SqsLanes
 from shared.adapters.telemetry import Telemetry
 from shared.adapters.worker import Worker
 from shared.application.job_types import JobTypes
-from shared.application.run import Tools
+from shared.application.publish import Publisher
+from shared.application.settle import Tools
 from shared.application.submit import Submit
 from shared.domain.errors import MillraceError
 from shared.names import Env, Lane
@@ -37,7 +40,13 @@ def store() -> DynamoJobStore:
         clients.dynamodb(),
         table=setting(Env.JOBS_TABLE),
         retention=timedelta(days=int(setting(Env.RETENTION_DAYS))),
+        listed=bool(setting(Env.LISTING)),
     )
+
+
+@cache
+def payloads() -> DynamoPayloads:
+    return DynamoPayloads()
 
 
 @cache
@@ -47,7 +56,9 @@ def known_job_types() -> JobTypes:
 
 @cache
 def submit() -> Submit:
-    return Submit(store=store(), job_types=known_job_types(), clock=clock.now, new_id=clock.new_job_id)
+    return Submit(
+        store=store(), payloads=payloads(), job_types=known_job_types(), clock=clock.now, new_id=clock.new_job_id
+    )
 
 
 @cache
@@ -58,6 +69,11 @@ def lane_urls() -> Mapping[Lane, LaneUrls]:
 @cache
 def lanes() -> SqsLanes:
     return SqsLanes(clients.sqs(), lane_urls())
+
+
+@cache
+def publisher() -> Publisher:
+    return Publisher(store=store(), payloads=payloads(), lanes=lanes(), clock=clock.now)
 
 
 def telemetry() -> Telemetry:
@@ -72,7 +88,10 @@ def worker() -> Worker:
     return Worker(
         tools=Tools(
             store=store(),
+            payloads=payloads(),
+            limits=DynamoLimits(),
             job_types=known_job_types(),
+            submit=submit(),
             clock=clock.now,
             new_token=clock.new_token,
             draw=clock.draw,

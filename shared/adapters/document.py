@@ -10,10 +10,17 @@ from shared.adapters.clients import Item
 from shared.domain.errors import MalformedDocumentError, NewerSchemaError
 from shared.domain.job import AttemptError, DeathReason, Job, Redrive
 from shared.domain.states import State
-from shared.names import JOB_KEY, TTL_ATTRIBUTE, Lane
+from shared.names import (
+    GROUP_ATTRIBUTE,
+    JOB_KEY,
+    LISTING_SORT_KEY,
+    PAYLOAD_PLACE_ATTRIBUTE,
+    TTL_ATTRIBUTE,
+    Lane,
+)
 
 #: Raised when a reader of the old form could not read the new one.
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 SCHEMA_ATTRIBUTE: Final = "schema"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -79,7 +86,7 @@ def _encode_fields(value: Any, fields: Mapping[str, _Form]) -> Item:
     return {
         name: form.encode(held)
         for name, form in fields.items()
-        if (held := getattr(value, name)) != declared[name].default
+        if (held := getattr(value, name)) is not None and held != declared[name].default
     }
 
 
@@ -91,6 +98,9 @@ _TEXT: Final = _Form(text, lambda value: str(value["S"]))
 _NUMBER: Final = _Form(number, lambda value: int(value["N"]))
 _TIME: Final = _Form(milliseconds, _from_milliseconds)
 _TIME_TO_LIVE: Final = _Form(seconds, lambda value: _EPOCH + timedelta(seconds=int(value["N"])))
+_DURATION: Final = _Form(
+    lambda value: number(math.ceil(value.total_seconds())), lambda value: timedelta(seconds=int(value["N"]))
+)
 _FLAG: Final = _Form(lambda value: {"BOOL": value}, lambda value: bool(value["BOOL"]))
 _DEATH: Final = _Form(text, lambda value: DeathReason(value["S"]))
 
@@ -114,13 +124,28 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "type": _TEXT,
     "lane": _Form(text, lambda value: Lane(value["S"])),
     "payload": _TEXT,
+    PAYLOAD_PLACE_ATTRIBUTE: _TEXT,
     "body_hash": _TEXT,
     "trace": _TEXT,
     "state": _Form(text, lambda value: State(value["S"])),
     "generation": _NUMBER,
     "attempt": _NUMBER,
-    "created_at": _TIME,
+    LISTING_SORT_KEY: _TIME,
     "due": _TIME,
+    "run_at": _TIME,
+    "deadline": _TIME,
+    GROUP_ATTRIBUTE: _TEXT,
+    "sequence": _NUMBER,
+    "blocks": _FLAG,
+    "hops": _NUMBER,
+    "parent": _TEXT,
+    "checkpoint": _TEXT,
+    "checkpoint_at": _TIME,
+    "progress_done": _NUMBER,
+    "progress_total": _NUMBER,
+    "cancel_requested_at": _TIME,
+    "holds": _NUMBER,
+    "retention": _DURATION,
     "ready_at": _TIME,
     "claimed_at": _TIME,
     "owner": _TEXT,
@@ -131,6 +156,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "redrives": REDRIVES,
     "releases": _NUMBER,
     "nudged_at": _TIME,
+    "nudges": _NUMBER,
     "finished_at": _TIME,
     TTL_ATTRIBUTE: _TIME_TO_LIVE,
 }
@@ -146,6 +172,6 @@ def decode(item: Item) -> Job:
         if (schema := int(item[SCHEMA_ATTRIBUTE]["N"])) > SCHEMA_VERSION:
             raise NewerSchemaError("document", schema, SCHEMA_VERSION)
         tenant, job_id = split_key(item)
-        return Job(tenant=tenant, id=job_id, **_decode_fields(item, _FIELDS))
+        return Job(**{"tenant": tenant, "id": job_id, "payload": None} | _decode_fields(item, _FIELDS))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise MalformedDocumentError(f"not a job document: {error!r}") from error

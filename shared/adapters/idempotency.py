@@ -21,10 +21,11 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import STATUS_CONSTANTS, DataRecord
 
 from shared.application.run import Attempt
-from shared.application.submit import Accepted, Submission, Submit
+from shared.application.submit import Accepted, Submit
 from shared.domain.errors import MillraceError
 from shared.domain.job import Job
-from shared.domain.outcomes import Failed, Outcome
+from shared.domain.outcomes import Outcome, outcome_of
+from shared.domain.submission import Submission
 
 _CONFIG: Final = IdempotencyConfig()
 
@@ -90,12 +91,12 @@ class AttemptLayer(_JobLayer):
         self._attempt.finish(result)
 
     def delete_record(self, data: Any, exception: Exception) -> None:  # noqa: ARG002
-        self._attempt.finish(Failed.because(exception))
+        self._attempt.finish(outcome_of(exception))
 
 
-def submit_once(submit: Submit, submission: Submission, *, tenant: str, key: str | None, trace: str) -> Accepted:
+def submit_once(submit: Submit, submission: Submission, *, tenant: str, trace: str) -> Accepted:
     """Raises what `Submit` raises, and `StoreUnavailableError`."""
-    job = submit.prepare(submission, tenant=tenant, key=key, trace=trace)
+    job = submit.prepare(submission, tenant=tenant, trace=trace)
     layer = SubmitLayer(submit, job)
     _guarded(lambda *, key: key, layer)(key=job.id)
     if layer.accepted is None:

@@ -9,7 +9,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from shared.application.job_types import JobType
 from shared.application.publish import Published
-from shared.application.run import Ending, Report
+from shared.application.report import Ending, Report
 from shared.application.submit import Accepted
 from shared.domain.errors import MillraceError
 from shared.domain.job import Job, Letter, Reference, reference_of
@@ -19,12 +19,18 @@ _ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
     Ending.SUCCEEDED: Metric.SUCCEEDED,
     Ending.RETRYING: Metric.RETRIED,
     Ending.DEAD: Metric.DEAD,
+    Ending.CANCELLED: Metric.CANCELLED,
+    Ending.SNOOZED: Metric.SNOOZED,
+    Ending.CONTINUED: Metric.CONTINUED,
+    Ending.HELD: Metric.HELD,
     Ending.RELEASED: Metric.RELEASED,
     Ending.UNAVAILABLE: Metric.UNAVAILABLE,
     Ending.MALFORMED: Metric.DROPPED,
 }
 #: Endings after which a handler has run.
-_ATTEMPTED: Final = frozenset({Ending.SUCCEEDED, Ending.RETRYING, Ending.DEAD})
+_ATTEMPTED: Final = frozenset(
+    {Ending.SUCCEEDED, Ending.RETRYING, Ending.DEAD, Ending.CANCELLED, Ending.SNOOZED, Ending.CONTINUED}
+)
 
 
 @cache
@@ -57,6 +63,9 @@ class Telemetry:
             logger().info(
                 what, extra=_reference_fields(reference_of(sent.body)) | {"delay_seconds": sent.delay_seconds}
             )
+        for job in published.advanced:
+            self._count(job.lane, Metric.ADVANCED)
+            logger().info("its turn in its group", extra=_fields(job) | {"group": job.group})
         if published.failed:
             logger().error("not dispatched; the stream will bring them again", extra={"sequences": published.failed})
 

@@ -7,8 +7,8 @@ from typing import Any
 from shared.domain.job import Job
 
 
-def view(job: Job) -> dict[str, Any]:
-    """Absent fields are null; `payload` and `result` are JSON values."""
+def view(job: Job, *, payload: str) -> dict[str, Any]:
+    """Absent fields are null; `payload`, `result` and `checkpoint` are JSON values."""
     return {
         "id": job.id,
         "type": job.type,
@@ -16,7 +16,7 @@ def view(job: Job) -> dict[str, Any]:
         "state": job.state,
         "generation": job.generation,
         "attempt": job.attempt,
-        "payload": json.loads(job.payload),
+        "payload": json.loads(payload),
         "result": None if job.result is None else json.loads(job.result),
         "death": job.death,
         "errors": [
@@ -30,6 +30,15 @@ def view(job: Job) -> dict[str, Any]:
             }
             for error in job.errors
         ],
+        "checkpoint": None if job.checkpoint is None else json.loads(job.checkpoint),
+        "progress": {"done": job.progress_done, "total": job.progress_total, "at": _time(job.checkpoint_at)},
+        "cancel_requested_at": _time(job.cancel_requested_at),
+        "group": job.group,
+        "sequence": job.sequence,
+        "hops": job.hops,
+        "parent": job.parent,
+        "run_at": _time(job.run_at),
+        "deadline": _time(job.deadline),
         "created_at": _time(job.created_at),
         "due": _time(job.due),
         "claimed_at": _time(job.claimed_at),

@@ -1,10 +1,11 @@
 """A batch of messages, run side by side within one invocation's time, each settled before the batch is answered."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
@@ -14,8 +15,19 @@ from shared.adapters import messages
 from shared.adapters.clients import AWS_ERRORS
 from shared.adapters.idempotency import run_once
 from shared.adapters.telemetry import Telemetry, logger
-from shared.application.run import AHEAD_DELAY, Attempt, Ending, Report, Tools
-from shared.domain.errors import JobTimeoutError, MalformedDocumentError, MillraceError, NewerSchemaError
+from shared.application.report import Ending, Report
+from shared.application.run import Attempt
+from shared.application.settle import AHEAD_DELAY, Tools
+from shared.domain.errors import (
+    JobTimeoutError,
+    MalformedDocumentError,
+    MillraceError,
+    NewerSchemaError,
+    StoreUnavailableError,
+    TransactionConflictError,
+)
+from shared.domain.job import Job, Reference, reference_to
+from shared.domain.states import State
 from shared.names import TIMEOUT_MARGIN_SECONDS, Lane
 
 if TYPE_CHECKING:
@@ -23,6 +35,8 @@ if TYPE_CHECKING:
 
 #: The longest visibility timeout of SQS.
 _LONGEST_HIDING_SECONDS: Final = 12 * 60 * 60
+#: A type's own, shorter time is known only once its attempt has been claimed, so a look is taken this often.
+_LOOK_AGAIN_SECONDS: Final = 0.1
 _MARGIN: Final = timedelta(seconds=TIMEOUT_MARGIN_SECONDS)
 
 
@@ -46,6 +60,8 @@ class Worker:
     queues: "SQSClient"
     stage: str
     job_timeout: timedelta
+    #: Go on with the next job of a group at once, while there is time, instead of when its message comes.
+    follows_groups: bool = True
 
     def work(self, event: Mapping[str, Any], context: Invocation) -> Mapping[str, Any]:
         """Run the batch; the answer names the messages that must stay on the queue, and only those."""
@@ -54,7 +70,8 @@ class Worker:
             batch.process()
         telemetry = Telemetry(stage=self.stage)
         for message in batch.messages.values():
-            telemetry.worked(self.lane, message.attempt.reference if message.attempt else None, message.report)
+            for reference, report in message.history():
+                telemetry.worked(self.lane, reference, report)
         telemetry.flush()
         self._hide([message for message in batch.messages.values() if message.report.put_back_until])
         return batch.response()
@@ -90,16 +107,20 @@ def _hiding_seconds(until: datetime, now: datetime) -> int:
 
 
 class _Message:
-    """A message of the batch, and what became of it."""
+    """A message of the batch, and what became of it: of its job, and of those of its group that came next."""
 
     def __init__(self, record: Mapping[str, Any], worker: Worker, *, deadline: datetime) -> None:
         self.record = record
-        self.attempt: Attempt | None = None
+        self._worker = worker
+        self._earlier: list[Attempt] = []
+        self._attempt: Attempt | None = None
         self._report: Report | None = None
+        #: Nothing more is begun for it.
+        self.finished = False
         try:
             receives = int(record["attributes"]["ApproximateReceiveCount"])
             body = messages.decode(record["body"])
-            self.attempt = Attempt(body, worker.tools, deadline=deadline, receives=receives)
+            self._attempt = Attempt(body, worker.tools, deadline=deadline, receives=receives)
         except NewerSchemaError as error:
             # A worker of the version that is being deployed will take it.
             until = worker.tools.clock() + AHEAD_DELAY
@@ -110,36 +131,76 @@ class _Message:
 
     @property
     def report(self) -> Report:
-        report = self._report or (self.attempt.report if self.attempt else None)
+        """What became of the message itself, whatever came after."""
+        first = self._earlier[0] if self._earlier else self._attempt
+        report = self._report or (first.report if first else None)
         if report is None:
             raise AssertionError("a message is reported on when its attempt has ended")
         return report
 
-    def run(self, remaining: timedelta) -> None:
-        self._contain(lambda attempt: run_once(attempt, remaining=remaining))
-
     @property
-    def ended(self) -> bool:
-        return self.attempt is None or self.attempt.has_ended()
+    def deadline(self) -> datetime | None:
+        """When what runs now must have ended; None when nothing does."""
+        attempt = self._attempt
+        return None if self.finished or attempt is None else attempt.deadline
+
+    def history(self) -> Iterator[tuple[Reference | None, Report]]:
+        if self._attempt is None:
+            yield None, self.report
+        elif not self._earlier:
+            yield self._attempt.reference, self.report
+        else:
+            for attempt in (*self._earlier, self._attempt):
+                if attempt.report:
+                    yield attempt.reference, attempt.report
+
+    def run(self, context: Invocation) -> None:
+        """The attempt, and while there is time one at each job whose turn it becomes."""
+        while self._attempt is not None and not self.finished:
+            self._contain(partial(run_once, remaining=_remaining(context)))
+            if (following := self._next_of_group(self._attempt, _remaining(context))) is None:
+                break
+            deadline = self._worker.tools.clock() + self._worker.job_timeout
+            self._earlier.append(self._attempt)
+            self._attempt = Attempt(reference_to(following), self._worker.tools, deadline=deadline)
+        self.finished = True
 
     def expire(self) -> None:
         """Time is up. Does nothing if the attempt has ended."""
+        self.finished = True
         self._contain(Attempt.expire)
 
     def abandon(self) -> None:
         """There is not even time to settle. Does nothing if the attempt has ended."""
-        if self.attempt:
-            self.attempt.unavailable(JobTimeoutError("the attempt could not be settled in time"))
+        self.finished = True
+        if self._attempt:
+            self._attempt.unavailable(JobTimeoutError("the attempt could not be settled in time"))
+
+    def _next_of_group(self, attempt: Attempt, remaining: timedelta) -> Job | None:
+        """The job whose turn it is now. Its message is on its way, too: should this worker die, that one finds it."""
+        job = attempt.report.job if attempt.report and attempt.report.ended else None
+        enough = remaining >= self._worker.job_timeout + _MARGIN
+        if job is None or job.group is None or self.finished or not (enough and self._worker.follows_groups):
+            return None
+        now = self._worker.tools.clock()
+        try:
+            following = self._worker.tools.store.advance(job.tenant, job.group, now=now)
+        except (StoreUnavailableError, TransactionConflictError):
+            return None  # the stream will see to it
+        ready = following and following.state is State.QUEUED and following.lane is self._worker.lane
+        return following if following and ready and following.due and following.due <= now else None
 
     def _contain(self, step: Callable[[Attempt], None]) -> None:
         """A handler may raise anything, and so may a bug of ours: neither may cost the rest of the batch its answer."""
-        if self.attempt is None:
+        attempt = self._attempt
+        if attempt is None:
             return
         try:
-            step(self.attempt)
+            step(attempt)
         except Exception as error:  # noqa: BLE001
-            self.attempt.unavailable(error)
-            self._report = replace(self.report, cause=error)
+            attempt.unavailable(error)
+            if attempt.report:
+                attempt.report = replace(attempt.report, cause=error)
 
 
 class _Batch(BatchProcessor):
@@ -158,11 +219,10 @@ class _Batch(BatchProcessor):
         self.messages = {
             record["receiptHandle"]: _Message(record, self._worker, deadline=deadline) for record in self.records
         }
-        remaining = timedelta(milliseconds=self._context.get_remaining_time_in_millis())
-        if remaining >= self._worker.job_timeout + _MARGIN:
-            _overlap(list(self.messages.values()), lambda message: message.run(remaining), self._worker.job_timeout)
+        if _remaining(self._context) >= self._worker.job_timeout + _MARGIN:
+            self._run(list(self.messages.values()))
         # A run that goes on now writes nothing any more: its attempt is ended here, and the fence holds it off.
-        _overlap([message for message in self.messages.values() if not message.ended], _Message.expire, _MARGIN / 2)
+        _overlap([message for message in self.messages.values() if not message.finished], _Message.expire)
         for message in self.messages.values():
             message.abandon()
         return super().process()
@@ -173,10 +233,29 @@ class _Batch(BatchProcessor):
         if message.report.put_back_until:
             raise PutBackError(message.report.ending)
 
+    def _run(self, messages: list[_Message]) -> None:
+        """Side by side, each until it has ended or its time is up, which is told to it while the others go on."""
+        pool = ThreadPoolExecutor(max_workers=len(messages))
+        running = {pool.submit(message.run, self._context): message for message in messages}
+        while running:
+            now = self._worker.tools.clock()
+            late = [future for future, message in running.items() if message.deadline and message.deadline <= now]
+            _overlap([running.pop(future) for future in late], _Message.expire)
+            deadlines = [message.deadline for message in running.values() if message.deadline]
+            patience = min([*((deadline - now).total_seconds() for deadline in deadlines), _LOOK_AGAIN_SECONDS])
+            done, _ = wait(running, timeout=max(patience, 0.0), return_when=FIRST_COMPLETED)
+            for future in done:
+                del running[future]
+        pool.shutdown(wait=False)
 
-def _overlap(messages: Sequence[_Message], step: Callable[[_Message], None], timeout: timedelta) -> None:
-    """Take the step with each, side by side, and wait no longer than `timeout` for all."""
+
+def _remaining(context: Invocation) -> timedelta:
+    return timedelta(milliseconds=context.get_remaining_time_in_millis())
+
+
+def _overlap(messages: Sequence[_Message], step: Callable[[_Message], None]) -> None:
+    """Take the step with each, side by side, and wait no longer than the margin allows for all."""
     if messages:
         pool = ThreadPoolExecutor(max_workers=len(messages))
-        wait([pool.submit(step, message) for message in messages], timeout=timeout.total_seconds())
+        wait([pool.submit(step, message) for message in messages], timeout=(_MARGIN / 2).total_seconds())
         pool.shutdown(wait=False)

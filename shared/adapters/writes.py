@@ -1,14 +1,13 @@
-"""The conditional writes of the protocol as DynamoDB requests. Pure; above each clause stands the race it closes."""
+"""The writes of submitting and working as DynamoDB requests. Pure; above each clause stands the race it closes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 from zlib import crc32
 
 from shared.adapters.clients import Item
 from shared.adapters.document import (
     ATTEMPT_ERRORS,
-    REDRIVES,
     SCHEMA_ATTRIBUTE,
     SCHEMA_VERSION,
     encode,
@@ -18,33 +17,44 @@ from shared.adapters.document import (
     seconds,
     text,
 )
-from shared.domain.job import Job, Redrive, Reference
+from shared.adapters.requests import ATTENTION, Request, attention, update, whole_seconds
+from shared.application.ports import Checkpoint
+from shared.domain.job import Job, Reference
 from shared.domain.outcomes import Settlement
-from shared.domain.states import TRANSITIONS, State, Write
-from shared.names import ATTENTION_KEY, ATTENTION_SHARDS, ATTENTION_SORT_KEY, JOB_KEY, TTL_ATTRIBUTE
-
-Request = dict[str, Any]
+from shared.domain.states import State
+from shared.names import JOB_KEY, LISTING_KEY, LISTING_SHARDS, TTL_ATTRIBUTE
 
 ERRORS_KEPT: Final = 10
 
 
-def insert(job: Job) -> Request:
+def insert(job: Job, *, listed: bool) -> Request:
     conditions = [
         # Two submissions under one key: the second finds the first.
         "attribute_not_exists(#pk)",
         # DynamoDB deletes days late: what is past its time is as good as absent.
         "#expires_at <= :now",
     ]
+    item = encode(job)
+    if listed:
+        shard = crc32(job.id.encode()) % LISTING_SHARDS
+        item[LISTING_KEY] = text(listing_partition(job.tenant, job.created_at, shard))
+    if job.state is State.SCHEDULED and job.due:
+        item |= attention(State.SCHEDULED, job.id, job.due)
     return {
-        "Item": encode(job),
+        "Item": item,
         "ConditionExpression": " OR ".join(conditions),
         "ExpressionAttributeNames": {"#pk": JOB_KEY, "#expires_at": TTL_ATTRIBUTE},
-        "ExpressionAttributeValues": {":now": _whole_seconds(job.created_at)},
+        "ExpressionAttributeValues": {":now": whole_seconds(job.created_at)},
     }
 
 
+def listing_partition(tenant: str, day: datetime, shard: int) -> str:
+    """A tenant's jobs of one day. By day, so that what is older than the retention is never asked for."""
+    return f"{tenant}#{day:%Y-%m-%d}#{shard}"
+
+
 def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Request:
-    return _update(
+    return update(
         key(reference.tenant, reference.job_id),
         sets={
             "state": text(State.RUNNING),
@@ -52,6 +62,7 @@ def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetim
             "claimed_at": milliseconds(now),
             "due": milliseconds(lease_end),
         },
+        removes=["nudges", *ATTENTION],
         # DynamoDB reads the right-hand sides before it writes, so this is the old `due`.
         expressions=["#ready_at = #due", "#attempt = #attempt + :one"],
         conditions=[
@@ -76,18 +87,41 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     sets = {"state": text(settlement.state)}
     if settlement.error:
         sets["errors"] = ATTEMPT_ERRORS.encode((*job.errors, settlement.error)[-ERRORS_KEPT:])
-    if settlement.result is not None:
-        sets["result"] = text(settlement.result)
-    if settlement.death:
-        sets["death"] = text(settlement.death)
+    for name in ("result", "death", "checkpoint"):
+        if (value := getattr(settlement, name)) is not None:
+            sets[name] = text(value)
+    for name in ("attempt", "hops"):
+        if (count := getattr(settlement, name)) is not None:
+            sets[name] = number(count)
+    if settlement.holds:
+        sets["holds"] = number(settlement.holds)
+    removes = [] if settlement.holds else ["holds"]
     if settlement.state is State.DEAD:
-        sets[ATTENTION_KEY] = text(attention_partition(crc32(job.id.encode()) % ATTENTION_SHARDS))
-        sets[ATTENTION_SORT_KEY] = milliseconds(now)
+        sets |= attention(State.DEAD, job.id, now)
     if settlement.state.terminal:
-        # Only a terminal job may ever be forgotten.
-        sets |= {"finished_at": milliseconds(now), TTL_ATTRIBUTE: seconds(now + retention)}
-        return _ending(job, sets=sets, removes=["due"])
-    return _living_on(job, sets=sets, due=settlement.due or now)
+        return _ending(
+            job, sets=sets | ended(job, settlement.state, now=now, retention=retention), removes=[*removes, "due"]
+        )
+    due = settlement.due or now
+    if settlement.state is State.SCHEDULED:
+        sets |= attention(State.SCHEDULED, job.id, due)
+    return _living_on(
+        job,
+        sets=sets,
+        removes=removes,
+        due=due,
+        # Somebody has asked for its end since it was claimed: it must not slip away into another life.
+        conditions=["attribute_not_exists(#cancel_requested_at)"],
+        names=["cancel_requested_at"],
+    )
+
+
+def ended(job: Job, state: State, *, now: datetime, retention: timedelta) -> dict[str, Item]:
+    """What a terminal job has. Only such a job may ever be forgotten, and not while its group stands for it."""
+    finished = {"finished_at": milliseconds(now)}
+    if state is State.DEAD and job.blocks and job.group:
+        return finished
+    return finished | {TTL_ATTRIBUTE: seconds(now + (job.retention or retention))}
 
 
 def release(job: Job, *, due: datetime) -> Request:
@@ -95,75 +129,41 @@ def release(job: Job, *, due: datetime) -> Request:
     return _living_on(job, sets={"state": text(State.RETRYING)} | given_back, due=due)
 
 
-def nudge(job: Job, *, now: datetime, limit: timedelta) -> Request:
-    running = job.state is State.RUNNING
-    return _update(
+def checkpoint(job: Job, saved: Checkpoint, *, now: datetime) -> Request:
+    sets = {"checkpoint_at": milliseconds(now)}
+    if saved.state is not None:
+        sets["checkpoint"] = text(saved.state)
+    if saved.done is not None:
+        sets["progress_done"] = number(saved.done)
+    if saved.total is not None:
+        sets["progress_total"] = number(saved.total)
+    return update(
         key(job.tenant, job.id),
-        # A lost run is taken back: a state change is what publish looks for, and the generation stays, so that a
-        # late message is still good.
-        sets={"nudged_at": milliseconds(now)} | ({"state": text(State.RETRYING)} if running else {}),
-        removes=["owner"] if running else [],
-        conditions=[
-            # The job has asked for a newer dispatch since it was read.
-            "#generation = :generation",
-            # It was claimed, or its run ended, since it was read.
-            "#state = :state",
-            # Not overdue: somebody holds its lease, or its time has not come.
-            "#due <= :overdue",
-            # Two who find it at once make one dispatch.
-            "(attribute_not_exists(#nudged_at) OR #nudged_at <= :overdue)",
-        ],
-        names=["generation", "state", "due"],
-        values={
-            ":generation": number(job.generation),
-            ":state": text(job.state),
-            ":overdue": milliseconds(now - limit),
-        },
+        sets=sets,
+        # The fence: a run whose lease was taken over must not move the job back to where it was.
+        conditions=["#owner = :owner"],
+        names=["owner"],
+        values={":owner": text(job.owner or "")},
     )
 
 
-def redrive(job: Job, entry: Redrive) -> Request:
-    redrivable = {f":was_{state}": text(state) for state in TRANSITIONS[Write.REDRIVE] if state}
-    return _update(
-        key(job.tenant, job.id),
-        sets={
-            "state": text(State.QUEUED),
-            "attempt": number(0),
-            "due": milliseconds(entry.at),
-            "redrives": REDRIVES.encode((*job.redrives, entry)[-ERRORS_KEPT:]),
-        },
-        removes=[TTL_ATTRIBUTE, "finished_at", "death", "releases", ATTENTION_KEY, ATTENTION_SORT_KEY],
-        expressions=["#generation = #generation + :one"],
-        conditions=[
-            # Only the dead are given another life.
-            "#state IN (" + ", ".join(redrivable) + ")",
-            # Two operators at once: the second finds the generation raised.
-            "#generation = :generation",
-            # What is past its time is as good as absent, though DynamoDB deletes it days late.
-            "#expires_at > :now",
-        ],
-        names=["generation", "state", TTL_ATTRIBUTE],
-        values={":one": number(1), ":generation": number(job.generation), ":now": _whole_seconds(entry.at)}
-        | redrivable,
-    )
-
-
-def attention_partition(shard: int) -> str:
-    return f"{State.DEAD}#{shard}"
-
-
-def _whole_seconds(now: datetime) -> Item:
-    """The present, to compare with the TTL: what expires at this second has expired."""
-    return number(int(now.timestamp()))
-
-
-def _living_on(job: Job, *, sets: Mapping[str, Item], due: datetime) -> Request:
+def _living_on(
+    job: Job,
+    *,
+    sets: Mapping[str, Item],
+    due: datetime,
+    removes: Sequence[str] = (),
+    conditions: Sequence[str] = (),
+    names: Sequence[str] = (),
+) -> Request:
     """The job asks for another dispatch, which a change of the generation is."""
     return _ending(
         job,
         sets={**sets, "due": milliseconds(due)},
+        removes=removes,
         expressions=["#generation = #generation + :one"],
-        names=["generation"],
+        conditions=conditions,
+        names=["generation", *names],
         values={":one": number(1)},
     )
 
@@ -174,42 +174,19 @@ def _ending(
     sets: Mapping[str, Item],
     removes: Sequence[str] = (),
     expressions: Sequence[str] = (),
+    conditions: Sequence[str] = (),
     names: Sequence[str] = (),
     values: Mapping[str, Item] | None = None,
 ) -> Request:
     """Whatever ends a run gives up its lease, and only the holder of the lease may end it."""
     token = text(job.owner or "")
-    return _update(
+    return update(
         key(job.tenant, job.id),
         sets={**sets, "last_owner": token},
         removes=["owner", *removes],
         expressions=expressions,
         # The fence: a worker whose lease was taken over can write nothing any more.
-        conditions=["#owner = :owner"],
+        conditions=["#owner = :owner", *conditions],
         names=["owner", *names],
         values={":owner": token, **(values or {})},
     )
-
-
-def _update(
-    item_key: Item,
-    *,
-    sets: Mapping[str, Item],
-    conditions: Sequence[str],
-    names: Sequence[str],
-    values: Mapping[str, Item],
-    removes: Sequence[str] = (),
-    expressions: Sequence[str] = (),
-) -> Request:
-    """One UpdateItem. Every name goes through an alias, since `state`, `owner` and others are reserved words."""
-    assignments = [f"#{name} = :new_{name}" for name in sets]
-    expression = "SET " + ", ".join([*assignments, *expressions])
-    if removes:
-        expression += " REMOVE " + ", ".join(f"#{name}" for name in removes)
-    return {
-        "Key": item_key,
-        "UpdateExpression": expression,
-        "ConditionExpression": " AND ".join(conditions),
-        "ExpressionAttributeNames": {f"#{name}": name for name in {*sets, *removes, *names}},
-        "ExpressionAttributeValues": {f":new_{name}": value for name, value in sets.items()} | dict(values),
-    }

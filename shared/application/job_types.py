@@ -1,18 +1,26 @@
-"""What a kind of job is to the use cases: a name, a lane, a policy, a parser and a handler."""
+"""What a kind of job is to the use cases: a name, a lane, its policies, a parser and a handler."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from shared.domain.errors import UnknownJobTypeError
+from shared.domain.limits import Limit
 from shared.domain.retry import RetryPolicy
 from shared.names import Lane
+
+#: Saves a state (JSON), and how far of how much. Raises what `Run.checkpoint` raises.
+SaveCheckpoint = Callable[[Any, int | None, int | None], None]
+
+
+def _save_nothing(_state: Any, _done: int | None, _total: int | None) -> None:
+    """A run outside a worker, as in a test of a handler, has nowhere to save."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a handler may know of the run it is in."""
+    """What a handler may know of the run it is in, and what it may tell of it."""
 
     job_id: str
     tenant: str
@@ -24,6 +32,21 @@ class Run:
     deadline: datetime
     #: The same in every attempt of the job: hand it to services that take an idempotency key.
     idempotency_key: str
+    group: str | None = None
+    #: What the last checkpoint or `Continue` of this job saved, in whichever run; None before the first.
+    resumed_from: Any = None
+    save: SaveCheckpoint = field(default=_save_nothing, repr=False, compare=False)
+
+    def checkpoint(self, state: Any = None, *, done: int | None = None, total: int | None = None) -> None:
+        """Save a state to resume from, and how far the job is: one write, which also says that the run is alive.
+
+        `state` is JSON of at most 8 KiB; without one, what was saved before stays. `done` of `total` is what a person
+        who watches sees. Call it between steps, and no more often than every few seconds.
+
+        Raises `CancelRequestedError` when somebody asked for the job to end, `LeaseLostError` or `JobTimeoutError` when
+        the run is over in any case, and `CheckpointTooLargeError`. Let them through, or clean up and raise them again.
+        """
+        self.save(state, done, total)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +59,19 @@ class JobType:
     #: Turns decoded JSON into what the handler takes; raises `InvalidPayloadError`.
     parse: Callable[[Any], Any]
     handler: Callable[[Any, Run], Any]
+    #: How long a run may take; None for as long as the lane allows.
+    timeout: timedelta | None = None
+    #: How long to keep a finished job; None for as long as the stage says.
+    retention: timedelta | None = None
+    #: Whether a group stands while one of these is dead at its head.
+    blocks: bool = False
+    #: How much may run for one key, and the key of a parsed payload.
+    limit: Limit | None = None
+    limit_key: Callable[[Any], str] | None = None
+    #: One job of the same payload in each such period; None for no such rule.
+    unique: timedelta | None = None
+    #: When the clock submits one, as EventBridge Scheduler writes it: `rate(1 hour)`, `cron(0 3 * * ? *)`.
+    schedule: str | None = None
 
     def __call__(self, payload: Any, run: Run) -> Any:
         return self.handler(payload, run)

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from shared.domain.dispatch import Dispatch
 from shared.domain.job import Job, Letter, Reference, reference_of
+from shared.domain.limits import Limit
 from shared.domain.outcomes import Settlement
 
 #: The present, as an aware UTC datetime.
@@ -17,6 +18,16 @@ NewToken = Callable[[], str]
 Draw = Callable[[], float]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What a handler saves while it runs. None leaves what was saved before."""
+
+    #: JSON text.
+    state: str | None = None
+    done: int | None = None
+    total: int | None = None
+
+
 class JobStore(Protocol):
     """The job documents.
 
@@ -25,26 +36,52 @@ class JobStore(Protocol):
     was applied the first time succeeds.
     """
 
-    def insert_if_absent(self, job: Job) -> None:
-        """Write a new job unless one with its id is there and has not expired."""
+    def insert_if_absent(self, job: Job) -> Job:
+        """Write a new job unless one with its id is there and has not expired; return it as written.
+
+        A job of a group is given its place in it, and waits if it is not the head.
+        """
 
     def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Job:
         """Take the job to run it until `lease_end`; return it as claimed."""
 
     def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> None:
-        """End the run that claimed `job`, with the handler's own writes in the same transaction.
+        """End the run that claimed `job`, with the handler's own writes and follow-up jobs in the same transaction.
 
-        Raises `EffectRefusedError` or `TransactionConflictError` when those writes stand in the way.
+        A job that is to live on is refused once somebody has asked for its end: the document then is still this
+        run's. Raises `EffectRefusedError` or `TransactionConflictError` when what goes with it stands in the way,
+        also `TransactionTooLargeError` when it is more than a transaction holds.
         """
 
     def release(self, job: Job, *, due: datetime) -> None:
         """Give the claim back as if it had not been made, to run again at `due`."""
 
-    def nudge(self, job: Job, *, now: datetime, limit: timedelta) -> None:
-        """Have a live job, overdue by more than `limit` and not nudged within it, dispatched once more."""
+    def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
+        """Save how far the run that claimed `job` is. True when somebody has asked for its end."""
+
+    def cancel(self, job: Job, *, now: datetime) -> Job:
+        """End a job that does not run, or ask a running one to end; return it as written. `job` may be out of date."""
+
+    def wake(self, job: Job) -> None:
+        """Put a scheduled job on its lane; its `due` stays."""
+
+    def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool = False) -> None:
+        """Have a live job, overdue by more than `limit` and not nudged within it, dispatched once more.
+
+        With `last`, one that waits on its lane dies as undeliverable instead.
+        """
 
     def redrive(self, job: Job, *, token: str, now: datetime, by: str) -> Job:
-        """Give a dead job another life; return it as queued."""
+        """Give a dead job another life; return it as written: queued, or waiting if its group has passed it."""
+
+    def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
+        """Move the head of a group past its ended jobs, and put the next on its lane.
+
+        Returns that job as written, or None when the head has not ended, blocks, or is the last. May be repeated.
+        """
+
+    def forget(self, job: Job) -> None:
+        """Delete a terminal job, and its payload wherever that is."""
 
     def get(self, tenant: str, job_id: str) -> Job | None:
         """Read one job, expired or not, consistently."""
@@ -52,11 +89,52 @@ class JobStore(Protocol):
     def get_many(self, keys: Sequence[tuple[str, str]]) -> list[Job]:
         """Read the jobs of these (tenant, id), consistently, in any order, leaving out those that are not there."""
 
+    def scheduled(self, *, before: datetime) -> Iterator[Job]:
+        """Every scheduled job whose `due` is before that, the earliest first within a shard."""
+
     def dead(self) -> Iterator[Job]:
         """Every dead job, oldest death first within a shard, each read from its document."""
 
     def overdue(self, *, before: datetime) -> Iterator[Job]:
         """Every live job whose `due` is not after `before`, in any order, by reading the whole table."""
+
+
+class Payloads(Protocol):
+    """Where payloads are that are too large for a document."""
+
+    def put_away(self, job: Job) -> Job:
+        """`job` as it is to be written: if its payload is large, stored by id and body hash, and named in the job."""
+
+    def load(self, job: Job) -> str:
+        """The payload, JSON text, wherever it is. Raises `MalformedDocumentError` when it is gone."""
+
+    def delete(self, job: Job) -> None:
+        """Delete what `put_away` stored for this job, if anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """What one run takes of what the limits of its key leave."""
+
+    #: The type and the key that its payload gives.
+    key: str
+    limit: Limit
+    #: The owner token of the run.
+    token: str
+    #: When the run has ended in any case.
+    until: datetime
+    #: How often in a row the job was held back before.
+    holds: int = 0
+
+
+class Limits(Protocol):
+    """The bounds of each key on what runs at once and how often."""
+
+    def enter(self, place: Place, *, now: datetime) -> datetime | None:
+        """Take the place. None, or when it is worth trying again."""
+
+    def leave(self, place: Place) -> None:
+        """Give the place back. Does nothing if it is no longer this run's."""
 
 
 class Lanes(Protocol):

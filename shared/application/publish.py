@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from shared.application.ports import Clock, Lanes
+from shared.application.ports import Clock, JobStore, Lanes, Payloads
 from shared.domain.dispatch import Dispatch, dispatch
+from shared.domain.errors import StoreUnavailableError, TransactionConflictError
 from shared.domain.job import Job
 
 
@@ -17,24 +18,55 @@ class Change:
     after: Job | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What was sent, and the sequences of the changes whose message was not taken."""
+    """What was sent, whose turn it became, and the sequences of the changes that must come again."""
 
     sent: Sequence[Dispatch]
-    failed: Sequence[str]
+    advanced: Sequence[Job] = ()
+    failed: Sequence[str] = ()
 
 
-def publish(changes: Sequence[Change], *, lanes: Lanes, clock: Clock) -> Published:
-    """Send the messages owed for `changes`."""
-    now = clock()
-    owed = [
-        (change.sequence, message)
-        for change in changes
-        if (message := dispatch(change.before, change.after, now=now)) is not None
-    ]
-    refused = set(lanes.send([message for _, message in owed])) if owed else set()
-    return Published(
-        sent=[message for index, (_, message) in enumerate(owed) if index not in refused],
-        failed=[sequence for index, (sequence, _) in enumerate(owed) if index in refused],
-    )
+class Publisher:
+    """The use case."""
+
+    def __init__(self, *, store: JobStore, payloads: Payloads, lanes: Lanes, clock: Clock) -> None:
+        self._store = store
+        self._payloads = payloads
+        self._lanes = lanes
+        self._clock = clock
+
+    def publish(self, changes: Sequence[Change]) -> Published:
+        """Send the messages owed for `changes`, let groups go on whose head has ended, and tidy up after the gone."""
+        sent, failed = self._send(changes)
+        advanced = []
+        for change in changes:
+            try:
+                if (job := self._follow(change)) is not None:
+                    advanced.append(job)
+            except (StoreUnavailableError, TransactionConflictError):
+                failed.append(change.sequence)
+        return Published(sent=sent, advanced=advanced, failed=failed)
+
+    def _send(self, changes: Sequence[Change]) -> tuple[list[Dispatch], list[str]]:
+        now = self._clock()
+        owed = [
+            (change.sequence, message)
+            for change in changes
+            if (message := dispatch(change.before, change.after, now=now)) is not None
+        ]
+        refused = set(self._lanes.send([message for _, message in owed])) if owed else set()
+        return (
+            [message for index, (_, message) in enumerate(owed) if index not in refused],
+            [sequence for index, (sequence, _) in enumerate(owed) if index in refused],
+        )
+
+    def _follow(self, change: Change) -> Job | None:
+        before, after = change.before, change.after
+        if after is None:
+            if before is not None:
+                self._payloads.delete(before)
+            return None
+        if after.group is None or not after.state.terminal or (before and before.state is after.state):
+            return None
+        return self._store.advance(after.tenant, after.group, now=self._clock())

@@ -2,15 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
-from shared.domain.job import Job, Letter, Reference
+from shared.domain.job import Job, Letter, Reference, reference_to
 from shared.domain.states import State
 from shared.names import Lane
 
-#: The longest `DelaySeconds` of SQS.
-LONGEST_DELAY_SECONDS: Final = 900
+#: The longest `DelaySeconds` of SQS. A job with more than this to go is left to the clock.
+LONGEST_LANE_DELAY: Final = timedelta(seconds=900)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,12 +29,11 @@ def dispatch(before: Job | None, after: Job | None, *, now: datetime) -> Dispatc
     """
     if after is None or after.state not in {State.QUEUED, State.RETRYING, State.DEAD} or not _changed(before, after):
         return None
-    reference = Reference(tenant=after.tenant, job_id=after.id, generation=after.generation, trace=after.trace)
+    reference = reference_to(after)
     if after.state is State.DEAD:
         return Dispatch(lane=after.lane, body=_letter(after, reference), delay_seconds=0)
-    seconds = (after.due - now).total_seconds() if after.due else 0.0
-    delay_seconds = min(max(math.ceil(seconds), 0), LONGEST_DELAY_SECONDS)
-    return Dispatch(lane=after.lane, body=reference, delay_seconds=delay_seconds)
+    wait = min(max((after.due or now) - now, timedelta(0)), LONGEST_LANE_DELAY)
+    return Dispatch(lane=after.lane, body=reference, delay_seconds=math.ceil(wait.total_seconds()))
 
 
 def _changed(before: Job | None, after: Job) -> bool:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from shared.domain.job import Job
+
+
+#: 30 days: a handler that waits for longer should fail, or be submitted anew.
+LONGEST_RETRY_AFTER_SECONDS: Final = 30 * 86_400.0
 
 
 class MillraceError(Exception):
@@ -16,6 +21,28 @@ class MillraceError(Exception):
 
 class PermanentJobError(MillraceError):
     """Raised by a handler: this job can never succeed. It dies at once, whatever attempts are left."""
+
+
+class RetryAfter(MillraceError):  # noqa: N818 - says what to do, where the others say what is wrong
+    """Raised by a handler: this attempt failed, and the next begins after `seconds`, whatever the backoff says."""
+
+    def __init__(self, seconds: float, reason: str = "") -> None:
+        super().__init__(reason or f"again in {seconds:g} s")
+        # Asked this way round, what is no number at all waits longest.
+        within = seconds if seconds < LONGEST_RETRY_AFTER_SECONDS else LONGEST_RETRY_AFTER_SECONDS
+        self.delay = timedelta(seconds=max(within, 0.0))
+
+
+class CancelRequestedError(MillraceError):
+    """Raised by `run.checkpoint` when somebody asked for the job to end. Let it through, and the job is cancelled."""
+
+
+class LeaseLostError(MillraceError):
+    """Raised by `run.checkpoint` when the job is no longer this run's: whatever it does now is in vain."""
+
+
+class CheckpointTooLargeError(PermanentJobError):
+    """What the handler wanted to save is larger than a checkpoint may be, and would be again."""
 
 
 class JobTimeoutError(MillraceError):
@@ -43,8 +70,26 @@ class EffectRefusedError(MillraceError):
     """A write that the handler asked for in `Done(writes=…)` was refused, so nothing at all was written."""
 
 
+class TransactionTooLargeError(PermanentJobError):
+    """`Done(writes=…, then=…)` asks for more than one transaction holds, and would again."""
+
+    def __init__(self, entries: int, limit: int) -> None:
+        super().__init__(
+            f"the success, its writes and its follow-up jobs are {entries} entries of a transaction, which holds {limit}; "
+            "return Continue and do it in parts"
+        )
+
+
 class KeyReusedError(MillraceError):
     """The idempotency key was used before with another body."""
+
+
+class NotAllowedNowError(MillraceError):
+    """The job's state does not allow what was asked for. `current` is the document."""
+
+    def __init__(self, what: str, current: Job) -> None:
+        super().__init__(f"a job that is {current.state} cannot be {what}")
+        self.current = current
 
 
 class UnknownJobTypeError(MillraceError):

@@ -1,7 +1,7 @@
 """A job as one immutable document. Times are aware UTC datetimes; only the store knows epoch numbers."""
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from shared.domain.states import State
@@ -19,6 +19,14 @@ class DeathReason(StrEnum):
     CRASHED = "crashed too often"
     #: The handler succeeded, but what it returned cannot be stored.
     RESULT_UNSTORABLE = "result cannot be stored"
+    #: The handler returned `GiveUp`.
+    GAVE_UP = "gave up"
+    #: More snoozes, continuations and follow-ups in a chain than the type allows.
+    HOPS = "too many hops"
+    #: The deadline of its submission passed before a run of it could begin.
+    DEADLINE = "deadline passed"
+    #: Nudged again and again, and never claimed.
+    UNDELIVERABLE = "undeliverable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +64,8 @@ class Job:
     id: str
     type: str
     lane: Lane
-    #: JSON text in ASCII; validated at submission against the type's model.
-    payload: str
+    #: JSON text in ASCII; validated at submission against the type's model. None when it is stored elsewhere.
+    payload: str | None
     #: SHA-256 over the canonical submission; tells a replay from another body under the same key.
     body_hash: str
     #: The request that created the job.
@@ -68,8 +76,38 @@ class Job:
     #: How many runs have begun since submission or redrive. Raised by claim, reset by redrive.
     attempt: int
     created_at: datetime
-    #: Not-before time while queued or retrying, end of the lease while running, None when terminal.
+    #: Where the payload is, if it is too large for the document.
+    payload_at: str | None = None
+    #: Not-before time while scheduled, queued or retrying, end of the lease while running, None while waiting and when
+    #: terminal.
     due: datetime | None = None
+    #: The not-before time that was asked for, if it was not at once. A waiting job keeps it until it is its turn.
+    run_at: datetime | None = None
+    #: A run that has not begun by then never will. Cleared by redrive.
+    deadline: datetime | None = None
+    #: Jobs of a group run one at a time, in the order accepted.
+    group: str | None = None
+    #: The place in the group, from 1 without gaps. Given with the insert, and anew when the job re-enters at the tail.
+    sequence: int | None = None
+    #: Whether the group stands while this job is dead, until a redrive or a cancel.
+    blocks: bool = False
+    #: Snoozes and continuations so far, and those of the jobs that this one follows. Reset by redrive.
+    hops: int = 0
+    #: The job whose success made this one.
+    parent: str | None = None
+    #: JSON text that the handler last saved to resume from. Survives crashes, retries and redrives.
+    checkpoint: str | None = None
+    #: When the handler last saved one: the run was alive then.
+    checkpoint_at: datetime | None = None
+    #: How far the job is, of how much, in whatever the handler counts.
+    progress_done: int | None = None
+    progress_total: int | None = None
+    #: When somebody asked the running job to end. Set by cancel, cleared by redrive.
+    cancel_requested_at: datetime | None = None
+    #: How often in a row the limits of its key held it back. Cleared by an outcome of any other kind.
+    holds: int = 0
+    #: How long to keep it once terminal; None for as long as the stage says.
+    retention: timedelta | None = None
     #: What `due` was when the job was last claimed. Set by claim.
     ready_at: datetime | None = None
     #: When the last run began. Set by claim.
@@ -88,6 +126,8 @@ class Job:
     releases: int = 0
     #: When a nudge last asked for another dispatch of the same generation.
     nudged_at: datetime | None = None
+    #: How many nudges in a row no claim has answered. Cleared by claim.
+    nudges: int = 0
     #: When the job became terminal.
     finished_at: datetime | None = None
     #: When the store may forget the job. Only ever set in a terminal state.
@@ -96,6 +136,10 @@ class Job:
     def expired(self, now: datetime) -> bool:
         """DynamoDB deletes days late, so readers hide what is past its time themselves."""
         return self.expires_at is not None and self.expires_at <= now
+
+    def settled_in(self, current: "Job") -> bool:
+        """Whether the run that holds this job has ended in `current`, even if another has claimed it since."""
+        return self.owner is not None and current.last_owner == self.owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +161,11 @@ class Letter:
     death: str
     error_class: str
     attempts: int
+
+
+def reference_to(job: Job) -> Reference:
+    """What a message for the job's present generation carries."""
+    return Reference(tenant=job.tenant, job_id=job.id, generation=job.generation, trace=job.trace)
 
 
 def reference_of(body: Reference | Letter) -> Reference:

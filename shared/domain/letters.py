@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from shared.domain.job import Job, Reference
-from shared.domain.states import State
+from shared.domain.states import TRANSITIONS, State, Write
 
 
 class LetterAction(StrEnum):
@@ -24,4 +24,5 @@ def letter_action(reference: Reference | None, current: Job | None, *, now: date
         return LetterAction.OUTDATED
     if current.state is State.DEAD:
         return LetterAction.DEAD
-    return LetterAction.OUTDATED if current.state.terminal else LetterAction.STRANDED
+    # Whoever waits for its turn or its time asks for a message of its own when that has come.
+    return LetterAction.STRANDED if current.state in TRANSITIONS[Write.NUDGE] else LetterAction.OUTDATED

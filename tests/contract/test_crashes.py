@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from shared.adapters.job_store import DynamoJobStore
 from shared.application.job_types import Run
-from shared.application.run import SETTLE_TRIES, Ending
+from shared.application.report import Ending
+from shared.application.settle import SETTLE_TRIES
 from shared.domain.errors import PermanentJobError
-from shared.domain.outcomes import Done
+from shared.domain.returned import Done
 from shared.domain.states import State
 from shared.names import LARGEST_MAX_ATTEMPTS
 from tests.support.builders import SECOND, TENANT, a_job_type, types_of

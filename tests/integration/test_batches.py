@@ -9,7 +9,8 @@ import pytest
 
 from shared.adapters import composition
 from shared.application.job_types import Run
-from shared.application.run import CLOCK_SKEW_MARGIN, SETTLE_TRIES
+from shared.application.run import CLOCK_SKEW_MARGIN
+from shared.application.settle import SETTLE_TRIES
 from shared.domain.states import State
 from shared.names import TIMEOUT_MARGIN_SECONDS
 from tests.support.faulty_client import Fault

@@ -10,8 +10,8 @@ from shared.application.job_types import Run
 from shared.application.redrive import Redriver, Selection, Swept
 from shared.domain.errors import PermanentJobError
 from shared.domain.job import Letter
-from shared.domain.outcomes import Done
 from shared.domain.retry import RetryPolicy
+from shared.domain.returned import Done
 from shared.domain.states import State
 from shared.names import Env
 from tests.support.mill import Mill, forget

@@ -68,6 +68,15 @@ SETTLEMENTS: Final = {
     State.SUCCEEDED: Settlement(state=State.SUCCEEDED, result='{"n":1}'),
     State.RETRYING: Settlement(state=State.RETRYING, due=NOW + 5 * SECOND, error=an_error(next_due=NOW + 5 * SECOND)),
     State.DEAD: Settlement(state=State.DEAD, death=DeathReason.PERMANENT, error=an_error(retryable=False)),
+    State.QUEUED: Settlement(state=State.QUEUED, due=NOW + 5 * SECOND, attempt=0, hops=1),
+    State.SCHEDULED: Settlement(state=State.SCHEDULED, due=NOW + 1000 * SECOND, attempt=0, hops=1),
+    State.CANCELLED: Settlement(state=State.CANCELLED),
+}
+#: States that a job has when it is submitted.
+FRESH: Final = {
+    State.QUEUED: {"due": NOW},
+    State.SCHEDULED: {"due": NOW + 1000 * SECOND, "run_at": NOW + 1000 * SECOND},
+    State.WAITING: {"due": None},
 }
 
 
@@ -82,9 +91,12 @@ def claimed(store: JobStore, job: Job, *, token: str | None = None, now: datetim
 
 def brought_to(store: JobStore, state: State, **changes: Any) -> Job:
     """A job that the store has been led into `state` by its own writes, as it reads it."""
-    job = a_job(**changes)
+    if state is State.WAITING:
+        changes = {"group": fresh_token()} | changes
+        store.insert_if_absent(a_job(group=changes["group"]))
+    job = a_job(**{"state": state, **FRESH[state], **changes} if state in FRESH else changes)
     store.insert_if_absent(job)
-    if state is not State.QUEUED:
+    if state not in FRESH:
         running = claimed(store, job)
         if state is not State.RUNNING:
             store.settle(running, SETTLEMENTS[state], now=NOW)

@@ -7,14 +7,17 @@ from typing import Final
 
 from shared.adapters.idempotency import run_once
 from shared.application.job_types import JobTypes
-from shared.application.ports import JobStore
-from shared.application.publish import Change, publish
+from shared.application.ports import JobStore, Place
+from shared.application.publish import Change, Publisher
 from shared.application.redrive import Redriver, Selection
-from shared.application.run import Attempt, Report, Tools
-from shared.application.submit import Submission, Submit, keyed_job_id
+from shared.application.report import Report
+from shared.application.run import Attempt
+from shared.application.settle import Tools
+from shared.application.submit import Submit, keyed_job_id
 from shared.domain.dispatch import Dispatch
 from shared.domain.errors import StoreUnavailableError
 from shared.domain.job import Job, Letter, Reference
+from shared.domain.submission import Submission
 from tests.support.builders import NOW, SECOND, TENANT, fresh_token
 from tests.support.faulty_client import FaultyClient, KilledError
 from tests.support.letters import Letters
@@ -36,10 +39,38 @@ class Clock:
         return self.now
 
 
+class Inline:
+    """`Payloads` that are all small."""
+
+    def put_away(self, job: Job) -> Job:
+        return job
+
+    def load(self, job: Job) -> str:
+        assert job.payload is not None
+        return job.payload
+
+    def delete(self, job: Job) -> None:
+        pass
+
+
+class Unlimited:
+    """`Limits` that leave room for everybody."""
+
+    def enter(self, place: Place, *, now: datetime) -> datetime | None:
+        return None
+
+    def leave(self, place: Place) -> None:
+        pass
+
+
 def tools(store: JobStore, job_types: JobTypes, clock: Clock) -> Tools:
+    payloads = Inline()
     return Tools(
         store=store,
+        payloads=payloads,
+        limits=Unlimited(),
         job_types=job_types,
+        submit=Submit(store=store, payloads=payloads, job_types=job_types, clock=clock, new_id=fresh_token),
         clock=clock,
         new_token=fresh_token,
         draw=lambda: 0.5,
@@ -76,6 +107,7 @@ class World:
         self._key = fresh_token()
         self._tools = tools(store, job_types, self.clock)
         self._store = store
+        self._publisher = Publisher(store=store, payloads=self._tools.payloads, lanes=self, clock=self.clock)
         self._before: Job | None = None
         self._changes: list[Change] = []
         client.watch = self._watch
@@ -86,10 +118,8 @@ class World:
 
     def submit(self, job_type: str) -> None:
         """A caller who has no answer sends the same again under the same key."""
-        submit = Submit(
-            store=self._store, job_types=self._tools.job_types, clock=self.clock, new_id=self._tools.new_token
-        )
-        self._insist(lambda: submit(Submission(type=job_type), tenant=TENANT, key=self._key, trace="request"))
+        submission = Submission(type=job_type, key=self._key)
+        self._insist(lambda: self._tools.submit(submission, tenant=TENANT, trace="request"))
 
     def redrive(self) -> None:
         """An operator who has no answer runs the command again."""
@@ -137,7 +167,7 @@ class World:
 
     def _publish(self) -> None:
         try:
-            published = publish(self._changes[:1], lanes=self, clock=self.clock)
+            published = self._publisher.publish(self._changes[:1])
         except KilledError:
             return  # the stream brings the record again
         assert not published.failed

@@ -7,7 +7,8 @@ import pytest
 
 from shared.adapters.job_store import DynamoJobStore
 from shared.application.job_types import JobType
-from shared.application.run import Attempt, Report
+from shared.application.report import Report
+from shared.application.run import Attempt
 from shared.domain.job import Job
 from shared.domain.states import State
 from tests.support.builders import NOW, a_job_type, brought_to, reference_to, types_of

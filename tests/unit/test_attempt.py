@@ -7,19 +7,17 @@ import pytest
 
 from shared.adapters.job_store import DynamoJobStore
 from shared.application.job_types import JobType, Run
-from shared.application.run import (
-    CLOCK_SKEW_MARGIN,
-    LARGEST_RESULT_BYTES,
-    UNKNOWN_TYPE_POLICY,
-    Ending,
-)
+from shared.application.report import Ending
+from shared.application.results import LARGEST_RESULT_BYTES
+from shared.application.run import CLOCK_SKEW_MARGIN
+from shared.application.settle import UNKNOWN_TYPE_POLICY
 from shared.domain.errors import (
     Fault,
     InvalidPayloadError,
     PermanentJobError,
 )
 from shared.domain.job import DeathReason, Job
-from shared.domain.outcomes import Done
+from shared.domain.returned import Done
 from shared.domain.states import State
 from tests.support.builders import (
     LEASE,

@@ -7,19 +7,14 @@ import pytest
 
 from shared.adapters.job_store import DynamoJobStore
 from shared.application.job_types import JobType, Run
-from shared.application.run import (
-    AHEAD_DELAY,
-    MOST_RELEASES,
-    SETTLE_TRIES,
-    Ending,
-    Report,
-)
+from shared.application.report import Ending, Report
+from shared.application.settle import AHEAD_DELAY, MOST_RELEASES, SETTLE_TRIES
 from shared.domain.errors import (
     EffectRefusedError,
     TransactionConflictError,
 )
 from shared.domain.job import Job
-from shared.domain.outcomes import Done
+from shared.domain.returned import Done
 from shared.domain.states import State
 from shared.domain.verdict import Verdict
 from tests.support.builders import (

@@ -8,7 +8,9 @@ import pytest
 from shared.adapters.idempotency import run_once
 from shared.adapters.job_store import DynamoJobStore
 from shared.application.job_types import Run
-from shared.application.run import SETTLE_TRIES, Attempt, Ending, Report
+from shared.application.report import Ending, Report
+from shared.application.run import Attempt
+from shared.application.settle import SETTLE_TRIES
 from shared.domain.errors import JobTimeoutError, TransactionConflictError, WriteRefusedError
 from shared.domain.job import Job, Letter, Reference
 from shared.domain.outcomes import Succeeded

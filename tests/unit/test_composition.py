@@ -27,13 +27,16 @@ SETTINGS: dict[Env, str] = {
     Env.JOB_PACKAGES: "functions.demo_jobs",
     Env.JOB_TIMEOUT_SECONDS: "1.5",
     Env.RETENTION_DAYS: "30",
+    Env.LISTING: "true",
+    Env.FILES_BUCKET: "files",
 }
+STORING = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING}
 BUILT: dict[Callable[[], Any], set[Env]] = {
-    composition.store: {Env.JOBS_TABLE, Env.RETENTION_DAYS},
+    composition.store: STORING,
     composition.known_job_types: {Env.JOB_PACKAGES},
-    composition.submit: {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.JOB_PACKAGES},
+    composition.submit: STORING | {Env.JOB_PACKAGES},
     composition.lanes: {Env.LANES},
-    composition.worker: set(SETTINGS),
+    composition.worker: set(SETTINGS) - {Env.FILES_BUCKET},
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.dispatch import LONGEST_DELAY_SECONDS, Dispatch, dispatch
+from shared.domain.dispatch import LONGEST_LANE_DELAY, Dispatch, dispatch
 from shared.domain.job import DeathReason, Letter
 from shared.domain.states import State
 from shared.names import DISPATCHED_STATES, Lane
@@ -48,8 +48,10 @@ def test_a_letter_makes_do_without_a_reason_or_an_error() -> None:
         (replace(QUEUED, nudged_at=NOW), replace(QUEUED, nudged_at=NOW + SECOND)),
         (RUNNING, replace(RUNNING, state=State.RETRYING, nudged_at=NOW)),
         (RETRYING, replace(RETRYING, generation=3)),
+        (replace(QUEUED, state=State.SCHEDULED), QUEUED),
+        (replace(QUEUED, state=State.WAITING, due=None), QUEUED),
     ],
-    ids=["retry", "redrive", "nudge", "another nudge", "nudge of a lost run", "another generation"],
+    ids=["retry", "redrive", "nudge", "another nudge", "nudge of a lost run", "another generation", "wake", "turn"],
 )
 def test_a_change_that_asks_for_a_run_is_dispatched_at_its_generation(before: object, after: object) -> None:
     sent = dispatch(before, after, now=NOW)  # type: ignore[arg-type]  # jobs, all of them
@@ -66,10 +68,17 @@ def test_a_change_that_asks_for_a_run_is_dispatched_at_its_generation(before: ob
         (RUNNING, replace(RUNNING, state=State.SUCCEEDED, due=None)),
         (DEAD, DEAD),
         (QUEUED, QUEUED),
+        (None, replace(QUEUED, state=State.SCHEDULED)),
+        (None, replace(QUEUED, state=State.WAITING, due=None)),
+        (QUEUED, replace(QUEUED, state=State.CANCELLED, due=None)),
+        (RUNNING, replace(RUNNING, checkpoint="{}")),
         (DEAD, None),
         (None, None),
     ],
-    ids=["claim", "claim again", "success", "dead still", "no change", "expiry", "nothing"],
+    ids=[
+        *("claim", "claim again", "success", "dead still", "no change"),
+        *("scheduled", "waiting", "cancel", "checkpoint", "expiry", "nothing"),
+    ],
 )
 def test_any_other_change_owes_nothing(before: object, after: object) -> None:
     assert dispatch(before, after, now=NOW) is None  # type: ignore[arg-type]  # jobs, all of them
@@ -80,8 +89,8 @@ def test_the_delay_is_rounded_up_to_what_a_queue_can_hold(ahead: timedelta) -> N
     sent = dispatch(None, replace(QUEUED, due=NOW + ahead), now=NOW)
 
     assert sent is not None
-    assert 0 <= sent.delay_seconds <= LONGEST_DELAY_SECONDS
-    if timedelta(0) <= ahead <= LONGEST_DELAY_SECONDS * SECOND:
+    assert 0 <= sent.delay_seconds <= LONGEST_LANE_DELAY.total_seconds()
+    if timedelta(0) <= ahead <= LONGEST_LANE_DELAY:
         assert ahead <= sent.delay_seconds * SECOND < ahead + SECOND
 
 

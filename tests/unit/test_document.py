@@ -36,7 +36,14 @@ JOBS = st.builds(
     tenant=TEXTS,
     id=st.uuids().map(str),
     type=TEXTS,
-    payload=TEXTS,
+    payload=_maybe(TEXTS),
+    payload_at=_maybe(TEXTS),
+    run_at=_maybe(INSTANTS),
+    group=_maybe(TEXTS),
+    sequence=_maybe(NUMBERS),
+    blocks=st.booleans(),
+    checkpoint=_maybe(TEXTS),
+    retention=_maybe(st.integers(1, 10**6).map(lambda count: timedelta(seconds=count))),
     body_hash=TEXTS,
     trace=TEXTS,
     generation=NUMBERS,
@@ -65,9 +72,12 @@ def test_a_job_comes_back_from_the_wire_as_it_went(job: Job) -> None:
 def test_every_field_of_a_job_is_written() -> None:
     filled = a_job(
         **dict.fromkeys(("ready_at", "claimed_at", "nudged_at", "finished_at", "expires_at"), NOW),
-        **dict.fromkeys(("owner", "last_owner", "result"), "text"),
+        **dict.fromkeys(("run_at", "deadline", "checkpoint_at", "cancel_requested_at"), NOW),
+        **dict.fromkeys(("owner", "last_owner", "result", "group", "parent", "checkpoint", "payload_at"), "text"),
+        **dict.fromkeys(("releases", "sequence", "hops", "holds", "nudges", "progress_done", "progress_total"), 1),
         death="permanent error",
-        releases=1,
+        blocks=True,
+        retention=timedelta(days=1),
         errors=(an_error(),),
         redrives=(Redrive(token="t", at=NOW, by="ada"),),
     )
@@ -99,8 +109,8 @@ def test_the_ttl_is_rounded_up_so_that_nothing_is_forgotten_too_soon(microsecond
 
 
 def test_a_document_of_a_newer_schema_is_refused_as_such() -> None:
-    with pytest.raises(NewerSchemaError, match="a document of schema 2; this code reads 1"):
-        decode(encode(a_job()) | {"schema": {"N": "2"}})
+    with pytest.raises(NewerSchemaError, match="a document of schema 3; this code reads 2"):
+        decode(encode(a_job()) | {"schema": {"N": "3"}})
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,13 @@ from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import D
 from shared.adapters.idempotency import AttemptLayer, SubmitLayer, run_once, submit_once
 from shared.adapters.job_store import DynamoJobStore
 from shared.application.job_types import Run
-from shared.application.run import Attempt, Ending
-from shared.application.submit import Submission, Submit
+from shared.application.report import Ending
+from shared.application.run import Attempt
+from shared.application.submit import Submit
 from shared.domain.errors import PayloadTooLargeError, StoreUnavailableError
 from shared.domain.job import Job
 from shared.domain.states import State
+from shared.domain.submission import Submission
 from tests.support.builders import NOW, TENANT, a_job_type, fresh_token, reference_to, stored, types_of
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.world import INVOCATION, Clock, tools
@@ -27,12 +29,12 @@ TYPES = types_of(a_job_type())
 
 @pytest.fixture
 def submit(store: DynamoJobStore) -> Submit:
-    return Submit(store=store, job_types=TYPES, clock=Clock(), new_id=fresh_token)
+    return tools(store, TYPES, Clock()).submit
 
 
 def _once(submit: Submit, payload: Any = None) -> Any:
-    submission = Submission(type="test.job", payload=payload or {})
-    return submit_once(submit, submission, tenant=TENANT, key="key", trace=fresh_token())
+    submission = Submission(type="test.job", payload=payload or {}, key="key")
+    return submit_once(submit, submission, tenant=TENANT, trace=fresh_token())
 
 
 def _attempt(store: DynamoJobStore, job: Job, handler: Any) -> Attempt:

@@ -1,25 +1,33 @@
 """Outcome → settlement, the one pure function."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.domain.errors import MillraceError, PermanentJobError
+from shared.domain.dispatch import LONGEST_LANE_DELAY
+from shared.domain.errors import CancelRequestedError, MillraceError, PermanentJobError, RetryAfter
 from shared.domain.job import AttemptError, DeathReason, Job
 from shared.domain.outcomes import (
     LONGEST_MESSAGE_CHARACTERS,
+    Continued,
     Failed,
+    Held,
+    Outcome,
     Settlement,
+    Snoozed,
+    Stopped,
     Succeeded,
-    crash_outcome,
+    outcome_before_run,
+    outcome_of,
     settlement,
 )
 from shared.domain.retry import RetryPolicy
 from shared.domain.states import State
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
 
 POLICY = RetryPolicy(max_attempts=3, backoff_seconds=4)
 
@@ -28,7 +36,7 @@ def _running(attempt: int = 1) -> Job:
     return a_job(state=State.RUNNING, attempt=attempt, owner="mine")
 
 
-def _settled(outcome: Succeeded | Failed, *, attempt: int = 1) -> Settlement:
+def _settled(outcome: Outcome, *, attempt: int = 1) -> Settlement:
     return settlement(_running(attempt), outcome, POLICY, now=NOW, draw=0.5)
 
 
@@ -102,17 +110,115 @@ def test_an_error_that_cannot_say_what_it_is_fails_its_attempt_like_any_other() 
     assert Failed.because(SpeechlessError()).message == "it could not say what it is"
 
 
-@pytest.mark.parametrize("attempt", [1, 3])
-def test_an_attempt_that_is_allowed_is_no_crash(attempt: int) -> None:
-    assert crash_outcome(_running(attempt), POLICY) is None
+def test_retry_after_sets_its_own_delay_and_counts_as_an_attempt() -> None:
+    written = _settled(Failed.because(RetryAfter(77)), attempt=2)
+
+    assert (written.state, written.due, written.attempt) == (State.RETRYING, NOW + 77 * SECOND, None)
+    assert _settled(Failed.because(RetryAfter(77)), attempt=3).state is State.DEAD
+
+
+@pytest.mark.parametrize(
+    ("asked", "delay"),
+    [(-1, timedelta(0)), (float("inf"), timedelta(days=30)), (float("nan"), timedelta(days=30)), (1.5, 1.5 * SECOND)],
+)
+def test_retry_after_stays_within_reason(asked: float, delay: timedelta) -> None:
+    assert RetryAfter(asked).delay == delay
+
+
+def test_giving_up_kills_the_job_with_its_reason() -> None:
+    written = _settled(Failed(error_class="GiveUp", message="no such address", death=DeathReason.GAVE_UP))
+
+    assert (written.state, written.death) == (State.DEAD, DeathReason.GAVE_UP)
+
+
+def test_a_snooze_gives_the_attempt_back_and_counts_a_hop() -> None:
+    job = replace(_running(2), hops=4, holds=3)
+
+    assert settlement(job, Snoozed(after=5 * SECOND), POLICY, now=NOW, draw=0.5) == Settlement(
+        state=State.QUEUED, due=NOW + 5 * SECOND, attempt=1, hops=5
+    )
+
+
+def test_a_continuation_goes_on_from_its_checkpoint_with_all_attempts_before_it() -> None:
+    job = replace(_running(3), hops=4)
+
+    assert settlement(job, Continued(checkpoint="[1]"), POLICY, now=NOW, draw=0.5) == Settlement(
+        state=State.QUEUED, due=NOW, attempt=0, hops=5, checkpoint="[1]"
+    )
+
+
+def test_a_job_that_is_held_back_keeps_its_attempts_and_its_hops() -> None:
+    job = replace(_running(3), holds=1)
+
+    assert settlement(job, Held(until=NOW + SECOND), POLICY, now=NOW, draw=0.5) == Settlement(
+        state=State.QUEUED, due=NOW + SECOND, attempt=2, holds=2
+    )
+
+
+def test_a_job_that_was_asked_to_stop_and_did_is_cancelled() -> None:
+    assert _settled(Stopped()) == Settlement(state=State.CANCELLED)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        Snoozed(after=LONGEST_LANE_DELAY + MILLISECOND),
+        Continued(checkpoint=None, after=LONGEST_LANE_DELAY + MILLISECOND),
+        Held(until=NOW + LONGEST_LANE_DELAY + MILLISECOND),
+        Failed(error_class="ValueError", message="no", delay=LONGEST_LANE_DELAY + MILLISECOND),
+    ],
+    ids=["snooze", "continue", "held", "retry"],
+)
+def test_what_a_lane_cannot_delay_for_so_long_is_left_to_the_clock(outcome: Outcome) -> None:
+    written = _settled(outcome)
+
+    assert (written.state, written.due) == (State.SCHEDULED, NOW + LONGEST_LANE_DELAY + MILLISECOND)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (CancelRequestedError("stop"), Stopped()),
+        (ValueError("no"), Failed(error_class="ValueError", message="no")),
+    ],
+)
+def test_what_leaves_the_handler_is_an_outcome(error: Exception, outcome: Outcome) -> None:
+    assert outcome_of(error) == outcome
+
+
+def test_a_run_that_is_allowed_begins() -> None:
+    job = replace(_running(3), hops=POLICY.max_hops, deadline=NOW)
+
+    assert outcome_before_run(job, POLICY, now=NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "death"),
+    [
+        ({"attempt": 4}, DeathReason.CRASHED),
+        ({"attempt": 4, "hops": 1_001}, DeathReason.HOPS),
+        ({"attempt": 4, "hops": 1_001, "deadline": NOW - MILLISECOND}, DeathReason.DEADLINE),
+    ],
+)
+def test_what_ends_a_run_before_it_begins_is_asked_in_order(changes: Any, death: DeathReason) -> None:
+    outcome = outcome_before_run(replace(_running(), **changes), POLICY, now=NOW)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.death is death
+    assert _settled(outcome).state is State.DEAD
+
+
+def test_a_cancel_comes_before_every_other_end() -> None:
+    job = replace(_running(4), cancel_requested_at=NOW, deadline=NOW - SECOND, hops=2_000)
+
+    assert outcome_before_run(job, POLICY, now=NOW) == Stopped()
 
 
 def test_an_attempt_beyond_the_last_means_that_earlier_ones_crashed() -> None:
-    outcome = crash_outcome(_running(4), POLICY)
+    outcome = outcome_before_run(_running(4), POLICY, now=NOW)
 
-    assert outcome is not None
-    assert (outcome.death, outcome.message[:12]) == (DeathReason.CRASHED, "3 runs began")
-    assert _settled(outcome, attempt=4).state is State.DEAD
+    assert isinstance(outcome, Failed)
+    assert outcome.message[:12] == "3 runs began"
 
 
 def test_settle_refuses_to_write_a_state_that_the_table_does_not_allow(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,16 +9,19 @@ from shared.domain.states import TERMINAL, TRANSITIONS, State, Write, allowed
 
 #: What the states promise of their comings and goings, said a second time and in other words.
 LEGAL = {
-    (None, State.QUEUED),
-    (State.QUEUED, State.RUNNING),
-    (State.RETRYING, State.RUNNING),
-    (State.RUNNING, State.RUNNING),
-    (State.RUNNING, State.SUCCEEDED),
-    (State.RUNNING, State.RETRYING),
-    (State.RUNNING, State.DEAD),
-    (State.DEAD, State.QUEUED),
+    *((None, state) for state in (State.WAITING, State.SCHEDULED, State.QUEUED)),
+    *((state, State.RUNNING) for state in (State.SCHEDULED, State.QUEUED, State.RETRYING, State.RUNNING)),
+    *((State.RUNNING, state) for state in set(State) - {State.WAITING}),
+    *((state, State.CANCELLED) for state in set(State) - {State.SUCCEEDED, State.CANCELLED}),
+    (State.WAITING, State.SCHEDULED),
+    (State.WAITING, State.QUEUED),
+    (State.SCHEDULED, State.QUEUED),
     (State.QUEUED, State.QUEUED),
+    (State.QUEUED, State.DEAD),
     (State.RETRYING, State.RETRYING),
+    (State.RETRYING, State.DEAD),
+    (State.DEAD, State.QUEUED),
+    (State.DEAD, State.WAITING),
 }
 
 
@@ -35,12 +38,17 @@ def test_the_table_allows_what_is_legal_and_nothing_else() -> None:
 def test_a_person_alone_moves_a_job_out_of_a_terminal_state() -> None:
     leaving = {(write, state) for write, rows in TRANSITIONS.items() for state in rows if state in TERMINAL}
 
-    assert leaving == {(Write.REDRIVE, State.DEAD)}
+    assert leaving == {(Write.REDRIVE, State.DEAD), (Write.CANCEL, State.DEAD)}
 
 
-def test_a_live_job_can_always_be_moved_on_by_a_claim_or_a_settle() -> None:
-    for state in set(State) - TERMINAL:
+def test_a_live_job_can_always_be_claimed_unless_it_waits_for_others() -> None:
+    for state in set(State) - TERMINAL - {State.WAITING}:
         assert allowed(Write.CLAIM, state, State.RUNNING)
+
+
+def test_a_live_job_can_always_be_cancelled_or_asked_to_end() -> None:
+    for state in set(State) - TERMINAL:
+        assert TRANSITIONS[Write.CANCEL][state]
 
 
 def test_an_unknown_state_is_not_guessed_at() -> None:

@@ -14,7 +14,7 @@ from aws_lambda_powertools import Logger
 from shared.adapters import telemetry
 from shared.adapters.telemetry import Telemetry
 from shared.application.publish import Published
-from shared.application.run import Ending, Report
+from shared.application.report import Ending, Report
 from shared.application.submit import Accepted
 from shared.domain.dispatch import Dispatch
 from shared.domain.errors import MalformedDocumentError

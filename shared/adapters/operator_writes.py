@@ -1,0 +1,152 @@
+"""The writes of clocks and people as DynamoDB requests. Pure; above each clause stands the race it closes."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Final
+
+from shared.adapters.clients import Item
+from shared.adapters.document import REDRIVES, key, milliseconds, number, text
+from shared.adapters.requests import ATTENTION, Request, attention, update, whole_seconds
+from shared.adapters.writes import ERRORS_KEPT, ended
+from shared.domain.job import DeathReason, Job, Redrive
+from shared.domain.states import TRANSITIONS, State, Write
+from shared.names import TTL_ATTRIBUTE
+
+#: The states from which a cancel ends a job at once.
+AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items() if before not in after)
+
+
+def cancel(job: Job, *, now: datetime, retention: timedelta) -> Request:
+    at_rest = _states(AT_REST)
+    return update(
+        key(job.tenant, job.id),
+        sets={"state": text(State.CANCELLED)} | ended(job, State.CANCELLED, now=now, retention=retention),
+        removes=["due", "death", *ATTENTION],
+        conditions=[
+            # A run may have begun since the job was read, and only its holder may end it.
+            f"#state IN ({', '.join(at_rest)})"
+        ],
+        names=["state"],
+        values=at_rest,
+    )
+
+
+def request_cancel(job: Job, *, now: datetime) -> Request:
+    return update(
+        key(job.tenant, job.id),
+        sets={"cancel_requested_at": milliseconds(now)},
+        conditions=[
+            # Its run may have ended since: what was asked of a run must not stick to the next one.
+            "#state = :running"
+        ],
+        names=["state"],
+        values={":running": text(State.RUNNING)},
+    )
+
+
+def wake(job: Job) -> Request:
+    return update(
+        key(job.tenant, job.id),
+        sets={"state": text(State.QUEUED)},
+        removes=ATTENTION,
+        conditions=[
+            # Two clocks, or a cancel in between.
+            "#state = :scheduled",
+            # It was woken, ran and was put off again since it was read.
+            "#generation = :generation",
+        ],
+        names=["generation"],
+        values={":scheduled": text(State.SCHEDULED), ":generation": number(job.generation)},
+    )
+
+
+def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: timedelta) -> Request:
+    running = job.state is State.RUNNING
+    # A lost run is taken back: a state change is what publish looks for, and the generation stays, so that a late
+    # message is still good.
+    sets: dict[str, Item] = {"nudged_at": milliseconds(now), "nudges": number(job.nudges + 1)}
+    removes: list[str] = []
+    if running:
+        sets["state"] = text(State.RETRYING)
+        removes = ["owner"]
+    elif last:
+        sets |= {"state": text(State.DEAD), "death": text(DeathReason.UNDELIVERABLE)}
+        sets |= attention(State.DEAD, job.id, now) | ended(job, State.DEAD, now=now, retention=retention)
+        removes = ["due"]
+    return update(
+        key(job.tenant, job.id),
+        sets=sets,
+        removes=removes,
+        conditions=[
+            # The job has asked for a newer dispatch since it was read.
+            "#generation = :generation",
+            # It was claimed, or its run ended, since it was read.
+            "#state = :state",
+            # Not overdue: somebody holds its lease, or its time has not come.
+            "#due <= :overdue",
+            # Two who find it at once make one dispatch.
+            "(attribute_not_exists(#nudged_at) OR #nudged_at <= :overdue)",
+        ],
+        names=["generation", "state", "due"],
+        values={
+            ":generation": number(job.generation),
+            ":state": text(job.state),
+            ":overdue": milliseconds(now - limit),
+        },
+    )
+
+
+def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: int | None = None) -> Request:
+    """To the lane, or with a `sequence` to that place in its group, where it may have to wait."""
+    redrivable = _states(state for state in TRANSITIONS[Write.REDRIVE] if state)
+    sets = {
+        "state": text(state),
+        "attempt": number(0),
+        "redrives": REDRIVES.encode((*job.redrives, entry)[-ERRORS_KEPT:]),
+    }
+    removes = [
+        *(TTL_ATTRIBUTE, "finished_at", "death", "releases", "nudges", "nudged_at", "hops", "deadline"),
+        *("cancel_requested_at", "run_at", *ATTENTION),
+    ]
+    if state is State.QUEUED:
+        sets["due"] = milliseconds(entry.at)
+    if sequence is not None:
+        sets["sequence"] = number(sequence)
+    return update(
+        key(job.tenant, job.id),
+        sets=sets,
+        removes=removes,
+        expressions=["#generation = #generation + :one"],
+        conditions=[
+            # Only the dead are given another life.
+            f"#state IN ({', '.join(redrivable)})",
+            # Two operators at once: the second finds the generation raised.
+            "#generation = :generation",
+            # What is past its time is as good as absent, though DynamoDB deletes it days late.
+            "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
+        ],
+        names=["generation", "state", TTL_ATTRIBUTE],
+        values={":one": number(1), ":generation": number(job.generation), ":now": whole_seconds(entry.at)} | redrivable,
+    )
+
+
+def forget(job: Job) -> Request:
+    return {
+        "Key": key(job.tenant, job.id),
+        "ConditionExpression": " AND ".join(
+            [
+                # It was redriven, or replaced by a new job under the same key, since it was read.
+                "#generation = :generation",
+                "#finished_at = :finished_at",
+            ]
+        ),
+        "ExpressionAttributeNames": {"#generation": "generation", "#finished_at": "finished_at"},
+        "ExpressionAttributeValues": {
+            ":generation": number(job.generation),
+            ":finished_at": milliseconds(job.finished_at or job.created_at),
+        },
+    }
+
+
+def _states(states: Iterable[State | None]) -> dict[str, Item]:
+    return {f":was_{state}": text(state) for state in sorted(state for state in states if state)}

@@ -1,0 +1,53 @@
+"""Settle with the handler's own writes and follow-up jobs: the exactly-once effect, in one transaction."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from shared.adapters.document import decode
+from shared.adapters.groups import DynamoGroups
+from shared.adapters.requests import Request
+from shared.adapters.transactions import Entry, Part, RefusedError, own, transact
+from shared.domain.errors import TransactionConflictError, WriteRefusedError
+from shared.domain.job import Job
+from shared.domain.outcomes import Settlement
+from shared.domain.states import Write
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+#: How often a settle is put together anew, because a follow-up was there already or its group had moved.
+_TRIES: Final = 8
+
+
+def settle_together(
+    client: "DynamoDBClient",
+    job: Job,
+    request: Request,
+    settlement: Settlement,
+    *,
+    table: str,
+    groups: DynamoGroups,
+    insertion: Callable[[Job], Request],
+) -> None:
+    """`request` is the settle itself. Raises what `transact` raises, and `WriteRefusedError`."""
+    effects = [Entry(Part.EFFECT, write) for write in settlement.writes]
+    follow_ups = list(settlement.follow_ups)
+    for attempt in range(_TRIES):
+        placed, orders = groups.enter(follow_ups)
+        puts = [own("Put", insertion(follow_up), table=table, part=Part.JOB) for follow_up in placed]
+        entries = [own("Update", request, table=table), *puts, *orders, *effects]
+        try:
+            # The owner token makes a repeat by the SDK harmless, and other entries need a token of their own.
+            transact(client, entries, token=f"{job.owner}-{attempt}" if attempt else job.owner or "")
+        except RefusedError as refused:
+            for refusal in refused.of(Part.OWN):
+                current = decode(refusal.item) if refusal.item else None
+                if current and job.settled_in(current):
+                    return
+                raise WriteRefusedError(Write.SETTLE, current) from refused
+            # A follow-up that is there already has been accepted once, which is what was asked for.
+            there = {refusal.index - 1 for refusal in refused.of(Part.JOB)}
+            follow_ups = [follow_up for index, follow_up in enumerate(follow_ups) if index not in there]
+        else:
+            return
+    raise TransactionConflictError(f"the groups of the follow-up jobs moved {_TRIES} times")
