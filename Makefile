@@ -6,6 +6,12 @@ PY := .venv/bin/python
 LOG ?=
 LIMIT ?=
 export LOG LIMIT
+# For `make figures`: `flood` or `groups`, both without.
+FIGURE ?=
+# For `make simulate`: how many seeds, from which; and for `make mutants`, which (all without).
+SEEDS ?= 2000
+SEED ?=
+MUTANT ?=
 # For `make synth`.
 STAGE ?= dev
 CONTEXT ?=
@@ -17,10 +23,10 @@ LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --unive
 SOURCES := app.py cli functions local shared stacks tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test up down lint synth docs lock clean setup-app setup-dev
+.PHONY: help demo test up down lint synth docs figures simulate mutants lock clean setup-app setup-dev
 
 help: ## say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: setup-app ## deploy to an embedded AWS, run real jobs, check every figure (LOG=access.log.gz LIMIT=1000)
 	@$(PY) -m local demo $(if $(LOG),--log "$$LOG") $(if $(LIMIT),--limit "$$LIMIT")
@@ -33,6 +39,15 @@ up: setup-app ## deploy to an embedded AWS and leave it running to play with
 
 down: setup-app ## stop what `make up` started and remove its state
 	@$(PY) -m local down
+
+figures: setup-app ## measure on an embedded AWS and print (FIGURE=flood, FIGURE=groups)
+	@$(PY) -m local figures $(FIGURE)
+
+simulate: setup-dev ## run the real handlers in a simulated AWS that tries to lose a job (SEEDS=2000, SEED=42)
+	@$(PY) -m tests.simulation run --seeds $(SEEDS) $(if $(SEED),--seed $(SEED))
+
+mutants: setup-dev ## break the protocol on purpose, and see each break caught
+	@$(PY) -m tests.simulation mutants $(MUTANT)
 
 lint: setup-dev ## style, formatting, types, import rules, tidiness
 	@$(PY) -m ruff check $(SOURCES)

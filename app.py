@@ -14,8 +14,8 @@ app = App(analytics_reporting=False)
 try:
     config = from_context(app.node.get_all_context())
     asset = str(build(config))
+    pipeline = PipelineStack(app, config=config, asset=asset)
 except SynthError as error:
     sys.exit(f"millrace: {error}")
-pipeline = PipelineStack(app, config=config, asset=asset)
 ShortenerStack(app, config=config, asset=asset, pipeline=pipeline)
 app.synth()

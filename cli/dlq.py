@@ -2,10 +2,10 @@
 
 import click
 
+from cli.dead import list_dead
 from cli.errors import ExplainedError
 from cli.installation import Installation
-from cli.listing import list_dead
-from cli.report import lines, report
+from cli.report import lines, report, tell_unreadable
 from cli.screen import show, show_json
 from shared.adapters import clock
 from shared.application.redrive import Selection
@@ -57,7 +57,7 @@ def _of_tenant(installation: Installation, tenant: str, job_id: str) -> Job:
 
 
 def _of_any_tenant(installation: Installation, job_id: str) -> Job:
-    found = list(installation.redriver.plan(Selection(ids=[job_id])))
+    found = list(installation.redriver.plan(Selection(ids=[job_id]), unreadable=tell_unreadable))
     if not found:
         raise ExplainedError(
             f"no dead job has the id {job_id}",

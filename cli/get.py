@@ -1,10 +1,8 @@
 """`millrace get`: read a job over the HTTP API."""
 
-from urllib.parse import quote
-
 import click
 
-from cli.calls import call
+from cli.calls import call, path_of
 from cli.installation import Installation
 from cli.screen import show_json
 
@@ -14,5 +12,5 @@ from cli.screen import show_json
 @click.pass_obj
 def get(installation: Installation, job_id: str) -> None:
     """Print a job of your own, in any state, as JSON."""
-    job, _ = call(installation.api, "GET", f"/jobs/{quote(job_id, safe='')}")
+    job, _ = call(installation.api, "GET", path_of(job_id))
     show_json(job)

@@ -1,17 +1,26 @@
 """One deployed Millrace as the commands see it: found when first needed, with ordinary AWS credentials."""
 
 import getpass
+import os
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Final
 
 from shared.adapters import clients, clock, deployment
-from shared.adapters.backlog import Backlog, backlog, oldest_age
+from shared.adapters.backlog import Backlog, backlog, delay, oldest_age
 from shared.adapters.deployment import Deployment
+from shared.adapters.http_api import HttpApi, by_signature, by_token
 from shared.adapters.job_store import DynamoJobStore
 from shared.adapters.queues import SqsLetterBox
-from shared.adapters.signed_api import SignedApi
+from shared.adapters.survey import DynamoSurvey
+from shared.application.purge import Purger
+from shared.application.reconcile import Reconciler
 from shared.application.redrive import Redriver
+from shared.names import Lane
+
+#: Of a job that reconcile gives up and whose type says nothing else, whatever the stage's own is: the longest default.
+_RETENTION: Final = timedelta(days=30)
 
 
 @dataclass(frozen=True)
@@ -28,19 +37,37 @@ class Installation:
         return deployment.find(clients.cloudformation(), self.stack)
 
     @cached_property
-    def api(self) -> SignedApi:
+    def api(self) -> HttpApi:
         found = self.deployment
-        return SignedApi(found.api_url, credentials=clients.credentials(), region=found.region)
+        token = os.environ.get("MILLRACE_TOKEN")
+        signature = by_signature(clients.credentials(), region=found.region)
+        return HttpApi(found.api_url, by_token(token) if token else signature)
 
     @cached_property
     def store(self) -> DynamoJobStore:
-        # The retention is for whoever settles jobs, which the command line never does.
-        table = self.deployment.jobs_table
-        return DynamoJobStore(clients.dynamodb(), table=table, retention=timedelta())
+        return DynamoJobStore(clients.dynamodb(), table=self.deployment.jobs_table, retention=_RETENTION)
 
     @cached_property
     def redriver(self) -> Redriver:
         return Redriver(store=self.store, clock=clock.now, new_token=clock.new_token)
+
+    @cached_property
+    def purger(self) -> Purger:
+        return Purger(store=self.store, clock=clock.now)
+
+    @cached_property
+    def survey(self) -> DynamoSurvey:
+        return DynamoSurvey(clients.dynamodb(), table=self.deployment.jobs_table)
+
+    def reconciler(self, limit: timedelta) -> Reconciler:
+        """Asks once how far behind each lane is."""
+
+        @cache
+        def lane_delay(lane: Lane) -> timedelta:
+            url = self.deployment.lanes[lane].queue
+            return delay(clients.sqs(), clients.cloudwatch(), url, now=clock.now())
+
+        return Reconciler(store=self.store, clock=clock.now, limit=limit, lane_delay=lane_delay)
 
     def queue(self, lane: str) -> Backlog:
         return backlog(clients.sqs(), self.deployment.lanes[lane].queue)

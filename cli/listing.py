@@ -1,97 +1,128 @@
-"""`millrace list`, and the table of dead jobs that `millrace dlq list` shows too."""
+"""`millrace list`: the caller's own jobs over the HTTP API, newest first."""
 
 import json
-from collections import Counter
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+from urllib.parse import quote, urlencode
 
 import click
-from rich.text import Text
 
+from cli.calls import RefusedError, call
+from cli.errors import ExplainedError
 from cli.installation import Installation
-from cli.report import died_at, error_class, reason, report
-from cli.screen import console, framed, plain_table, say
-from cli.wording import age, count, visible
+from cli.parameters import MOMENT
+from cli.screen import console, framed, plain_table, say, stacked
+from cli.watch import how_far
+from cli.wording import NOTHING, age, timestamp, visible
 from shared.adapters import clock
-from shared.application.redrive import Selection
-from shared.domain.job import Job
-from shared.domain.states import State
+from shared.adapters.http_api import HttpApi
 
+#: Jobs that one request may ask for.
+_LARGEST_PAGE: Final = 100
+#: What one request covers. Unbounded, an empty year would be asked for month by month.
+_LOOK_BACK: Final = timedelta(days=30)
 #: A job's id is a UUID, which is never cut.
 _ID_WIDTH: Final = 36
 #: A terminal less wide has no room for anything beside the ids.
 _NARROWEST: Final = 64
 
 
-def _state(_: click.Context, __: click.Parameter, value: str) -> str:
-    if value != State.DEAD:
-        refused = f"{value} ones cannot" if value in set(State) else f"{value!r} is no state"
-        raise click.BadParameter(f"dead jobs can be listed, {refused}; `millrace get ID` shows a job in any state")
-    return value
-
-
 @click.command("list")
-@click.option("--state", callback=_state, default=State.DEAD.value, show_default=True, help="Only dead can be listed.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only jobs of this type; may be given again.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with everything known of the job.")
+@click.option("--state", help="Only jobs in this state.")
+@click.option("--type", "type_", help="Only jobs of this type.")
+@click.option("--since", type=MOMENT, metavar="TIME", help="Submitted then or later; 30d ago, unless --all.")
+@click.option("--until", type=MOMENT, metavar="TIME", help="Submitted before then.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="No more than so many.")
+@click.option("--all", "everything", is_flag=True, help="All there are, page after page.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj
-def list_(installation: Installation, state: str, types: tuple[str, ...], *, as_json: bool) -> None:  # noqa: ARG001
-    """List the dead jobs of all tenants, oldest death first."""
-    list_dead(installation, types, as_json=as_json)
+def list_(
+    installation: Installation,
+    *,
+    state: str | None,
+    type_: str | None,
+    since: datetime | None,
+    until: datetime | None,
+    limit: int,
+    everything: bool,
+    as_json: bool,
+) -> None:
+    """List jobs of your own, newest first.
 
+    A TIME is a span before now, such as 2h or 7d, or an instant such as 2026-01-31T12:00:00Z.
 
-def list_dead(installation: Installation, types: Sequence[str], *, as_json: bool) -> None:
-    everything = list(installation.redriver.plan(Selection()))
-    chosen = Selection(types=types)
-    jobs = sorted((job for job in everything if job in chosen), key=lambda job: (died_at(job), job.id))
+    The dead jobs of all tenants are shown by `millrace dlq list`, which reads the table.
+    """
+    if since is None and not everything:
+        since = (until or clock.now()) - _LOOK_BACK
+    moments = {"since": since and timestamp(since), "until": until and timestamp(until)}
+    filters = {name: value for name, value in {"state": state, "type": type_, **moments}.items() if value}
+    pages = _pages(installation.api, filters, None if everything else limit)
     if as_json:
-        for job in jobs:
-            click.echo(json.dumps(report(job), separators=(",", ":")))
-    elif jobs:
+        for page in pages:
+            for job in page:
+                click.echo(json.dumps(job, separators=(",", ":")))
+    elif jobs := [job for page in pages for job in page]:
         _show(jobs)
     else:
-        say("No dead jobs" + (f" of type {' or '.join(types)}." if types else "."))
-    _compare(installation, everything)
+        say("No such jobs.")
 
 
-def _show(jobs: Sequence[Job]) -> None:
+def _pages(api: HttpApi, filters: Mapping[str, str], limit: int | None) -> Iterator[Sequence[Any]]:
+    """Page after page, since a page may be short, or empty, and not be the last."""
+    cursor, left = None, limit
+    while left is None or left > 0:
+        size = _LARGEST_PAGE if left is None else min(left, _LARGEST_PAGE)
+        query = {**filters, "limit": str(size)} | ({"cursor": cursor} if cursor else {})
+        page = _page(api, query)
+        yield page["jobs"]
+        cursor = page["cursor"]
+        if not cursor:
+            return
+        left = None if left is None else left - len(page["jobs"])
+    say("There may be more: --all goes on to the end.")
+
+
+def _page(api: HttpApi, query: Mapping[str, str]) -> Any:
+    try:
+        # As signatures want it: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+        page, _ = call(api, "GET", f"/jobs?{urlencode(query, quote_via=quote, safe='')}")
+    except RefusedError as error:
+        if error.code != "listing-off":
+            raise
+        raise ExplainedError(
+            "this installation keeps no list of jobs, which saves it a write for each",
+            remedy="`millrace get ID` and `millrace watch ID` show a job, and `millrace dlq list` the dead; "
+            "deploy with `-c listing=on` to have the jobs listed that come after.",
+        ) from error
+    return page
+
+
+def _show(jobs: Sequence[Any]) -> None:
     screen = console()
     now = clock.now()
     rows = [
-        (job.id, job.tenant, job.type, reason(job), error_class(job), job.attempt, age(now - died_at(job)))
+        (
+            job["id"],
+            job["type"],
+            job["state"],
+            job["lane"],
+            str(job["attempt"]),
+            how_far(job) or NOTHING,
+            age(now - datetime.fromisoformat(job["created_at"])),
+        )
         for job in jobs
     ]
     if not screen.is_terminal or screen.width < _NARROWEST:
-        titles = ("ID", "TENANT", "TYPE", "REASON", "ERROR", "ATTEMPTS", "AGE")
-        click.echo(plain_table(titles, [[str(cell) for cell in row] for row in rows]))
+        click.echo(plain_table(("ID", "TYPE", "STATE", "LANE", "ATTEMPTS", "PROGRESS", "AGE"), rows))
         return
     # Two lines a job, so that ids fit into 80 columns.
     table = framed()
-    table.add_column("ID\nTENANT", no_wrap=True, min_width=_ID_WIDTH)
-    table.add_column("TYPE\nERROR", overflow="fold")
-    table.add_column("REASON\nATTEMPTS", overflow="fold")
+    table.add_column("ID\nTYPE", min_width=_ID_WIDTH, overflow="fold")
+    table.add_column("STATE\nLANE", no_wrap=True)
+    table.add_column("ATTEMPTS\nPROGRESS", overflow="fold")
     table.add_column("AGE", justify="right", no_wrap=True)
-    for id_, tenant, type_, why, error, attempts, since in rows:
-        table.add_row(_two(id_, tenant), _two(type_, error), _two(why, count(attempts, "attempt")), since)
+    for id_, type_, state, lane, attempts, far, since in rows:
+        table.add_row(stacked(id_, type_), stacked(state, lane), stacked(attempts, far), visible(since))
     screen.print(table)
-
-
-def _two(first: str, second: str) -> Text:
-    return Text.assemble(visible(first), "\n", (visible(second), "dim"))
-
-
-def _compare(installation: Installation, dead: Sequence[Job]) -> None:
-    """The documents are the record; a number of letters that differs is worth a word."""
-    jobs_in = Counter(str(job.lane) for job in dead)
-    for lane in installation.deployment.lanes:
-        jobs, letters = jobs_in[lane], installation.letters(lane)
-        held = f"{count(letters, 'letter')} in the dead-letter queue"
-        say(f"{lane}: {count(jobs, 'dead job')}, {held}.{_hint(jobs, letters)}")
-
-
-def _hint(jobs: int, letters: int) -> str:
-    if letters > jobs:
-        return " Some letters tell of jobs that have moved on or never started; `millrace redrive` sorts them out."
-    if letters < jobs:
-        return " Letters are kept for 14 days and may be seconds late; jobs are found without them."
-    return ""

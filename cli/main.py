@@ -5,28 +5,34 @@ from typing import Final
 
 import click
 
+from cli.control import cancel, retry
 from cli.dlq import dlq
 from cli.errors import ExplainingGroup
 from cli.get import get
 from cli.installation import Installation
 from cli.listing import list_
+from cli.purge import purge
 from cli.reconcile import reconcile
 from cli.redrive import redrive
 from cli.status import status
 from cli.submit import submit
+from cli.watch import watch_
 
 _EPILOG: Final = """\b
 Exit codes:
   0    done
   1    failed; the reasons are on stderr, the innermost last
   2    wrong usage
+  3    a job that was watched died
+  4    a job that was watched was cancelled, and none died
   130  interrupted; what was done before stays done, and a repeat is safe
   141  whoever read the output stopped reading
 
 Results go to stdout and everything else to stderr. Where stdout is no terminal, tables are plain and nothing in them is
 cut. NO_COLOR is respected.
 
-Credentials, region and endpoint are found as by every AWS tool; AWS_ENDPOINT_URL leads to an embedded AWS.
+Credentials, region and endpoint are found as by every AWS tool; AWS_ENDPOINT_URL leads to an embedded AWS. An API that
+wants a token instead of a signature gets that of MILLRACE_TOKEN.
 """
 
 
@@ -42,7 +48,7 @@ def millrace(ctx: click.Context, *, stack: str | None, region: str | None, profi
     ctx.obj = Installation(stack=stack, region=region, profile=profile)
 
 
-for command in (submit, get, list_, dlq, redrive, reconcile, status):
+for command in (submit, get, watch_, list_, cancel, retry, dlq, redrive, reconcile, purge, status):
     millrace.add_command(command)
 
 

@@ -1,16 +1,30 @@
-"""`millrace reconcile`: dispatch jobs again whose message was lost."""
+"""`millrace reconcile`: look after what was left behind."""
 
 from collections import Counter
-from datetime import timedelta
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from typing import Final
 
 import click
 
+from cli.errors import ExplainedError
 from cli.installation import Installation
 from cli.progress import bar
-from cli.screen import show
-from cli.wording import count
+from cli.screen import say, show
+from cli.wording import count, visible
 from shared.adapters import clock
-from shared.application.reconcile import Reconciler
+from shared.application.ports import Found, PayloadItem, Survey
+from shared.application.reconcile import SEGMENTS, Act, Reconciled, Reconciler
+from shared.names import Lane
+
+#: What each act comes to, in the order shown, with its noun.
+_DONE: Final = (
+    (Act.NUDGED, "job", "nudged"),
+    (Act.WOKEN, "job", "woken"),
+    (Act.UNDELIVERABLE, "job", "given up as undeliverable"),
+    (Act.ADVANCED, "group", "moved on"),
+    (Act.DISCARDED, "payload", "deleted that belonged to no job"),
+)
 
 
 @click.command()
@@ -23,27 +37,66 @@ from shared.application.reconcile import Reconciler
     metavar="MINUTES",
     help="Leave jobs alone that are late by less, or that were nudged within this time.",
 )
-@click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Count the jobs that would be nudged, and change nothing.")
 @click.pass_obj
 def reconcile(installation: Installation, *, minutes: int, dry_run: bool) -> None:
-    """Dispatch live jobs again that should have run long ago.
+    """Look after what was left behind: at once, instead of tonight.
 
-    Reads the whole table. A job whose message was lost on the way, say because publish could not take its record for
-    hours, has no other way to run. One that is only late gets a second message, which does no harm: choose MINUTES
-    above the age of the oldest message (`millrace status`) to spare those.
+    Reads the whole table. Live jobs that should have run long ago are dispatched again (nudged): one whose message was
+    lost on the way has no other way to run. What waits on its lane for its turn is not late, however long that takes.
+    Groups whose head has ended go on, payloads that belong to no job are deleted, and the dead-letter queues tidied.
 
     Safe to repeat, and to run while everything else runs.
     """
-    reconciler = Reconciler(store=installation.store, clock=clock.now, limit=timedelta(minutes=minutes))
-    overdue = list(reconciler.overdue())
-    for (lane, state), number in sorted(Counter((job.lane, job.state) for job in overdue).items()):
-        show(f"{lane}: {count(number, 'overdue job')} {state}")
-    if dry_run or not overdue:
-        show("Nothing was changed." if overdue else "No job is overdue.")
+    reconciler = installation.reconciler(timedelta(minutes=minutes))
+    if dry_run:
+        _count(reconciler)
         return
-    nudged = 0
-    with bar("nudging", len(overdue)) as advance:
-        for job in overdue:
-            nudged += reconciler.nudge(job)
-            advance()
-    show(f"Nudged {nudged} of {count(len(overdue), 'job')}.")
+    boxes = {Lane(lane): installation.letter_box(lane) for lane in installation.deployment.lanes}
+    with bar("reading", SEGMENTS) as advance:
+        done = reconciler.run(
+            _Watched(installation.survey, advance), boxes, draw=clock.draw, time_left=lambda: timedelta.max
+        )
+    _show(done)
+
+
+class _Watched:
+    """A `Survey` that says when a part has been read."""
+
+    def __init__(self, survey: Survey, advance: Callable[[], object]) -> None:
+        self._survey = survey
+        self._advance = advance
+
+    def segment(self, number: int, *, of: int, overdue_since: datetime) -> Iterator[Found]:
+        yield from self._survey.segment(number, of=of, overdue_since=overdue_since)
+        self._advance()
+
+    def discard(self, payload: PayloadItem) -> None:
+        self._survey.discard(payload)
+
+
+def _count(reconciler: Reconciler) -> None:
+    overdue = Counter((job.lane, job.state) for job in reconciler.overdue())
+    for (lane, state), number in sorted(overdue.items()):
+        show(f"{lane}: {count(number, 'overdue job')} {state}")
+    show("Nothing was changed." if overdue else "No job is overdue.")
+
+
+def _show(done: Reconciled) -> None:
+    acts = [(number, noun, what) for act, noun, what in _DONE if (number := done.count(act))]
+    for number, noun, what in acts:
+        show(f"{count(number, noun)} {what}.")
+    if not acts:
+        show("Nothing was left behind.")
+    letters = done.letters.values()
+    show(
+        f"Letters: {sum(one.outdated for one in letters)} deleted, "
+        f"{sum(one.nudged for one in letters)} nudged, {sum(one.kept for one in letters)} kept."
+    )
+    for item in done.unreadable:
+        say(f"Passed over {visible(item.key)}: {visible(str(item.error))}", style="bold yellow")
+    if left := done.count(Act.FAILED) + done.count(Act.UNFINISHED):
+        raise ExplainedError(
+            f"{count(left, 'part')} of the work could not be done: the table did not answer, or others were at it",
+            remedy="Run the command again; it takes up what is left.",
+        )

@@ -1,15 +1,17 @@
 """`millrace redrive`: give dead jobs another life, and tidy the letters that told of them."""
 
-import sys
+from functools import partial
 
 import click
 
+from cli.asking import confirmed, require_somebody
+from cli.at_once import AtOnce
 from cli.errors import ExplainedError
 from cli.installation import Installation, operator
+from cli.letters import sweep
 from cli.plan import Plan
 from cli.progress import bar
-from cli.redriving import Redriving, sweep
-from cli.report import died_at
+from cli.report import ended_at, tell_unreadable
 from cli.screen import say, show
 from cli.wording import count
 from shared.application.redrive import Selection
@@ -40,8 +42,7 @@ def redrive(
     Safe to repeat, and to run twice at once. Interrupted, it leaves every job either dead or redriven.
     """
     _check(selected=bool(ids or types), everything=everything)
-    if not (yes or dry_run or _attended()):
-        raise click.UsageError("there is nobody to ask: say --yes to redrive, or --dry-run to see what would be done")
+    require_somebody(yes=yes or dry_run, instead=", or --dry-run to see what would be done")
     plan = _plan(installation, Selection(ids=ids, types=types))
     plan.present(dry_run=dry_run)
     missing = sorted(set(ids) - {job.id for job in plan.jobs})
@@ -50,16 +51,14 @@ def redrive(
     if dry_run:
         show("Nothing was changed.")
         return
-    if not yes and (plan.empty or not _confirmed(plan)):
+    if plan.empty and not yes:
         say("Nothing was changed.")
+        return
+    if not confirmed(_question(plan), yes=yes):
         return
     _carry_out(installation, plan)
     if ids and not plan.jobs:
         raise ExplainedError("none of these ids is that of a dead job", remedy="`millrace dlq list` shows the dead.")
-
-
-def _attended() -> bool:
-    return sys.stdin.isatty()
 
 
 def _check(*, selected: bool, everything: bool) -> None:
@@ -70,18 +69,21 @@ def _check(*, selected: bool, everything: bool) -> None:
 
 
 def _plan(installation: Installation, selection: Selection) -> Plan:
-    jobs = sorted(installation.redriver.plan(selection), key=lambda job: (died_at(job), job.id))
+    jobs = sorted(
+        installation.redriver.plan(selection, unreadable=tell_unreadable), key=lambda job: (ended_at(job), job.id)
+    )
     return Plan(jobs=jobs, letters={lane: installation.letters(lane) for lane in installation.deployment.lanes})
 
 
-def _confirmed(plan: Plan) -> bool:
+def _question(plan: Plan) -> str:
     if plan.jobs:
-        return click.confirm(f"Redrive {count(len(plan.jobs), 'job')}?", err=True)
-    return click.confirm(f"Tidy {count(sum(plan.letters.values()), 'letter')}?", err=True)
+        return f"Redrive {count(len(plan.jobs), 'job')}?"
+    return f"Tidy {count(sum(plan.letters.values()), 'letter')}?"
 
 
 def _carry_out(installation: Installation, plan: Plan) -> None:
-    redriving = Redriving(installation.redriver, plan.jobs, by=operator())
+    redrive_ = partial(installation.redriver.redrive, by=operator())
+    redriving = AtOnce(redrive_, plan.jobs, done="Redrove")
     try:
         with bar("redriving", len(plan.jobs)) as advance:
             redriving.run(advance)

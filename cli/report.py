@@ -1,12 +1,15 @@
 """All that there is to know of one dead job, for programs and for people."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from cli.wording import NOTHING, age, instant, timestamp, visible
+from cli.errors import explain, visible_lines
+from cli.screen import say
+from cli.wording import NOTHING, age, instant, visible
 from shared.adapters.view import view
+from shared.domain.errors import MillraceError
 from shared.domain.job import AttemptError, Job, Redrive
 
 HEADING: Final = "bold"
@@ -20,14 +23,19 @@ def error_class(job: Job) -> str:
     return job.errors[-1].error_class if job.errors else NOTHING
 
 
-def died_at(job: Job) -> datetime:
+def ended_at(job: Job) -> datetime:
     return job.finished_at or job.created_at
+
+
+def tell_unreadable(tenant: str, job_id: str, error: MillraceError) -> None:
+    """`Unreadable`, for commands that read many jobs: one that they cannot read is said, and the others are shown."""
+    say(visible_lines(f"Passed over job {job_id} of {tenant}.\n{explain(error)}"))
 
 
 def report(job: Job) -> dict[str, Any]:
     """What the owner sees over HTTP, and what only operators do."""
-    redrives = [{"at": timestamp(entry.at), "by": entry.by, "death": entry.death} for entry in job.redrives]
-    return {"tenant": job.tenant, **view(job), "trace": job.trace, "redrives": redrives}
+    shown = view(job, payload=job.payload)
+    return {"tenant": job.tenant, **shown, "payload_at": job.payload_at, "trace": job.trace}
 
 
 def lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
@@ -36,6 +44,7 @@ def lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
     for name, value in {
         "tenant": job.tenant,
         "lane": job.lane,
+        **({"group": job.group} if job.group else {}),
         "attempts": str(job.attempt),
         "submitted": _moment(job.created_at, now),
         "died": _moment(job.finished_at, now),
@@ -44,13 +53,18 @@ def lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
     }.items():
         yield f"  {name:<11}{visible(value)}", ""
     yield "payload", HEADING
-    for line in json.dumps(json.loads(job.payload), indent=2, ensure_ascii=False).splitlines():
-        yield f"  {visible(line)}", ""
+    yield from ((f"  {visible(line)}", "") for line in _payload(job))
     yield "errors, the last ten at most", HEADING
     yield from ((f"  {_error(error)}", "") for error in job.errors)
     if job.redrives:
         yield "redrives", HEADING
         yield from ((f"  {_redrive(entry)}", "") for entry in job.redrives)
+
+
+def _payload(job: Job) -> Sequence[str]:
+    if job.payload is None:
+        return [f"stored beside the job, at {job.payload_at}; its owner sees it with `millrace get {job.id}`"]
+    return json.dumps(json.loads(job.payload), indent=2, ensure_ascii=False).splitlines()
 
 
 def _moment(value: datetime | None, now: datetime) -> str:

@@ -64,6 +64,11 @@ def framed() -> Table:
     return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
 
 
+def stacked(first: str, second: str) -> Text:
+    """Two lines of one cell."""
+    return Text.assemble(visible(first), "\n", (visible(second), "dim"))
+
+
 def plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns at least two blanks apart, and never cut, however wide."""
     lines = [list(titles), *([visible(cell) for cell in row] for row in rows)]

@@ -1,17 +1,21 @@
-"""`millrace submit`: make a job over the HTTP API."""
+"""`millrace submit`: make jobs over the HTTP API."""
 
 import json
-import sys
-from pathlib import Path
-from typing import Final, NoReturn
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 import click
 
+from cli.batch import submit_batch
 from cli.calls import call
 from cli.errors import ExplainedError
 from cli.installation import Installation
+from cli.parameters import INSTANT, SPAN
+from cli.payload import read_payload
 from cli.screen import say, show_json
-from shared.adapters.signed_api import NoAnswerError
+from cli.watch import follow
+from cli.wording import timestamp, visible
+from shared.adapters.http_api import NoAnswerError
 
 _REPEAT: Final = "Repeat the command: with the same key it makes no second job."
 _REPEAT_UNKEYED: Final = "If you repeat the command there may be two jobs; with a --key there could not."
@@ -25,54 +29,93 @@ def _key(_: click.Context, __: click.Parameter, key: str | None) -> str | None:
 
 
 @click.command()
-@click.argument("type_", metavar="TYPE")
-@click.argument("payload", default="{}", metavar="[PAYLOAD|-|@FILE]")
-@click.option("--key", callback=_key, help="Idempotency key: the same key and body again give the same job.")
-@click.pass_obj
-def submit(installation: Installation, type_: str, payload: str, key: str | None) -> None:
+@click.argument("type_", metavar="[TYPE]", required=False)
+@click.argument("payload", metavar="[PAYLOAD|-|@FILE]", required=False)
+@click.option(
+    "--key", callback=_key, metavar="KEY", help="Idempotency key: the same key and body again give the same job."
+)
+@click.option("--lane", metavar="LANE", help="A lane less urgent than the type's own: critical, default, bulk.")
+@click.option("--delay", type=SPAN, metavar="SPAN", help="Not before this time has passed: 30s, 15m, 2h, 7d.")
+@click.option("--run-at", type=INSTANT, metavar="TIME", help="Not before then: 2026-01-31T12:00:00Z.")
+@click.option("--group", metavar="GROUP", help="Jobs of one group run one at a time, in the order accepted.")
+@click.option("--deadline", type=INSTANT, metavar="TIME", help="If no run has begun by then, the job dies instead.")
+@click.option(
+    "--unique-seconds",
+    type=click.FloatRange(min=1),
+    metavar="SECONDS",
+    help="One job of this type and payload in each period of so many seconds.",
+)
+@click.option(
+    "--unique-key", metavar="KEY", help="With --unique-seconds: one of this key instead, whatever its payload."
+)
+@click.option("--batch", metavar="FILE", help="Submit a job for each line of this file; `-` is stdin.")
+@click.option("--wait", is_flag=True, help="Follow the job to its end, as `millrace watch` does.")
+@click.pass_context
+def submit(
+    ctx: click.Context,
+    type_: str | None,
+    payload: str | None,
+    *,
+    key: str | None,
+    lane: str | None,
+    delay: timedelta | None,
+    run_at: datetime | None,
+    group: str | None,
+    deadline: datetime | None,
+    unique_seconds: float | None,
+    unique_key: str | None,
+    batch: str | None,
+    wait: bool,
+) -> None:
     """Submit a job of TYPE and print it as JSON.
 
     PAYLOAD is JSON; `-` reads it from stdin, @FILE from a file. Without one it is {}.
+
+    With --batch, each line is a JSON object as `POST /jobs` takes it, and may have an "idempotency_key". All lines are
+    read before the first is sent. For each there is a line of JSON on stdout, and the exit code is 0 if all were
+    accepted. A --key then is for the whole file: each line gets one of its own made from it, so that a repeat makes no
+    second jobs.
     """
-    # As written, and not as decoded and encoded again: numbers keep their digits.
-    body = f'{{"type": {json.dumps(type_)}, "payload": {_payload(payload)}}}'.encode()
+    if unique_key is not None and unique_seconds is None:
+        raise click.UsageError("--unique-key needs --unique-seconds: unique in which period?")
+    how = {
+        "lane": lane,
+        "delay_seconds": delay and delay // timedelta(seconds=1),
+        "run_at": run_at and timestamp(run_at),
+        "group": group,
+        "deadline": deadline and timestamp(deadline),
+        "unique": unique_seconds and {"period_seconds": unique_seconds, "key": unique_key},
+    }
+    asked = {name: value for name, value in how.items() if value is not None}
+    installation: Installation = ctx.obj
+    if batch is not None:
+        if type_ is not None or asked or wait:
+            raise click.UsageError("each line of a batch says all of its job: besides --batch there is only --key")
+        submit_batch(installation, batch, key=key)
+        return
+    if type_ is None:
+        raise click.UsageError("say which TYPE of job, or --batch FILE")
+    job = _submit(installation, type_, "{}" if payload is None else payload, asked, key=key)
+    if not wait:
+        show_json(job)
+        return
+    say(f"Accepted as {visible(job['id'])}.")
+    ctx.exit(follow(installation, [job["id"]]))
+
+
+def _submit(installation: Installation, type_: str, payload: str, how: dict[str, Any], *, key: str | None) -> Any:
+    # The payload as written, and not as decoded and encoded again: numbers keep their digits.
+    fields = {"type": json.dumps(type_), "payload": read_payload(payload)}
+    fields |= {name: json.dumps(value) for name, value in how.items()}
+    body = "{" + ", ".join(f'"{name}": {text}' for name, text in fields.items()) + "}"
     headers = {"Content-Type": "application/json"} | ({"Idempotency-Key": key} if key else {})
     try:
-        job, answer = call(installation.api, "POST", "/jobs", body=body, headers=headers)
+        job, answer = call(installation.api, "POST", "/jobs", body=body.encode(), headers=headers)
     except NoAnswerError as error:
         raise ExplainedError(
             "no answer came back, so whether the job was accepted is unknown",
             remedy=_REPEAT if key else _REPEAT_UNKEYED,
         ) from error
-    show_json(job)
     if answer.headers.get("idempotent-replayed") == "true":
-        say("This key was used before; this is the job that it made.")
-
-
-def _payload(argument: str) -> str:
-    """The text of the payload, which is JSON."""
-    text = _read(argument)
-    try:
-        json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise click.BadParameter(f"not JSON: {error}", param_hint="PAYLOAD") from error
-    return text
-
-
-def _read(argument: str) -> str:
-    try:
-        if argument == "-":
-            if sys.stdin.isatty():
-                say("Reading the payload from the terminal; Ctrl-D ends it.")
-            return sys.stdin.buffer.read().decode("utf-8-sig")
-        if argument.startswith("@"):
-            return Path(argument[1:]).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise click.BadParameter(f"cannot read it: {error}", param_hint="PAYLOAD") from error
-    except UnicodeDecodeError as error:
-        raise click.BadParameter(f"not UTF-8: {error}", param_hint="PAYLOAD") from error
-    return argument
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+        say("This job was there already: its key was used before, or it is unique in its period.")
+    return job

@@ -1,4 +1,4 @@
-"""What `make` calls once everything is set up: `python -m local up|down|demo|synth|test`."""
+"""What `make` calls once everything is set up: `python -m local up|down|demo|figures|synth|test`."""
 
 import argparse
 import importlib
@@ -21,6 +21,8 @@ from local.stack import App, CommandError
 from local.waiting import WaitError
 
 INTERRUPTED: Final = 130
+#: Each is a module of `local.figures` that measures and prints.
+FIGURES: Final = ("flood", "groups")
 
 
 def main() -> int:
@@ -54,6 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo")
     demo.add_argument("--log", type=Path, help="an access log in combined format, gzip too")
     demo.add_argument("--limit", type=_count, help="take so many lines of it")
+    figures = commands.add_parser("figures")
+    figures.add_argument("which", nargs="?", choices=FIGURES, help="one of them; without it, all")
     synth_ = commands.add_parser("synth")
     synth_.add_argument("--stage", default="dev")
     synth_.add_argument("--context", action="append", default=[], metavar="NAME=VALUE")
@@ -110,6 +114,12 @@ def _demo(arguments: argparse.Namespace, _: Console) -> int:
     return int(importlib.import_module("local.demo").main(log=arguments.log, limit=arguments.limit))
 
 
+def _figures(arguments: argparse.Namespace, _: Console) -> int:
+    for which in [arguments.which] if arguments.which else FIGURES:
+        importlib.import_module(f"local.figures.{which}").main()
+    return 0
+
+
 def _synth(arguments: argparse.Namespace, console: Console) -> int:
     output = ROOT / "cdk.out"
     synth(arguments.stage, output, console, context=arguments.context)
@@ -126,7 +136,7 @@ def _interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-COMMANDS: Final = {"up": _up, "down": _down, "demo": _demo, "synth": _synth, "test": _test}
+COMMANDS: Final = {"up": _up, "down": _down, "demo": _demo, "figures": _figures, "synth": _synth, "test": _test}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -23,6 +23,8 @@ class Env(StrEnum):
     JOB_PACKAGES = "MILLRACE_JOB_PACKAGES"
     #: Seconds that one attempt may take; less than the function's timeout by the margin.
     JOB_TIMEOUT_SECONDS = "MILLRACE_JOB_TIMEOUT_SECONDS"
+    #: `false` has a worker leave the next job of a group to its message. Set by nobody but who measures.
+    FOLLOW_GROUPS = "MILLRACE_FOLLOW_GROUPS"
     RETENTION_DAYS = "MILLRACE_RETENTION_DAYS"
     #: `true` where every job is written to the listing index; empty where it is not.
     LISTING = "MILLRACE_LISTING"
@@ -79,6 +81,8 @@ DISPATCHED_STATES: Final = ("queued", "retrying", "dead")
 #: Only jobs of a group have it: of those, publish is told of the other ends too, since the next may go on.
 GROUP_ATTRIBUTE: Final = "group"
 ENDED_STATES: Final = ("succeeded", "cancelled")
+#: States from which nothing but a redrive leads: only a job in one of them is ever removed.
+TERMINAL_STATES: Final = ("succeeded", "dead", "cancelled")
 #: Only jobs whose payload is stored elsewhere have it: publish is told when such a job is gone.
 PAYLOAD_PLACE_ATTRIBUTE: Final = "payload_at"
 #: Sparse index over the jobs that wait for a clock or a person: scheduled and dead ones.
@@ -93,6 +97,17 @@ LISTING_KEY: Final = "listing"
 LISTING_SORT_KEY: Final = "created_at"
 #: The jobs that a tenant submits in a day spread over this many index partitions.
 LISTING_SHARDS: Final = 4
+
+# The files bucket: what its keys begin with.
+PAYLOADS_PREFIX: Final = "payloads/"
+EXPORTS_PREFIX: Final = "exports/"
+
+# What the clock says to the function `tick`, for each periodic type.
+TICK_TYPE: Final = "type"
+TICK_SCHEDULED_AT: Final = "scheduled_at"
+#: EventBridge Scheduler puts the time in its place:
+#: https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
+SCHEDULED_TIME: Final = "<aws.scheduler.scheduled-time>"
 
 # The shortener's tables.
 LINK_KEY: Final = "code"

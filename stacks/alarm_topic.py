@@ -1,5 +1,7 @@
 """`AlarmTopic`: where every alarm rings, so that one subscription hears them all."""
 
+from collections.abc import Sequence
+
 from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
@@ -7,6 +9,7 @@ from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 from stacks.config import StageConfig
+from stacks.job_function import JobFunction
 
 
 class AlarmTopic(Construct):
@@ -32,3 +35,21 @@ class AlarmTopic(Construct):
         )
         if config.alarm_email:
             self.topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
+
+    def call(self, function: JobFunction, *, upon: Sequence[str]) -> None:
+        """Call `function` when one of the alarms with these names rings.
+
+        By name, so that what the function itself makes ring can never call it again.
+        https://docs.aws.amazon.com/sns/latest/dg/sns-subscription-filter-policies.html
+        """
+        self.topic.add_subscription(
+            subscriptions.LambdaSubscription(
+                function.function,
+                filter_policy_with_message_body={
+                    "AlarmName": sns.FilterOrPolicy.filter(sns.SubscriptionFilter.string_filter(allowlist=list(upon))),
+                    "NewStateValue": sns.FilterOrPolicy.filter(
+                        sns.SubscriptionFilter.string_filter(allowlist=["ALARM"])
+                    ),
+                },
+            )
+        )

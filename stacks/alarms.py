@@ -1,19 +1,14 @@
-"""The catalogue of alarms: what rings, when, what silence means, and where the runbook says what to do.
+"""The catalogue of alarms: what rings, when, what silence means, and where the runbook says what to do."""
 
-Alarms are of one metric each, without metric math or composites: a page names the one thing that is wrong.
-"""
-
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Iterator
+from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_cloudwatch_actions as actions
-from constructs import Construct
+from aws_cdk import aws_sqs as sqs
 
-from shared.names import Metric
-from stacks.alarm_topic import AlarmTopic
+from shared.names import WAKE_WINDOW_SECONDS, Metric
+from stacks.alarm import Alarm, Heading
 from stacks.api import Api
 from stacks.config import StageConfig
 from stacks.job_function import JobFunction
@@ -22,35 +17,9 @@ from stacks.own_metric import own_metric
 from stacks.publisher import Publisher
 
 #: The publisher has this long to catch up; the stream forgets after a day.
-LATE_STREAM = Duration.minutes(5)
-
-
-class Heading(StrEnum):
-    """Headings of the runbook, as their anchors: one for each kind of alarm."""
-
-    DEAD_JOBS = "dead-jobs"
-    LATE_JOBS = "late-jobs"
-    STORE_UNAVAILABLE = "store-unavailable"
-    API_ERRORS = "api-errors"
-    FUNCTION_ERRORS = "function-errors"
-    FUNCTION_THROTTLES = "function-throttles"
-    LATE_STREAM = "late-stream"
-    UNPUBLISHED_RECORDS = "unpublished-records"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Alarm:
-    id: str
-    heading: Heading
-    #: What has happened, to somebody who was asleep.
-    says: str
-    metric: cloudwatch.Metric
-    #: Rings when the metric is greater than this.
-    above: float
-    #: For so many periods on end; how long a period is, the metric says.
-    periods: int
-    #: All of these metrics fall silent when there is nothing to do, which is no fault.
-    silence: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING
+LATE_STREAM: Final = Duration.minutes(5)
+#: The clock looks ahead for as long, so until then nobody has been woken late.
+STOPPED_CLOCK: Final = Duration.seconds(WAKE_WINDOW_SECONDS)
 
 
 def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
@@ -61,15 +30,12 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
         says=f"A job of lane {name} has just died.",
         # Our own, since the metrics of an idle queue come up to 15 minutes late, and a healthy one of letters is idle.
         metric=own_metric(config, name, Metric.DEAD),
-        above=0,
-        periods=1,
     )
     yield Alarm(
         id=f"StoreUnavailable-{name}",
         heading=Heading.STORE_UNAVAILABLE,
         says=f"Workers of lane {name} cannot claim or settle jobs.",
         metric=own_metric(config, name, Metric.UNAVAILABLE),
-        above=0,
         # A single lost answer mends itself.
         periods=3,
     )
@@ -77,12 +43,9 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
         id=f"DeadJobs-{name}",
         heading=Heading.DEAD_JOBS,
         says=f"Jobs of lane {name} are dead and wait in its dead-letter queue.",
-        # Not the number sent: that leaves out the messages which SQS itself moves.
-        metric=lane.letters.metric_approximate_number_of_messages_visible(
-            period=Duration.minutes(1), statistic="Maximum"
-        ),
-        above=0,
-        periods=1,
+        # Not the number sent: that leaves out the messages which SQS itself moves. Theirs are the jobs that are alive.
+        metric=_waiting(lane.letters),
+        reconciles=True,
     )
     yield Alarm(
         id=f"LateJobs-{name}",
@@ -91,6 +54,18 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
         metric=lane.queue.metric_approximate_age_of_oldest_message(period=Duration.minutes(1), statistic="Maximum"),
         above=lane.config.late_seconds,
         periods=3,
+    )
+    yield Alarm(
+        id=f"LostMessages-{name}",
+        heading=Heading.LOST_MESSAGES,
+        says=f"Jobs of lane {name} were long overdue, as if their messages were lost, and were dispatched again.",
+        metric=own_metric(config, name, Metric.NUDGED),
+    )
+    yield Alarm(
+        id=f"UndeliverableJobs-{name}",
+        heading=Heading.UNDELIVERABLE_JOBS,
+        says=f"Jobs of lane {name} died because no worker took them up however often they were dispatched.",
+        metric=own_metric(config, name, Metric.UNDELIVERABLE),
     )
     yield from function_alarms(lane.worker, of=f"-{name}")
 
@@ -101,7 +76,6 @@ def api_alarms(api: Api) -> Iterator[Alarm]:
         heading=Heading.API_ERRORS,
         says="Callers are answered with errors that are our fault, so jobs may not get in.",
         metric=api.api.metric_server_error(period=Duration.minutes(1), statistic="Sum"),
-        above=0,
         periods=3,
     )
 
@@ -121,13 +95,26 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:
         id="UnpublishedRecords",
         heading=Heading.UNPUBLISHED_RECORDS,
         says="Changes of jobs could not be published and were set aside.",
-        metric=publisher.failures.metric_approximate_number_of_messages_visible(
-            period=Duration.minutes(1), statistic="Maximum"
-        ),
-        above=0,
-        periods=1,
+        metric=_waiting(publisher.failures),
+        reconciles=True,
     )
     yield from function_alarms(publisher.function)
+
+
+def clock_alarms(wake: JobFunction, missed: sqs.Queue) -> Iterator[Alarm]:
+    yield Alarm(
+        id="StoppedClock",
+        heading=Heading.STOPPED_CLOCK,
+        says="Nothing has looked for jobs whose time has come, so scheduled jobs start late.",
+        metric=wake.function.metric_invocations(period=STOPPED_CLOCK, statistic="Sum"),
+        at_silence=True,
+    )
+    yield Alarm(
+        id="MissedCalls",
+        heading=Heading.MISSED_CALLS,
+        says="A call by the clock came to nothing: a periodic job was not submitted, or reconcile did not run.",
+        metric=_waiting(missed),
+    )
 
 
 def function_alarms(function: JobFunction, *, of: str = "") -> Iterator[Alarm]:
@@ -137,30 +124,17 @@ def function_alarms(function: JobFunction, *, of: str = "") -> Iterator[Alarm]:
         heading=Heading.FUNCTION_ERRORS,
         says=f"The function {function.verb} crashed or ran out of time.",
         metric=function.function.metric_errors(period=Duration.minutes(5), statistic="Sum"),
-        above=0,
-        periods=1,
     )
     yield Alarm(
         id=f"FunctionThrottles-{function.verb}{of}",
         heading=Heading.FUNCTION_THROTTLES,
         says=f"The function {function.verb} is being refused concurrency.",
         metric=function.function.metric_throttles(period=Duration.minutes(5), statistic="Sum"),
-        above=0,
         # A burst throttles while Lambda scales; what lasts is a limit.
         periods=2,
     )
 
 
-def add_alarms(scope: Construct, alarms: Iterable[Alarm], *, config: StageConfig, topic: AlarmTopic) -> None:
-    for alarm in alarms:
-        cloudwatch.Alarm(
-            scope,
-            alarm.id,
-            alarm_description=f"{config.name}: {alarm.says} What to do: {config.runbook_url}#{alarm.heading}",
-            metric=alarm.metric,
-            threshold=alarm.above,
-            comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-            evaluation_periods=alarm.periods,
-            datapoints_to_alarm=alarm.periods,
-            treat_missing_data=alarm.silence,
-        ).add_alarm_action(actions.SnsAction(topic.topic))
+def _waiting(queue: sqs.Queue) -> cloudwatch.Metric:
+    """The messages of a queue that is empty when all is well."""
+    return queue.metric_approximate_number_of_messages_visible(period=Duration.minutes(1), statistic="Maximum")

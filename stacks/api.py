@@ -26,6 +26,7 @@ ACCESS_LOG: Final = {
     "integration_error": "$context.integrationErrorMessage",
     "error": "$context.error.message",
     "caller": "$context.identity.userArn",
+    "subject": "$context.authorizer.claims.sub",
 }
 
 
@@ -38,6 +39,11 @@ class Api(Construct):
 
     def __init__(self, scope: Construct, id_: str, *, config: StageConfig, name: str) -> None:
         super().__init__(scope, id_)
+        self._callers = (
+            authorizers.HttpJwtAuthorizer("Tokens", config.jwt_issuer, jwt_audience=list(config.jwt_audience))
+            if config.jwt_issuer
+            else authorizers.HttpIamAuthorizer()
+        )
         self.api = apigw.HttpApi(self, "Api", api_name=name, create_default_stage=False)
         stage = apigw.HttpStage(
             self,
@@ -60,9 +66,13 @@ class Api(Construct):
             format=json.dumps(ACCESS_LOG),
         )
 
-    def add_signed_route(self, method: apigw.HttpMethod, path: str, function: JobFunction) -> None:
-        """A route for callers that sign (SigV4) and whom IAM lets `execute-api:Invoke` it. Job routes are all such."""
-        self._add_route(method, path, function, authorizers.HttpIamAuthorizer())
+    def add_route(self, method: apigw.HttpMethod, path: str, function: JobFunction) -> None:
+        """A route for callers who are known. All that has to do with jobs is such.
+
+        They sign (SigV4) and IAM lets them `execute-api:Invoke` it; or, where the stage has an issuer, they bring a
+        token of it that is meant for us.
+        """
+        self._add_route(method, path, function, self._callers)
 
     def add_open_route(self, method: apigw.HttpMethod, path: str, function: JobFunction, *, reason: str) -> None:
         """A route for anybody. `reason` is why nothing private can be had or done through it."""

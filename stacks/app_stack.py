@@ -1,5 +1,6 @@
 """`AppStack`: what every stack of the app has in common: name, tags, boundary, bootstrap, code."""
 
+import json
 from collections.abc import Mapping
 
 from aws_cdk import DefaultStackSynthesizer, PermissionsBoundary, Stack, Tags
@@ -29,18 +30,27 @@ class AppStack(Stack):
         for key, value in config.tags:
             tags.add(key, value)
         self.config = config
+        #: For functions that are told who calls: how to tell.
+        self.callers: Mapping[str, str] = {
+            names.Env.JWT: json.dumps({"issuer": config.jwt_issuer, "audience": config.jwt_audience})
+            if config.jwt_issuer
+            else ""
+        }
         #: One for each stack, as CDK wants it; the bytes are the same.
         self.code = lambda_.Code.from_asset(asset)
 
     def api_function(self, verb: str, environment: Mapping[str, str]) -> JobFunction:
         """A function that answers callers of an API, who wait."""
+        return self.function(verb, environment, timeout_seconds=self.config.api_timeout_seconds)
+
+    def function(self, verb: str, environment: Mapping[str, str], *, timeout_seconds: int) -> JobFunction:
         return JobFunction(
             self,
             verb.capitalize(),
             config=self.config,
             code=self.code,
             verb=verb,
-            timeout_seconds=self.config.api_timeout_seconds,
+            timeout_seconds=timeout_seconds,
             environment=environment,
         )
 

@@ -6,15 +6,19 @@ Knows neither CDK nor the environment: a configuration is a value that a test or
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final
 
-from shared.names import LARGEST_MAX_ATTEMPTS, TIMEOUT_MARGIN_SECONDS, Lane
+from shared.names import LARGEST_MAX_ATTEMPTS, TIMEOUT_MARGIN_SECONDS, WAKE_INTERVAL_SECONDS, Lane
 
 #: The most that SQS keeps a message. A letter's time counts from when its message was sent, not from when it died.
 LETTER_RETENTION_DAYS: Final = 14
 #: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html: room for retries of throttled batches.
 VISIBILITY_PER_TIMEOUT: Final = 6
 LONGEST_FUNCTION_TIMEOUT_SECONDS: Final = 900
+#: Changes of jobs this old go to the failure queue: a poison record blocks its shard no longer, and the stream itself,
+#: which forgets after 24 hours, loses nothing unseen.
+OLDEST_RECORD_SECONDS: Final = 6 * 60 * 60
 #: The patience of an HTTP API is 30 s: a function that may take longer answers nobody.
 LONGEST_API_TIMEOUT_SECONDS: Final = 29
 #: The least that `MaximumConcurrency` of a queue's mapping accepts.
@@ -118,6 +122,15 @@ class StageConfig:
     wheels_of_host: bool = False
     #: How long a finished job can be read.
     job_retention_days: int = 30
+    #: How long a file that a job wrote for people can be fetched.
+    export_retention_days: int = 30
+    #: Whether tenants can list their jobs: one index write more for each.
+    listing: bool = True
+    #: A live job this long overdue is dispatched once more.
+    reconcile_limit_seconds: int = 3 * 60 * 60
+    #: A round over the whole table.
+    reconcile_timeout_seconds: int = LONGEST_FUNCTION_TIMEOUT_SECONDS
+    wake_timeout_seconds: int = WAKE_INTERVAL_SECONDS
     log_retention_days: int = 30
     #: Seconds that a function behind an HTTP API may take.
     api_timeout_seconds: int = 10
@@ -127,6 +140,9 @@ class StageConfig:
     publish_timeout_seconds: int = 30
     #: How many proxies in front of the shortener may be believed about `X-Forwarded-For`.
     trusted_proxy_hops: int = 0
+    #: Who gives out the tokens that callers bring, and for whom; both empty where callers sign with SigV4.
+    jwt_issuer: str = ""
+    jwt_audience: tuple[str, ...] = ()
     #: Path, on the host, of a MaxMind database to ship; empty for the data that geoip2fast brings.
     geoip_database: str = ""
     #: Who is mailed by the alarms; empty for nobody.
@@ -156,10 +172,31 @@ class StageConfig:
             self.python_version in PYTHON_VERSIONS,
             f"python_version {self.python_version!r} is none of {', '.join(PYTHON_VERSIONS)}",
         )
-        names = [lane.name for lane in self.lanes]
-        _require(bool(names) and len(set(names)) == len(names), "lanes must be there and have names of their own")
+        _require(
+            [lane.name for lane in self.lanes] == list(Lane),
+            f"lanes must be {', '.join(Lane)}, in this order: a job type may name any of them",
+        )
+        _require(
+            all(urgent.job_timeout_seconds <= lower.job_timeout_seconds for urgent, lower in pairwise(self.lanes)),
+            "job_timeout_seconds must not be less on a less urgent lane: a submission may lower the lane of its type",
+        )
         _require("functions.jobs" in self.job_packages, "job_packages must include functions.jobs")
         _require(self.job_retention_days > 0, "job_retention_days must be positive")
+        _require(self.export_retention_days > 0, "export_retention_days must be positive")
+        slowest = max(lane.visibility_timeout_seconds for lane in self.lanes)
+        _require(
+            slowest < self.reconcile_limit_seconds <= OLDEST_RECORD_SECONDS,
+            f"reconcile_limit_seconds must be above {slowest}, when the message of a dead worker is back, and at most "
+            f"{OLDEST_RECORD_SECONDS}, when a change that could not be published is set aside",
+        )
+        _require(
+            0 < self.wake_timeout_seconds <= WAKE_INTERVAL_SECONDS,
+            f"wake_timeout_seconds must be from 1 to {WAKE_INTERVAL_SECONDS}: then the next one begins",
+        )
+        _require(
+            0 < self.reconcile_timeout_seconds <= LONGEST_FUNCTION_TIMEOUT_SECONDS,
+            f"reconcile_timeout_seconds must be from 1 to {LONGEST_FUNCTION_TIMEOUT_SECONDS}",
+        )
         _require(
             self.log_retention_days in LOG_RETENTIONS_DAYS,
             f"log_retention_days {self.log_retention_days} is none of {LOG_RETENTIONS_DAYS}",
@@ -174,6 +211,12 @@ class StageConfig:
             f"publish_timeout_seconds must be from 1 to {LONGEST_FUNCTION_TIMEOUT_SECONDS}",
         )
         _require(self.trusted_proxy_hops >= 0, "trusted_proxy_hops must not be negative")
+        _require_form("jwt_issuer", self.jwt_issuer, r"(https://[^\s?#]+)?", "an https address")
+        _require(all(self.jwt_audience), "jwt_audience must not hold an empty name")
+        _require(
+            bool(self.jwt_issuer) == bool(self.jwt_audience),
+            "jwt_issuer and jwt_audience go together: give both for tokens, or none for SigV4",
+        )
 
     @property
     def label(self) -> str:

@@ -34,10 +34,12 @@ class Dashboard(Construct):
     ) -> None:
         super().__init__(scope, id_)
         self._config = config
+        self._indexes = [names.ATTENTION_INDEX, *([names.LISTING_INDEX] if config.listing else [])]
         self.dashboard = cloudwatch.Dashboard(self, "Dashboard")
         for lane in lanes:
             self.dashboard.add_widgets(*self._lane_row(lane))
             self.dashboard.add_widgets(*self._work_row(lane))
+            self.dashboard.add_widgets(*self._wait_row(lane))
         self.dashboard.add_widgets(*self._stream_row(publisher, jobs))
 
     def _lane_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
@@ -56,7 +58,7 @@ class Dashboard(Construct):
             ),
             _graph(
                 f"{name}: in and out",
-                *(self._count(name, metric) for metric in (Metric.SUBMITTED, Metric.DISPATCHED, Metric.SUCCEEDED)),
+                *self._counts(name, Metric.SUBMITTED, Metric.DISPATCHED, Metric.SUCCEEDED),
             ),
         ]
 
@@ -65,23 +67,33 @@ class Dashboard(Construct):
         return [
             _graph(
                 f"{name}: outcomes",
-                *(
-                    self._count(name, metric)
-                    for metric in (
-                        Metric.SUCCEEDED,
-                        Metric.RETRIED,
-                        Metric.DEAD,
-                        Metric.REPLAYED,
-                        Metric.NOT_ACCEPTED,
-                        Metric.RELEASED,
-                        Metric.PUT_BACK,
-                        Metric.UNAVAILABLE,
-                        Metric.DROPPED,
-                    )
+                *self._counts(
+                    name,
+                    Metric.SUCCEEDED,
+                    Metric.RETRIED,
+                    Metric.DEAD,
+                    Metric.CANCELLED,
+                    Metric.SNOOZED,
+                    Metric.CONTINUED,
+                    Metric.HELD,
                 ),
             ),
             _graph(f"{name}: attempt duration (ms)", *self._percentiles(name, Metric.ATTEMPT_DURATION)),
             _graph(f"{name}: start latency (ms)", *self._percentiles(name, Metric.START_LATENCY)),
+        ]
+
+    def _wait_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
+        name = lane.config.name
+        return [
+            _graph(f"{name}: put on the lane", *self._counts(name, Metric.WOKEN, Metric.ADVANCED, Metric.NUDGED)),
+            _graph(
+                f"{name}: not for the first time",
+                *self._counts(name, Metric.REPLAYED, Metric.RELEASED, Metric.PUT_BACK),
+            ),
+            _graph(
+                f"{name}: amiss",
+                *self._counts(name, Metric.UNAVAILABLE, Metric.DROPPED, Metric.NOT_ACCEPTED, Metric.UNDELIVERABLE),
+            ),
         ]
 
     def _stream_row(self, publisher: Publisher, jobs: dynamodb.Table) -> list[cloudwatch.IWidget]:
@@ -97,12 +109,12 @@ class Dashboard(Construct):
             _graph(
                 "jobs table: throttles",
                 *(_throttles(jobs, kind) for kind in ("Read", "Write")),
-                *(_throttles(jobs, kind, index=names.ATTENTION_INDEX) for kind in ("Read", "Write")),
+                *(_throttles(jobs, kind, index=index) for index in self._indexes for kind in ("Read", "Write")),
             ),
         ]
 
-    def _count(self, lane: names.Lane, metric: Metric) -> cloudwatch.Metric:
-        return own_metric(self._config, lane, metric, label=metric)
+    def _counts(self, lane: names.Lane, *metrics: Metric) -> list[cloudwatch.Metric]:
+        return [own_metric(self._config, lane, metric, label=metric) for metric in metrics]
 
     def _percentiles(self, lane: names.Lane, metric: Metric) -> list[cloudwatch.Metric]:
         return [

@@ -15,7 +15,8 @@ from stacks.letter_queue import letter_queue
 
 DEFAULT_LANE: Final[str] = names.Lane.DEFAULT
 #: What a mapping does to its queue, with the rights of the function it calls; the last is what a worker adds, to put a
-#: message back. https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+#: message back. Whoever looks through letters does the same.
+#: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 CONSUME: Final = (
     "sqs:ReceiveMessage",
     "sqs:DeleteMessage",

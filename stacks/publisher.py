@@ -1,14 +1,14 @@
 """`Publisher`: the function that reads the jobs table's stream, and what happens to records it cannot take."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from shared import names
-from stacks.config import StageConfig
+from stacks.config import OLDEST_RECORD_SECONDS, StageConfig
 from stacks.job_function import JobFunction
 from stacks.job_table import JobTable
 from stacks.lane import Lane, lane_urls
@@ -21,18 +21,34 @@ READ_STREAM: Final = (
     "dynamodb:GetShardIterator",
     "dynamodb:ListStreams",
 )
-#: Two of a job's three changes owe no message; filtered out, they cost no invocation. Removals have no new image.
-OWING: Final = {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.DISPATCHED_STATES)}}}}
+_THERE: Final = {"S": [{"exists": True}]}
+#: The changes that the function is called for, each pattern for a reason of its own; all others cost no invocation.
+#: Only what is under `dynamodb` can be asked about, and whether an attribute exists only of the leaf under its type:
+#: https://docs.aws.amazon.com/lambda/latest/dg/with-ddb-filtering.html
+PATTERNS: Final[Sequence[Mapping[str, Any]]] = (
+    # It may owe a message.
+    {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.DISPATCHED_STATES)}}}},
+    # Its group may go on.
+    {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.ENDED_STATES)}, names.GROUP_ATTRIBUTE: _THERE}}},
+    # It is gone, and its payload is not. A job that has ended is not written again, but for a redrive.
+    {
+        "dynamodb": {
+            "OldImage": {
+                names.STATE_ATTRIBUTE: {"S": list(names.TERMINAL_STATES)},
+                names.PAYLOAD_PLACE_ATTRIBUTE: _THERE,
+            }
+        }
+    },
+)
 BATCH_SIZE: Final = 100
 #: Tries of a batch beyond the first. Halving a hundred records until the poison one is alone takes seven of them; the
 #: rest outlast a fault of SQS that passes, for a record that is given up dispatches nothing until somebody acts.
 RETRIES: Final = 1000
-#: Records this old go to the failure queue: a poison record blocks its shard no longer, and the stream itself, which
-#: forgets after 24 hours, loses nothing unseen.
-OLDEST_RECORD_SECONDS: Final = 6 * 60 * 60
 
 
 class Publisher(Construct):
+    """What its function does with jobs and payloads is the caller's to allow."""
+
     def __init__(
         self,
         scope: Construct,
@@ -42,6 +58,7 @@ class Publisher(Construct):
         code: lambda_.Code,
         jobs: JobTable,
         lanes: Sequence[Lane],
+        environment: Mapping[str, str],
     ) -> None:
         super().__init__(scope, id_)
         #: What is in it names a stretch of the stream, not a job: Lambda sends metadata only.
@@ -58,7 +75,7 @@ class Publisher(Construct):
             code=code,
             verb="publish",
             timeout_seconds=config.publish_timeout_seconds,
-            environment={names.Env.LANES: lane_urls(self, lanes)},
+            environment={**environment, names.Env.LANES: lane_urls(self, lanes)},
         )
         queues = [queue.queue_arn for lane in lanes for queue in (lane.queue, lane.letters)]
         self.function.allow(["sqs:SendMessage"], [*queues, self.failures.queue_arn])
@@ -81,6 +98,9 @@ class Publisher(Construct):
                 on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=self.failures.queue_arn)
             ),
             filter_criteria=lambda_.CfnEventSourceMapping.FilterCriteriaProperty(
-                filters=[lambda_.CfnEventSourceMapping.FilterProperty(pattern=Stack.of(self).to_json_string(OWING))]
+                filters=[
+                    lambda_.CfnEventSourceMapping.FilterProperty(pattern=Stack.of(self).to_json_string(pattern))
+                    for pattern in PATTERNS
+                ]
             ),
         )

@@ -7,7 +7,8 @@ from aws_cdk.aws_apigatewayv2 import HttpMethod
 from constructs import Construct
 
 from shared.names import Env, Output
-from stacks.alarms import add_alarms, function_alarms
+from stacks.alarm import add_alarms
+from stacks.alarms import function_alarms
 from stacks.api import Api
 from stacks.app_stack import AppStack
 from stacks.config import StageConfig
@@ -22,21 +23,22 @@ class ShortenerStack(AppStack):
         tables, jobs = pipeline.shortener, pipeline.jobs.table
         links: Mapping[str, str] = {Env.LINKS_TABLE: tables.links.table_name}
 
-        shorten = self.api_function("shorten", links)
+        shorten = self.api_function("shorten", {**links, **self.callers})
         shorten.allow(["dynamodb:PutItem"], [tables.links.table_arn])
         redirect = self.api_function(
             "redirect",
             {**links, **pipeline.submitting, Env.TRUSTED_PROXY_HOPS: str(config.trusted_proxy_hops)},
         )
         redirect.allow(["dynamodb:GetItem"], [tables.links.table_arn])
-        redirect.allow(["dynamodb:PutItem"], [jobs.table_arn])
-        stats = self.api_function("stats", {**links, Env.CLICKS_TABLE: tables.clicks.table_name})
+        # A long click has a payload of its own, which is taken back if the click was there already.
+        redirect.allow(["dynamodb:PutItem", "dynamodb:DeleteItem"], [jobs.table_arn])
+        stats = self.api_function("stats", {**links, **self.callers, Env.CLICKS_TABLE: tables.clicks.table_name})
         stats.allow(["dynamodb:GetItem"], [tables.links.table_arn])
-        stats.allow(["dynamodb:Query"], [tables.clicks.table_arn])
+        stats.allow(["dynamodb:GetItem", "dynamodb:Query"], [tables.clicks.table_arn])
 
         api = Api(self, "Api", config=config, name=f"{config.name}-links")
-        api.add_signed_route(HttpMethod.POST, "/links", shorten)
-        api.add_signed_route(HttpMethod.GET, "/links/{code}/stats", stats)
+        api.add_route(HttpMethod.POST, "/links", shorten)
+        api.add_route(HttpMethod.GET, "/links/{code}/stats", stats)
         api.add_open_route(
             HttpMethod.GET, "/{code}", redirect, reason="A short link is for anybody who has it; it only redirects."
         )

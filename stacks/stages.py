@@ -20,14 +20,15 @@ def _local() -> StageConfig:
     """The embedded AWS on this host: its Python, its processor, and timeouts that a person can watch run out."""
     return StageConfig(
         stage="local",
-        lanes=(
+        lanes=tuple(
             LaneConfig(
-                name=Lane.DEFAULT,
+                name=lane,
                 function_timeout_seconds=3,
                 job_timeout_seconds=2,
-                max_concurrency=5,
+                max_concurrency=max_concurrency,
                 late_seconds=60,
-            ),
+            )
+            for lane, max_concurrency in ((Lane.CRITICAL, 3), (Lane.DEFAULT, 5), (Lane.BULK, 2))
         ),
         python_version=HOST_PYTHON,
         architecture=Architecture.ARM64 if platform.machine() in {"arm64", "aarch64"} else Architecture.X86_64,
@@ -36,16 +37,32 @@ def _local() -> StageConfig:
         # The emulator sees every client at 127.0.0.1, so whoever plays visitors says where each comes from.
         trusted_proxy_hops=1,
         job_retention_days=1,
+        export_retention_days=1,
+        reconcile_limit_seconds=30,
+        reconcile_timeout_seconds=60,
         log_retention_days=1,
         api_rate=1000,
         api_burst=1000,
     )
 
 
+def _critical(**figures: int) -> LaneConfig:
+    return LaneConfig(name=Lane.CRITICAL, late_seconds=2 * 60, **figures)
+
+
+def _bulk(**figures: int) -> LaneConfig:
+    """Nobody waits for it: a backlog of hours is what it is for."""
+    return LaneConfig(name=Lane.BULK, late_seconds=12 * 60 * 60, **figures)
+
+
 def _dev() -> StageConfig:
     return StageConfig(
         stage="dev",
-        lanes=(LaneConfig(name=Lane.DEFAULT, function_timeout_seconds=30, job_timeout_seconds=25, max_concurrency=5),),
+        lanes=(
+            _critical(function_timeout_seconds=30, job_timeout_seconds=25, max_concurrency=5),
+            LaneConfig(name=Lane.DEFAULT, function_timeout_seconds=30, job_timeout_seconds=25, max_concurrency=5),
+            _bulk(function_timeout_seconds=60, job_timeout_seconds=55, max_concurrency=2),
+        ),
         python_version=NEWEST_PYTHON,
         architecture=Architecture.ARM64,
         log_retention_days=7,
@@ -55,7 +72,11 @@ def _dev() -> StageConfig:
 def _prod() -> StageConfig:
     return StageConfig(
         stage="prod",
-        lanes=(LaneConfig(name=Lane.DEFAULT, function_timeout_seconds=60, job_timeout_seconds=50, max_concurrency=50),),
+        lanes=(
+            _critical(function_timeout_seconds=60, job_timeout_seconds=50, max_concurrency=50),
+            LaneConfig(name=Lane.DEFAULT, function_timeout_seconds=60, job_timeout_seconds=50, max_concurrency=50),
+            _bulk(function_timeout_seconds=300, job_timeout_seconds=280, max_concurrency=20),
+        ),
         python_version=NEWEST_PYTHON,
         architecture=Architecture.ARM64,
         protected=True,
@@ -77,6 +98,17 @@ def _integer(text: str) -> int:
         raise SettingError(f"{text!r} is not a whole number") from None
 
 
+def _switch(text: str) -> bool:
+    try:
+        return {"on": True, "off": False}[text]
+    except KeyError:
+        raise SettingError(f"{text!r} is neither on nor off") from None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
+
+
 def _pairs(text: str) -> tuple[tuple[str, str], ...]:
     pairs = [part.partition("=") for part in text.split(",") if part]
     if not all(key and value for key, _, value in pairs):
@@ -94,6 +126,9 @@ SETTINGS: Final[Mapping[str, Callable[[str], Any]]] = {
     "runbook_url": str,
     "geoip_database": str,
     "trusted_proxy_hops": _integer,
+    "listing": _switch,
+    "jwt_issuer": str,
+    "jwt_audience": _names,
     "tags": _pairs,
 }
 

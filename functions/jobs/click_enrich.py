@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 
+from shared.adapters import clock
 from shared.adapters.shortener import composition
 from shared.adapters.shortener.click import CLICK, VISITORS, Click
 from shared.adapters.shortener.visitor import enrich
@@ -14,5 +15,5 @@ def click_enrich(click: Click, run: Run) -> Done:
         # Whoever may submit jobs could otherwise count clicks on the links of others.
         raise PermanentJobError("clicks come from the redirect, and from nobody else")
     visitor = enrich(click.address, click.user_agent)
-    writes = composition.clicks().writes(click, visitor, job_id=run.job_id, at=run.submitted_at)
+    writes = composition.clicks().writes(click, visitor, job_id=run.job_id, at=run.submitted_at, now=clock.now())
     return Done(result=asdict(visitor), writes=writes)

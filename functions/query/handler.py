@@ -1,31 +1,49 @@
-"""Query: `GET /jobs/{id}` reads one job of the caller's own."""
+"""Query: `GET /jobs/{id}` shows a job of the caller's own, `GET /jobs` lists them, `GET /openapi.json` says how."""
 
+from datetime import timedelta
 from functools import cache
 from http import HTTPStatus
 from typing import Any
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from shared.adapters import clock, composition, http
-from shared.adapters.view import view
-
-#: Every id is a UUID; the store refuses keys that are far longer.
-_LONGEST_ID = 36
+from shared.adapters import clock, composition, http, openapi
+from shared.adapters.composition import setting
+from shared.adapters.listing_query import read_query
+from shared.adapters.view import answer, summary
+from shared.names import Env
 
 
 @cache
 def _app() -> APIGatewayHttpResolver:
     app = http.resolver()
 
-    @app.get("/jobs/<job_id>")
-    def get(job_id: str) -> Response[str]:
+    @app.get("/jobs")
+    def jobs() -> Response[str]:
         owner = http.tenant(app.current_event)
-        job = composition.store().get(owner, job_id) if len(job_id) <= _LONGEST_ID else None
-        if job is None or job.expired(clock.now()):
-            # Another tenant's job is not there either: keys begin with the tenant.
-            detail = "no job of yours has this id; finished jobs are kept for a limited time"
-            raise http.ProblemError(HTTPStatus.NOT_FOUND, "no-such-job", detail)
-        return http.json_response(HTTPStatus.OK, view(job, payload=composition.payloads().load(job)))
+        if not setting(Env.LISTING):
+            detail = "this stage keeps no index of jobs, which costs a write a job; set listing in its configuration"
+            raise http.ProblemError(HTTPStatus.NOT_FOUND, "listing-off", detail)
+        now = clock.now()
+        asked = read_query(
+            app.current_event.query_string_parameters,
+            tenant=owner,
+            now=now,
+            retention=timedelta(days=int(setting(Env.RETENTION_DAYS))),
+            cursors=composition.cursors,
+        )
+        page = composition.listing().page(asked.wanted, below=asked.below, limit=asked.limit, now=now)
+        cursor = composition.cursors().write(page.end, bound_to=asked.bound_to) if page.end else None
+        return http.json_response(HTTPStatus.OK, {"jobs": [summary(job) for job in page.jobs], "cursor": cursor})
+
+    @app.get("/jobs/<job_id>")
+    def job(job_id: str) -> Response[str]:
+        owner = http.tenant(app.current_event)
+        return answer(composition.control().find(owner, job_id), composition.payloads())
+
+    @app.get("/openapi.json")
+    def description() -> Response[str]:
+        return http.json_response(HTTPStatus.OK, openapi.description(tokens=bool(setting(Env.JWT))))
 
     return app
 

@@ -36,7 +36,14 @@ def _app() -> APIGatewayHttpResolver:
             _PLURALS[trait]: dict(sorted(names.items(), key=lambda entry: (-entry[1], entry[0])))
             for trait, names in tally.names.items()
         }
-        body = {"code": code, "url": link.url, "clicks": tally.clicks, "bots": tally.bots, **by_trait}
+        body = {
+            "code": code,
+            "url": link.url,
+            "clicks": tally.clicks,
+            "bots": tally.bots,
+            "days": dict(sorted(tally.days.items())),
+            **by_trait,
+        }
         return http.json_response(HTTPStatus.OK, body)
 
     return app

@@ -1,25 +1,27 @@
-"""Submit: `POST /jobs` makes a job with one conditional write."""
+"""Submit: `POST /jobs` makes a job with one conditional write, and `POST /jobs/batch` up to a hundred."""
 
+import json
 from functools import cache
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ValidationError
 
-from shared.adapters import composition, http
+from shared.adapters import clients, composition, http
+from shared.adapters.batch import Answer, submit_all
 from shared.adapters.idempotency import submit_once
-from shared.adapters.view import view
+from shared.adapters.submission_form import BatchedForm, BatchForm, SubmissionForm
+from shared.adapters.view import payload_of, summary, view
+from shared.application.submit import Accepted
+from shared.domain.errors import InvalidPayloadError
 from shared.domain.submission import Submission
+from shared.jobs import faults
+from shared.names import LARGEST_BATCH_BODY_BYTES
 
-
-class Body(BaseModel):
-    """What a caller sends."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    type: str = Field(min_length=1, max_length=100)
-    payload: dict[str, Any] = Field(default_factory=dict)
+#: No job of a batch is begun later. A store that hangs holds up each for some seconds, and a function that runs out of
+#: time answers for none.
+_LAST_START_SECONDS: Final = 3.0
 
 
 @cache
@@ -31,22 +33,35 @@ def _app() -> APIGatewayHttpResolver:
         event = app.current_event
         owner = http.tenant(event)
         key = http.idempotency_key(event)
-        body = http.read_body(event, Body)
-        telemetry = composition.telemetry()
+        body = http.read_body(event, SubmissionForm)
         accepted = submit_once(
+            composition.submit(), body.submission(key=key), tenant=owner, trace=event.request_context.request_id
+        )
+        _record([accepted])
+        # What was sent is what was written, so only an earlier submission's has to be read.
+        payload = payload_of(accepted.job, composition.payloads()) if accepted.replayed else json.dumps(body.payload)
+        headers = {"Location": f"/jobs/{accepted.job.id}", **(http.REPLAYED if accepted.replayed else {})}
+        return http.json_response(_status(accepted), view(accepted.job, payload=payload), headers=headers)
+
+    @app.post("/jobs/batch")
+    def submit_batch() -> Response[str]:
+        event = app.current_event
+        owner = http.tenant(event)
+        if http.idempotency_key(event) is not None:
+            detail = "a batch has no Idempotency-Key; give each of its jobs an idempotency_key"
+            raise http.ProblemError(HTTPStatus.BAD_REQUEST, "invalid-key", detail)
+        body = http.read_body(event, BatchForm, limit_bytes=LARGEST_BATCH_BODY_BYTES)
+        answers = submit_all(
             composition.submit(),
-            Submission(type=body.type, payload=body.payload, key=key),
+            [_read(job) for job in body.jobs],
             tenant=owner,
             trace=event.request_context.request_id,
+            overlap=clients.POOL_SIZE,
+            seconds=_LAST_START_SECONDS,
         )
-        telemetry.accepted(accepted)
-        telemetry.flush()
-        status = HTTPStatus.OK if accepted.replayed else HTTPStatus.ACCEPTED
-        headers = {"Location": f"/jobs/{accepted.job.id}"}
-        if accepted.replayed:
-            headers |= http.REPLAYED
+        _record([answer for answer in answers if isinstance(answer, Accepted)])
         return http.json_response(
-            status, view(accepted.job, payload=composition.payloads().load(accepted.job)), headers=headers
+            HTTPStatus.OK, {"jobs": [_shown(answer, _pointer(index)) for index, answer in enumerate(answers)]}
         )
 
     return app
@@ -54,3 +69,35 @@ def _app() -> APIGatewayHttpResolver:
 
 def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
     return _app().resolve(event, context)
+
+
+def _read(job: Any) -> Submission | InvalidPayloadError:
+    try:
+        form = BatchedForm.model_validate(job)
+    except ValidationError as error:
+        return InvalidPayloadError(faults(error))
+    return form.submission(key=form.idempotency_key)
+
+
+def _pointer(index: int) -> str:
+    return f"/jobs/{index}"
+
+
+def _shown(answer: Answer, under: str) -> dict[str, Any]:
+    """Without payloads: a hundred of them, escaped, would be more than a function may answer."""
+    if isinstance(answer, Accepted):
+        return {"status": _status(answer), "job": summary(answer.job)}
+    problem = http.problem(answer, under=under)
+    return {"status": problem.status, "problem": problem.document()}
+
+
+def _status(accepted: Accepted) -> HTTPStatus:
+    return HTTPStatus.OK if accepted.replayed else HTTPStatus.ACCEPTED
+
+
+def _record(accepted: list[Accepted]) -> None:
+    """In the invocation's own thread: telemetry is for one."""
+    telemetry = composition.telemetry()
+    for each in accepted:
+        telemetry.accepted(each)
+    telemetry.flush()

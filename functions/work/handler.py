@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.adapters import composition
-from shared.adapters.worker import Invocation
+from shared.adapters.message_run import Invocation
 
 
 def handle(event: Mapping[str, Any], context: Invocation) -> Mapping[str, Any]:

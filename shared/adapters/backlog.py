@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.adapters.clients import translated
+from shared.domain.errors import StoreUnavailableError
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -61,3 +62,22 @@ def oldest_age(client: Any, url: str, *, now: datetime) -> timedelta | None:
     # The newest point: the largest would go on showing a backlog that has just been worked off.
     newest = max(points, key=lambda point: point["Timestamp"], default=None)
     return newest and timedelta(seconds=newest["Maximum"])
+
+
+def delay(queues: "SQSClient", metrics: Any, url: str, *, now: datetime) -> timedelta:
+    """How long a message may have waited in this queue by now: no time when none waits.
+
+    Where CloudWatch does not say, as long as the queue keeps one. To take what only waits for lost adds to the backlog,
+    and what is lost can wait.
+    """
+    if backlog(queues, url).waiting == 0:
+        return timedelta(0)
+    try:
+        age = oldest_age(metrics, url, now=now)
+    except StoreUnavailableError:
+        age = None
+    if age is not None:
+        return age
+    with translated():
+        attributes = queues.get_queue_attributes(QueueUrl=url, AttributeNames=["MessageRetentionPeriod"])["Attributes"]
+    return timedelta(seconds=int(attributes["MessageRetentionPeriod"]))

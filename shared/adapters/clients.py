@@ -41,13 +41,16 @@ _PASSING: Final = frozenset(
     }
 )
 
+#: How many calls of one client may be under way at once. Who has more threads has some that wait for a connection.
+POOL_SIZE: Final = 16
+
 #: Validating parameters and composing the user agent are a third of a call's CPU in boto3. A call that hangs must
 #: fail well within an invocation, and the pool must hold a batch's threads.
 _CONFIG: Final = Config(
     connect_timeout=1,
     read_timeout=2,
     retries={"mode": "standard", "total_max_attempts": 3},
-    max_pool_connections=16,
+    max_pool_connections=POOL_SIZE,
     parameter_validation=False,
     user_agent="millrace",
     tcp_keepalive=True,
@@ -82,6 +85,11 @@ def cloudwatch() -> "CloudWatchClient":
 @cache
 def dynamodb() -> "DynamoDBClient":
     return boto3.client("dynamodb", config=_CONFIG)
+
+
+@cache
+def s3() -> Any:
+    return boto3.client("s3", config=_CONFIG)
 
 
 @cache

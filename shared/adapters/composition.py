@@ -7,17 +7,24 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 
-from shared.adapters import clients, clock, job_types
+from shared.adapters import backlog, clients, clock, job_types
+from shared.adapters.cursors import Cursors
 from shared.adapters.job_store import DynamoJobStore
 from shared.adapters.limits import DynamoLimits
-from shared.adapters.payloads import DynamoPayloads
-from shared.adapters.queues import LaneUrls, SqsLanes
+from shared.adapters.listing import DynamoListing
+from shared.adapters.message_run import Terms
+from shared.adapters.payloads import Bucket, DynamoPayloads
+from shared.adapters.queues import LaneUrls, SqsLanes, SqsLetterBox
+from shared.adapters.survey import DynamoSurvey
 from shared.adapters.telemetry import Telemetry
 from shared.adapters.worker import Worker
+from shared.application.control import Control
 from shared.application.job_types import JobTypes
 from shared.application.publish import Publisher
+from shared.application.reconcile import Reconciler
 from shared.application.settle import Tools
 from shared.application.submit import Submit
+from shared.application.wake import Waker
 from shared.domain.errors import MillraceError
 from shared.names import Env, Lane
 
@@ -46,7 +53,13 @@ def store() -> DynamoJobStore:
 
 @cache
 def payloads() -> DynamoPayloads:
-    return DynamoPayloads()
+    return DynamoPayloads(
+        clients.dynamodb(),
+        table=setting(Env.JOBS_TABLE),
+        # Asked for by the first large payload: a function that meets none needs no bucket.
+        bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
+        new_token=clock.new_token,
+    )
 
 
 @cache
@@ -59,6 +72,24 @@ def submit() -> Submit:
     return Submit(
         store=store(), payloads=payloads(), job_types=known_job_types(), clock=clock.now, new_id=clock.new_job_id
     )
+
+
+@cache
+def control() -> Control:
+    return Control(store=store(), clock=clock.now, new_token=clock.new_token)
+
+
+@cache
+def listing() -> DynamoListing:
+    return DynamoListing(clients.dynamodb(), table=setting(Env.JOBS_TABLE), read=store().get_many)
+
+
+@cache
+def cursors() -> Cursors:
+    """Asks for their key, so it is for those alone who need one."""
+    with clients.translated():
+        answer = clients.secrets().get_secret_value(SecretId=setting(Env.CURSOR_KEY_SECRET))
+    return Cursors(answer["SecretString"].encode())
 
 
 @cache
@@ -85,11 +116,11 @@ def telemetry() -> Telemetry:
 def worker() -> Worker:
     """A worker knows one lane: its own."""
     ((lane, urls),) = lane_urls().items()
-    return Worker(
+    terms = Terms(
         tools=Tools(
             store=store(),
             payloads=payloads(),
-            limits=DynamoLimits(),
+            limits=DynamoLimits(clients.dynamodb(), table=setting(Env.JOBS_TABLE), draw=clock.draw),
             job_types=known_job_types(),
             submit=submit(),
             clock=clock.now,
@@ -98,8 +129,33 @@ def worker() -> Worker:
             pause=time.sleep,
         ),
         lane=lane,
-        queue_url=urls.queue,
-        queues=clients.sqs(),
-        stage=setting(Env.STAGE),
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),
+        follows_groups=os.environ.get(Env.FOLLOW_GROUPS) != "false",
     )
+    return Worker(terms=terms, queue_url=urls.queue, queues=clients.sqs(), stage=setting(Env.STAGE))
+
+
+@cache
+def waker() -> Waker:
+    return Waker(store=store(), clock=clock.now, pause=time.sleep)
+
+
+def reconciler() -> Reconciler:
+    """A new one for each invocation, which asks once how far behind each lane is."""
+
+    @cache
+    def lane_delay(lane: Lane) -> timedelta:
+        return backlog.delay(clients.sqs(), clients.cloudwatch(), lane_urls()[lane].queue, now=clock.now())
+
+    limit = timedelta(seconds=float(setting(Env.RECONCILE_LIMIT_SECONDS)))
+    return Reconciler(store=store(), clock=clock.now, limit=limit, lane_delay=lane_delay)
+
+
+@cache
+def survey() -> DynamoSurvey:
+    return DynamoSurvey(clients.dynamodb(), table=setting(Env.JOBS_TABLE))
+
+
+@cache
+def letter_boxes() -> Mapping[Lane, SqsLetterBox]:
+    return {lane: SqsLetterBox(clients.sqs(), urls.letters) for lane, urls in lane_urls().items()}

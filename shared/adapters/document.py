@@ -62,7 +62,7 @@ class _Form:
     decode: Callable[[Item], Any]
 
 
-def _from_milliseconds(value: Item) -> datetime:
+def from_milliseconds(value: Item) -> datetime:
     return _EPOCH + int(value["N"]) * _MILLISECOND
 
 
@@ -96,7 +96,7 @@ def _decode_fields(item: Item, fields: Mapping[str, _Form]) -> dict[str, Any]:
 
 _TEXT: Final = _Form(text, lambda value: str(value["S"]))
 _NUMBER: Final = _Form(number, lambda value: int(value["N"]))
-_TIME: Final = _Form(milliseconds, _from_milliseconds)
+_TIME: Final = _Form(milliseconds, from_milliseconds)
 _TIME_TO_LIVE: Final = _Form(seconds, lambda value: _EPOCH + timedelta(seconds=int(value["N"])))
 _DURATION: Final = _Form(
     lambda value: number(math.ceil(value.total_seconds())), lambda value: timedelta(seconds=int(value["N"]))

@@ -1,6 +1,7 @@
 """The HTTP edge: who calls, what they sent, and problem documents (RFC 9457) for everything that is wrong."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final, NoReturn, TypeVar
@@ -11,6 +12,7 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from pydantic import BaseModel, ValidationError
 
 from shared.adapters.telemetry import logger
+from shared.application.acceptance import LONGEST_TENANT, is_tenant
 from shared.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -23,7 +25,7 @@ from shared.domain.errors import (
     UnknownJobTypeError,
 )
 from shared.jobs import faults
-from shared.names import LARGEST_BODY_BYTES
+from shared.names import LARGEST_BODY_BYTES, Env
 
 _JSON: Final = "application/json"
 _PROBLEM_JSON: Final = "application/problem+json"
@@ -45,7 +47,7 @@ class ProblemError(MillraceError):
         self.code = code
         self.faults = faults
 
-    def response(self) -> Response[str]:
+    def document(self) -> dict[str, Any]:
         body: dict[str, Any] = {
             "type": f"urn:millrace:problem:{self.code}",
             "title": self.status.phrase,
@@ -54,8 +56,11 @@ class ProblemError(MillraceError):
         }
         if self.faults:
             body["errors"] = [{"pointer": _fragment(fault.path), "detail": fault.message} for fault in self.faults]
+        return body
+
+    def response(self) -> Response[str]:
         headers = {"Retry-After": str(_RETRY_AFTER_SECONDS)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
-        return Response(self.status, _PROBLEM_JSON, json.dumps(body), headers=headers)
+        return Response(self.status, _PROBLEM_JSON, json.dumps(self.document()), headers=headers)
 
 
 #: Our errors as problems: the status, and the code for programs.
@@ -82,7 +87,7 @@ def resolver() -> APIGatewayHttpResolver:
 
     @app.exception_handler(Exception)  # type: ignore[untyped-decorator]  # Powertools leaves it untyped
     def refused(error: Exception) -> Response[str]:
-        return _problem(error).response()
+        return problem(error).response()
 
     return app
 
@@ -92,11 +97,18 @@ def json_response(status: HTTPStatus, body: object, *, headers: Mapping[str, str
 
 
 def tenant(event: APIGatewayProxyEventV2) -> str:
-    """The verified caller: account, and the id of the role or user without the session name, which callers choose.
+    """The verified caller, as the authoriser of this stage tells of it, and never as the request does."""
+    authorizer = event.raw_event["requestContext"].get("authorizer") or {}
+    if os.environ.get(Env.JWT):
+        return _token_bearer((authorizer.get("jwt") or {}).get("claims") or {})
+    return _signer(authorizer.get("iam") or {})
+
+
+def _signer(iam: Mapping[str, Any]) -> str:
+    """Account, and the id of the role or user without the session name, which callers choose.
 
     https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_identifiers.html#identifiers-unique-ids
     """
-    iam = (event.raw_event["requestContext"].get("authorizer") or {}).get("iam") or {}
     account, user = iam.get("accountId"), iam.get("userId") or iam.get("callerId")
     if not account or not user:
         raise ProblemError(HTTPStatus.FORBIDDEN, "no-identity", "sign the request with AWS credentials (SigV4)")
@@ -106,6 +118,23 @@ def tenant(event: APIGatewayProxyEventV2) -> str:
         detail = "sign the request as a role or a user of the account; root and federated users have no id of their own"
         raise ProblemError(HTTPStatus.FORBIDDEN, "no-identity", detail)
     return f"{account}:{principal}"
+
+
+def _token_bearer(claims: Mapping[str, Any]) -> str:
+    """Issuer and subject, which is unique within its issuer only (RFC 7519, section 4.1.2).
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-jwt-authorizer.html
+    """
+    issuer, subject = claims.get("iss"), claims.get("sub")
+    # No URL has a `|` (RFC 3986), so the first one parts the two, whatever the subject is called.
+    if not isinstance(issuer, str) or not issuer or "|" in issuer or not isinstance(subject, str) or not subject:
+        detail = "send a token with an issuer and a subject (the claims iss and sub)"
+        raise ProblemError(HTTPStatus.FORBIDDEN, "no-identity", detail)
+    bearer = f"{issuer}|{subject}"
+    if not is_tenant(bearer):
+        detail = f"issuer and subject must be visible ASCII, and together shorter than {LONGEST_TENANT} characters"
+        raise ProblemError(HTTPStatus.FORBIDDEN, "no-identity", detail)
+    return bearer
 
 
 def idempotency_key(event: APIGatewayProxyEventV2) -> str | None:
@@ -119,12 +148,12 @@ def idempotency_key(event: APIGatewayProxyEventV2) -> str | None:
     return key
 
 
-def read_body(event: APIGatewayProxyEventV2, model: type[Body]) -> Body:
+def read_body(event: APIGatewayProxyEventV2, model: type[Body], *, limit_bytes: int = LARGEST_BODY_BYTES) -> Body:
     """The body as `model`; each way in which it is not is a problem of its own."""
     media_type = event.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _JSON:
         raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", f"send the body as {_JSON}")
-    decoded = _decoded(event)
+    decoded = _decoded(event, limit_bytes)
     if not isinstance(decoded, dict):
         raise InvalidPayloadError([Fault("", "the body must be a JSON object")])
     try:
@@ -133,11 +162,12 @@ def read_body(event: APIGatewayProxyEventV2, model: type[Body]) -> Body:
         raise InvalidPayloadError(faults(error)) from error
 
 
-def _decoded(event: APIGatewayProxyEventV2) -> Any:
+def _decoded(event: APIGatewayProxyEventV2, limit_bytes: int) -> Any:
     try:
         body = event.decoded_body or ""
-        if len(body.encode()) > LARGEST_BODY_BYTES:
-            raise PayloadTooLargeError(len(body.encode()), LARGEST_BODY_BYTES)
+        if (size_bytes := len(body.encode())) > limit_bytes:
+            detail = f"the body is {size_bytes} bytes, and {limit_bytes} is the most that is taken"
+            raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
         return json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", f"the body is not JSON: {error}") from error
@@ -147,7 +177,8 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _problem(error: Exception) -> ProblemError:
+def problem(error: Exception, *, under: str = "") -> ProblemError:
+    """What to tell the caller. `under` is the JSON pointer of what the error is about, if not the whole body."""
     if isinstance(error, ProblemError):
         return error
     for kind, (status, code) in _PROBLEMS.items():
@@ -155,7 +186,8 @@ def _problem(error: Exception) -> ProblemError:
             logger().warning("unavailable", extra={"error": str(error)})
             return ProblemError(status, code, _UNAVAILABLE)
         if isinstance(error, kind):
-            return ProblemError(status, code, str(error), faults=_faults(error))
+            found = [Fault(under + fault.path, fault.message) for fault in _faults(error)]
+            return ProblemError(status, code, str(error), faults=found)
     logger().exception("unexpected error", exc_info=error)
     return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "something broke on our side")
 

@@ -21,7 +21,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import STATUS_CONSTANTS, DataRecord
 
 from shared.application.run import Attempt
-from shared.application.submit import Accepted, Submit
+from shared.application.submit import REFUSALS, Accepted, Submit
 from shared.domain.errors import MillraceError
 from shared.domain.job import Job
 from shared.domain.outcomes import Outcome, outcome_of
@@ -96,7 +96,15 @@ class AttemptLayer(_JobLayer):
 
 def submit_once(submit: Submit, submission: Submission, *, tenant: str, trace: str) -> Accepted:
     """Raises what `Submit` raises, and `StoreUnavailableError`."""
-    job = submit.prepare(submission, tenant=tenant, trace=trace)
+    try:
+        job = submit.prepare(submission, tenant=tenant, trace=trace)
+    except REFUSALS as refused:
+        return submit.earlier(submission, tenant=tenant, refused=refused)
+    return insert_once(submit, job)
+
+
+def insert_once(submit: Submit, job: Job) -> Accepted:
+    """As `submit_once`, for a job that is prepared."""
     layer = SubmitLayer(submit, job)
     _guarded(lambda *, key: key, layer)(key=job.id)
     if layer.accepted is None:

@@ -122,7 +122,13 @@ class DynamoJobStore(JobReader):
         return self._groups.advance(tenant, group, now=now)
 
     def forget(self, job: Job) -> None:
-        self._write(self._client.delete_item, Write.FORGET, operator_writes.forget(job), mine=lambda _current: False)
+        try:
+            self._write(
+                self._client.delete_item, Write.FORGET, operator_writes.forget(job), mine=lambda _current: False
+            )
+        except WriteRefusedError as refused:
+            if refused.current is not None:
+                raise
 
     def _cancel_at_rest(self, job: Job, now: datetime) -> Job:
         return self._update(

@@ -1,6 +1,6 @@
 """The writes of clocks and people as DynamoDB requests. Pure; above each clause stands the race it closes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -61,14 +61,17 @@ def wake(job: Job) -> Request:
 
 
 def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: timedelta) -> Request:
-    running = job.state is State.RUNNING
-    # A lost run is taken back: a state change is what publish looks for, and the generation stays, so that a late
-    # message is still good.
     sets: dict[str, Item] = {"nudged_at": milliseconds(now), "nudges": number(job.nudges + 1)}
-    removes: list[str] = []
-    if running:
+    removes: Sequence[str] = ()
+    if job.state is State.RUNNING:
+        # A lost run is taken back: a state change is what publish looks for, and the generation stays, so that a late
+        # message is still good.
         sets["state"] = text(State.RETRYING)
         removes = ["owner"]
+    elif job.state is State.SCHEDULED:
+        # The clock has missed it.
+        sets["state"] = text(State.QUEUED)
+        removes = ATTENTION
     elif last:
         sets |= {"state": text(State.DEAD), "death": text(DeathReason.UNDELIVERABLE)}
         sets |= attention(State.DEAD, job.id, now) | ended(job, State.DEAD, now=now, retention=retention)

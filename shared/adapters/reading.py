@@ -1,14 +1,19 @@
-"""Reading job documents: one, many, and those that an index or a scan finds."""
+"""Reading job documents: one, many, and those that an index or a scan finds.
 
+Where many are read, one that this code cannot read costs the others nothing: `unreadable` is told of it.
+"""
+
+import heapq
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from shared.adapters.clients import Item, translated
-from shared.adapters.document import decode, key, milliseconds, split_key
+from shared.adapters.document import decode, key, milliseconds, split_key, text
 from shared.adapters.requests import attention_partition
-from shared.domain.errors import StoreUnavailableError
+from shared.application.ports import Unreadable, pass_over
+from shared.domain.errors import MalformedDocumentError, StoreUnavailableError
 from shared.domain.job import Job
 from shared.domain.states import State
 from shared.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SHARDS, ATTENTION_SORT_KEY
@@ -35,41 +40,63 @@ class JobReader:
             answer = self._client.get_item(TableName=self._table, Key=key(tenant, job_id), ConsistentRead=True)
         return decode(answer["Item"]) if "Item" in answer else None
 
-    def get_many(self, keys: Sequence[tuple[str, str]]) -> list[Job]:
+    def get_many(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable = pass_over) -> list[Job]:
         # One call refuses to be asked for a key twice.
         asked = [key(*pair) for pair in dict.fromkeys(keys)]
         return [
-            decode(item)
+            job
             for start in range(0, len(asked), _BATCH_GET_LIMIT)
-            for item in self._get_batch(asked[start : start + _BATCH_GET_LIMIT])
+            for job in readable(self._get_batch(asked[start : start + _BATCH_GET_LIMIT]), unreadable)
         ]
 
-    def scheduled(self, *, before: datetime) -> Iterator[Job]:
-        for shard in range(ATTENTION_SHARDS):
-            for jobs in self._attention_pages(State.SCHEDULED, shard, before=before):
-                yield from sorted(jobs, key=lambda job: (job.due or job.created_at, job.id))
+    def scheduled(self, *, before: datetime, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+        return self._attention(State.SCHEDULED, lambda job: job.due, before=before, unreadable=unreadable)
 
-    def dead(self) -> Iterator[Job]:
-        for shard in range(ATTENTION_SHARDS):
-            for jobs in self._attention_pages(State.DEAD, shard):
-                yield from sorted(jobs, key=lambda job: (job.finished_at or job.created_at, job.id))
+    def dead(self, *, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+        return self._attention(State.DEAD, lambda job: job.finished_at, before=None, unreadable=unreadable)
 
-    def overdue(self, *, before: datetime) -> Iterator[Job]:
+    def overdue(self, *, before: datetime, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+        # Neither waiting nor terminal jobs have a `due`.
+        return self._scan("due", milliseconds(before), unreadable)
+
+    def ended(self, *, before: datetime, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+        # A redrive takes it away.
+        return self._scan("finished_at", milliseconds(before), unreadable)
+
+    def _scan(self, attribute: str, until: Item, unreadable: Unreadable) -> Iterator[Job]:
+        """Every job of the table whose `attribute` is not after that."""
         pages = self._client.get_paginator("scan").paginate(
             TableName=self._table,
             ConsistentRead=True,
-            # Neither waiting nor terminal jobs have a `due`.
-            FilterExpression="#due <= :before",
-            ExpressionAttributeNames={"#due": "due"},
-            ExpressionAttributeValues={":before": milliseconds(before)},
+            FilterExpression="#at <= :until",
+            ExpressionAttributeNames={"#at": attribute},
+            ExpressionAttributeValues={":until": until},
         )
         with translated():
             for page in pages:
-                yield from map(decode, page["Items"])
+                yield from readable(page["Items"], unreadable)
 
-    def _attention_pages(self, state: State, shard: int, *, before: datetime | None = None) -> Iterator[list[Job]]:
-        """Page by page, the jobs of one partition of the index that are in `state` by their documents."""
-        condition, values = "#partition = :partition", {":partition": {"S": attention_partition(state, shard)}}
+    def _attention(
+        self,
+        state: State,
+        at: Callable[[Job], datetime | None],
+        *,
+        before: datetime | None,
+        unreadable: Unreadable,
+    ) -> Iterator[Job]:
+        """The jobs of the index that are in `state` by their documents, by the time that they stand there for."""
+
+        def order(job: Job) -> tuple[datetime, str]:
+            return at(job) or job.created_at, job.id
+
+        def shard_of(number: int) -> Iterator[Job]:
+            for jobs in self._attention_pages(attention_partition(state, number), before, unreadable):
+                yield from sorted((job for job in jobs if job.state is state), key=order)
+
+        return heapq.merge(*map(shard_of, range(ATTENTION_SHARDS)), key=order)
+
+    def _attention_pages(self, partition: str, before: datetime | None, unreadable: Unreadable) -> Iterator[list[Job]]:
+        condition, values = "#partition = :partition", {":partition": text(partition)}
         names = {"#partition": ATTENTION_KEY}
         if before is not None:
             condition += " AND #at <= :before"
@@ -81,12 +108,13 @@ class JobReader:
             KeyConditionExpression=condition,
             ExpressionAttributeNames=names,
             ExpressionAttributeValues=values,
+            # A page holds thousands of keys: as many as are read at once, so that the first need not wait for the last.
+            PaginationConfig={"PageSize": _BATCH_GET_LIMIT},
         )
         with translated():
             for page in pages:
                 # The index lags behind its documents, so they are asked.
-                jobs = self.get_many([split_key(entry) for entry in page["Items"]])
-                yield [job for job in jobs if job.state is state]
+                yield self.get_many([split_key(entry) for entry in page["Items"]], unreadable=unreadable)
 
     def _get_batch(self, keys: Sequence[Item]) -> Iterator[Item]:
         unread: Any = list(keys)
@@ -102,3 +130,12 @@ class JobReader:
             if not unread:
                 return
         raise StoreUnavailableError(f"the table was too busy to read {len(unread)} of {len(keys)} jobs")
+
+
+def readable(items: Iterable[Item], unreadable: Unreadable) -> Iterator[Job]:
+    """The jobs of these documents, but for those that this code cannot read."""
+    for item in items:
+        try:
+            yield decode(item)
+        except MalformedDocumentError as error:
+            unreadable(*split_key(item), error)

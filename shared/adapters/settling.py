@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 #: How often a settle is put together anew, because a follow-up was there already or its group had moved.
-_TRIES: Final = 8
+TRIES: Final = 8
 
 
 def settle_together(
@@ -29,16 +29,14 @@ def settle_together(
     groups: DynamoGroups,
     insertion: Callable[[Job], Request],
 ) -> None:
-    """`request` is the settle itself. Raises what `transact` raises, and `WriteRefusedError`."""
+    """`request` is the settle itself. Raises what `transact` raises but `RefusedError`, and `WriteRefusedError`."""
     effects = [Entry(Part.EFFECT, write) for write in settlement.writes]
     follow_ups = list(settlement.follow_ups)
-    for attempt in range(_TRIES):
+    for _ in range(TRIES):
         placed, orders = groups.enter(follow_ups)
         puts = [own("Put", insertion(follow_up), table=table, part=Part.JOB) for follow_up in placed]
-        entries = [own("Update", request, table=table), *puts, *orders, *effects]
         try:
-            # The owner token makes a repeat by the SDK harmless, and other entries need a token of their own.
-            transact(client, entries, token=f"{job.owner}-{attempt}" if attempt else job.owner or "")
+            transact(client, [own("Update", request, table=table), *puts, *orders, *effects])
         except RefusedError as refused:
             for refusal in refused.of(Part.OWN):
                 current = decode(refusal.item) if refusal.item else None
@@ -46,8 +44,8 @@ def settle_together(
                     return
                 raise WriteRefusedError(Write.SETTLE, current) from refused
             # A follow-up that is there already has been accepted once, which is what was asked for.
-            there = {refusal.index - 1 for refusal in refused.of(Part.JOB)}
-            follow_ups = [follow_up for index, follow_up in enumerate(follow_ups) if index not in there]
+            there = [refusal.entry for refusal in refused.of(Part.JOB)]
+            follow_ups = [follow_up for follow_up, put in zip(follow_ups, puts, strict=True) if put not in there]
         else:
             return
-    raise TransactionConflictError(f"the groups of the follow-up jobs moved {_TRIES} times")
+    raise TransactionConflictError(f"the groups of the follow-up jobs moved {TRIES} times")

@@ -1,6 +1,8 @@
 """The one place that turns what happened into a log line and its metrics."""
 
+import itertools
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import cache
 from typing import Final
 
@@ -9,8 +11,10 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from shared.application.job_types import JobType
 from shared.application.publish import Published
+from shared.application.reconcile import Act, Reconciled
 from shared.application.report import Ending, Report
 from shared.application.submit import Accepted
+from shared.application.wake import Woken
 from shared.domain.errors import MillraceError
 from shared.domain.job import Job, Letter, Reference, reference_of
 from shared.names import METRIC_NAMESPACE, Lane, Metric
@@ -27,6 +31,14 @@ _ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
     Ending.UNAVAILABLE: Metric.UNAVAILABLE,
     Ending.MALFORMED: Metric.DROPPED,
 }
+_ACT_METRICS: Final[Mapping[Act, Metric]] = {
+    Act.NUDGED: Metric.NUDGED,
+    Act.WOKEN: Metric.WOKEN,
+    Act.UNDELIVERABLE: Metric.UNDELIVERABLE,
+    Act.ADVANCED: Metric.ADVANCED,
+}
+#: Of the documents that nobody can read, so many are named. They are all of one kind, mostly.
+_UNREADABLE_NAMED: Final = 20
 #: Endings after which a handler has run.
 _ATTEMPTED: Final = frozenset(
     {Ending.SUCCEEDED, Ending.RETRYING, Ending.DEAD, Ending.CANCELLED, Ending.SNOOZED, Ending.CONTINUED}
@@ -51,6 +63,10 @@ class Telemetry:
         self._count(job.lane, Metric.REPLAYED if accepted.replayed else Metric.SUBMITTED)
         logger().info("replayed" if accepted.replayed else "accepted", extra=_fields(job))
 
+    def controlled(self, what: str, job: Job) -> None:
+        """The owner had the job cancelled, which a running one is yet to be, or retried."""
+        logger().info(what, extra=_fields(job) | {"state": job.state})
+
     def not_accepted(self, job_type: JobType, error: MillraceError) -> None:
         """A submission that the store did not take, and whose caller went on without it."""
         self._count(job_type.lane, Metric.NOT_ACCEPTED)
@@ -66,6 +82,9 @@ class Telemetry:
         for job in published.advanced:
             self._count(job.lane, Metric.ADVANCED)
             logger().info("its turn in its group", extra=_fields(job) | {"group": job.group})
+        for trouble in published.troubles:
+            what = "its group did not go on; in the end that is for reconcile" if trouble.job.group else "not tidied up"
+            logger().error(what, extra=_fields(trouble.job) | {"group": trouble.job.group}, exc_info=trouble.error)
         if published.failed:
             logger().error("not dispatched; the stream will bring them again", extra={"sequences": published.failed})
 
@@ -91,18 +110,44 @@ class Telemetry:
                 self._add(lane, Metric.START_LATENCY, (job.claimed_at - job.ready_at).total_seconds() * 1000)
         self._level(report)(report.ending.value, extra=extra, exc_info=report.cause)
 
+    def woken(self, woken: Woken) -> None:
+        for lane, number in woken.jobs.items():
+            self._count(lane, Metric.WOKEN, number)
+        extra = {"jobs": sum(woken.jobs.values()), "finished": woken.finished}
+        if woken.ahead is not None:
+            extra["ahead_ms"] = round(woken.ahead.total_seconds() * 1000)
+        logger().info("woken", extra=extra)
+        self._unreadable({f"{tenant}#{job_id}": error for tenant, job_id, error in woken.unreadable})
+
+    def reconciled(self, reconciled: Reconciled) -> None:
+        for (act, lane), number in reconciled.acts.items():
+            if lane and act in _ACT_METRICS:
+                self._count(lane, _ACT_METRICS[act], number)
+        extra = {act.value: reconciled.count(act) for act in Act}
+        letters = {lane: asdict(swept) for lane, swept in reconciled.letters.items()}
+        left = reconciled.count(Act.FAILED) + reconciled.count(Act.UNFINISHED)
+        (logger().warning if left else logger().info)("reconciled", extra=extra | {"letters": letters})
+        self._unreadable({item.key: item.error for item in reconciled.unreadable})
+
     def flush(self) -> None:
         """Write the metrics as one embedded-format line a lane; CloudWatch takes them from the log."""
         for metrics in self._metrics.values():
-            metrics.flush_metrics()
+            # At a hundred values of one metric Powertools writes of its own accord, and there may be none left.
+            if metrics.metric_set:
+                metrics.flush_metrics()
 
     def _level(self, report: Report) -> Callable[..., None]:
         if report.ending in {Ending.DEAD, Ending.MALFORMED}:
             return logger().error
         return logger().warning if report.error else logger().info
 
-    def _count(self, lane: Lane, metric: Metric) -> None:
-        self._of(lane).add_metric(metric, MetricUnit.Count, 1)
+    def _unreadable(self, errors: Mapping[str, MillraceError]) -> None:
+        if errors:
+            named = {key: str(error) for key, error in itertools.islice(errors.items(), _UNREADABLE_NAMED)}
+            logger().error("unreadable items", extra={"number": len(errors), "errors": named})
+
+    def _count(self, lane: Lane, metric: Metric, number: int = 1) -> None:
+        self._of(lane).add_metric(metric, MetricUnit.Count, number)
 
     def _add(self, lane: Lane, metric: Metric, milliseconds: float) -> None:
         self._of(lane).add_metric(metric, MetricUnit.Milliseconds, milliseconds)

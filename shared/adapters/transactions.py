@@ -1,12 +1,13 @@
 """Transactions of the jobs table: what goes into one, and what it means when one is cancelled."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from shared.adapters import clock
 from shared.adapters.clients import Item, translated
 from shared.adapters.requests import Request
 from shared.domain.errors import EffectRefusedError, TransactionConflictError, TransactionTooLargeError
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 #: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
-_MOST_ENTRIES: Final = 100
+MOST_ENTRIES: Final = 100
+_CANCELLED: Final = "TransactionCanceledException"
 #: Reasons of a cancelled transaction that are nobody's fault.
 _CONTENTION: Final = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 
@@ -34,8 +36,14 @@ class Part(Enum):
     EFFECT = auto()
 
 
+#: What a handler asks for, and may have got wrong.
+_ASKED: Final = frozenset({Part.JOB, Part.EFFECT})
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
+    """One write of a transaction."""
+
     part: Part
     write: TransactWrite
 
@@ -44,8 +52,7 @@ class Entry:
 class Refusal:
     """An entry whose condition did not hold, and the item that refused it, if there is one."""
 
-    index: int
-    part: Part
+    entry: Entry
     item: Item | None
 
 
@@ -57,67 +64,65 @@ class RefusedError(Exception):
         self.refusals = refusals
 
     def of(self, part: Part) -> list[Refusal]:
-        return [refusal for refusal in self.refusals if refusal.part is part]
+        return [refusal for refusal in self.refusals if refusal.entry.part is part]
 
 
 def own(kind: str, request: Request, *, table: str, part: Part = Part.OWN) -> Entry:
-    """A request of ours as an entry. `kind` is `Put`, `Update`, `Delete` or `ConditionCheck`."""
+    """A request of ours as an entry. `kind` is `Put`, `Update` or `Delete`."""
     returning = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if "ConditionExpression" in request else {}
     return Entry(part, {kind: request | {"TableName": table} | returning})
 
 
-def transact(client: "DynamoDBClient", entries: Sequence[Entry], *, token: str) -> None:
-    """All or nothing. `token` makes a repeat by the SDK harmless; other entries need another one.
+def transact(client: "DynamoDBClient", entries: Sequence[Entry]) -> None:
+    """All or nothing.
 
-    Raises `RefusedError`, `EffectRefusedError`, `TransactionConflictError`, `TransactionTooLargeError` and
-    `StoreUnavailableError`.
+    Raises `RefusedError`, `TransactionConflictError` and `StoreUnavailableError`; with entries that a handler asked for
+    also `EffectRefusedError` and `TransactionTooLargeError`.
     """
-    if len(entries) > _MOST_ENTRIES:
-        raise TransactionTooLargeError(len(entries), _MOST_ENTRIES)
+    if len(entries) > MOST_ENTRIES:
+        raise TransactionTooLargeError(len(entries), MOST_ENTRIES)
+    asked = any(entry.part in _ASKED for entry in entries)
     items: Any = [entry.write for entry in entries]
     try:
         with translated():
-            client.transact_write_items(TransactItems=items, ClientRequestToken=token)
+            # The SDK's own repeats carry the same token. A repeat of ours needs none: it finds what it wrote.
+            client.transact_write_items(TransactItems=items, ClientRequestToken=clock.new_token())
     except ClientError as error:
-        raise _cancellation(error, entries) from error
+        if meaning := _cancellation(error, entries):
+            raise meaning from error
+        if not asked:
+            raise
+        # Not valid, no such table, not allowed: a settle without what the handler asked for will tell of it.
+        raise EffectRefusedError(f"the handler's writes or follow-up jobs were refused: {error}") from error
     except (AttributeError, LookupError, TypeError, ValueError) as error:
+        if not asked:
+            raise
         # The client does not validate what it sends, so it trips over what it cannot encode.
         raise EffectRefusedError(f"the handler's writes are not valid: {error!r}") from error
 
 
-def insist(attempt: Callable[[int], Any], *, tries: int, pause: Callable[[int], None]) -> Any:
-    """`attempt(n)` until it is not refused by a group or another transaction; then what it raised last."""
-    for number in range(tries):
-        try:
-            return attempt(number)
-        except (RefusedError, TransactionConflictError) as error:
-            if isinstance(error, RefusedError) and error.of(Part.OWN):
-                raise
-            trouble: Exception = error
-            pause(number)
-    raise TransactionConflictError(f"others were faster {tries} times: {trouble}") from trouble
-
-
-def _cancellation(error: ClientError, entries: Sequence[Entry]) -> Exception:
+def _cancellation(error: ClientError, entries: Sequence[Entry]) -> Exception | None:
     """What a cancelled transaction means, read reason by reason; they stand in the order of the entries.
 
+    None for what has nothing to do with anybody else's writes.
     https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
     """
     response: Mapping[str, Any] = error.response
-    if response["Error"]["Code"] != "TransactionCanceledException":
-        # Not valid, no such table, not allowed: a settle without the handler's writes will tell of it.
-        return EffectRefusedError(f"the handler's writes were refused: {error}")
-    reasons = list(enumerate(zip(entries, response["CancellationReasons"], strict=True)))
+    if response["Error"]["Code"] != _CANCELLED:
+        return None
+    reasons = list(zip(entries, response["CancellationReasons"], strict=True))
     refusals = [
-        Refusal(index, entry.part, reason.get("Item"))
-        for index, (entry, reason) in reasons
+        Refusal(entry, reason.get("Item"))
+        for entry, reason in reasons
         if entry.part is not Part.EFFECT and reason["Code"] == "ConditionalCheckFailed"
     ]
     if refusals:
         return RefusedError(refusals)
-    effects = [
+    faults = [
         f"write {index}: {reason['Code']}: {reason.get('Message', '')}"
-        for index, (_, reason) in reasons
+        for index, (_, reason) in enumerate(reasons)
         if reason["Code"] not in _CONTENTION | {"None"}
     ]
-    return EffectRefusedError("; ".join(effects)) if effects else TransactionConflictError(str(error))
+    if not faults:
+        return TransactionConflictError(str(error))
+    return EffectRefusedError("; ".join(faults)) if any(entry.part in _ASKED for entry in entries) else None

@@ -1,24 +1,39 @@
-"""A job as its owner sees it over HTTP: JSON, times in RFC 3339."""
+"""A job as its owner sees it over HTTP: JSON, times in RFC 3339, absent fields null."""
 
 import json
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any
 
+from aws_lambda_powertools.event_handler import Response
+
+from shared.adapters.http import ProblemError, json_response
+from shared.application.ports import Payloads
+from shared.domain.errors import MalformedDocumentError
 from shared.domain.job import Job
 
 
-def view(job: Job, *, payload: str) -> dict[str, Any]:
-    """Absent fields are null; `payload`, `result` and `checkpoint` are JSON values."""
-    return {
-        "id": job.id,
-        "type": job.type,
-        "lane": job.lane,
-        "state": job.state,
-        "generation": job.generation,
-        "attempt": job.attempt,
-        "payload": json.loads(payload),
-        "result": None if job.result is None else json.loads(job.result),
-        "death": job.death,
+def answer(job: Job | None, payloads: Payloads) -> Response[str]:
+    """The whole job, or that there is none: another tenant's job is not there either, since keys begin with one."""
+    if job is None:
+        detail = "no job of yours has this id; finished jobs are kept for a limited time"
+        raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-job", detail)
+    return json_response(HTTPStatus.OK, view(job, payload=payload_of(job, payloads)))
+
+
+def payload_of(job: Job, payloads: Payloads) -> str | None:
+    """None for a payload that is gone before its job, which tells of the rest all the same. A payload is never null."""
+    try:
+        return payloads.load(job)
+    except MalformedDocumentError:
+        return None
+
+
+def view(job: Job, *, payload: str | None) -> dict[str, Any]:
+    """`payload`, `result` and `checkpoint` are JSON values."""
+    return summary(job) | {
+        "payload": _value(payload),
+        "result": _value(job.result),
         "errors": [
             {
                 "attempt": error.attempt,
@@ -30,13 +45,27 @@ def view(job: Job, *, payload: str) -> dict[str, Any]:
             }
             for error in job.errors
         ],
-        "checkpoint": None if job.checkpoint is None else json.loads(job.checkpoint),
+        "redrives": [{"at": _time(redrive.at), "by": redrive.by, "death": redrive.death} for redrive in job.redrives],
+        "checkpoint": _value(job.checkpoint),
+        "hops": job.hops,
+        "parent": job.parent,
+    }
+
+
+def summary(job: Job) -> dict[str, Any]:
+    """What a listing shows of a job: all but what may be large."""
+    return {
+        "id": job.id,
+        "type": job.type,
+        "lane": job.lane,
+        "state": job.state,
+        "generation": job.generation,
+        "attempt": job.attempt,
+        "death": job.death,
         "progress": {"done": job.progress_done, "total": job.progress_total, "at": _time(job.checkpoint_at)},
         "cancel_requested_at": _time(job.cancel_requested_at),
         "group": job.group,
         "sequence": job.sequence,
-        "hops": job.hops,
-        "parent": job.parent,
         "run_at": _time(job.run_at),
         "deadline": _time(job.deadline),
         "created_at": _time(job.created_at),
@@ -45,6 +74,10 @@ def view(job: Job, *, payload: str) -> dict[str, Any]:
         "finished_at": _time(job.finished_at),
         "expires_at": _time(job.expires_at),
     }
+
+
+def _value(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
 
 
 def _time(value: datetime | None) -> str | None:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from shared.domain.dispatch import Dispatch
+from shared.domain.errors import MillraceError
 from shared.domain.job import Job, Letter, Reference, reference_of
 from shared.domain.limits import Limit
 from shared.domain.outcomes import Settlement
@@ -16,6 +17,12 @@ Clock = Callable[[], datetime]
 NewToken = Callable[[], str]
 #: A draw from [0, 1).
 Draw = Callable[[], float]
+#: Told of the tenant and id of a document that this code cannot read, and why, while those beside it are read on.
+Unreadable = Callable[[str, str, MillraceError], None]
+
+
+def pass_over(_tenant: str, _job_id: str, _error: MillraceError) -> None:
+    """`Unreadable`, for whoever has nobody to tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,22 +88,25 @@ class JobStore(Protocol):
         """
 
     def forget(self, job: Job) -> None:
-        """Delete a terminal job, and its payload wherever that is."""
+        """Delete a terminal job that has not changed since it was read. Does nothing if it is gone."""
 
     def get(self, tenant: str, job_id: str) -> Job | None:
         """Read one job, expired or not, consistently."""
 
-    def get_many(self, keys: Sequence[tuple[str, str]]) -> list[Job]:
+    def get_many(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable = pass_over) -> list[Job]:
         """Read the jobs of these (tenant, id), consistently, in any order, leaving out those that are not there."""
 
-    def scheduled(self, *, before: datetime) -> Iterator[Job]:
-        """Every scheduled job whose `due` is before that, the earliest first within a shard."""
+    def scheduled(self, *, before: datetime, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+        """Every scheduled job whose `due` is not after `before`, the earliest first."""
 
-    def dead(self) -> Iterator[Job]:
-        """Every dead job, oldest death first within a shard, each read from its document."""
+    def dead(self, *, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+        """Every dead job, oldest death first, each read from its document."""
 
-    def overdue(self, *, before: datetime) -> Iterator[Job]:
+    def overdue(self, *, before: datetime, unreadable: Unreadable = pass_over) -> Iterator[Job]:
         """Every live job whose `due` is not after `before`, in any order, by reading the whole table."""
+
+    def ended(self, *, before: datetime, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+        """Every terminal job that ended before that, in any order, by reading the whole table."""
 
 
 class Payloads(Protocol):
@@ -135,6 +145,51 @@ class Limits(Protocol):
 
     def leave(self, place: Place) -> None:
         """Give the place back. Does nothing if it is no longer this run's."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGroup:
+    """A group with somebody in it."""
+
+    tenant: str
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayloadItem:
+    """A payload beside its job. An orphan, unless the document of that job names the place."""
+
+    tenant: str
+    job_id: str
+    #: As `Job.payload_at`. Never given twice.
+    place: str
+    stored_at: datetime
+    #: Of the item.
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableItem:
+    """What this code cannot read."""
+
+    key: str
+    error: MillraceError
+
+
+Found = Job | OpenGroup | PayloadItem | UnreadableItem
+
+
+class Survey(Protocol):
+    """The whole table, for whoever looks after what was left behind."""
+
+    def segment(self, number: int, *, of: int, overdue_since: datetime) -> Iterator[Sequence[Found]]:
+        """What is in one of `of` parts, page by page, read consistently. A page may be empty.
+
+        Of the jobs, those whose `due` is not after that time.
+        """
+
+    def discard(self, payload: PayloadItem) -> None:
+        """Delete it."""
 
 
 class Lanes(Protocol):

@@ -1,13 +1,13 @@
 """Redrive: give dead jobs another life from their documents, and tidy the letters that told of them."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Final
 
-from shared.application.ports import Clock, JobStore, LetterBox, NewToken, ReceivedLetter
-from shared.application.reconcile import Reconciler
-from shared.domain.errors import WriteRefusedError
+from shared.application.nudge import Nudger
+from shared.application.ports import Clock, JobStore, LetterBox, NewToken, ReceivedLetter, Unreadable, pass_over
+from shared.domain.errors import MillraceError, WriteRefusedError
 from shared.domain.job import Job
 from shared.domain.letters import LetterAction, letter_action
 
@@ -52,12 +52,12 @@ class Redriver:
         self._store = store
         self._clock = clock
         self._new_token = new_token
-        self._reconciler = Reconciler(store=store, clock=clock, limit=NUDGE_LIMIT)
 
-    def plan(self, selection: Selection) -> Iterator[Job]:
+    def plan(self, selection: Selection, *, unreadable: Unreadable = pass_over) -> Iterator[Job]:
         """The dead jobs that `selection` names, without those past their time. Changes nothing."""
         now = self._clock()
-        return (job for job in self._store.dead() if job in selection and not job.expired(now))
+        dead = self._store.dead(unreadable=unreadable)
+        return (job for job in dead if job in selection and not job.expired(now))
 
     def redrive(self, job: Job, *, by: str) -> bool:
         """False when somebody else moved it first."""
@@ -68,44 +68,57 @@ class Redriver:
         return True
 
     def sweep(self, box: LetterBox) -> Swept:
-        """Read every letter once: delete what is outdated, nudge what is stranded, leave the dead ones."""
-        swept = Swept()
-        seen: set[str] = set()
-        held: dict[str, ReceivedLetter] = {}
-        try:
-            # A kept letter comes back when its hiding ends; a batch of nothing but those is the end of the box.
-            while fresh := [letter for letter in box.receive() if letter.message_id not in seen]:
-                seen.update(letter.message_id for letter in fresh)
-                held |= {letter.message_id: letter for letter in fresh}
-                done = self._sort(fresh)
-                box.delete(done.delete)
-                for letter in done.delete:
-                    del held[letter.message_id]
-                swept = replace(
-                    swept,
-                    outdated=swept.outdated + len(done.delete) - done.nudged,
-                    nudged=swept.nudged + done.nudged,
-                    kept=swept.kept + len(done.keep),
-                )
-        finally:
-            box.put_back(list(held.values()))
-        return swept
+        return sweep(box, store=self._store, clock=self._clock)
 
-    def _sort(self, letters: list[ReceivedLetter]) -> _Sorted:
-        keys = {(reference.tenant, reference.job_id) for letter in letters if (reference := letter.reference)}
-        documents = {(job.tenant, job.id): job for job in self._store.get_many(sorted(keys))}
-        done = _Sorted()
-        for letter in letters:
-            reference = letter.reference
-            job = documents.get((reference.tenant, reference.job_id)) if reference else None
-            action = letter_action(reference, job, now=self._clock())
-            if letter.newer or action is LetterAction.DEAD:
-                done.keep.append(letter)
-            elif action is LetterAction.OUTDATED or job is None:
-                done.delete.append(letter)
-            elif self._reconciler.nudge(job):
-                done.delete.append(letter)
-                done.nudged += 1
-            else:
-                done.keep.append(letter)
-        return done
+
+def sweep(box: LetterBox, *, store: JobStore, clock: Clock, in_time: Callable[[], bool] = lambda: True) -> Swept:
+    """Read every letter once: delete what is outdated, nudge what is stranded, leave the dead ones."""
+    swept = Swept()
+    seen: set[str] = set()
+    held: dict[str, ReceivedLetter] = {}
+    try:
+        # A kept letter comes back when its hiding ends; a batch of nothing but those is the end of the box.
+        while in_time() and (fresh := [letter for letter in box.receive() if letter.message_id not in seen]):
+            seen.update(letter.message_id for letter in fresh)
+            held |= {letter.message_id: letter for letter in fresh}
+            done = _sort(fresh, store, clock)
+            box.delete(done.delete)
+            for letter in done.delete:
+                del held[letter.message_id]
+            swept = replace(
+                swept,
+                outdated=swept.outdated + len(done.delete) - done.nudged,
+                nudged=swept.nudged + done.nudged,
+                kept=swept.kept + len(done.keep),
+            )
+    finally:
+        box.put_back(list(held.values()))
+    return swept
+
+
+def _sort(letters: list[ReceivedLetter], store: JobStore, clock: Clock) -> _Sorted:
+    unreadable: set[tuple[str, str]] = set()
+
+    def note(tenant: str, job_id: str, _error: MillraceError) -> None:
+        unreadable.add((tenant, job_id))
+
+    keys = {(reference.tenant, reference.job_id) for letter in letters if (reference := letter.reference)}
+    documents = {(job.tenant, job.id): job for job in store.get_many(sorted(keys), unreadable=note)}
+    # A letter says that no message is left, whatever else waits on its lane.
+    nudger = Nudger(store=store, clock=clock, limit=NUDGE_LIMIT)
+    done = _Sorted()
+    for letter in letters:
+        reference = letter.reference
+        key = (reference.tenant, reference.job_id) if reference else None
+        job = documents.get(key) if key else None
+        action = letter_action(reference, job, now=clock())
+        if letter.newer or key in unreadable or action is LetterAction.DEAD:
+            done.keep.append(letter)
+        elif action is LetterAction.OUTDATED or job is None:
+            done.delete.append(letter)
+        elif nudger.nudge(job):
+            done.delete.append(letter)
+            done.nudged += 1
+        else:
+            done.keep.append(letter)
+    return done

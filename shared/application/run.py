@@ -3,6 +3,7 @@
 import contextlib
 import json
 import threading
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -32,6 +33,10 @@ CLOCK_SKEW_MARGIN: Final = timedelta(seconds=2)
 LONGEST_PUT_BACK_SECONDS: Final = 900.0
 #: The ceiling of the random time after which a job is tried again whose payload or limits could not be read.
 LONGEST_OUTAGE_HOLD_SECONDS: Final = 60.0
+#: A job whose last run may have killed its worker runs alone, so that it cannot burn the attempts of its batch-mates
+#: again and again. Busy workers may never have the time for that, so after so many holds in a row it runs in company.
+MOST_HOLDS_OF_A_SUSPECT: Final = 5
+LONGEST_SUSPECT_HOLD_SECONDS: Final = 10.0
 
 
 class Attempt:
@@ -40,15 +45,25 @@ class Attempt:
     `finish` may come from the worker's thread and from the invocation's, when time is up: the first one counts.
     """
 
-    def __init__(self, body: Reference | Letter, tools: Tools, *, deadline: datetime, receives: int = 1) -> None:
+    def __init__(
+        self,
+        body: Reference | Letter,
+        tools: Tools,
+        *,
+        deadline: datetime,
+        receives: int = 1,
+        alone: Callable[[], datetime | None] | None = None,
+    ) -> None:
         """`deadline` is when the run must have ended for its batch to be answered in time.
 
-        `receives` is how often the message has been received, this time included.
+        `receives` is how often the message has been received, this time included. `alone` waits until nothing else
+        runs in this process, and returns the deadline from there on, or None if that cannot be had in time.
         """
         self._body = body
         self._tools = tools
         self._deadline = deadline
         self._receives = receives
+        self._alone = alone
         self._settler = Settler(self.reference, tools)
         self._lock = threading.Lock()
         self._job: Job | None = None
@@ -97,6 +112,11 @@ class Attempt:
         if over := outcome_before_run(job, self._tools.policy(job), now=now):
             return over
         job_type = self._tools.job_types.get(job.type)
+        if job.suspect and job.holds < MOST_HOLDS_OF_A_SUSPECT and self._alone:
+            if (deadline := self._alone()) is None:
+                return Held(until=now + timedelta(seconds=1 + LONGEST_SUSPECT_HOLD_SECONDS * self._tools.draw()))
+            self._deadline = deadline
+            now = self._tools.clock()
         if job_type.timeout:
             self._deadline = min(self._deadline, now + job_type.timeout)
         try:

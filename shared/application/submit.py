@@ -1,37 +1,36 @@
 """Submit: one conditional write makes a job, and the document is its idempotency record."""
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid5
 
+from shared.application.acceptance import faults, read_payload
 from shared.application.job_types import JobType, JobTypes
 from shared.application.ports import Clock, JobStore, NewToken, Payloads
 from shared.domain.errors import (
-    Fault,
     InvalidPayloadError,
     KeyReusedError,
+    MillraceError,
     PayloadTooLargeError,
+    StoreUnavailableError,
+    UnknownJobTypeError,
     WriteRefusedError,
 )
 from shared.domain.job import Job
 from shared.domain.outcomes import parked_until
 from shared.domain.states import State
 from shared.domain.submission import Submission, Unique
-from shared.names import LARGEST_BODY_BYTES, Lane
-
-#: Whoever reads JSON walks it with a stack of limited depth, so what is accepted stays far from every reader's limit.
-DEEPEST_NESTING: Final = 100
-#: How far ahead a job may be scheduled.
-FARTHEST: Final = timedelta(days=366)
-LONGEST_NAME: Final = 128
-#: A caller's clock may be behind ours, and the request takes its time.
-_PAST_ALLOWED: Final = timedelta(minutes=1)
+from shared.names import LARGEST_BODY_BYTES
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: What a document can hold: a run begins no earlier than asked, and a deadline is no later.
+_MILLISECOND: Final = timedelta(milliseconds=1)
+#: What is wrong with a submission may be that it comes again, too late.
+REFUSALS: Final = (InvalidPayloadError, UnknownJobTypeError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,29 +77,30 @@ class Submit:
         self._new_id = new_id
 
     def prepare(self, submission: Submission, *, tenant: str, trace: str) -> Job:
-        """Check a submission and make its document, without writing it.
+        """Check a submission and make its document, without writing it. No two may have the same `trace`.
 
         Raises `UnknownJobTypeError`, `InvalidPayloadError` or `PayloadTooLargeError`.
         """
         job_type = self._job_types.get(submission.type)
         now = self._clock()
-        if faults := _faults(submission, job_type, now=now):
-            raise InvalidPayloadError(faults)
-        payload = _encoded(submission.payload)
-        job_type.parse(submission.payload)
-        if len(payload) > LARGEST_BODY_BYTES:
-            raise PayloadTooLargeError(len(payload), LARGEST_BODY_BYTES)
+        payload, value = _checked(submission, job_type, now=now)
         unique = submission.unique or (Unique(period=job_type.unique) if job_type.unique else None)
+        asked = _asked(submission, value)
         if submission.key is not None:
-            job_id, asked = keyed_job_id(tenant, submission.key), _asked(submission)
+            job_id = keyed_job_id(tenant, submission.key)
         elif unique is not None:
-            job_id = unique_job_id(tenant, job_type.name, unique, _hash(submission.payload), now=now)
+            job_id = unique_job_id(tenant, job_type.name, unique, _hash(value), now=now)
             # Whatever else is asked for, a job that is there already is the one.
             asked = {"unique": job_id}
         else:
-            job_id, asked = self._new_id(), _asked(submission)
+            job_id = self._new_id()
         run_at = submission.run_at or (now + submission.delay if submission.delay else None)
+        if run_at is not None:
+            run_at = run_at.astimezone(UTC) + (_EPOCH - run_at) % _MILLISECOND
         due = max(run_at or now, now)
+        deadline = submission.deadline
+        if deadline is not None:
+            deadline = deadline.astimezone(UTC) - (deadline - _EPOCH) % _MILLISECOND
         return Job(
             tenant=tenant,
             id=job_id,
@@ -115,7 +115,7 @@ class Submit:
             created_at=now,
             due=due,
             run_at=run_at,
-            deadline=submission.deadline,
+            deadline=deadline,
             group=submission.group,
             blocks=job_type.blocks and submission.group is not None,
             retention=job_type.retention,
@@ -139,81 +139,69 @@ class Submit:
         except WriteRefusedError as refused:
             if refused.current is None:
                 raise
-            if stored.payload_at != refused.current.payload_at:
+            # What cannot be deleted now belongs to no job, and reconcile finds it.
+            with contextlib.suppress(StoreUnavailableError):
                 self._payloads.delete(stored)
-            if refused.current.body_hash != job.body_hash:
-                raise KeyReusedError("this idempotency key was used before with another body") from None
-            return Accepted(job=refused.current, replayed=True)
+            return _replay(refused.current, job.body_hash)
+
+    def earlier(self, submission: Submission, *, tenant: str, refused: MillraceError) -> Accepted:
+        """The job of a submission that is refused now, if it was accepted before: its times may have passed since.
+
+        Raises `refused` when there is none.
+        """
+        if submission.key is None:
+            raise refused
+        try:
+            body_hash = _hash(_asked(submission, read_payload(submission.payload)[1]))
+        except InvalidPayloadError:
+            raise refused from None
+        job = self._store.get(tenant, keyed_job_id(tenant, submission.key))
+        if job is None or job.expired(self._clock()):
+            raise refused
+        return _replay(job, body_hash)
 
     def __call__(self, submission: Submission, *, tenant: str, trace: str) -> Accepted:
-        return self.insert(self.prepare(submission, tenant=tenant, trace=trace))
+        try:
+            job = self.prepare(submission, tenant=tenant, trace=trace)
+        except REFUSALS as refused:
+            return self.earlier(submission, tenant=tenant, refused=refused)
+        return self.insert(job)
 
 
-def _faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[Fault]:
-    """What is wrong with how a job is to run; its payload is looked at elsewhere."""
-    faults: list[Fault] = []
-
-    def require(holds: bool, path: str, message: str) -> None:  # noqa: FBT001 - reads as a sentence
-        if not holds:
-            faults.append(Fault(path, message))
-
-    lanes = list(Lane)
-    lane, delay, run_at, deadline = submission.lane, submission.delay, submission.run_at, submission.deadline
-    require(
-        lane is None or lanes.index(lane) >= lanes.index(job_type.lane),
-        "/lane",
-        f"jobs of this type run on {job_type.lane}, and a submission may only choose a less urgent lane",
-    )
-    require(delay is None or run_at is None, "/run_at", "give delay_seconds or run_at, not both")
-    require(delay is None or timedelta(0) <= delay <= FARTHEST, "/delay_seconds", f"must be 0 to {FARTHEST.days} days")
-    require(run_at is None or run_at >= now - _PAST_ALLOWED, "/run_at", "must not lie in the past")
-    require(run_at is None or run_at <= now + FARTHEST, "/run_at", f"must be at most {FARTHEST.days} days ahead")
-    begins = run_at or now + (delay or timedelta(0))
-    require(deadline is None or deadline > begins, "/deadline", "must be after the job may begin")
-    require(
-        submission.group is None or 1 <= len(submission.group) <= LONGEST_NAME,
-        "/group",
-        f"must be 1 to {LONGEST_NAME} characters",
-    )
-    if unique := submission.unique:
-        require(submission.key is None, "/unique", "give an idempotency key or unique, not both")
-        require(timedelta(seconds=1) <= unique.period <= FARTHEST, "/unique/period_seconds", "must be 1 s to 366 days")
-        require(
-            unique.key is None or 1 <= len(unique.key) <= LONGEST_NAME,
-            "/unique/key",
-            f"must be 1 to {LONGEST_NAME} characters",
-        )
-    return faults
-
-
-def _encoded(payload: Mapping[str, Any]) -> str:
-    if _nesting(payload) > DEEPEST_NESTING:
-        raise InvalidPayloadError([Fault("/payload", f"nested deeper than {DEEPEST_NESTING} levels")])
+def _checked(submission: Submission, job_type: JobType, *, now: datetime) -> tuple[str, Any]:
+    found = faults(submission, job_type, now=now)
+    payload, value = "", None
     try:
-        return json.dumps(payload, separators=(",", ":"), allow_nan=False)
-    except ValueError as error:
-        # `1e999` is JSON and reads as infinity, which is none.
-        raise InvalidPayloadError([Fault("/payload", f"every number must be finite: {error}")]) from error
+        payload, value = read_payload(submission.payload)
+        # As its handler will see it: a tuple, say, has become a list.
+        job_type.parse(value)
+    except InvalidPayloadError as error:
+        found += error.faults
+    if found:
+        raise InvalidPayloadError(found)
+    if len(payload) > LARGEST_BODY_BYTES:
+        raise PayloadTooLargeError(len(payload), LARGEST_BODY_BYTES)
+    return payload, value
 
 
-def _nesting(value: Any) -> int:
-    depth, level = 0, [value]
-    while containers := [held for held in level if isinstance(held, Mapping | list)]:
-        depth += 1
-        level = [held for outer in containers for held in (outer.values() if isinstance(outer, Mapping) else outer)]
-    return depth
+def _replay(job: Job, body_hash: str) -> Accepted:
+    if job.body_hash != body_hash:
+        raise KeyReusedError("this idempotency key was used before with another body")
+    return Accepted(job=job, replayed=True)
 
 
-def _asked(submission: Submission) -> dict[str, Any]:
+def _asked(submission: Submission, payload: Any) -> dict[str, Any]:
     """What tells two bodies apart. A delay counts as written: a replay asks for the same, not for the same moment."""
+    delay, run_at, deadline = submission.delay, submission.run_at, submission.deadline
     asked = {
         "type": submission.type,
-        "payload": submission.payload,
+        "payload": payload,
         "lane": submission.lane,
-        "delay": submission.delay and submission.delay.total_seconds(),
-        "run_at": submission.run_at and submission.run_at.isoformat(),
+        # None and nothing ask for the same.
+        "delay": delay.total_seconds() if delay else None,
+        "run_at": run_at.astimezone(UTC).isoformat() if run_at else None,
         "group": submission.group,
-        "deadline": submission.deadline and submission.deadline.isoformat(),
+        "deadline": deadline.astimezone(UTC).isoformat() if deadline else None,
     }
     return {name: value for name, value in asked.items() if value is not None}
 

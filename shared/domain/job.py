@@ -137,6 +137,14 @@ class Job:
         """DynamoDB deletes days late, so readers hide what is past its time themselves."""
         return self.expires_at is not None and self.expires_at <= now
 
+    @property
+    def suspect(self) -> bool:
+        """Whether the run before this one ended without a word: it may have taken its process down with it.
+
+        A run that ends otherwise leaves its error, or gives its attempt back.
+        """
+        return self.attempt > 1 and (not self.errors or self.errors[-1].attempt != self.attempt - 1)
+
     def settled_in(self, current: "Job") -> bool:
         """Whether the run that holds this job has ended in `current`, even if another has claimed it since."""
         return self.owner is not None and current.last_owner == self.owner

@@ -77,6 +77,7 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
         State.QUEUED: frozenset({State.QUEUED, State.DEAD}),  # dead: nudged in vain too often
         State.RETRYING: frozenset({State.RETRYING, State.DEAD}),
         State.RUNNING: frozenset({State.RETRYING}),
+        State.SCHEDULED: frozenset({State.QUEUED}),  # the clock has missed it
     },
     Write.REDRIVE: {State.DEAD: frozenset({State.QUEUED, State.WAITING})},
     # The document is gone, which no state says.

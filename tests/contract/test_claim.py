@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from shared.adapters.document import SCHEMA_VERSION
 from shared.application.ports import JobStore
 from shared.domain.errors import NewerSchemaError, WriteRefusedError
 from shared.domain.states import State
@@ -94,7 +95,7 @@ def test_claim_is_rejected_when_there_is_no_document_and_makes_none(store: JobSt
 
 def test_claim_by_an_older_version_leaves_a_newer_document_alone(store: JobStore, table: Table) -> None:
     job = a_job()
-    table.put(job, schema={"N": "2"})
+    table.put(job, schema={"N": str(SCHEMA_VERSION + 1)})
     before = table.item(job)
 
     with pytest.raises(NewerSchemaError):

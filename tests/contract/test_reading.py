@@ -17,7 +17,7 @@ from tests.support.tables import Table
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shared.adapters.job_store._BUSY_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("shared.adapters.reading._BUSY_PAUSE_SECONDS", 0)
 
 
 def test_get_finds_no_job_where_there_is_none(store: JobStore) -> None:

@@ -67,11 +67,11 @@ def test_a_job_may_expire_only_when_it_is_terminal(store: JobStore, state: State
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_only_dead_jobs_stand_in_the_attention_index(store: JobStore, table: Table, state: State) -> None:
+def test_only_scheduled_and_dead_jobs_stand_in_the_attention_index(store: JobStore, table: Table, state: State) -> None:
     item = table.item(brought_to(store, state))
 
     assert item is not None
-    assert ({"attention", "attention_at"} <= item.keys()) is (state is State.DEAD)
+    assert ({"attention", "attention_at"} <= item.keys()) is (state in {State.SCHEDULED, State.DEAD})
 
 
 def test_only_the_last_ten_errors_are_kept_oldest_first(store: JobStore) -> None:

@@ -165,7 +165,7 @@ def test_contention_is_nobodys_fault(
         ("None", "ConditionalCheckFailed"),
         ("TransactionConflict", "ConditionalCheckFailed"),
         ("None", "ValidationError"),
-        ("None", "None", "ItemCollectionSizeLimitExceeded"),
+        ("None", "ItemCollectionSizeLimitExceeded"),
         # A document grown too large would conflict with nobody for ever.
         ("ValidationError", "None"),
     ],

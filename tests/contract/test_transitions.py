@@ -6,76 +6,151 @@ from datetime import timedelta
 
 import pytest
 
-from shared.application.ports import JobStore
+from shared.adapters.document import key
+from shared.adapters.job_store import DynamoJobStore
+from shared.application.ports import Checkpoint
 from shared.domain.errors import WriteRefusedError
 from shared.domain.job import Job
 from shared.domain.states import TRANSITIONS, State, Write
-from tests.support.builders import LEASE, NOW, SETTLEMENTS, a_job, brought_to, reference_to, stored
+from tests.support.builders import (
+    FRESH,
+    LEASE,
+    NOW,
+    SECOND,
+    SETTLEMENTS,
+    a_job,
+    behind_an_ended_head,
+    brought_to,
+    fresh_token,
+    reference_to,
+    stored,
+)
+from tests.support.tables import Table
 
 #: When every due time and every lease is over, and nothing has expired.
 LATE = NOW + timedelta(hours=1)
+LIMIT = timedelta(minutes=1)
+
+Prepare = Callable[[DynamoJobStore, Table, State | None], Job]
+Call = Callable[[DynamoJobStore, Job], object]
+
+
+def _alone(store: DynamoJobStore, _table: Table, state: State | None) -> Job:
+    return brought_to(store, state) if state else a_job()
+
+
+def _behind_its_group(store: DynamoJobStore, table: Table, state: State | None) -> Job:
+    """A job in `state` whose group has passed it, or which does not exist, with a live head in its group."""
+    job = replace(_alone(store, table, state), group=fresh_token(), sequence=0)
+    store.insert_if_absent(a_job(group=job.group))
+    if state:
+        table.put(job)
+    return job
+
+
+def _next_in_group(*, in_seconds: int) -> Prepare:
+    """A job in `state` in the place behind a head that has ended, to run so many seconds after `LATE`."""
+
+    def prepare(store: DynamoJobStore, table: Table, state: State | None) -> Job:
+        waiting = behind_an_ended_head(store, run_at=LATE + in_seconds * SECOND)
+        if state is None:
+            table.client.delete_item(TableName=table.name, Key=key(waiting.tenant, waiting.id))
+            return waiting
+        alone = _alone(store, table, state)
+        job = replace(alone, id=waiting.id, group=waiting.group, sequence=waiting.sequence, run_at=waiting.run_at)
+        table.put(job)
+        return job
+
+    return prepare
+
+
+def _as_owner(job: Job) -> Job:
+    return replace(job, owner=job.owner or "nobody")
+
 
 #: Each write, towards each state that it might bring about.
-CALLS: dict[tuple[Write, State], Callable[[JobStore, Job], object]] = {
-    (Write.INSERT, State.QUEUED): lambda store, job: store.insert_if_absent(replace(job, created_at=LATE)),
-    (Write.CLAIM, State.RUNNING): lambda store, job: store.claim(
-        reference_to(job), token="late", now=LATE, lease_end=LATE + LEASE
+CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
+    **{
+        (Write.INSERT, state): (
+            _alone,
+            lambda store, job, state=state: store.insert_if_absent(  # type: ignore[misc]
+                replace(job, state=state, created_at=LATE, **FRESH[state])
+            ),
+        )
+        for state in (State.QUEUED, State.SCHEDULED)
+    },
+    (Write.INSERT, State.WAITING): (
+        _behind_its_group,
+        lambda store, job: store.insert_if_absent(replace(job, state=State.QUEUED, created_at=LATE)),
+    ),
+    (Write.CLAIM, State.RUNNING): (
+        _alone,
+        lambda store, job: store.claim(reference_to(job), token="late", now=LATE, lease_end=LATE + LEASE),
     ),
     **{
-        (Write.SETTLE, state): lambda store, job, state=state: store.settle(  # type: ignore[misc]
-            replace(job, owner=job.owner or "nobody"), SETTLEMENTS[state], now=LATE
+        (Write.SETTLE, state): (
+            _alone,
+            lambda store, job, state=state: store.settle(_as_owner(job), SETTLEMENTS[state], now=LATE),  # type: ignore[misc]
         )
         for state in SETTLEMENTS
     },
-    (Write.RELEASE, State.RETRYING): lambda store, job: store.release(
-        replace(job, owner=job.owner or "nobody"), due=LATE
+    (Write.RELEASE, State.RETRYING): (_alone, lambda store, job: store.release(_as_owner(job), due=LATE)),
+    (Write.CHECKPOINT, State.RUNNING): (
+        _alone,
+        lambda store, job: store.checkpoint(_as_owner(job), Checkpoint(done=1), now=LATE),
     ),
-    (Write.REDRIVE, State.QUEUED): lambda store, job: store.redrive(job, token="late", now=LATE, by="ada"),
+    **{
+        (Write.CANCEL, state): (_alone, lambda store, job: store.cancel(job, now=LATE))
+        for state in (State.CANCELLED, State.RUNNING)
+    },
+    (Write.WAKE, State.QUEUED): (_alone, lambda store, job: store.wake(job)),
+    **{
+        (Write.NUDGE, state): (_alone, lambda store, job: store.nudge(job, now=LATE, limit=LIMIT))
+        for state in (State.QUEUED, State.RETRYING)
+    },
+    (Write.NUDGE, State.DEAD): (_alone, lambda store, job: store.nudge(job, now=LATE, limit=LIMIT, last=True)),
+    (Write.REDRIVE, State.QUEUED): (
+        _alone,
+        lambda store, job: store.redrive(job, token="late", now=LATE, by="ada"),
+    ),
+    (Write.REDRIVE, State.WAITING): (
+        _behind_its_group,
+        lambda store, job: store.redrive(job, token="late", now=LATE, by="ada"),
+    ),
+    (Write.ADVANCE, State.QUEUED): (
+        _next_in_group(in_seconds=0),
+        lambda store, job: store.advance(job.tenant, job.group or "", now=LATE),
+    ),
+    (Write.ADVANCE, State.SCHEDULED): (
+        _next_in_group(in_seconds=2000),
+        lambda store, job: store.advance(job.tenant, job.group or "", now=LATE),
+    ),
 }
-NUDGED = {State.QUEUED: State.QUEUED, State.RETRYING: State.RETRYING, State.RUNNING: State.RETRYING}
 
 
-def _nudge(store: JobStore, job: Job) -> None:
-    store.nudge(job, now=LATE, limit=timedelta(minutes=1))
-
-
-def _after(store: JobStore, job: Job, call: Callable[[JobStore, Job], object]) -> State | None:
-    """The state that the call brings about, or None if it is refused and has changed nothing."""
+def _after(store: DynamoJobStore, job: Job, call: Call) -> State | None:
+    """The state that the call brings about, or None if it has changed nothing."""
     before = store.get(job.tenant, job.id)
     try:
         call(store, job)
     except WriteRefusedError:
         assert store.get(job.tenant, job.id) == before
-        return None
-    return stored(store, job).state
-
-
-def _job_in(store: JobStore, state: State | None) -> Job:
-    return brought_to(store, state) if state else a_job()
+    return None if store.get(job.tenant, job.id) == before else stored(store, job).state
 
 
 @pytest.mark.parametrize("before", [None, *State], ids=str)
-@pytest.mark.parametrize(("write", "after"), CALLS, ids=str)
+@pytest.mark.parametrize(("write", "after"), CASES, ids=str)
 def test_the_store_accepts_a_write_exactly_when_the_table_allows_it(
-    store: JobStore, write: Write, before: State | None, after: State
+    store: DynamoJobStore, table: Table, write: Write, before: State | None, after: State
 ) -> None:
-    job = _job_in(store, before)
+    prepare, call = CASES[write, after]
 
-    reached = _after(store, job, CALLS[write, after])
+    reached = _after(store, prepare(store, table, before), call)
 
-    assert (reached == after) is (after in TRANSITIONS[write].get(before, ()))
-
-
-@pytest.mark.parametrize("before", [None, *State], ids=str)
-def test_nudge_leads_exactly_where_the_table_says(store: JobStore, before: State | None) -> None:
-    reached = _after(store, _job_in(store, before), _nudge)
-
-    assert ({reached} if reached else set()) == TRANSITIONS[Write.NUDGE].get(before, set())
+    assert (reached is after) is (after in TRANSITIONS[write].get(before, ()))
 
 
 def test_every_transition_of_the_table_was_asked_for() -> None:
-    asked = {*CALLS, *((Write.NUDGE, state) for states in TRANSITIONS[Write.NUDGE].values() for state in states)}
-
-    assert asked == {
+    assert set(CASES) == {
         (write, after) for write, rows in TRANSITIONS.items() for states in rows.values() for after in states
     }

@@ -3,11 +3,12 @@
 import json
 import re
 from collections import Counter
+from itertools import product
 
 import pytest
 
-from shared.names import METRIC_NAMESPACE, Metric
-from stacks.alarms import Heading
+from shared.names import ATTENTION_INDEX, LISTING_INDEX, METRIC_NAMESPACE, WAKE_WINDOW_SECONDS, Lane, Metric
+from stacks.alarm import Heading
 from stacks.asset import ROOT
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
 
@@ -60,8 +61,42 @@ def test_every_alarm_rings_somewhere(dev: Synthesised) -> None:
         assert alarm.get("ActionsEnabled", True)
 
 
-def test_every_alarm_says_what_silence_means(dev: Synthesised) -> None:
-    assert {alarm["TreatMissingData"] for alarm in _alarms(dev)} == {"notBreaching"}
+def test_silence_is_no_fault_but_of_the_clock(dev: Synthesised) -> None:
+    silent = [alarm for alarm in _alarms(dev) if alarm["TreatMissingData"] != "notBreaching"]
+    (clock,) = silent
+    assert clock["TreatMissingData"] == "breaching"
+    assert (clock["MetricName"], clock["ComparisonOperator"]) == ("Invocations", "LessThanOrEqualToThreshold")
+    assert (clock["Threshold"], clock["Period"], clock["Statistic"]) == (0, WAKE_WINDOW_SECONDS, "Sum")
+    (watched,) = _watched(dev, "Invocations")
+    assert dict(dev.of_type("AWS::Lambda::Function"))[watched]["Handler"] == "functions.wake.handler.handle"
+
+
+@pytest.mark.parametrize("metric", [Metric.DEAD, Metric.NUDGED, Metric.UNDELIVERABLE, Metric.UNAVAILABLE])
+def test_what_our_functions_count_rings_for_each_lane(dev: Synthesised, metric: Metric) -> None:
+    lanes = {
+        dimension["Value"]
+        for alarm in _alarms(dev)
+        if alarm["MetricName"] == metric and alarm["Threshold"] == 0
+        for dimension in alarm["Dimensions"]
+        if dimension["Name"] == "lane"
+    }
+    assert lanes == set(Lane)
+
+
+def test_reconcile_is_called_when_messages_may_be_lost_and_never_by_what_it_makes_ring(dev: Synthesised) -> None:
+    ((_, subscription),) = dev.of_type("AWS::SNS::Subscription")
+    assert subscription["Protocol"] == "lambda"
+    (function,) = subscription["Endpoint"]["Fn::GetAtt"][:1]
+    assert dict(dev.of_type("AWS::Lambda::Function"))[function]["Handler"] == "functions.reconcile.handler.handle"
+    assert subscription["FilterPolicyScope"] == "MessageBody"
+    assert subscription["FilterPolicy"].keys() == {"AlarmName", "NewStateValue"}
+    assert subscription["FilterPolicy"]["NewStateValue"] == ["ALARM"]
+    alarms = dict(dev.of_type("AWS::CloudWatch::Alarm"))
+    calling = [alarms[name["Ref"]] for name in subscription["FilterPolicy"]["AlarmName"]]
+    assert {alarm["MetricName"] for alarm in calling} == {"ApproximateNumberOfMessagesVisible"}
+    assert {alarm["AlarmDescription"].rpartition("#")[2] for alarm in calling} == {"dead-jobs", "unpublished-records"}
+    # A subscription's filter may hold so many combinations of values.
+    assert len(calling) <= 150
 
 
 def test_alarms_are_of_one_metric_each(dev: Synthesised) -> None:
@@ -97,22 +132,24 @@ def test_alarms_can_publish_and_only_over_tls(dev: Synthesised) -> None:
 )
 def test_whoever_is_named_is_mailed(synthesise: Synthesise, settings: dict[str, str], subscribers: list[str]) -> None:
     app = synthesise(stage="dev", **settings)
-    assert [subscription["Endpoint"] for _, subscription in app.of_type("AWS::SNS::Subscription")] == subscribers
+    subscriptions = [subscription for _, subscription in app.of_type("AWS::SNS::Subscription")]
+    assert [each["Endpoint"] for each in subscriptions if each["Protocol"] == "email"] == subscribers
 
 
 def test_the_dashboard_shows_what_jobs_do_and_wait_for(dev: Synthesised) -> None:
     ((_, dashboard),) = dev.of_type("AWS::CloudWatch::Dashboard")
     body = json.dumps(dashboard["DashboardBody"])
-    for metric in Metric:
-        assert (
-            f'\\"{METRIC_NAMESPACE}\\",\\"{metric}\\",\\"lane\\",\\"default\\",\\"stage\\",\\"dev\\"'
-            in body.replace("\\\\", "\\")
+    for metric, lane in product(Metric, Lane):
+        assert f'\\"{METRIC_NAMESPACE}\\",\\"{metric}\\",\\"lane\\",\\"{lane}\\",\\"stage\\",\\"dev\\"' in body.replace(
+            "\\\\", "\\"
         )
     for shown in (
         "ApproximateNumberOfMessagesVisible",
         "ApproximateNumberOfMessagesNotVisible",
         "ApproximateAgeOfOldestMessage",
         "IteratorAge",
+        ATTENTION_INDEX,
+        LISTING_INDEX,
         "WriteThrottleEvents",
         "ReadThrottleEvents",
         "p50",

@@ -2,16 +2,71 @@
 
 import json
 
-from tests.infrastructure.conftest import Synthesised
+from shared.names import Env
+from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
 
-#: `GET /{code}` redirects whoever has a short link; it submits a job, but none that the caller could choose.
-OPEN = {"GET /{code}"}
+#: `GET /{code}` redirects whoever has a short link; it submits a job, but none that the caller could choose. The
+#: description of the API holds nothing private.
+OPEN = {"GET /{code}", "GET /openapi.json"}
+JOBS = {
+    "POST /jobs": "submit",
+    "POST /jobs/batch": "submit",
+    "GET /jobs": "query",
+    "GET /jobs/{id}": "query",
+    "POST /jobs/{id}/cancel": "control",
+    "POST /jobs/{id}/retry": "control",
+    "GET /openapi.json": "query",
+}
+TOKENS = {"jwt_issuer": "https://issuer.example/pool", "jwt_audience": "mill,other"}
 
 
-def test_every_route_but_the_redirect_asks_for_a_signature(dev: Synthesised) -> None:
-    routes = {route["RouteKey"]: route["AuthorizationType"] for _, route in dev.of_type("AWS::ApiGatewayV2::Route")}
-    assert routes.keys() == {"POST /jobs", "GET /jobs/{id}", "POST /links", "GET /links/{code}/stats", *OPEN}
+def _routes(app: Synthesised) -> dict[str, Resource]:
+    return {route["RouteKey"]: route for _, route in app.of_type("AWS::ApiGatewayV2::Route")}
+
+
+def _verb(app: Synthesised, route: Resource) -> str:
+    integration = route["Target"]["Fn::Join"][1][-1]["Ref"]
+    uri = dict(app.of_type("AWS::ApiGatewayV2::Integration"))[integration]["IntegrationUri"]
+    function = dict(app.of_type("AWS::Lambda::Function"))[uri["Fn::GetAtt"][0]]
+    return str(function["Handler"].split(".")[1])
+
+
+def test_every_route_but_the_open_ones_asks_for_a_signature(dev: Synthesised) -> None:
+    routes = {key: route["AuthorizationType"] for key, route in _routes(dev).items()}
+    assert routes.keys() == {*JOBS, "POST /links", "GET /links/{code}/stats", *OPEN}
     assert {route for route, authorization in routes.items() if authorization != "AWS_IAM"} == OPEN
+
+
+def test_each_route_leads_to_the_function_that_answers_it(dev: Synthesised) -> None:
+    routes = _routes(dev)
+    assert {key: _verb(dev, routes[key]) for key in JOBS} == JOBS
+
+
+def test_with_an_issuer_every_route_but_the_open_ones_asks_for_its_tokens(synthesise: Synthesise) -> None:
+    app = synthesise(stage="dev", **TOKENS)
+    routes = {key: route["AuthorizationType"] for key, route in _routes(app).items()}
+    assert {route for route, authorization in routes.items() if authorization != "JWT"} == OPEN
+    authorizers = [authorizer for _, authorizer in app.of_type("AWS::ApiGatewayV2::Authorizer")]
+    assert len(authorizers) == 2
+    for authorizer in authorizers:
+        assert authorizer["AuthorizerType"] == "JWT"
+        assert authorizer["IdentitySource"] == ["$request.header.Authorization"]
+        assert authorizer["JwtConfiguration"] == {
+            "Issuer": "https://issuer.example/pool",
+            "Audience": ["mill", "other"],
+        }
+
+
+def test_functions_are_told_whose_tokens_they_see(synthesise: Synthesise, dev: Synthesised) -> None:
+    told = {
+        function["Environment"]["Variables"].get(Env.JWT)
+        for _, function in synthesise(stage="dev", **TOKENS).of_type("AWS::Lambda::Function")
+    } - {None}
+    (only,) = told
+    assert json.loads(only) == {"issuer": "https://issuer.example/pool", "audience": ["mill", "other"]}
+    assert {
+        function["Environment"]["Variables"].get(Env.JWT) for _, function in dev.of_type("AWS::Lambda::Function")
+    } == {None, ""}
 
 
 def test_every_stage_is_throttled_and_logged_to_a_group_that_ends(dev: Synthesised) -> None:

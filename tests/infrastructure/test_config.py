@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from shared.names import LARGEST_MAX_ATTEMPTS
+from shared.names import LARGEST_MAX_ATTEMPTS, Lane
 from stacks.config import LETTER_RETENTION_DAYS, LOG_RETENTIONS_DAYS, PYTHON_VERSIONS, SettingError
 from stacks.log_group import RETENTIONS
 from stacks.stages import STAGES, from_context
 
 CONFIG = STAGES["dev"]()
-(LANE,) = CONFIG.lanes
+LANES = CONFIG.lanes
+LANE = LANES[1]
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -22,6 +23,11 @@ def test_each_stage_holds(stage: str) -> None:
         assert lane.visibility_timeout_seconds >= 6 * lane.function_timeout_seconds + lane.batching_window_seconds
         assert lane.max_receive_count >= 2 * LARGEST_MAX_ATTEMPTS + 10
         assert lane.queue_retention_days < LETTER_RETENTION_DAYS
+
+
+def test_a_type_finds_its_lane_in_every_stage() -> None:
+    for config in (stage() for stage in STAGES.values()):
+        assert [lane.name for lane in config.lanes] == list(Lane)
 
 
 def test_a_batching_window_lengthens_the_visibility_timeout() -> None:
@@ -59,8 +65,19 @@ def test_a_lane_that_cannot_work_is_refused(change: dict[str, Any], says: str) -
         ({"permissions_boundary": "arn:aws:s3:::bucket"}, "the ARN or the name of a policy"),
         ({"runbook_url": "runbook.md#top"}, "an address without a fragment"),
         ({"python_version": "3.9"}, "python_version '3.9' is none of 3.11, 3.12, 3.13, 3.14"),
-        ({"lanes": ()}, "lanes must be there"),
-        ({"lanes": (LANE, LANE)}, "names of their own"),
+        ({"lanes": ()}, "lanes must be critical, default, bulk"),
+        ({"lanes": (LANES[0], LANE, LANE)}, "lanes must be critical, default, bulk"),
+        ({"lanes": LANES[::-1]}, "in this order"),
+        ({"lanes": (*LANES[:2], replace(LANES[2], job_timeout_seconds=1))}, "must not be less on a less urgent lane"),
+        ({"export_retention_days": 0}, "export_retention_days must be positive"),
+        ({"reconcile_limit_seconds": 360}, "above 360, when the message of a dead worker is back"),
+        ({"reconcile_limit_seconds": 21601}, "at most 21600, when a change that could not be published is set aside"),
+        ({"reconcile_timeout_seconds": 901}, "reconcile_timeout_seconds must be from 1 to 900"),
+        ({"wake_timeout_seconds": 61}, "then the next one begins"),
+        ({"jwt_issuer": "https://issuer.example"}, "give both for tokens"),
+        ({"jwt_audience": ("mill",)}, "or none for SigV4"),
+        ({"jwt_issuer": "http://issuer.example", "jwt_audience": ("mill",)}, "is not an https address"),
+        ({"jwt_issuer": "https://issuer.example", "jwt_audience": ("mill", "")}, "must not hold an empty name"),
         ({"job_packages": ("functions.demo_jobs",)}, "must include functions.jobs"),
         ({"job_retention_days": 0}, "job_retention_days must be positive"),
         ({"log_retention_days": 31}, "log_retention_days 31 is none of"),
@@ -83,6 +100,7 @@ def test_a_stage_that_cannot_work_is_refused(change: dict[str, Any], says: str) 
         ({"stag": "prod"}, "there is no setting 'stag'; there are stage, installation"),
         ({"trusted_proxy_hops": "one"}, "trusted_proxy_hops: 'one' is not a whole number"),
         ({"tags": "cost"}, "tags: 'cost' is not of the form"),
+        ({"listing": "no"}, "listing: 'no' is neither on nor off"),
         ({"qualifier": "UPPER"}, "qualifier 'UPPER'"),
     ],
 )
@@ -99,11 +117,16 @@ def test_settings_come_from_the_context_and_what_is_cdk_s_is_left_alone() -> Non
             "installation": "blue",
             "trusted_proxy_hops": 1,
             "tags": "cost=42,team=clicks",
+            "listing": "off",
+            "jwt_issuer": "https://issuer.example/pool",
+            "jwt_audience": "mill,other",
         }
     )
     assert (config.stage, config.name) == ("dev", "Millrace-dev-blue")
     assert config.trusted_proxy_hops == 1
     assert config.tags == (("cost", "42"), ("team", "clicks"))
+    assert config.listing is False
+    assert (config.jwt_issuer, config.jwt_audience) == ("https://issuer.example/pool", ("mill", "other"))
 
 
 @pytest.mark.parametrize("version", PYTHON_VERSIONS)

@@ -5,7 +5,16 @@ from typing import Any
 
 import pytest
 
-from shared.names import METRIC_NAMESPACE, Env
+from shared.names import (
+    ATTENTION_INDEX,
+    EXPORTS_PREFIX,
+    LISTING_INDEX,
+    METRIC_NAMESPACE,
+    PAYLOADS_PREFIX,
+    Env,
+    Lane,
+    Output,
+)
 from stacks.asset import ROOT
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
 
@@ -15,29 +24,82 @@ STREAM = {
     "dynamodb:GetShardIterator",
     "dynamodb:ListStreams",
 }
+CONSUME = {
+    "sqs:ReceiveMessage",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ChangeMessageVisibility",
+}
+PAYLOADS, EXPORTS = f"FilesBucket/{PAYLOADS_PREFIX}*", f"FilesBucket/{EXPORTS_PREFIX}*"
+READ_SECRET = "secretsmanager:GetSecretValue"
+QUEUES = {lane: f"Lane{lane}Queue" for lane in Lane}
+LETTERS = {lane: f"Lane{lane}Letters" for lane in Lane}
+Rights = set[tuple[str, str]]
+
+
+def _of_jobs(*actions: str, index: str = "") -> Rights:
+    table = "JobsTable" + (f"/index/{index}" if index else "")
+    return {(f"dynamodb:{action}", table) for action in actions}
+
+
+def _of_files(*actions: str, files: str = PAYLOADS) -> Rights:
+    """Who reads files may list them, and is then told when there is none."""
+    return {(f"s3:{action}", files) for action in actions} | (
+        {("s3:ListBucket", "FilesBucket")} if "GetObject" in actions else set()
+    )
+
+
+def _worker(lane: Lane) -> Rights:
+    return (
+        _of_jobs("GetItem", "PutItem", "UpdateItem", "DeleteItem")
+        | {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "Query", "PutItem", "UpdateItem")}
+        | {("dynamodb:GetItem", "ShortenerLinksTable"), (READ_SECRET, "ShortenerAddressKey")}
+        | {(action, QUEUES[lane]) for action in CONSUME}
+        | _of_files("GetObject", "PutObject")
+        | _of_files("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", files=EXPORTS)
+    )
+
+
 #: All that each function may do beside writing to its own log group: action and what is acted on.
-RIGHTS = {
-    "submit": {("dynamodb:PutItem", "JobsTable")},
-    "query": {("dynamodb:GetItem", "JobsTable")},
-    "publish": {(action, "JobsTable.StreamArn") for action in STREAM}
-    | {("sqs:SendMessage", queue) for queue in ("LanedefaultQueue", "LanedefaultLetters", "PublisherFailures")},
-    "work": {("dynamodb:UpdateItem", "JobsTable")}
-    | {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "PutItem", "UpdateItem")}
-    | {
-        (f"sqs:{action}", "LanedefaultQueue")
-        for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes", "ChangeMessageVisibility")
-    }
-    | {("secretsmanager:GetSecretValue", "ShortenerAddressKey")},
+RIGHTS: dict[str, Rights] = {
+    "submit": _of_jobs("GetItem", "PutItem", "DeleteItem") | _of_files("GetObject", "PutObject", "DeleteObject"),
+    "query": _of_jobs("GetItem", "BatchGetItem")
+    | _of_jobs("Query", index=LISTING_INDEX)
+    | _of_files("GetObject")
+    | {(READ_SECRET, "CursorKey")},
+    "control": _of_jobs("GetItem", "PutItem", "UpdateItem") | _of_files("GetObject"),
+    "publish": _of_jobs("GetItem", "PutItem", "UpdateItem", "DeleteItem")
+    | {(action, "JobsTable.StreamArn") for action in STREAM}
+    | {("sqs:SendMessage", queue) for queue in (*QUEUES.values(), *LETTERS.values(), "PublisherFailures")}
+    | _of_files("DeleteObject"),
+    "wake": _of_jobs("BatchGetItem", "UpdateItem") | _of_jobs("Query", index=ATTENTION_INDEX),
+    "tick": _of_jobs("PutItem") | {("sqs:SendMessage", "Missed")},
+    "reconcile": _of_jobs("Scan", "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
+    | {(action, queue) for action in CONSUME for queue in LETTERS.values()}
+    | {("sqs:GetQueueAttributes", queue) for queue in QUEUES.values()}
+    | {("cloudwatch:GetMetricStatistics", "*"), ("sqs:SendMessage", "Missed")},
+    "work-critical": _worker(Lane.CRITICAL),
+    "work": _worker(Lane.DEFAULT),
+    "work-bulk": _worker(Lane.BULK),
     "shorten": {("dynamodb:PutItem", "ShortenerLinksTable")},
-    "redirect": {("dynamodb:GetItem", "ShortenerLinksTable"), ("dynamodb:PutItem", "JobsTable")},
-    "stats": {("dynamodb:GetItem", "ShortenerLinksTable"), ("dynamodb:Query", "ShortenerClicksTable")},
+    "redirect": {("dynamodb:GetItem", "ShortenerLinksTable")} | _of_jobs("PutItem", "DeleteItem"),
+    "stats": {("dynamodb:GetItem", "ShortenerLinksTable")}
+    | {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "Query")},
 }
 #: The wildcards that cannot be avoided. A log group's ARN ends in `:*`, for the streams that Lambda names.
 WILDCARDS = {("logs:CreateLogStream", "own log group"), ("logs:PutLogEvents", "own log group")}
 
 
 def _functions(app: Synthesised) -> dict[str, Resource]:
-    return {function["Handler"].split(".")[1]: function for _, function in app.of_type("AWS::Lambda::Function")}
+    """By verb and, but for the default one's, lane: the keys of `Output.FUNCTIONS`."""
+    return {_key(function): function for _, function in app.of_type("AWS::Lambda::Function")}
+
+
+def _key(function: Resource) -> str:
+    verb: str = function["Handler"].split(".")[1]
+    lanes = json.dumps(function["Environment"]["Variables"].get(Env.LANES, "")) if verb == "work" else ""
+    (lane,) = [lane for lane in Lane if f'\\"{lane}\\"' in lanes] or [Lane.DEFAULT]
+    return verb if lane is Lane.DEFAULT else f"{verb}-{lane}"
 
 
 def _listed(value: Any) -> list[Any]:
@@ -56,8 +118,13 @@ def _rights(app: Synthesised, function: Resource) -> set[tuple[str, str]]:
     }
 
 
-def _target(resource: Resource, function: Resource) -> str:
-    """A resource by its logical id without the hash that CDK appends."""
+def _target(resource: Any, function: Resource) -> str:
+    """A resource by its logical id without the hash that CDK appends, and what follows its ARN."""
+    if resource == "*":
+        return "*"
+    if "Fn::Join" in resource:
+        whole, path = resource["Fn::Join"][1]
+        return _target(whole, function) + str(path)
     if "Fn::ImportValue" in resource:
         _, _, name = resource["Fn::ImportValue"].partition("ExportsOutputFnGetAtt")
         return str(name[: -len("Arn") - 16])
@@ -76,13 +143,21 @@ def test_every_function_is_looked_at(dev: Synthesised) -> None:
     assert _functions(dev).keys() == RIGHTS.keys()
 
 
-def test_no_policy_holds_a_wildcard_beyond_the_listed_ones(dev: Synthesised) -> None:
+def test_no_policy_holds_a_wildcard_beyond_the_keys_of_files_and_the_reading_of_metrics(dev: Synthesised) -> None:
+    metrics = {"Action": "cloudwatch:GetMetricStatistics", "Effect": "Allow", "Resource": "*"}
     for _, policy in dev.of_type("AWS::IAM::Policy"):
-        assert "*" not in json.dumps(policy)
+        text = json.dumps([each for each in policy["PolicyDocument"]["Statement"] if each != metrics])
+        for prefix in (PAYLOADS_PREFIX, EXPORTS_PREFIX):
+            text = text.replace(f'"/{prefix}*"', "")
+        assert "*" not in text
 
 
 def test_roles_are_each_function_s_own_and_without_managed_policies(dev: Synthesised) -> None:
-    roles = dict(dev.of_type("AWS::IAM::Role"))
+    roles = {
+        id_: role
+        for id_, role in dev.of_type("AWS::IAM::Role")
+        if "lambda.amazonaws.com" in json.dumps(role["AssumeRolePolicyDocument"])
+    }
     used = [function["Role"]["Fn::GetAtt"][0] for function in _functions(dev).values()]
     assert sorted(used) == sorted(roles)
     for role in roles.values():
@@ -102,13 +177,15 @@ def test_functions_run_on_arm_with_the_runtime_that_is_set(dev: Synthesised) -> 
         assert function["Runtime"] == f"python{dev.config.python_version}"
 
 
-def test_a_worker_times_out_after_its_jobs(dev: Synthesised) -> None:
-    worker = _functions(dev)["work"]
-    assert float(worker["Environment"]["Variables"][Env.JOB_TIMEOUT_SECONDS]) < worker["Timeout"]
+@pytest.mark.parametrize("worker", ["work-critical", "work", "work-bulk"])
+def test_a_worker_times_out_after_its_jobs(dev: Synthesised, worker: str) -> None:
+    function = _functions(dev)[worker]
+    assert float(function["Environment"]["Variables"][Env.JOB_TIMEOUT_SECONDS]) < function["Timeout"]
 
 
 def test_every_function_says_who_it_is(dev: Synthesised) -> None:
-    for verb, function in _functions(dev).items():
+    for key, function in _functions(dev).items():
+        verb = key.partition("-")[0]
         variables = function["Environment"]["Variables"]
         assert variables[Env.STAGE] == "dev"
         assert variables["POWERTOOLS_SERVICE_NAME"] == f"millrace-{verb}"
@@ -125,3 +202,59 @@ def test_job_types_of_the_demo_are_local(synthesise: Synthesise, dev: Synthesise
     local = _functions(synthesise(stage="local"))["submit"]["Environment"]["Variables"]
     assert local[Env.JOB_PACKAGES] == "functions.jobs,functions.demo_jobs"
     assert _functions(dev)["submit"]["Environment"]["Variables"][Env.JOB_PACKAGES] == "functions.jobs"
+
+
+def test_every_function_can_be_found_by_its_key(dev: Synthesised) -> None:
+    listed = [json.dumps(template["Outputs"][Output.FUNCTIONS]["Value"]) for template in (dev.pipeline, dev.shortener)]
+    for key in _functions(dev):
+        assert any(f'\\"{key}\\"' in output for output in listed), key
+
+
+STORING = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING}
+LOADING = STORING | {Env.FILES_BUCKET}
+SUBMITTING = LOADING | {Env.JOB_PACKAGES}
+#: What each function is told of the others, beside its own name.
+TOLD = {
+    "submit": SUBMITTING | {Env.JWT},
+    "query": LOADING | {Env.JWT, Env.CURSOR_KEY_SECRET},
+    "control": LOADING | {Env.JWT},
+    "publish": LOADING | {Env.LANES},
+    "wake": STORING,
+    "tick": SUBMITTING,
+    "reconcile": STORING | {Env.LANES, Env.RECONCILE_LIMIT_SECONDS},
+    "shorten": {Env.LINKS_TABLE, Env.JWT},
+    "redirect": SUBMITTING | {Env.LINKS_TABLE, Env.TRUSTED_PROXY_HOPS},
+    "stats": {Env.LINKS_TABLE, Env.CLICKS_TABLE, Env.JWT},
+} | dict.fromkeys(
+    ("work-critical", "work", "work-bulk"),
+    SUBMITTING
+    | {
+        Env.LANES,
+        Env.JOB_TIMEOUT_SECONDS,
+        Env.LINKS_TABLE,
+        Env.CLICKS_TABLE,
+        Env.ADDRESS_KEY_SECRET,
+        Env.GEOIP_DATABASE,
+    },
+)
+
+
+@pytest.mark.parametrize("key", TOLD)
+def test_a_function_is_told_what_it_needs_and_nothing_else(dev: Synthesised, key: str) -> None:
+    told = {Env(name) for name in _functions(dev)[key]["Environment"]["Variables"] if name in set(Env)}
+    assert told == TOLD[key] | {Env.STAGE}
+
+
+def test_without_a_listing_nobody_may_list_and_no_index_is_written(synthesise: Synthesise) -> None:
+    app = synthesise(stage="dev", listing="off")
+    functions = _functions(app)
+    listing = _of_jobs("BatchGetItem") | _of_jobs("Query", index=LISTING_INDEX) | {(READ_SECRET, "CursorKey")}
+    assert _rights(app, functions["query"]) == (RIGHTS["query"] - listing) | WILDCARDS
+    for key, variables in ((key, function["Environment"]["Variables"]) for key, function in functions.items()):
+        assert variables.get(Env.LISTING, "") == "", key
+
+
+def test_with_a_listing_every_function_that_writes_jobs_knows_of_it(dev: Synthesised) -> None:
+    for function in _functions(dev).values():
+        variables = function["Environment"]["Variables"]
+        assert (Env.JOBS_TABLE in variables) == (variables.get(Env.LISTING) == "true")

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -9,10 +10,18 @@ from shared.adapters import document
 from shared.domain.dispatch import dispatch
 from shared.domain.job import Job
 from shared.domain.states import State
-from shared.names import DISPATCHED_STATES, LARGEST_MAX_ATTEMPTS, STATE_ATTRIBUTE, Lane
+from shared.names import (
+    DISPATCHED_STATES,
+    ENDED_STATES,
+    LARGEST_MAX_ATTEMPTS,
+    STATE_ATTRIBUTE,
+    TERMINAL_STATES,
+    Lane,
+)
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
 
 DAY_SECONDS = 24 * 60 * 60
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def _queues(app: Synthesised) -> dict[str, Resource]:
@@ -43,6 +52,11 @@ def test_every_queue_has_a_dead_letter_queue_or_is_where_failures_end(dev: Synth
         mapping["DestinationConfig"]["OnFailure"]["Destination"]["Fn::GetAtt"][0]
         for mapping in _mappings(dev).values()
         if "DestinationConfig" in mapping
+    }
+    ends |= {
+        target["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0]
+        for _, schedule in dev.of_type("AWS::Scheduler::Schedule")
+        if "DeadLetterConfig" in (target := schedule["Target"])
     }
     assert {id_ for id_, queue in queues.items() if "RedrivePolicy" not in queue} == ends
 
@@ -105,17 +119,17 @@ def test_a_worker_keeps_its_messages_six_timeouts_long(synthesise: Synthesise, s
 
 def test_every_mapping_takes_partial_responses(dev: Synthesised) -> None:
     mappings = _mappings(dev)
-    assert len(mappings) == 2
+    assert len(mappings) == len(Lane) + 1
     for mapping in mappings.values():
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
 def test_workers_are_bounded_by_their_mapping(dev: Synthesised) -> None:
-    for id_, queue in _queues(dev).items():
-        if "RedrivePolicy" in queue:
-            mapping = _mappings(dev)[id_]
-            assert mapping["ScalingConfig"] == {"MaximumConcurrency": dev.config.lanes[0].max_concurrency}
-            assert mapping["BatchSize"] == 10
+    mappings = _mappings(dev)
+    for lane in dev.config.lanes:
+        (mapping,) = (mapping for id_, mapping in mappings.items() if id_.startswith(f"Lane{lane.name}Queue"))
+        assert mapping["ScalingConfig"] == {"MaximumConcurrency": lane.max_concurrency}
+        assert mapping["BatchSize"] == 10
 
 
 def test_a_poison_record_does_not_block_the_stream(dev: Synthesised) -> None:
@@ -128,16 +142,8 @@ def test_a_poison_record_does_not_block_the_stream(dev: Synthesised) -> None:
     assert stream["ParallelizationFactor"] == 1
 
 
-def test_the_stream_is_filtered_by_the_states_that_are_dispatched(dev: Synthesised) -> None:
-    (stream,) = (mapping for mapping in _mappings(dev).values() if "StartingPosition" in mapping)
-    (only,) = stream["FilterCriteria"]["Filters"]
-    assert json.loads(only["Pattern"]) == {"dynamodb": {"NewImage": {"state": {"S": list(DISPATCHED_STATES)}}}}
-
-
-@pytest.mark.parametrize("state", State)
-def test_the_filter_lets_through_what_owes_a_message(state: State) -> None:
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    job = Job(
+def _job(state: State, **changes: Any) -> Job:
+    return Job(
         tenant="tenant",
         id="id",
         type="click.enrich",
@@ -148,7 +154,70 @@ def test_the_filter_lets_through_what_owes_a_message(state: State) -> None:
         state=state,
         generation=1,
         attempt=0,
-        created_at=now,
+        created_at=NOW,
+        **changes,
     )
-    assert (dispatch(None, job, now=now) is not None) == (state in DISPATCHED_STATES)
+
+
+def _passes(app: Synthesised, before: Job | None, after: Job | None) -> bool:
+    """Whether the mapping calls the function: patterns are alternatives, and `exists` is asked of leaves."""
+    (stream,) = (mapping for mapping in _mappings(app).values() if "StartingPosition" in mapping)
+    images = {
+        name: document.encode(job) for name, job in (("OldImage", before), ("NewImage", after)) if job is not None
+    }
+    patterns = [json.loads(each["Pattern"]) for each in stream["FilterCriteria"]["Filters"]]
+    return any(_matches(pattern, {"dynamodb": images}) for pattern in patterns)
+
+
+def _matches(pattern: dict[str, Any], record: Any) -> bool:
+    return isinstance(record, dict) and all(
+        _matches(asked, record.get(name))
+        if isinstance(asked, dict)
+        else any(name in record if option == {"exists": True} else record.get(name) == option for option in asked)
+        for name, asked in pattern.items()
+    )
+
+
+def test_the_stream_is_asked_for_no_more_than_a_mapping_may_be(dev: Synthesised) -> None:
+    (stream,) = (mapping for mapping in _mappings(dev).values() if "StartingPosition" in mapping)
+    filters = [json.loads(each["Pattern"]) for each in stream["FilterCriteria"]["Filters"]]
+    # https://docs.aws.amazon.com/lambda/latest/dg/with-ddb-filtering.html
+    assert len(filters) <= 5
+    assert {key for each in filters for key in each} == {"dynamodb"}
+
+
+@pytest.mark.parametrize("state", State)
+def test_the_filter_lets_through_what_owes_a_message(dev: Synthesised, state: State) -> None:
+    job = _job(state)
+    assert (dispatch(None, job, now=NOW) is not None) == (state in DISPATCHED_STATES) == _passes(dev, None, job)
     assert document.encode(job)[STATE_ATTRIBUTE] == {"S": state}
+
+
+@pytest.mark.parametrize("state", State)
+def test_the_filter_lets_through_every_end_of_a_job_of_a_group(dev: Synthesised, state: State) -> None:
+    assert _passes(dev, _job(State.RUNNING, group="g"), _job(state, group="g")) == (
+        state.terminal or state in DISPATCHED_STATES
+    )
+
+
+@pytest.mark.parametrize("state", State)
+def test_the_filter_lets_through_the_end_of_a_job_whose_payload_is_stored_elsewhere(
+    dev: Synthesised, state: State
+) -> None:
+    gone = _job(state, payload_at="item/1")
+    assert _passes(dev, gone, None) == state.terminal
+    # Only such a job is ever removed.
+    assert not _passes(dev, _job(state), None)
+
+
+def test_a_large_payload_costs_no_call_while_its_job_lives(dev: Synthesised) -> None:
+    queued, running, done = (
+        _job(state, payload_at="item/1") for state in (State.QUEUED, State.RUNNING, State.SUCCEEDED)
+    )
+    assert not _passes(dev, queued, running)
+    assert not _passes(dev, running, done)
+
+
+def test_the_states_in_the_filter_are_those_of_the_protocol() -> None:
+    assert set(TERMINAL_STATES) == {state for state in State if state.terminal}
+    assert set(ENDED_STATES) == set(TERMINAL_STATES) - set(DISPATCHED_STATES)

@@ -14,14 +14,22 @@ UNTAGGABLE = {
     "AWS::ApiGatewayV2::Integration",
     "AWS::ApiGatewayV2::Route",
     "AWS::IAM::Policy",
+    "AWS::Lambda::EventInvokeConfig",
     "AWS::Lambda::Permission",
+    "AWS::S3::BucketPolicy",
     "AWS::SNS::Subscription",
     "AWS::SNS::TopicPolicy",
     "AWS::SQS::QueuePolicy",
+    "AWS::Scheduler::Schedule",
 }
+#: These refer to a function by its name.
+REFERRING = {"AWS::Lambda::EventInvokeConfig", "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Permission"}
+#: What holds something that cannot be made again.
+KEPT = {"AWS::DynamoDB::Table", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::SecretsManager::Secret"}
 #: Properties that make a name which an account can have only once.
 NAMES = {
     "AlarmName",
+    "BucketName",
     "DashboardName",
     "FunctionName",
     "LogGroupName",
@@ -47,8 +55,8 @@ def test_everything_that_can_have_tags_has_ours(synthesise: Synthesise) -> None:
 
 def test_nothing_has_a_name_that_a_second_installation_would_want(dev: Synthesised) -> None:
     for id_, resource in dev.everything():
-        if resource["Type"] in {"AWS::Lambda::EventSourceMapping", "AWS::Lambda::Permission"}:
-            continue  # these refer to a function by its name
+        if resource["Type"] in REFERRING:
+            continue
         for name in NAMES & resource["Properties"].keys():
             # The one exception is a name made of the stack's own GUID.
             assert "AWS::StackId" in json.dumps(resource["Properties"][name]), f"{id_}.{name}"
@@ -68,10 +76,23 @@ def test_the_jobs_table_is_as_the_protocol_needs_it(dev: Synthesised) -> None:
     assert table["KeySchema"] == [{"AttributeName": names.JOB_KEY, "KeyType": "HASH"}]
     assert table["StreamSpecification"] == {"StreamViewType": "NEW_AND_OLD_IMAGES"}
     assert table["TimeToLiveSpecification"] == {"AttributeName": names.TTL_ATTRIBUTE, "Enabled": True}
-    (index,) = table["GlobalSecondaryIndexes"]
-    assert index["IndexName"] == names.ATTENTION_INDEX
-    assert index["Projection"] == {"ProjectionType": "KEYS_ONLY"}
-    assert [key["AttributeName"] for key in index["KeySchema"]] == [names.ATTENTION_KEY, names.ATTENTION_SORT_KEY]
+    assert {index["IndexName"]: _keys(index) for index in table["GlobalSecondaryIndexes"]} == {
+        names.ATTENTION_INDEX: [names.ATTENTION_KEY, names.ATTENTION_SORT_KEY],
+        names.LISTING_INDEX: [names.LISTING_KEY, names.LISTING_SORT_KEY],
+    }
+    assert all(index["Projection"] == {"ProjectionType": "KEYS_ONLY"} for index in table["GlobalSecondaryIndexes"])
+
+
+def _keys(index: Resource) -> list[str]:
+    return [key["AttributeName"] for key in index["KeySchema"]]
+
+
+def test_without_a_listing_there_is_no_index_for_it_and_no_key(synthesise: Synthesise) -> None:
+    app = synthesise(stage="dev", listing="off")
+    (table,) = (table for _, table in app.of_type("AWS::DynamoDB::Table") if "StreamSpecification" in table)
+    assert [index["IndexName"] for index in table["GlobalSecondaryIndexes"]] == [names.ATTENTION_INDEX]
+    assert names.LISTING_KEY not in {attribute["AttributeName"] for attribute in table["AttributeDefinitions"]}
+    assert len(list(app.of_type("AWS::SecretsManager::Secret"))) == 1
 
 
 def test_every_table_can_be_brought_back_and_costs_nothing_idle(dev: Synthesised) -> None:
@@ -86,7 +107,7 @@ def test_production_data_outlives_a_mistake(prod: Synthesised) -> None:
     for id_, resource in prod.everything():
         if resource["Type"] == "AWS::DynamoDB::Table":
             assert resource["Properties"]["DeletionProtectionEnabled"] is True, id_
-        if resource["Type"] in {"AWS::DynamoDB::Table", "AWS::SecretsManager::Secret", "AWS::Logs::LogGroup"}:
+        if resource["Type"] in KEPT:
             assert resource["DeletionPolicy"] == resource["UpdateReplacePolicy"] == "Retain", id_
 
 

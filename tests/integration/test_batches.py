@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from local.waiting import wait_until
 from shared.adapters import composition
 from shared.application.job_types import Run
 from shared.application.run import CLOCK_SKEW_MARGIN
 from shared.application.settle import SETTLE_TRIES
+from shared.domain.errors import JobTimeoutError
+from shared.domain.job import reference_to
 from shared.domain.states import State
 from shared.names import TIMEOUT_MARGIN_SECONDS
 from tests.support.faulty_client import Fault
@@ -76,6 +79,38 @@ def test_a_job_over_its_time_fails_and_its_batch_is_answered_in_time(
     assert ended.wait(PATIENCE_SECONDS)
     _until_threads_end()
     assert mill.table.item(failed) == before
+
+
+def test_a_job_over_its_own_time_is_told_and_settled_while_its_batch_goes_on(
+    mill: Mill, gate: threading.Event
+) -> None:
+    settled, told = threading.Event(), threading.Event()
+
+    def handler(payload: Any, run: Run) -> str:
+        if payload.n == 0:
+            gate.wait(PATIENCE_SECONDS)
+            try:
+                run.checkpoint()
+            except JobTimeoutError:
+                told.set()
+                raise
+        else:
+            # The rest of the batch sees it settled, long before the lane's own time is up.
+            wait_until(lambda: mill.job(late).state is State.RETRYING, PATIENCE_SECONDS, "the late job to be settled")
+            settled.set()
+        return "done"
+
+    mill.script.handler = handler
+    late, other = mill.accepted({"n": 0}, job_type="test.quick"), mill.accepted({"n": 1})
+    mill.publish()
+
+    assert mill.work(mill.receive()) == []
+
+    assert settled.is_set()
+    assert (mill.job(late).errors[0].error_class, mill.job(other).state) == ("JobTimeoutError", State.SUCCEEDED)
+    gate.set()
+    assert told.wait(PATIENCE_SECONDS)
+    _until_threads_end()
 
 
 def test_a_store_that_hangs_while_time_runs_out_costs_the_batch_no_answer(
@@ -192,3 +227,35 @@ def _until_threads_end() -> None:
         if thread.name.startswith("ThreadPoolExecutor"):
             thread.join(PATIENCE_SECONDS)
             assert not thread.is_alive()
+
+
+def test_a_job_that_may_have_killed_its_worker_runs_when_its_batch_has_ended(mill: Mill) -> None:
+    order: list[int] = []
+    mill.script.handler = lambda payload, _run: order.append(payload.n)
+    suspect, *mates = (mill.accepted({"n": number}) for number in range(4))
+    mill.publish()
+    event = mill.receive()
+    _killed_before(mill, suspect)
+
+    assert mill.work(event) == []
+
+    assert order[-1] == 0
+    assert {mill.job(job_id).state for job_id in (suspect, *mates)} == {State.SUCCEEDED}
+
+
+def test_of_two_such_jobs_one_is_given_back_without_burning_an_attempt(mill: Mill) -> None:
+    job_ids, event = _batch(mill, 2)
+    for job_id in job_ids:
+        _killed_before(mill, job_id)
+
+    assert mill.work(event) == []
+
+    states = sorted((mill.job(job_id).state, mill.job(job_id).attempt) for job_id in job_ids)
+    assert states == [(State.QUEUED, 1), (State.SUCCEEDED, 2)]
+
+
+def _killed_before(mill: Mill, job_id: str) -> None:
+    """As if a worker had claimed the job and died, and its lease were over."""
+    job = mill.job(job_id)
+    now = mill.now()
+    composition.store().claim(reference_to(job), token="killed", now=now, lease_end=now)

@@ -9,7 +9,8 @@ import pytest
 from functions.query import handler as query
 from functions.submit import handler as submit
 from shared.adapters import composition
-from shared.application.submit import DEEPEST_NESTING
+from shared.adapters.document import SCHEMA_VERSION
+from shared.application.acceptance import DEEPEST_NESTING
 from shared.domain.states import State
 from shared.names import LARGEST_BODY_BYTES
 from tests.support.builders import RETENTION, SECOND
@@ -273,7 +274,7 @@ def test_a_store_that_does_not_answer_asks_to_try_again_and_tells_nothing_of_its
 
 def test_a_document_of_a_newer_version_asks_to_try_again(mill: Mill) -> None:
     job = mill.job(mill.accepted())
-    mill.table.put(job, schema={"N": "2"})
+    mill.table.put(job, schema={"N": str(SCHEMA_VERSION + 1)})
 
     _is_problem(mill.get(job.id), 503, "unavailable")
 

@@ -115,7 +115,7 @@ def test_a_job_whose_type_no_worker_knows_is_retried_and_dies_in_the_end(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = mill.accepted()
-    monkeypatch.setattr("shared.application.run.UNKNOWN_TYPE_POLICY", RetryPolicy(max_attempts=3, backoff_seconds=0))
+    monkeypatch.setattr("shared.application.settle.UNKNOWN_TYPE_POLICY", RetryPolicy(max_attempts=3, backoff_seconds=0))
     monkeypatch.setenv(Env.JOB_PACKAGES, "functions.demo_jobs")
     forget()
 

@@ -7,6 +7,7 @@ import pytest
 
 from functions.work import handler as work
 from shared.adapters import composition
+from shared.adapters.document import SCHEMA_VERSION
 from shared.adapters.messages import encode
 from shared.application.job_types import Run
 from shared.domain.job import Reference
@@ -189,7 +190,7 @@ def test_a_document_of_a_newer_version_keeps_its_attempts_for_a_worker_of_that_v
     job_id = mill.accepted()
     event = _delivered(mill)
     job = mill.job(job_id)
-    mill.table.put(job, schema={"N": "2"})
+    mill.table.put(job, schema={"N": str(SCHEMA_VERSION + 1)})
     before = mill.table.item(job)
 
     assert len(mill.work(event)) == 1

@@ -83,7 +83,7 @@ def test_a_denied_call_is_not_swallowed(mill: Mill, send: Any) -> None:
 
 @pytest.mark.parametrize(
     "image",
-    [{"pk": {"S": "rubbish"}, "state": {"S": "queued"}}, {"schema": {"N": "2"}}],
+    [{"pk": {"S": "rubbish"}, "state": {"S": "queued"}}, {"schema": {"N": "99"}}],
     ids=["rubbish", "a newer version's"],
 )
 def test_a_record_that_cannot_be_read_is_reported_once_those_before_it_are_published(

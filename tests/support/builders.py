@@ -73,7 +73,7 @@ SETTLEMENTS: Final = {
     State.CANCELLED: Settlement(state=State.CANCELLED),
 }
 #: States that a job has when it is submitted.
-FRESH: Final = {
+FRESH: Final[dict[State, dict[str, Any]]] = {
     State.QUEUED: {"due": NOW},
     State.SCHEDULED: {"due": NOW + 1000 * SECOND, "run_at": NOW + 1000 * SECOND},
     State.WAITING: {"due": None},
@@ -101,6 +101,16 @@ def brought_to(store: JobStore, state: State, **changes: Any) -> Job:
         if state is not State.RUNNING:
             store.settle(running, SETTLEMENTS[state], now=NOW)
     return stored(store, job)
+
+
+def behind_an_ended_head(store: JobStore, **changes: Any) -> Job:
+    """A waiting job whose turn it is, though nobody has noticed yet."""
+    group = fresh_token()
+    head = a_job(group=group)
+    store.insert_if_absent(head)
+    waiting = store.insert_if_absent(a_job(group=group, **changes))
+    store.cancel(head, now=NOW)
+    return waiting
 
 
 def stored(store: JobStore, job: Job) -> Job:

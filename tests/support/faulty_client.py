@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
-_WRITES: Final = frozenset({"put_item", "update_item", "transact_write_items"})
+_WRITES: Final = frozenset({"put_item", "update_item", "delete_item", "transact_write_items"})
 _URL: Final = "https://dynamodb.invalid"
 
 

@@ -17,7 +17,15 @@ from functions.submit import handler as submit
 from functions.work import handler as work
 from shared.adapters import clients, clock, composition
 from shared.domain.job import Job
-from shared.names import DISPATCHED_STATES, Env, Lane
+from shared.names import (
+    DISPATCHED_STATES,
+    ENDED_STATES,
+    GROUP_ATTRIBUTE,
+    PAYLOAD_PLACE_ATTRIBUTE,
+    STATE_ATTRIBUTE,
+    Env,
+    Lane,
+)
 from tests.support.faulty_client import FaultyClient
 from tests.support.http_events import ROLE, Answer, call
 from tests.support.jobs.scripted import Anything, Script, script
@@ -96,11 +104,7 @@ class Mill:
         )
         iterator = streams.get_shard_iterator(StreamArn=arn, ShardId=shard["ShardId"], **after)["ShardIterator"]
         records = streams.get_records(ShardIterator=iterator)["Records"]
-        return [
-            record
-            for record in records
-            if record["dynamodb"].get("NewImage", {}).get("state", {}).get("S") in DISPATCHED_STATES
-        ]
+        return [record for record in records if _passes(record)]
 
     def publish(self, records: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
         """Have the stream published; the sequences that failed."""
@@ -165,6 +169,18 @@ class Mill:
         return sum(int(value) for value in attributes.values())
 
 
+def _passes(record: Mapping[str, Any]) -> bool:
+    """Whether the filter of the stream's mapping lets the record through."""
+    images = record["dynamodb"]
+    after = images.get("NewImage", {})
+    state = after.get(STATE_ATTRIBUTE, {}).get("S")
+    return (
+        state in DISPATCHED_STATES
+        or (state in ENDED_STATES and GROUP_ATTRIBUTE in after)
+        or (record["eventName"] == "REMOVE" and PAYLOAD_PLACE_ATTRIBUTE in images.get("OldImage", {}))
+    )
+
+
 clock_now = clock.now
 
 
@@ -184,6 +200,9 @@ def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
         Env.JOB_PACKAGES: "tests.support.jobs",
         Env.JOB_TIMEOUT_SECONDS: str(JOB_TIMEOUT.total_seconds()),
         Env.RETENTION_DAYS: "30",
+        Env.LISTING: "true",
+        Env.FILES_BUCKET: "files",
+        Env.JWT: "",
     }
     for variable, value in environment.items():
         monkeypatch.setenv(variable, value)

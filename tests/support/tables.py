@@ -14,7 +14,15 @@ from shared.adapters import clients
 from shared.adapters.clients import Item
 from shared.adapters.document import encode, key
 from shared.domain.job import Job
-from shared.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY
+from shared.names import (
+    ATTENTION_INDEX,
+    ATTENTION_KEY,
+    ATTENTION_SORT_KEY,
+    JOB_KEY,
+    LISTING_INDEX,
+    LISTING_KEY,
+    LISTING_SORT_KEY,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -64,17 +72,23 @@ def create_table(dynamodb: "DynamoDBClient") -> Table:
             {"AttributeName": JOB_KEY, "AttributeType": "S"},
             {"AttributeName": ATTENTION_KEY, "AttributeType": "S"},
             {"AttributeName": ATTENTION_SORT_KEY, "AttributeType": "N"},
+            {"AttributeName": LISTING_KEY, "AttributeType": "S"},
+            {"AttributeName": LISTING_SORT_KEY, "AttributeType": "N"},
         ],
         KeySchema=[{"AttributeName": JOB_KEY, "KeyType": "HASH"}],
         GlobalSecondaryIndexes=[
             {
-                "IndexName": ATTENTION_INDEX,
+                "IndexName": index,
                 "KeySchema": [
-                    {"AttributeName": ATTENTION_KEY, "KeyType": "HASH"},
-                    {"AttributeName": ATTENTION_SORT_KEY, "KeyType": "RANGE"},
+                    {"AttributeName": partition, "KeyType": "HASH"},
+                    {"AttributeName": sort, "KeyType": "RANGE"},
                 ],
                 "Projection": {"ProjectionType": "KEYS_ONLY"},
             }
+            for index, partition, sort in (
+                (ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SORT_KEY),
+                (LISTING_INDEX, LISTING_KEY, LISTING_SORT_KEY),
+            )
         ],
         StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
     )

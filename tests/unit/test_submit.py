@@ -1,14 +1,16 @@
-"""The submit use case: ids, replays, and what is refused before anything is written."""
+"""The submit use case: ids, times, replays, and what is refused before anything is written."""
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
+from shared.application.acceptance import DEEPEST_NESTING, FARTHEST, LONGEST_KEY, LONGEST_NAME_BYTES, is_tenant
+from shared.application.job_types import JobType
 from shared.application.ports import JobStore
-from shared.application.submit import DEEPEST_NESTING, Accepted, Submission, Submit, keyed_job_id
+from shared.application.submit import Accepted, Submit, keyed_job_id
 from shared.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -18,25 +20,61 @@ from shared.domain.errors import (
     WriteRefusedError,
 )
 from shared.domain.states import State
+from shared.domain.submission import Submission, Unique
 from shared.names import LARGEST_BODY_BYTES, Lane
-from tests.support.builders import LEASE, NOW, RETENTION, TENANT, a_job_type, claimed, stored, types_of
+from tests.support.builders import (
+    LEASE,
+    MILLISECOND,
+    NOW,
+    RETENTION,
+    SECOND,
+    TENANT,
+    a_job_type,
+    claimed,
+    fresh_token,
+    stored,
+    types_of,
+)
 from tests.support.tables import Table
-from tests.support.world import Clock
+from tests.support.world import Clock, Inline
 
 Post = Callable[..., Accepted]
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+TYPES = types_of(
+    a_job_type(),
+    replace(a_job_type(name="test.blocking"), blocks=True, retention=DAY),
+    replace(a_job_type(name="test.daily"), unique=DAY),
+)
 
 
 @pytest.fixture
 def post(store: JobStore, clock: Clock) -> Post:
     ids = iter(["first", "second", "third"])
-    submit = Submit(store=store, job_types=types_of(a_job_type()), clock=clock, new_id=lambda: next(ids))
+    submit = Submit(store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=lambda: next(ids))
 
-    def post(
-        payload: Any = None, *, key: str | None = None, tenant: str = TENANT, job_type: str = "test.job"
-    ) -> Accepted:
-        return submit(Submission(type=job_type, payload=payload or {}), tenant=tenant, key=key, trace="request")
+    def post(payload: Any = None, *, tenant: str = TENANT, job_type: str = "test.job", **asked: Any) -> Accepted:
+        submission = Submission(type=job_type, payload={} if payload is None else payload, **asked)
+        return submit(submission, tenant=tenant, trace=fresh_token())
 
     return post
+
+
+@pytest.fixture
+def paths(post: Post, store: JobStore, table: Table) -> Callable[..., list[str]]:
+    """The paths of what is wrong with a submission, which leaves nothing behind."""
+
+    def paths(payload: Any = None, **asked: Any) -> list[str]:
+        with pytest.raises(InvalidPayloadError) as refused:
+            post(payload, **asked)
+        assert table.client.scan(TableName=table.name)["Count"] == 0
+        return [fault.path for fault in refused.value.faults]
+
+    return paths
+
+
+Paths = Callable[..., list[str]]
 
 
 def test_a_submission_becomes_a_queued_job(post: Post, store: JobStore) -> None:
@@ -45,7 +83,7 @@ def test_a_submission_becomes_a_queued_job(post: Post, store: JobStore) -> None:
     job = accepted.job
     assert not accepted.replayed
     assert job == stored(store, job)
-    assert (job.tenant, job.id, job.type, job.lane, job.trace) == (TENANT, "first", "test.job", Lane.DEFAULT, "request")
+    assert (job.tenant, job.id, job.type, job.lane) == (TENANT, "first", "test.job", Lane.DEFAULT)
     assert (job.state, job.generation, job.attempt, job.due, job.created_at) == (State.QUEUED, 1, 0, NOW, NOW)
     assert job.payload == '{"n":1,"\\u00fc":null}'
 
@@ -101,10 +139,10 @@ def test_a_key_is_free_again_when_its_job_has_expired(post: Post, store: JobStor
 
 
 def test_an_unknown_type_is_refused_with_those_that_are_known(post: Post) -> None:
-    with pytest.raises(UnknownJobTypeError, match=r"unknown job type 'test\.other'; known types: test\.job") as refused:
+    with pytest.raises(UnknownJobTypeError, match=r"unknown job type 'test\.other'; known types: test\.") as refused:
         post(job_type="test.other")
 
-    assert (refused.value.name, refused.value.known) == ("test.other", ("test.job",))
+    assert (refused.value.name, refused.value.known) == ("test.other", ("test.job", "test.blocking", "test.daily"))
 
 
 @pytest.mark.parametrize("number", [float("inf"), float("-inf"), float("nan")])
@@ -123,7 +161,7 @@ def _nested(levels: int) -> Any:
 
 
 def test_a_payload_is_nested_no_deeper_than_every_reader_can_walk(post: Post) -> None:
-    assert post({"a": _nested(DEEPEST_NESTING - 1)}).job.payload.endswith("}")
+    assert not post({"a": _nested(DEEPEST_NESTING - 1)}).replayed
 
     with pytest.raises(InvalidPayloadError) as refused:
         post({"a": _nested(DEEPEST_NESTING)})
@@ -133,7 +171,7 @@ def test_a_payload_is_nested_no_deeper_than_every_reader_can_walk(post: Post) ->
 
 def test_a_payload_too_large_to_carry_is_refused(post: Post) -> None:
     fitting = "x" * (LARGEST_BODY_BYTES - len('{"a":""}'))
-    assert len(post({"a": fitting}).job.payload) == LARGEST_BODY_BYTES
+    assert len(post({"a": fitting}).job.payload or "") == LARGEST_BODY_BYTES
 
     with pytest.raises(PayloadTooLargeError) as refused:
         post({"a": fitting + "x"})
@@ -151,3 +189,201 @@ def test_a_refusal_without_a_document_is_passed_on(
 
     with pytest.raises(WriteRefusedError):
         post()
+
+
+def test_what_a_submission_asks_for_is_what_its_job_says(post: Post, store: JobStore) -> None:
+    asked = {"lane": Lane.BULK, "run_at": NOW + HOUR, "deadline": NOW + 2 * HOUR, "group": "g"}
+
+    job = post(job_type="test.blocking", **asked).job
+
+    assert job == stored(store, job)
+    assert (job.lane, job.run_at, job.due, job.deadline) == (Lane.BULK, NOW + HOUR, NOW + HOUR, NOW + 2 * HOUR)
+    assert (job.state, job.group, job.blocks, job.retention) == (State.SCHEDULED, "g", True, DAY)
+    assert not post(job_type="test.blocking").job.blocks
+
+
+@pytest.mark.parametrize(
+    ("delay", "state"),
+    [
+        (timedelta(0), State.QUEUED),
+        (15 * timedelta(minutes=1), State.QUEUED),
+        (15 * timedelta(minutes=1) + MILLISECOND, State.SCHEDULED),
+        (FARTHEST, State.SCHEDULED),
+    ],
+    ids=str,
+)
+def test_a_delay_that_no_lane_can_keep_is_left_to_the_clock(
+    post: Post, store: JobStore, delay: timedelta, state: State
+) -> None:
+    job = post(delay=delay).job
+
+    assert (job.state, job.due) == (state, NOW + delay)
+    assert job == stored(store, job)
+
+
+def test_a_time_between_two_milliseconds_is_one_that_the_document_can_hold(post: Post, store: JobStore) -> None:
+    microsecond = timedelta(microseconds=1)
+
+    job = post(run_at=NOW + HOUR + microsecond, deadline=NOW + 2 * HOUR + microsecond).job
+
+    assert job == stored(store, job)
+    assert (job.run_at, job.deadline) == (NOW + HOUR + MILLISECOND, NOW + 2 * HOUR)
+
+
+def test_a_time_in_another_zone_is_the_same_moment(post: Post, store: JobStore) -> None:
+    there = timezone(timedelta(hours=14))
+
+    job = post(run_at=(NOW + HOUR).astimezone(there), key="key").job
+
+    assert (job.run_at, job.run_at and job.run_at.tzinfo) == (NOW + HOUR, UTC)
+    assert post(run_at=NOW + HOUR, key="key").replayed
+
+
+def test_a_caller_whose_clock_is_a_little_behind_is_served_at_once(post: Post) -> None:
+    job = post(run_at=NOW - 30 * SECOND).job
+
+    assert (job.state, job.due) == (State.QUEUED, NOW)
+
+
+@pytest.mark.parametrize(
+    ("asked", "path"),
+    [
+        ({"delay": -MILLISECOND}, "/delay_seconds"),
+        ({"delay": FARTHEST + MILLISECOND}, "/delay_seconds"),
+        ({"delay": timedelta.max}, "/delay_seconds"),
+        ({"run_at": NOW - timedelta(minutes=2)}, "/run_at"),
+        ({"run_at": NOW + FARTHEST + MILLISECOND}, "/run_at"),
+        ({"run_at": datetime.max.replace(tzinfo=UTC)}, "/run_at"),
+        ({"run_at": NOW.replace(tzinfo=None)}, "/run_at"),
+        ({"delay": SECOND, "run_at": NOW + SECOND}, "/run_at"),
+        ({"deadline": NOW}, "/deadline"),
+        ({"deadline": NOW.replace(tzinfo=None)}, "/deadline"),
+        ({"deadline": NOW + HOUR, "delay": HOUR}, "/deadline"),
+        ({"deadline": NOW + HOUR, "run_at": NOW + HOUR}, "/deadline"),
+        ({"group": ""}, "/group"),
+        ({"group": "x" * (LONGEST_NAME_BYTES + 1)}, "/group"),
+        ({"group": "\N{GRINNING FACE}" * (LONGEST_NAME_BYTES // 4 + 1)}, "/group"),
+        ({"group": "\ud800"}, "/group"),
+        ({"lane": Lane.CRITICAL}, "/lane"),
+        ({"key": ""}, "/idempotency_key"),
+        ({"key": "x" * (LONGEST_KEY + 1)}, "/idempotency_key"),
+        ({"key": "k", "unique": Unique(period=HOUR)}, "/unique"),
+        ({"unique": Unique(period=timedelta(0))}, "/unique/period_seconds"),
+        ({"unique": Unique(period=FARTHEST + SECOND)}, "/unique/period_seconds"),
+        ({"unique": Unique(period=HOUR, key="")}, "/unique/key"),
+        ({"unique": Unique(period=HOUR, key="x" * 129)}, "/unique/key"),
+        ({"payload": {"at": NOW}}, "/payload"),
+        ({"payload": [1]}, "/payload"),
+        ({"payload": {"n": 10**5000}}, "/payload"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_path(paths: Paths, asked: dict[str, Any], path: str) -> None:
+    assert paths(**asked) == [path]
+
+
+def test_everything_that_is_wrong_is_told_at_once(paths: Paths) -> None:
+    found = paths({"n": float("nan")}, lane=Lane.CRITICAL, group="", delay=-SECOND)
+
+    assert found == ["/lane", "/group", "/delay_seconds", "/payload"]
+
+
+@pytest.mark.parametrize("group", ["x", "x" * LONGEST_NAME_BYTES, '"#\\', "\x00" * LONGEST_NAME_BYTES])
+def test_a_group_may_be_called_anything_that_is_short(post: Post, store: JobStore, group: str) -> None:
+    job = post(group=group, tenant='"' * 512).job
+
+    assert stored(store, job).group == group
+
+
+def test_a_payload_is_looked_at_as_its_handler_will_see_it(store: JobStore, clock: Clock) -> None:
+    seen: list[Any] = []
+    job_type: JobType = a_job_type(parse=seen.append)
+    submit = Submit(store=store, payloads=Inline(), job_types=types_of(job_type), clock=clock, new_id=fresh_token)
+
+    submit(Submission(type="test.job", payload={"pair": (1, 2)}), tenant=TENANT, trace="request")
+
+    assert seen == [{"pair": [1, 2]}]
+
+
+def test_a_replay_whose_time_has_come_since_is_answered_with_the_job(post: Post, store: JobStore, clock: Clock) -> None:
+    asked = {"run_at": NOW + HOUR, "deadline": NOW + 2 * HOUR, "key": "key"}
+    job = post({"n": 1}, **asked).job
+    clock.now += DAY
+
+    assert post({"n": 1}, **asked) == Accepted(job=job, replayed=True)
+
+
+def test_a_late_replay_with_another_body_is_refused_as_any(post: Post, clock: Clock) -> None:
+    post({"n": 1}, run_at=NOW + HOUR, key="key")
+    clock.now += DAY
+
+    with pytest.raises(KeyReusedError):
+        post({"n": 2}, run_at=NOW + HOUR, key="key")
+
+
+def test_a_late_replay_of_an_expired_job_is_a_submission_that_comes_too_late(
+    post: Post, table: Table, clock: Clock
+) -> None:
+    job = post(run_at=NOW + HOUR, key="key").job
+    table.put(replace(job, state=State.SUCCEEDED, due=None, expires_at=NOW + RETENTION))
+    clock.now += RETENTION + SECOND
+
+    with pytest.raises(InvalidPayloadError):
+        post(run_at=NOW + HOUR, key="key")
+
+
+@pytest.mark.parametrize("payload", [{"n": float("inf")}, {"a": _nested(10_000)}], ids=["infinite", "bottomless"])
+def test_what_could_never_have_been_accepted_is_not_looked_up(paths: Paths, payload: Any) -> None:
+    assert paths(payload, key="key", run_at=NOW - DAY)[-1] == "/payload"
+
+
+def test_one_unique_job_is_made_in_each_period_by_its_payload(post: Post, clock: Clock) -> None:
+    def unique(payload: Any, **asked: Any) -> Accepted:
+        return post(payload, unique=Unique(period=DAY), **asked)
+
+    first = unique({"a": 1, "b": 2})
+
+    assert unique({"b": 2, "a": 1}, group="another") == Accepted(job=first.job, replayed=True)
+    assert not unique({"a": 2}).replayed
+    assert not unique({"a": 1, "b": 2}, tenant="another").replayed
+    clock.now += DAY
+    assert not unique({"a": 1, "b": 2}).replayed
+
+
+def test_one_unique_job_is_made_in_each_period_by_its_key(post: Post) -> None:
+    first = post({"n": 1}, unique=Unique(period=DAY, key="k"))
+
+    assert post({"n": 2}, unique=Unique(period=DAY, key="k")) == Accepted(job=first.job, replayed=True)
+    assert not post({"n": 1}, unique=Unique(period=DAY, key="other")).replayed
+    assert not post({"n": 1}, unique=Unique(period=HOUR, key="k")).replayed
+
+
+def test_a_type_that_is_unique_needs_no_word_of_it(post: Post, clock: Clock) -> None:
+    first = post({"n": 1}, job_type="test.daily")
+    clock.now = NOW.replace(hour=23)
+
+    assert post({"n": 1}, job_type="test.daily") == Accepted(job=first.job, replayed=True)
+    clock.now += 2 * HOUR
+    assert not post({"n": 1}, job_type="test.daily").replayed
+
+
+def test_a_key_stands_for_its_job_even_of_a_unique_type(post: Post) -> None:
+    assert not post({"n": 1}, job_type="test.daily", key="a").replayed
+    assert not post({"n": 1}, job_type="test.daily", key="b").replayed
+
+
+@pytest.mark.parametrize(
+    ("name", "holds"),
+    [
+        ("x", True),
+        ("x" * 512, True),
+        ("https://issuer.example/|auth0|7", True),
+        ("", False),
+        ("x" * 513, False),
+        ("!group#x", False),
+        ("a b", False),
+        ("ü", False),
+        ("x\n", False),
+    ],
+)
+def test_a_tenant_is_visible_ascii_that_no_key_of_ours_begins_with(name: str, holds: bool) -> None:
+    assert is_tenant(name) is holds

@@ -6,6 +6,8 @@ from shared.adapters import clients
 from shared.adapters.composition import setting
 from shared.adapters.shortener.clicks import Clicks
 from shared.adapters.shortener.links import Links
+from shared.adapters.shortener.records import Records
+from shared.adapters.shortener.rollup import Rollup
 from shared.names import Env
 
 
@@ -17,3 +19,13 @@ def links() -> Links:
 @cache
 def clicks() -> Clicks:
     return Clicks(clients.dynamodb(), table=setting(Env.CLICKS_TABLE))
+
+
+@cache
+def rollup() -> Rollup:
+    return Rollup(clients.dynamodb(), clicks(), table=setting(Env.CLICKS_TABLE))
+
+
+@cache
+def records() -> Records:
+    return Records(clients.dynamodb(), table=setting(Env.CLICKS_TABLE))

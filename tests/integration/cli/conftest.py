@@ -14,12 +14,15 @@ from click.testing import CliRunner, Result
 from moto import mock_aws
 
 from cli.main import millrace
-from shared.adapters import clients, messages
+from shared.adapters import clients, composition, messages
+from shared.adapters.cursors import Cursors
 from shared.adapters.job_store import DynamoJobStore
 from shared.domain.job import Job, Letter, Reference
 from shared.domain.states import State
+from tests.integration.cli.gateway import respond
 from tests.integration.cli.loopback import Loopback, Stack, loopback
 from tests.support.builders import brought_to, letter_for
+from tests.support.mill import Mill
 from tests.support.tables import REGION, Table, client, create_table
 
 _TERMINAL = {"COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
@@ -64,9 +67,17 @@ def server(environment: pytest.MonkeyPatch) -> Iterator[Loopback]:
 
 
 @pytest.fixture
+def behind(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Mill:
+    """The functions, behind the API that the command line calls."""
+    server.respond = respond
+    environment.setattr(composition, "cursors", lambda: Cursors(b"key"))
+    return mill
+
+
+@pytest.fixture
 def attended(environment: pytest.MonkeyPatch) -> None:
     """Somebody sits at a terminal."""
-    environment.setattr("cli.redrive._attended", lambda: True)
+    environment.setattr("cli.asking.attended", lambda: True)
 
 
 def pipeline(table: str, lanes: str, *, name: str = "dev-Pipeline") -> Stack:

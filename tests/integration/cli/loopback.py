@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from email.message import Message
@@ -31,14 +31,20 @@ class Request:
     body: bytes
 
 
+#: Status, headers, body.
+Answer = tuple[int, Mapping[str, str], bytes]
+
+
 @dataclass
 class Loopback:
     """What the server answers, and what it was asked."""
 
     url: str
     stacks: list[Stack] = field(default_factory=list)
-    #: Of the API: status, headers, body.
-    answer: tuple[int, Mapping[str, str], bytes] = (200, {}, b"{}")
+    #: Of the API.
+    answer: Answer = (200, {}, b"{}")
+    #: What works an answer out, if it is not always the same.
+    respond: Callable[[Request], Answer] | None = None
     requests: list[Request] = field(default_factory=list)
     #: An error of CloudFormation's instead of stacks: status, code, message.
     error: tuple[int, str, str] | None = None
@@ -93,10 +99,11 @@ def loopback() -> Iterator[Loopback]:
                 status, text = serving.describe(name)
                 self._send(status, {"Content-Type": "text/xml"}, text.encode())
                 return
-            serving.requests.append(Request(self.command, self.path, self.headers, body))
+            request = Request(self.command, self.path, self.headers, body)
+            serving.requests.append(request)
             serving.arrived.set()
             serving.release.wait(10)
-            self._send(*serving.answer)
+            self._send(*(serving.respond(request) if serving.respond else serving.answer))
 
         do_POST = do_GET  # noqa: N815 - as the class wants it
 

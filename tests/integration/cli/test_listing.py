@@ -1,159 +1,139 @@
-"""`list`, `dlq list` and `dlq show`: what is read, and how it looks in a pipe and in a terminal."""
+"""`list`: the caller's own jobs, newest first, page after page."""
 
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import click
 import pytest
 
-from shared.adapters.document import number
-from shared.domain.states import State
-from shared.names import TTL_ATTRIBUTE
-from tests.integration.cli.conftest import Cloud, run
-from tests.support.builders import NOW, SETTLEMENTS, TENANT, brought_to, claimed, reference_to
+from shared.names import Env
+from tests.integration.cli.conftest import run
+from tests.integration.cli.loopback import Answer, Loopback, Request
+from tests.support.mill import Mill
 
-IDS = ("01a1faf4-3139-7af6-9982-09538b03026f", "01a1faf4-352f-7b7a-81fb-5d167a478114")
+ID = "01a1faf4-3139-7af6-9982-09538b03026f"
 
 
-@pytest.mark.parametrize("command", [["list"], ["list", "--state", "dead"], ["dlq", "list"]])
-def test_dead_jobs_are_listed_with_all_that_an_operator_asks_first(cloud: Cloud, command: list[str]) -> None:
-    cloud.dead_job(id=IDS[0], type="a.b")
-    brought_to(cloud.store, State.RETRYING)
-    result = run(*command)
-    assert result.exit_code == 0
+def a_job(**changes: Any) -> dict[str, Any]:
+    job = {
+        "id": ID,
+        "type": "a.b",
+        "state": "running",
+        "lane": "bulk",
+        "attempt": 2,
+        "progress": {"done": 3, "total": 10, "at": None},
+        "created_at": (datetime.now(UTC) - timedelta(hours=2, minutes=1)).isoformat(),
+    }
+    return {**job, **changes}
+
+
+def asked(server: Loopback) -> list[dict[str, list[str]]]:
+    return [parse_qs(urlsplit(request.path).query) for request in server.requests]
+
+
+def test_a_job_is_a_line_with_what_one_asks_first(server: Loopback) -> None:
+    server.answers(200, {"jobs": [a_job()], "cursor": None})
+    result = run("list")
+    assert (result.exit_code, result.stderr) == (0, "")
     title, line = result.stdout.splitlines()
-    assert title.split() == ["ID", "TENANT", "TYPE", "REASON", "ERROR", "ATTEMPTS", "AGE"]
-    assert re.split(" {2,}", line) == [IDS[0], TENANT, "a.b", "permanent error", "ValueError", "1", "0s"]
-    assert "default: 1 dead job, 1 letter in the dead-letter queue.\n" in result.stderr
+    assert title.split() == ["ID", "TYPE", "STATE", "LANE", "ATTEMPTS", "PROGRESS", "AGE"]
+    assert re.split(" {2,}", line) == [ID, "a.b", "running", "bulk", "2", "3 of 10", "2h"]
 
 
-def test_nothing_dead_leaves_stdout_empty(cloud: Cloud) -> None:
-    result = run("dlq", "list")
-    assert (result.exit_code, result.stdout) == (0, "")
-    assert "No dead jobs." in result.stderr
+def test_the_filters_go_to_the_api_and_a_span_is_counted_from_now(server: Loopback) -> None:
+    server.answers(200, {"jobs": [], "cursor": None})
+    result = run("list", "--state", "dead", "--type", "a b&c", "--since", "2h", "--until", "2026-01-31T13:00:00+01:00")
+    assert result.exit_code == 0
+    assert "No such jobs." in result.stderr
+    (query,) = asked(server)
+    since = datetime.fromisoformat(query.pop("since")[0])
+    assert abs(datetime.now(UTC) - timedelta(hours=2) - since) < timedelta(minutes=1)
+    assert query == {"state": ["dead"], "type": ["a b&c"], "until": ["2026-01-31T12:00:00.000Z"], "limit": ["20"]}
 
 
-def test_a_type_selects_and_the_comparison_with_letters_stays_whole(cloud: Cloud) -> None:
-    cloud.dead_job(id=IDS[0], type="a")
-    cloud.dead_job(id=IDS[1], type="b")
-    result = run("dlq", "list", "--type", "b")
-    assert IDS[0] not in result.stdout
-    assert IDS[1] in result.stdout
-    assert "2 dead jobs, 2 letters" in result.stderr
-    assert "No dead jobs of type c or d." in run("list", "--type", "c", "--type", "d").stderr
+def test_it_looks_back_30_days_unless_it_is_told_otherwise(server: Loopback) -> None:
+    server.answers(200, {"jobs": [], "cursor": None})
+    run("list", "--until", "2026-01-31T12:00:00Z")
+    run("list", "--all")
+    bounded, unbounded = asked(server)
+    assert bounded["since"] == ["2026-01-01T12:00:00.000Z"]
+    assert "since" not in unbounded
 
 
-def test_letters_that_differ_from_the_documents_are_explained(cloud: Cloud) -> None:
-    job = cloud.dead_job(letter=False)
-    assert "1 dead job, 0 letters in the dead-letter queue. Letters are kept for 14 days" in run("list").stderr
-    cloud.write(reference_to(job))
-    cloud.write("rubbish")
-    assert "1 dead job, 2 letters in the dead-letter queue. Some letters tell" in run("list").stderr
+class Pages:
+    """An API with so many jobs on each page, and a cursor on all but the last."""
+
+    def __init__(self, *sizes: int) -> None:
+        self._left = list(sizes)
+
+    def respond(self, _: Request) -> Answer:
+        size = self._left.pop(0)
+        cursor = f"to {len(self._left)}" if self._left else None
+        return 200, {}, json.dumps({"jobs": [a_job()] * size, "cursor": cursor}).encode()
 
 
-def test_the_oldest_death_comes_first(cloud: Cloud) -> None:
-    jobs = [cloud.dead_job() for _ in range(5)]
-    for age, job in enumerate(reversed(jobs)):
-        _change(cloud, job.id, "finished_at", 1000 + age)
-    listed = [json.loads(line)["id"] for line in run("list", "--json").stdout.splitlines()]
-    assert listed == [job.id for job in reversed(jobs)]
+def test_all_goes_on_to_the_last_page_over_short_and_empty_ones(server: Loopback) -> None:
+    server.respond = Pages(100, 0, 7).respond
+    result = run("list", "--all", "--json")
+    assert len(result.stdout.splitlines()) == 107
+    assert [query.get("cursor") for query in asked(server)] == [None, ["to 2"], ["to 1"]]
+    assert {query["limit"][0] for query in asked(server)} == {"100"}
 
 
-def _change(cloud: Cloud, job_id: str, attribute: str, value: int) -> None:
-    cloud.table.client.update_item(
-        TableName=cloud.table.name,
-        Key={"pk": {"S": f"{TENANT}#{job_id}"}},
-        UpdateExpression="SET #name = :value",
-        ExpressionAttributeNames={"#name": attribute},
-        ExpressionAttributeValues={":value": number(value)},
-    )
+def test_a_limit_ends_it_and_it_says_that_there_may_be_more(server: Loopback) -> None:
+    server.respond = Pages(100, 30, 20, 5).respond
+    result = run("list", "--limit", "150")
+    assert len(result.stdout.splitlines()) == 151
+    assert [query["limit"] for query in asked(server)] == [["100"], ["50"], ["20"]]
+    assert "There may be more: --all" in result.stderr
 
 
-def test_a_job_past_its_time_is_hidden_though_it_is_still_stored(cloud: Cloud) -> None:
-    job = cloud.dead_job()
-    past = datetime.now(UTC) - timedelta(seconds=1)
-    _change(cloud, job.id, TTL_ATTRIBUTE, int(past.timestamp()))
-    assert not run("list").stdout
-    assert run("dlq", "show", job.id).exit_code == 1
-    assert run("dlq", "show", job.id, "--tenant", TENANT).exit_code == 1
+def test_where_listing_is_off_it_says_so_and_what_still_works(server: Loopback) -> None:
+    server.answers(404, {"type": "urn:millrace:problem:listing-off", "title": "Not Found", "detail": "no index"})
+    result = run("list")
+    assert result.exit_code == 1
+    assert "keeps no list of jobs" in result.stderr
+    for still in ("millrace get ID", "millrace watch ID", "millrace dlq list", "-c listing=on"):
+        assert still in result.stderr
 
 
-def test_json_lines_have_everything(cloud: Cloud) -> None:
-    cloud.dead_job(id=IDS[0], payload='{"order":7}')
-    (line,) = run("list", "--json").stdout.splitlines()
-    job = json.loads(line)
-    assert (job["id"], job["tenant"], job["state"], job["death"]) == (IDS[0], TENANT, "dead", "permanent error")
-    assert job["payload"] == {"order": 7}
-    assert job["errors"][0]["class"] == "ValueError"
-    assert job["redrives"] == []
-
-
-@pytest.mark.parametrize(("state", "said"), [("queued", "queued ones cannot"), ("asleep", "'asleep' is no state")])
-def test_other_states_are_wrong_usage(cloud: Cloud, state: str, said: str) -> None:
-    result = run("list", "--state", state)
-    assert result.exit_code == 2
-    assert said in result.stderr
+@pytest.mark.parametrize("moment", ["yesterday", "2026-01-31T12:00:00", "5", "-2h", "1.5h", "999999999999d"])
+def test_what_is_no_time_is_wrong_usage(server: Loopback, moment: str) -> None:
+    assert run("list", f"--since={moment}").exit_code == 2
+    assert not server.requests
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_terminal_of_80_columns_shows_ids_and_tenants_whole(cloud: Cloud, environment: pytest.MonkeyPatch) -> None:
-    cloud.dead_job(id=IDS[0], type="a.rather.long.type.of.job.for.a.terminal")
+def test_a_terminal_of_80_columns_shows_ids_whole(server: Loopback, environment: pytest.MonkeyPatch) -> None:
+    server.answers(200, {"jobs": [a_job(type="a.rather.long.type.of.job.for.a.terminal")], "cursor": None})
     lines = click.unstyle(run("list").stdout).splitlines()
     assert max(map(len, lines)) <= 80
-    assert any(line.startswith(IDS[0]) for line in lines)
-    assert any(line.startswith(TENANT) for line in lines)
+    assert any(line.startswith(ID) for line in lines)
     environment.setenv("COLUMNS", "40")
-    narrow = run("list").stdout
-    assert IDS[0] in narrow
-    assert "permanent error" in narrow
+    assert ID in run("list").stdout
 
 
-def test_show_tells_all_about_one_job(cloud: Cloud) -> None:
-    job = cloud.dead_job(id=IDS[0], payload='{"order":7}')
-    redriven = cloud.store.redrive(job, token="token", now=NOW, by="alice\x1b[2J")
-    cloud.store.settle(claimed(cloud.store, redriven), SETTLEMENTS[State.DEAD], now=NOW)
-    result = run("dlq", "show", IDS[0])
-    assert result.exit_code == 0
-    for text in (
-        "dead: permanent error",
-        TENANT,
-        '    "order": 7',
-        "attempt 1 (not retryable): ValueError: no such thing",
-        "by alice\\x1b[2J, after it had died of: permanent error",
-    ):
-        assert text in result.stdout
-    assert json.loads(run("dlq", "show", "--json", IDS[0]).stdout)["redrives"][0]["by"] == "alice\x1b[2J"
+def test_jobs_that_were_submitted_are_listed_newest_first_and_by_state(behind: Mill) -> None:
+    ids = [behind.accepted({"n": n}) for n in range(5)]
+    assert [json.loads(line)["id"] for line in run("list", "--json").stdout.splitlines()] == ids[::-1]
+    assert [json.loads(line)["id"] for line in run("list", "--json", "--limit", "2").stdout.splitlines()] == ids[:2:-1]
+    run("cancel", ids[1], "--yes")
+    (cancelled,) = run("list", "--json", "--state", "cancelled").stdout.splitlines()
+    assert json.loads(cancelled)["id"] == ids[1]
 
 
-def test_show_of_an_unknown_id_says_where_to_look(cloud: Cloud) -> None:
-    result = run("dlq", "show", "nope")
+def test_a_state_that_there_is_not_is_refused_with_those_that_there_are(behind: Mill) -> None:
+    result = run("list", "--state", "asleep")
     assert result.exit_code == 1
-    assert "no dead job has the id nope" in result.stderr
-    assert "millrace dlq list" in result.stderr
+    assert "#/state" in result.stderr
+    assert "'scheduled'" in result.stderr
 
 
-def test_show_asks_whose_job_when_two_tenants_have_the_id(cloud: Cloud) -> None:
-    cloud.dead_job(id=IDS[0])
-    cloud.dead_job(id=IDS[0], tenant="another")
-    result = run("dlq", "show", IDS[0])
-    assert result.exit_code == 1
-    assert f"{TENANT}, another" in result.stderr
-    assert "another" in run("dlq", "show", IDS[0], "--tenant", "another").stdout
-
-
-def test_show_of_a_tenants_job_that_is_not_dead_says_how_it_stands(cloud: Cloud) -> None:
-    job = brought_to(cloud.store, State.RETRYING)
-    result = run("dlq", "show", job.id, "--tenant", TENANT)
-    assert result.exit_code == 1
-    assert "is not dead but retrying" in result.stderr
-    assert "has no job nope" in run("dlq", "show", "nope", "--tenant", TENANT).stderr
-
-
-def test_a_document_of_a_newer_version_is_explained(cloud: Cloud) -> None:
-    job = cloud.dead_job()
-    _change(cloud, job.id, "schema", 99)
-    result = run("list")
-    assert result.exit_code == 1
-    assert "a document of schema 99" in result.stderr
-    assert "What to do: Use the command line" in result.stderr
+def test_a_stage_without_a_list_answers_what_the_command_understands(
+    behind: Mill, environment: pytest.MonkeyPatch
+) -> None:
+    environment.setenv(Env.LISTING, "")
+    assert "keeps no list of jobs" in run("list").stderr

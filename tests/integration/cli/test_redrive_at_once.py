@@ -31,7 +31,7 @@ def test_of_two_operators_each_is_told_what_the_other_moved_first(
         others.append(run("redrive", "--type", "theirs", "--yes"))
         return True
 
-    monkeypatch.setattr("cli.redrive.click.confirm", ask)
+    monkeypatch.setattr("cli.asking.click.confirm", ask)
     result = run("redrive", "--all")
     assert "Redrove 2 of 2 jobs." in others[0].stdout
     assert "Redrove 3 of 5 jobs. Somebody else moved 2 first." in result.stdout

@@ -7,7 +7,10 @@ import click
 import pytest
 
 from shared.adapters import clients
-from tests.integration.cli.conftest import Cloud, run
+from shared.domain.states import State
+from shared.names import Lane
+from tests.integration.cli.conftest import Cloud, pipeline, run
+from tests.support.builders import brought_to
 
 
 def _age_of_oldest(seconds: float, *, minutes_ago: float) -> None:
@@ -28,10 +31,10 @@ def _age_of_oldest(seconds: float, *, minutes_ago: float) -> None:
 def test_an_idle_installation_shows_zeros_and_a_dash_and_no_note(cloud: Cloud) -> None:
     result = run("status")
     assert result.exit_code == 0
-    titles, lane, dead = result.stdout.splitlines()
+    titles, lane, *counted = result.stdout.splitlines()
     assert titles == "LANE     WAITING  DELAYED  IN FLIGHT  OLDEST  DEAD LETTERS"
     assert lane.split() == ["default", "0", "0", "0", "–", "0"]  # noqa: RUF001
-    assert dead == "0 dead jobs"
+    assert counted == ["0 scheduled jobs", "0 dead jobs"]
     assert result.stderr == "dev-Pipeline in eu-west-1\n"
 
 
@@ -44,7 +47,7 @@ def test_depths_age_and_dead_jobs_are_shown_with_a_note_on_what_to_do(cloud: Clo
     _age_of_oldest(7300, minutes_ago=4)
     _age_of_oldest(190, minutes_ago=1.5)
     result = run("status")
-    _, lane, dead = result.stdout.splitlines()
+    _, lane, _, dead = result.stdout.splitlines()
     assert lane.split() == ["default", "2", "1", "1", "3m", "1"]
     assert dead == "1 dead job"
     assert "The dead-letter queue of default is not empty: `millrace dlq list`" in result.stderr
@@ -62,6 +65,7 @@ def test_dead_jobs_without_letters_are_not_passed_over(cloud: Cloud) -> None:
 
 def test_json_is_one_object(cloud: Cloud) -> None:
     cloud.dead_job()
+    brought_to(cloud.store, State.SCHEDULED)
     _age_of_oldest(190, minutes_ago=1.5)
     assert json.loads(run("status", "--json").stdout) == {
         "stack": "dev-Pipeline",
@@ -76,16 +80,33 @@ def test_json_is_one_object(cloud: Cloud) -> None:
                 "dead_letters": 1,
             }
         ],
+        "scheduled_jobs": 1,
+        "scheduled_jobs_counted_to_the_end": True,
         "dead_jobs": 1,
         "dead_jobs_counted_to_the_end": True,
+        "standing_groups": 0,
     }
 
 
 def test_very_many_dead_jobs_are_not_all_read(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.status._DEAD_COUNTED", 2)
+    monkeypatch.setattr("cli.status._COUNTED", 2)
     for _ in range(3):
         cloud.dead_job()
-    assert run("status").stdout.splitlines()[-1] == "more than 2 dead jobs"
+        brought_to(cloud.store, State.SCHEDULED)
+    assert run("status").stdout.splitlines()[-2:] == ["more than 2 scheduled jobs", "more than 2 dead jobs"]
+
+
+def test_groups_that_stand_for_a_dead_job_are_counted(cloud: Cloud) -> None:
+    for group, blocks in (("a", True), ("b", True), ("c", False), (None, False)):
+        cloud.dead_job(group=group, blocks=blocks)
+    assert run("status").stdout.splitlines()[-1] == "4 dead jobs, and 2 groups standing for one"
+
+
+def test_every_lane_has_a_line(cloud: Cloud) -> None:
+    urls = {"queue": cloud.queue, "letters": cloud.letters}
+    cloud.server.stacks = [pipeline(cloud.table.name, json.dumps(dict.fromkeys(Lane, urls)))]
+    lines = run("status").stdout.splitlines()[1:-2]
+    assert [line.split()[0] for line in lines] == ["critical", "default", "bulk"]
 
 
 @pytest.mark.usefixtures("terminal")

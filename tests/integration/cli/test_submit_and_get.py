@@ -1,6 +1,7 @@
 """Submitting and reading over real HTTP: what is sent, that it is signed, and how each answer is put."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -8,6 +9,7 @@ import pytest
 
 from tests.integration.cli.conftest import run
 from tests.integration.cli.loopback import Loopback
+from tests.support.mill import Mill
 
 JOB = {"id": "0197", "type": "text.count", "state": "queued", "payload": {"text": "to be"}}
 API = "/_aws/execute-api/a1b2/$default"
@@ -46,7 +48,7 @@ def test_submit_sends_the_key_and_says_when_it_was_used_before(server: Loopback)
     result = run("submit", "text.count", "{}", "--key", "7")
     assert server.requests[0].headers["Idempotency-Key"] == "7"
     assert json.loads(result.stdout) == JOB
-    assert "used before" in result.stderr
+    assert "key was used before" in result.stderr
 
 
 def test_a_payload_is_sent_as_it_was_written(server: Loopback) -> None:
@@ -131,7 +133,7 @@ def test_an_answer_that_is_no_json_is_a_failure(server: Loopback) -> None:
     server.answer = (200, {}, b"<html>")
     result = run("get", "0197")
     assert result.exit_code == 1
-    assert "no job" in result.stderr
+    assert "no JSON object" in result.stderr
 
 
 def test_get_prints_the_job(server: Loopback) -> None:
@@ -151,7 +153,7 @@ def test_get_says_that_there_is_no_such_job(server: Loopback) -> None:
 def test_without_an_answer_it_says_whether_a_repeat_may_make_a_second_job(
     server: Loopback, environment: pytest.MonkeyPatch
 ) -> None:
-    environment.setattr("shared.adapters.signed_api._READ_SECONDS", 0.1)
+    environment.setattr("shared.adapters.http_api._READ_SECONDS", 0.1)
     server.release.clear()
     unkeyed = run("submit", "t")
     keyed = run("submit", "t", "--key", "7")
@@ -168,3 +170,76 @@ def test_json_is_indented_for_a_terminal_and_cannot_move_its_cursor(server: Loop
     text = click.unstyle(run("get", "x").stdout)
     assert "\n  " in text
     assert '\\u001b[2J\\u009b\\u202e Zoë"' in text
+
+
+def test_how_a_job_is_to_run_goes_with_it(server: Loopback) -> None:
+    server.answers(202, JOB)
+    run("submit", "t", "--lane", "bulk", "--delay", "15m", "--group", "g", "--deadline", "2030-01-31T09:00:00+01:00")
+    run("submit", "t", "--run-at", "2030-01-31T08:00:00.5Z", "--unique-seconds", "60", "--unique-key", "u")
+    delayed, timed = (json.loads(request.body) for request in server.requests)
+    assert delayed == {
+        "type": "t",
+        "payload": {},
+        "lane": "bulk",
+        "delay_seconds": 900,
+        "group": "g",
+        "deadline": "2030-01-31T08:00:00.000Z",
+    }
+    assert timed == {
+        "type": "t",
+        "payload": {},
+        "run_at": "2030-01-31T08:00:00.500Z",
+        "unique": {"period_seconds": 60, "key": "u"},
+    }
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["t", "--delay", "15"],
+        ["t", "--delay", "-5s"],
+        ["t", "--run-at", "2030-01-31T08:00:00"],
+        ["t", "--deadline", "soon"],
+        ["t", "--unique-seconds", "0"],
+        ["t", "--unique-key", "u"],
+    ],
+)
+def test_what_cannot_be_meant_is_wrong_usage_and_sends_nothing(server: Loopback, arguments: list[str]) -> None:
+    assert run("submit", *arguments).exit_code == 2
+    assert not server.requests
+
+
+def test_a_token_goes_along_instead_of_a_signature(server: Loopback, environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("MILLRACE_TOKEN", "a.b.c")
+    run("get", "0197")
+    assert server.requests[0].headers["Authorization"] == "Bearer a.b.c"
+    assert "X-Amz-Date" not in server.requests[0].headers
+
+
+def test_a_refused_identity_says_what_the_api_wants(server: Loopback) -> None:
+    server.answers(401, {"message": "Unauthorized"})
+    assert "MILLRACE_TOKEN" in run("get", "0197").stderr
+
+
+def test_what_is_submitted_is_what_the_functions_make_of_it(behind: Mill) -> None:
+    options = ["--lane", "bulk", "--delay", "2h", "--group", "g", "--deadline", "2099-01-31T08:00:00Z"]
+    submitted = json.loads(run("submit", "test.noop", '{"n": 1}', *options).stdout)
+    job = behind.job(submitted["id"])
+    assert (job.lane, job.group, job.state) == ("bulk", "g", "scheduled")
+    assert job.deadline == datetime(2099, 1, 31, 8, tzinfo=UTC)
+    assert json.loads(run("get", job.id).stdout)["payload"] == {"n": 1}
+
+
+def test_the_same_unique_job_is_made_once(behind: Mill) -> None:
+    first, again = (run("submit", "test.noop", "--unique-seconds", "3600") for _ in range(2))
+    assert json.loads(first.stdout)["id"] == json.loads(again.stdout)["id"]
+    assert "there already" in again.stderr
+    assert behind.stored() == 1
+
+
+def test_a_lane_more_urgent_than_the_types_own_is_refused(behind: Mill) -> None:
+    result = run("submit", "test.noop", "--lane", "critical")
+    assert result.exit_code == 1
+    assert "#/lane: jobs of this type run on default" in result.stderr
+    assert behind.stored() == 0

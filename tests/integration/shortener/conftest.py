@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
 from types import ModuleType
@@ -19,13 +19,15 @@ from functions.shorten import handler as shorten
 from functions.stats import handler as stats
 from shared.adapters import clients, clock, composition
 from shared.adapters.clients import Item
-from shared.adapters.document import decode
+from shared.adapters.document import SCHEMA_ATTRIBUTE, decode
 from shared.adapters.idempotency import run_once
 from shared.adapters.shortener import addresses
 from shared.adapters.shortener import composition as shortener
-from shared.application.run import Attempt, Report, Tools
+from shared.application.report import Report
+from shared.application.run import Attempt
 from shared.domain.job import Job
-from shared.names import CLICK_KEY, CLICK_SORT_KEY, LINK_KEY, Env
+from shared.domain.submission import Submission
+from shared.names import CLICK_KEY, CLICK_SORT_KEY, LINK_KEY, Env, Lane
 from tests.support import tables
 from tests.support.builders import reference_to
 from tests.support.faulty_client import FaultyClient
@@ -37,6 +39,7 @@ OWNER: Final = "AROAOWNER"
 SOURCE: Final = "203.0.113.9"
 REMAINING: Final = timedelta(seconds=30)
 SECRET: Final = "the key of the hash"
+BUCKET: Final = "files"
 
 _requests = count(1)
 
@@ -105,8 +108,25 @@ class World:
         answer = function.handle(event, None)
         return Answer(answer["statusCode"], answer["headers"], answer["body"] or "")
 
+    def submit(self, job_type: str, *, user: str = OWNER, **payload: Any) -> Job:
+        submission = Submission(type=job_type, payload=payload)
+        return composition.submit()(submission, tenant=f"111122223333:{user}", trace="trace").job
+
+    def job(self, job: Job) -> Job:
+        """As it is now."""
+        found = composition.store().get(job.tenant, job.id)
+        assert found is not None
+        return found
+
+    def files(self) -> dict[str, bytes]:
+        """What is in the bucket, by key."""
+        s3 = clients.s3()
+        keys = [file["Key"] for file in s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
+        return {key: s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys}
+
     def jobs(self) -> list[Job]:
-        return [decode(item) for item in self.items(self.jobs_table)]
+        """The documents; the table holds payloads besides."""
+        return [decode(item) for item in self.items(self.jobs_table) if SCHEMA_ATTRIBUTE in item]
 
     def clicks(self) -> list[Item]:
         """The records, without the counters."""
@@ -116,14 +136,7 @@ class World:
         return [dict(item) for item in self.dynamodb.scan(TableName=table)["Items"]]
 
     def attempt(self, job: Job) -> Attempt:
-        tools = Tools(
-            store=composition.store(),
-            job_types=composition.known_job_types(),
-            clock=clock.now,
-            new_token=clock.new_token,
-            draw=clock.draw,
-            pause=lambda _seconds: None,
-        )
+        tools = replace(composition.worker().terms.tools, clock=clock.now, pause=lambda _seconds: None)
         return Attempt(reference_to(job), tools, deadline=clock.now() + REMAINING)
 
     def run(self, job: Job) -> Report:
@@ -156,12 +169,18 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         links, clicks = f"links-for-{jobs}", f"clicks-for-{jobs}"
         _create_table(dynamodb, links, [LINK_KEY])
         _create_table(dynamodb, clicks, [CLICK_KEY, CLICK_SORT_KEY])
+        s3 = tables.client("s3")
+        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": tables.REGION})
         secret = secrets.create_secret(Name=f"key-for-{jobs}", SecretString=SECRET)
         environment = {
             Env.STAGE: "test",
             Env.JOBS_TABLE: jobs,
             Env.RETENTION_DAYS: "30",
+            Env.LISTING: "",
             Env.JOB_PACKAGES: "functions.jobs",
+            Env.JOB_TIMEOUT_SECONDS: "30",
+            Env.LANES: json.dumps({Lane.BULK: {"queue": "lane", "letters": "letters"}}),
+            Env.FILES_BUCKET: BUCKET,
             Env.LINKS_TABLE: links,
             Env.CLICKS_TABLE: clicks,
             Env.ADDRESS_KEY_SECRET: secret["ARN"],
@@ -173,6 +192,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         faulty = FaultyClient(dynamodb)
         monkeypatch.setattr(clients, "dynamodb", lambda: faulty)
         monkeypatch.setattr(clients, "secrets", lambda: secrets)
+        monkeypatch.setattr(clients, "s3", lambda: s3)
+        monkeypatch.setattr(clients, "sqs", lambda: tables.client("sqs"))
         _forget()
         yield World(faulty, dynamodb, jobs, links, clicks)
         _forget()
@@ -189,12 +210,8 @@ def _create_table(dynamodb: "DynamoDBClient", name: str, keys: list[str]) -> Non
 
 
 def _forget() -> None:
-    for built in (
-        composition.store,
-        composition.known_job_types,
-        composition.submit,
-        shortener.links,
-        shortener.clicks,
-    ):
-        built.cache_clear()
+    for root in (composition, shortener):
+        for built in vars(root).values():
+            if hasattr(built, "cache_clear"):
+                built.cache_clear()
     addresses._key.forget()

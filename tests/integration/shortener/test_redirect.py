@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from shared.adapters import composition
 from shared.adapters.shortener.click import VISITORS
 from shared.domain.states import State
 from shared.names import Env, Metric
@@ -22,7 +23,7 @@ def link(world: World) -> None:
 
 def payload(world: World) -> Any:
     (job,) = world.jobs()
-    return json.loads(job.payload)
+    return json.loads(composition.payloads().load(job))
 
 
 def test_a_visitor_is_sent_on_and_the_click_is_a_job(world: World) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from shared.adapters import clock
 from tests.integration.shortener.conftest import World
 
 URL = "https://example.com/a"
@@ -23,6 +24,7 @@ def test_a_link_that_nobody_followed_has_no_clicks(world: World) -> None:
         "url": URL,
         "clicks": 0,
         "bots": 0,
+        "days": {},
         "countries": {},
         "browsers": {},
         "systems": {},
@@ -42,6 +44,7 @@ def test_clicks_are_added_up_over_the_shards_with_the_most_frequent_first(world:
         "url": URL,
         "clicks": 42,
         "bots": 21,
+        "days": {str(clock.now().date()): 42},
         "countries": {"US": 21, "RU": 20, "??": 1},
         "browsers": {"Firefox": 21, "Googlebot": 21},
         "systems": {"Other": 21, "Ubuntu": 21},

@@ -1,13 +1,14 @@
-"""Many redrives at once, counted exactly."""
+"""Many writes at once, counted exactly."""
 
 import threading
 from collections import Counter
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import pytest
 
-from cli.redriving import Redriving
+from cli.at_once import AtOnce
 from shared.application.redrive import Redriver
 from shared.domain.errors import StoreUnavailableError, WriteRefusedError
 from shared.domain.job import Job
@@ -33,8 +34,9 @@ class Documents:
         return job
 
 
-def _redriving(store: Any, jobs: list[Job]) -> Redriving:
-    return Redriving(Redriver(store=store, clock=lambda: NOW, new_token=lambda: "token"), jobs, by="alice")
+def _redriving(store: Any, jobs: list[Job]) -> AtOnce:
+    redriver = Redriver(store=store, clock=lambda: NOW, new_token=lambda: "token")
+    return AtOnce(partial(redriver.redrive, by="alice"), jobs, done="Redrove")
 
 
 def _dead(number: int) -> list[Job]:
@@ -50,8 +52,8 @@ def test_two_at_once_redrive_each_job_once_and_share_the_count() -> None:
     for thread in threads:
         thread.join()
     assert set(store.redriven.values()) == {1}
-    assert sum(one.redriven for one in both) == 500
-    assert [one.redriven + one.moved_first for one in both] == [500, 500]
+    assert sum(one.written for one in both) == 500
+    assert [one.written + one.moved_first for one in both] == [500, 500]
 
 
 def test_it_says_for_each_job_that_it_is_done_with() -> None:
@@ -66,8 +68,8 @@ def test_an_error_stops_it_and_the_count_is_what_was_written() -> None:
     redriving = _redriving(store, jobs)
     with pytest.raises(StoreUnavailableError):
         redriving.run(lambda: None)
-    assert redriving.redriven == sum(store.redriven.values()) < 200
-    assert redriving.summary == f"Redrove {redriving.redriven} of 200 jobs."
+    assert redriving.written == sum(store.redriven.values()) < 200
+    assert redriving.summary == f"Redrove {redriving.written} of 200 jobs."
 
 
 def test_ctrl_c_in_the_middle_leaves_no_write_uncounted() -> None:
@@ -82,5 +84,5 @@ def test_ctrl_c_in_the_middle_leaves_no_write_uncounted() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         redriving.run(interrupted)
-    assert redriving.redriven == sum(store.redriven.values())
+    assert redriving.written == sum(store.redriven.values())
     assert threading.active_count() == threads

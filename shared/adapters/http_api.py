@@ -1,7 +1,7 @@
-"""Calls an HTTP API with the caller's AWS credentials (SigV4), over the SDK's own HTTP session."""
+"""Calls an HTTP API as somebody: with AWS credentials (SigV4) or a token, over the SDK's own HTTP session."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,12 +34,29 @@ class NoAnswerError(StoreUnavailableError):
     """The request went out and no answer came back. Other ways to be unavailable mean that it was never sent."""
 
 
-class SignedApi:
+#: Puts into a request who sends it.
+Identify = Callable[[AWSRequest], None]
+
+
+def by_signature(credentials: Credentials, *, region: str) -> Identify:
+    return SigV4Auth(credentials, "execute-api", region).add_auth
+
+
+def by_token(token: str) -> Identify:
+    """For an API whose callers bring a token (JWT) of its issuer."""
+
+    def identify(request: AWSRequest) -> None:
+        request.headers["Authorization"] = f"Bearer {token}"
+
+    return identify
+
+
+class HttpApi:
     """The API at `url`. Nothing is sent twice: only the caller knows whether it may be."""
 
-    def __init__(self, url: str, *, credentials: Credentials, region: str) -> None:
+    def __init__(self, url: str, identify: Identify) -> None:
         self._url = url
-        self._auth = SigV4Auth(credentials, "execute-api", region)
+        self._identify = identify
         # Proxies and certificates from where the SDK's clients take them.
         self._session = URLLib3Session(
             verify=os.environ.get("AWS_CA_BUNDLE") or os.environ.get("REQUESTS_CA_BUNDLE") or True,  # type: ignore[arg-type]  # a path will do
@@ -51,7 +68,7 @@ class SignedApi:
         """Raises `StoreUnavailableError` when it cannot be signed or sent, and `NoAnswerError`."""
         request = AWSRequest(method=method, url=self._url + path, data=body, headers=dict(headers or {}))
         with translated():
-            self._auth.add_auth(request)
+            self._identify(request)
             try:
                 response = self._session.send(request.prepare())
                 content = response.content

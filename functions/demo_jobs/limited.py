@@ -1,0 +1,25 @@
+"""Uses something that bears one user at a time, and something that bears so many calls in a second."""
+
+import time
+from datetime import timedelta
+
+from pydantic import BaseModel, Field
+
+from shared.jobs import Rate, Run, job_type
+
+
+class Use(BaseModel):
+    """Of what, and for how long."""
+
+    of: str
+    seconds: float = Field(default=0.3, ge=0, le=1.5)
+
+
+@job_type("demo.alone", payload=Use, concurrency_per_key=1, key=lambda use: use.of)
+def alone(payload: Use, run: Run) -> None:  # noqa: ARG001
+    time.sleep(payload.seconds)
+
+
+@job_type("demo.paced", payload=Use, rate_per_key=Rate(count=1, period=timedelta(seconds=1)), key=lambda use: use.of)
+def paced(payload: Use, run: Run) -> None:
+    pass

@@ -1,0 +1,20 @@
+"""Waits for its hour without holding a worker: it is put off, and no attempt is used up."""
+
+from datetime import timedelta
+
+from pydantic import BaseModel, Field
+
+from shared.adapters import clock
+from shared.jobs import Run, Snooze, job_type
+
+
+class Nap(BaseModel):
+    """How long after its submission it is willing to work."""
+
+    seconds: float = Field(default=2.0, ge=0, le=3600)
+
+
+@job_type("demo.snooze", payload=Nap)
+def snooze(payload: Nap, run: Run) -> dict[str, int] | Snooze:
+    left = run.submitted_at + timedelta(seconds=payload.seconds) - clock.now()
+    return Snooze(left) if left > timedelta(0) else {"attempts": run.attempt}

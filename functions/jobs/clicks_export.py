@@ -1,0 +1,95 @@
+"""Writes the clicks of a link to a file, for the owner of the link: as many invocations as it takes, one file.
+
+It holds the clicks up to the moment when it was asked for, as far as their records are there.
+"""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from shared.adapters import clients, clock
+from shared.adapters.composition import setting
+from shared.adapters.shortener import codes, composition
+from shared.adapters.shortener.clicks import RECORDS_KEPT
+from shared.adapters.shortener.records import Format, header, lines
+from shared.adapters.shortener.upload import PartsLostError, Upload, Written
+from shared.jobs import CancelRequestedError, Continue, Lane, PermanentJobError, Run, job_type
+from shared.names import EXPORTS_PREFIX, Env
+
+#: What one page, and putting away what is left over, may take before the run has to end.
+LONGEST_STEP: Final = timedelta(seconds=1)
+SHOWN_EVERY: Final = timedelta(seconds=2)
+
+
+class Export(BaseModel):
+    """Whose clicks, and as what."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = Field(pattern=codes.PATTERN)
+    format: Format = Format.CSV
+
+
+@job_type("clicks.export", payload=Export, lane=Lane.BULK)
+def clicks_export(export: Export, run: Run) -> dict[str, Any] | Continue:
+    link = composition.links().get(export.code)
+    if link is None or link.owner != run.tenant:
+        # One answer for both, as the stats have it.
+        raise PermanentJobError(f"no link of yours has the code {export.code}")
+    try:
+        return _carried_on(export, run, _upload(export, run))
+    except PartsLostError:
+        return Continue(Written().model_dump())
+
+
+def _upload(export: Export, run: Run) -> Upload:
+    return Upload(
+        clients.s3(),
+        bucket=setting(Env.FILES_BUCKET),
+        key=f"{EXPORTS_PREFIX}{run.job_id}.{export.format}",
+        written=Written.model_validate(run.resumed_from or {}),
+        save=lambda written: run.checkpoint(written.model_dump(), done=written.lines),
+        new_token=clock.new_token,
+    )
+
+
+def _carried_on(export: Export, run: Run, upload: Upload) -> dict[str, Any] | Continue:
+    try:
+        if not _all_written(export, run, upload):
+            return Continue(upload.suspend().model_dump())
+        upload.finish()
+    except (CancelRequestedError, PermanentJobError):
+        upload.abandon()
+        raise
+    return {
+        "bucket": upload.bucket,
+        "key": upload.key,
+        "lines": upload.written.lines,
+        "bytes": upload.written.bytes,
+    }
+
+
+def _all_written(export: Export, run: Run, upload: Upload) -> bool:
+    """Write until it is time to go on in another invocation. True when there is nothing left to write."""
+    if upload.written.after is None:
+        run.checkpoint(done=0, total=_expected(export.code))
+        upload.write(head := header(export.format), lines=len(head.splitlines()), after="")
+    shown_at = clock.now()
+    records = composition.records()
+    for page in records.pages(export.code, until=run.submitted_at, after=upload.written.after, now=shown_at):
+        upload.write(lines(page.clicks, export.format), lines=len(page.clicks), after=page.last)
+        now = clock.now()
+        if now + LONGEST_STEP >= run.deadline:
+            return False
+        if now >= shown_at + SHOWN_EVERY:
+            run.checkpoint(done=upload.written.lines)
+            shown_at = now
+    run.checkpoint(done=upload.written.lines, total=upload.written.lines)
+    return True
+
+
+def _expected(code: str) -> int:
+    """About how many lines there will be: the clicks of the days whose records are kept."""
+    first_day = str((clock.now() - RECORDS_KEPT).date())
+    return sum(count for day, count in composition.clicks().tally(code).days.items() if day >= first_day)

@@ -1,0 +1,246 @@
+"""`cancel`: what does not run ends, what runs is asked to end, and what has moved meanwhile is looked at again."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from shared.adapters.job_store import DynamoJobStore
+from shared.application.ports import Checkpoint, JobStore
+from shared.domain.errors import StoreUnavailableError, WriteRefusedError
+from shared.domain.job import Job
+from shared.domain.outcomes import Settlement
+from shared.domain.states import State
+from tests.support.builders import (
+    LEASE,
+    NOW,
+    RETENTION,
+    SECOND,
+    SETTLEMENTS,
+    a_job,
+    behind_an_ended_head,
+    brought_to,
+    claimed,
+    fresh_token,
+    stored,
+)
+from tests.support.faulty_client import Fault, FaultyClient
+from tests.support.meeting import meet
+from tests.support.tables import Table
+
+AT_REST = [State.WAITING, State.SCHEDULED, State.QUEUED, State.RETRYING, State.DEAD]
+LATER = NOW + SECOND
+
+
+@pytest.fixture
+def other(table: Table) -> DynamoJobStore:
+    """Somebody else's hands on the same table."""
+    return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
+
+
+def in_whole_seconds(moment: datetime) -> datetime:
+    """As the TTL has it: rounded up."""
+    return moment.replace(microsecond=0) + SECOND
+
+
+@pytest.mark.parametrize("state", AT_REST)
+def test_cancel_ends_a_job_at_rest_and_lets_it_expire(store: JobStore, table: Table, state: State) -> None:
+    job = brought_to(store, state)
+
+    cancelled = store.cancel(job, now=LATER)
+
+    assert cancelled == stored(store, job)
+    assert (cancelled.state, cancelled.finished_at, cancelled.due) == (State.CANCELLED, LATER, None)
+    assert cancelled.expires_at == in_whole_seconds(LATER + RETENTION)
+    assert (cancelled.generation, cancelled.errors, cancelled.death) == (job.generation, job.errors, None)
+    assert not {"attention", "attention_at"} & (table.item(job) or {}).keys()
+
+
+@pytest.mark.parametrize("state", AT_REST)
+def test_a_cancelled_job_is_claimed_by_nobody(store: JobStore, state: State) -> None:
+    job = store.cancel(brought_to(store, state), now=NOW)
+
+    with pytest.raises(WriteRefusedError):
+        claimed(store, job, now=NOW + 10_000 * SECOND)
+
+
+def test_cancel_asks_a_running_job_to_end_and_leaves_its_run_alone(store: JobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+
+    asked = store.cancel(running, now=LATER)
+
+    assert asked == replace(running, cancel_requested_at=LATER) == stored(store, running)
+
+
+def test_the_run_of_a_job_that_was_asked_to_end_may_succeed_or_be_cancelled_but_not_live_on(store: JobStore) -> None:
+    running = store.cancel(brought_to(store, State.RUNNING), now=NOW)
+    assert store.checkpoint(running, Checkpoint(done=1), now=NOW) is True
+
+    with pytest.raises(WriteRefusedError):
+        store.settle(running, SETTLEMENTS[State.RETRYING], now=NOW)
+
+    store.settle(running, Settlement(state=State.CANCELLED), now=NOW)
+    assert stored(store, running).state is State.CANCELLED
+
+
+def test_cancel_of_a_cancelled_job_changes_nothing(store: JobStore) -> None:
+    cancelled = store.cancel(brought_to(store, State.QUEUED), now=NOW)
+
+    assert store.cancel(cancelled, now=LATER) == cancelled == stored(store, cancelled)
+
+
+def test_cancel_is_rejected_by_a_job_that_succeeded(store: JobStore) -> None:
+    job = brought_to(store, State.SUCCEEDED)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store.cancel(job, now=NOW)
+
+    assert refused.value.current == job == stored(store, job)
+
+
+def test_cancel_makes_no_document_where_there_is_none(store: JobStore) -> None:
+    job = a_job()
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store.cancel(job, now=NOW)
+
+    assert refused.value.current is None
+    assert store.get(job.tenant, job.id) is None
+
+
+@pytest.mark.parametrize("believed", State)
+@pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING])
+def test_cancel_does_not_care_what_the_caller_believes(store: JobStore, believed: State, state: State) -> None:
+    job = brought_to(store, state)
+
+    cancelled = store.cancel(replace(job, state=believed), now=NOW)
+
+    assert cancelled.state is (State.RUNNING if state is State.RUNNING else State.CANCELLED)
+
+
+def test_a_claim_that_comes_first_is_asked_to_end(
+    store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore
+) -> None:
+    job = brought_to(store, State.QUEUED)
+    meet(client, lambda: claimed(other, job))
+
+    asked = store.cancel(job, now=NOW)
+
+    assert (asked.state, asked.attempt, asked.cancel_requested_at) == (State.RUNNING, 1, NOW)
+
+
+def between_the_two_writes(client: FaultyClient, act: Callable[[], object]) -> None:
+    """Have `act` happen after the cancel of a job at rest is refused, and before a running one is asked to end."""
+    meet(client, lambda: meet(client, act))
+
+
+@pytest.mark.parametrize("ending", [State.RETRYING, State.DEAD])
+def test_a_run_that_ends_between_the_two_writes_leaves_a_job_that_is_cancelled(
+    store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore, ending: State
+) -> None:
+    running = brought_to(store, State.RUNNING)
+    between_the_two_writes(client, lambda: other.settle(running, SETTLEMENTS[ending], now=NOW))
+
+    cancelled = store.cancel(running, now=NOW)
+
+    assert (cancelled.state, cancelled.cancel_requested_at) == (State.CANCELLED, None)
+    assert stored(store, running) == cancelled
+
+
+def test_a_run_that_succeeds_between_the_two_writes_is_not_cancelled(
+    store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore
+) -> None:
+    running = brought_to(store, State.RUNNING)
+    between_the_two_writes(client, lambda: other.settle(running, SETTLEMENTS[State.SUCCEEDED], now=NOW))
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store.cancel(running, now=NOW)
+
+    assert refused.value.current is not None
+    assert refused.value.current.state is State.SUCCEEDED
+    assert stored(store, running).cancel_requested_at is None
+
+
+def test_a_job_that_moves_twice_meanwhile_is_cancelled_all_the_same(
+    store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore
+) -> None:
+    def settled_and_claimed_again() -> None:
+        other.settle(running, SETTLEMENTS[State.RETRYING], now=NOW)
+        claimed(other, stored(other, running), now=NOW + LEASE)
+
+    running = brought_to(store, State.RUNNING)
+    between_the_two_writes(client, settled_and_claimed_again)
+
+    asked = store.cancel(running, now=NOW)
+
+    assert (asked.state, asked.attempt, asked.cancel_requested_at) == (State.RUNNING, 2, NOW)
+
+
+@pytest.mark.parametrize("state", [*AT_REST, State.RUNNING])
+def test_a_cancel_that_was_sent_twice_is_applied_once(
+    store: DynamoJobStore, client: FaultyClient, state: State
+) -> None:
+    job = brought_to(store, state)
+
+    client.faults = [Fault.SENT_TWICE] * 2
+    cancelled = store.cancel(job, now=NOW)
+
+    assert cancelled == stored(store, job)
+    assert cancelled.state is (State.RUNNING if state is State.RUNNING else State.CANCELLED)
+
+
+@pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING])
+def test_a_cancel_whose_answer_was_lost_may_be_repeated(
+    store: DynamoJobStore, client: FaultyClient, state: State
+) -> None:
+    job = brought_to(store, state)
+    client.faults = [Fault.ANSWER_LOST] if state is State.QUEUED else [None, Fault.ANSWER_LOST]
+    with pytest.raises(StoreUnavailableError):
+        store.cancel(job, now=NOW)
+    once = stored(store, job)
+
+    assert store.cancel(job, now=NOW) == once == stored(store, job)
+
+
+def test_of_two_who_cancel_at_once_both_succeed(
+    store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore
+) -> None:
+    job = brought_to(store, State.QUEUED)
+    meet(client, lambda: other.cancel(job, now=NOW))
+
+    assert store.cancel(job, now=LATER).finished_at == NOW
+
+
+def _dead_head(store: JobStore) -> tuple[Job, Job]:
+    """A dead job that its group stands for, and the one that waits behind it."""
+    group = fresh_token()
+    head = store.insert_if_absent(a_job(group=group, blocks=True))
+    waiting = store.insert_if_absent(a_job(group=group))
+    store.settle(claimed(store, head), SETTLEMENTS[State.DEAD], now=NOW)
+    return stored(store, head), waiting
+
+
+def test_a_group_goes_on_when_the_dead_head_that_it_stands_for_is_cancelled(store: JobStore) -> None:
+    head, waiting = _dead_head(store)
+    assert head.expires_at is None
+    assert store.advance(head.tenant, head.group or "", now=NOW) is None
+
+    cancelled = store.cancel(head, now=NOW)
+
+    assert cancelled.expires_at == in_whole_seconds(NOW + RETENTION)
+    advanced = store.advance(head.tenant, head.group or "", now=NOW)
+    assert advanced is not None
+    assert (advanced.id, advanced.state) == (waiting.id, State.QUEUED)
+
+
+def test_a_waiting_job_that_is_cancelled_is_passed_by_its_group(store: JobStore) -> None:
+    waiting = behind_an_ended_head(store)
+    last = store.insert_if_absent(a_job(group=waiting.group))
+    store.cancel(waiting, now=NOW)
+
+    advanced = store.advance(last.tenant, last.group or "", now=NOW)
+
+    assert advanced is not None
+    assert advanced.id == last.id
+    assert stored(store, waiting).state is State.CANCELLED

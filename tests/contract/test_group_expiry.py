@@ -1,0 +1,119 @@
+"""What a group remembers, when it is forgotten, and that nobody is taken for another afterwards."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from shared.adapters import groups
+from shared.adapters.group_items import GROUP_PREFIX
+from shared.adapters.groups import DynamoGroups
+from shared.adapters.job_store import DynamoJobStore
+from shared.application.ports import JobStore
+from shared.domain.states import State
+from tests.support.builders import (
+    NOW,
+    RETENTION,
+    SECOND,
+    TENANT,
+    a_job,
+    stored,
+)
+from tests.support.faulty_client import FaultyClient
+from tests.support.grouped import GROUP, advance, end, enter, ids, items, redrive, run_all
+from tests.support.meeting import meet
+from tests.support.tables import Table
+
+
+@pytest.fixture
+def other(table: Table) -> DynamoJobStore:
+    """The same table in the hands of somebody else."""
+    return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
+
+
+def test_only_an_empty_group_may_expire(store: JobStore, table: Table) -> None:
+    (head,) = enter(store)
+    (order,) = items(table, GROUP_PREFIX)
+    assert "expires_at" not in order
+
+    run_all(store, [head])
+    (order,) = items(table, GROUP_PREFIX)
+    assert int(order["expires_at"]["N"]) >= (NOW + groups.EMPTY_GROUP_KEPT).timestamp()
+
+    assert enter(store)[0].sequence == 2
+    (order,) = items(table, GROUP_PREFIX)
+    assert "expires_at" not in order
+
+
+def _forget_group(table: Table) -> None:
+    """As the TTL does."""
+    for order in items(table, GROUP_PREFIX):
+        table.client.delete_item(TableName=table.name, Key={"pk": order["pk"]})
+
+
+def test_a_group_that_expired_begins_anew(store: JobStore, table: Table) -> None:
+    dead = end(store, enter(store)[0], State.DEAD)
+    advance(store)
+    _forget_group(table)
+
+    (job,) = enter(store)
+    revived = redrive(store, dead)
+
+    assert (job.sequence, job.state) == (1, State.QUEUED)
+    assert (revived.sequence, revived.state) == (2, State.WAITING)
+    assert run_all(store, [job]) == ids([job, revived])
+
+
+@pytest.mark.parametrize("refilled", [False, True], ids=["gone", "begun anew"])
+def test_a_submission_that_meets_the_expiry_of_its_group_reads_again(
+    store: JobStore, other: JobStore, table: Table, client: FaultyClient, refilled: bool
+) -> None:
+    """Begun anew, the group has had as many writes as when it was read."""
+    run_all(store, enter(store))
+
+    def expire() -> None:
+        _forget_group(table)
+        if refilled:
+            enter(other, 2)
+
+    meet(client, expire)
+
+    (job,) = enter(store)
+
+    assert (job.sequence, job.state) == ((3, State.WAITING) if refilled else (1, State.QUEUED))
+
+
+def test_a_head_that_is_gone_holds_nobody(store: JobStore) -> None:
+    head, waiting = enter(store, 2)
+    store.forget(end(store, head))
+
+    assert advance(store) == stored(store, waiting)
+
+
+@pytest.mark.parametrize("group", [GROUP, "another", None])
+@pytest.mark.parametrize("place", [0, 1], ids=["head", "waiting"])
+def test_a_key_that_is_used_again_after_its_job_expired_makes_a_member_of_its_own(
+    store: JobStore, table: Table, place: int, group: str | None
+) -> None:
+    """Nobody had moved the head past it yet, and it must not be taken for the one that was there."""
+    jobs = enter(store, 3)
+    expired = replace(store.cancel(jobs[place], now=NOW), expires_at=NOW - SECOND)
+    table.put(expired)
+    again = store.insert_if_absent(a_job(id=expired.id, group=group, trace="another request"))
+    rest = [job for job in jobs if job is not jobs[place]]
+
+    if place == 0:
+        assert advance(store) == stored(store, rest[0])
+
+    assert run_all(store, rest) == [*ids(rest), *([again.id] if group == GROUP else [])]
+
+
+def test_the_groups_with_somebody_in_them_can_be_told_from_all_else(store: JobStore, table: Table) -> None:
+    run_all(store, enter(store))
+    enter(store, 2, group="open")
+    store.insert_if_absent(a_job())
+
+    items: Any = table.client.scan(TableName=table.name, ConsistentRead=True)["Items"]
+
+    assert len(items) == 7
+    assert list(DynamoGroups.open(items)) == [(TENANT, "open")]

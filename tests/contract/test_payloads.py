@@ -1,0 +1,414 @@
+"""Where payloads go by their size, what that costs, and that no race or crash takes one from a job that needs it."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+from shared.adapters.clients import Item
+from shared.adapters.document import key
+from shared.adapters.job_store import DynamoJobStore
+from shared.adapters.payloads import (
+    LARGEST_INLINE_BYTES,
+    LARGEST_ITEM_BYTES,
+    PAYLOAD_PREFIX,
+    Bucket,
+    DynamoPayloads,
+    owner_of,
+)
+from shared.application.submit import Accepted, Submit
+from shared.domain.errors import KeyReusedError, MalformedDocumentError, StoreUnavailableError
+from shared.domain.job import Job
+from shared.domain.states import State
+from shared.domain.submission import Submission, Unique
+from shared.names import JOB_KEY, LARGEST_BODY_BYTES, PAYLOADS_PREFIX
+from tests.support import tables
+from tests.support.builders import (
+    MILLISECOND,
+    NOW,
+    RETENTION,
+    SETTLEMENTS,
+    TENANT,
+    a_job,
+    a_job_type,
+    claimed,
+    fresh_token,
+    stored,
+    types_of,
+)
+from tests.support.faulty_client import Fault, FaultyClient, KilledError
+from tests.support.tables import Table
+from tests.support.world import Clock
+
+#: As an HTTP API and IAM give them.
+CALLER = "111122223333:AROAEXAMPLEROLEID0042"
+REQUEST = "JKJaXmPLvHcESHA="
+
+
+def _no_bucket() -> Bucket:
+    raise AssertionError("no bucket was needed")
+
+
+class Files:
+    """A bucket of the test's own, beside the table."""
+
+    def __init__(self, table: Table) -> None:
+        endpoint = table.client.meta.endpoint_url
+        self.client = tables.client("s3", endpoint if endpoint.startswith("http://127.0.0.1:") else None)
+        self.bucket = f"files-of-{table.name}"
+        self.client.create_bucket(Bucket=self.bucket, CreateBucketConfiguration={"LocationConstraint": tables.REGION})
+
+    def keys(self) -> list[str]:
+        return [each["Key"] for each in self.client.list_objects_v2(Bucket=self.bucket).get("Contents", [])]
+
+
+@pytest.fixture
+def files(table: Table) -> Files:
+    return Files(table)
+
+
+@pytest.fixture
+def payloads(client: FaultyClient, table: Table, files: Files) -> DynamoPayloads:
+    return DynamoPayloads(
+        client,  # type: ignore[arg-type]  # a proxy
+        table=table.name,
+        bucket=lambda: Bucket(files.client, files.bucket),
+        new_token=fresh_token,
+    )
+
+
+Post = Callable[..., Accepted]
+Apart = Callable[[], int]
+
+
+@pytest.fixture
+def apart(table: Table, files: Files) -> Apart:
+    """How many payloads are stored apart from their jobs."""
+
+    def apart() -> int:
+        items = table.client.scan(TableName=table.name)["Items"]
+        return sum(item[JOB_KEY]["S"].startswith(PAYLOAD_PREFIX) for item in items) + len(files.keys())
+
+    return apart
+
+
+@pytest.fixture
+def post(store: DynamoJobStore, payloads: DynamoPayloads) -> Post:
+    clock = Clock()
+    types = types_of(a_job_type())
+    submit = Submit(store=store, payloads=payloads, job_types=types, clock=clock, new_id=fresh_token)
+
+    def post(payload: Mapping[str, Any], *, later: bool = False, **asked: Any) -> Accepted:
+        clock.now = NOW + 2 * RETENTION if later else NOW
+        submission = Submission(type="test.job", payload=payload, **asked)
+        return submit(submission, tenant=TENANT, trace=fresh_token())
+
+    return post
+
+
+def _payload(size_bytes: int, letter: str = "x") -> str:
+    return f'{{"a":"{letter * (size_bytes - 8)}"}}'
+
+
+def _size_bytes(item: Item) -> int:
+    """As a write is charged.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+    """
+    return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
+
+
+def _value_bytes(value: Item) -> int:
+    ((kind, held),) = value.items()
+    match kind:
+        case "S":
+            return len(held.encode())
+        case "N":
+            return (len(held.strip("0")) + 1) // 2 + 1
+        case "L":
+            return 3 + sum(1 + _value_bytes(each) for each in held)
+        case "M":
+            return 3 + sum(1 + len(name) + _value_bytes(each) for name, each in held.items())
+    return 1
+
+
+@pytest.mark.parametrize("size_bytes", [2, LARGEST_INLINE_BYTES])
+def test_a_small_payload_stays_in_its_document(client: FaultyClient, table: Table, size_bytes: int) -> None:
+    payloads = DynamoPayloads(client, table=table.name, bucket=_no_bucket, new_token=fresh_token)  # type: ignore[arg-type]
+    job = a_job(payload=_payload(size_bytes) if size_bytes > 2 else "{}")
+
+    assert payloads.put_away(job) == job
+    assert payloads.load(job) == job.payload
+    payloads.delete(job)
+
+
+@pytest.mark.parametrize("size_bytes", [LARGEST_INLINE_BYTES + 1, LARGEST_ITEM_BYTES])
+def test_a_larger_one_has_an_item_of_its_own_and_needs_no_bucket(
+    client: FaultyClient, table: Table, size_bytes: int
+) -> None:
+    payloads = DynamoPayloads(client, table=table.name, bucket=_no_bucket, new_token=fresh_token)  # type: ignore[arg-type]
+    job = a_job(payload=_payload(size_bytes))
+
+    apart = payloads.put_away(job)
+
+    assert apart == replace(job, payload=None, payload_at=apart.payload_at)
+    assert payloads.load(apart) == job.payload
+    (item,) = table.client.scan(TableName=table.name)["Items"]
+    assert set(item) == {JOB_KEY, "payload", "stored_at"}
+    owner = owner_of(item)
+    assert owner is not None
+    assert (owner.tenant, owner.job_id, owner.place, owner.stored_at) == (TENANT, job.id, apart.payload_at, NOW)
+    payloads.delete(apart)
+    payloads.delete(apart)
+    assert table.client.scan(TableName=table.name)["Items"] == []
+
+
+@pytest.mark.parametrize("size_bytes", [LARGEST_ITEM_BYTES + 1, LARGEST_BODY_BYTES])
+def test_the_largest_are_files(payloads: DynamoPayloads, table: Table, files: Files, size_bytes: int) -> None:
+    job = a_job(payload=_payload(size_bytes), tenant="x" * 512)
+
+    apart = payloads.put_away(job)
+
+    assert apart.payload is None
+    assert payloads.load(apart) == job.payload
+    (path,) = files.keys()
+    assert path.startswith(PAYLOADS_PREFIX)
+    assert len(path) < 1024
+    assert table.client.scan(TableName=table.name)["Items"] == []
+    payloads.delete(apart)
+    payloads.delete(apart)
+    assert files.keys() == []
+
+
+@pytest.mark.parametrize("size_bytes", [LARGEST_INLINE_BYTES + 1, LARGEST_ITEM_BYTES + 1])
+def test_a_payload_that_is_gone_is_told_of(payloads: DynamoPayloads, size_bytes: int) -> None:
+    apart = payloads.put_away(a_job(payload=_payload(size_bytes)))
+    payloads.delete(apart)
+
+    with pytest.raises(MalformedDocumentError, match=apart.id):
+        payloads.load(apart)
+
+
+@pytest.mark.parametrize("changes", [{"payload": None}, {"payload": None, "payload_at": "elsewhere/1"}], ids=str)
+def test_a_job_that_names_no_place_of_ours_is_malformed(payloads: DynamoPayloads, changes: dict[str, Any]) -> None:
+    with pytest.raises(MalformedDocumentError):
+        payloads.load(a_job(**changes))
+
+
+def test_a_bucket_that_refuses_is_no_payload_that_is_gone(payloads: DynamoPayloads, files: Files) -> None:
+    apart = payloads.put_away(a_job(payload=_payload(LARGEST_ITEM_BYTES + 1)))
+    files.client.delete_object(Bucket=files.bucket, Key=files.keys()[0])
+    files.client.delete_bucket(Bucket=files.bucket)
+
+    with pytest.raises(ClientError, match="NoSuchBucket"):
+        payloads.load(apart)
+
+
+def test_an_item_of_another_kind_is_nobodys_payload(table: Table) -> None:
+    assert owner_of(key(TENANT, "job")) is None
+
+
+def test_the_names_of_tenants_and_jobs_cannot_run_into_each_other(payloads: DynamoPayloads, table: Table) -> None:
+    for tenant, job_id in [("a", 'b","c'), ('a","b', "c"), ("a#b", "c")]:
+        payloads.put_away(a_job(tenant=tenant, id=job_id, payload=_payload(1000)))
+
+    owners = map(owner_of, table.client.scan(TableName=table.name)["Items"])
+    assert {(owner.tenant, owner.job_id) for owner in owners if owner} == {
+        ("a", 'b","c'),
+        ('a","b', "c"),
+        ("a#b", "c"),
+    }
+
+
+def test_a_job_of_10_kilobytes_costs_14_writes_where_its_payload_inside_would_cost_33(
+    client: FaultyClient, table: Table, payloads: DynamoPayloads
+) -> None:
+    store = DynamoJobStore(client, table=table.name, retention=RETENTION, listed=True)  # type: ignore[arg-type]
+    types = types_of(a_job_type())
+    submit = Submit(store=store, payloads=payloads, job_types=types, clock=Clock(), new_id=fresh_token)
+    sizes: list[int] = []
+
+    def written(applied: bool) -> None:
+        if applied:
+            items = table.client.scan(TableName=table.name)["Items"]
+            sizes.append(max(map(_size_bytes, items)) if not sizes else min(map(_size_bytes, items)))
+
+    client.watch = written
+    submission = Submission(type="test.job", payload={"text": "x" * 10 * 1024})
+    job = claimed(store, submit(submission, tenant=CALLER, trace=REQUEST).job)
+    store.settle(job, SETTLEMENTS[State.SUCCEEDED], now=NOW)
+
+    assert len(sizes) == 4
+    assert sum(-(-size // 1024) for size in sizes) == 14
+
+
+def test_a_document_with_the_largest_payload_that_it_may_hold_costs_one_write_each_time(
+    client: FaultyClient, table: Table
+) -> None:
+    store = DynamoJobStore(client, table=table.name, retention=RETENTION, listed=True)  # type: ignore[arg-type]
+    job = a_job(tenant=CALLER, id="0" * 36, trace=REQUEST, payload=_payload(LARGEST_INLINE_BYTES))
+    sizes = []
+
+    def written(applied: bool) -> None:
+        item = table.item(job)
+        if applied and item:
+            sizes.append(_size_bytes(item))
+
+    client.watch = written
+    store.insert_if_absent(job)
+    token = "0" * 32
+    store.settle(claimed(store, job, token=token), SETTLEMENTS[State.RETRYING], now=NOW)
+    again = claimed(store, stored(store, job), token=token[:-1] + "1", now=NOW + RETENTION)
+    store.settle(again, SETTLEMENTS[State.SUCCEEDED], now=NOW + RETENTION)
+
+    assert len(sizes) == 5
+    assert max(sizes) <= 1024
+
+
+def test_two_bodies_for_one_key_leave_the_first_and_its_payload(
+    post: Post, payloads: DynamoPayloads, apart: Apart
+) -> None:
+    first = post({"a": "x" * 2000}, key="key").job
+
+    with pytest.raises(KeyReusedError):
+        post({"a": "y" * 2000}, key="key")
+
+    assert payloads.load(first) == _payload(2008)
+    assert apart() == 1
+
+
+def test_two_bodies_of_one_unique_job_leave_the_first_and_its_payload(
+    post: Post, payloads: DynamoPayloads, apart: Apart
+) -> None:
+    unique = Unique(period=RETENTION, key="k")
+    first = post({"a": "x" * 2000}, unique=unique).job
+
+    assert post({"a": "y" * 2000}, unique=unique) == Accepted(job=first, replayed=True)
+
+    assert payloads.load(first) == _payload(2008)
+    assert apart() == 1
+
+
+@pytest.mark.parametrize("size_bytes", [2000, LARGEST_ITEM_BYTES + 1])
+def test_of_identical_submissions_at_once_none_takes_the_payload_of_the_one_that_won(
+    post: Post, payloads: DynamoPayloads, store: DynamoJobStore, apart: Apart, size_bytes: int
+) -> None:
+    answers: list[Accepted] = []
+    threads = [
+        threading.Thread(target=lambda: answers.append(post({"a": "x" * size_bytes}, key="key"))) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    (winner,) = [answer.job for answer in answers if not answer.replayed]
+    assert {answer.job for answer in answers} == {winner}
+    assert payloads.load(stored(store, winner)) == _payload(size_bytes + 8)
+    assert apart() == 1
+
+
+def test_a_job_that_is_gone_takes_nothing_from_the_next_of_its_key_and_payload(
+    post: Post, payloads: DynamoPayloads, table: Table
+) -> None:
+    first = post({"a": "x" * 2000}, key="key").job
+    table.put(replace(first, state=State.SUCCEEDED, due=None, expires_at=NOW + RETENTION))
+    second = post({"a": "x" * 2000}, key="key", later=True).job
+
+    # The stream may tell of the end of the first long after.
+    payloads.delete(first)
+
+    assert second.id == first.id
+    assert payloads.load(second) == _payload(2008)
+
+
+@pytest.mark.parametrize(
+    ("faults", "accepted", "left_behind"),
+    [
+        ([Fault.NOT_SENT], False, 0),
+        ([Fault.ANSWER_LOST], False, 1),
+        ([None, Fault.NOT_SENT], False, 1),
+        ([None, Fault.ANSWER_LOST], True, 0),
+    ],
+    ids=str,
+)
+def test_a_submission_without_an_answer_leaves_its_payload_in_case_its_job_was_written(
+    post: Post,
+    client: FaultyClient,
+    payloads: DynamoPayloads,
+    apart: Apart,
+    *,
+    faults: Any,
+    accepted: bool,
+    left_behind: int,
+) -> None:
+    client.faults = list(faults)
+    with pytest.raises(StoreUnavailableError):
+        post({"a": "x" * 2000}, key="key")
+
+    answer = post({"a": "x" * 2000}, key="key")
+
+    assert answer.replayed is accepted
+    assert payloads.load(answer.job) == _payload(2008)
+    assert apart() == 1 + left_behind
+
+
+@pytest.mark.parametrize("fault", [Fault.KILLED_BEFORE, Fault.KILLED_AFTER])
+def test_a_payload_that_a_crash_leaves_behind_can_be_told_from_one_that_is_needed(
+    client: FaultyClient, post: Post, store: DynamoJobStore, table: Table, fault: Fault
+) -> None:
+    needed = post({"a": "x" * 2000}, key="key").job
+    client.faults = [None, fault]
+    with pytest.raises(KilledError):
+        post({"a": "x" * 2000}, key="other")
+    client.faults = [None, None, Fault.KILLED_BEFORE]
+    with pytest.raises(KilledError):
+        post({"a": "x" * 2000}, key="key")
+
+    owners = [owner for item in table.client.scan(TableName=table.name)["Items"] if (owner := owner_of(item))]
+
+    def wanted(job: Job | None, place: str) -> bool:
+        return job is not None and job.payload_at == place
+
+    kept = [owner for owner in owners if wanted(store.get(owner.tenant, owner.job_id), owner.place)]
+    assert len(owners) == 3
+    assert len(kept) == (2 if fault is Fault.KILLED_AFTER else 1)
+    assert needed.payload_at in {owner.place for owner in kept}
+    assert all(owner.stored_at - NOW < MILLISECOND for owner in owners)
+
+
+def test_a_replay_is_answered_even_if_its_payload_cannot_be_taken_back(
+    client: FaultyClient, post: Post, payloads: DynamoPayloads
+) -> None:
+    first = post({"a": "x" * 2000}, key="key").job
+    client.faults = [None, None, Fault.NOT_SENT]
+
+    assert post({"a": "x" * 2000}, key="key") == Accepted(job=first, replayed=True)
+    assert payloads.load(first) == _payload(2008)
+
+
+def test_a_write_that_the_sdk_sends_twice_keeps_its_payload(
+    client: FaultyClient, post: Post, payloads: DynamoPayloads, apart: Apart
+) -> None:
+    client.faults = [Fault.SENT_TWICE, Fault.SENT_TWICE]
+
+    answer = post({"a": "x" * 2000}, key="key")
+
+    assert not answer.replayed
+    assert payloads.load(answer.job) == _payload(2008)
+    assert apart() == 1
+
+
+def test_a_bucket_that_does_not_answer_is_unavailable(
+    payloads: DynamoPayloads, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hang(**_request: Any) -> None:
+        raise ReadTimeoutError(endpoint_url="https://s3.invalid")
+
+    monkeypatch.setattr(files.client, "put_object", hang)
+
+    with pytest.raises(StoreUnavailableError):
+        payloads.put_away(a_job(payload=_payload(LARGEST_ITEM_BYTES + 1)))

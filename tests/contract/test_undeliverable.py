@@ -1,0 +1,63 @@
+"""`nudge`, again and for the last time: what it counts, who forgets the count, and how it ends a job."""
+
+from datetime import timedelta
+
+import pytest
+
+from shared.application.ports import JobStore
+from shared.domain.errors import WriteRefusedError
+from shared.domain.job import DeathReason
+from shared.domain.states import State
+from tests.support.builders import LEASE, NOW, RETENTION, SECOND, brought_to, claimed, stored
+
+LIMIT = timedelta(minutes=1)
+
+
+def test_nudges_in_a_row_are_counted_until_a_claim(store: JobStore) -> None:
+    job = brought_to(store, State.QUEUED)
+    for number in (1, 2, 3):
+        store.nudge(stored(store, job), now=NOW + number * LIMIT, limit=LIMIT)
+        assert stored(store, job).nudges == number
+
+    assert claimed(store, job, now=NOW + 4 * LIMIT).nudges == 0
+
+
+@pytest.mark.parametrize("state", [State.QUEUED, State.RETRYING])
+def test_the_last_nudge_ends_a_job_that_waits_on_its_lane(store: JobStore, state: State) -> None:
+    job = brought_to(store, state)
+    now = NOW + 2 * LIMIT
+
+    store.nudge(job, now=now, limit=LIMIT, last=True)
+
+    dead = stored(store, job)
+    assert (dead.state, dead.death, dead.due, dead.finished_at) == (State.DEAD, DeathReason.UNDELIVERABLE, None, now)
+    assert dead.expires_at is not None
+    assert dead.expires_at >= now + RETENTION
+    assert [found.id for found in store.dead()] == [job.id]
+
+
+def test_a_lost_run_is_taken_back_even_by_the_last_nudge(store: JobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+
+    store.nudge(running, now=NOW + LEASE + LIMIT, limit=LIMIT, last=True)
+
+    assert stored(store, running).state is State.RETRYING
+
+
+def test_the_last_nudge_is_rejected_when_the_job_was_claimed_since_it_was_read(store: JobStore) -> None:
+    job = brought_to(store, State.QUEUED)
+    running = claimed(store, job)
+
+    with pytest.raises(WriteRefusedError):
+        store.nudge(job, now=NOW + 10 * LIMIT, limit=LIMIT, last=True)
+
+    assert stored(store, job) == running
+
+
+def test_an_undeliverable_job_is_redriven_with_no_nudge_on_its_count(store: JobStore) -> None:
+    job = brought_to(store, State.QUEUED)
+    store.nudge(job, now=NOW + LIMIT, limit=LIMIT, last=True)
+
+    queued = store.redrive(stored(store, job), token="a redrive", now=NOW + LIMIT + SECOND, by="ada")
+
+    assert (queued.state, queued.nudges, queued.nudged_at, queued.death) == (State.QUEUED, 0, None, None)

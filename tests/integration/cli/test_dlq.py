@@ -1,0 +1,162 @@
+"""`dlq list` and `dlq show`: what is read, and how it looks in a pipe and in a terminal."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+
+import click
+import pytest
+
+from shared.adapters.document import number
+from shared.domain.states import State
+from shared.names import TTL_ATTRIBUTE
+from tests.integration.cli.conftest import Cloud, run
+from tests.support.builders import NOW, SETTLEMENTS, TENANT, brought_to, claimed, reference_to
+
+IDS = ("01a1faf4-3139-7af6-9982-09538b03026f", "01a1faf4-352f-7b7a-81fb-5d167a478114")
+
+
+def test_dead_jobs_are_listed_with_all_that_an_operator_asks_first(cloud: Cloud) -> None:
+    cloud.dead_job(id=IDS[0], type="a.b")
+    brought_to(cloud.store, State.RETRYING)
+    result = run("dlq", "list")
+    assert result.exit_code == 0
+    title, line = result.stdout.splitlines()
+    assert title.split() == ["ID", "TENANT", "TYPE", "REASON", "ERROR", "ATTEMPTS", "AGE"]
+    assert re.split(" {2,}", line) == [IDS[0], TENANT, "a.b", "permanent error", "ValueError", "1", "0s"]
+    assert "default: 1 dead job, 1 letter in the dead-letter queue.\n" in result.stderr
+
+
+def test_nothing_dead_leaves_stdout_empty(cloud: Cloud) -> None:
+    result = run("dlq", "list")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "No dead jobs." in result.stderr
+
+
+def test_a_type_selects_and_the_comparison_with_letters_stays_whole(cloud: Cloud) -> None:
+    cloud.dead_job(id=IDS[0], type="a")
+    cloud.dead_job(id=IDS[1], type="b")
+    result = run("dlq", "list", "--type", "b")
+    assert IDS[0] not in result.stdout
+    assert IDS[1] in result.stdout
+    assert "2 dead jobs, 2 letters" in result.stderr
+    assert "No dead jobs of type c or d." in run("dlq", "list", "--type", "c", "--type", "d").stderr
+
+
+def test_letters_that_differ_from_the_documents_are_explained(cloud: Cloud) -> None:
+    job = cloud.dead_job(letter=False)
+    assert "1 dead job, 0 letters in the dead-letter queue. Letters are kept for 14 days" in run("dlq", "list").stderr
+    cloud.write(reference_to(job))
+    cloud.write("rubbish")
+    assert "1 dead job, 2 letters in the dead-letter queue. Some letters tell" in run("dlq", "list").stderr
+
+
+def test_the_oldest_death_comes_first(cloud: Cloud) -> None:
+    jobs = [cloud.dead_job() for _ in range(5)]
+    for age, job in enumerate(reversed(jobs)):
+        _change(cloud, job.id, "finished_at", 1000 + age)
+    listed = [json.loads(line)["id"] for line in run("dlq", "list", "--json").stdout.splitlines()]
+    assert listed == [job.id for job in reversed(jobs)]
+
+
+def _change(cloud: Cloud, job_id: str, attribute: str, value: int) -> None:
+    cloud.table.client.update_item(
+        TableName=cloud.table.name,
+        Key={"pk": {"S": f"{TENANT}#{job_id}"}},
+        UpdateExpression="SET #name = :value",
+        ExpressionAttributeNames={"#name": attribute},
+        ExpressionAttributeValues={":value": number(value)},
+    )
+
+
+def test_a_job_past_its_time_is_hidden_though_it_is_still_stored(cloud: Cloud) -> None:
+    job = cloud.dead_job()
+    past = datetime.now(UTC) - timedelta(seconds=1)
+    _change(cloud, job.id, TTL_ATTRIBUTE, int(past.timestamp()))
+    assert not run("dlq", "list").stdout
+    assert run("dlq", "show", job.id).exit_code == 1
+    assert run("dlq", "show", job.id, "--tenant", TENANT).exit_code == 1
+
+
+def test_json_lines_have_everything(cloud: Cloud) -> None:
+    cloud.dead_job(id=IDS[0], payload='{"order":7}')
+    (line,) = run("dlq", "list", "--json").stdout.splitlines()
+    job = json.loads(line)
+    assert (job["id"], job["tenant"], job["state"], job["death"]) == (IDS[0], TENANT, "dead", "permanent error")
+    assert job["payload"] == {"order": 7}
+    assert job["errors"][0]["class"] == "ValueError"
+    assert job["redrives"] == []
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_terminal_of_80_columns_shows_ids_and_tenants_whole(cloud: Cloud, environment: pytest.MonkeyPatch) -> None:
+    cloud.dead_job(id=IDS[0], type="a.rather.long.type.of.job.for.a.terminal")
+    lines = click.unstyle(run("dlq", "list").stdout).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith(IDS[0]) for line in lines)
+    assert any(line.startswith(TENANT) for line in lines)
+    environment.setenv("COLUMNS", "40")
+    narrow = run("dlq", "list").stdout
+    assert IDS[0] in narrow
+    assert "permanent error" in narrow
+
+
+def test_show_tells_all_about_one_job(cloud: Cloud) -> None:
+    job = cloud.dead_job(id=IDS[0], payload='{"order":7}')
+    redriven = cloud.store.redrive(job, token="token", now=NOW, by="alice\x1b[2J")
+    cloud.store.settle(claimed(cloud.store, redriven), SETTLEMENTS[State.DEAD], now=NOW)
+    result = run("dlq", "show", IDS[0])
+    assert result.exit_code == 0
+    for text in (
+        "dead: permanent error",
+        TENANT,
+        '    "order": 7',
+        "attempt 1 (not retryable): ValueError: no such thing",
+        "by alice\\x1b[2J, after it had died of: permanent error",
+    ):
+        assert text in result.stdout
+    assert json.loads(run("dlq", "show", "--json", IDS[0]).stdout)["redrives"][0]["by"] == "alice\x1b[2J"
+
+
+def test_show_says_where_a_payload_is_that_the_document_does_not_hold(cloud: Cloud) -> None:
+    cloud.dead_job(id=IDS[0], payload=None, payload_at="item/abc")
+    result = run("dlq", "show", IDS[0])
+    assert result.exit_code == 0
+    assert f"at item/abc; its owner sees it with `millrace get {IDS[0]}`" in result.stdout
+    report = json.loads(run("dlq", "show", "--json", IDS[0]).stdout)
+    assert (report["payload"], report["payload_at"]) == (None, "item/abc")
+
+
+def test_show_of_an_unknown_id_says_where_to_look(cloud: Cloud) -> None:
+    result = run("dlq", "show", "nope")
+    assert result.exit_code == 1
+    assert "no dead job has the id nope" in result.stderr
+    assert "millrace dlq list" in result.stderr
+
+
+def test_show_asks_whose_job_when_two_tenants_have_the_id(cloud: Cloud) -> None:
+    cloud.dead_job(id=IDS[0])
+    cloud.dead_job(id=IDS[0], tenant="another")
+    result = run("dlq", "show", IDS[0])
+    assert result.exit_code == 1
+    assert f"{TENANT}, another" in result.stderr
+    assert "another" in run("dlq", "show", IDS[0], "--tenant", "another").stdout
+
+
+def test_show_of_a_tenants_job_that_is_not_dead_says_how_it_stands(cloud: Cloud) -> None:
+    job = brought_to(cloud.store, State.RETRYING)
+    result = run("dlq", "show", job.id, "--tenant", TENANT)
+    assert result.exit_code == 1
+    assert "is not dead but retrying" in result.stderr
+    assert "has no job nope" in run("dlq", "show", "nope", "--tenant", TENANT).stderr
+
+
+def test_a_document_of_a_newer_version_is_passed_over_and_explained(cloud: Cloud) -> None:
+    newer, job = cloud.dead_job(), cloud.dead_job(id=IDS[0])
+    _change(cloud, newer.id, "schema", 99)
+    result = run("dlq", "list")
+    assert IDS[0] in result.stdout
+    assert newer.id not in result.stdout
+    assert f"Passed over job {newer.id} of {job.tenant}." in result.stderr
+    assert "a document of schema 99" in result.stderr
+    assert "What to do: Use the command line" in result.stderr

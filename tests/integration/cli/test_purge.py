@@ -1,0 +1,92 @@
+"""`purge`: which jobs it takes, what it asks and shows, and what it leaves alone."""
+
+from datetime import timedelta
+
+import pytest
+
+from shared.adapters import clock
+from shared.domain.job import Job
+from shared.domain.states import State
+from tests.integration.cli.conftest import Cloud, run
+from tests.support.builders import a_job
+
+
+def ended(cloud: Cloud, *, days_ago: float = 40, state: State = State.SUCCEEDED, type_: str = "t") -> Job:
+    at = clock.now() - timedelta(days=days_ago)
+    job = a_job(state=state, type=type_, due=None, created_at=at, finished_at=at)
+    cloud.table.put(job)
+    return job
+
+
+def there(cloud: Cloud, *jobs: Job) -> list[bool]:
+    return [cloud.store.get(job.tenant, job.id) is not None for job in jobs]
+
+
+def test_jobs_that_ended_longer_ago_are_deleted_and_no_others(cloud: Cloud) -> None:
+    old, young = ended(cloud), ended(cloud, days_ago=20)
+    live = a_job(created_at=clock.now() - timedelta(days=60))
+    cloud.table.put(live)
+    result = run("purge", "--older-than", "30d", "--yes")
+    assert (result.exit_code, result.stdout) == (0, "Deleted 1 of 1 job.\n")
+    assert there(cloud, old, young, live) == [False, True, True]
+
+
+def test_types_and_states_select(cloud: Cloud) -> None:
+    dead, other, fine = ended(cloud, state=State.DEAD), ended(cloud, state=State.DEAD, type_="u"), ended(cloud)
+    run("purge", "--older-than", "30d", "--type", "t", "--state", "dead", "--yes")
+    assert there(cloud, dead, other, fine) == [False, True, True]
+
+
+def test_a_dry_run_shows_the_plan_and_changes_nothing(cloud: Cloud) -> None:
+    ended(cloud)
+    ended(cloud, state=State.DEAD, type_="u")
+    before = cloud.contents()
+    result = run("purge", "--older-than", "30d", "--dry-run")
+    assert result.exit_code == 0
+    assert [line.split() for line in result.stdout.splitlines()[1:4]] == [
+        ["TYPE", "STATE", "JOBS"],
+        ["t", "succeeded", "1"],
+        ["u", "dead", "1"],
+    ]
+    assert result.stdout.splitlines()[0] == "2 jobs to delete:"
+    assert result.stdout.splitlines()[-1] == "Nothing was changed."
+    assert cloud.contents() == before
+
+
+def test_a_job_that_was_redriven_in_between_stays(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = ended(cloud, state=State.DEAD)
+    monkeypatch.setattr("cli.asking.attended", lambda: True)
+
+    def ask(*_: object, **__: object) -> bool:
+        cloud.store.redrive(job, token="token", now=clock.now(), by="alice")
+        return True
+
+    monkeypatch.setattr("cli.asking.click.confirm", ask)
+    result = run("purge", "--older-than", "30d")
+    assert result.stdout == "Deleted 0 of 1 job. Somebody else moved 1 first.\n"
+    assert cloud.state(job) is State.QUEUED
+
+
+@pytest.mark.usefixtures("attended")
+def test_it_asks_first_and_takes_no_for_an_answer(cloud: Cloud) -> None:
+    job = ended(cloud)
+    result = run("purge", "--older-than", "30d", typed="n\n")
+    assert "Delete 1 job?" in result.stderr
+    assert "Nothing was changed." in result.stderr
+    assert there(cloud, job) == [True]
+
+
+def test_with_nothing_to_delete_it_says_so(cloud: Cloud) -> None:
+    result = run("purge", "--older-than", "30d", "--yes")
+    assert (result.exit_code, result.stdout) == (0, "Nothing was changed.\n")
+    assert "0 jobs to delete." in result.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--older-than", "30"], ["--older-than", "30d", "--state", "queued", "--yes"], ["--older-than", "30d"]],
+)
+def test_what_it_cannot_take_is_wrong_usage(cloud: Cloud, arguments: list[str]) -> None:
+    before = cloud.contents()
+    assert run("purge", *arguments).exit_code == 2
+    assert cloud.contents() == before

@@ -1,0 +1,158 @@
+"""`watch` and `submit --wait`: what is asked how often, what is shown, and how it ends."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+import pytest
+
+from tests.integration.cli.conftest import run
+from tests.integration.cli.loopback import Answer, Loopback, Request
+from tests.integration.cli.test_failures import PROGRAM
+from tests.support.mill import Mill
+
+QUEUED = {"id": "a", "type": "t", "state": "queued", "attempt": 0}
+RUNNING = {**QUEUED, "state": "running", "attempt": 1, "progress": {"done": 30, "total": 100, "at": None}}
+SUCCEEDED = {**RUNNING, "state": "succeeded", "progress": {"done": 100, "total": 100, "at": None}}
+
+
+@pytest.fixture
+def pauses(environment: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that were made between questions, in seconds; none of them takes any time."""
+    made: list[float] = []
+    environment.setattr("cli.watch.sleep", made.append)
+    return made
+
+
+def answering(server: Loopback, *jobs: dict[str, Any] | int) -> None:
+    """One after the other: a job, or the status of a refusal. The last for ever."""
+    left = list(jobs)
+
+    def respond(_: Request) -> Answer:
+        job = left.pop(0) if len(left) > 1 else left[0]
+        return (job, {}, b"{}") if isinstance(job, int) else (200, {}, json.dumps(job).encode())
+
+    server.respond = respond
+
+
+def test_each_change_is_a_line_and_the_end_is_the_job(server: Loopback, pauses: list[float]) -> None:
+    answering(server, QUEUED, QUEUED, RUNNING, RUNNING, SUCCEEDED)
+    result = run("watch", "a")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == SUCCEEDED
+    assert result.stderr.splitlines() == [
+        "a  queued",
+        "a  running, attempt 1, 30 of 100",
+        "a  succeeded, attempt 1, 100 of 100",
+    ]
+
+
+def test_the_less_changes_the_less_it_asks(server: Loopback, pauses: list[float]) -> None:
+    answering(server, *[QUEUED] * 8, RUNNING, RUNNING, SUCCEEDED)
+    run("watch", "a")
+    assert pauses == [0.5, 1, 2, 4, 8, 15, 15, 15, 0.5, 1]
+
+
+@pytest.mark.parametrize(
+    ("states", "code"),
+    [(["succeeded"], 0), (["dead"], 3), (["cancelled"], 4), (["succeeded", "cancelled", "dead"], 3)],
+)
+def test_the_exit_code_says_how_the_jobs_ended(
+    server: Loopback, pauses: list[float], states: list[str], code: int
+) -> None:
+    answering(server, *({**QUEUED, "id": f"j{index}", "state": state} for index, state in enumerate(states)))
+    result = run("watch", *(f"j{index}" for index in range(len(states))))
+    assert result.exit_code == code
+    assert [json.loads(line)["state"] for line in result.stdout.splitlines()] == states
+
+
+def test_of_several_only_those_are_asked_after_that_have_not_ended(server: Loopback, pauses: list[float]) -> None:
+    answering(server, {**SUCCEEDED, "id": "a"}, {**QUEUED, "id": "b"}, {**SUCCEEDED, "id": "b"})
+    run("watch", "a", "b", "a")
+    assert [request.path[-1] for request in server.requests] == ["a", "b", "b"]
+
+
+def test_what_a_job_waits_for_is_said(server: Loopback, pauses: list[float]) -> None:
+    scheduled = {**QUEUED, "state": "scheduled", "due": "2030-01-31T08:00:00.000Z"}
+    asked = {**RUNNING, "cancel_requested_at": "2030-01-31T08:00:00.000Z", "progress": {"done": 7, "total": None}}
+    answering(server, scheduled, asked, {**QUEUED, "state": "dead", "attempt": 8, "death": "attempts used up\x1b[2J"})
+    assert run("watch", "a").stderr.splitlines() == [
+        "a  scheduled, due 2030-01-31T08:00:00.000Z",
+        "a  running, asked to end, attempt 1, 7",
+        "a  dead, attempt 8, attempts used up\\x1b[2J",
+    ]
+
+
+def test_an_unknown_job_is_said_at_once(server: Loopback, pauses: list[float]) -> None:
+    answering(server, 404)
+    assert run("watch", "a").exit_code == 1
+    assert not pauses
+
+
+def test_a_passing_failure_is_passed_over_and_one_that_stays_is_not(server: Loopback, pauses: list[float]) -> None:
+    answering(server, QUEUED, 503, 429, SUCCEEDED)
+    result = run("watch", "a")
+    assert result.exit_code == 0
+    assert "503 Service Unavailable; asking again" in result.stderr
+    answering(server, QUEUED, 503)
+    failed = run("watch", "a")
+    assert failed.exit_code == 1
+    assert failed.stderr.count("asking again") == 11
+
+
+def test_a_refusal_in_the_middle_ends_it(server: Loopback, pauses: list[float]) -> None:
+    answering(server, QUEUED, 403)
+    assert run("watch", "a").exit_code == 1
+
+
+def test_ctrl_c_leaves_the_job_running_and_says_so(server: Loopback) -> None:
+    with subprocess.Popen([*PROGRAM, "watch", "a"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        answering(server, QUEUED)
+        assert server.arrived.wait(30)
+        assert process.stderr is not None
+        # It has the answer, so it waits for the next one, or is about to.
+        assert process.stderr.readline() == b"a  queued\n"
+        process.send_signal(signal.SIGINT)
+        written, said = process.communicate(timeout=30)
+    assert (process.returncode, written) == (130, b"")
+    assert b"goes on: `millrace watch a`" in said
+    assert {request.method for request in server.requests} == {"GET"}
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_terminal_has_a_bar_for_each_job(server: Loopback, pauses: list[float]) -> None:
+    answering(server, {**RUNNING, "id": "a"}, {**QUEUED, "id": "b"}, {**SUCCEEDED, "id": "a"}, {**SUCCEEDED, "id": "b"})
+    result = run("watch", "a", "b")
+    lines = click.unstyle(result.stderr).splitlines()
+    for job_id in ("a", "b"):
+        (bar,) = [line for line in lines if line.startswith(f"{job_id} succeeded, attempt 1")]
+        assert "━━━" in bar
+        assert "100 of 100" in bar
+
+
+@pytest.fixture
+def working(behind: Mill, environment: pytest.MonkeyPatch) -> Iterator[Mill]:
+    """The jobs are worked off while the command line pauses."""
+    environment.setattr("cli.watch.sleep", lambda _: behind.run())
+    return behind
+
+
+@pytest.mark.parametrize(
+    ("handler", "state", "code"),
+    [
+        (lambda _payload, run: run.checkpoint(done=2, total=2), "succeeded", 0),
+        (lambda _payload, _run: 1 / 0, "dead", 3),
+    ],
+)
+def test_submit_waits_for_the_end_and_prints_the_job_as_it_ended(
+    working: Mill, handler: Callable[..., Any], state: str, code: int
+) -> None:
+    working.script.handler = handler
+    result = run("submit", "test.scripted", '{"n": 1}', "--wait")
+    assert result.exit_code == code
+    job = json.loads(result.stdout.splitlines()[-1])
+    assert job["state"] == state
+    assert f"Accepted as {job['id']}." in result.stderr

@@ -1,0 +1,309 @@
+"""`clicks.export`: one file with every click once, over as many invocations and crashes as it takes."""
+
+import csv
+import io
+import json
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+
+from functions.jobs import clicks_export as export_module
+from shared.adapters import clients, clock, composition
+from shared.adapters.shortener import composition as shortener
+from shared.adapters.shortener import records, upload
+from shared.adapters.shortener.click import Click
+from shared.adapters.shortener.clicks import RECORDS_KEPT
+from shared.adapters.shortener.upload import MOST_PARTS, Written
+from shared.adapters.shortener.visitor import Visitor
+from shared.application.report import Ending
+from shared.application.results import LARGEST_CHECKPOINT_BYTES
+from shared.domain.errors import MillraceError
+from shared.domain.job import DeathReason, Job
+from shared.domain.states import State
+from tests.integration.shortener.conftest import BUCKET, REMAINING, World, refusing
+from tests.support.faulty_client import KilledError
+
+NOON: Final = datetime(2045, 3, 4, 12, tzinfo=UTC)
+HOUR: Final = timedelta(hours=1)
+CLICKS: Final = 13
+VISITOR: Final = Visitor(country="SE", browser="=cmd()", system="Linux", device="Other", bot=True)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages and parts of a few lines each, so that there are many."""
+    monkeypatch.setattr(records, "PAGE", 2)
+    monkeypatch.setattr(upload, "PART_BYTES", 500)
+    monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 500)
+
+
+@pytest.fixture(autouse=True)
+def clicked(world: World, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "now", lambda: NOON)
+    world.post_link({"url": "https://example.com/a", "code": "spring"})
+    for number in range(CLICKS):
+        click(world, number, at=NOON - timedelta(minutes=number))
+
+
+def click(world: World, number: int, *, at: datetime, code: str = "spring") -> None:
+    visit = Click(code=code, address=f"8.8.8.{number % 3}", referrer="https://news.example/story")
+    writes = shortener.clicks().writes(visit, VISITOR, job_id=f"job-{number:02d}", at=at, now=NOON)
+    world.dynamodb.transact_write_items(TransactItems=writes)  # type: ignore[arg-type]  # plain mappings
+
+
+class Interrupted:
+    """An S3 client that dies at one of its calls, counted from 0, before it or after it."""
+
+    def __init__(self, client: Any, *, at: int, after: bool) -> None:
+        self._client = client
+        self._left = at
+        self._after = after
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._client, name)
+
+        def call(**request: Any) -> Any:
+            self._left -= 1
+            if self._left == -1 and not self._after:
+                raise KilledError
+            answer = method(**request)
+            if self._left == -1:
+                raise KilledError
+            return answer
+
+        return call
+
+    @property
+    def dead(self) -> bool:
+        return self._left < 0
+
+
+def exported(world: World, job: Job, *, runs: int = 100) -> Job:
+    """The job at its end."""
+    for _ in range(runs):
+        if world.job(job).state.terminal:
+            break
+        world.run(world.job(job))
+    assert world.job(job).state is State.SUCCEEDED, world.job(job).errors
+    return world.job(job)
+
+
+def minutes(text: str) -> list[str]:
+    """When the clicks of a file in JSON lines were, in its order."""
+    return [json.loads(line)["at"][11:16] for line in text.splitlines()]
+
+
+ALL: Final = [f"{NOON - timedelta(minutes=number):%H:%M}" for number in reversed(range(CLICKS))]
+
+
+def checked(job: Job) -> None:
+    """The file has every click once, and the job says where it is."""
+    result = json.loads(job.result or "")
+    data = clients.s3().get_object(Bucket=BUCKET, Key=result["key"])["Body"].read()
+    assert minutes(data.decode()) == ALL
+    assert result == {"bucket": BUCKET, "key": result["key"], "lines": CLICKS, "bytes": len(data)}
+
+
+def left_behind(world: World) -> list[Any]:
+    """Uploads that are not complete, and files that are no export."""
+    uploads: list[Any] = clients.s3().list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])
+    return uploads + [key for key in world.files() if not key.endswith((".csv", ".jsonl"))]
+
+
+def test_the_clicks_of_a_link_are_a_file_in_their_order(world: World) -> None:
+    job = exported(world, world.submit("clicks.export", code="spring", format="jsonl"), runs=1)
+    checked(job)
+    assert (job.progress_done, job.progress_total) == (CLICKS, CLICKS)
+    assert list(world.files()) == [f"exports/{job.id}.jsonl"]
+    assert left_behind(world) == []
+
+
+def test_a_small_file_needs_one_call(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upload, "PART_BYTES", 8 * 1024 * 1024)
+    s3 = Interrupted(clients.s3(), at=1, after=False)
+    monkeypatch.setattr(clients, "s3", lambda: s3)
+    world.run(world.submit("clicks.export", code="spring", format="jsonl"))
+    assert json.loads(world.jobs()[0].result or "")["lines"] == CLICKS
+
+
+def test_a_file_in_csv_has_a_header_and_no_formula(world: World) -> None:
+    job = exported(world, world.submit("clicks.export", code="spring"))
+    (text,) = (data.decode() for data in world.files().values())
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == CLICKS
+    assert json.loads(job.result or "")["lines"] == CLICKS + 1 == len(text.splitlines())
+    assert rows[-1] | {"visitor": ""} == {
+        "at": "2045-03-04T12:00:00.000Z",
+        "country": "SE",
+        "browser": "'=cmd()",
+        "system": "Linux",
+        "device": "Other",
+        "bot": "true",
+        "referrer": "news.example",
+        "visitor": "",
+    }
+
+
+def test_visitors_can_be_told_apart_but_not_followed_to_another_link(world: World) -> None:
+    world.post_link({"url": "https://example.com/a", "code": "summer"})
+    for number in range(3):
+        click(world, number, at=NOON, code="summer")
+    for code in ("spring", "summer"):
+        exported(world, world.submit("clicks.export", code=code, format="jsonl"))
+    texts = [data.decode().splitlines() for data in world.files().values()]
+    visitors = [{json.loads(line)["visitor"] for line in lines} for lines in texts]
+    assert [len(seen) for seen in visitors] == [3, 3]
+    assert visitors[0].isdisjoint(visitors[1])
+    assert "8.8.8." not in str(texts)
+
+
+@pytest.mark.parametrize(("code", "user"), [("spring", "AROAOTHER"), ("autumn", "AROAOWNER")])
+def test_nobody_but_its_owner_is_given_the_clicks_of_a_link(world: World, code: str, user: str) -> None:
+    job = world.submit("clicks.export", user=user, code=code)
+    assert world.run(job).ending is Ending.DEAD
+    assert world.job(job).death is DeathReason.PERMANENT
+    assert world.job(job).errors[0].message == f"no link of yours has the code {code}"
+    assert world.files() == {}
+
+
+def test_a_link_that_nobody_followed_has_an_empty_file(world: World) -> None:
+    world.post_link({"url": "https://example.com/a", "code": "summer"})
+    exported(world, world.submit("clicks.export", code="summer", format="jsonl"))
+    assert list(world.files().values()) == [b""]
+
+
+def test_clicks_after_it_was_asked_for_are_left_to_the_next(world: World) -> None:
+    job = world.submit("clicks.export", code="spring", format="jsonl")
+    click(world, 99, at=NOON + timedelta(milliseconds=1))
+    checked(exported(world, job))
+
+
+def test_clicks_whose_records_have_expired_are_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    late = NOON + RECORDS_KEPT - timedelta(minutes=9, seconds=30)
+    monkeypatch.setattr(clock, "now", lambda: late)
+    exported(world, world.submit("clicks.export", code="spring", format="jsonl"))
+    (data,) = world.files().values()
+    assert minutes(data.decode()) == ALL[-10:]
+
+
+def short_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run has time for one page."""
+    monkeypatch.setattr(export_module, "LONGEST_STEP", HOUR)
+
+
+def test_it_goes_on_over_many_invocations_and_shows_how_far_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short_of_time(monkeypatch)
+    job = world.submit("clicks.export", code="spring", format="jsonl")
+    shown = []
+    while world.run(world.job(job)).ending is Ending.CONTINUED:
+        shown.append((world.job(job).progress_done, world.job(job).progress_total))
+    assert shown == [(min(2 * run, CLICKS), CLICKS) for run in range(1, 8)]
+    checked(world.job(job))
+    assert left_behind(world) == []
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
+@pytest.mark.parametrize("short", [False, True], ids=["one run", "a run a page"])
+def test_killed_at_any_call_the_file_has_every_click_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, short: bool, after: bool
+) -> None:
+    if short:
+        short_of_time(monkeypatch)
+    kill_at = 0
+    while killed(world, kill_at, monkeypatch, after=after):
+        kill_at += 1
+    assert kill_at > 5
+
+
+def killed(world: World, kill_at: int, monkeypatch: pytest.MonkeyPatch, *, after: bool) -> bool:
+    """An export whose worker dies at that call of S3, and which is then carried on. False if it made no such call."""
+    job = world.submit("clicks.export", code="spring", format="jsonl")
+    dying = Interrupted(clients.s3(), at=kill_at, after=after)
+    with monkeypatch.context() as for_now:
+        for_now.setattr(clients, "s3", lambda: dying)
+        while not dying.dead and not world.job(job).state.terminal:
+            attempt = world.attempt(world.job(job))
+            assert attempt.claim(remaining=REMAINING)
+            outcome = None
+            with suppress(MillraceError):  # as which a kill leaves the handler
+                outcome = attempt.run()
+            if outcome and not dying.dead:
+                attempt.finish(outcome)
+    with monkeypatch.context() as for_now:
+        for_now.setattr(clock, "now", lambda: NOON + HOUR)  # its lease is over
+        checked(exported(world, job))
+    return dying.dead
+
+
+def test_a_part_that_a_stale_run_wrote_over_has_the_file_begun_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short_of_time(monkeypatch)
+    job = world.submit("clicks.export", code="spring", format="jsonl")
+    while not (state := Written.model_validate_json(world.job(job).checkpoint or "{}")).parts:
+        world.run(world.job(job))
+    clients.s3().upload_part(
+        Bucket=BUCKET, Key=f"exports/{job.id}.jsonl", UploadId=state.upload, PartNumber=1, Body=b"stale" * 200
+    )
+    job = exported(world, job)
+    (data,) = world.files().values()
+    assert minutes(data.decode()) == ALL
+    assert json.loads(job.result or "")["lines"] == CLICKS
+
+
+def test_an_upload_that_was_aborted_is_begun_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    short_of_time(monkeypatch)
+    job = world.submit("clicks.export", code="spring", format="jsonl")
+    while not Written.model_validate_json(world.job(job).checkpoint or "{}").upload:
+        world.run(world.job(job))
+    with monkeypatch.context() as for_now:
+        # moto would not say so.
+        for_now.setattr(clients.s3(), "upload_part", refusing("NoSuchUpload"))
+        while world.job(job).progress_done != 0:
+            assert world.run(world.job(job)).ending is Ending.CONTINUED
+            if Written.model_validate_json(world.job(job).checkpoint or "{}") == Written():
+                break
+    checked(exported(world, job))
+
+
+def test_cancelled_while_it_runs_it_leaves_nothing_behind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    short_of_time(monkeypatch)
+    job = world.submit("clicks.export", code="spring", format="jsonl")
+    for _ in range(5):
+        world.run(world.job(job))
+    assert clients.s3().list_multipart_uploads(Bucket=BUCKET)["Uploads"]
+    attempt = world.attempt(world.job(job))
+    assert attempt.claim(remaining=REMAINING)
+    composition.store().cancel(world.job(job), now=NOON)
+    with pytest.raises(Exception, match="asked for this job to end"):
+        attempt.run()
+    assert world.files() == {}
+    assert left_behind(world) == []
+
+
+def test_a_file_that_would_be_too_large_is_refused_and_nothing_is_left(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upload, "MOST_PARTS", 2)
+    job = world.submit("clicks.export", code="spring", format="jsonl")
+    assert world.run(job).ending is Ending.DEAD
+    assert "the most it may be" in world.job(job).errors[0].message
+    assert world.files() == {}
+    assert left_behind(world) == []
+
+
+def test_what_is_known_of_the_largest_file_fits_into_a_checkpoint() -> None:
+    longest = Written(
+        lines=10**9,
+        bytes=10**12,
+        after="click#2045-03-04T05:06:07.891+00:00#" + "x" * 36,
+        upload="x" * 200,
+        parts=[("x" * 32, "x" * 8)] * MOST_PARTS,
+        tail="exports/" + "x" * 100,
+        whole=True,
+    )
+    assert len(json.dumps(longest.model_dump(), separators=(",", ":"))) <= LARGEST_CHECKPOINT_BYTES

@@ -1,0 +1,297 @@
+"""`clicks.rollup`: whatever becomes of it, the stats are what they were."""
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from typing import Any, Final
+
+import pytest
+
+from functions.jobs import clicks_rollup as rollup_module
+from shared.adapters import clock, composition
+from shared.adapters.shortener import composition as shortener
+from shared.adapters.shortener.click import Click
+from shared.adapters.shortener.clicks import RECORDS_KEPT, SHARDS
+from shared.adapters.shortener.rollup import SHARDS_KEPT, last_closed_day
+from shared.adapters.shortener.visitor import Visitor
+from shared.application.report import Ending
+from shared.domain.job import Job
+from shared.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
+from tests.integration.shortener.conftest import World
+from tests.support.faulty_client import KilledError
+
+NOON: Final = datetime(2045, 3, 4, 12, tzinfo=UTC)
+DAY: Final = timedelta(days=1)
+HOUR: Final = timedelta(hours=1)
+VISITOR: Final = Visitor(country="SE", browser="Firefox", system="Linux", device="Other", bot=False)
+LOOK_BACK: Final = 5 * DAY
+CODES: Final = ("spring", "summer")
+
+
+class Time:
+    """The present, which a test moves."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+@pytest.fixture
+def time(world: World, monkeypatch: pytest.MonkeyPatch) -> Time:
+    time = Time()
+    monkeypatch.setattr(clock, "now", time)
+    # The first rollup looks back so far; less makes these tests quick.
+    monkeypatch.setattr("shared.adapters.shortener.rollup.RECORDS_KEPT", LOOK_BACK)
+    for code in CODES:
+        world.post_link({"url": "https://example.com/a", "code": code})
+    return time
+
+
+class Interrupted:
+    """A DynamoDB client that dies at one of its calls, counted from 0, before it or after it."""
+
+    def __init__(self, client: Any, *, at: int, after: bool) -> None:
+        self._client = client
+        self._at = at
+        self._after = after
+        self.calls = 0
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._client, name)
+        if name == "get_paginator":
+            # Its pages are calls of `query`, by this name.
+            return lambda _operation: self
+        return lambda **request: self._call(lambda: method(**request))
+
+    def paginate(self, **request: Any) -> Iterator[Any]:
+        yield self._call(lambda: self._client.query(**request))
+
+    def _call(self, method: Callable[[], Any]) -> Any:
+        self.calls += 1
+        if self.calls == self._at + 1 and not self._after:
+            raise KilledError
+        answer = method()
+        if self.calls == self._at + 1:
+            raise KilledError
+        return answer
+
+
+def visit(world: World, *, times: int = 3) -> None:
+    for code in CODES:
+        for _ in range(times):
+            world.visit(code, x_forwarded_for="8.8.8.8")
+    world.run_all()
+
+
+def count(world: World, *, job_ids: Sequence[str]) -> None:
+    """As `visit`, and quicker."""
+    for code, job_id in product(CODES, job_ids):
+        writes = shortener.clicks().writes(Click(code=code), VISITOR, job_id=job_id, at=clock.now(), now=clock.now())
+        world.dynamodb.transact_write_items(TransactItems=writes)  # type: ignore[arg-type]  # plain mappings
+
+
+def stats(world: World) -> list[Any]:
+    return [world.stats(code).json() for code in CODES]
+
+
+def rolled_up(world: World) -> Job:
+    """A rollup from its submission to its end, in as many invocations as it takes."""
+    job = world.submit("clicks.rollup")
+    while not world.job(job).state.terminal:
+        report = world.run(world.job(job))
+        assert report.ending in {Ending.SUCCEEDED, Ending.CONTINUED}, report
+    return world.job(job)
+
+
+def kinds(world: World) -> set[str]:
+    """Of the items that hold counters and do not expire."""
+    return {
+        item[CLICK_SORT_KEY]["S"].split("#")[0]
+        for item in world.items(world.clicks_table)
+        if item[CLICK_KEY]["S"] in CODES and TTL_ATTRIBUTE not in item
+    }
+
+
+def test_a_day_is_closed_an_hour_after_its_end() -> None:
+    assert str(last_closed_day(datetime(2045, 3, 4, 0, 59, 59, tzinfo=UTC))) == "2045-03-02"
+    assert str(last_closed_day(datetime(2045, 3, 4, 1, 0, 0, tzinfo=UTC))) == "2045-03-03"
+
+
+def test_what_was_counted_on_a_closed_day_moves_to_the_total_and_the_stats_stay(world: World, time: Time) -> None:
+    visit(world)
+    before = stats(world)
+    assert before[0]["days"] == {"2045-03-04": 3}
+    assert kinds(world) == {"count"}
+    time.now += DAY
+
+    job = rolled_up(world)
+
+    assert stats(world) == before
+    assert kinds(world) == {"total"}
+    assert job.result == f'{{"through":"2045-03-04","shards":{len(shards(world))}}}'
+
+
+def shards(world: World) -> list[Any]:
+    return [item for item in world.items(world.clicks_table) if item[CLICK_SORT_KEY]["S"].startswith("count#")]
+
+
+def test_clicks_of_the_day_that_is_not_over_stay_where_they_are_and_are_counted(world: World, time: Time) -> None:
+    visit(world)
+    time.now += DAY
+    visit(world, times=2)
+    rolled_up(world)
+    assert kinds(world) == {"count", "total"}
+    assert stats(world)[0]["days"] == {"2045-03-04": 3, "2045-03-05": 2}
+    assert stats(world)[0]["clicks"] == 5
+
+
+def test_a_click_that_is_counted_days_late_is_in_its_own_day(world: World, time: Time) -> None:
+    for code in CODES:
+        world.visit(code)
+    time.now += 3 * DAY
+    rolled_up(world)
+    world.run_all()
+    assert stats(world)[0]["days"] == {"2045-03-04": 1}
+    time.now += DAY
+    rolled_up(world)
+    assert kinds(world) == {"total"}
+    assert stats(world)[0]["days"] == {"2045-03-04": 1}
+
+
+def test_totals_go_on_growing(world: World, time: Time) -> None:
+    for _ in range(3):
+        visit(world)
+        time.now += DAY
+        rolled_up(world)
+    assert stats(world)[1]["clicks"] == 9
+    assert stats(world)[1]["countries"] == {"US": 9}
+
+
+def test_a_second_rollup_of_the_same_day_finds_nothing_to_do(world: World, time: Time) -> None:
+    visit(world)
+    time.now += DAY
+    rolled_up(world)
+    before = world.items(world.clicks_table)
+    assert rolled_up(world).result == '{"through":"2045-03-04","shards":0}'
+    assert world.items(world.clicks_table) == before
+
+
+def test_shards_in_the_total_go_after_a_day_and_links_that_nobody_followed_cost_nothing(
+    world: World, time: Time
+) -> None:
+    visit(world)
+    time.now += DAY
+    rolled_up(world)
+    expiries = {int(item[TTL_ATTRIBUTE]["N"]) for item in shards(world)}
+    assert expiries == {int((time.now + SHARDS_KEPT).timestamp())}
+    # DynamoDB has deleted them.
+    for item in shards(world):
+        key = {name: item[name] for name in (CLICK_KEY, CLICK_SORT_KEY)}
+        world.dynamodb.delete_item(TableName=world.clicks_table, Key=key)
+    assert stats(world)[0]["clicks"] == 3
+
+
+def test_a_rollup_that_did_not_run_for_weeks_catches_up(
+    world: World, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shared.adapters.shortener.rollup.RECORDS_KEPT", RECORDS_KEPT)
+    for _ in range(3):
+        visit(world)
+        time.now += 20 * DAY
+    rolled_up(world)
+    assert kinds(world) == {"total"}
+    assert stats(world)[0]["clicks"] == 9
+
+
+def test_whoever_read_the_total_of_before_finds_the_shards_still_there(world: World, time: Time) -> None:
+    visit(world)
+    time.now += DAY
+    clicks = shortener.clicks()
+    total = clicks.total("spring")
+    rolled_up(world)
+    assert sum(shard["clicks"] for shard in clicks.shards("spring", after=total.through)) == 3
+
+
+def test_of_two_rollups_at_once_the_second_adds_nothing_again(
+    world: World, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visit(world)
+    before = stats(world)
+    time.now += DAY
+    rollup = shortener.rollup()
+    put = world.client.put_item
+    with monkeypatch.context() as meanwhile:
+
+        def first_the_other(**request: Any) -> Any:
+            meanwhile.undo()
+            rolled_up(world)
+            return put(**request)
+
+        meanwhile.setattr(rollup._client, "put_item", first_the_other, raising=False)
+        rollup.add("spring", through=last_closed_day(time.now))
+    assert stats(world) == before
+
+
+def test_it_goes_on_in_another_invocation_when_time_is_short(
+    world: World, time: Time, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visit(world)
+    before = stats(world)
+    time.now += DAY
+    job = world.submit("clicks.rollup")
+    with monkeypatch.context() as for_now:
+        for_now.setattr(rollup_module, "LONGEST_STEP", HOUR)
+        for _ in range(LOOK_BACK.days * SHARDS):
+            assert world.run(world.job(job)).ending is Ending.CONTINUED
+            assert stats(world) == before
+    assert world.run(world.job(job)).ending is Ending.SUCCEEDED
+    assert world.job(job).hops == LOOK_BACK.days * SHARDS
+    assert world.job(job).progress_total == LOOK_BACK.days * SHARDS
+    assert kinds(world) == {"total"}
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
+def test_killed_between_any_two_calls_the_stats_stay_exact_and_the_next_run_ends_the_work(
+    world: World, time: Time, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    monkeypatch.setattr("shared.adapters.shortener.clicks.SHARDS", 2)
+    monkeypatch.setattr(rollup_module, "SHARDS", 2)
+    monkeypatch.setattr(rollup_module, "SAVED_EVERY", timedelta(0))
+    rolled_up(world)  # says how far all are, so that there is one day to go through
+    kill_at = 0
+    killed = True
+    while killed:
+        count(world, job_ids=(f"{kill_at}-a", f"{kill_at}-b", f"{kill_at}-c"))
+        expected = stats(world)
+        time.now += DAY
+        job = world.submit("clicks.rollup")
+        client = Interrupted(world.client, at=kill_at, after=after)
+        killed = not _ended(world, job, client, monkeypatch)
+        assert stats(world) == expected, f"killed at call {kill_at}"
+        time.now += HOUR  # its lease is over
+        rolled_up(world)
+        assert stats(world) == expected, f"after a kill at call {kill_at}"
+        assert kinds(world) == {"total"}, f"after a kill at call {kill_at}"
+        kill_at += 1
+        time.now += DAY - HOUR
+    assert kill_at > 20
+
+
+def _ended(world: World, job: Job, client: Interrupted, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Claim and run it with that client, and settle it if it survives."""
+    attempt = world.attempt(job)
+    assert attempt.claim(remaining=timedelta(seconds=30))
+    with monkeypatch.context() as for_now:
+        for each in (shortener.rollup(), shortener.clicks(), composition.store()):
+            for_now.setattr(each, "_client", client)
+        try:
+            outcome = attempt.run()
+        except Exception:  # noqa: BLE001 - the kill, which ends the attempt without a word
+            return False
+        try:
+            attempt.finish(outcome)
+        except KilledError:
+            return False
+    return True

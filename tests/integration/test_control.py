@@ -1,0 +1,199 @@
+"""`POST /jobs/{id}/cancel` and `/retry` through their handler, and what becomes of the jobs."""
+
+import json
+from typing import Any
+
+import pytest
+
+from shared.domain.errors import MalformedDocumentError
+from shared.domain.states import State
+from shared.jobs import PermanentJobError
+from tests.support.api import request
+from tests.support.builders import RETENTION, SECOND
+from tests.support.faulty_client import Fault
+from tests.support.http_events import ROLE, Answer
+from tests.support.mill import Mill
+
+ANOTHER = {**ROLE, "userId": "AROANOTHER:a-session"}
+JSON = {"Content-Type": "application/json"}
+
+
+def cancel(job_id: str, **more: Any) -> Answer:
+    return request("POST", f"/jobs/{job_id}/cancel", **more)
+
+
+def retry(job_id: str, **more: Any) -> Answer:
+    return request("POST", f"/jobs/{job_id}/retry", **more)
+
+
+def is_problem(answer: Answer, status: int, code: str) -> None:
+    assert (answer.status, answer.body["type"]) == (status, f"urn:millrace:problem:{code}"), answer
+    assert answer.headers["Content-Type"] == "application/problem+json"
+
+
+def poison(_payload: object, _run: object) -> None:
+    raise PermanentJobError("cannot digest it")
+
+
+@pytest.fixture
+def dead(mill: Mill) -> str:
+    """The id of a job that has died."""
+    job_id = mill.accepted({"n": 1})
+    mill.script.handler = poison
+    mill.run()
+    assert mill.job(job_id).state is State.DEAD
+    return job_id
+
+
+def test_a_queued_job_is_cancelled_and_never_runs(mill: Mill) -> None:
+    ran = []
+    mill.script.handler = lambda _payload, run: ran.append(run.job_id)
+    job_id = mill.accepted({"n": 1})
+
+    answer = cancel(job_id)
+
+    assert (answer.status, answer.body["state"], answer.body["payload"]) == (200, "cancelled", {"n": 1})
+    assert answer.body == mill.get(job_id).body
+    mill.run()
+    assert ran == []
+
+
+def test_cancelling_again_is_answered_the_same(mill: Mill) -> None:
+    job_id = mill.accepted()
+    first = cancel(job_id)
+    mill.late = 5 * SECOND
+
+    assert cancel(job_id) == first
+
+
+def test_a_running_job_is_asked_to_end_and_does(mill: Mill) -> None:
+    answers = []
+
+    def handler(_payload: object, run: Any) -> None:
+        answers.append(cancel(run.job_id))
+        run.checkpoint({"at": 1}, done=1, total=2)
+
+    mill.script.handler = handler
+    job_id = mill.accepted()
+    mill.run()
+
+    (asked,) = answers
+    assert (asked.status, asked.body["state"]) == (200, "running")
+    assert asked.body["cancel_requested_at"]
+    job = mill.get(job_id).body
+    assert (job["state"], job["checkpoint"], job["progress"]["done"]) == ("cancelled", {"at": 1}, 1)
+
+
+def test_a_job_that_succeeded_cannot_be_cancelled(mill: Mill) -> None:
+    job_id = mill.accepted()
+    mill.run()
+
+    answer = cancel(job_id)
+
+    is_problem(answer, 409, "not-allowed-now")
+    assert "succeeded" in answer.body["detail"]
+
+
+def test_a_dead_job_is_discarded_by_a_cancel(mill: Mill, dead: str) -> None:
+    assert cancel(dead).body["state"] == "cancelled"
+    is_problem(retry(dead), 409, "not-allowed-now")
+
+
+def test_a_dead_job_is_retried_and_runs_again(mill: Mill, dead: str) -> None:
+    answer = retry(dead)
+
+    assert (answer.status, answer.body["state"], answer.body["attempt"]) == (200, "queued", 0)
+    assert [redrive["by"] for redrive in answer.body["redrives"]] == [mill.job(dead).tenant]
+    mill.script.handler = lambda payload, _run: {"n": payload.n}
+    mill.run()
+    assert mill.get(dead).body["result"] == {"n": 1}
+
+
+def test_a_job_that_is_not_dead_cannot_be_retried(mill: Mill) -> None:
+    job_id = mill.accepted()
+
+    answer = retry(job_id)
+
+    is_problem(answer, 409, "not-allowed-now")
+    assert "queued" in answer.body["detail"]
+    assert mill.job(job_id).generation == 1
+
+
+@pytest.mark.parametrize("act", [cancel, retry])
+def test_another_tenants_job_a_missing_one_and_one_past_its_time_are_the_same_404(
+    mill: Mill, dead: str, act: Any
+) -> None:
+    theirs, missing = act(dead, iam=ANOTHER), act("none")
+    mill.late = RETENTION + SECOND
+    expired = act(dead)
+
+    for answer in (theirs, missing, expired):
+        is_problem(answer, 404, "no-such-job")
+    assert theirs.body == missing.body == expired.body
+    assert mill.job(dead).state is State.DEAD
+
+
+@pytest.mark.parametrize("act", [cancel, retry])
+@pytest.mark.parametrize("body", [None, b"{}", b" {} "])
+def test_a_body_may_be_missing_or_empty(mill: Mill, dead: str, act: Any, body: bytes | None) -> None:
+    assert act(dead, body=body, headers=JSON).status == 200
+
+
+@pytest.mark.parametrize("act", [cancel, retry])
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "code"),
+    [
+        (b"{", JSON, 400, "not-json"),
+        (b"\xff", JSON, 400, "not-json"),
+        (b"{}", {"Content-Type": "text/plain"}, 415, "media-type"),
+        (b"[]", JSON, 422, "invalid-body"),
+        (b"null", JSON, 422, "invalid-body"),
+        (b'{"force": true}', JSON, 422, "invalid-body"),
+    ],
+)
+def test_any_other_body_is_refused_and_changes_nothing(  # noqa: PLR0917 - a table
+    mill: Mill, dead: str, act: Any, body: bytes, headers: dict[str, str], status: int, code: str
+) -> None:
+    is_problem(act(dead, body=body, headers=headers), status, code)
+    assert mill.job(dead).state is State.DEAD
+
+
+@pytest.mark.parametrize("act", [cancel, retry])
+def test_a_caller_without_an_identity_is_refused(mill: Mill, dead: str, act: Any) -> None:
+    is_problem(act(dead, iam={}), 403, "no-identity")
+    assert mill.job(dead).state is State.DEAD
+
+
+@pytest.mark.parametrize(("act", "state"), [(cancel, State.CANCELLED), (retry, State.QUEUED)])
+def test_a_store_that_does_not_answer_asks_to_try_again(mill: Mill, dead: str, act: Any, state: State) -> None:
+    mill.client.faults = [Fault.NOT_SENT]
+    is_problem(act(dead), 503, "unavailable")
+    assert mill.job(dead).state is State.DEAD
+
+    assert act(dead).status == 200
+    assert mill.job(dead).state is state
+
+
+@pytest.mark.parametrize("path", ["/jobs/x/forget", "/jobs/x/cancel/y", "/jobs//cancel"])
+def test_there_is_nothing_else_to_ask_of_a_job(mill: Mill, path: str) -> None:
+    assert request("POST", path).status == 404
+
+
+def test_a_job_whose_payload_is_gone_is_shown_without_it(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(*_: object) -> str:
+        raise MalformedDocumentError("the payload is gone")
+
+    job_id = mill.accepted({"n": 1})
+    monkeypatch.setattr("shared.adapters.payloads.DynamoPayloads.load", gone)
+
+    for answer in (mill.get(job_id), cancel(job_id)):
+        assert (answer.status, answer.body["id"], answer.body["payload"]) == (200, job_id, None)
+
+
+def test_everything_shown_is_json_with_times_in_utc(mill: Mill, dead: str) -> None:
+    retry(dead)
+    shown = mill.get(dead).body
+
+    assert json.loads(json.dumps(shown)) == shown
+    times = [value for name, value in shown.items() if name.endswith("_at") or name in {"due", "deadline"}]
+    assert {value[-1] for value in times if value} == {"Z"}

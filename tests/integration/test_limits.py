@@ -1,0 +1,143 @@
+"""Limits per key through the worker: never exceeded, no attempt burned, and everybody gets there."""
+
+from collections import Counter
+from datetime import datetime, timedelta
+
+import pytest
+
+from shared.adapters import messages
+from shared.adapters.limit_item import LIMIT_PREFIX
+from shared.adapters.limits import DynamoLimits
+from shared.application.ports import Place
+from shared.domain.job import Job, reference_to
+from shared.domain.states import State
+from shared.names import JOB_KEY
+from tests.support.builders import fresh_token
+from tests.support.faulty_client import Fault
+from tests.support.jobs.limited import limited, meetings
+from tests.support.mill import INVOCATION, Mill
+
+
+@pytest.fixture(autouse=True)
+def _afresh() -> None:
+    meetings.forget()
+
+
+def live(mill: Mill, job_ids: list[str]) -> list[Job]:
+    return [job for job in map(mill.job, job_ids) if not job.state.terminal]
+
+
+def deliver(mill: Mill, jobs: list[Job]) -> None:
+    """Messages for jobs whose time has come, as the lane would deliver them."""
+    due = [job for job in jobs if job.due and job.due <= mill.now()][:10]
+    if due:
+        mill.work(mill.event(*(messages.encode(reference_to(job)) for job in due)))
+
+
+def finish(mill: Mill, job_ids: list[str]) -> None:
+    """Until all have ended, a few seconds at a time."""
+    for _ in range(200):
+        if not (jobs := live(mill, job_ids)):
+            return
+        deliver(mill, jobs)
+        mill.late += timedelta(seconds=5)
+    raise AssertionError("some never ran")
+
+
+def take_a_slot(mill: Mill) -> datetime:
+    """As a worker that is killed right after; the end of its lease."""
+    assert limited.limit is not None
+    limits = DynamoLimits(mill.table.client, table=mill.table.name, draw=lambda: 0.5)
+    until = mill.now() + INVOCATION
+    place = Place(key="test.limited#a", limit=limited.limit, token=fresh_token(), until=until)
+    assert limits.enter(place, now=mill.now()) is None
+    return until
+
+
+def test_of_a_batch_of_ten_no_more_than_two_of_a_key_run_at_once_and_all_finish(mill: Mill) -> None:
+    ten = [mill.accepted({"key": "a"}, job_type="test.limited") for _ in range(10)]
+
+    finish(mill, ten)
+
+    jobs = [mill.job(job_id) for job_id in ten]
+    assert (meetings.most["a"], meetings.runs["a"]) == (2, 10)
+    assert Counter(job.state for job in jobs) == {State.SUCCEEDED: 10}
+    # Being held back is no attempt, no hop and no error.
+    assert {(job.attempt, job.hops, job.holds, job.errors) for job in jobs} == {(1, 0, 0, ())}
+    assert max(job.generation for job in jobs) > 1
+
+
+def test_jobs_of_other_keys_are_not_held_back(mill: Mill) -> None:
+    crowd = [mill.accepted({"key": "a"}, job_type="test.limited") for _ in range(6)]
+    others = [mill.accepted({"key": key}, job_type="test.limited") for key in "bcde"]
+
+    deliver(mill, live(mill, [*crowd, *others]))
+
+    assert {mill.job(job_id).state for job_id in others} == {State.SUCCEEDED}
+    assert {mill.job(job_id).generation for job_id in others} == {1}
+    finish(mill, crowd)
+
+
+def test_a_job_that_is_held_back_waits_on_its_lane_and_says_how_often(mill: Mill) -> None:
+    job_id = mill.accepted({"key": "a"}, job_type="test.limited")
+    for _ in range(2):
+        take_a_slot(mill)
+
+    deliver(mill, live(mill, [job_id]))
+
+    held = mill.job(job_id)
+    assert (held.state, held.attempt, held.holds) == (State.QUEUED, 0, 1)
+    assert held.due is not None
+    assert mill.now() < held.due <= mill.now() + timedelta(seconds=2)
+    assert meetings.runs["a"] == 0
+
+
+def test_the_slot_of_a_killed_worker_is_free_when_its_lease_is_over(mill: Mill) -> None:
+    job_id = mill.accepted({"key": "a"}, job_type="test.limited")
+    taken_until = [take_a_slot(mill) for _ in range(2)]
+    deliver(mill, live(mill, [job_id]))
+    assert mill.job(job_id).holds == 1
+
+    mill.late += max(taken_until) - mill.now()
+    deliver(mill, live(mill, [job_id]))
+
+    assert mill.job(job_id).state is State.SUCCEEDED
+
+
+def test_no_more_begin_than_the_rate_allows(mill: Mill) -> None:
+    jobs = [mill.accepted({"key": "a"}, job_type="test.rated") for _ in range(5)]
+
+    deliver(mill, live(mill, jobs))
+    assert meetings.runs["a"] == 3
+
+    waits = sorted((job.due - mill.now()).total_seconds() for job in live(mill, jobs) if job.due)
+    assert waits == pytest.approx([20, 40], abs=2)
+    finish(mill, jobs)
+    assert meetings.runs["a"] == 5
+
+
+def test_limits_that_do_not_answer_cost_no_attempt(mill: Mill) -> None:
+    job_id = mill.accepted({"key": "a"}, job_type="test.limited")
+    # The claim is applied, the slot is not, nor is it given back.
+    mill.client.faults = [None, Fault.NOT_SENT, Fault.NOT_SENT]
+
+    deliver(mill, live(mill, [job_id]))
+
+    held = mill.job(job_id)
+    assert (held.state, held.attempt, held.holds, held.errors) == (State.QUEUED, 0, 1, ())
+    finish(mill, [job_id])
+
+
+def test_a_slot_that_cannot_be_given_back_costs_the_job_nothing(mill: Mill) -> None:
+    job_id = mill.accepted({"key": "a"}, job_type="test.limited")
+    mill.client.faults = [None, None, Fault.NOT_SENT]
+
+    deliver(mill, live(mill, [job_id]))
+
+    assert mill.job(job_id).state is State.SUCCEEDED
+    (item,) = [
+        item
+        for item in mill.table.client.scan(TableName=mill.table.name)["Items"]
+        if item[JOB_KEY]["S"].startswith(LIMIT_PREFIX)
+    ]
+    assert len([name for name in item if name.startswith("slot_")]) == 1

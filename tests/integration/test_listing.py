@@ -1,0 +1,234 @@
+"""`GET /jobs` through its handler: pages, filters, cursors, and what is wrong with a request."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from shared.adapters.listing_query import DEFAULT_PAGE
+from shared.names import Env
+from tests.support.api import Secrets, request, sign_cursors
+from tests.support.builders import RETENTION, SECOND
+from tests.support.http_events import ROLE, Answer
+from tests.support.mill import Mill, forget
+
+ANOTHER = {**ROLE, "userId": "AROANOTHER:a-session"}
+
+
+@pytest.fixture(autouse=True)
+def secrets(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Secrets:
+    return sign_cursors(monkeypatch)
+
+
+def listed(query: Mapping[str, str] | str = "", *, iam: Mapping[str, Any] = ROLE) -> Answer:
+    return request("GET", "/jobs", query=query, iam=iam)
+
+
+def ids(answer: Answer) -> list[str]:
+    assert answer.status == 200, answer
+    return [job["id"] for job in answer.body["jobs"]]
+
+
+def several(mill: Mill, number: int = 3) -> list[str]:
+    """Submitted a second apart; the ids, newest first."""
+    found = []
+    for _ in range(number):
+        mill.late += SECOND
+        found.append(mill.accepted())
+    return found[::-1]
+
+
+def test_jobs_are_listed_newest_first_without_what_may_be_large(mill: Mill) -> None:
+    jobs = several(mill)
+
+    answer = listed()
+
+    assert ids(answer) == jobs
+    whole = mill.get(jobs[0]).body
+    assert answer.body["jobs"][0] == {name: whole[name] for name in answer.body["jobs"][0]}
+    assert whole.keys() - answer.body["jobs"][0].keys() == {
+        "payload",
+        "result",
+        "errors",
+        "redrives",
+        "checkpoint",
+        "hops",
+        "parent",
+    }
+
+
+def test_cursors_lead_through_all_pages_to_the_end(mill: Mill) -> None:
+    jobs = several(mill, 5)
+    found, query = [], {"limit": "2"}
+
+    while True:
+        answer = listed(query)
+        found.append(ids(answer))
+        if answer.body["cursor"] is None:
+            break
+        query["cursor"] = answer.body["cursor"]
+
+    assert [job for page in found for job in page] == jobs
+    assert found[:3] == [jobs[:2], jobs[2:4], jobs[4:]]
+    # Whatever follows has no jobs: it looks for older ones, a bounded number of days at a time.
+    assert not any(found[3:])
+
+
+def test_a_page_is_of_twenty_unless_asked_otherwise(mill: Mill) -> None:
+    several(mill, DEFAULT_PAGE + 1)
+
+    assert len(ids(listed())) == DEFAULT_PAGE
+    assert len(ids(listed({"limit": "100"}))) == DEFAULT_PAGE + 1
+
+
+def test_state_and_type_filter_and_go_together(mill: Mill) -> None:
+    mill.accepted()
+    mill.run()
+    queued = mill.accepted()
+    other = mill.accepted(job_type="test.noop")
+
+    assert ids(listed({"state": "queued", "type": "test.scripted"})) == [queued]
+    assert ids(listed({"type": "test.noop"})) == [other]
+    assert len(ids(listed({"state": "succeeded"}))) == 1
+    assert ids(listed({"state": "dead"})) == ids(listed({"type": "no.such.type"})) == []
+
+
+def test_since_and_until_bound_the_time_of_submission(mill: Mill) -> None:
+    jobs = several(mill, 3)
+    at = {job: mill.get(job).body["created_at"] for job in jobs}
+
+    assert ids(listed({"since": at[jobs[1]]})) == jobs[:2]
+    assert ids(listed({"until": at[jobs[1]]})) == jobs[2:]
+    assert ids(listed({"since": at[jobs[2]], "until": at[jobs[0]]})) == jobs[1:]
+    offset = at[jobs[1]].replace("Z", "%2B00:00")
+    assert ids(listed(f"since={offset}&until={at[jobs[0]]}")) == [jobs[1]]
+
+
+def test_nobody_sees_the_jobs_of_another(mill: Mill) -> None:
+    several(mill)
+
+    assert ids(listed(iam=ANOTHER)) == []
+
+
+def test_finished_jobs_are_listed_until_their_time_is_up(mill: Mill) -> None:
+    job = mill.accepted()
+    mill.run()
+    assert ids(listed()) == [job]
+
+    mill.late = RETENTION + SECOND
+
+    assert ids(listed({"since": mill.job(job).created_at.isoformat()})) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("state=lost", "#/state"),
+        ("state=", "#/state"),
+        ("state=dead&state=queued", "#/state"),
+        ("state=DEAD", "#/state"),
+        ("type=", "#/type"),
+        (f"type={'x' * 101}", "#/type"),
+        ("limit=0", "#/limit"),
+        ("limit=101", "#/limit"),
+        ("limit=-1", "#/limit"),
+        ("limit=1.0", "#/limit"),
+        ("limit=%201", "#/limit"),
+        ("limit=1_0", "#/limit"),
+        ("limit=%D9%A1", "#/limit"),
+        ("limit=ten", "#/limit"),
+        ("limit=", "#/limit"),
+        ("since=yesterday", "#/since"),
+        ("since=1700000000", "#/since"),
+        ("since=2026-01-31", "#/since"),
+        ("since=2026-01-31T12:00:00", "#/since"),
+        ("since=2026-02-30T12:00:00Z", "#/since"),
+        ("since=2026-01-31T12:00:00+00:00", "#/since"),
+        ("since=0001-01-01T00:00:00%2B23:59", "#/since"),
+        ("since=1969-12-31T23:59:59Z", "#/since"),
+        ("since=9999-12-31T23:59:59.9999999Z", "#/since"),
+        ("since=2100-01-01T00:00:00Z", "#/since"),
+        ("since=2026-01-31T12:00:00Z&until=2026-01-31T12:00:00Z", "#/since"),
+        ("until=9999-12-31T23:59:59-23:59", "#/until"),
+        ("until=tomorrow", "#/until"),
+        ("cursor=", "#/cursor"),
+        ("cursor=AAAA", "#/cursor"),
+        (f"cursor={'A' * 300}", "#/cursor"),
+        (f"cursor={'A' * 301}", "#/cursor"),
+        ("cursor=%F0%9F%92%A5", "#/cursor"),
+        ("tenant=another", "#/tenant"),
+        ("Limit=5", "#/Limit"),
+    ],
+)
+def test_a_parameter_that_does_not_fit_is_named(mill: Mill, query: str, wrong: str) -> None:
+    answer = listed(query)
+
+    assert answer.status == 422, answer
+    assert answer.body["type"] == "urn:millrace:problem:invalid-query"
+    assert [error["pointer"] for error in answer.body["errors"]] == [wrong]
+
+
+def test_all_that_is_wrong_is_said_at_once(mill: Mill) -> None:
+    answer = listed("state=lost&limit=0&since=yesterday")
+
+    assert [error["pointer"] for error in answer.body["errors"]] == ["#/state", "#/since", "#/limit"]
+
+
+def test_a_cursor_is_good_for_its_own_tenant_and_filters_alone(mill: Mill) -> None:
+    several(mill)
+    since = mill.get(mill.accepted()).body["created_at"]
+    query = {"limit": "1", "state": "queued", "cursor": listed({"limit": "1", "state": "queued"}).body["cursor"]}
+    assert len(ids(listed(query))) == 1
+
+    for changed in (
+        query | {"state": "retrying"},
+        query | {"type": "test.scripted"},
+        query | {"since": since},
+        query | {"until": since},
+        {name: value for name, value in query.items() if name != "state"},
+        query | {"cursor": query["cursor"][:-2]},
+    ):
+        answer = listed(changed)
+        assert (answer.status, answer.body["errors"][0]["pointer"]) == (422, "#/cursor")
+    assert listed(query, iam=ANOTHER).status == 422
+    # The size of a page is no filter.
+    assert len(ids(listed(query | {"limit": "2"}))) == 2
+
+
+def test_the_key_is_fetched_once_and_only_for_a_cursor(mill: Mill, secrets: Secrets) -> None:
+    several(mill)
+    now = mill.now().isoformat()
+    listed({"since": mill.job(mill.accepted()).created_at.isoformat()})
+    listed({"state": "lost"})
+    assert secrets.asked == 0, now
+
+    listed({"limit": "1"})
+    listed({"limit": "1"})
+
+    assert secrets.asked == 1
+
+
+def test_cursors_of_a_former_key_are_refused(mill: Mill, secrets: Secrets) -> None:
+    several(mill)
+    cursor = listed({"limit": "1"}).body["cursor"]
+
+    secrets.key = "a new key"
+    forget()
+
+    assert listed({"limit": "1", "cursor": cursor}).status == 422
+
+
+def test_a_stage_without_the_index_says_so(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = mill.accepted()
+    monkeypatch.setenv(Env.LISTING, "")
+    forget()
+
+    answer = listed()
+
+    assert (answer.status, answer.body["type"]) == (404, "urn:millrace:problem:listing-off")
+    assert "configuration" in answer.body["detail"]
+    assert request("GET", f"/jobs/{job}").status == 200
+
+
+def test_a_caller_without_an_identity_is_refused(mill: Mill) -> None:
+    assert listed(iam={}).status == 403

@@ -1,0 +1,172 @@
+"""The description is true: every answer that tools can provoke is one that it promises, and every route is in it."""
+
+import re
+from contextlib import suppress
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+from uuid import NAMESPACE_OID, UUID, uuid5
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.config import SchemathesisConfig
+
+from shared.adapters import composition, openapi
+from shared.adapters.listing_query import LONGEST_TYPE, ListingQuery
+from shared.adapters.openapi.answers import MEANINGS
+from shared.application.ports import Checkpoint
+from shared.domain.states import State
+from shared.names import Env
+from tests.support.api import OPEN, SIGNED, request, routes, sign_cursors, wsgi
+from tests.support.builders import NOW, SECOND, TENANT, brought_to
+from tests.support.mill import Mill
+
+_ROOT: Final = Path(__file__).parents[2]
+_DOCUMENT: Final = (_ROOT / "docs" / "http.md").read_text()
+#: The same requests each time.
+_CONFIG: Final = SchemathesisConfig.from_dict(
+    {
+        "seed": 1,
+        "auth": {"openapi": {"signature": {"api_key": SIGNED}}},
+        "generation": {"deterministic": True, "database": "none"},
+        "checks": {
+            # What fits its form may still not be allowed: an unknown type, a time that is past, a cursor of nobody's.
+            "positive_data_acceptance": {"expected-statuses": ["2xx", "404", "409", "422"]},
+            "negative_data_rejection": {"expected-statuses": ["400", "403", "404", "409", "413", "415", "422"]},
+            # API Gateway answers whoever does not sign with 403, and a route that there is not with 404.
+            "missing_required_header": {"enabled": False},
+            "unsupported_method": {"enabled": False},
+        },
+        # Each job of a batch is refused for itself.
+        "operations": [
+            {"include-operation-id": "submitJobs", "checks": {"negative_data_rejection": {"enabled": False}}}
+        ],
+    }
+)
+_SETTINGS: Final = settings(
+    max_examples=20,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.fixture(autouse=True)
+def jobs(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One in each state, and what a listing shows."""
+    sign_cursors(monkeypatch)
+    store = composition.store()
+    for state in State:
+        brought_to(store, state, id=job_in(state), deadline=NOW + SECOND, parent=job_in(State.SUCCEEDED))
+    running = store.get(TENANT, job_in(State.RUNNING))
+    assert running is not None
+    store.checkpoint(running, Checkpoint(state="[1]", done=1, total=2), now=NOW)
+    for _ in range(3):
+        mill.accepted()
+
+
+def job_in(state: State) -> str:
+    return str(uuid5(NAMESPACE_OID, state))
+
+
+api = schemathesis.openapi.from_dict(openapi.description(tokens=False), config=_CONFIG)
+api.app = wsgi
+
+
+@api.hook
+def map_path_parameters(_context: object, parameters: Any) -> Any:
+    """Of jobs that there are, where any would do: else none would ever be found."""
+    with suppress(KeyError, TypeError, ValueError, AttributeError):
+        states = [*State, None]
+        state = states[UUID(parameters["id"]).int % len(states)]
+        return parameters if state is None else {**parameters, "id": job_in(state)}
+    return parameters
+
+
+@api.hook
+def map_body(_context: object, body: Any) -> Any:
+    """Of a type that there is, where any would do: else nothing would ever be accepted."""
+    for job in [body, *(body["jobs"] if isinstance(body, dict) and isinstance(body.get("jobs"), list) else [])]:
+        if isinstance(job, dict) and isinstance(job.get("type"), str) and 1 <= len(job["type"]) <= LONGEST_TYPE:
+            job["type"] = "test.noop"
+    return body
+
+
+@api.parametrize()
+@_SETTINGS
+def test_every_answer_is_as_described(case: schemathesis.Case[Any]) -> None:
+    case.call_and_validate()
+
+
+@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("path", ["/jobs/{id}", "/jobs/{id}/cancel", "/jobs/{id}/retry"])
+def test_every_state_of_a_job_is_as_described(state: State, path: str) -> None:
+    (operation,) = api[path].values()
+    operation.Case(path_parameters={"id": job_in(state)}, headers={"Authorization": SIGNED}).call_and_validate()
+
+
+def test_pages_and_their_cursors_are_as_described() -> None:
+    operation = api["/jobs"]["GET"]
+    first = operation.Case(query={"limit": 1, "type": "test.scripted"}, headers={"Authorization": SIGNED})
+    cursor = first.call_and_validate().json()["cursor"]
+
+    second = operation.Case(query={**first.query, "cursor": cursor}, headers={"Authorization": SIGNED})
+
+    assert len(second.call_and_validate().json()["jobs"]) == 1
+
+
+def test_the_description_is_served_to_anybody() -> None:
+    answer = request("GET", OPEN, iam=None)
+
+    assert (answer.status, answer.body) == (200, openapi.description(tokens=False))
+    api.validate()
+
+
+def test_every_route_is_described_and_no_other() -> None:
+    described = {
+        (method, path) for path, methods in openapi.description(tokens=False)["paths"].items() for method in methods
+    }
+
+    assert described == set(routes())
+
+
+def test_every_parameter_of_a_listing_is_described() -> None:
+    described = {
+        parameter["name"] for parameter in openapi.description(tokens=False)["paths"]["/jobs"]["get"]["parameters"]
+    }
+
+    assert described == ListingQuery.model_fields.keys()
+
+
+def test_the_description_says_how_callers_of_this_stage_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "signature" in request("GET", OPEN).body["components"]["securitySchemes"]
+
+    monkeypatch.setenv(Env.JWT, '{"issuer": "https://issuer.example", "audience": ["jobs"]}')
+
+    described = request("GET", OPEN).body
+    assert described["security"] == [{"token": []}]
+    assert described["components"]["securitySchemes"]["token"]["bearerFormat"] == "JWT"
+
+
+def test_every_code_of_a_problem_is_in_the_table_and_in_the_description() -> None:
+    raised = {
+        (HTTPStatus[status].value, code)
+        for folder in ("functions", "shared")
+        for source in (_ROOT / folder).rglob("*.py")
+        for status, code in re.findall(r'HTTPStatus\.([A-Z_]+), "([a-z-]+)"', source.read_text())
+    }
+    tabled = {(int(status), code) for status, code in re.findall(r"\| (\d{3}) \| `([a-z-]+)` \|", _DOCUMENT)}
+
+    assert tabled == raised
+    assert {code for _, code in raised} - MEANINGS.keys() == {"no-such-link", "code-taken"}
+    assert MEANINGS.keys() <= {code for _, code in raised}
+
+
+def test_every_route_has_its_heading_and_an_example() -> None:
+    for method, path in routes():
+        section = _DOCUMENT.partition(f"## `{method.upper()} {path}`\n")[2].partition("\n## ")[0]
+        example = method.upper() + " " + re.escape(path).replace(re.escape("{id}"), "[0-9a-f-]{36}")
+        assert re.search(f"^{example}", section, re.MULTILINE), path

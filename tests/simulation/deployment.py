@@ -1,0 +1,124 @@
+"""What is deployed, with the figures of the `dev` stage: taken from `stacks` where they stand, without CDK."""
+
+import ast
+import importlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import stacks
+from shared import names
+from stacks.config import OLDEST_RECORD_SECONDS, LaneConfig, StageConfig
+from stacks.stages import STAGES
+from tests.simulation.world.table import Index, Schema, Table
+
+JOBS_TABLE: Final = "jobs"
+RETENTION_DAYS: Final = 1
+_QUEUE_URL: Final = "https://simulated.invalid/{lane}{kind}"
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """The app, as far as a world needs it."""
+
+    stage: StageConfig = field(default_factory=lambda: STAGES["dev"]())
+
+    @property
+    def lanes(self) -> Sequence[LaneConfig]:
+        return self.stage.lanes
+
+    @property
+    def api_verbs(self) -> Sequence[str]:
+        return [verb for verb in ("submit", "query", "control") if has_function(verb)]
+
+    @property
+    def clock_verbs(self) -> Sequence[str]:
+        """Functions that a clock calls."""
+        return [verb for verb in ("wake", "reconcile", "tick") if has_function(verb)]
+
+    def timeout_seconds(self, verb: str) -> int:
+        """Of a function that a clock calls."""
+        return int(getattr(self.stage, f"{verb}_timeout_seconds", self.stage.api_timeout_seconds))
+
+    def lane(self, name: str) -> LaneConfig:
+        return next(lane for lane in self.lanes if lane.name == name)
+
+    def urls(self, lane: str) -> dict[str, str]:
+        return {
+            "queue": _QUEUE_URL.format(lane=lane, kind=""),
+            "letters": _QUEUE_URL.format(lane=lane, kind="-letters"),
+        }
+
+    def environment(self) -> dict[str, str]:
+        return {
+            names.Env.STAGE: self.stage.label,
+            names.Env.JOBS_TABLE: JOBS_TABLE,
+            names.Env.LANES: json.dumps({lane.name: self.urls(lane.name) for lane in self.lanes}),
+            names.Env.JOB_PACKAGES: "tests.simulation.jobs",
+            names.Env.RETENTION_DAYS: str(RETENTION_DAYS),
+            names.Env.LISTING: "true",
+            names.Env.FILES_BUCKET: "files",
+            names.Env.JWT: "",
+            names.Env.RECONCILE_LIMIT_SECONDS: str(self.stage.reconcile_limit_seconds),
+        }
+
+    def worker_environment(self, lane: LaneConfig) -> dict[str, str]:
+        return {
+            names.Env.LANES: json.dumps({lane.name: self.urls(lane.name)}),
+            names.Env.JOB_TIMEOUT_SECONDS: str(lane.job_timeout_seconds),
+        }
+
+    def handler(self, verb: str) -> Callable[[Any, Any], Any]:
+        module = importlib.import_module(f"functions.{verb}.handler")
+        return lambda event, context: module.handle(event, context)
+
+    def jobs_table(self) -> Table:
+        def index(name: str, partition: str, sort: str) -> Index:
+            return Index(name=name, schema=Schema(names=(partition, sort), types=("S", "N")))
+
+        return Table(
+            JOBS_TABLE,
+            Schema(names=(names.JOB_KEY,), types=("S",)),
+            indexes=(
+                index(names.ATTENTION_INDEX, names.ATTENTION_KEY, names.ATTENTION_SORT_KEY),
+                index(names.LISTING_INDEX, names.LISTING_KEY, names.LISTING_SORT_KEY),
+            ),
+            ttl=names.TTL_ATTRIBUTE,
+        )
+
+    @property
+    def stream_patterns(self) -> Sequence[Mapping[str, Any]]:
+        patterns: Sequence[Mapping[str, Any]] = _publisher_figures()["PATTERNS"]
+        return patterns
+
+    @property
+    def stream_batch_size(self) -> int:
+        return int(_publisher_figures()["BATCH_SIZE"])
+
+    @property
+    def stream_retries(self) -> int:
+        return int(_publisher_figures()["RETRIES"])
+
+    @property
+    def stream_oldest_seconds(self) -> int:
+        return OLDEST_RECORD_SECONDS
+
+
+def has_function(verb: str) -> bool:
+    return find_spec(f"functions.{verb}") is not None and find_spec(f"functions.{verb}.handler") is not None
+
+
+@cache
+def _publisher_figures() -> Mapping[str, Any]:
+    """The constants of `stacks.publisher`. Importing it would start CDK's Node, which takes longer than a test."""
+    source = Path(stacks.__path__[0], "publisher.py").read_text(encoding="utf-8")
+    figures: dict[str, Any] = {"names": names}
+    for statement in ast.parse(source).body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
+            code = compile(ast.Expression(statement.value), "publisher.py", "eval")
+            figures[statement.target.id] = eval(code, figures)  # noqa: S307 - our own source
+    return figures

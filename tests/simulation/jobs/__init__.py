@@ -1,0 +1,1 @@
+"""Job types that do everything a handler may."""

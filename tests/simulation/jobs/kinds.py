@@ -1,0 +1,155 @@
+"""One type for each thing a handler can do. Every success writes its effect in the transaction that settles it.
+
+A run tells the world that it began and ended, which no other part of it could know.
+"""
+
+import time
+from datetime import timedelta
+from typing import Any
+
+from pydantic import BaseModel
+
+from shared.adapters import clock
+from shared.jobs import (
+    Cancelled,
+    Continue,
+    Done,
+    GiveUp,
+    Lane,
+    PermanentJobError,
+    RetryAfter,
+    Run,
+    Snooze,
+    Submission,
+    job_type,
+)
+from tests.simulation.jobs.observed import effect, running
+
+
+class Plan(BaseModel):
+    """What a job is to do."""
+
+    #: Attempts that fail before one succeeds.
+    fails: int = 0
+    #: How long a step takes.
+    seconds: float = 0.0
+    #: Steps, continuations, or jobs that follow.
+    count: int = 0
+    #: For limits.
+    key: str = ""
+
+
+class BrokenError(Exception):
+    """An attempt that fails because it was told to."""
+
+
+def _step(plan: Plan, run: Run) -> None:
+    time.sleep(plan.seconds)
+    if run.attempt <= plan.fails:
+        raise BrokenError(f"attempt {run.attempt}")
+
+
+@job_type("sim.effect", payload=Plan, max_attempts=4, backoff_cap_seconds=60)
+def an_effect(plan: Plan, run: Run) -> Done:
+    with running(run):
+        _step(plan, run)
+        return Done(result={"attempt": run.attempt}, writes=[effect(run)])
+
+
+@job_type("sim.urgent", payload=Plan, lane=Lane.CRITICAL, max_attempts=3, backoff_cap_seconds=2_000, backoff_seconds=90)
+def urgent(plan: Plan, run: Run) -> Done:
+    with running(run):
+        _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
+@job_type("sim.plain", payload=Plan, max_attempts=3, backoff_seconds=1, retention_days=0.02)
+def plain(plan: Plan, run: Run) -> Any:
+    with running(run):
+        _step(plan, run)
+        return {"n": plan.count}
+
+
+@job_type("sim.permanent", payload=Plan)
+def permanent(plan: Plan, run: Run) -> None:
+    with running(run):
+        _step(plan, run)
+        raise PermanentJobError("never")
+
+
+@job_type("sim.give-up", payload=Plan)
+def gives_up(plan: Plan, run: Run) -> Any:
+    with running(run):
+        _step(plan, run)
+        return GiveUp("no use") if plan.count else Cancelled()
+
+
+@job_type("sim.later", payload=Plan, max_attempts=4)
+def later(plan: Plan, run: Run) -> Done:
+    with running(run):
+        if run.attempt <= plan.fails:
+            raise RetryAfter(plan.seconds * 60)
+        return Done(writes=[effect(run)])
+
+
+@job_type("sim.chain", payload=Plan, max_attempts=4, backoff_cap_seconds=30)
+def chain(plan: Plan, run: Run) -> Done:
+    with running(run):
+        _step(plan, run)
+        following = [
+            Submission(type="sim.effect", payload={"fails": index % 2}, group=run.group) for index in range(plan.count)
+        ]
+        return Done(writes=[effect(run)], then=following)
+
+
+@job_type("sim.snooze", payload=Plan, max_attempts=3, backoff_cap_seconds=30)
+def snoozes(plan: Plan, run: Run) -> Any:
+    with running(run):
+        if clock.now() < run.submitted_at + timedelta(seconds=60 * plan.count):
+            return Snooze(timedelta(seconds=60 * plan.seconds + 1))
+        return Done(writes=[effect(run)])
+
+
+@job_type("sim.continue", payload=Plan, max_attempts=3, backoff_cap_seconds=30)
+def continues(plan: Plan, run: Run) -> Any:
+    with running(run):
+        _step(plan, run)
+        page = run.resumed_from or 0
+        return Continue(page + 1) if page < plan.count else Done(writes=[effect(run)])
+
+
+@job_type("sim.steps", payload=Plan, lane=Lane.BULK, max_attempts=4, backoff_cap_seconds=30, timeout_seconds=20)
+def steps(plan: Plan, run: Run) -> Done:
+    with running(run):
+        for step in range(run.resumed_from or 0, plan.count):
+            time.sleep(plan.seconds)
+            run.checkpoint(step + 1, done=step + 1, total=plan.count)
+        return Done(writes=[effect(run)])
+
+
+@job_type("sim.blocking", payload=Plan, max_attempts=2, backoff_cap_seconds=10, dead_head="block")
+def blocking(plan: Plan, run: Run) -> Done:
+    with running(run):
+        _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
+@job_type(
+    "sim.limited",
+    payload=Plan,
+    max_attempts=4,
+    backoff_cap_seconds=20,
+    concurrency_per_key=1,
+    key=lambda plan: plan.key,
+)
+def limited(plan: Plan, run: Run) -> Done:
+    with running(run, limit_key=plan.key):
+        _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
+@job_type("sim.unique", payload=Plan, max_attempts=3, backoff_cap_seconds=20, unique_seconds=3600)
+def unique(plan: Plan, run: Run) -> Done:
+    with running(run):
+        _step(plan, run)
+        return Done(writes=[effect(run)])

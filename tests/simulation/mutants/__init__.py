@@ -1,0 +1,1 @@
+"""Faults of our own protocol, each of which the checks must find."""

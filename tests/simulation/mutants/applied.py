@@ -1,0 +1,70 @@
+"""Puts a mutant in place of what ships: its module is compiled from the mutated text when it is first imported."""
+
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+
+
+class MutantError(Exception):
+    """The text to be mutated is not there, or not once: the catalogue is behind the code."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One change of one text. Empty `new` drops it."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+
+    def text(self, path: str) -> str:
+        """Raises `MutantError`."""
+        text = Path(path).read_text(encoding="utf-8")
+        if (found := text.count(self.old)) != 1:
+            raise MutantError(f"{self.name}: {self.old!r} stands {found} times in {self.module}")
+        return text.replace(self.old, self.new)
+
+    def checked(self) -> None:
+        """Raises `MutantError` when it cannot be applied, or is no Python."""
+        spec = find_spec(self.module)
+        if spec is None or spec.origin is None:
+            raise MutantError(f"{self.name}: there is no {self.module}")
+        compile(self.text(spec.origin), spec.origin, "exec")
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    def __init__(self, fullname: str, path: str, mutant: Mutant) -> None:
+        super().__init__(fullname, path)
+        self._mutant = mutant
+
+    def get_code(self, fullname: str) -> object:  # type: ignore[override]
+        path = self.get_filename(fullname)
+        return compile(self._mutant.text(path), path, "exec")
+
+
+class _Finder:
+    def __init__(self, mutant: Mutant) -> None:
+        self._mutant = mutant
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname != self._mutant.module:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None or spec.origin is None:
+            raise MutantError(f"there is no {fullname}")
+        spec.loader = _Loader(fullname, spec.origin, self._mutant)
+        return spec
+
+
+def apply(mutant: Mutant) -> None:
+    """Before its module is imported."""
+    if mutant.module in sys.modules:
+        raise MutantError(f"{mutant.module} is imported already")
+    sys.meta_path.insert(0, _Finder(mutant))

@@ -1,0 +1,167 @@
+"""What operators and clocks do, in the worst of moments and when all is quiet again."""
+
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Any, Final
+
+from shared.adapters import clients, clock, composition
+from shared.adapters.queues import SqsLetterBox
+from shared.application.reconcile import Reconciler
+from shared.application.redrive import Redriver, Selection
+from shared.domain.errors import WriteRefusedError
+from shared.domain.states import State
+from shared.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS
+from tests.simulation.deployment import has_function
+from tests.simulation.people import in_a_tool, present
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.lambdas import FunctionError, Throttled
+from tests.simulation.world.scheduler import Process
+from tests.simulation.world.world import World
+
+_WAKE_MS: Final = WAKE_INTERVAL_SECONDS * 1000
+_RELEASE_MS: Final = 3_600_000
+_DAY_MS: Final = 86_400_000
+
+
+class Operators:
+    """The people of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._poller = Process("scheduler")
+        self._next_wake_ms = 0
+
+    def meddle(self, until_ms: int) -> None:
+        """Draw what they will do before that moment."""
+        world = self._world
+        begin_ms = world.scheduler.now_ms
+        for fault, act in (
+            (Fault.CALLED_OFF, self.cancel),
+            (Fault.CALLED_OFF, self.cancel),
+            (Fault.REDRIVEN, self.redrive),
+            (Fault.REDRIVEN, self.redrive),
+            (Fault.REDRIVEN_TWICE, self.redrive_twice),
+            (Fault.LETTERS_MOVED, self.move_letters),
+            (Fault.RECONCILED, self.reconcile),
+            (Fault.RECONCILED, self.reconcile),
+        ):
+            if world.weather.strikes(fault):
+                world.scheduler.at(world.random.randint(begin_ms, until_ms), act)
+
+    def cancel(self) -> None:
+        """Any job, at any moment."""
+        world = self._world
+        keys = sorted(key for key, item in world.jobs.items.items() if "state" in item)
+        if not keys:
+            return
+        tenant, _, job_id = world.random.choice(keys)[0].rpartition("#")
+
+        def act(_process: Process) -> None:
+            if (job := composition.store().get(tenant, job_id)) is not None:
+                world.say("ada", f"cancels {job_id}")
+                try:
+                    composition.store().cancel(job, now=present())
+                except WriteRefusedError as refused:
+                    world.say("ada", str(refused))
+
+        in_a_tool(world, "ada", act)
+
+    def redrive(self) -> None:
+        in_a_tool(self._world, "ada", partial(self._redrive, "ada"))
+
+    def redrive_twice(self) -> None:
+        for name in ("ada", "bob"):
+            in_a_tool(self._world, name, partial(self._redrive, name))
+
+    def _redrive(self, name: str, _process: Process) -> None:
+        redriver = Redriver(store=composition.store(), clock=present, new_token=clock.new_token)
+        for job in list(redriver.plan(Selection())):
+            redriver.redrive(job, by=name)
+        for urls in composition.lane_urls().values():
+            redriver.sweep(SqsLetterBox(clients.sqs(), urls.letters))
+
+    def move_letters(self) -> None:
+        """The console's redrive: SQS moves what is in a dead-letter queue back to the lane, as new messages."""
+        for lane, letters in self._world.letters.items():
+            moved, letters.messages = letters.messages, []
+            for letter in moved:
+                self._world.say("console", f"moves a letter of {lane} back")
+                self._world.lanes[lane].send(letter.body, attributes=letter.attributes)
+
+    def reconcile(self) -> None:
+        if has_function("reconcile"):
+            self._world.scheduler.spawn(self._poller, lambda: self._call("reconcile"))
+        else:
+            in_a_tool(self._world, "reconcile", self._reconcile)
+
+    def _reconcile(self, _process: Process) -> None:
+        limit = timedelta(seconds=self._world.deployment.stage.reconcile_limit_seconds)
+        reconciler = Reconciler(store=composition.store(), clock=present, limit=limit)
+        for job in list(reconciler.overdue()):
+            reconciler.nudge(job)
+
+    def tick(self) -> None:
+        """Have the clock of scheduled jobs go on by itself. Minutes with nothing to wake are passed over."""
+        self._world.jobs.watchers.append(lambda record: self._look(record.after))
+        self._daily()
+
+    def release_groups(self) -> None:
+        """A dead head with `block` stands until a person acts: they redrive it once, and then cancel it."""
+        in_a_tool(self._world, "ada", self._release)
+        self._world.scheduler.after(_RELEASE_MS, self.release_groups)
+
+    def _release(self, _process: Process) -> None:
+        store = composition.store()
+        for job in list(store.dead()):
+            if job.blocks and not job.expired(present()):
+                with suppress(WriteRefusedError):
+                    if job.redrives:
+                        store.cancel(job, now=present())
+                    else:
+                        store.redrive(job, token=clock.new_token(), now=present(), by="ada")
+
+    def _daily(self) -> None:
+        self.reconcile()
+        self._world.scheduler.after(_DAY_MS, self._daily)
+
+    def _look(self, item: Any) -> None:
+        if item and item.get("state", {}).get("S") == State.SCHEDULED:
+            wake_ms = int(item["due"]["N"]) - WAKE_WINDOW_SECONDS * 1000
+            tick_ms = (max(wake_ms, self._world.scheduler.now_ms) // _WAKE_MS + 1) * _WAKE_MS
+            self._world.scheduler.at(tick_ms, self._tick, tick_ms)
+
+    def _tick(self, tick_ms: int) -> None:
+        """At every minute while something waits that is due soon; the index may be behind, so the next will see it."""
+        world = self._world
+        if tick_ms <= self._next_wake_ms:
+            return
+        self._next_wake_ms = tick_ms
+        for _ in range(2 if world.weather.strikes(Fault.CLOCK_TWICE) else 1):
+            if has_function("wake"):
+                world.scheduler.spawn(self._poller, lambda: self._call("wake"))
+            else:
+                in_a_tool(world, "wake", self._wake)
+        soon_ms = world.scheduler.now_ms + WAKE_WINDOW_SECONDS * 1000
+        if any(
+            item.get("state", {}).get("S") == State.SCHEDULED and int(item["due"]["N"]) <= soon_ms + _WAKE_MS
+            for item in world.jobs.items.values()
+        ):
+            world.scheduler.at(tick_ms + _WAKE_MS, self._tick, tick_ms + _WAKE_MS)
+
+    def _wake(self, _process: Process) -> None:
+        store = composition.store()
+        for job in store.scheduled(before=present() + timedelta(seconds=WAKE_WINDOW_SECONDS)):
+            try:
+                store.wake(job)
+            except WriteRefusedError as refused:
+                self._world.say("wake", str(refused))
+
+    def _call(self, function: str) -> None:
+        try:
+            answer = self._world.functions[function].invoke({})
+        except Throttled:
+            answer = FunctionError("throttled")
+        if isinstance(answer, FunctionError):
+            self._world.say("scheduler", f"*{function}: {answer.what}")
+

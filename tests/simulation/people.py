@@ -1,0 +1,169 @@
+"""Whoever stands outside: callers that submit and try again, operators, and the clocks of the deployment."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from shared.adapters import clock, composition
+from shared.adapters.idempotency import submit_once
+from shared.domain.errors import MillraceError
+from shared.domain.submission import Submission
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.lambdas import FunctionError, Throttled
+from tests.simulation.world.scheduler import Process
+from tests.simulation.world.world import World
+
+TENANTS: Final = ("111122223333:AROAADA", "111122223333:AROABOB")
+_GROUPS: Final = ("orders", "orders", "mail")
+_PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
+    "sim.effect": lambda random: {"fails": random.choice([0, 0, 0, 1, 2, 9]), "seconds": random.choice([0, 0, 1, 24])},
+    "sim.urgent": lambda random: {"fails": random.choice([0, 1, 2, 9]), "seconds": random.choice([0, 5, 40])},
+    "sim.plain": lambda random: {"fails": random.choice([0, 0, 1, 9]), "count": random.randint(0, 9)},
+    "sim.permanent": lambda random: {"seconds": random.choice([0, 1])},
+    "sim.give-up": lambda random: {"count": random.randint(0, 1)},
+    "sim.later": lambda random: {"fails": random.choice([1, 2]), "seconds": random.choice([1, 10, 30])},
+    "sim.chain": lambda random: {"count": random.randint(1, 3), "fails": random.choice([0, 0, 1])},
+    "sim.snooze": lambda random: {"count": random.choice([1, 20, 60]), "seconds": random.choice([5, 10, 30])},
+    "sim.continue": lambda random: {"count": random.randint(1, 3), "seconds": random.choice([0, 1])},
+    "sim.steps": lambda random: {"count": random.randint(1, 4), "seconds": random.choice([1, 4, 9])},
+    "sim.blocking": lambda random: {"fails": random.choice([0, 0, 9]), "seconds": random.choice([0, 1])},
+    "sim.limited": lambda random: {"key": random.choice("ab"), "seconds": random.choice([0, 3])},
+    "sim.unique": lambda random: {"count": random.randint(0, 1)},
+}
+
+
+@dataclass(slots=True)
+class Asked:
+    """A submission as its caller means it, and what it was told."""
+
+    tenant: str
+    submission: Submission
+    at_ms: int
+    #: Ids that answers named, one for each that came.
+    ids: list[str] = field(default_factory=list)
+
+
+def draw(world: World, number: int, begun: datetime) -> Submission:
+    """What somebody may ask for."""
+    random = world.random
+    kind = random.choice(sorted(_PLANS))
+    payload = _PLANS[kind](random)
+    made = Submission(type=kind, payload=payload, key=None if kind == "sim.unique" else f"key-{number}")
+    if random.random() < 0.3:
+        made = replace(made, group=random.choice(_GROUPS))
+    elif random.random() < 0.2:
+        made = replace(made, delay=timedelta(seconds=random.choice([1, 30, 899, 901, 3000])))
+    elif random.random() < 0.1:
+        made = replace(made, run_at=begun + timedelta(hours=random.choice([1, 5])))
+    if random.random() < 0.1:
+        late = made.run_at or begun + (made.delay or timedelta(0)) + timedelta(hours=1)
+        made = replace(made, deadline=late + timedelta(seconds=random.choice([1, 60, 3600])))
+    if random.random() < 0.05:
+        made = replace(made, payload={**payload, "padding": "x" * random.choice([1, 2000, 100_000])})
+    return made
+
+
+class Caller:
+    """Submits until it is told that the job is accepted, and then perhaps once more."""
+
+    def __init__(self, world: World, asked: Asked, number: int) -> None:
+        self._world = world
+        self._asked = asked
+        self._name = f"caller {number}"
+        world.asked.append(asked)
+        world.scheduler.at(asked.at_ms, self._begin)
+
+    def _begin(self) -> None:
+        self._world.scheduler.spawn(self._world.process(self._name), self._submit)
+
+    def _submit(self) -> None:
+        submission = self._asked.submission
+        over_http = not (submission.group or submission.delay or submission.run_at or submission.deadline)
+        act = self._over_http if over_http and submission.key else self._in_python
+        for _ in range(30):
+            if (job_id := act()) is not None:
+                self._asked.ids.append(job_id)
+                self._world.say(self._name, f"was told that {job_id} is accepted")
+                if not (submission.key and self._world.weather.strikes(Fault.CALLER_REPEATS)):
+                    return
+            self._world.scheduler.sleep(self._world.random.randint(10, 60_000))
+
+    def _over_http(self) -> str | None:
+        submission = self._asked.submission
+        body = {"type": submission.type, "payload": dict(submission.payload)}
+        answer = call_api(
+            self._world, "submit", "POST", "/jobs", tenant=self._asked.tenant, key=submission.key, body=body
+        )
+        if answer and answer["statusCode"] in {200, 202}:
+            return str(json.loads(answer["body"])["id"])
+        if answer and answer["statusCode"] < 500:
+            raise AssertionError(f"a good submission was refused: {answer}")
+        return None
+
+    def _in_python(self) -> str | None:
+        """An application of the tenant's own, with our code in it."""
+        try:
+            accepted = submit_once(
+                composition.submit(), self._asked.submission, tenant=self._asked.tenant, trace=self._name
+            )
+        except MillraceError as error:
+            self._world.say(self._name, f"could not submit: {error}")
+            return None
+        return accepted.job.id
+
+
+def call_api(
+    world: World,
+    function: str,
+    method: str,
+    path: str,
+    *,
+    tenant: str,
+    key: str | None = None,
+    body: Mapping[str, Any] | None = None,
+) -> Mapping[str, Any] | None:
+    """From a task. None when nothing was answered in time."""
+    account, _, user = tenant.partition(":")
+    event = {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": "",
+        "headers": {"content-type": "application/json"} | ({"idempotency-key": key} if key else {}),
+        "body": None if body is None else json.dumps(body),
+        "isBase64Encoded": False,
+        "requestContext": {
+            "requestId": f"request-{world.scheduler.now_ms}",
+            "stage": "$default",
+            "http": {"method": method, "path": path, "sourceIp": "203.0.113.9", "protocol": "HTTP/1.1"},
+            "authorizer": {"iam": {"accountId": account, "userId": f"{user}:a-session"}},
+        },
+    }
+    try:
+        answer = world.functions[function].invoke(event)
+    except Throttled:
+        return None
+    if isinstance(answer, FunctionError) or world.weather.strikes(Fault.ANSWER_LOST):
+        return None
+    reply: Mapping[str, Any] = answer
+    return reply
+
+
+def in_a_tool(world: World, name: str, act: Callable[[Process], None]) -> None:
+    """Have somebody do this now, with the command line's own means; what AWS refuses them, they see and leave."""
+    process = world.process(name)
+
+    def tried() -> None:
+        try:
+            act(process)
+        except MillraceError as error:
+            world.say(name, f"gave up: {error}")
+
+    world.scheduler.spawn(process, tried)
+
+
+def present() -> datetime:
+    """As a tool sees it."""
+    return clock.now()

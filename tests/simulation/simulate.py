@@ -1,0 +1,80 @@
+"""One seed: a world, a while of chaos, then quiet until everything that was accepted has ended."""
+
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from tests.simulation.deployment import Deployment
+from tests.simulation.invariants import Checks, Violation
+from tests.simulation.operators import Operators
+from tests.simulation.people import TENANTS, Asked, Caller, draw
+from tests.simulation.sweeper import Sweeper
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.scheduler import StalledError
+from tests.simulation.world.world import World
+
+_DEPLOYMENT: Final = Deployment()
+_CHAOS_SECONDS: Final = (120, 120, 600, 3600, 8 * 3600, 30 * 3600)
+_MOST_STEPS: Final = 60_000
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of one seed."""
+
+    seed: int
+    hash: str
+    faults: Counter[Fault]
+    violation: Violation | None
+    story: str
+    jobs: int
+    steps: int
+
+
+def simulate(seed: int) -> Result:
+    """Deterministic: the same seed and the same code give the same result, its hash included."""
+    with World(seed, _DEPLOYMENT) as world:
+        violation: Violation | None = None
+        try:
+            _play(world)
+        except Violation as found:
+            violation = found
+        except StalledError as stalled:
+            violation = Violation("the world comes to rest", str(stalled), "*")
+        except Exception as broken:  # noqa: BLE001 - whatever it is, the seed must be told
+            violation = Violation("nothing breaks", "".join(traceback.format_exception(broken)[-3:]), "*")
+        return Result(
+            seed=seed,
+            hash=world.trace.hash(),
+            faults=world.weather.counted,
+            violation=violation,
+            story=world.trace.story(violation.about) if violation else "",
+            jobs=sum("state" in item for item in world.jobs.items.values()),
+            steps=world.scheduler.steps,
+        )
+
+
+def _play(world: World) -> None:
+    scheduler, random = world.scheduler, world.random
+    checks = Checks(world)
+    operators = Operators(world)
+    sweeper = Sweeper(world)
+    chaos_ends_ms = scheduler.now_ms + random.choice(_CHAOS_SECONDS) * 1000
+    begun = _EPOCH + timedelta(milliseconds=scheduler.now_ms)
+    for number in range(random.randint(1, 8)):
+        at_ms = scheduler.now_ms + random.randint(0, min(chaos_ends_ms - scheduler.now_ms, 900_000))
+        submission = draw(world, number, begun)
+        Caller(world, Asked(random.choice(TENANTS), submission, at_ms), number)
+    operators.tick()
+    operators.meddle(chaos_ends_ms)
+    sweeper.begin()
+    scheduler.run(until_ms=chaos_ends_ms, most_steps=_MOST_STEPS)
+    world.weather.calm = True
+    world.say("weather", "*turns calm")
+    operators.release_groups()
+    bound_ms = checks.bound_ms()
+    scheduler.run(until_ms=chaos_ends_ms + bound_ms, most_steps=_MOST_STEPS, over=checks.at_rest)
+    checks.at_end()

@@ -1,0 +1,29 @@
+"""The simulated CloudWatch: the one metric of SQS that our code reads."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from tests.simulation.world.scheduler import Scheduler
+from tests.simulation.world.sqs import SQS
+
+#: "If the message has been received three or more times and not deleted, it is not counted."
+_UNCOUNTED_RECEIVES: Final = 3
+
+
+class CloudWatch:
+    """`ApproximateAgeOfOldestMessage` of the queues of one world."""
+
+    def __init__(self, scheduler: Scheduler, sqs: SQS) -> None:
+        self._scheduler = scheduler
+        self._sqs = sqs
+
+    def get_metric_statistics(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        name = request["Dimensions"][0]["Value"]
+        queue = next(queue for queue in self._sqs.queues.values() if queue.name == name)
+        now_ms = self._scheduler.now_ms
+        ages_ms = [
+            now_ms - message.sent_ms for message in queue.messages if message.receives < _UNCOUNTED_RECEIVES
+        ]
+        point = {"Timestamp": datetime.fromtimestamp(now_ms / 1000, UTC), "Maximum": max(ages_ms, default=0) / 1000}
+        return {"Label": request["MetricName"], "Datapoints": [point]}

@@ -1,0 +1,251 @@
+"""The simulated DynamoDB. Each operation is one step in time, but a transaction, which holds its items for a while.
+
+Conditions, updates, filters and key conditions are evaluated from the very expressions that were sent.
+https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/Welcome.html
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from tests.simulation.world.errors import ServiceError, invalid
+from tests.simulation.world.expressions import Scope, condition
+from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.scheduler import Scheduler
+from tests.simulation.world.table import Index, Item, Key, Schema, Table
+from tests.simulation.world.updates import update
+
+Request = Mapping[str, Any]
+Answer = dict[str, Any]
+
+_MOST_BATCH_KEYS: Final = 100
+_MOST_BATCH_WRITES: Final = 25
+#: How long an item's earlier state may be read after a change, by a read that is not consistent.
+_LAG_MS: Final = 1000
+
+
+class DynamoDB:
+    """All tables of one world."""
+
+    def __init__(self, scheduler: Scheduler, weather: Weather) -> None:
+        self.scheduler = scheduler
+        self.weather = weather
+        self.tables: dict[str, Table] = {}
+        #: Items in a page at most; the service's own bound is 1 MB.
+        self.page_items = 1000
+
+    def add(self, table: Table) -> None:
+        self.tables[table.name] = table
+
+    def table(self, name: str) -> Table:
+        # An ARN will do as well.
+        try:
+            return self.tables[name.rsplit("/", 1)[-1]]
+        except KeyError:
+            raise ServiceError("ResourceNotFoundException", f"Requested resource not found: {name}") from None
+
+    @property
+    def now_ms(self) -> int:
+        return self.scheduler.now_ms
+
+    def put_item(self, request: Request) -> Answer:
+        table = self.table(request["TableName"])
+        key = table.key(request["Item"])
+        before = self._met(table, key, request)
+        table.put(key, table.checked(dict(request["Item"])), now_ms=self.now_ms)
+        return _returned(request, before, None)
+
+    def update_item(self, request: Request) -> Answer:
+        table = self.table(request["TableName"])
+        key = table.key(request["Key"])
+        before = self._met(table, key, request)
+        after = updated(table, before, request)
+        table.put(key, table.checked(after), now_ms=self.now_ms)
+        return _returned(request, before, after)
+
+    def delete_item(self, request: Request) -> Answer:
+        table = self.table(request["TableName"])
+        key = table.key(request["Key"])
+        before = self._met(table, key, request)
+        table.put(key, None, now_ms=self.now_ms)
+        return _returned(request, before, None)
+
+    def get_item(self, request: Request) -> Answer:
+        table = self.table(request["TableName"])
+        item = self._read(table, table.key(request["Key"]), consistent=request.get("ConsistentRead", False))
+        return {} if item is None else {"Item": dict(item)}
+
+    def batch_get_item(self, request: Request) -> Answer:
+        asked = request["RequestItems"]
+        if not 0 < sum(len(each["Keys"]) for each in asked.values()) <= _MOST_BATCH_KEYS:
+            raise invalid("Too many items requested for the BatchGetItem call")
+        responses: dict[str, list[Item]] = {}
+        unprocessed: dict[str, Any] = {}
+        for name, each in asked.items():
+            table = self.table(name)
+            keys = [table.key(given) for given in each["Keys"]]
+            if len(set(keys)) < len(keys):
+                raise invalid("Provided list of item keys contains duplicates")
+            read = len(keys)
+            if self.weather.strikes(Fault.PARTLY_READ):
+                read = self.scheduler.random.randrange(len(keys))
+                unprocessed[name] = {**each, "Keys": each["Keys"][read:]}
+            found = [self._read(table, key, consistent=each.get("ConsistentRead", False)) for key in keys[:read]]
+            items = [dict(item) for item in found if item is not None]
+            # "DynamoDB does not return the items in any particular order."
+            self.scheduler.random.shuffle(items)
+            responses[name] = items
+        return {"Responses": responses, "UnprocessedKeys": unprocessed}
+
+    def batch_write_item(self, request: Request) -> Answer:
+        writes = [(name, write) for name, writes in request["RequestItems"].items() for write in writes]
+        if not 0 < len(writes) <= _MOST_BATCH_WRITES:
+            raise invalid("Too many items in the BatchWriteItem request")
+        unprocessed: dict[str, list[Any]] = {}
+        for name, write in writes:
+            if self.weather.strikes(Fault.PARTLY_READ):
+                unprocessed.setdefault(name, []).append(write)
+            elif "PutRequest" in write:
+                self.put_item({"TableName": name, **write["PutRequest"]})
+            else:
+                self.delete_item({"TableName": name, **write["DeleteRequest"]})
+        return {"UnprocessedItems": unprocessed}
+
+    def query(self, request: Request) -> Answer:
+        table = self.table(request["TableName"])
+        schema, rows = self._source(table, request)
+        tested = condition(request["KeyConditionExpression"])
+        _require_used(request, tested.placeholders)
+        matching = [(schema.of(item), key, item) for key, item in rows.items() if tested.holds(_scope(item, request))]
+        matching.sort(key=lambda row: (_sortable(row[0]), row[1]), reverse=not request.get("ScanIndexForward", True))
+        return self._page(table, request, [(key, item) for _, key, item in matching])
+
+    def scan(self, request: Request) -> Answer:
+        table = self.table(request["TableName"])
+        _, rows = self._source(table, request)
+        segment, segments = request.get("Segment", 0), request.get("TotalSegments", 1)
+        return self._page(
+            table,
+            request,
+            [(key, rows[key]) for key in sorted(rows) if sum(key[0].encode()) % segments == segment],
+        )
+
+    def describe_table(self, request: Request) -> Answer:
+        table = self.table(request["TableName"])
+        return {"Table": {"TableName": table.name, "ItemCount": len(table.items), "TableStatus": "ACTIVE"}}
+
+    def _source(self, table: Table, request: Request) -> tuple[Schema, Mapping[Key, Item]]:
+        if "IndexName" not in request:
+            return table.schema, table.items
+        if request.get("ConsistentRead"):
+            raise invalid("Consistent reads are not supported on global secondary indexes")
+        index: Index | None = table.indexes.get(request["IndexName"])
+        if index is None:
+            raise invalid(f"The table does not have the specified index: {request['IndexName']}")
+        index.catch_up(self.now_ms)
+        return index.schema, index.shown
+
+    def _page(self, table: Table, request: Request, rows: Sequence[tuple[Key, Item]]) -> Answer:
+        """A page is cut before the filter is applied, so it may be empty and not the last."""
+        if start := request.get("ExclusiveStartKey"):
+            after = table.key(start)
+            passed = [index for index, (key, _) in enumerate(rows) if key == after]
+            rows = rows[passed[0] + 1 :] if passed else [row for row in rows if row[0] > after]
+        limit = min(request.get("Limit", self.page_items), self.page_items)
+        page, more = rows[:limit], len(rows) > limit
+        items = [item for _, item in page]
+        if filtered := request.get("FilterExpression"):
+            tested = condition(filtered)
+            _require_used(request, tested.placeholders | _placeholders(request, "KeyConditionExpression"))
+            items = [item for item in items if tested.holds(_scope(item, request))]
+        answer: Answer = {"Count": len(items), "ScannedCount": len(page)}
+        if request.get("Select") != "COUNT":
+            answer["Items"] = [dict(item) for item in items]
+        if more:
+            schema = table.indexes[request["IndexName"]].schema.names if "IndexName" in request else ()
+            last = page[-1][1]
+            answer["LastEvaluatedKey"] = {name: last[name] for name in {*table.schema.names, *schema}}
+        return answer
+
+    def _read(self, table: Table, key: Key, *, consistent: bool) -> Item | None:
+        item = table.items.get(key)
+        if not consistent and key in table.earlier:
+            changed_ms, before = table.earlier[key]
+            if self.now_ms - changed_ms < _LAG_MS and self.weather.strikes(Fault.INDEX_LAG):
+                return before
+        return item
+
+    def _met(self, table: Table, key: Key, request: Request) -> Item | None:
+        """The item as it is, if the condition of a single write holds."""
+        if key in table.held:
+            raise ServiceError("TransactionConflictException", "Transaction is ongoing for the item")
+        item = table.items.get(key)
+        if not holds(item, request):
+            returned = {"Item": dict(item)} if item is not None and _wants_old(request) else {}
+            raise ServiceError("ConditionalCheckFailedException", "The conditional request failed", **returned)
+        return item
+
+
+def holds(item: Item | None, request: Request) -> bool:
+    tested = request.get("ConditionExpression")
+    used = _placeholders(request, "UpdateExpression", update)
+    if tested is None:
+        _require_used(request, used)
+        return True
+    parsed = condition(tested)
+    _require_used(request, parsed.placeholders | used)
+    return parsed.holds(_scope(item or {}, request))
+
+
+def updated(table: Table, before: Item | None, request: Request) -> Item:
+    """The item as an update leaves it; an update of what is not there makes it."""
+    item = before if before is not None else dict(request["Key"])
+    if "UpdateExpression" not in request:
+        return item
+    parsed = update(request["UpdateExpression"])
+    if parsed.names(request.get("ExpressionAttributeNames", {})) & {*table.schema.names}:
+        raise invalid("Cannot update attribute. This attribute is part of the key")
+    return parsed.applied(_scope(item, request))
+
+
+def _wants_old(request: Request) -> bool:
+    return bool(request.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD")
+
+
+def _scope(item: Item, request: Request) -> Scope:
+    return Scope(item, request.get("ExpressionAttributeNames", {}), request.get("ExpressionAttributeValues", {}))
+
+
+def _placeholders(request: Request, expression: str, parse: Callable[[str], Any] = condition) -> frozenset[str]:
+    if expression not in request:
+        return frozenset()
+    found: frozenset[str] = parse(request[expression]).placeholders
+    return found
+
+
+def _require_used(request: Request, used: frozenset[str]) -> None:
+    given = {*request.get("ExpressionAttributeNames", {}), *request.get("ExpressionAttributeValues", {})}
+    if "FilterExpression" in request:
+        used = used | condition(request["FilterExpression"]).placeholders
+    if "ProjectionExpression" in request:
+        used = used | {part.strip() for part in request["ProjectionExpression"].split(",")}
+    if unused := given - used:
+        raise invalid(f"Value provided in expression attributes unused in expressions: {', '.join(sorted(unused))}")
+
+
+def _returned(request: Request, before: Item | None, after: Item | None) -> Answer:
+    match request.get("ReturnValues", "NONE"):
+        case "ALL_OLD":
+            return {} if before is None else {"Attributes": dict(before)}
+        case "ALL_NEW":
+            return {"Attributes": dict(after or {})}
+        case "UPDATED_NEW" | "UPDATED_OLD" as which:
+            names = update(request["UpdateExpression"]).names(request.get("ExpressionAttributeNames", {}))
+            shown = (after if which == "UPDATED_NEW" else before) or {}
+            return {"Attributes": {name: shown[name] for name in names if name in shown}}
+        case _:
+            return {}
+
+
+def _sortable(key: Key | None) -> tuple[Any, ...]:
+    """Numbers by their value."""
+    return tuple((int(part), "") if part.lstrip("-").isdigit() else (0, part) for part in key or ())

@@ -1,0 +1,137 @@
+"""The simulated Lambda: environments that are made, reused with their globals, frozen between invocations and killed.
+
+https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.scheduler import Killed, Process, Scheduler
+from tests.simulation.world.trace import Trace
+
+#: Two clocks may differ by twice as much, which is what a lease allows for.
+LARGEST_SKEW_MS: Final = 1000
+_COLD_START_MS: Final = (200, 900)
+
+
+class Throttled(Exception):  # noqa: N818 - as Lambda calls it
+    """The invocation never began."""
+
+
+@dataclass(slots=True)
+class FunctionError:
+    """An invocation that ended without an answer: it raised, was killed, or took too long."""
+
+    what: str
+
+
+class Context:
+    """What a function is told of its invocation. Remaining time does not depend on a clock that may be off."""
+
+    def __init__(self, scheduler: Scheduler, name: str, ends_ms: int) -> None:
+        self._scheduler = scheduler
+        self._ends_ms = ends_ms
+        self.function_name = name
+        self.memory_limit_in_mb = 512
+        self.invoked_function_arn = f"arn:aws:lambda:eu-west-1:111122223333:function:{name}"
+        self.aws_request_id = f"{name}-{ends_ms}"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return max(self._ends_ms - self._scheduler.now_ms, 0)
+
+
+class Function:
+    """One function, with as many environments as it is invoked at a time."""
+
+    def __init__(
+        self,
+        name: str,
+        handler: Callable[[Any, Context], Any],
+        *,
+        timeout_seconds: int,
+        environment: Mapping[str, str],
+        scheduler: Scheduler,
+        weather: Weather,
+        trace: Trace,
+    ) -> None:
+        self.name = name
+        self._handler = handler
+        self._timeout_ms = timeout_seconds * 1000
+        self._environment = dict(environment)
+        self._scheduler = scheduler
+        self._weather = weather
+        self._trace = trace
+        self._idle: list[Process] = []
+        self._made = 0
+
+    def invoke(self, event: Any) -> Any:
+        """From a task: what the handler returned, or a `FunctionError`. Raises `Throttled`."""
+        if self._weather.strikes(Fault.NOT_STARTED):
+            raise Throttled
+        process, cold = self._environment_for_one()
+        waiter, token = self._scheduler.current, object()
+        ended: list[Any] = []
+
+        def end(answer: Any) -> None:
+            if ended:
+                return
+            ended.append(answer)
+            if process.alive:
+                self._put_away(process)
+            if waiter:
+                self._scheduler.wake(waiter, token)
+
+        start_ms = self._scheduler.random.randint(*_COLD_START_MS) if cold else 0
+        timeout_ms = start_ms + self._timeout_ms
+        if self._weather.strikes(Fault.TIMED_OUT):
+            timeout_ms = start_ms + self._scheduler.random.randint(1, self._timeout_ms)
+        context = Context(self._scheduler, self.name, self._scheduler.now_ms + start_ms + self._timeout_ms)
+        self._scheduler.spawn(process, lambda: self._run(process, event, context, end), delay_ms=start_ms)
+        self._scheduler.after(timeout_ms, self._time_out, process, ended, end)
+        self._scheduler.park(token)
+        return ended[0]
+
+    def _run(self, process: Process, event: Any, context: Context, end: Callable[[Any], None]) -> None:
+        answer: Any = FunctionError("killed")
+        try:
+            answer = self._handler(event, context)
+        except Killed:
+            # Lambda notices that a process is gone.
+            raise
+        except Exception as error:  # noqa: BLE001 - as the runtime does
+            answer = FunctionError(f"{type(error).__name__}: {error}")
+            self._say(process, f"*raised {answer.what}")
+        finally:
+            end(answer)
+
+    def _time_out(self, process: Process, ended: list[Any], end: Callable[[Any], None]) -> None:
+        if not ended:
+            if process.alive:
+                self._weather.note(Fault.TIMED_OUT)
+                self._say(process, "*timed out")
+                self._scheduler.kill(process)
+            end(FunctionError("timed out"))
+
+    def _environment_for_one(self) -> tuple[Process, bool]:
+        if self._idle and not self._weather.strikes(Fault.COLD_START):
+            process = self._idle.pop(self._scheduler.random.randrange(len(self._idle)))
+            self._scheduler.thaw(process)
+            return process, False
+        self._made += 1
+        skew_ms = 0
+        if self._weather.strikes(Fault.CLOCK_SKEW):
+            skew_ms = self._scheduler.random.randint(-LARGEST_SKEW_MS, LARGEST_SKEW_MS)
+        return Process(f"{self.name} {self._made}", environment=self._environment, skew_ms=skew_ms), True
+
+    def _put_away(self, process: Process) -> None:
+        """Threads that still run stop where they are, until the environment is used again."""
+        current = self._scheduler.current
+        if [task for task in process.tasks if current is None or task is not current]:
+            self._weather.note(Fault.FROZEN_MID_CALL)
+        self._scheduler.freeze(process)
+        self._idle.append(process)
+
+    def _say(self, process: Process, what: str) -> None:
+        self._trace.say(self._scheduler.now_ms, process.name, what)

@@ -1,0 +1,110 @@
+"""What carries messages from a queue to a function, and deletes those that it answered for.
+
+https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.simulation.world.faults import Weather
+from tests.simulation.world.lambdas import Function, FunctionError, Throttled
+from tests.simulation.world.scheduler import Process, Scheduler
+from tests.simulation.world.sqs import Message, Queue
+from tests.simulation.world.trace import Trace
+
+_POLL_MS = 20
+
+
+class MalformedAnswer(Exception):  # noqa: N818 - the mapping takes it for a failed batch
+    """A partial batch response that names what cannot be named."""
+
+
+def kept(answer: Any, known: Sequence[str] | None) -> set[str]:
+    """The identifiers that an answer reports as failed; none means success.
+
+    "Lambda treats a batch as a complete success if your function returns: an empty batchItemFailures list, a null
+    batchItemFailures list, an empty EventResponse, a null EventResponse. Lambda treats a batch as a complete failure if
+    your function returns: an invalid JSON response, an empty string itemIdentifier, a null itemIdentifier, an
+    itemIdentifier with a bad key name." Raises `MalformedAnswer`, also for one that is not in the batch.
+    """
+    if answer is None or answer == {}:
+        return set()
+    if not isinstance(answer, Mapping):
+        raise MalformedAnswer(answer)
+    failures = answer.get("batchItemFailures") or []
+    names = [failure.get("itemIdentifier") if isinstance(failure, Mapping) else None for failure in failures]
+    if not all(names) or (known is not None and not set(names) <= set(known)):
+        raise MalformedAnswer(answer)
+    return set(names)
+
+
+class LaneMapping:
+    """Polls when there is something to get, and has no more invocations at a time than it may."""
+
+    def __init__(
+        self,
+        queue: Queue,
+        function: Function,
+        *,
+        batch_size: int,
+        max_concurrency: int,
+        scheduler: Scheduler,
+        weather: Weather,
+        trace: Trace,
+    ) -> None:
+        self._queue = queue
+        self._function = function
+        self._batch_size = batch_size
+        self._free = max_concurrency
+        self._scheduler = scheduler
+        self._weather = weather
+        self._trace = trace
+        #: Lambda's own pollers: nothing of ours, and nothing kills them.
+        self._process = Process(f"poller {queue.name}")
+        queue.watchers.append(self._poll_at)
+
+    def _poll_at(self, visible_ms: int) -> None:
+        self._scheduler.at(max(visible_ms, self._scheduler.now_ms) + _POLL_MS, self._poll)
+
+    def _poll(self) -> None:
+        if not self._free:
+            return
+        most = self._scheduler.random.randint(1, self._batch_size)
+        messages = self._queue.receive(most)
+        if messages:
+            self._free -= 1
+            self._scheduler.spawn(self._process, lambda: self._deliver(messages))
+
+    def _deliver(self, messages: list[Message]) -> None:
+        receipts = {message.id: message.receipt for message in messages}
+        event = {"Records": [_record(message) for message in messages]}
+        try:
+            answer = self._function.invoke(event)
+            if not isinstance(answer, FunctionError):
+                for name in receipts.keys() - kept(answer, list(receipts)):
+                    self._queue.delete(receipts[name])
+        except (Throttled, MalformedAnswer) as error:
+            self._trace.say(self._scheduler.now_ms, self._process.name, f"*batch failed: {type(error).__name__}")
+        finally:
+            self._free += 1
+            # Whatever became visible while all were busy.
+            self._poll_at(self._scheduler.now_ms)
+
+
+def _record(message: Message) -> dict[str, Any]:
+    return {
+        "messageId": message.id,
+        "receiptHandle": message.receipt,
+        "body": message.body,
+        "attributes": {
+            "ApproximateReceiveCount": str(message.receives),
+            "SentTimestamp": str(message.sent_ms),
+            "ApproximateFirstReceiveTimestamp": str(message.first_received_ms),
+            **message.attributes,
+        },
+        "messageAttributes": {},
+        "eventSource": "aws:sqs",
+    }
+
+
+__all__ = ["LaneMapping", "MalformedAnswer", "kept"]

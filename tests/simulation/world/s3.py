@@ -1,0 +1,32 @@
+"""The simulated S3: whole objects, read after write."""
+
+import io
+from collections.abc import Mapping
+from typing import Any
+
+from tests.simulation.world.errors import ServiceError
+
+Request = Mapping[str, Any]
+
+
+class S3:
+    """All buckets of one world."""
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], bytes] = {}
+
+    def put_object(self, request: Request) -> dict[str, Any]:
+        body = request["Body"]
+        self.objects[request["Bucket"], request["Key"]] = body.encode() if isinstance(body, str) else bytes(body)
+        return {}
+
+    def get_object(self, request: Request) -> dict[str, Any]:
+        try:
+            held = self.objects[request["Bucket"], request["Key"]]
+        except KeyError:
+            raise ServiceError("NoSuchKey", "The specified key does not exist.", status=404) from None
+        return {"Body": io.BytesIO(held), "ContentLength": len(held)}
+
+    def delete_object(self, request: Request) -> dict[str, Any]:
+        self.objects.pop((request["Bucket"], request["Key"]), None)
+        return {}

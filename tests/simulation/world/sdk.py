@@ -1,0 +1,137 @@
+"""The boundary: every call that a boto3 client makes inside the world ends here, and no call gets past it.
+
+`BaseClient._make_api_call` is replaced, so everything that our code does with a client is what ships; botocore's standard
+retry mode is followed by hand, since a lost answer and its retry are what the protocol must stand. `wire.py` runs the
+same seeds through botocore's own serialisers, parsers and retries, and must come to the same history.
+
+A call is two journeys, there and back. Either can be the last thing its process does, and others run meanwhile.
+https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
+
+from botocore.client import BaseClient
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+
+from tests.simulation.world.errors import ServiceError
+from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.scheduler import Killed, Scheduler
+from tests.simulation.world.trace import Trace
+
+Answer = dict[str, Any]
+
+#: What botocore's standard mode tries again, beside errors of the network and of the server.
+#: https://github.com/boto/botocore/blob/develop/botocore/retries/standard.py
+RETRYABLE: Final = frozenset(
+    {
+        "ProvisionedThroughputExceededException",
+        "RequestThrottled",
+        "SlowDown",
+        "ThrottlingException",
+        "TransactionInProgressException",
+    }
+)
+_SERVER_ERROR: Final = 500
+_LONGEST_BACKOFF_SECONDS: Final = 20
+_URL: Final = "https://simulated.invalid"
+_JOURNEY_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.SERVER_ERROR)
+_THROTTLES: Final = {"dynamodb": "ThrottlingException", "sqs": "RequestThrottled", "s3": "SlowDown"}
+
+
+class Sdk:
+    """Makes calls for the tasks of one world. `services` maps a service to what has a method for each operation."""
+
+    def __init__(self, scheduler: Scheduler, weather: Weather, trace: Trace, services: Mapping[str, list[Any]]) -> None:
+        self._scheduler = scheduler
+        self._weather = weather
+        self._trace = trace
+        self._services = services
+
+    def call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Answer:
+        """As `_make_api_call`."""
+        config = client.meta.config
+        service = client.meta.service_model.service_name
+        tries: int = config.retries["total_max_attempts"] if config.retries else 1
+        for attempt in range(tries):
+            try:
+                return self._tried(client, service, operation, request)
+            except (ConnectTimeoutError, ReadTimeoutError):
+                if attempt == tries - 1:
+                    raise
+            except ServiceError as error:
+                passing = error.code in RETRYABLE or error.status >= _SERVER_ERROR
+                if not passing or attempt == tries - 1:
+                    raise _client_error(client, error, operation) from None
+            pause_seconds = min(self._scheduler.random.random() * 2**attempt, _LONGEST_BACKOFF_SECONDS)
+            self._scheduler.sleep(round(pause_seconds * 1000))
+        raise AssertionError("the last try raises or returns")
+
+    def _tried(self, client: BaseClient, service: str, operation: str, request: Mapping[str, Any]) -> Answer:
+        config = client.meta.config
+        self._may_be_killed(Fault.KILLED_BEFORE, operation)
+        self._scheduler.sleep(self._journey_ms())
+        fault = self._weather.one_of(_JOURNEY_FAULTS)
+        if fault:
+            self._say(f"{operation}: {fault}")
+        if fault is Fault.NOT_SENT:
+            self._scheduler.sleep(round(config.connect_timeout * 1000))
+            raise ConnectTimeoutError(endpoint_url=_URL)
+        if fault is Fault.THROTTLED:
+            raise ServiceError(_THROTTLES[service], "Rate exceeded")
+        if fault is Fault.SERVER_ERROR:
+            raise ServiceError("InternalServerError", "try again", status=_SERVER_ERROR)
+        answer: Answer | ServiceError
+        try:
+            answer = self._operation(service, operation)(request)
+        except ServiceError as refused:
+            answer = refused
+        self._may_be_killed(Fault.KILLED_AFTER, operation)
+        if fault is Fault.ANSWER_LOST:
+            self._scheduler.sleep(round(config.read_timeout * 1000))
+            raise ReadTimeoutError(endpoint_url=_URL)
+        self._scheduler.sleep(self._journey_ms())
+        if isinstance(answer, ServiceError):
+            raise answer
+        return answer | {"ResponseMetadata": {"HTTPStatusCode": 200, "RetryAttempts": 0}}
+
+    def _operation(self, service: str, operation: str) -> Callable[[Mapping[str, Any]], Answer]:
+        name = _snake(operation)
+        for part in self._services.get(service, ()):
+            if found := getattr(part, name, None):
+                return found  # type: ignore[no-any-return]
+        raise NotImplementedError(f"the simulated AWS has no {service}.{operation}")
+
+    def _may_be_killed(self, fault: Fault, operation: str) -> None:
+        process = self._scheduler.current.process if self._scheduler.current else None
+        if process is None or not process.alive:
+            raise Killed
+        if self._weather.strikes(fault):
+            self._say(f"*{fault}: {operation}")
+            self._scheduler.kill(process)
+            raise Killed
+
+    def _journey_ms(self) -> int:
+        random = self._scheduler.random
+        return random.randint(1, 8) if random.random() < 0.95 else random.randint(10, 400)  # noqa: PLR2004
+
+    def _say(self, what: str) -> None:
+        if self._scheduler.current:
+            self._trace.say(self._scheduler.now_ms, self._scheduler.current.process.name, what)
+
+
+def _client_error(client: BaseClient, error: ServiceError, operation: str) -> Exception:
+    response = {
+        "Error": {"Code": error.code, "Message": error.message},
+        "ResponseMetadata": {"HTTPStatusCode": error.status, "RetryAttempts": 0},
+        **error.more,
+    }
+    made: Exception = client.exceptions.from_code(error.code)(response, operation)
+    return made
+
+
+@cache
+def _snake(operation: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", operation).lower()

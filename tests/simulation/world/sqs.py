@@ -1,0 +1,278 @@
+"""The simulated SQS: standard queues, at least once, in no order.
+
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/standard-queues.html
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.simulation.world.errors import ServiceError
+from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.scheduler import Scheduler
+
+Request = Mapping[str, Any]
+Answer = dict[str, Any]
+
+_MOST_ENTRIES: Final = 10
+_LONGEST_DELAY_SECONDS: Final = 900
+#: "The maximum is 12 hours": from when the message was received.
+LONGEST_VISIBILITY_MS: Final = 12 * 3600 * 1000
+_LARGEST_BYTES: Final = 1024 * 1024
+#: How long a message may be overtaken, lost or found again in the worst of weathers.
+_LATE_MS: Final = 30_000
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """A message, and what has become of it."""
+
+    id: str
+    body: str
+    sent_ms: int
+    visible_ms: int
+    attributes: dict[str, str] = field(default_factory=dict)
+    receives: int = 0
+    first_received_ms: int | None = None
+    #: Of the last delivery; an earlier one deletes nothing.
+    receipt: str = ""
+    received_ms: int = 0
+
+
+class Queue:
+    """One standard queue."""
+
+    def __init__(
+        self,
+        url: str,
+        scheduler: Scheduler,
+        weather: Weather,
+        *,
+        visibility_ms: int = 30_000,
+        retention_ms: int = 4 * 86_400_000,
+        letters: "Queue | None" = None,
+        max_receives: int = 0,
+        most_in_flight: int = 120_000,
+    ) -> None:
+        self.url = url
+        self.scheduler = scheduler
+        self.weather = weather
+        self.visibility_ms = visibility_ms
+        self.retention_ms = retention_ms
+        self.letters = letters
+        self.max_receives = max_receives
+        self.most_in_flight = most_in_flight
+        self.messages: list[Message] = []
+        self.watchers: list[Callable[[int], None]] = []
+        self._number = 0
+
+    @property
+    def name(self) -> str:
+        return self.url.rsplit("/", 1)[-1]
+
+    def send(self, body: str, *, delay_seconds: int = 0, attributes: Mapping[str, str] | None = None) -> Message:
+        self._number += 1
+        now_ms = self.scheduler.now_ms
+        message = Message(f"{self.name}-{self._number}", body, now_ms, now_ms + delay_seconds * 1000)
+        message.attributes.update(attributes or {})
+        if self.weather.strikes(Fault.LATE_MESSAGE):
+            message.visible_ms += self.scheduler.random.randint(1, _LATE_MS)
+        if not self.weather.strikes(Fault.MESSAGE_LOST):
+            self.add(message)
+        return message
+
+    def add(self, message: Message) -> None:
+        self.messages.append(message)
+        self._tell(message.visible_ms)
+
+    def receive(self, most: int, *, visibility_ms: int | None = None) -> list[Message]:
+        now_ms = self.scheduler.now_ms
+        self.messages = [message for message in self.messages if now_ms - message.sent_ms < self.retention_ms]
+        ready = [message for message in self.messages if message.visible_ms <= now_ms]
+        in_flight = sum(message.receives > 0 and message.visible_ms > now_ms for message in self.messages)
+        self.scheduler.random.shuffle(ready)
+        room = min(most, max(self.most_in_flight - in_flight, 0))
+        return [message for message in ready[:room] if self._deliver(message, visibility_ms)]
+
+    def delete(self, receipt: str) -> None:
+        """Says nothing when there was nothing to delete, or when it did not reach every copy."""
+        if self.weather.strikes(Fault.DELETE_LOST):
+            return
+        self.messages = [message for message in self.messages if message.receipt != receipt]
+
+    def hide(self, receipt: str, seconds: int) -> None:
+        message = next((message for message in self.messages if message.receipt == receipt), None)
+        if message is None:
+            raise ServiceError("ReceiptHandleIsInvalid", f"The receipt handle {receipt!r} is not valid")
+        if message.visible_ms <= self.scheduler.now_ms:
+            raise ServiceError("MessageNotInflight", "The specified message isn't in flight")
+        until_ms = self.scheduler.now_ms + seconds * 1000
+        if until_ms - message.received_ms > LONGEST_VISIBILITY_MS:
+            raise ServiceError("InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit")
+        message.visible_ms = until_ms
+        self._tell(until_ms)
+
+    def counts(self) -> tuple[int, int, int]:
+        """Visible, delayed, in flight."""
+        now_ms = self.scheduler.now_ms
+        hidden = [message for message in self.messages if message.visible_ms > now_ms]
+        delayed = sum(message.receives == 0 for message in hidden)
+        return len(self.messages) - len(hidden), delayed, len(hidden) - delayed
+
+    def _deliver(self, message: Message, visibility_ms: int | None) -> bool:
+        now_ms = self.scheduler.now_ms
+        if self.letters and message.receives >= self.max_receives:
+            # It keeps its id and the time it was sent; its receives begin anew.
+            self.messages.remove(message)
+            moved = Message(message.id, message.body, message.sent_ms, now_ms, dict(message.attributes))
+            self.weather.note(Fault.MOVED_TO_LETTERS)
+            self.letters.add(moved)
+            return False
+        message.receives += 1
+        message.first_received_ms = message.first_received_ms or now_ms
+        message.receipt = f"{message.id}/{message.receives}/{self.scheduler.random.getrandbits(32):08x}"
+        message.received_ms = now_ms
+        message.visible_ms = now_ms + (self.visibility_ms if visibility_ms is None else visibility_ms)
+        if self.weather.strikes(Fault.DUPLICATE):
+            # Another server did not hear of this delivery.
+            message.visible_ms = now_ms + self.scheduler.random.randint(0, 2000)
+        self._tell(message.visible_ms)
+        return True
+
+    def _tell(self, visible_ms: int) -> None:
+        for watch in self.watchers:
+            watch(visible_ms)
+
+
+class SQS:
+    """All queues of one world, as the SDK sees them."""
+
+    def __init__(self, weather: Weather) -> None:
+        self.weather = weather
+        self.queues: dict[str, Queue] = {}
+
+    def add(self, queue: Queue) -> None:
+        self.queues[queue.url] = queue
+
+    def queue(self, request: Request) -> Queue:
+        try:
+            return self.queues[request["QueueUrl"]]
+        except KeyError:
+            raise ServiceError("AWS.SimpleQueueService.NonExistentQueue", "The queue does not exist") from None
+
+    def send_message(self, request: Request) -> Answer:
+        message = _sent(self.queue(request), request)
+        return {"MessageId": message.id}
+
+    def send_message_batch(self, request: Request) -> Answer:
+        queue, entries = self.queue(request), request["Entries"]
+        _require_batch(entries)
+        if sum(len(entry["MessageBody"]) for entry in entries) > _LARGEST_BYTES:
+            raise ServiceError("AWS.SimpleQueueService.BatchRequestTooLong", "the batch is longer than 1 MiB")
+
+        def send(entry: Request) -> Answer:
+            if self.weather.strikes(Fault.SEND_FAILED):
+                raise ServiceError("InternalError", "try again", status=500)
+            return {"MessageId": _sent(queue, entry).id}
+
+        return _each(entries, send)
+
+    def receive_message(self, request: Request) -> Answer:
+        queue = self.queue(request)
+        seconds = request.get("VisibilityTimeout")
+        received = queue.receive(
+            request.get("MaxNumberOfMessages", 1), visibility_ms=None if seconds is None else seconds * 1000
+        )
+        return {"Messages": [as_received(message) for message in received]} if received else {}
+
+    def delete_message(self, request: Request) -> Answer:
+        self.queue(request).delete(request["ReceiptHandle"])
+        return {}
+
+    def delete_message_batch(self, request: Request) -> Answer:
+        queue = self.queue(request)
+        _require_batch(request["Entries"])
+        return _each(request["Entries"], lambda entry: queue.delete(entry["ReceiptHandle"]) or {})
+
+    def change_message_visibility(self, request: Request) -> Answer:
+        self.queue(request).hide(request["ReceiptHandle"], _visibility(request))
+        return {}
+
+    def change_message_visibility_batch(self, request: Request) -> Answer:
+        queue = self.queue(request)
+        _require_batch(request["Entries"])
+
+        def hide(entry: Request) -> Answer:
+            if self.weather.strikes(Fault.HIDE_FAILED):
+                raise ServiceError("InternalError", "try again", status=500)
+            queue.hide(entry["ReceiptHandle"], _visibility(entry))
+            return {}
+
+        return _each(request["Entries"], hide)
+
+    def get_queue_attributes(self, request: Request) -> Answer:
+        queue = self.queue(request)
+        visible, delayed, in_flight = queue.counts()
+        attributes = {
+            "ApproximateNumberOfMessages": str(visible),
+            "ApproximateNumberOfMessagesDelayed": str(delayed),
+            "ApproximateNumberOfMessagesNotVisible": str(in_flight),
+            "MessageRetentionPeriod": str(queue.retention_ms // 1000),
+        }
+        return {"Attributes": {name: attributes[name] for name in request["AttributeNames"] if name in attributes}}
+
+
+def as_received(message: Message) -> Answer:
+    """As ReceiveMessage answers."""
+    return {
+        "MessageId": message.id,
+        "ReceiptHandle": message.receipt,
+        "Body": message.body,
+        "Attributes": {
+            "ApproximateReceiveCount": str(message.receives),
+            "SentTimestamp": str(message.sent_ms),
+            "ApproximateFirstReceiveTimestamp": str(message.first_received_ms),
+            **message.attributes,
+        },
+    }
+
+
+def _sent(queue: Queue, entry: Request) -> Message:
+    body = entry["MessageBody"]
+    if not body or len(body.encode()) > _LARGEST_BYTES:
+        raise ServiceError("InvalidParameterValue", "The message must be 1 byte to 1 MiB")
+    if any(character < " " and character not in "\t\n\r" for character in body) or {"\ufffe", "\uffff"} & set(body):
+        raise ServiceError("InvalidMessageContents", "Invalid characters found in the message")
+    delay = entry.get("DelaySeconds", 0)
+    if not isinstance(delay, int) or not 0 <= delay <= _LONGEST_DELAY_SECONDS:
+        raise ServiceError("InvalidParameterValue", f"DelaySeconds {delay!r} is not an integer from 0 to 900")
+    group = {"MessageGroupId": entry["MessageGroupId"]} if "MessageGroupId" in entry else {}
+    return queue.send(body, delay_seconds=delay, attributes=group)
+
+
+def _visibility(entry: Request) -> int:
+    seconds = entry["VisibilityTimeout"]
+    if not isinstance(seconds, int) or not 0 <= seconds * 1000 <= LONGEST_VISIBILITY_MS:
+        raise ServiceError("InvalidParameterValue", f"VisibilityTimeout {seconds!r} is not an integer to 43200")
+    return seconds
+
+
+def _require_batch(entries: Sequence[Request]) -> None:
+    if not entries:
+        raise ServiceError("AWS.SimpleQueueService.EmptyBatchRequest", "The batch request doesn't contain any entries")
+    if len(entries) > _MOST_ENTRIES:
+        raise ServiceError("AWS.SimpleQueueService.TooManyEntriesInBatchRequest", "Maximum number of entries is 10")
+    if len({entry["Id"] for entry in entries}) < len(entries):
+        raise ServiceError("AWS.SimpleQueueService.BatchEntryIdsNotDistinct", "Two or more entries have the same Id")
+
+
+def _each(entries: Sequence[Request], act: Callable[[Request], Answer]) -> Answer:
+    """200, whatever became of each entry."""
+    answer: Answer = {"Successful": [], "Failed": []}
+    for entry in entries:
+        try:
+            answer["Successful"].append({"Id": entry["Id"], **act(entry)})
+        except ServiceError as error:
+            failed = {"Id": entry["Id"], "Code": error.code, "Message": error.message}
+            answer["Failed"].append(failed | {"SenderFault": error.status < 500})  # noqa: PLR2004 - HTTP
+    return {name: found for name, found in answer.items() if found}

@@ -1,0 +1,217 @@
+"""What carries the records of a table's stream to a function: in order for each shard, at least once, for a day.
+
+https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-eventsourcemapping.html
+"""
+
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from typing import Any, Final
+
+from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.lambdas import Function, FunctionError, Throttled
+from tests.simulation.world.lane_mapping import MalformedAnswer, kept
+from tests.simulation.world.scheduler import Process, Scheduler
+from tests.simulation.world.sqs import Queue
+from tests.simulation.world.table import Record, Table
+from tests.simulation.world.trace import Trace
+
+#: "All data in DynamoDB Streams is subject to a 24-hour lifetime."
+TRIMMED_MS: Final = 24 * 3600 * 1000
+_ARRIVAL_MS: Final = (5, 300)
+_OUTAGE_MS: Final = (60_000, 30 * 3600 * 1000)
+_LOOK_AGAIN_MS: Final = 600_000
+_LONGEST_BACKOFF_MS: Final = 60_000
+
+Pattern = Mapping[str, Any]
+
+
+class _Result(Enum):
+    SUCCESS = auto()
+    PARTIAL = auto()
+    ERROR = auto()
+    THROTTLED = auto()
+
+
+class StreamMapping:
+    """One poller a shard."""
+
+    def __init__(
+        self,
+        table: Table,
+        function: Function,
+        *,
+        patterns: Sequence[Pattern],
+        batch_size: int,
+        retries: int,
+        oldest_seconds: int,
+        failures: Queue,
+        scheduler: Scheduler,
+        weather: Weather,
+        trace: Trace,
+    ) -> None:
+        self._shards = [_Shard(self, index, shard) for index, shard in enumerate(table.shards)]
+        self.function = function
+        self.patterns = patterns
+        self.batch_size = batch_size
+        self.retries = retries
+        self.oldest_ms = oldest_seconds * 1000
+        self.failures = failures
+        self.scheduler = scheduler
+        self.weather = weather
+        self.trace = trace
+        self.process = Process("stream poller")
+        table.watchers.append(self._arrived)
+
+    @property
+    def behind(self) -> int:
+        """Records that are yet to be read."""
+        return sum(shard.behind for shard in self._shards)
+
+    def _arrived(self, _record: Record) -> None:
+        for shard in self._shards:
+            shard.stir()
+
+
+class _Shard:
+    """The poller of one shard. `position` is the first record that is not done with."""
+
+    def __init__(self, mapping: StreamMapping, index: int, records: list[Record]) -> None:
+        self._mapping = mapping
+        self._index = index
+        self._records = records
+        self._position = 0
+        self._polls = False
+
+    @property
+    def behind(self) -> int:
+        return len(self._records) - self._position
+
+    def stir(self) -> None:
+        if not self._polls and self.behind:
+            self._polls = True
+            delay_ms = self._mapping.scheduler.random.randint(*_ARRIVAL_MS)
+            self._mapping.scheduler.spawn(self._mapping.process, self._poll, delay_ms=delay_ms)
+
+    def _poll(self) -> None:
+        mapping = self._mapping
+        if mapping.weather.strikes(Fault.STREAM_OUTAGE):
+            outage_ms = mapping.scheduler.random.randint(*_OUTAGE_MS)
+            mapping.trace.say(mapping.scheduler.now_ms, "stream poller", f"*stalls for {outage_ms // 1000} s")
+            ends_ms = mapping.scheduler.now_ms + outage_ms
+            while mapping.scheduler.now_ms < ends_ms and not mapping.weather.calm:
+                mapping.scheduler.sleep(min(_LOOK_AGAIN_MS, ends_ms - mapping.scheduler.now_ms))
+        while self.behind:
+            self._trim()
+            batch = self._records[self._position : self._position + mapping.batch_size]
+            wanted = [record for record in batch if matches(mapping.patterns, event_record(record))]
+            if wanted:
+                self._deliver(wanted)
+            self._position += len(batch)
+            mapping.scheduler.sleep(mapping.scheduler.random.randint(1, 50))
+        self._polls = False
+
+    def _trim(self) -> None:
+        oldest_ms = self._mapping.scheduler.now_ms - TRIMMED_MS
+        while self.behind and self._records[self._position].at_ms < oldest_ms:
+            self._mapping.weather.note(Fault.STREAM_TRIMMED)
+            self._position += 1
+
+    def _deliver(self, batch: list[Record]) -> None:
+        """Until the whole batch is done with: a success, or given up."""
+        tries = 0
+        while batch:
+            left, result = self._tried(batch)
+            if result is _Result.SUCCESS:
+                if self._mapping.weather.strikes(Fault.STREAM_REPEATED):
+                    continue
+                return
+            if len(left) < len(batch):
+                # The batch is cut at the first failed record, and the rest is a batch of its own.
+                batch, tries = left, 0
+            elif result is not _Result.THROTTLED:
+                # "Service errors and throttles do not count."
+                tries += 1
+                if result is _Result.ERROR and len(batch) > 1:
+                    half = len(batch) // 2
+                    self._deliver(batch[:half])
+                    batch, tries = batch[half:], 0
+                    continue
+            batch = self._kept(batch, tries)
+            pause_ms = min(200 * 2 ** min(tries, 8), _LONGEST_BACKOFF_MS)
+            self._mapping.scheduler.sleep(self._mapping.scheduler.random.randint(1, pause_ms))
+
+    def _tried(self, batch: list[Record]) -> tuple[list[Record], "_Result"]:
+        """What is to come again, and how it went."""
+        try:
+            answer = self._mapping.function.invoke({"Records": [event_record(record) for record in batch]})
+            if isinstance(answer, FunctionError):
+                return batch, _Result.ERROR
+            failed = kept(answer, None)
+        except Throttled:
+            return batch, _Result.THROTTLED
+        except MalformedAnswer:
+            return batch, _Result.ERROR
+        if not failed:
+            return [], _Result.SUCCESS
+        # "Lambda uses the lowest sequence number as the checkpoint" and tries again from there.
+        lowest = min(int(name) for name in failed)
+        return [record for record in batch if record.sequence >= lowest], _Result.PARTIAL
+
+    def _kept(self, batch: list[Record], tries: int) -> list[Record]:
+        """Without those that are too old, or none after too many tries: they go to the failure queue, as metadata."""
+        mapping = self._mapping
+        oldest_ms = mapping.scheduler.now_ms - mapping.oldest_ms
+        left = [] if tries > mapping.retries else [record for record in batch if record.at_ms >= oldest_ms]
+        if len(left) < len(batch):
+            mapping.weather.note(Fault.STREAM_TRIMMED)
+            mapping.trace.say(mapping.scheduler.now_ms, "stream poller", f"*gives up {len(batch) - len(left)} records")
+            mapping.failures.send('{"DDBStreamBatchInfo":{}}')
+        return left
+
+
+def event_record(record: Record) -> dict[str, Any]:
+    """As a function gets it."""
+    images = {"NewImage": record.after, "OldImage": record.before}
+    return {
+        "eventID": str(record.sequence),
+        "eventName": record.name,
+        "eventSource": "aws:dynamodb",
+        "dynamodb": {
+            "Keys": record.keys,
+            "SequenceNumber": str(record.sequence),
+            "ApproximateCreationDateTime": record.at_ms // 1000,
+            "StreamViewType": "NEW_AND_OLD_IMAGES",
+            **{name: image for name, image in images.items() if image is not None},
+        },
+        **({"userIdentity": {"type": "Service", "principalId": "dynamodb.amazonaws.com"}} if record.by_ttl else {}),
+    }
+
+
+def matches(patterns: Sequence[Pattern], record: Mapping[str, Any]) -> bool:
+    """Whether any of the filters lets the record through; all do when there are none.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
+    """
+    return not patterns or any(_fits(pattern, record) for pattern in patterns)
+
+
+def _fits(pattern: Any, value: Any) -> bool:
+    if isinstance(pattern, Mapping):
+        held = value if isinstance(value, Mapping) else {}
+        return all(_fits(part, held.get(name)) for name, part in pattern.items())
+    return any(_rule(rule, value) for rule in pattern)
+
+
+def _rule(rule: Any, value: Any) -> bool:
+    if not isinstance(rule, Mapping):
+        return bool(rule == value)
+    ((name, wanted),) = rule.items()
+    match name:
+        case "exists":
+            return (value is not None) is wanted
+        case "prefix":
+            return isinstance(value, str) and value.startswith(wanted)
+        case "anything-but":
+            return value is not None and value not in (wanted if isinstance(wanted, list) else [wanted])
+        case _:
+            raise NotImplementedError(f"a filter rule {name!r}")

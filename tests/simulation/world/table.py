@@ -1,0 +1,181 @@
+"""One table of the simulated DynamoDB: its items, its indexes and its stream."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.simulation.world.errors import invalid
+
+Item = Mapping[str, Any]
+Key = tuple[str, ...]
+
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+LARGEST_ITEM_BYTES: Final = 400 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """Names and types of a primary key or of an index key, the sort key last."""
+
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+
+    def of(self, item: Item) -> Key | None:
+        """The key of an item; None when it lacks a part, as items may that stand in no index."""
+        try:
+            return tuple(item[name][kind] for name, kind in zip(self.names, self.types, strict=True))
+        except KeyError:
+            return None
+
+
+@dataclass(slots=True, kw_only=True)
+class Index:
+    """A global secondary index: what it shows is what the table was a while ago."""
+
+    name: str
+    schema: Schema
+    keys_only: bool = True
+    shown: dict[Key, Item] = field(default_factory=dict)
+    #: (when it shows, key of the item, what it shows or None), in order for each item.
+    coming: list[tuple[int, Key, Item | None]] = field(default_factory=list)
+
+    def catch_up(self, now_ms: int) -> None:
+        later = []
+        behind: set[Key] = set()
+        for entry in self.coming:
+            shows_ms, key, item = entry
+            if shows_ms > now_ms or key in behind:
+                behind.add(key)
+                later.append(entry)
+            elif item is None:
+                self.shown.pop(key, None)
+            else:
+                self.shown[key] = item
+        self.coming = later
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """A stream record."""
+
+    sequence: int
+    at_ms: int
+    before: Item | None
+    after: Item | None
+    keys: Item
+    by_ttl: bool = False
+
+    @property
+    def name(self) -> str:
+        return "INSERT" if self.before is None else "REMOVE" if self.after is None else "MODIFY"
+
+
+class Table:
+    """Writes go through `put`, which is what makes stream records and moves the indexes."""
+
+    def __init__(
+        self,
+        name: str,
+        schema: Schema,
+        *,
+        indexes: tuple[Index, ...] = (),
+        ttl: str = "",
+        shards: int = 2,
+        lag: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self.name = name
+        self.schema = schema
+        self.indexes = {index.name: index for index in indexes}
+        self.ttl = ttl
+        self.items: dict[Key, Item] = {}
+        #: By key: when it last changed, and what it was before; what a read that is not consistent may see.
+        self.earlier: dict[Key, tuple[int, Item | None]] = {}
+        self.shards: list[list[Record]] = [[] for _ in range(shards)]
+        self.watchers: list[Callable[[Record], None]] = []
+        #: Items that a transaction holds.
+        self.held: set[Key] = set()
+        self._lag = lag
+        self._sequence = 0
+
+    def key(self, given: Item) -> Key:
+        """The primary key in an item or a request."""
+        key = self.schema.of(given)
+        if key is None:
+            raise invalid("The provided key element does not match the schema")
+        if "" in key:
+            raise invalid("One or more parameter values are not valid. A key attribute cannot be an empty string")
+        return key
+
+    def put(self, key: Key, after: Item | None, *, now_ms: int, by_ttl: bool = False) -> None:
+        before = self.items.get(key)
+        if after is None:
+            self.items.pop(key, None)
+        else:
+            self.items[key] = after
+        # "If your application updates an item without changing any values, no record is written."
+        if before == after:
+            return
+        self.earlier[key] = (now_ms, before)
+        for index in self.indexes.values():
+            self._show(index, key, before, after, now_ms)
+        self._sequence += 1
+        image = after or before or {}
+        record = Record(
+            sequence=self._sequence,
+            at_ms=now_ms,
+            before=before,
+            after=after,
+            keys={name: image[name] for name in self.schema.names},
+            by_ttl=by_ttl,
+        )
+        # Records of one item are in one shard; of two, in any.
+        self.shards[sum(key[0].encode()) % len(self.shards)].append(record)
+        for watch in self.watchers:
+            watch(record)
+
+    def checked(self, item: Item) -> Item:
+        """An item that the table can hold."""
+        self.key(item)
+        for index in self.indexes.values():
+            for name, kind in zip(index.schema.names, index.schema.types, strict=True):
+                if name in item and not item[name].get(kind):
+                    raise invalid(f"The attribute {name} is a key of index {index.name} and must be of type {kind}")
+        if size(item) > LARGEST_ITEM_BYTES:
+            raise invalid("Item size has exceeded the maximum allowed size")
+        return item
+
+    def expired(self, now_ms: int) -> Iterator[Key]:
+        """What the TTL has passed of."""
+        if self.ttl:
+            for key, item in self.items.items():
+                if self.ttl in item and "N" in item[self.ttl] and int(item[self.ttl]["N"]) * 1000 < now_ms:
+                    yield key
+
+    def _show(self, index: Index, key: Key, before: Item | None, after: Item | None, now_ms: int) -> None:
+        wanted = after if after is not None and index.schema.of(after) is not None else None
+        if wanted is None and (before is None or index.schema.of(before) is None):
+            return
+        if wanted is not None and index.keys_only:
+            names = {*self.schema.names, *index.schema.names}
+            wanted = {name: value for name, value in wanted.items() if name in names}
+        index.coming.append((now_ms + self._lag(), key, wanted))
+
+
+def size(item: Item) -> int:
+    """Bytes, roughly as DynamoDB counts: names and values in UTF-8."""
+    return sum(len(name.encode()) + _size(value) for name, value in item.items())
+
+
+def _size(value: Mapping[str, Any]) -> int:
+    ((kind, held),) = value.items()
+    if kind == "S":
+        return len(held) if held.isascii() else len(held.encode())
+    if kind == "N":
+        return len(held) // 2 + 2
+    if kind == "M":
+        return 3 + size(held)
+    if kind == "L":
+        return 3 + sum(1 + _size(entry) for entry in held)
+    if kind in {"SS", "NS", "BS"}:
+        return 3 + sum(len(entry) for entry in held)
+    return len(held) if kind == "B" else 1

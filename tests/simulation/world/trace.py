@@ -1,0 +1,57 @@
+"""What happened, in order: for the checks, for the hash that proves a replay, and for the story of a failure."""
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.simulation.world.scheduler import BEGINNING_MS
+
+Item = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One write that was applied to an item of the jobs table."""
+
+    at_ms: int
+    #: The process that made the call.
+    by: str
+    before: Item | None
+    after: Item | None
+
+    @property
+    def key(self) -> str:
+        name: str = (self.after or self.before or {})["pk"]["S"]
+        return name
+
+
+@dataclass(slots=True)
+class Trace:
+    """Grows with the world. `lines` are (milliseconds, who, what)."""
+
+    lines: list[tuple[int, str, str]] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+
+    def say(self, at_ms: int, who: str, what: str) -> None:
+        self.lines.append((at_ms, who, what))
+
+    def hash(self) -> str:
+        digest = hashlib.blake2b(digest_size=16)
+        for line in self.lines:
+            digest.update(repr(line).encode())
+        return digest.hexdigest()
+
+    def story(self, about: str, *, most_lines: int = 80) -> str:
+        """The lines that name `about`, and what befell the processes that those lines name."""
+        told = [line for line in self.lines if about in line[2] or "*" in line[2]]
+        cut = told[-most_lines:]
+        head = [f"  ({len(told) - len(cut)} earlier lines left out)"] if len(cut) < len(told) else []
+        return "\n".join([*head, *(f"  {moment(at_ms)}  {who:<16} {what}" for at_ms, who, what in cut)])
+
+
+def moment(at_ms: int) -> str:
+    """Since the beginning, as hours, minutes and seconds."""
+    seconds, milliseconds = divmod(at_ms - BEGINNING_MS, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02}:{minutes:02}:{seconds:02}.{milliseconds:03}"

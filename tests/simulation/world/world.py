@@ -1,0 +1,177 @@
+"""One world: the app as it is deployed, on a simulated AWS, with the weather of one seed."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+from tests.simulation.deployment import Deployment
+from tests.simulation.world.cloudwatch import CloudWatch
+from tests.simulation.world.dynamodb import DynamoDB
+from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.installed import enter, install
+from tests.simulation.world.lambdas import Context, Function
+from tests.simulation.world.lane_mapping import LaneMapping
+from tests.simulation.world.s3 import S3
+from tests.simulation.world.scheduler import Process, Scheduler
+from tests.simulation.world.sdk import Sdk
+from tests.simulation.world.sqs import SQS, Queue
+from tests.simulation.world.stream_mapping import StreamMapping
+from tests.simulation.world.table import Record, Schema, Table
+from tests.simulation.world.threads import Threads
+from tests.simulation.world.trace import Change, Trace
+from tests.simulation.world.transactions import Transactions
+
+_LONGEST_INDEX_LAG_MS: Final = 90_000
+
+
+class World:
+    """Built anew for each seed."""
+
+    def __init__(self, seed: int, deployment: Deployment) -> None:
+        install()
+        self.seed = seed
+        self.deployment = deployment
+        self.random = Random(seed)
+        self.scheduler = Scheduler(self.random)
+        self.weather = Weather(self.random)
+        self.trace = Trace()
+        self.threads = Threads(self.scheduler)
+        self.dynamodb = DynamoDB(self.scheduler, self.weather)
+        self.dynamodb.page_items = self.random.choice([2, 5, 1000])
+        self.sqs = SQS(self.weather)
+        self.s3 = S3()
+        self.sdk = Sdk(
+            self.scheduler,
+            self.weather,
+            self.trace,
+            {
+                "dynamodb": [self.dynamodb, Transactions(self.dynamodb)],
+                "sqs": [self.sqs],
+                "s3": [self.s3],
+                "cloudwatch": [CloudWatch(self.scheduler, self.sqs)],
+            },
+        )
+        self.jobs = self._table(deployment.jobs_table())
+        self.effects = self._table(Table("effects", Schema(names=("pk",), types=("S",))))
+        self.jobs.watchers.append(self._changed)
+        #: What callers asked for, and what handlers did.
+        self.asked: list[Any] = []
+        self.runs: list[Any] = []
+        self.lanes: dict[str, Queue] = {}
+        self.letters: dict[str, Queue] = {}
+        self.functions: dict[str, Function] = {}
+        self._deploy()
+
+    def __enter__(self) -> "World":
+        enter(self)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        enter(None)
+
+    def function(self, name: str, handler: Callable[[Any, Context], Any], timeout_seconds: int, **env: str) -> Function:
+        made = Function(
+            name,
+            handler,
+            timeout_seconds=timeout_seconds,
+            environment={**self.deployment.environment(), **env},
+            scheduler=self.scheduler,
+            weather=self.weather,
+            trace=self.trace,
+        )
+        self.functions[name] = made
+        return made
+
+    def process(self, name: str) -> Process:
+        """A tool or a program outside Lambda, with the settings of the deployment."""
+        return Process(name, environment=self.deployment.environment())
+
+    def say(self, who: str, what: str) -> None:
+        self.trace.say(self.scheduler.now_ms, who, what)
+
+    def _table(self, table: Table) -> Table:
+        table._lag = self._index_lag  # noqa: SLF001 - the table is made before its world
+        self.dynamodb.add(table)
+        return table
+
+    def _index_lag(self) -> int:
+        longest_ms = _LONGEST_INDEX_LAG_MS if self.weather.strikes(Fault.INDEX_LAG) else 50
+        return self.random.randint(0, longest_ms)
+
+    def _deploy(self) -> None:
+        deployment = self.deployment
+        for lane in deployment.lanes:
+            queue, letters = self._queues(lane.name)
+            worker = self.function(
+                f"work-{lane.name}",
+                deployment.handler("work"),
+                lane.function_timeout_seconds,
+                **deployment.worker_environment(lane),
+            )
+            LaneMapping(
+                queue,
+                worker,
+                batch_size=lane.batch_size,
+                max_concurrency=lane.max_concurrency,
+                scheduler=self.scheduler,
+                weather=self.weather,
+                trace=self.trace,
+            )
+            self.lanes[lane.name], self.letters[lane.name] = queue, letters
+        for verb in deployment.api_verbs:
+            self.function(verb, deployment.handler(verb), deployment.stage.api_timeout_seconds)
+        for verb in deployment.clock_verbs:
+            self.function(verb, deployment.handler(verb), deployment.timeout_seconds(verb))
+        publish = self.function("publish", deployment.handler("publish"), deployment.stage.publish_timeout_seconds)
+        self.failures = Queue("https://simulated.invalid/failures", self.scheduler, self.weather)
+        self.stream = StreamMapping(
+            self.jobs,
+            publish,
+            patterns=deployment.stream_patterns,
+            batch_size=deployment.stream_batch_size,
+            retries=deployment.stream_retries,
+            oldest_seconds=deployment.stream_oldest_seconds,
+            failures=self.failures,
+            scheduler=self.scheduler,
+            weather=self.weather,
+            trace=self.trace,
+        )
+
+    def _queues(self, lane_name: str) -> tuple[Queue, Queue]:
+        urls, lane = self.deployment.urls(lane_name), self.deployment.lane(lane_name)
+        letters = Queue(urls["letters"], self.scheduler, self.weather, retention_ms=14 * 86_400_000)
+        queue = Queue(
+            urls["queue"],
+            self.scheduler,
+            self.weather,
+            visibility_ms=lane.visibility_timeout_seconds * 1000,
+            retention_ms=lane.queue_retention_days * 86_400_000,
+            letters=letters,
+            max_receives=lane.max_receive_count,
+        )
+        self.sqs.add(queue)
+        self.sqs.add(letters)
+        return queue, letters
+
+    def _changed(self, record: Record) -> None:
+        task = self.scheduler.current
+        by = task.process.name if task else "DynamoDB"
+        change = Change(record.at_ms, by, record.before, record.after)
+        self.trace.changes.append(change)
+        self.say(by, _described(change))
+
+
+def _described(change: Change) -> str:
+    before, after = change.before or {}, change.after or {}
+
+    def told(item: Any) -> str:
+        if not item:
+            return "nothing"
+        parts = [item.get("state", {}).get("S", "item")]
+        parts += [f"{short}{item[name]['N']}" for name, short in (("generation", "g"), ("attempt", "a")) if name in item]
+        return " ".join(parts)
+
+    return f"{change.key}: {told(before)} -> {told(after)}"
+
+
+__all__ = ["World"]

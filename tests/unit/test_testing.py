@@ -1,0 +1,268 @@
+"""The helper for tests of job types: one run and many, as a worker would run them."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from shared.adapters.in_process import OneJob
+from shared.adapters.job_store import DynamoJobStore
+from shared.application.ports import Checkpoint
+from shared.domain.errors import InvalidPayloadError
+from shared.domain.job import DeathReason
+from shared.domain.outcomes import Settlement
+from shared.jobs import (
+    Cancelled,
+    Continue,
+    Done,
+    GiveUp,
+    JobType,
+    PermanentJobError,
+    RetryAfter,
+    Run,
+    Snooze,
+    Unique,
+    job_type,
+)
+from shared.testing import NOON, TENANT, Drive, JobEndedError, State, Submission, run_job
+from tests.support.builders import LEASE, NOW, SETTLEMENTS, a_job, reference_to, stored
+
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+
+
+class Number(BaseModel):
+    n: int = 0
+
+
+def _type(handler: Any, **options: Any) -> JobType:
+    return job_type("test.number", payload=Number, **options)(handler)
+
+
+@job_type("test.after", payload=Number)
+def after(_payload: Number, _run: Run) -> None: ...
+
+
+def test_a_run_that_succeeds_has_its_result() -> None:
+    ran = run_job(_type(lambda payload, run: {"n": payload.n, "attempt": run.attempt}), {"n": 7}, attempt=2)
+
+    assert (ran.state, ran.result, ran.error, ran.raised, ran.due) == (
+        State.SUCCEEDED,
+        {"n": 7, "attempt": 2},
+        None,
+        None,
+        None,
+    )
+
+
+def test_a_payload_is_checked_as_on_submission() -> None:
+    with pytest.raises(InvalidPayloadError) as refused:
+        run_job(after, {"n": "many"})
+
+    assert [fault.path for fault in refused.value.faults] == ["/payload/n"]
+
+
+def test_a_run_that_fails_says_why_and_when_it_is_tried_again() -> None:
+    def handler(_payload: Number, _run: Run) -> None:
+        raise ValueError("no")
+
+    ran = run_job(_type(handler, backoff_seconds=8), attempt=2)
+
+    assert isinstance(ran.raised, ValueError)
+    assert ran.state is State.RETRYING
+    assert ran.error
+    assert (ran.error.error_class, ran.error.message, ran.error.attempt) == ("ValueError", "no", 2)
+    # Half of a ceiling that has doubled once.
+    assert ran.due == NOON + 8 * SECOND
+
+
+@pytest.mark.parametrize(
+    ("returned", "state", "due", "death"),
+    [
+        (Snooze(DAY), State.SCHEDULED, NOON + DAY, None),
+        (Snooze(SECOND), State.QUEUED, NOON + SECOND, None),
+        (Continue({"page": 2}), State.QUEUED, NOON, None),
+        (GiveUp("pointless"), State.DEAD, None, DeathReason.GAVE_UP),
+        (Cancelled(), State.CANCELLED, None, None),
+        (object(), State.DEAD, None, DeathReason.RESULT_UNSTORABLE),
+        (Continue("x" * 9000), State.DEAD, None, DeathReason.RESULT_UNSTORABLE),
+    ],
+    ids=str,
+)
+def test_each_outcome_is_what_a_worker_makes_of_it(returned: Any, state: State, due: Any, death: Any) -> None:
+    ran = run_job(_type(lambda _payload, _run: returned))
+
+    assert (ran.state, ran.due, ran.job.death) == (state, due, death)
+
+
+@pytest.mark.parametrize(
+    ("raised", "state"),
+    [(PermanentJobError("never"), State.DEAD), (RetryAfter(60), State.RETRYING), (SystemExit(1), State.RETRYING)],
+    ids=repr,
+)
+def test_each_error_is_what_a_worker_makes_of_it(raised: BaseException, state: State) -> None:
+    def handler(_payload: Number, _run: Run) -> None:
+        raise raised
+
+    assert run_job(_type(handler)).state is state
+
+
+def test_what_commits_with_the_success_is_shown() -> None:
+    write = {"Put": {"TableName": "own", "Item": {"pk": {"S": "x"}}}}
+    then = [
+        Submission(type="test.after", payload={"n": 1}, delay=DAY),
+        Submission(type="test.after", unique=Unique(period=DAY)),
+    ]
+
+    ran = run_job(_type(lambda _payload, _run: Done(result=1, writes=[write], then=then)), known=[after])
+
+    assert (ran.result, ran.writes, ran.enqueued) == (1, (write,), tuple(then))
+
+
+def test_a_follow_up_that_would_be_refused_kills_the_job_here_too() -> None:
+    then = [Submission(type="test.after"), Submission(type="test.after", payload={"n": "many"})]
+
+    ran = run_job(_type(lambda _payload, _run: Done(then=then)), known=[after])
+
+    assert (ran.state, ran.enqueued) == (State.DEAD, ())
+    assert ran.error
+    assert "/payload/n" in ran.error.message
+
+
+def test_a_follow_up_of_a_type_that_is_not_known_is_told_of() -> None:
+    ran = run_job(_type(lambda _payload, _run: Done(then=[Submission(type="test.after")])))
+
+    assert ran.error
+    assert "unknown job type 'test.after'" in ran.error.message
+
+
+def test_a_run_resumes_from_a_checkpoint_and_saves_its_own() -> None:
+    def handler(_payload: Number, run: Run) -> Any:
+        for page in range(run.resumed_from["page"], 4):
+            run.checkpoint({"page": page + 1}, done=page + 1, total=4)
+        return run.resumed_from
+
+    ran = run_job(_type(handler), checkpoint={"page": 2})
+
+    assert (ran.result, ran.checkpoints) == ({"page": 2}, ({"page": 3}, {"page": 4}))
+    assert (ran.job.progress_done, ran.job.progress_total) == (4, 4)
+
+
+def test_a_checkpoint_that_is_too_large_kills_the_job_here_too() -> None:
+    ran = run_job(_type(lambda _payload, run: run.checkpoint("x" * 9000)))
+
+    assert (ran.state, ran.job.death) == (State.DEAD, DeathReason.PERMANENT)
+
+
+def test_a_handler_is_told_who_and_when_it_is() -> None:
+    seen: list[Run] = []
+    now = NOON + DAY
+
+    run_job(_type(lambda _payload, run: seen.append(run), timeout_seconds=60, max_attempts=3), now=now)
+
+    (run,) = seen
+    assert (run.tenant, run.attempt, run.max_attempts, run.submitted_at) == (TENANT, 1, 3, now)
+    assert run.deadline == now + 60 * SECOND
+    assert run.idempotency_key == run.job_id
+
+
+def test_a_job_is_driven_through_its_retries_to_its_end() -> None:
+    def handler(_payload: Number, run: Run) -> int:
+        if run.attempt < 3:
+            raise ValueError("not yet")
+        return run.attempt
+
+    drive = Drive(_type(handler, backoff_seconds=100))
+    first, second, third = drive.run(), drive.run(), drive.run()
+
+    assert [first.due, second.due, third.due] == [NOON + 50 * SECOND, NOON + 150 * SECOND, None]
+    assert (drive.now, third.state, third.error, third.result) == (NOON + 150 * SECOND, State.SUCCEEDED, None, 3)
+    assert [error.attempt for error in third.job.errors] == [1, 2]
+    with pytest.raises(JobEndedError):
+        drive.run()
+
+
+def test_a_job_that_always_fails_dies_of_its_attempts() -> None:
+    def handler(_payload: Number, _run: Run) -> None:
+        raise ValueError("no")
+
+    ran = Drive(_type(handler, max_attempts=3)).run_until_it_ends()
+
+    assert (ran.state, ran.job.death, ran.job.attempt) == (State.DEAD, DeathReason.EXHAUSTED, 3)
+
+
+def test_a_job_that_continues_has_its_attempts_anew_and_its_hops_counted() -> None:
+    def handler(_payload: Number, run: Run) -> Any:
+        page = (run.resumed_from or 0) + 1
+        return Continue(page) if page < 5 else page
+
+    ran = Drive(_type(handler)).run_until_it_ends()
+
+    assert (ran.result, ran.job.hops, ran.job.attempt) == (5, 4, 1)
+
+
+def test_a_job_that_snoozes_for_ever_dies_of_its_hops() -> None:
+    ran = Drive(_type(lambda _payload, _run: Snooze(DAY), max_hops=5)).run_until_it_ends()
+
+    assert (ran.job.death, ran.job.hops) == (DeathReason.HOPS, 6)
+
+
+def test_a_job_that_does_not_end_is_told_of() -> None:
+    with pytest.raises(AssertionError, match="3 runs have left the job scheduled"):
+        Drive(_type(lambda _payload, _run: Snooze(DAY))).run_until_it_ends(most=3)
+
+
+def test_a_job_that_is_asked_to_end_is_told_at_its_next_checkpoint() -> None:
+    def handler(_payload: Number, run: Run) -> None:
+        drive.cancel()
+        run.checkpoint(1)
+        raise AssertionError("it goes on")
+
+    drive = Drive(_type(handler))
+
+    assert drive.run().state is State.CANCELLED
+
+
+def test_a_job_that_was_asked_to_end_lives_no_longer_than_its_run() -> None:
+    def handler(_payload: Number, _run: Run) -> Snooze:
+        drive.cancel()
+        return Snooze(DAY)
+
+    drive = Drive(_type(handler))
+
+    assert drive.run().state is State.CANCELLED
+
+
+def test_a_submission_says_when_its_job_runs_and_when_it_is_too_late() -> None:
+    drive = Drive(after, delay=DAY, deadline=NOON + 2 * DAY)
+    drive.now = NOON + 3 * DAY
+
+    assert drive.run().job.death is DeathReason.DEADLINE
+    assert Drive(after, delay=DAY).run().job.claimed_at == NOON + DAY
+
+
+@pytest.mark.parametrize(
+    "settlement",
+    [
+        *SETTLEMENTS.values(),
+        Settlement(state=State.QUEUED, due=NOW, attempt=0, hops=3, checkpoint="2"),
+        Settlement(state=State.SCHEDULED, due=NOW + DAY, attempt=1, holds=2),
+        Settlement(state=State.CANCELLED),
+    ],
+    ids=lambda settlement: settlement.state,
+)
+def test_the_document_in_process_is_the_one_that_the_table_would_hold(
+    store: DynamoJobStore, settlement: Settlement
+) -> None:
+    job = a_job(attempt=1, holds=1)
+    one = OneJob(job)
+    saved = Checkpoint(state="1", done=1, total=2)
+    store.insert_if_absent(job)
+    for each in (store, one):
+        claim = each.claim(reference_to(job), token="token", now=NOW, lease_end=NOW + LEASE)
+        assert not each.checkpoint(claim, saved, now=NOW)
+        each.settle(claim, settlement, now=NOW + SECOND)
+
+    assert one.job == replace(stored(store, job), expires_at=None)
