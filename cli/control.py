@@ -36,9 +36,10 @@ def cancel(installation: Installation, ids: tuple[str, ...], *, yes: bool) -> No
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def retry(installation: Installation, ids: tuple[str, ...], *, yes: bool) -> None:
-    """Give dead jobs of your own another life, with all their attempts anew.
+    """Give dead jobs of your own another life.
 
-    Only dead jobs can be retried. `millrace redrive` does the same for the jobs of all tenants, and tidies letters.
+    Only dead jobs can be retried; all their attempts begin anew. `millrace redrive` does the same for the jobs of all
+    tenants, and tidies letters.
     """
     _each(installation, ids, "retry", yes=yes)
 

@@ -29,11 +29,11 @@ _NARROWEST: Final = 64
 
 
 @click.command("list")
-@click.option("--state", help="Only jobs in this state.")
-@click.option("--type", "type_", help="Only jobs of this type.")
+@click.option("--state", metavar="STATE", help="Only jobs in this state.")
+@click.option("--type", "type_", metavar="TYPE", help="Only jobs of this type.")
 @click.option("--since", type=MOMENT, metavar="TIME", help="Submitted then or later; 30d ago, unless --all.")
 @click.option("--until", type=MOMENT, metavar="TIME", help="Submitted before then.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, help="No more than so many.")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="NUMBER", help="At most.")
 @click.option("--all", "everything", is_flag=True, help="All there are, page after page.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 @click.pass_obj

@@ -39,10 +39,10 @@ def purge(
     dry_run: bool,
     yes: bool,
 ) -> None:
-    """Delete jobs of all tenants that have ended, before their retention is over.
+    """Delete finished jobs of all tenants before their time.
 
-    Reads the whole table. Jobs that live on are never deleted. A dead job can be redriven for as long as it is there,
-    and an idempotency key remembered: whoever submits with the key of a purged job makes a new one.
+    Reads the whole table. Jobs that live on are never deleted. What is deleted cannot be redriven, and its idempotency
+    key is forgotten: whoever submits with it again makes a new job.
 
     Safe to repeat, and to run twice at once.
     """

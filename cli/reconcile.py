@@ -1,7 +1,7 @@
 """`millrace reconcile`: look after what was left behind."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -40,11 +40,12 @@ _DONE: Final = (
 @click.option("--dry-run", is_flag=True, help="Count the jobs that would be nudged, and change nothing.")
 @click.pass_obj
 def reconcile(installation: Installation, *, minutes: int, dry_run: bool) -> None:
-    """Look after what was left behind: at once, instead of tonight.
+    """Look after what was left behind.
 
-    Reads the whole table. Live jobs that should have run long ago are dispatched again (nudged): one whose message was
-    lost on the way has no other way to run. What waits on its lane for its turn is not late, however long that takes.
-    Groups whose head has ended go on, payloads that belong to no job are deleted, and the dead-letter queues tidied.
+    Does at once what is done each night. Reads the whole table. Live jobs that should have run long ago are dispatched
+    again (nudged): one whose message was lost on the way has no other way to run. What waits on its lane for its turn
+    is not late, however long that takes. Groups whose head has ended go on, payloads that belong to no job are deleted,
+    and the dead-letter queues tidied.
 
     Safe to repeat, and to run while everything else runs.
     """
@@ -67,7 +68,7 @@ class _Watched:
         self._survey = survey
         self._advance = advance
 
-    def segment(self, number: int, *, of: int, overdue_since: datetime) -> Iterator[Found]:
+    def segment(self, number: int, *, of: int, overdue_since: datetime) -> Iterator[Sequence[Found]]:
         yield from self._survey.segment(number, of=of, overdue_since=overdue_since)
         self._advance()
 

@@ -42,10 +42,11 @@ class JobCounts:
 @click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
 @click.pass_obj
 def status(installation: Installation, *, as_json: bool) -> None:
-    """Show how the lanes stand, and count the jobs that wait for the clock or for a person.
+    """Show how the lanes stand, and how many jobs wait.
 
     For each lane: messages waiting, delayed and in flight, the age of the oldest, and the letters in its dead-letter
-    queue. Then the jobs that are scheduled and those that are dead, and the groups that stand for one of these.
+    queue. Then the jobs that wait for the clock, the dead ones that wait for a person, and the groups
+    that stand for one of these.
 
     Depths come from SQS, which calls them approximate. The age comes from CloudWatch, a minute or two late; where it
     has none yet, a dash stands.

@@ -10,6 +10,7 @@ from aws_cdk import aws_sqs as sqs
 from shared.names import WAKE_WINDOW_SECONDS, Metric
 from stacks.alarm import Alarm, Heading
 from stacks.api import Api
+from stacks.clockwork import Clockwork
 from stacks.config import StageConfig
 from stacks.job_function import JobFunction
 from stacks.lane import Lane
@@ -101,19 +102,19 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:
     yield from function_alarms(publisher.function)
 
 
-def clock_alarms(wake: JobFunction, missed: sqs.Queue) -> Iterator[Alarm]:
+def clock_alarms(clockwork: Clockwork) -> Iterator[Alarm]:
     yield Alarm(
         id="StoppedClock",
         heading=Heading.STOPPED_CLOCK,
         says="Nothing has looked for jobs whose time has come, so scheduled jobs start late.",
-        metric=wake.function.metric_invocations(period=STOPPED_CLOCK, statistic="Sum"),
+        metric=clockwork.wake.function.metric_invocations(period=STOPPED_CLOCK, statistic="Sum"),
         at_silence=True,
     )
     yield Alarm(
         id="MissedCalls",
         heading=Heading.MISSED_CALLS,
         says="A call by the clock came to nothing: a periodic job was not submitted, or reconcile did not run.",
-        metric=_waiting(missed),
+        metric=_waiting(clockwork.missed),
     )
 
 

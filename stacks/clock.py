@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from aws_cdk import Aws, Duration, Stack
+from aws_cdk import Aws, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_scheduler as scheduler
@@ -12,14 +12,16 @@ from constructs import Construct
 
 from stacks.job_function import JobFunction
 
-#: For how long a call is tried again, by the scheduler while Lambda does not take it and by Lambda while the function
-#: fails. A day of the first is the most, and long enough for any outage; after six hours, the most of the second, ours
-#: is a fault that a person must see.
+#: How often and for how long a call is tried that must not be missed: by the scheduler while Lambda does not take it,
+#: and by Lambda while the function fails. All are the most that they accept.
 #: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
+#: https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionEventInvokeConfig.html
 DELIVERY_TRIES: Final = 185
 DELIVERY_SECONDS: Final = 24 * 60 * 60
-LONGEST_EVENT_AGE: Final = Duration.hours(6)
 FUNCTION_RETRIES: Final = 2
+FUNCTION_SECONDS: Final = 6 * 60 * 60
+#: For how long a call may wait that is not tried again: the least that both accept.
+PROMPT_SECONDS: Final = 60
 
 
 class Clock(Construct):
@@ -51,7 +53,7 @@ class Clock(Construct):
             function_name=self._function.function_name,
             qualifier="$LATEST",
             maximum_retry_attempts=FUNCTION_RETRIES if missed else 0,
-            maximum_event_age_in_seconds=LONGEST_EVENT_AGE.to_seconds() if missed else 60,
+            maximum_event_age_in_seconds=FUNCTION_SECONDS if missed else PROMPT_SECONDS,
             destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
                 on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=missed.queue_arn)
             )
@@ -73,7 +75,7 @@ class Clock(Construct):
                 input=Stack.of(self).to_json_string(says or {}),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
                     maximum_retry_attempts=DELIVERY_TRIES if missed else 0,
-                    maximum_event_age_in_seconds=DELIVERY_SECONDS if missed else 60,
+                    maximum_event_age_in_seconds=DELIVERY_SECONDS if missed else PROMPT_SECONDS,
                 ),
                 dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=missed.queue_arn)
                 if missed

@@ -10,6 +10,7 @@ from constructs import Construct
 from shared import names
 from stacks.config import StageConfig
 from stacks.job_function import JobFunction
+from stacks.rights import GET_FILE, LIST_FILES
 
 #: How far ahead a job may be scheduled. Its payload has to be there when its time comes.
 FARTHEST_DAYS: Final = 366
@@ -52,10 +53,10 @@ class FilesBucket(Construct):
     def allow(self, function: JobFunction, actions: Sequence[str], *, of: Sequence[str]) -> None:
         """Let `function` do exactly this with the files whose keys begin with one of the prefixes `of`."""
         function.allow(actions, [self.bucket.arn_for_objects(f"{prefix}*") for prefix in of])
-        if "s3:GetObject" in actions:
+        if GET_FILE in actions:
             # Who may not list is told that a file that is not there is forbidden:
             # https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
-            function.allow(["s3:ListBucket"], [self.bucket.bucket_arn])
+            function.allow([LIST_FILES], [self.bucket.bucket_arn])
         resource = cast(s3.CfnBucket, self.bucket.node.default_child)
         Validations.of(function).acknowledge(
             *(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from aws_cdk import Acknowledgment, Stack, Validations
+from aws_cdk import Stack
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -63,11 +63,6 @@ class Publisher(Construct):
         super().__init__(scope, id_)
         #: What is in it names a stretch of the stream, not a job: Lambda sends metadata only.
         self.failures = letter_queue(self, "Failures")
-        Validations.of(self.failures).acknowledge(
-            Acknowledgment(
-                id="AwsSolutions-SQS3", reason="It is where records go that could not be published, and it rings."
-            )
-        )
         self.function = JobFunction(
             self,
             "Function",

@@ -13,6 +13,7 @@ from stacks.api import Api
 from stacks.app_stack import AppStack
 from stacks.config import StageConfig
 from stacks.pipeline_stack import PipelineStack
+from stacks.rights import DELETE, GET, PUT, QUERY
 
 
 class ShortenerStack(AppStack):
@@ -20,21 +21,21 @@ class ShortenerStack(AppStack):
         super().__init__(
             scope, "Shortener", config=config, asset=asset, description="Millrace: the worked example, a URL shortener"
         )
-        tables, jobs = pipeline.shortener, pipeline.jobs.table
+        tables, storage = pipeline.shortener, pipeline.storage
         links: Mapping[str, str] = {Env.LINKS_TABLE: tables.links.table_name}
 
         shorten = self.api_function("shorten", {**links, **self.callers})
-        shorten.allow(["dynamodb:PutItem"], [tables.links.table_arn])
+        shorten.allow([PUT], [tables.links.table_arn])
         redirect = self.api_function(
             "redirect",
-            {**links, **pipeline.submitting, Env.TRUSTED_PROXY_HOPS: str(config.trusted_proxy_hops)},
+            {**links, **storage.submitting, Env.TRUSTED_PROXY_HOPS: str(config.trusted_proxy_hops)},
         )
-        redirect.allow(["dynamodb:GetItem"], [tables.links.table_arn])
+        redirect.allow([GET], [tables.links.table_arn])
         # A long click has a payload of its own, which is taken back if the click was there already.
-        redirect.allow(["dynamodb:PutItem", "dynamodb:DeleteItem"], [jobs.table_arn])
+        storage.allow(redirect, PUT, DELETE)
         stats = self.api_function("stats", {**links, **self.callers, Env.CLICKS_TABLE: tables.clicks.table_name})
-        stats.allow(["dynamodb:GetItem"], [tables.links.table_arn])
-        stats.allow(["dynamodb:GetItem", "dynamodb:Query"], [tables.clicks.table_arn])
+        stats.allow([GET], [tables.links.table_arn])
+        stats.allow([GET, QUERY], [tables.clicks.table_arn])
 
         api = Api(self, "Api", config=config, name=f"{config.name}-links")
         api.add_route(HttpMethod.POST, "/links", shorten)

@@ -29,6 +29,8 @@ class Export(BaseModel):
 
     code: str = Field(pattern=codes.PATTERN)
     format: Format = Format.CSV
+    #: Clicks read at once: a thousand are a quarter of a megabyte.
+    page: int = Field(default=1000, ge=1, le=1000)
 
 
 @job_type("clicks.export", payload=Export, lane=Lane.BULK)
@@ -76,8 +78,10 @@ def _all_written(export: Export, run: Run, upload: Upload) -> bool:
         run.checkpoint(done=0, total=_expected(export.code))
         upload.write(head := header(export.format), lines=len(head.splitlines()), after="")
     shown_at = clock.now()
-    records = composition.records()
-    for page in records.pages(export.code, until=run.submitted_at, after=upload.written.after, now=shown_at):
+    pages = composition.records().pages(
+        export.code, until=run.submitted_at, after=upload.written.after, size=export.page, now=shown_at
+    )
+    for page in pages:
         upload.write(lines(page.clicks, export.format), lines=len(page.clicks), after=page.last)
         now = clock.now()
         if now + LONGEST_STEP >= run.deadline:

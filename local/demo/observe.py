@@ -11,7 +11,7 @@ from local.stack import App
 from local.waiting import WaitError, wait_until
 from shared.adapters.document import decode
 from shared.domain.job import Job
-from shared.names import Output
+from shared.names import JOB_KEY, Output
 
 POLL_SECONDS: Final = 1.0
 #: Longer than a killed worker's messages stay hidden: six function timeouts of three seconds.
@@ -23,8 +23,10 @@ class StuckError(Exception):
 
 
 def all_jobs(app: App) -> list[Job]:
+    """The documents; the table also holds payloads, groups and limits, whose names begin with an exclamation mark."""
     pages = app.client("dynamodb").get_paginator("scan").paginate(TableName=app.outputs[Output.JOBS_TABLE])
-    return [decode(item) for page in pages for item in page["Items"]]
+    items = [item for page in pages for item in page["Items"]]
+    return [decode(item) for item in items if not item[JOB_KEY]["S"].startswith("!")]
 
 
 def letters(app: App) -> int:

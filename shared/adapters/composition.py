@@ -145,7 +145,9 @@ def reconciler() -> Reconciler:
 
     @cache
     def lane_delay(lane: Lane) -> timedelta:
-        return backlog.delay(clients.sqs(), clients.cloudwatch(), lane_urls()[lane].queue, now=clock.now())
+        urls = lane_urls().get(lane)
+        # Nothing waits on a lane that is deployed no more.
+        return backlog.delay(clients.sqs(), clients.cloudwatch(), urls.queue, now=clock.now()) if urls else timedelta(0)
 
     limit = timedelta(seconds=float(setting(Env.RECONCILE_LIMIT_SECONDS)))
     return Reconciler(store=store(), clock=clock.now, limit=limit, lane_delay=lane_delay)

@@ -35,6 +35,10 @@ LARGEST_ITEM_BYTES: Final = 64 * 1024
 #: No tenant begins with it, so no key of a job does.
 PAYLOAD_PREFIX: Final = "!payload#"
 
+#: What S3 says of a file that is not there; the second to whoever may not list the bucket, as no function of ours may.
+#: https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
+_NOT_THERE: Final = frozenset({"NoSuchKey", "AccessDenied"})
+
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -100,7 +104,7 @@ class DynamoPayloads:
     def load(self, job: Job) -> str:
         payload = job.payload if job.payload_at is None else self._read(job)
         if payload is None:
-            raise MalformedDocumentError(f"the payload of job {job.id} is gone")
+            raise MalformedDocumentError(f"the payload of job {job.id} is gone, or may not be read")
         return payload
 
     def delete(self, job: Job) -> None:
@@ -123,7 +127,7 @@ class DynamoPayloads:
                 # Read after write is consistent: https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html
                 body: bytes = bucket.client.get_object(Bucket=bucket.name, Key=_path(job))["Body"].read()
             except ClientError as error:
-                if error.response["Error"]["Code"] == "NoSuchKey":
+                if error.response["Error"]["Code"] in _NOT_THERE:
                     return None
                 raise
             return body.decode("ascii")

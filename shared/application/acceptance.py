@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from shared.application.job_types import JobType
@@ -81,7 +81,7 @@ _Check = tuple[bool, str, str]
 def _times(submission: Submission, *, now: datetime) -> list[_Check]:
     delay, run_at, deadline = submission.delay, submission.run_at, submission.deadline
     forms = [
-        (moment is None or moment.tzinfo is not None, path, "must say its offset from UTC")
+        (moment is None or _is_moment(moment), path, "must be a time with an offset from UTC")
         for path, moment in (("/run_at", run_at), ("/deadline", deadline))
     ]
     if not all(holds for holds, _, _ in forms):
@@ -108,6 +108,15 @@ def _unique(unique: Unique, *, key: str | None) -> list[_Check]:
         ),
         (unique.key is None or _is_name(unique.key), "/unique/key", _NAME_RULE),
     ]
+
+
+def _is_moment(moment: datetime) -> bool:
+    """At the ends of the calendar there are times that are none in UTC."""
+    try:
+        moment.astimezone(UTC)
+    except OverflowError:
+        return False
+    return moment.utcoffset() is not None
 
 
 def _is_name(text: str) -> bool:

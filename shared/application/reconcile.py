@@ -102,13 +102,15 @@ class Reconciler:
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             parts = list(pool.map(part, sorted(range(SEGMENTS), key=lambda _: draw())))
-        return Reconciled(
-            acts=sum((each.acts for each in parts), Counter()),
-            unreadable=tuple(item for each in parts for item in each.unreadable),
-            letters={
-                lane: sweep(box, store=self._store, clock=self._clock, in_time=in_time) for lane, box in boxes.items()
-            },
-        )
+        acts = sum((each.acts for each in parts), Counter())
+        letters = {}
+        for lane, box in boxes.items():
+            try:
+                letters[lane] = sweep(box, store=self._store, clock=self._clock, in_time=in_time)
+            except StoreUnavailableError:
+                acts[Act.FAILED, lane] += 1
+        unreadable = tuple(item for each in parts for item in each.unreadable)
+        return Reconciled(acts=acts, unreadable=unreadable, letters=letters)
 
     def _part(self, survey: Survey, number: int, in_time: InTime) -> Reconciled:
         acts: Counter[tuple[Act, Lane | None]] = Counter()

@@ -17,6 +17,7 @@ from shared.domain.errors import (
     MillraceError,
     PayloadTooLargeError,
     StoreUnavailableError,
+    TransactionConflictError,
     UnknownJobTypeError,
     WriteRefusedError,
 )
@@ -77,10 +78,61 @@ class Submit:
         self._new_id = new_id
 
     def prepare(self, submission: Submission, *, tenant: str, trace: str) -> Job:
-        """Check a submission and make its document, without writing it. No two may have the same `trace`.
+        """Check a submission and make its document, without writing it.
 
-        Raises `UnknownJobTypeError`, `InvalidPayloadError` or `PayloadTooLargeError`.
+        `trace` names this call and no other: it tells the SDK's second try of a write from another submission of the
+        same. Raises `UnknownJobTypeError`, `InvalidPayloadError` or `PayloadTooLargeError`.
         """
+        return self._prepare(submission, tenant=tenant, trace=trace, new_id=self._new_id)
+
+    def prepare_follow_up(self, submission: Submission, parent: Job, *, index: int) -> Job:
+        """As `prepare`, for a job that comes into being with the success of `parent`; its payload is put away."""
+        job = self._prepare(
+            submission, tenant=parent.tenant, trace=parent.trace, new_id=lambda: follow_up_id(parent, index)
+        )
+        return self._payloads.put_away(replace(job, parent=parent.id, hops=parent.hops + 1))
+
+    def insert(self, job: Job) -> Accepted:
+        """Write a prepared job, or find the one that an earlier submission under the same key made.
+
+        Raises `KeyReusedError` when that one has another body.
+        """
+        stored = self._payloads.put_away(job)
+        try:
+            return Accepted(job=self._store.insert_if_absent(stored), replayed=False)
+        except (WriteRefusedError, TransactionConflictError) as refused:
+            # Nothing was written. What cannot be deleted now belongs to no job, and reconcile finds it.
+            with contextlib.suppress(StoreUnavailableError):
+                self._payloads.delete(stored)
+            if isinstance(refused, WriteRefusedError) and refused.current:
+                return _replay(refused.current, job.body_hash)
+            raise
+
+    def earlier(self, submission: Submission, *, tenant: str, refused: MillraceError) -> Accepted:
+        """The job of a submission that is refused now, if it was accepted before: its times may have passed since.
+
+        Raises `refused` when there is none.
+        """
+        if submission.key is None:
+            raise refused
+        try:
+            body_hash = _hash(_asked(submission, read_payload(submission.payload)[1]))
+        except (InvalidPayloadError, OverflowError):
+            # It could not have been accepted at any time.
+            raise refused from None
+        job = self._store.get(tenant, keyed_job_id(tenant, submission.key))
+        if job is None or job.expired(self._clock()):
+            raise refused
+        return _replay(job, body_hash)
+
+    def __call__(self, submission: Submission, *, tenant: str, trace: str) -> Accepted:
+        try:
+            job = self.prepare(submission, tenant=tenant, trace=trace)
+        except REFUSALS as refused:
+            return self.earlier(submission, tenant=tenant, refused=refused)
+        return self.insert(job)
+
+    def _prepare(self, submission: Submission, *, tenant: str, trace: str, new_id: NewToken) -> Job:
         job_type = self._job_types.get(submission.type)
         now = self._clock()
         payload, value = _checked(submission, job_type, now=now)
@@ -93,7 +145,7 @@ class Submit:
             # Whatever else is asked for, a job that is there already is the one.
             asked = {"unique": job_id}
         else:
-            job_id = self._new_id()
+            job_id = new_id()
         run_at = submission.run_at or (now + submission.delay if submission.delay else None)
         if run_at is not None:
             run_at = run_at.astimezone(UTC) + (_EPOCH - run_at) % _MILLISECOND
@@ -120,52 +172,6 @@ class Submit:
             blocks=job_type.blocks and submission.group is not None,
             retention=job_type.retention,
         )
-
-    def prepare_follow_up(self, submission: Submission, parent: Job, *, index: int) -> Job:
-        """As `prepare`, for a job that comes into being with the success of `parent`; its payload is put away."""
-        job = self.prepare(submission, tenant=parent.tenant, trace=parent.trace)
-        if submission.key is None and submission.unique is None:
-            job = replace(job, id=follow_up_id(parent, index))
-        return self._payloads.put_away(replace(job, parent=parent.id, hops=parent.hops + 1))
-
-    def insert(self, job: Job) -> Accepted:
-        """Write a prepared job, or find the one that an earlier submission under the same key made.
-
-        Raises `KeyReusedError` when that one has another body.
-        """
-        stored = self._payloads.put_away(job)
-        try:
-            return Accepted(job=self._store.insert_if_absent(stored), replayed=False)
-        except WriteRefusedError as refused:
-            if refused.current is None:
-                raise
-            # What cannot be deleted now belongs to no job, and reconcile finds it.
-            with contextlib.suppress(StoreUnavailableError):
-                self._payloads.delete(stored)
-            return _replay(refused.current, job.body_hash)
-
-    def earlier(self, submission: Submission, *, tenant: str, refused: MillraceError) -> Accepted:
-        """The job of a submission that is refused now, if it was accepted before: its times may have passed since.
-
-        Raises `refused` when there is none.
-        """
-        if submission.key is None:
-            raise refused
-        try:
-            body_hash = _hash(_asked(submission, read_payload(submission.payload)[1]))
-        except InvalidPayloadError:
-            raise refused from None
-        job = self._store.get(tenant, keyed_job_id(tenant, submission.key))
-        if job is None or job.expired(self._clock()):
-            raise refused
-        return _replay(job, body_hash)
-
-    def __call__(self, submission: Submission, *, tenant: str, trace: str) -> Accepted:
-        try:
-            job = self.prepare(submission, tenant=tenant, trace=trace)
-        except REFUSALS as refused:
-            return self.earlier(submission, tenant=tenant, refused=refused)
-        return self.insert(job)
 
 
 def _checked(submission: Submission, job_type: JobType, *, now: datetime) -> tuple[str, Any]:

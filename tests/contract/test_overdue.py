@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from shared.application.ports import JobStore
+from shared.domain.errors import MillraceError
 from shared.domain.states import TERMINAL, State
 from tests.support.builders import LEASE, MILLISECOND, NOW, a_job, brought_to
 from tests.support.tables import Table
@@ -39,3 +40,14 @@ def test_the_whole_table_is_read_page_by_page(store: JobStore, table: Table) -> 
         table.put(job)
 
     assert {job.id for job in store.overdue(before=NOW)} == {job.id for job in jobs}
+
+
+def test_a_document_that_cannot_be_read_is_told_of_and_hides_nobody(store: JobStore, table: Table) -> None:
+    jobs = [brought_to(store, State.QUEUED) for _ in range(3)]
+    table.put(jobs[1], schema={"N": "99"})
+    unreadable: list[tuple[str, str, MillraceError]] = []
+
+    found = store.overdue(before=NOW, unreadable=lambda *what: unreadable.append(what))
+
+    assert {job.id for job in found} == {jobs[0].id, jobs[2].id}
+    assert [(tenant, job_id) for tenant, job_id, _ in unreadable] == [(jobs[1].tenant, jobs[1].id)]

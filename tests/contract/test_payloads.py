@@ -1,4 +1,4 @@
-"""Where payloads go by their size, what that costs, and that no race or crash takes one from a job that needs it."""
+"""Where payloads go by their size, and that no race or crash takes one from a job that needs it."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from shared.adapters.clients import Item
 from shared.adapters.document import key
 from shared.adapters.job_store import DynamoJobStore
 from shared.adapters.payloads import (
@@ -20,7 +19,12 @@ from shared.adapters.payloads import (
     owner_of,
 )
 from shared.application.submit import Accepted, Submit
-from shared.domain.errors import KeyReusedError, MalformedDocumentError, StoreUnavailableError
+from shared.domain.errors import (
+    KeyReusedError,
+    MalformedDocumentError,
+    StoreUnavailableError,
+    TransactionConflictError,
+)
 from shared.domain.job import Job
 from shared.domain.states import State
 from shared.domain.submission import Submission, Unique
@@ -30,11 +34,9 @@ from tests.support.builders import (
     MILLISECOND,
     NOW,
     RETENTION,
-    SETTLEMENTS,
     TENANT,
     a_job,
     a_job_type,
-    claimed,
     fresh_token,
     stored,
     types_of,
@@ -113,28 +115,6 @@ def _payload(size_bytes: int, letter: str = "x") -> str:
     return f'{{"a":"{letter * (size_bytes - 8)}"}}'
 
 
-def _size_bytes(item: Item) -> int:
-    """As a write is charged.
-
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
-    """
-    return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
-
-
-def _value_bytes(value: Item) -> int:
-    ((kind, held),) = value.items()
-    match kind:
-        case "S":
-            return len(held.encode())
-        case "N":
-            return (len(held.strip("0")) + 1) // 2 + 1
-        case "L":
-            return 3 + sum(1 + _value_bytes(each) for each in held)
-        case "M":
-            return 3 + sum(1 + len(name) + _value_bytes(each) for name, each in held.items())
-    return 1
-
-
 @pytest.mark.parametrize("size_bytes", [2, LARGEST_INLINE_BYTES])
 def test_a_small_payload_stays_in_its_document(client: FaultyClient, table: Table, size_bytes: int) -> None:
     payloads = DynamoPayloads(client, table=table.name, bucket=_no_bucket, new_token=fresh_token)  # type: ignore[arg-type]
@@ -207,6 +187,20 @@ def test_a_bucket_that_refuses_is_no_payload_that_is_gone(payloads: DynamoPayloa
         payloads.load(apart)
 
 
+def test_a_file_that_is_gone_is_told_of_to_whoever_may_not_list_the_bucket(
+    payloads: DynamoPayloads, files: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apart = payloads.put_away(a_job(payload=_payload(LARGEST_ITEM_BYTES + 1)))
+
+    def denied(**_request: Any) -> None:
+        raise ClientError({"Error": {"Code": "AccessDenied"}, "ResponseMetadata": {"HTTPStatusCode": 403}}, "GetObject")  # type: ignore[typeddict-item]  # as far as it is looked at
+
+    monkeypatch.setattr(files.client, "get_object", denied)
+
+    with pytest.raises(MalformedDocumentError):
+        payloads.load(apart)
+
+
 def test_an_item_of_another_kind_is_nobodys_payload(table: Table) -> None:
     assert owner_of(key(TENANT, "job")) is None
 
@@ -221,51 +215,6 @@ def test_the_names_of_tenants_and_jobs_cannot_run_into_each_other(payloads: Dyna
         ('a","b', "c"),
         ("a#b", "c"),
     }
-
-
-def test_a_job_of_10_kilobytes_costs_14_writes_where_its_payload_inside_would_cost_33(
-    client: FaultyClient, table: Table, payloads: DynamoPayloads
-) -> None:
-    store = DynamoJobStore(client, table=table.name, retention=RETENTION, listed=True)  # type: ignore[arg-type]
-    types = types_of(a_job_type())
-    submit = Submit(store=store, payloads=payloads, job_types=types, clock=Clock(), new_id=fresh_token)
-    sizes: list[int] = []
-
-    def written(applied: bool) -> None:
-        if applied:
-            items = table.client.scan(TableName=table.name)["Items"]
-            sizes.append(max(map(_size_bytes, items)) if not sizes else min(map(_size_bytes, items)))
-
-    client.watch = written
-    submission = Submission(type="test.job", payload={"text": "x" * 10 * 1024})
-    job = claimed(store, submit(submission, tenant=CALLER, trace=REQUEST).job)
-    store.settle(job, SETTLEMENTS[State.SUCCEEDED], now=NOW)
-
-    assert len(sizes) == 4
-    assert sum(-(-size // 1024) for size in sizes) == 14
-
-
-def test_a_document_with_the_largest_payload_that_it_may_hold_costs_one_write_each_time(
-    client: FaultyClient, table: Table
-) -> None:
-    store = DynamoJobStore(client, table=table.name, retention=RETENTION, listed=True)  # type: ignore[arg-type]
-    job = a_job(tenant=CALLER, id="0" * 36, trace=REQUEST, payload=_payload(LARGEST_INLINE_BYTES))
-    sizes = []
-
-    def written(applied: bool) -> None:
-        item = table.item(job)
-        if applied and item:
-            sizes.append(_size_bytes(item))
-
-    client.watch = written
-    store.insert_if_absent(job)
-    token = "0" * 32
-    store.settle(claimed(store, job, token=token), SETTLEMENTS[State.RETRYING], now=NOW)
-    again = claimed(store, stored(store, job), token=token[:-1] + "1", now=NOW + RETENTION)
-    store.settle(again, SETTLEMENTS[State.SUCCEEDED], now=NOW + RETENTION)
-
-    assert len(sizes) == 5
-    assert max(sizes) <= 1024
 
 
 def test_two_bodies_for_one_key_leave_the_first_and_its_payload(
@@ -388,6 +337,20 @@ def test_a_replay_is_answered_even_if_its_payload_cannot_be_taken_back(
 
     assert post({"a": "x" * 2000}, key="key") == Accepted(job=first, replayed=True)
     assert payloads.load(first) == _payload(2008)
+
+
+def test_a_submission_that_others_kept_out_of_its_group_leaves_no_payload(
+    post: Post, store: DynamoJobStore, apart: Apart, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crowded(_job: Job) -> None:
+        raise TransactionConflictError("others were faster")
+
+    monkeypatch.setattr(store, "insert_if_absent", crowded)
+
+    with pytest.raises(TransactionConflictError):
+        post({"a": "x" * 2000}, group="g")
+
+    assert apart() == 0
 
 
 def test_a_write_that_the_sdk_sends_twice_keeps_its_payload(

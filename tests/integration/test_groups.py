@@ -21,7 +21,7 @@ from tests.support.builders import SETTLEMENTS
 from tests.support.mill import Event, Mill, forget
 
 #: Of a test, in seconds: the lane's own clock is the real one.
-PATIENCE_SECONDS = 20
+PATIENCE_SECONDS = 60
 LEASE = timedelta(milliseconds=300)
 
 
@@ -54,11 +54,15 @@ class Parcels:
         return list(dict.fromkeys(number for name, number, _ in self.begun if name == group))
 
     def run_until_ended(self, ids: list[str]) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not all(state.terminal for state in self.states(ids)):
-            self.mill.run()
+        waiting, deadline = set(ids), time.monotonic() + PATIENCE_SECONDS
+        while waiting := {job_id for job_id in waiting if not self.mill.job(job_id).state.terminal}:
             assert time.monotonic() < deadline, self.states(ids)
-            time.sleep(0.05)
+            # As many batches as all of them need, and none for whoever never ends.
+            for _ in range(0, len(waiting), 10):
+                assert self.mill.publish() == []
+                if (event := self.mill.receive())["Records"]:
+                    self.mill.work(event)
+            time.sleep(0.01)
 
     def _run(self, payload: Any, run: Run) -> Any:
         assert run.group is not None
@@ -126,9 +130,9 @@ def test_the_order_holds_when_everything_comes_twice(parcels: Parcels) -> None:
     while not all(state.terminal for state in parcels.states(ids)):
         mill.publish(mill.records())
         assert mill.publish(mill.records()) == []
-        event = mill.receive()
-        mill.work(event)
-        mill.work(event)
+        if (event := mill.receive())["Records"]:
+            mill.work(event)
+            mill.work(event)
         assert time.monotonic() < deadline
 
     assert parcels.begun == [("ada", number, 1) for number in range(4)]
@@ -245,7 +249,8 @@ def test_follow_up_jobs_of_the_same_group_come_after_those_that_wait(parcels: Pa
     assert parcels.order() == [0, 1, 8, 9]
 
 
-GROUPS = 60
+#: moto copies all its tables for each transaction, so there are few.
+GROUPS = 12
 MEMBERS = 3
 
 

@@ -197,10 +197,9 @@ def test_a_cursor_is_good_for_its_own_tenant_and_filters_alone(mill: Mill) -> No
 
 def test_the_key_is_fetched_once_and_only_for_a_cursor(mill: Mill, secrets: Secrets) -> None:
     several(mill)
-    now = mill.now().isoformat()
     listed({"since": mill.job(mill.accepted()).created_at.isoformat()})
     listed({"state": "lost"})
-    assert secrets.asked == 0, now
+    assert secrets.asked == 0
 
     listed({"limit": "1"})
     listed({"limit": "1"})

@@ -1,9 +1,107 @@
-"""The clock through its function: from the index to the lane, to the second, and past what it cannot read."""
+"""The clock through its function: from the index to the lane, to the second."""
 
+import json
+from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from functions.wake import handler as wake
+from shared.adapters import composition
 from shared.domain.job import Job
 from shared.domain.states import State
-from shared.names import WAKE_WINDOW_SECONDS
-from tests.support.mill import Context, Mill, client_of_queue_delays
+from shared.domain.submission import Submission
+from shared.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS
+from tests.support.mill import TENANT, Context, Mill
+from tests.support.tables import client
+
+WINDOW = timedelta(seconds=WAKE_WINDOW_SECONDS)
+TICK = Context(timedelta(seconds=WAKE_INTERVAL_SECONDS))
+
+
+@pytest.fixture
+def delays() -> Iterator[list[int]]:
+    """The delay in seconds of every message that is sent."""
+    noted: list[int] = []
+
+    def note(params: Any, **_rest: Any) -> None:
+        noted.extend(entry["DelaySeconds"] for entry in params["Entries"])
+
+    event, events = "before-parameter-build.sqs.SendMessageBatch", client("sqs").meta.events
+    events.register(event, note)
+    yield noted
+    events.unregister(event, note)
+
+
+def submitted(mill: Mill, **when: Any) -> Job:
+    return composition.submit()(Submission(type="test.scripted", **when), tenant=TENANT, trace="a test").job
+
+
+def test_a_job_far_ahead_is_on_no_lane_until_its_time_is_near(mill: Mill, delays: list[int]) -> None:
+    job = submitted(mill, delay=timedelta(hours=3))
+    assert job.due is not None
+
+    for early in (timedelta(0), timedelta(hours=3) - WINDOW - timedelta(minutes=1)):
+        mill.late = early
+        wake.handle({}, TICK)
+        assert mill.publish() == []
+    assert (mill.job(job.id).state, delays) == (State.SCHEDULED, [])
+
+    mill.late = timedelta(hours=3) - timedelta(minutes=4)
+    wake.handle({}, TICK)
+    assert mill.publish() == []
+
+    assert mill.job(job.id).state is State.QUEUED
+    (delay,) = delays
+    # The seconds are kept: the message comes when the job is due, and no sooner.
+    assert delay - 1 <= (job.due - mill.now()).total_seconds() <= delay
+    assert delay == pytest.approx(240, abs=5)
+
+
+def test_two_ticks_at_once_make_one_message(mill: Mill, delays: list[int]) -> None:
+    submitted(mill, delay=timedelta(hours=3))
+    mill.late = timedelta(hours=3)
+
+    wake.handle({}, TICK)
+    wake.handle({}, TICK)
+    mill.run()
+
+    assert delays == [0]
+    assert mill.depth(mill.queue) == 0
+
+
+def test_a_clock_that_was_down_wakes_what_is_overdue_and_it_runs(mill: Mill) -> None:
+    jobs = [submitted(mill, delay=timedelta(minutes=20 + number)) for number in range(15)]
+    mill.late = timedelta(hours=5)
+
+    wake.handle({}, TICK)
+    mill.run()
+
+    assert {mill.job(job.id).state for job in jobs} == {State.SUCCEEDED}
+
+
+def test_a_cancelled_job_is_not_woken(mill: Mill, delays: list[int]) -> None:
+    job = submitted(mill, delay=timedelta(hours=3))
+    composition.store().cancel(job, now=mill.now())
+    mill.late = timedelta(hours=4)
+
+    wake.handle({}, TICK)
+    mill.run()
+
+    assert (mill.job(job.id).state, delays) == (State.CANCELLED, [])
+
+
+def test_the_clock_says_what_it_did(
+    mill: Mill, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    submitted(mill, delay=timedelta(hours=3))
+    mill.late = timedelta(hours=3) + timedelta(minutes=2)
+
+    wake.handle({}, TICK)
+
+    said = caplog.records[-1].__dict__
+    assert (said["message"], said["jobs"], said["finished"]) == ("woken", 1, True)
+    assert said["ahead_ms"] == pytest.approx(-120_000, abs=5_000)
+    (metrics,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (metrics["JobsWoken"], metrics["lane"]) == ([1.0], "default")

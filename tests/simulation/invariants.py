@@ -65,8 +65,11 @@ class Checks:
         image = record.after or record.before or {}
         if "state" not in image:
             return
-        for check in self._at_change:
-            check(key, record.before, record.after)
+        try:
+            for check in self._at_change:
+                check(key, record.before, record.after)
+        except Violation as violation:
+            self._world.scheduler.found = self._world.scheduler.found or violation
         if record.after is None:
             self._lives.pop(key, None)
         else:
@@ -262,7 +265,7 @@ class Checks:
         counted = self._world.weather.counted
         lost = counted[Fault.MESSAGE_LOST] or counted[Fault.STREAM_TRIMMED] or counted[Fault.DUPLICATE]
         for key, item in self._jobs().items():
-            if _state(item) is State.DEAD:
+            if _state(item) is State.DEAD and not _expired(item, self._now_ms, late_ms=0):
                 self._require("death" in item, "the dead have a reason", "no death", key)
                 name, generation = key.rpartition("#")[2], _number(item, "generation")
                 told = any(f'"id":"{name}","generation":{generation}' in body for body in letters)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from shared.adapters import clock, composition
@@ -16,6 +16,7 @@ from tests.simulation.world.scheduler import Process
 from tests.simulation.world.world import World
 
 TENANTS: Final = ("111122223333:AROAADA", "111122223333:AROABOB")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _GROUPS: Final = ("orders", "orders", "mail")
 _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.effect": lambda random: {"fails": random.choice([0, 0, 0, 1, 2, 9]), "seconds": random.choice([0, 0, 1, 24])},
@@ -45,24 +46,40 @@ class Asked:
     ids: list[str] = field(default_factory=list)
 
 
-def draw(world: World, number: int, begun: datetime) -> Submission:
-    """What somebody may ask for."""
-    random = world.random
-    kind = random.choice(sorted(_PLANS))
-    payload = _PLANS[kind](random)
-    made = Submission(type=kind, payload=payload, key=None if kind == "sim.unique" else f"key-{number}")
-    if random.random() < 0.3:
-        made = replace(made, group=random.choice(_GROUPS))
-    elif random.random() < 0.2:
-        made = replace(made, delay=timedelta(seconds=random.choice([1, 30, 899, 901, 3000])))
-    elif random.random() < 0.1:
-        made = replace(made, run_at=begun + timedelta(hours=random.choice([1, 5])))
-    if random.random() < 0.1:
-        late = made.run_at or begun + (made.delay or timedelta(0)) + timedelta(hours=1)
-        made = replace(made, deadline=late + timedelta(seconds=random.choice([1, 60, 3600])))
-    if random.random() < 0.05:
-        made = replace(made, payload={**payload, "padding": "x" * random.choice([1, 2000, 100_000])})
-    return made
+class Workload:
+    """What is asked for in one seed: a few kinds of jobs, spread or all at once, so that they get in each other's way."""
+
+    def __init__(self, world: World) -> None:
+        random = world.random
+        self._random = random
+        self._begun = _EPOCH + timedelta(milliseconds=world.scheduler.now_ms)
+        self._kinds = random.sample(sorted(_PLANS), random.choice([1, 2, 3, len(_PLANS)]))
+        self._grouped = random.choice([0.0, 0.3, 1.0])
+        self._groups = _GROUPS[: random.choice([1, len(_GROUPS)])]
+        self._tenants = TENANTS[: random.choice([1, len(TENANTS)])]
+        self.jobs = random.randint(1, 8)
+        self.window_ms = random.choice([50, 5_000, 60_000, 900_000])
+
+    def tenant(self) -> str:
+        return self._random.choice(self._tenants)
+
+    def submission(self, number: int) -> Submission:
+        random = self._random
+        kind = random.choice(self._kinds)
+        payload = _PLANS[kind](random)
+        made = Submission(type=kind, payload=payload, key=None if kind == "sim.unique" else f"key-{number}")
+        if random.random() < self._grouped:
+            made = replace(made, group=random.choice(self._groups))
+        if random.random() < 0.15:
+            made = replace(made, delay=timedelta(seconds=random.choice([1, 30, 899, 901, 3000])))
+        elif random.random() < 0.1:
+            made = replace(made, run_at=self._begun + timedelta(hours=random.choice([1, 5])))
+        if random.random() < 0.1:
+            begins = made.run_at or self._begun + (made.delay or timedelta(0)) + timedelta(hours=1)
+            made = replace(made, deadline=begins + timedelta(seconds=random.choice([1, 60, 3600])))
+        if random.random() < 0.05:
+            made = replace(made, payload={**payload, "padding": "x" * random.choice([1, 2000, 100_000])})
+        return made
 
 
 class Caller:

@@ -3,13 +3,12 @@
 import traceback
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tests.simulation.deployment import Deployment
 from tests.simulation.invariants import Checks, Violation
 from tests.simulation.operators import Operators
-from tests.simulation.people import TENANTS, Asked, Caller, draw
+from tests.simulation.people import Asked, Caller, Workload
 from tests.simulation.sweeper import Sweeper
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.scheduler import StalledError
@@ -18,7 +17,6 @@ from tests.simulation.world.world import World
 _DEPLOYMENT: Final = Deployment()
 _CHAOS_SECONDS: Final = (120, 120, 600, 3600, 8 * 3600, 30 * 3600)
 _MOST_STEPS: Final = 60_000
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +61,10 @@ def _play(world: World) -> None:
     operators = Operators(world)
     sweeper = Sweeper(world)
     chaos_ends_ms = scheduler.now_ms + random.choice(_CHAOS_SECONDS) * 1000
-    begun = _EPOCH + timedelta(milliseconds=scheduler.now_ms)
-    for number in range(random.randint(1, 8)):
-        at_ms = scheduler.now_ms + random.randint(0, min(chaos_ends_ms - scheduler.now_ms, 900_000))
-        submission = draw(world, number, begun)
-        Caller(world, Asked(random.choice(TENANTS), submission, at_ms), number)
+    workload = Workload(world)
+    for number in range(workload.jobs):
+        at_ms = scheduler.now_ms + random.randint(0, min(chaos_ends_ms - scheduler.now_ms, workload.window_ms))
+        Caller(world, Asked(workload.tenant(), workload.submission(number), at_ms), number)
     operators.tick()
     operators.meddle(chaos_ends_ms)
     sweeper.begin()

@@ -1,10 +1,13 @@
 """The limits against a model that knows everything, and what waiting for them costs."""
 
 import heapq
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -94,6 +97,19 @@ def test_who_stands_too_far_back_in_the_line_asks_again_and_is_not_forgotten(tab
     assert finished <= NOW + timedelta(minutes=59 * 5) + 2 * LONGEST_LINE
     # Five hours of waiting, and an hour is as far ahead as anybody is told.
     assert max(claims.values()) <= 12
+
+
+def test_the_example_of_the_page_about_limits_is_a_job_type() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "limits.md").read_text()
+    example = re.search(r"```python\n(.+?)```", page, re.DOTALL)
+    assert example is not None
+    found: dict[str, Any] = {}
+
+    exec(example[1], found)
+
+    job_type = found["sync"]
+    assert job_type.limit == Limit(concurrency=2, rate=Rate(count=30, period=timedelta(minutes=1)))
+    assert job_type.limit_key(job_type.parse({"shop": "a shop"})) == "a shop"
 
 
 def limits_on(table: Table) -> DynamoLimits:

@@ -13,7 +13,7 @@ from shared.adapters.payloads import Bucket, DynamoPayloads
 from shared.adapters.survey import DynamoSurvey
 from shared.application.job_types import Run
 from shared.application.nudge import LONGEST_BETWEEN_NUDGES, MOST_NUDGES, UNDELIVERABLE_AFTER
-from shared.application.ports import Found, LetterBox, PayloadItem
+from shared.application.ports import Found, LetterBox, PayloadItem, ReceivedLetter
 from shared.application.reconcile import MARGIN, ORPHANED_AFTER, SEGMENTS, Act, Reconciled, Reconciler
 from shared.application.redrive import Swept
 from shared.domain.errors import StoreUnavailableError
@@ -238,6 +238,22 @@ def test_a_letter_whose_job_cannot_be_read_stays(
 
     assert run(reconciler, survey, {Lane.DEFAULT: box}).letters == {Lane.DEFAULT: Swept(kept=1)}
     assert len(box.waiting) == 1
+
+
+def test_a_lane_whose_letters_cannot_be_had_keeps_no_other_waiting(
+    store: DynamoJobStore, reconciler: Reconciler, survey: DynamoSurvey
+) -> None:
+    class Unavailable(Letters):
+        def receive(self) -> Sequence[ReceivedLetter]:
+            raise StoreUnavailableError("no answer")
+
+    dead = brought_to(store, State.DEAD)
+    boxes = {Lane.CRITICAL: Unavailable(), Lane.DEFAULT: Letters(letter_for(dead))}
+
+    reconciled = run(reconciler, survey, boxes)
+
+    assert reconciled.letters == {Lane.DEFAULT: Swept(kept=1)}
+    assert reconciled.acts == Counter({(Act.FAILED, Lane.CRITICAL): 1})
 
 
 class Segments:

@@ -195,3 +195,18 @@ def test_a_swept_letter_tells_of_the_present_life_of_its_job_only(redriver: Redr
 
     assert redriver.sweep(box) == Swept(outdated=1, kept=1)
     assert _bodies(box) == [second]
+
+
+def test_a_dead_job_that_cannot_be_read_keeps_nobody_out_of_the_plan(
+    redriver: Redriver, store: JobStore, table: Table
+) -> None:
+    jobs = [brought_to(store, State.DEAD) for _ in range(3)]
+    item = table.item(jobs[1])
+    assert item is not None
+    table.client.put_item(TableName=table.name, Item=item | {"schema": {"N": "99"}})
+    unreadable: list[str] = []
+
+    plan = redriver.plan(Selection(), unreadable=lambda _tenant, job_id, _error: unreadable.append(job_id))
+
+    assert {job.id for job in plan} == {jobs[0].id, jobs[2].id}
+    assert unreadable == [jobs[1].id]

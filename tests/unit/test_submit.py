@@ -2,15 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, timedelta, timezone
 from typing import Any
 
 import pytest
 
-from shared.application.acceptance import DEEPEST_NESTING, FARTHEST, LONGEST_KEY, LONGEST_NAME_BYTES, is_tenant
+from shared.application.acceptance import DEEPEST_NESTING, FARTHEST, LONGEST_NAME_BYTES
 from shared.application.job_types import JobType
 from shared.application.ports import JobStore
-from shared.application.submit import Accepted, Submit, keyed_job_id
+from shared.application.submit import Accepted, Submit, follow_up_id, keyed_job_id
 from shared.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -19,6 +19,7 @@ from shared.domain.errors import (
     UnknownJobTypeError,
     WriteRefusedError,
 )
+from shared.domain.job import Job
 from shared.domain.states import State
 from shared.domain.submission import Submission, Unique
 from shared.names import LARGEST_BODY_BYTES, Lane
@@ -29,6 +30,7 @@ from tests.support.builders import (
     RETENTION,
     SECOND,
     TENANT,
+    a_job,
     a_job_type,
     claimed,
     fresh_token,
@@ -59,22 +61,6 @@ def post(store: JobStore, clock: Clock) -> Post:
         return submit(submission, tenant=tenant, trace=fresh_token())
 
     return post
-
-
-@pytest.fixture
-def paths(post: Post, store: JobStore, table: Table) -> Callable[..., list[str]]:
-    """The paths of what is wrong with a submission, which leaves nothing behind."""
-
-    def paths(payload: Any = None, **asked: Any) -> list[str]:
-        with pytest.raises(InvalidPayloadError) as refused:
-            post(payload, **asked)
-        assert table.client.scan(TableName=table.name)["Count"] == 0
-        return [fault.path for fault in refused.value.faults]
-
-    return paths
-
-
-Paths = Callable[..., list[str]]
 
 
 def test_a_submission_becomes_a_queued_job(post: Post, store: JobStore) -> None:
@@ -245,48 +231,6 @@ def test_a_caller_whose_clock_is_a_little_behind_is_served_at_once(post: Post) -
     assert (job.state, job.due) == (State.QUEUED, NOW)
 
 
-@pytest.mark.parametrize(
-    ("asked", "path"),
-    [
-        ({"delay": -MILLISECOND}, "/delay_seconds"),
-        ({"delay": FARTHEST + MILLISECOND}, "/delay_seconds"),
-        ({"delay": timedelta.max}, "/delay_seconds"),
-        ({"run_at": NOW - timedelta(minutes=2)}, "/run_at"),
-        ({"run_at": NOW + FARTHEST + MILLISECOND}, "/run_at"),
-        ({"run_at": datetime.max.replace(tzinfo=UTC)}, "/run_at"),
-        ({"run_at": NOW.replace(tzinfo=None)}, "/run_at"),
-        ({"delay": SECOND, "run_at": NOW + SECOND}, "/run_at"),
-        ({"deadline": NOW}, "/deadline"),
-        ({"deadline": NOW.replace(tzinfo=None)}, "/deadline"),
-        ({"deadline": NOW + HOUR, "delay": HOUR}, "/deadline"),
-        ({"deadline": NOW + HOUR, "run_at": NOW + HOUR}, "/deadline"),
-        ({"group": ""}, "/group"),
-        ({"group": "x" * (LONGEST_NAME_BYTES + 1)}, "/group"),
-        ({"group": "\N{GRINNING FACE}" * (LONGEST_NAME_BYTES // 4 + 1)}, "/group"),
-        ({"group": "\ud800"}, "/group"),
-        ({"lane": Lane.CRITICAL}, "/lane"),
-        ({"key": ""}, "/idempotency_key"),
-        ({"key": "x" * (LONGEST_KEY + 1)}, "/idempotency_key"),
-        ({"key": "k", "unique": Unique(period=HOUR)}, "/unique"),
-        ({"unique": Unique(period=timedelta(0))}, "/unique/period_seconds"),
-        ({"unique": Unique(period=FARTHEST + SECOND)}, "/unique/period_seconds"),
-        ({"unique": Unique(period=HOUR, key="")}, "/unique/key"),
-        ({"unique": Unique(period=HOUR, key="x" * 129)}, "/unique/key"),
-        ({"payload": {"at": NOW}}, "/payload"),
-        ({"payload": [1]}, "/payload"),
-        ({"payload": {"n": 10**5000}}, "/payload"),
-    ],
-)
-def test_what_cannot_be_is_refused_with_its_path(paths: Paths, asked: dict[str, Any], path: str) -> None:
-    assert paths(**asked) == [path]
-
-
-def test_everything_that_is_wrong_is_told_at_once(paths: Paths) -> None:
-    found = paths({"n": float("nan")}, lane=Lane.CRITICAL, group="", delay=-SECOND)
-
-    assert found == ["/lane", "/group", "/delay_seconds", "/payload"]
-
-
 @pytest.mark.parametrize("group", ["x", "x" * LONGEST_NAME_BYTES, '"#\\', "\x00" * LONGEST_NAME_BYTES])
 def test_a_group_may_be_called_anything_that_is_short(post: Post, store: JobStore, group: str) -> None:
     job = post(group=group, tenant='"' * 512).job
@@ -331,11 +275,6 @@ def test_a_late_replay_of_an_expired_job_is_a_submission_that_comes_too_late(
         post(run_at=NOW + HOUR, key="key")
 
 
-@pytest.mark.parametrize("payload", [{"n": float("inf")}, {"a": _nested(10_000)}], ids=["infinite", "bottomless"])
-def test_what_could_never_have_been_accepted_is_not_looked_up(paths: Paths, payload: Any) -> None:
-    assert paths(payload, key="key", run_at=NOW - DAY)[-1] == "/payload"
-
-
 def test_one_unique_job_is_made_in_each_period_by_its_payload(post: Post, clock: Clock) -> None:
     def unique(payload: Any, **asked: Any) -> Accepted:
         return post(payload, unique=Unique(period=DAY), **asked)
@@ -366,24 +305,20 @@ def test_a_type_that_is_unique_needs_no_word_of_it(post: Post, clock: Clock) -> 
     assert not post({"n": 1}, job_type="test.daily").replayed
 
 
+def test_a_follow_up_has_an_id_of_its_place_unless_what_it_asks_for_gives_one(store: JobStore, clock: Clock) -> None:
+    submit = Submit(store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=fresh_token)
+    parent = a_job(hops=2)
+
+    def follow_up(**asked: Any) -> Job:
+        return submit.prepare_follow_up(Submission(**{"type": "test.job"} | asked), parent, index=0)
+
+    plain = follow_up()
+    assert (plain.parent, plain.hops, plain.trace, plain.id) == (parent.id, 3, parent.trace, follow_up_id(parent, 0))
+    assert follow_up(key="k").id == keyed_job_id(TENANT, "k")
+    daily = submit.prepare(Submission(type="test.daily"), tenant=TENANT, trace="request")
+    assert (follow_up(type="test.daily").id, follow_up(type="test.daily").body_hash) == (daily.id, daily.body_hash)
+
+
 def test_a_key_stands_for_its_job_even_of_a_unique_type(post: Post) -> None:
     assert not post({"n": 1}, job_type="test.daily", key="a").replayed
     assert not post({"n": 1}, job_type="test.daily", key="b").replayed
-
-
-@pytest.mark.parametrize(
-    ("name", "holds"),
-    [
-        ("x", True),
-        ("x" * 512, True),
-        ("https://issuer.example/|auth0|7", True),
-        ("", False),
-        ("x" * 513, False),
-        ("!group#x", False),
-        ("a b", False),
-        ("ü", False),
-        ("x\n", False),
-    ],
-)
-def test_a_tenant_is_visible_ascii_that_no_key_of_ours_begins_with(name: str, holds: bool) -> None:
-    assert is_tenant(name) is holds

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 COLUMNS: Final = ("at", "country", "browser", "system", "device", "bot", "referrer", "visitor")
-#: Records read in one call.
-PAGE: Final = 1000
 #: What a spreadsheet takes for the beginning of a formula, and visitors make up the names of their browsers:
 #: https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -48,8 +46,8 @@ class Records:
         self._client = client
         self._table = table
 
-    def pages(self, code: str, *, until: datetime, after: str | None, now: datetime) -> Iterator[Page]:
-        """The clicks of a link up to the time `until`, earliest first, from the one after `after`."""
+    def pages(self, code: str, *, until: datetime, after: str | None, size: int, now: datetime) -> Iterator[Page]:
+        """The clicks of a link up to the time `until`, earliest first, from the one after `after`, `size` at a time."""
         after = after or RECORD
         last = f"{RECORD}{until.isoformat(timespec='milliseconds')}#{LAST}"
         while True:
@@ -60,7 +58,7 @@ class Records:
                     ExpressionAttributeNames={"#link": CLICK_KEY, "#sort": CLICK_SORT_KEY},
                     # The successor of `after`, since a key condition cannot say both "after" and "up to".
                     ExpressionAttributeValues={":link": text(code), ":first": text(after + " "), ":last": text(last)},
-                    Limit=PAGE,
+                    Limit=size,
                     ConsistentRead=True,
                 )
             if not answer["Items"]:

@@ -3,7 +3,7 @@
 import json
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -134,7 +134,7 @@ def test_a_terminal_has_a_bar_for_each_job(server: Loopback, pauses: list[float]
 
 
 @pytest.fixture
-def working(behind: Mill, environment: pytest.MonkeyPatch) -> Iterator[Mill]:
+def working(behind: Mill, environment: pytest.MonkeyPatch) -> Mill:
     """The jobs are worked off while the command line pauses."""
     environment.setattr("cli.watch.sleep", lambda _: behind.run())
     return behind

@@ -12,7 +12,7 @@ import pytest
 from functions.jobs import clicks_export as export_module
 from shared.adapters import clients, clock, composition
 from shared.adapters.shortener import composition as shortener
-from shared.adapters.shortener import records, upload
+from shared.adapters.shortener import upload
 from shared.adapters.shortener.click import Click
 from shared.adapters.shortener.clicks import RECORDS_KEPT
 from shared.adapters.shortener.upload import MOST_PARTS, Written
@@ -33,8 +33,7 @@ VISITOR: Final = Visitor(country="SE", browser="=cmd()", system="Linux", device=
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages and parts of a few lines each, so that there are many."""
-    monkeypatch.setattr(records, "PAGE", 2)
+    """Parts of a few lines each, so that there are many."""
     monkeypatch.setattr(upload, "PART_BYTES", 500)
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 500)
 
@@ -113,7 +112,7 @@ def left_behind(world: World) -> list[Any]:
 
 
 def test_the_clicks_of_a_link_are_a_file_in_their_order(world: World) -> None:
-    job = exported(world, world.submit("clicks.export", code="spring", format="jsonl"), runs=1)
+    job = exported(world, world.submit("clicks.export", code="spring", format="jsonl", page=2), runs=1)
     checked(job)
     assert (job.progress_done, job.progress_total) == (CLICKS, CLICKS)
     assert list(world.files()) == [f"exports/{job.id}.jsonl"]
@@ -124,12 +123,12 @@ def test_a_small_file_needs_one_call(world: World, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(upload, "PART_BYTES", 8 * 1024 * 1024)
     s3 = Interrupted(clients.s3(), at=1, after=False)
     monkeypatch.setattr(clients, "s3", lambda: s3)
-    world.run(world.submit("clicks.export", code="spring", format="jsonl"))
+    world.run(world.submit("clicks.export", code="spring", format="jsonl", page=2))
     assert json.loads(world.jobs()[0].result or "")["lines"] == CLICKS
 
 
 def test_a_file_in_csv_has_a_header_and_no_formula(world: World) -> None:
-    job = exported(world, world.submit("clicks.export", code="spring"))
+    job = exported(world, world.submit("clicks.export", code="spring", page=2))
     (text,) = (data.decode() for data in world.files().values())
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == CLICKS
@@ -151,7 +150,7 @@ def test_visitors_can_be_told_apart_but_not_followed_to_another_link(world: Worl
     for number in range(3):
         click(world, number, at=NOON, code="summer")
     for code in ("spring", "summer"):
-        exported(world, world.submit("clicks.export", code=code, format="jsonl"))
+        exported(world, world.submit("clicks.export", code=code, format="jsonl", page=2))
     texts = [data.decode().splitlines() for data in world.files().values()]
     visitors = [{json.loads(line)["visitor"] for line in lines} for lines in texts]
     assert [len(seen) for seen in visitors] == [3, 3]
@@ -170,12 +169,12 @@ def test_nobody_but_its_owner_is_given_the_clicks_of_a_link(world: World, code: 
 
 def test_a_link_that_nobody_followed_has_an_empty_file(world: World) -> None:
     world.post_link({"url": "https://example.com/a", "code": "summer"})
-    exported(world, world.submit("clicks.export", code="summer", format="jsonl"))
+    exported(world, world.submit("clicks.export", code="summer", format="jsonl", page=2))
     assert list(world.files().values()) == [b""]
 
 
 def test_clicks_after_it_was_asked_for_are_left_to_the_next(world: World) -> None:
-    job = world.submit("clicks.export", code="spring", format="jsonl")
+    job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     click(world, 99, at=NOON + timedelta(milliseconds=1))
     checked(exported(world, job))
 
@@ -183,7 +182,7 @@ def test_clicks_after_it_was_asked_for_are_left_to_the_next(world: World) -> Non
 def test_clicks_whose_records_have_expired_are_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     late = NOON + RECORDS_KEPT - timedelta(minutes=9, seconds=30)
     monkeypatch.setattr(clock, "now", lambda: late)
-    exported(world, world.submit("clicks.export", code="spring", format="jsonl"))
+    exported(world, world.submit("clicks.export", code="spring", format="jsonl", page=2))
     (data,) = world.files().values()
     assert minutes(data.decode()) == ALL[-10:]
 
@@ -197,7 +196,7 @@ def test_it_goes_on_over_many_invocations_and_shows_how_far_it_is(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short_of_time(monkeypatch)
-    job = world.submit("clicks.export", code="spring", format="jsonl")
+    job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     shown = []
     while world.run(world.job(job)).ending is Ending.CONTINUED:
         shown.append((world.job(job).progress_done, world.job(job).progress_total))
@@ -221,7 +220,7 @@ def test_killed_at_any_call_the_file_has_every_click_once(
 
 def killed(world: World, kill_at: int, monkeypatch: pytest.MonkeyPatch, *, after: bool) -> bool:
     """An export whose worker dies at that call of S3, and which is then carried on. False if it made no such call."""
-    job = world.submit("clicks.export", code="spring", format="jsonl")
+    job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     dying = Interrupted(clients.s3(), at=kill_at, after=after)
     with monkeypatch.context() as for_now:
         for_now.setattr(clients, "s3", lambda: dying)
@@ -243,7 +242,7 @@ def test_a_part_that_a_stale_run_wrote_over_has_the_file_begun_anew(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short_of_time(monkeypatch)
-    job = world.submit("clicks.export", code="spring", format="jsonl")
+    job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     while not (state := Written.model_validate_json(world.job(job).checkpoint or "{}")).parts:
         world.run(world.job(job))
     clients.s3().upload_part(
@@ -257,7 +256,7 @@ def test_a_part_that_a_stale_run_wrote_over_has_the_file_begun_anew(
 
 def test_an_upload_that_was_aborted_is_begun_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     short_of_time(monkeypatch)
-    job = world.submit("clicks.export", code="spring", format="jsonl")
+    job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     while not Written.model_validate_json(world.job(job).checkpoint or "{}").upload:
         world.run(world.job(job))
     with monkeypatch.context() as for_now:
@@ -272,7 +271,7 @@ def test_an_upload_that_was_aborted_is_begun_anew(world: World, monkeypatch: pyt
 
 def test_cancelled_while_it_runs_it_leaves_nothing_behind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     short_of_time(monkeypatch)
-    job = world.submit("clicks.export", code="spring", format="jsonl")
+    job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     for _ in range(5):
         world.run(world.job(job))
     assert clients.s3().list_multipart_uploads(Bucket=BUCKET)["Uploads"]
@@ -289,7 +288,7 @@ def test_a_file_that_would_be_too_large_is_refused_and_nothing_is_left(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upload, "MOST_PARTS", 2)
-    job = world.submit("clicks.export", code="spring", format="jsonl")
+    job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     assert world.run(job).ending is Ending.DEAD
     assert "the most it may be" in world.job(job).errors[0].message
     assert world.files() == {}

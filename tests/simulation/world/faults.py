@@ -88,6 +88,10 @@ _RATES: Final = {
 }
 
 
+#: Above it nothing would ever get anywhere.
+_LARGEST_RATE: Final = 0.6
+
+
 class Weather:
     """The faults of one seed. Half of the kinds are off in any one, so that one fault does not always hide another."""
 
@@ -95,7 +99,7 @@ class Weather:
         self._random = random
         strength = random.choice([0.0, 0.3, 1.0, 1.0, 2.0, 4.0])
         self._rates = {
-            fault: min(rate * strength, 1.0) for fault, rate in _RATES.items() if random.random() < 0.5  # noqa: PLR2004
+            fault: min(rate * strength, _LARGEST_RATE) for fault, rate in _RATES.items() if random.random() < 0.5  # noqa: PLR2004
         }
         self.counted: Counter[Fault] = Counter()
         self.calm = False

@@ -56,6 +56,8 @@ class Scheduler:
         self.random = random
         self.now_ms = BEGINNING_MS
         self.steps = 0
+        #: What a check has found, in whichever task: the hub raises it, since no code under test may swallow it.
+        self.found: Exception | None = None
         self._heap: list[tuple[int, float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
         self._current: Task | None = None
@@ -85,6 +87,8 @@ class Scheduler:
         while self._heap and self._heap[0][0] <= until_ms and not over():
             self.now_ms, _, _, call, arguments = heapq.heappop(self._heap)
             call(*arguments)
+            if self.found:
+                raise self.found
             self.steps += 1
             if self.steps > most_steps:
                 raise StalledError(f"{most_steps} steps were not enough")

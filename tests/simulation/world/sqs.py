@@ -53,6 +53,7 @@ class Queue:
         letters: "Queue | None" = None,
         max_receives: int = 0,
         most_in_flight: int = 120_000,
+        say: Callable[[str, str], None] = lambda _who, _what: None,
     ) -> None:
         self.url = url
         self.scheduler = scheduler
@@ -62,6 +63,7 @@ class Queue:
         self.letters = letters
         self.max_receives = max_receives
         self.most_in_flight = most_in_flight
+        self._say = say
         self.messages: list[Message] = []
         self.watchers: list[Callable[[int], None]] = []
         self._number = 0
@@ -77,7 +79,10 @@ class Queue:
         message.attributes.update(attributes or {})
         if self.weather.strikes(Fault.LATE_MESSAGE):
             message.visible_ms += self.scheduler.random.randint(1, _LATE_MS)
-        if not self.weather.strikes(Fault.MESSAGE_LOST):
+        if self.weather.strikes(Fault.MESSAGE_LOST):
+            self._say(self.name, f"loses {message.id}: {body}")
+        else:
+            self._say(self.name, f"takes {message.id}, delayed by {delay_seconds} s: {body}")
             self.add(message)
         return message
 
@@ -98,7 +103,9 @@ class Queue:
         """Says nothing when there was nothing to delete, or when it did not reach every copy."""
         if self.weather.strikes(Fault.DELETE_LOST):
             return
-        self.messages = [message for message in self.messages if message.receipt != receipt]
+        for message in [message for message in self.messages if message.receipt == receipt]:
+            self._say(self.name, f"deletes {receipt}: {message.body}")
+            self.messages.remove(message)
 
     def hide(self, receipt: str, seconds: int) -> None:
         message = next((message for message in self.messages if message.receipt == receipt), None)
@@ -136,6 +143,7 @@ class Queue:
         if self.weather.strikes(Fault.DUPLICATE):
             # Another server did not hear of this delivery.
             message.visible_ms = now_ms + self.scheduler.random.randint(0, 2000)
+        self._say(self.name, f"delivers {message.receipt}: {message.body}")
         self._tell(message.visible_ms)
         return True
 

@@ -43,7 +43,8 @@ class Trace:
 
     def story(self, about: str, *, most_lines: int = 80) -> str:
         """The lines that name `about`, and what befell the processes that those lines name."""
-        told = [line for line in self.lines if about in line[2] or "*" in line[2]]
+        name = about.rpartition("#")[2] or about
+        told = [line for line in self.lines if name in line[2] or line[2].startswith("*")]
         cut = told[-most_lines:]
         head = [f"  ({len(told) - len(cut)} earlier lines left out)"] if len(cut) < len(told) else []
         return "\n".join([*head, *(f"  {moment(at_ms)}  {who:<16} {what}" for at_ms, who, what in cut)])

@@ -139,7 +139,7 @@ class World:
 
     def _queues(self, lane_name: str) -> tuple[Queue, Queue]:
         urls, lane = self.deployment.urls(lane_name), self.deployment.lane(lane_name)
-        letters = Queue(urls["letters"], self.scheduler, self.weather, retention_ms=14 * 86_400_000)
+        letters = Queue(urls["letters"], self.scheduler, self.weather, retention_ms=14 * 86_400_000, say=self.say)
         queue = Queue(
             urls["queue"],
             self.scheduler,
@@ -148,6 +148,7 @@ class World:
             retention_ms=lane.queue_retention_days * 86_400_000,
             letters=letters,
             max_receives=lane.max_receive_count,
+            say=self.say,
         )
         self.sqs.add(queue)
         self.sqs.add(letters)

@@ -1,0 +1,18 @@
+"""Waits, as a job does that calls something slow, and needs no processor. Urgent, unless it is sent to another lane."""
+
+import time
+
+from pydantic import BaseModel, Field
+
+from shared.jobs import Lane, Run, job_type
+
+
+class Wait(BaseModel):
+    """For how long."""
+
+    seconds: float = Field(default=0.0, ge=0, le=1.5)
+
+
+@job_type("demo.wait", payload=Wait, lane=Lane.CRITICAL)
+def wait(payload: Wait, run: Run) -> None:  # noqa: ARG001
+    time.sleep(payload.seconds)

@@ -1,0 +1,85 @@
+"""The command line as a program of its own, through the deployed app."""
+
+import json
+import subprocess
+from uuid import uuid4
+
+import pytest
+
+from local.paths import VENV
+from tests.e2e.conftest import PATIENCE_SECONDS, Deployed
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def millrace(deployed: Deployed) -> "Millrace":
+    return Millrace(deployed)
+
+
+class Millrace:
+    """Runs it as the app's ordinary caller."""
+
+    def __init__(self, deployed: Deployed) -> None:
+        self._environment = deployed.app.caller.environment()
+
+    def __call__(self, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(VENV / "bin" / "millrace"), *arguments],
+            env=self._environment,
+            input=typed,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+
+
+def test_a_job_is_submitted_watched_listed_and_cancelled(millrace: Millrace) -> None:
+    done = millrace("submit", "demo.steps", '{"steps": 3}', "--lane", "bulk", "--wait")
+    assert done.returncode == 0, done.stderr
+    job = json.loads(done.stdout)
+    assert (job["state"], job["lane"]) == ("succeeded", "bulk")
+    assert f"{job['id']}  succeeded" in done.stderr
+
+    group = str(uuid4())
+    later, behind = (
+        json.loads(millrace("submit", "demo.flaky", "--delay", "1h", "--group", group).stdout) for _ in range(2)
+    )
+    assert (later["state"], behind["state"]) == ("scheduled", "waiting")
+    scheduled = millrace("list", "--state", "scheduled", "--type", "demo.flaky", "--since", "10m", "--all")
+    assert later["id"] in scheduled.stdout, scheduled.stderr
+    assert behind["id"] not in scheduled.stdout
+
+    ids = [behind["id"], later["id"]]
+    cancelled = millrace("cancel", *ids, "--yes")
+    assert cancelled.stdout.splitlines() == [f"{job_id}  cancelled" for job_id in ids], cancelled.stderr
+    assert millrace("retry", later["id"], "--yes").returncode == 1
+    assert millrace("watch", *ids).returncode == 4
+
+
+def test_a_batch_that_is_run_again_makes_no_second_jobs(millrace: Millrace, deployed: Deployed) -> None:
+    lines = "".join(json.dumps({"type": "demo.flaky", "payload": {"failures": 0, "n": n}}) + "\n" for n in range(120))
+    key = str(uuid4())
+    first = millrace("submit", "--batch", "-", "--key", key, typed=lines)
+    assert first.returncode == 0, first.stderr
+    before = deployed.stored()
+    again = millrace("submit", "--batch", "-", "--key", key, typed=lines)
+    assert (again.returncode, deployed.stored()) == (0, before), again.stderr
+    ids = [json.loads(line)["job"]["id"] for line in first.stdout.splitlines()]
+    assert ids == [json.loads(line)["job"]["id"] for line in again.stdout.splitlines()]
+
+
+def test_an_operator_sees_redrives_reconciles_and_purges(millrace: Millrace) -> None:
+    dead = millrace("submit", "demo.poison", '{"body": "x"}', "--wait")
+    assert dead.returncode == 3, dead.stderr
+    job_id = json.loads(dead.stdout)["id"]
+    assert job_id in millrace("dlq", "list", "--type", "demo.poison").stdout
+    status = json.loads(millrace("status", "--json").stdout)
+    assert [lane["lane"] for lane in status["lanes"]] == ["critical", "default", "bulk"]
+    assert status["dead_jobs"] >= 1
+    assert millrace("reconcile").returncode == 0
+    assert millrace("watch", job_id).returncode == 3
+    purged = millrace("purge", "--older-than", "0s", "--type", "demo.poison", "--yes")
+    assert purged.returncode == 0, purged.stderr
+    assert millrace("get", job_id).returncode == 1

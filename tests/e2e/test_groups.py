@@ -1,0 +1,53 @@
+"""A group through the deployed app. That the order holds through retries is among the outcomes."""
+
+import json
+import time
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from local.waiting import wait_until
+from tests.e2e.conftest import PATIENCE_SECONDS, Deployed
+
+pytestmark = pytest.mark.e2e
+
+
+def accepted(deployed: Deployed, group: str, number: int, **parcel: Any) -> str:
+    payload = {"ledger": group, "number": number, **parcel}
+    body = json.dumps({"type": "demo.depot", "group": group, "payload": payload}).encode()
+    answer = deployed.app.request("POST", "/jobs", body=body)
+    assert answer.status == 202, answer
+    return str(answer.json()["id"])
+
+
+def act(deployed: Deployed, job_id: str, what: str) -> None:
+    answer = deployed.app.request("POST", f"/jobs/{job_id}/{what}", body=b"{}")
+    assert answer.status == 200, answer
+
+
+def test_a_blocked_group_stands_until_its_head_is_retried_or_cancelled(deployed: Deployed) -> None:
+    group, opens_at = uuid4().hex, time.time() + 3
+    ids = [accepted(deployed, group, number, opens_at=opens_at if number < 2 else 0) for number in range(4)]
+
+    deployed.until(ids[0], state="dead")
+    wait_until(lambda: time.time() > opens_at, PATIENCE_SECONDS, "the depot to open")
+    assert [deployed.job(job_id)["state"] for job_id in ids[1:]] == ["waiting"] * 3
+
+    act(deployed, ids[1], "cancel")
+    act(deployed, ids[0], "retry")
+    jobs = [deployed.until(job_id, state="succeeded") for job_id in (ids[0], *ids[2:])]
+    assert [job["sequence"] for job in jobs] == [1, 3, 4]
+    assert [job["claimed_at"] for job in jobs] == sorted(job["claimed_at"] for job in jobs)
+    assert deployed.job(ids[1])["state"] == "cancelled"
+
+
+def test_a_blocked_group_goes_on_when_its_dead_head_is_cancelled(deployed: Deployed) -> None:
+    group = uuid4().hex
+    ids = [accepted(deployed, group, number, opens_at=1e12 if number == 0 else 0) for number in range(2)]
+    deployed.until(ids[0], state="dead")
+
+    act(deployed, ids[0], "cancel")
+
+    deployed.until(ids[1], state="succeeded")
+    assert deployed.job(ids[0])["state"] == "cancelled"

@@ -1,0 +1,193 @@
+"""Reconcile through its function, between the table, the stream and the queues."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from functions.reconcile import handler as reconcile
+from shared.adapters import backlog, clients, composition, messages
+from shared.adapters.payloads import PAYLOAD_PREFIX
+from shared.domain.errors import StoreUnavailableError
+from shared.domain.job import reference_to
+from shared.domain.states import State
+from shared.domain.submission import Submission
+from shared.names import JOB_KEY, Env
+from tests.support.builders import a_job, letter_for
+from tests.support.mill import TENANT, Context, Mill
+from tests.support.tables import client
+
+LIMIT = timedelta(hours=3)
+INVOCATION = Context(timedelta(minutes=15))
+RETENTION = timedelta(days=4)
+
+
+class Metrics:
+    """CloudWatch, which knows one age, or none, or does not answer."""
+
+    def __init__(self) -> None:
+        self.age: timedelta | None = None
+        self.failure: Exception | None = None
+
+    def get_metric_statistics(self, *, EndTime: datetime, **_rest: Any) -> Any:  # noqa: N803 - as boto3 has it
+        if self.failure:
+            raise self.failure
+        points = [] if self.age is None else [{"Timestamp": EndTime, "Maximum": self.age.total_seconds()}]
+        return {"Datapoints": points}
+
+
+@pytest.fixture(autouse=True)
+def metrics(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Metrics:
+    metrics = Metrics()
+    monkeypatch.setenv(Env.RECONCILE_LIMIT_SECONDS, str(LIMIT.total_seconds()))
+    monkeypatch.setattr(clients, "cloudwatch", lambda: metrics)
+    return metrics
+
+
+def lost(mill: Mill) -> str:
+    """A job whose record the stream has lost."""
+    job_id = mill.accepted()
+    mill._sequence = mill.records()[-1]["dynamodb"]["SequenceNumber"]
+    return job_id
+
+
+def test_a_job_whose_record_the_stream_has_lost_runs_after_a_reconcile(mill: Mill) -> None:
+    job_id = lost(mill)
+    mill.late = LIMIT - timedelta(minutes=1)
+    reconcile.handle({}, INVOCATION)
+    mill.run()
+    assert mill.job(job_id).state is State.QUEUED
+
+    mill.late = LIMIT
+    reconcile.handle({}, INVOCATION)
+    reconcile.handle({}, INVOCATION)
+    mill.run()
+
+    assert (mill.job(job_id).state, mill.job(job_id).attempt) == (State.SUCCEEDED, 1)
+    assert mill.depth(mill.queue) == 0
+
+
+def test_whatever_the_alarm_says_it_is_the_same(mill: Mill) -> None:
+    job_id = lost(mill)
+    mill.late = LIMIT
+
+    reconcile.handle({"Records": [{"Sns": {"Message": json.dumps({"NewStateValue": "ALARM"})}}]}, INVOCATION)
+    mill.run()
+
+    assert mill.job(job_id).state is State.SUCCEEDED
+
+
+def test_a_lane_that_is_only_slow_is_left_to_drain(mill: Mill, metrics: Metrics) -> None:
+    jobs = [mill.accepted() for _ in range(5)]
+    mill.publish()
+    metrics.age = timedelta(hours=48)
+
+    for hours in range(6, 48, 12):
+        mill.late = timedelta(hours=hours)
+        reconcile.handle({}, INVOCATION)
+        mill.publish()
+
+    assert mill.depth(mill.queue) == len(jobs)
+    assert {mill.job(job_id).nudges for job_id in jobs} == {0}
+
+
+def test_a_lost_job_of_a_slow_lane_is_found_once_its_lane_cannot_explain_it(mill: Mill, metrics: Metrics) -> None:
+    job_id = lost(mill)
+    mill.accepted()
+    mill.publish()
+    metrics.age = timedelta(hours=10)
+
+    mill.late = LIMIT + timedelta(hours=9)
+    reconcile.handle({}, INVOCATION)
+    assert mill.job(job_id).nudges == 0
+
+    mill.late += timedelta(hours=1)
+    reconcile.handle({}, INVOCATION)
+    assert mill.job(job_id).nudges == 1
+
+
+def test_the_delay_of_a_lane_is_as_cloudwatch_says_and_none_where_nothing_waits(mill: Mill, metrics: Metrics) -> None:
+    metrics.age = timedelta(hours=9)
+    assert backlog.delay(client("sqs"), metrics, mill.queue, now=mill.now()) == timedelta(0)
+
+    client("sqs").send_message(QueueUrl=mill.queue, MessageBody="anything")
+    assert backlog.delay(client("sqs"), metrics, mill.queue, now=mill.now()) == timedelta(hours=9)
+
+
+@pytest.mark.parametrize("failure", [None, StoreUnavailableError("no answer")])
+def test_where_cloudwatch_does_not_say_a_lane_may_be_as_late_as_it_keeps_messages(
+    mill: Mill, metrics: Metrics, failure: Exception | None
+) -> None:
+    metrics.failure = failure
+    client("sqs").send_message(QueueUrl=mill.queue, MessageBody="anything")
+
+    assert backlog.delay(client("sqs"), metrics, mill.queue, now=mill.now()) == RETENTION
+
+
+def test_a_scheduled_job_that_no_clock_has_seen_is_woken(mill: Mill) -> None:
+    submission = Submission(type="test.scripted", delay=timedelta(hours=1))
+    job = composition.submit()(submission, tenant=TENANT, trace="a test").job
+    mill.late = timedelta(hours=1) + LIMIT
+
+    reconcile.handle({}, INVOCATION)
+    mill.run()
+
+    assert mill.job(job.id).state is State.SUCCEEDED
+
+
+def test_a_payload_that_belongs_to_no_job_is_deleted_after_a_day(mill: Mill) -> None:
+    large = json.dumps({"text": "x" * 5_000})
+    composition.payloads().put_away(a_job(payload=large, created_at=mill.now()))
+    used = mill.accepted({"text": "x" * 5_000})
+
+    mill.late = timedelta(hours=25)
+    reconcile.handle({}, INVOCATION)
+
+    items = mill.table.client.scan(TableName=mill.table.name)["Items"]
+    assert [used in item[JOB_KEY]["S"] for item in items if item[JOB_KEY]["S"].startswith(PAYLOAD_PREFIX)] == [True]
+
+
+def bodies(mill: Mill) -> Sequence[Any]:
+    answer = client("sqs").receive_message(QueueUrl=mill.letters, MaxNumberOfMessages=10, VisibilityTimeout=0)
+    return [messages.decode(message["Body"]) for message in answer.get("Messages", [])]
+
+
+def test_letters_are_looked_after_by_the_one_rule(mill: Mill) -> None:
+    def fails(_payload: Any, _run: Any) -> None:
+        raise LookupError
+
+    mill.script.handler = fails
+    dead = mill.accepted()
+    mill.run()
+    stranded = lost(mill)
+    gone = letter_for(a_job())
+    for body in (reference_to(mill.job(stranded)), gone):
+        client("sqs").send_message(QueueUrl=mill.letters, MessageBody=messages.encode(body))
+    mill.script.handler = lambda _payload, _run: None
+    mill.late = timedelta(minutes=2)
+
+    reconcile.handle({}, INVOCATION)
+    mill.run()
+
+    assert mill.job(stranded).state is State.SUCCEEDED
+    assert [letter.reference.job_id for letter in bodies(mill)] == [dead]
+
+
+def test_reconcile_says_what_it_did_and_what_it_could_not_read(
+    mill: Mill, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    lost(mill)
+    mill.table.put(a_job(id="unreadable", due=mill.now()), schema={"N": "99"})
+    mill.late = LIMIT
+    capsys.readouterr()
+
+    reconcile.handle({}, INVOCATION)
+
+    said, unreadable = (record.__dict__ for record in caplog.records[-2:])
+    assert (said["message"], said["nudged"], said["unfinished"], said["failed"]) == ("reconciled", 1, 0, 0)
+    assert (unreadable["levelname"], unreadable["number"]) == ("ERROR", 1)
+    assert list(unreadable["errors"]) == [f"{TENANT}#unreadable"]
+    (metrics,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (metrics["JobsNudged"], metrics["lane"]) == ([1.0], "default")

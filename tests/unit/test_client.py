@@ -1,0 +1,275 @@
+"""Submitting from Python: checked as over HTTP, many at once, and in a transaction of the caller's own."""
+
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+
+from shared.adapters import clients
+from shared.adapters.document import decode
+from shared.adapters.payloads import LARGEST_ITEM_BYTES, Bucket, DynamoPayloads
+from shared.application.submit import Submit, keyed_job_id
+from shared.client import Accepted, Lane, Millrace, NoBucketError, Submission, TenantError, Unique, job_id_of
+from shared.domain.errors import (
+    InvalidPayloadError,
+    KeyReusedError,
+    StoreUnavailableError,
+    TransactionConflictError,
+    UnknownJobTypeError,
+)
+from shared.domain.job import Job
+from shared.names import LISTING_KEY, Env
+from tests.support.builders import TENANT
+from tests.support.faulty_client import Fault, FaultyClient
+from tests.support.mill import forget
+from tests.support.tables import REGION, Table
+from tests.support.tables import client as aws
+
+HOUR = timedelta(hours=1)
+PYTHON_PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+
+
+@pytest.fixture
+def millrace(client: FaultyClient, table: Table) -> Millrace:
+    return Millrace.at(table.name, tenant=TENANT, job_packages=["tests.support.jobs"], client=client)  # type: ignore[arg-type]  # a proxy
+
+
+def _noop(n: int = 0, **asked: Any) -> Submission:
+    return Submission(type="test.noop", payload={"n": n}, **asked)
+
+
+def _stored(table: Table) -> list[Job]:
+    items = table.client.scan(TableName=table.name)["Items"]
+    return [decode(item) for item in items if "state" in item]
+
+
+def _count(table: Table) -> int:
+    return table.client.scan(TableName=table.name)["Count"]
+
+
+def test_a_submission_is_a_job_of_the_tenant(millrace: Millrace, table: Table) -> None:
+    accepted = millrace.submit(_noop(7, lane=Lane.BULK, delay=HOUR))
+
+    assert [accepted.job] == _stored(table)
+    assert (accepted.replayed, accepted.job.tenant, accepted.job.lane) == (False, TENANT, Lane.BULK)
+    assert LISTING_KEY in (table.item(accepted.job) or {})
+
+
+def test_a_key_is_the_same_from_python_as_over_http(millrace: Millrace) -> None:
+    first = millrace.submit(_noop(key="k"))
+
+    assert first.job.id == keyed_job_id(TENANT, "k")
+    assert millrace.submit(_noop(key="k")) == Accepted(job=first.job, replayed=True)
+    with pytest.raises(KeyReusedError):
+        millrace.submit(_noop(1, key="k"))
+
+
+def test_what_is_wrong_is_refused_as_over_http_and_leaves_nothing(millrace: Millrace, table: Table) -> None:
+    with pytest.raises(UnknownJobTypeError):
+        millrace.submit(Submission(type="none"))
+    with pytest.raises(InvalidPayloadError) as refused:
+        millrace.submit(Submission(type="test.noop", payload={"n": "x"}, lane=Lane.CRITICAL, group=""))
+
+    assert [fault.path for fault in refused.value.faults] == ["/lane", "/group", "/payload/n"]
+    assert _count(table) == 0
+
+
+def test_a_client_that_has_no_answer_says_so(millrace: Millrace, client: FaultyClient) -> None:
+    client.faults = [Fault.ANSWER_LOST]
+    with pytest.raises(StoreUnavailableError):
+        millrace.submit(_noop(key="k"))
+
+    assert millrace.submit(_noop(key="k")).replayed
+
+
+def test_many_have_an_answer_each_in_their_order(millrace: Millrace, client: FaultyClient, table: Table) -> None:
+    client.faults = [Fault.NOT_SENT]
+
+    answers = millrace.submit_many(
+        [_noop(0, group="g"), Submission(type="none"), _noop(2, group="g"), _noop(3, key="k"), _noop(3, key="k")]
+    )
+
+    kinds = [type(answer) for answer in answers]
+    assert kinds.count(Accepted) == 3
+    assert isinstance(answers[1], UnknownJobTypeError)
+    assert sum(isinstance(answer, StoreUnavailableError | TransactionConflictError) for answer in answers) == 1
+    assert millrace.submit_many([]) == []
+    assert len(_stored(table)) == sum(isinstance(answer, Accepted) and not answer.replayed for answer in answers)
+
+
+def test_many_are_written_at_once_as_far_as_the_client_has_connections(
+    millrace: Millrace, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(clients.POOL_SIZE, timeout=10)
+    insert = Submit.insert
+
+    def met(self: Submit, job: Job) -> Accepted:
+        together.wait()
+        return insert(self, job)
+
+    monkeypatch.setattr(Submit, "insert", met)
+
+    answers = millrace.submit_many([_noop(n) for n in range(2 * clients.POOL_SIZE)])
+
+    assert all(isinstance(answer, Accepted) for answer in answers)
+
+
+@pytest.fixture
+def users(table: Table) -> str:
+    """The caller's own table."""
+    table.client.create_table(
+        TableName="users",
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
+    )
+    return "users"
+
+
+def _row(users: str, user: str = "7") -> Any:
+    item = {"id": {"S": user}}
+    return {"Put": {"TableName": users, "Item": item, "ConditionExpression": "attribute_not_exists(id)"}}
+
+
+@pytest.mark.parametrize("size_bytes", [10, 10_000])
+def test_a_job_and_the_callers_write_commit_together(
+    millrace: Millrace, table: Table, users: str, size_bytes: int
+) -> None:
+    entry: Any = millrace.submission_item(Submission(type="test.noop", payload={"text": "x" * size_bytes}))
+    assert _stored(table) == []
+
+    # As a program does, whose client validates what it sends.
+    boto3.client("dynamodb", region_name=REGION).transact_write_items(TransactItems=[_row(users), entry])
+
+    (job,) = _stored(table)
+    assert (job.id, job.tenant) == (job_id_of(entry), TENANT)
+    payloads = DynamoPayloads(table.client, table=table.name, bucket=lambda: Bucket(None, ""), new_token=str)
+    assert len(payloads.load(job)) == size_bytes + len('{"text":""}')
+
+
+def test_a_job_whose_callers_write_is_refused_is_not_there(millrace: Millrace, table: Table, users: str) -> None:
+    table.client.put_item(TableName=users, Item={"id": {"S": "7"}})
+    entry: Any = millrace.submission_item(_noop())
+
+    with pytest.raises(ClientError, match="ConditionalCheckFailed"):
+        table.client.transact_write_items(TransactItems=[_row(users), entry])
+
+    assert _count(table) == 0
+
+
+def test_a_job_that_is_there_already_cancels_the_transaction_and_is_shown(
+    millrace: Millrace, table: Table, users: str
+) -> None:
+    first = millrace.submit(_noop(key="k")).job
+    entry: Any = millrace.submission_item(_noop(key="k"))
+
+    with pytest.raises(ClientError) as cancelled:
+        table.client.transact_write_items(TransactItems=[_row(users), entry])
+
+    response: Any = cancelled.value.response
+    assert decode(response["CancellationReasons"][1]["Item"]) == first
+    assert table.client.scan(TableName=users)["Count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "path"),
+    [({"group": "g"}, "/group"), ({"delay": -HOUR}, "/delay_seconds"), ({"unique": Unique(period=-HOUR)}, "/unique/")],
+    ids=str,
+)
+def test_an_item_that_cannot_be_made_is_refused_and_leaves_no_payload(
+    millrace: Millrace, table: Table, asked: dict[str, Any], path: str
+) -> None:
+    with pytest.raises(InvalidPayloadError) as refused:
+        millrace.submission_item(Submission(type="test.noop", payload={"text": "x" * 10_000}, **asked))
+
+    assert refused.value.faults[0].path.startswith(path)
+    assert _count(table) == 0
+
+
+def test_a_payload_that_has_to_be_a_file_asks_for_the_bucket(millrace: Millrace, table: Table) -> None:
+    large = Submission(type="test.noop", payload={"text": "x" * LARGEST_ITEM_BYTES})
+    with pytest.raises(NoBucketError, match="files="):
+        millrace.submission_item(large)
+
+    s3 = aws("s3")
+    s3.create_bucket(Bucket="files", CreateBucketConfiguration={"LocationConstraint": REGION})
+    packages = ["tests.support.jobs"]
+    with_files = Millrace.at(
+        table.name, tenant=TENANT, job_packages=packages, client=table.client, files=(s3, "files"), listed=False
+    )
+    job = with_files.submit(large).job
+
+    assert s3.list_objects_v2(Bucket="files")["KeyCount"] == 1
+    assert LISTING_KEY not in (table.item(job) or {})
+
+
+@pytest.mark.parametrize("tenant", ["", "!group#x", "two words", "x" * 513])
+def test_a_tenant_that_no_key_can_begin_with_is_refused(client: FaultyClient, tenant: str) -> None:
+    with pytest.raises(TenantError, match="visible ASCII"):
+        Millrace.at("table", tenant=tenant, job_packages=["tests.support.jobs"], client=client)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def environment(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A function's."""
+    settings = {
+        Env.JOBS_TABLE: table.name,
+        Env.JOB_PACKAGES: "tests.support.jobs",
+        Env.RETENTION_DAYS: "30",
+        Env.LISTING: "",
+    }
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(clients, "dynamodb", lambda: table.client)
+    forget()
+    yield
+    forget()
+
+
+@pytest.mark.usefixtures("environment")
+def test_a_function_of_the_app_knows_where_everything_is(table: Table, users: str) -> None:
+    millrace = Millrace.here(tenant=TENANT)
+    entry: Any = millrace.submission_item(_noop(1))
+
+    job = millrace.submit(_noop()).job
+    table.client.transact_write_items(TransactItems=[_row(users), entry])
+
+    assert sorted(each.id for each in _stored(table)) == sorted([job.id, job_id_of(entry)])
+    assert all(LISTING_KEY not in (table.item(each) or {}) for each in _stored(table))
+
+
+@pytest.fixture
+def page(table: Table, users: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """The examples of the page about Python, with its job type in a package and its tables there."""
+    text = PYTHON_PAGE.read_text().replace("the-jobs-table", table.name).replace("functions.jobs", "page_jobs")
+    examples: list[str] = re.findall(r"```python\n(.+?)```", text, re.DOTALL)
+    package = tmp_path / "page_jobs"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "mail_welcome.py").write_text(examples.pop(0))
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, value in {"REGION": REGION, "DEFAULT_REGION": REGION}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    yield examples
+    for name in [name for name in sys.modules if name.startswith("page_jobs")]:
+        del sys.modules[name]
+
+
+def test_the_examples_of_the_page_about_python_run(page: list[str], table: Table, users: str) -> None:
+    names: dict[str, Any] = {}
+    for example in page:
+        exec(compile(example, PYTHON_PAGE.name, "exec"), names)
+    tests = [name for name in names if name.startswith("test_")]
+    for name in tests:
+        names[name]()
+
+    assert len(tests) == 3
+    assert len(_stored(table)) == 10
+    assert table.client.scan(TableName=users)["Count"] == 1
