@@ -7,9 +7,10 @@ class Welcome(BaseModel):
 def welcome(payload: Welcome, run: Run) -> None: ...
 """
 
+import math
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -49,6 +50,9 @@ __all__ = [
     "job_type",
 ]
 
+#: Large payloads are in files, which are there for three years.
+LONGEST_RETENTION_DAYS: Final = 366
+
 Payload = TypeVar("Payload", bound=BaseModel)
 
 
@@ -78,12 +82,12 @@ def job_type(
     most `backoff_seconds`, a ceiling that doubles with each attempt up to `backoff_cap_seconds`.
 
     `max_hops` bounds snoozes, continuations and chains of follow-up jobs. A run may take `timeout_seconds`, and no
-    longer than its lane allows. A finished job is kept for `retention_days`. When a job dies at the head of its group,
-    the group goes on (`skip`) or stands until somebody redrives or cancels it (`block`). Of the jobs whose `key` is the
-    same (a text made from the payload; without one, all jobs of the type), at most `concurrency_per_key` run at once,
-    and no more often than `rate_per_key`. With `unique_seconds`, the same payload makes one job in each such period.
-    `schedule` has the clock submit one with an empty payload: `rate(1 hour)` or `cron(0 3 * * ? *)`, written out here,
-    since the stack reads it from the source.
+    longer than its lane allows. A finished job is kept for `retention_days`, at most 366. When a job dies at the head
+    of its group, the group goes on (`skip`) or stands until somebody redrives or cancels it (`block`). Of the jobs whose
+    `key` is the same (a text made from the payload; without one, all jobs of the type), at most `concurrency_per_key`
+    run at once, and no more often than `rate_per_key`. With `unique_seconds`, the same payload makes one job in each
+    such period. `schedule` has the clock submit one with an empty payload: `rate(1 hour)` or `cron(0 3 * * ? *)`,
+    written out here, since the stack reads it from the source.
     """
     retry = RetryPolicy(
         max_attempts=max_attempts,
@@ -103,7 +107,7 @@ def job_type(
             parse=_parser(payload),
             handler=handler,
             timeout=_positive("timeout_seconds", timeout_seconds, 1),
-            retention=_positive("retention_days", retention_days, 86_400),
+            retention=_positive("retention_days", retention_days, 86_400, at_most=LONGEST_RETENTION_DAYS),
             blocks=dead_head == "block",
             limit=Limit(concurrency=concurrency_per_key, rate=rate_per_key) if bounded else None,
             limit_key=key,
@@ -114,9 +118,9 @@ def job_type(
     return declare
 
 
-def _positive(name: str, value: float | None, unit_seconds: int) -> timedelta | None:
-    if value is not None and value <= 0:
-        raise ValueError(f"{name} is {value}; it must be positive")
+def _positive(name: str, value: float | None, unit_seconds: int, *, at_most: float = math.inf) -> timedelta | None:
+    if value is not None and not 0 < value <= at_most:
+        raise ValueError(f"{name} is {value}; it must be positive and at most {at_most}")
     return None if value is None else timedelta(seconds=value * unit_seconds)
 
 

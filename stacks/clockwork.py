@@ -13,7 +13,7 @@ from stacks.clock import Clock
 from stacks.job_function import JobFunction
 from stacks.lane import CONSUME, Lane, lane_urls
 from stacks.letter_queue import letter_queue
-from stacks.rights import ADVANCE, GET_MANY, PUT, QUERY, SCAN, UPDATE
+from stacks.rights import ADVANCE, GET, GET_MANY, PUT, QUERY, SCAN, UPDATE
 from stacks.schedules import periodic
 from stacks.storage import Storage
 
@@ -48,11 +48,11 @@ class Clockwork:
         return wake
 
     def _tick(self) -> JobFunction:
-        """What it submits is in no group, and its payload is empty."""
+        """What it submits is in no group, and its payload is empty. What a schedule has fired before is looked up."""
         tick = self._stack.function(
             "tick", self._storage.submitting, timeout_seconds=self._stack.config.api_timeout_seconds
         )
-        self._storage.allow(tick, PUT)
+        self._storage.allow(tick, GET, PUT)
         return tick
 
     def _reconcile(self, lanes: Sequence[Lane]) -> JobFunction:

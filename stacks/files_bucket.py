@@ -12,8 +12,9 @@ from stacks.config import StageConfig
 from stacks.job_function import JobFunction
 from stacks.rights import GET_FILE, LIST_FILES
 
-#: How far ahead a job may be scheduled. Its payload has to be there when its time comes.
-FARTHEST_DAYS: Final = 366
+#: A payload that a live job may still need is never as old: scheduled a year ahead, then dead for a year at the head of
+#: a group that stands for it, or kept for a year.
+OLDEST_PAYLOAD_DAYS: Final = 3 * 366
 #: What is left of an upload that was broken off costs as much as a file that can be seen.
 UNFINISHED_UPLOADS_DAYS: Final = 7
 
@@ -35,9 +36,7 @@ class FilesBucket(Construct):
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
             lifecycle_rules=[
-                s3.LifecycleRule(
-                    prefix=names.PAYLOADS_PREFIX, expiration=Duration.days(FARTHEST_DAYS + config.job_retention_days)
-                ),
+                s3.LifecycleRule(prefix=names.PAYLOADS_PREFIX, expiration=Duration.days(OLDEST_PAYLOAD_DAYS)),
                 s3.LifecycleRule(prefix=names.EXPORTS_PREFIX, expiration=Duration.days(config.export_retention_days)),
                 s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(UNFINISHED_UPLOADS_DAYS)),
             ],

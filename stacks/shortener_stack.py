@@ -13,7 +13,7 @@ from stacks.api import Api
 from stacks.app_stack import AppStack
 from stacks.config import StageConfig
 from stacks.pipeline_stack import PipelineStack
-from stacks.rights import DELETE, GET, PUT, QUERY
+from stacks.rights import ACCEPT, GET, PUT, QUERY
 
 
 class ShortenerStack(AppStack):
@@ -31,8 +31,7 @@ class ShortenerStack(AppStack):
             {**links, **storage.submitting, Env.TRUSTED_PROXY_HOPS: str(config.trusted_proxy_hops)},
         )
         redirect.allow([GET], [tables.links.table_arn])
-        # A long click has a payload of its own, which is taken back if the click was there already.
-        storage.allow(redirect, PUT, DELETE)
+        storage.allow(redirect, *ACCEPT)
         stats = self.api_function("stats", {**links, **self.callers, Env.CLICKS_TABLE: tables.clicks.table_name})
         stats.allow([GET], [tables.links.table_arn])
         stats.allow([GET, QUERY], [tables.clicks.table_arn])

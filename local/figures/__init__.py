@@ -1,1 +1,1 @@
-"""Figures that a person may measure again: each module prints one, from the app as it is deployed on the embedded AWS."""
+"""Figures that anybody may measure again: each module prints one, of the app deployed on the embedded AWS."""

@@ -30,7 +30,7 @@ CONTROL_FLOOD: Final = 200
 #: Urgent jobs in each turn, and the time between two.
 TRICKLE: Final = 25
 INTERVAL_SECONDS: Final = 0.25
-TURNS: Final = 2
+TURNS: Final = 3
 PATIENCE_SECONDS: Final = 120
 
 LIMITS: Final = """\
@@ -152,10 +152,11 @@ def _report(console: Console, turns: Sequence[Turn]) -> None:
     for turn in (flooded, control):
         console.print(
             f"with the flood {turn.name}: median {turn.median / quiet.median:.2f} times, "
-            f"p95 {turn.p95 / quiet.p95:.2f} times what it is without",
+            f"p95 {turn.p95 / quiet.p95:.2f} times what they are without",
             highlight=False,
+            soft_wrap=True,
         )
-    console.print(LIMITS, highlight=False)
+    console.print(LIMITS, highlight=False, soft_wrap=True)
 
 
 def _joined(turns: Sequence[Turn], name: str) -> Turn:

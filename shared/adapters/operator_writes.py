@@ -136,13 +136,8 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
 def forget(job: Job) -> Request:
     return {
         "Key": key(job.tenant, job.id),
-        "ConditionExpression": " AND ".join(
-            [
-                # It was redriven, or replaced by a new job under the same key, since it was read.
-                "#generation = :generation",
-                "#finished_at = :finished_at",
-            ]
-        ),
+        # It was redriven, or replaced by a new job under the same key, since it was read.
+        "ConditionExpression": "#generation = :generation AND #finished_at = :finished_at",
         "ExpressionAttributeNames": {"#generation": "generation", "#finished_at": "finished_at"},
         "ExpressionAttributeValues": {
             ":generation": number(job.generation),

@@ -29,7 +29,7 @@ class RetryAfter(MillraceError):  # noqa: N818 - says what to do, where the othe
     def __init__(self, seconds: float, reason: str = "") -> None:
         super().__init__(reason or f"again in {seconds:g} s")
         # Asked this way round, what is no number at all waits longest.
-        within = seconds if seconds < LONGEST_RETRY_AFTER_SECONDS else LONGEST_RETRY_AFTER_SECONDS
+        within = min(LONGEST_RETRY_AFTER_SECONDS, seconds)
         self.delay = timedelta(seconds=max(within, 0.0))
 
 
@@ -75,8 +75,8 @@ class TransactionTooLargeError(PermanentJobError):
 
     def __init__(self, entries: int, limit: int) -> None:
         super().__init__(
-            f"the success, its writes and its follow-up jobs are {entries} entries of a transaction, which holds {limit}; "
-            "return Continue and do it in parts"
+            f"the success, its writes and its follow-up jobs are {entries} entries of a transaction, "
+            f"which holds {limit}; return Continue and do it in parts"
         )
 
 

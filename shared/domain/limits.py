@@ -6,6 +6,8 @@ from typing import Final
 
 #: Each slot is an attribute of one item, and a claim may look at all of them.
 LARGEST_CONCURRENCY: Final = 100
+#: A lane delays by whole seconds.
+SHORTEST_RATE_PERIOD: Final = timedelta(seconds=1)
 LONGEST_RATE_PERIOD: Final = timedelta(days=1)
 
 
@@ -17,9 +19,10 @@ class Rate:
     period: timedelta
 
     def __post_init__(self) -> None:
-        if self.count < 1 or not timedelta(0) < self.period <= LONGEST_RATE_PERIOD:
+        if self.count < 1 or not SHORTEST_RATE_PERIOD <= self.period <= LONGEST_RATE_PERIOD:
             raise ValueError(
-                f"a rate is at least 1 in at most {LONGEST_RATE_PERIOD}; got {self.count} in {self.period}"
+                f"a rate is at least 1 in {SHORTEST_RATE_PERIOD} to {LONGEST_RATE_PERIOD}; "
+                f"got {self.count} in {self.period}"
             )
 
     @property

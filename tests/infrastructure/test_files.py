@@ -34,7 +34,8 @@ def test_files_go_but_not_before_the_last_job_that_needs_them(synthesise: Synthe
     assert {rule["Status"] for rule in rules} == {"Enabled"}
     days = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "ExpirationInDays" in rule}
     assert days == {
-        PAYLOADS_PREFIX: FARTHEST.days + app.config.job_retention_days,
+        # Scheduled as far ahead as may be, kept as long as may be, and then some.
+        PAYLOADS_PREFIX: 3 * FARTHEST.days,
         EXPORTS_PREFIX: app.config.export_retention_days,
     }
     (unfinished,) = (rule for rule in rules if "AbortIncompleteMultipartUpload" in rule)

@@ -73,7 +73,7 @@ RIGHTS: dict[str, Rights] = {
     | {("sqs:SendMessage", queue) for queue in (*QUEUES.values(), *LETTERS.values(), "PublisherFailures")}
     | _of_files("DeleteObject"),
     "wake": _of_jobs("BatchGetItem", "UpdateItem") | _of_jobs("Query", index=ATTENTION_INDEX),
-    "tick": _of_jobs("PutItem") | {("sqs:SendMessage", "Missed")},
+    "tick": _of_jobs("GetItem", "PutItem") | {("sqs:SendMessage", "Missed")},
     "reconcile": _of_jobs("Scan", "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
     | {(action, queue) for action in CONSUME for queue in LETTERS.values()}
     | {("sqs:GetQueueAttributes", queue) for queue in QUEUES.values()}
@@ -82,7 +82,7 @@ RIGHTS: dict[str, Rights] = {
     "work": _worker(Lane.DEFAULT),
     "work-bulk": _worker(Lane.BULK),
     "shorten": {("dynamodb:PutItem", "ShortenerLinksTable")},
-    "redirect": {("dynamodb:GetItem", "ShortenerLinksTable")} | _of_jobs("PutItem", "DeleteItem"),
+    "redirect": {("dynamodb:GetItem", "ShortenerLinksTable")} | _of_jobs("GetItem", "PutItem", "DeleteItem"),
     "stats": {("dynamodb:GetItem", "ShortenerLinksTable")}
     | {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "Query")},
 }

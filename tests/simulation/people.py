@@ -28,7 +28,10 @@ _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.chain": lambda random: {"count": random.randint(1, 3), "fails": random.choice([0, 0, 1])},
     "sim.snooze": lambda random: {"count": random.choice([1, 20, 60]), "seconds": random.choice([5, 10, 30])},
     "sim.continue": lambda random: {"count": random.randint(1, 3), "seconds": random.choice([0, 1])},
-    "sim.steps": lambda random: {"count": random.randint(1, 4), "seconds": random.choice([1, 4, 9])},
+    "sim.steps": lambda random: random.choice(
+        [{"count": 3, "seconds": 1}, {"count": 4, "seconds": 9}, {"count": 40, "seconds": 0.5}]
+    ),
+    "sim.poison": lambda random: {"fails": random.choice([1, 2, 9]), "seconds": random.choice([0, 2])},
     "sim.blocking": lambda random: {"fails": random.choice([0, 0, 9]), "seconds": random.choice([0, 1])},
     "sim.limited": lambda random: {"key": random.choice("ab"), "seconds": random.choice([0, 3])},
     "sim.unique": lambda random: {"count": random.randint(0, 1)},

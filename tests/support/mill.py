@@ -23,6 +23,7 @@ from shared.names import (
     GROUP_ATTRIBUTE,
     PAYLOAD_PLACE_ATTRIBUTE,
     STATE_ATTRIBUTE,
+    TERMINAL_STATES,
     Env,
     Lane,
 )
@@ -172,12 +173,12 @@ class Mill:
 def _passes(record: Mapping[str, Any]) -> bool:
     """Whether the filter of the stream's mapping lets the record through."""
     images = record["dynamodb"]
-    after = images.get("NewImage", {})
+    before, after = images.get("OldImage", {}), images.get("NewImage", {})
     state = after.get(STATE_ATTRIBUTE, {}).get("S")
     return (
         state in DISPATCHED_STATES
         or (state in ENDED_STATES and GROUP_ATTRIBUTE in after)
-        or (record["eventName"] == "REMOVE" and PAYLOAD_PLACE_ATTRIBUTE in images.get("OldImage", {}))
+        or (before.get(STATE_ATTRIBUTE, {}).get("S") in TERMINAL_STATES and PAYLOAD_PLACE_ATTRIBUTE in before)
     )
 
 

@@ -1,4 +1,4 @@
-"""The README is true: its job type, as it stands there, is found and runs."""
+"""The README is true: its job type is found and runs, its settings exist, its links lead somewhere."""
 
 import json
 import re
@@ -11,6 +11,7 @@ import pytest
 from shared.adapters import job_types
 from shared.application.job_types import JobType, Run
 from shared.domain.errors import InvalidPayloadError, PermanentJobError
+from stacks.stages import SETTINGS
 from tests.support.builders import NOW, SECOND, TENANT
 
 README = Path(__file__).parents[2] / "README.md"
@@ -43,3 +44,15 @@ def test_the_job_type_of_the_readme_refuses_what_it_says_it_refuses(example: Job
         example(example.parse({"text": " "}), RUN)
     with pytest.raises(InvalidPayloadError):
         example.parse(json.loads("{}"))
+
+
+def test_the_settings_of_the_readme_are_those_that_there_are() -> None:
+    (table,) = re.findall(r"\| setting \| what it does \|\n\|---\|---\|\n(.+?)\n\n", README.read_text(), re.DOTALL)
+    named = re.findall(r"`(\w+)`", " ".join(row.split("|")[1] for row in table.splitlines()))
+    assert sorted(named) == sorted(["stage", *SETTINGS])
+
+
+def test_every_link_of_the_readme_and_the_documents_leads_somewhere() -> None:
+    for document in (README, README.with_name("CHANGELOG.md"), *README.parent.glob("docs/**/*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"

@@ -23,7 +23,7 @@ from shared.jobs import (
     Submission,
     job_type,
 )
-from tests.simulation.jobs.observed import effect, running
+from tests.simulation.jobs.observed import effect, end_process, running
 
 
 class Plan(BaseModel):
@@ -99,7 +99,7 @@ def chain(plan: Plan, run: Run) -> Done:
         following = [
             Submission(type="sim.effect", payload={"fails": index % 2}, group=run.group) for index in range(plan.count)
         ]
-        return Done(writes=[effect(run)], then=following)
+        return Done(result={"then": len(following)}, writes=[effect(run)], then=following)
 
 
 @job_type("sim.snooze", payload=Plan, max_attempts=3, backoff_cap_seconds=30)
@@ -152,4 +152,13 @@ def limited(plan: Plan, run: Run) -> Done:
 def unique(plan: Plan, run: Run) -> Done:
     with running(run):
         _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
+@job_type("sim.poison", payload=Plan, max_attempts=3, backoff_cap_seconds=20)
+def poison(plan: Plan, run: Run) -> Done:
+    with running(run):
+        time.sleep(plan.seconds)
+        if run.attempt <= plan.fails:
+            end_process()
         return Done(writes=[effect(run)])

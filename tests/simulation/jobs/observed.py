@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.jobs import Run
+from tests.simulation.world.faults import Fault
 from tests.simulation.world.installed import world
+from tests.simulation.world.lambdas import LARGEST_SKEW_MS
+from tests.simulation.world.scheduler import Killed
 
 
 @dataclass(slots=True)
@@ -21,7 +24,14 @@ class Observed:
     limit_key: str | None
     by: str
     began_ms: int
+    #: As the document said when it began.
+    lease_ends_ms: int
+    asked_to_end: bool
     ended_ms: int | None = None
+
+    @property
+    def key(self) -> str:
+        return f"{self.tenant}#{self.job_id}"
 
 
 def effect(run: Run) -> dict[str, Any]:
@@ -43,6 +53,9 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[None]:
     task = here.scheduler.current
     if task is None:
         raise AssertionError("a handler runs in a process")
+    item = here.jobs.items.get((f"{run.tenant}#{run.job_id}",), {})
+    asked_ms = int(item.get("cancel_requested_at", {"N": "0"})["N"])
+    claimed_ms = int(item.get("claimed_at", {"N": "0"})["N"])
     seen = Observed(
         job_id=run.job_id,
         tenant=run.tenant,
@@ -52,6 +65,9 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[None]:
         limit_key=limit_key,
         by=task.process.name,
         began_ms=here.scheduler.now_ms,
+        lease_ends_ms=int(item.get("due", {"N": "0"})["N"]),
+        # Asked before this run was claimed, by any clock.
+        asked_to_end=0 < asked_ms < claimed_ms - 2 * LARGEST_SKEW_MS,
     )
     here.runs.append(seen)
     here.say(task.process.name, f"runs {run.job_id}, attempt {run.attempt}")
@@ -59,3 +75,15 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[None]:
         yield
     finally:
         seen.ended_ms = here.scheduler.now_ms
+
+
+def end_process() -> None:
+    """As running out of memory does."""
+    here = world()
+    task = here.scheduler.current
+    if task is None:
+        raise AssertionError("a handler runs in a process")
+    here.say(task.process.name, "*killed by its handler")
+    here.weather.note(Fault.POISON)
+    here.scheduler.kill(task.process)
+    raise Killed

@@ -17,6 +17,7 @@ class Fault(StrEnum):
     SERVER_ERROR = "service answers 500"
     TRANSACTION_CONFLICT = "transaction conflict"
     TRANSACTION_UNDER_WAY = "transaction still in progress"
+    SLOW_CALL = "call takes long"
     PARTLY_READ = "batch read in part"
     INDEX_LAG = "index lags"
     # Lambda.
@@ -34,11 +35,13 @@ class Fault(StrEnum):
     HIDE_FAILED = "visibility change failed"
     LATE_MESSAGE = "message overtaken"
     MESSAGE_LOST = "message lost"
+    RECEIVES_BURNED = "message received in vain before"
     MOVED_TO_LETTERS = "receives used up"
     # The stream and its mapping.
     STREAM_REPEATED = "stream batch delivered again"
     STREAM_OUTAGE = "stream stalls"
     STREAM_TRIMMED = "stream records lost"
+    POISON = "handler kills its process"
     # People and clocks.
     CALLER_REPEATS = "caller submits again"
     CALLED_OFF = "job cancelled by a person"
@@ -58,6 +61,7 @@ _RATES: Final = {
     Fault.SERVER_ERROR: 0.02,
     Fault.TRANSACTION_CONFLICT: 0.1,
     Fault.TRANSACTION_UNDER_WAY: 0.05,
+    Fault.SLOW_CALL: 0.03,
     Fault.PARTLY_READ: 0.3,
     Fault.INDEX_LAG: 0.5,
     Fault.KILLED_BEFORE: 0.02,
@@ -73,7 +77,7 @@ _RATES: Final = {
     Fault.HIDE_FAILED: 0.2,
     Fault.LATE_MESSAGE: 0.1,
     Fault.MESSAGE_LOST: 0.03,
-    Fault.MOVED_TO_LETTERS: 0.02,
+    Fault.RECEIVES_BURNED: 0.05,
     Fault.STREAM_REPEATED: 0.1,
     Fault.STREAM_OUTAGE: 0.05,
     Fault.STREAM_TRIMMED: 0.02,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 import boto3
 from botocore.client import BaseClient
 
-from shared.adapters import clients, clock
+from shared.adapters import clients, clock, telemetry
 from shared.application import reconcile
 
 if TYPE_CHECKING:
@@ -168,6 +168,7 @@ def install() -> None:
                 setattr(module, name, kept.setdefault(id(value), _Kept(value.__wrapped__)))
     _install_clock()
     _install_clients()
+    _watch_reports()
     # A table of ten items is not read in sixty-four parts.
     reconcile.SEGMENTS = _SEGMENTS  # type: ignore[misc]
     time.sleep = _sleeping
@@ -202,6 +203,18 @@ def _client(service: str) -> Any:
         aws_secret_access_key="simulated",
         config=clients._CONFIG,
     )
+
+
+def _watch_reports() -> None:
+    """The one place that learns what became of each message also tells the world."""
+    worked = telemetry.Telemetry.worked
+
+    def watched(self: telemetry.Telemetry, lane: Any, reference: Any, report: Any) -> None:
+        if _inside():
+            world().reports.append((world().scheduler.now_ms, _process().name, report))
+        worked(self, lane, reference, report)
+
+    telemetry.Telemetry.worked = watched  # type: ignore[method-assign]
 
 
 def _install_clients() -> None:

@@ -130,6 +130,7 @@ class Function:
         current = self._scheduler.current
         if [task for task in process.tasks if current is None or task is not current]:
             self._weather.note(Fault.FROZEN_MID_CALL)
+            self._scheduler.cut_short.add(process.name)
         self._scheduler.freeze(process)
         self._idle.append(process)
 

@@ -58,6 +58,8 @@ class Scheduler:
         self.steps = 0
         #: What a check has found, in whichever task: the hub raises it, since no code under test may swallow it.
         self.found: Exception | None = None
+        #: Names of the processes that were killed, or frozen with threads at work.
+        self.cut_short: set[str] = set()
         self._heap: list[tuple[int, float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
         self._current: Task | None = None
@@ -116,6 +118,7 @@ class Scheduler:
         """At once nothing of it reaches the world any more; its tasks unwind in the hub's next step."""
         if process.alive:
             process.alive = False
+            self.cut_short.add(process.name)
             self.at(self.now_ms, self._unwind, process)
 
     def freeze(self, process: Process) -> None:

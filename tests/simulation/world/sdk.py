@@ -37,6 +37,9 @@ RETRYABLE: Final = frozenset(
 _SERVER_ERROR: Final = 500
 _LONGEST_BACKOFF_SECONDS: Final = 20
 _URL: Final = "https://simulated.invalid"
+#: There or back. The slowest are still within the client's patience.
+_JOURNEY_MS: Final = (1, 8)
+_SLOW_MS: Final = (50, 900)
 _JOURNEY_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.SERVER_ERROR)
 _THROTTLES: Final = {"dynamodb": "ThrottlingException", "sqs": "RequestThrottled", "s3": "SlowDown"}
 
@@ -49,6 +52,8 @@ class Sdk:
         self._weather = weather
         self._trace = trace
         self._services = services
+        #: Processes to which an error of a service or the network was raised: their calls were not answered in the end.
+        self.gave_up: set[str] = set()
 
     def call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Answer:
         """As `_make_api_call`."""
@@ -60,10 +65,13 @@ class Sdk:
                 return self._tried(client, service, operation, request)
             except (ConnectTimeoutError, ReadTimeoutError):
                 if attempt == tries - 1:
+                    self._give_up()
                     raise
             except ServiceError as error:
                 passing = error.code in RETRYABLE or error.status >= _SERVER_ERROR
                 if not passing or attempt == tries - 1:
+                    if passing:
+                        self._give_up()
                     raise _client_error(client, error, operation) from None
             pause_seconds = min(self._scheduler.random.random() * 2**attempt, _LONGEST_BACKOFF_SECONDS)
             self._scheduler.sleep(round(pause_seconds * 1000))
@@ -113,9 +121,14 @@ class Sdk:
             self._scheduler.kill(process)
             raise Killed
 
+    def _give_up(self) -> None:
+        if self._scheduler.current:
+            self.gave_up.add(self._scheduler.current.process.name)
+
     def _journey_ms(self) -> int:
-        random = self._scheduler.random
-        return random.randint(1, 8) if random.random() < 0.95 else random.randint(10, 400)  # noqa: PLR2004
+        if self._weather.strikes(Fault.SLOW_CALL):
+            return self._scheduler.random.randint(*_SLOW_MS)
+        return self._scheduler.random.randint(*_JOURNEY_MS)
 
     def _say(self, what: str) -> None:
         if self._scheduler.current:

@@ -21,6 +21,7 @@ LONGEST_VISIBILITY_MS: Final = 12 * 3600 * 1000
 _LARGEST_BYTES: Final = 1024 * 1024
 #: How long a message may be overtaken, lost or found again in the worst of weathers.
 _LATE_MS: Final = 30_000
+_FOUND_MS: Final = 3 * 3600 * 1000 + 60_000
 
 
 @dataclass(slots=True, eq=False)
@@ -37,6 +38,8 @@ class Message:
     #: Of the last delivery; an earlier one deletes nothing.
     receipt: str = ""
     received_ms: int = 0
+    #: Whether throttled batches used up its receives before.
+    burned: bool = False
 
 
 class Queue:
@@ -65,6 +68,8 @@ class Queue:
         self.most_in_flight = most_in_flight
         self._say = say
         self.messages: list[Message] = []
+        #: Those that went to the dead-letter queue for their receives.
+        self.moved: list[Message] = []
         self.watchers: list[Callable[[int], None]] = []
         self._number = 0
 
@@ -77,8 +82,10 @@ class Queue:
         now_ms = self.scheduler.now_ms
         message = Message(f"{self.name}-{self._number}", body, now_ms, now_ms + delay_seconds * 1000)
         message.attributes.update(attributes or {})
+        if self.letters and self.weather.strikes(Fault.RECEIVES_BURNED):
+            message.receives, message.burned = self.max_receives - self.scheduler.random.randint(0, 2), True
         if self.weather.strikes(Fault.LATE_MESSAGE):
-            message.visible_ms += self.scheduler.random.randint(1, _LATE_MS)
+            message.visible_ms += self.scheduler.random.choice([self.scheduler.random.randint(1, _LATE_MS), _FOUND_MS])
         if self.weather.strikes(Fault.MESSAGE_LOST):
             self._say(self.name, f"loses {message.id}: {body}")
         else:
@@ -128,10 +135,15 @@ class Queue:
 
     def _deliver(self, message: Message, visibility_ms: int | None) -> bool:
         now_ms = self.scheduler.now_ms
+        if message.receives and self.weather.strikes(Fault.MESSAGE_LOST):
+            self._say(self.name, f"loses {message.receipt}: {message.body}")
+            self.messages.remove(message)
+            return False
         if self.letters and message.receives >= self.max_receives:
             # It keeps its id and the time it was sent; its receives begin anew.
             self.messages.remove(message)
             moved = Message(message.id, message.body, message.sent_ms, now_ms, dict(message.attributes))
+            self.moved.append(message)
             self.weather.note(Fault.MOVED_TO_LETTERS)
             self.letters.add(moved)
             return False

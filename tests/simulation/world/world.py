@@ -57,6 +57,8 @@ class World:
         #: What callers asked for, and what handlers did.
         self.asked: list[Any] = []
         self.runs: list[Any] = []
+        #: What workers reported: (milliseconds, process, report).
+        self.reports: list[tuple[int, str, Any]] = []
         self.lanes: dict[str, Queue] = {}
         self.letters: dict[str, Queue] = {}
         self.functions: dict[str, Function] = {}

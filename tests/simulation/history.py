@@ -1,0 +1,171 @@
+"""The promises that show only when all has come to rest: what callers, handlers and operators saw, against the documents."""
+
+from collections import Counter, defaultdict
+from typing import Final
+
+from shared.application.report import Ending
+from shared.domain.states import TERMINAL, State
+from tests.simulation.documents import DocumentChecks
+from tests.simulation.jobs.observed import Observed
+from tests.simulation.violations import Item, has_expired, number_of, require, state_of, tenant_of, text_of
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.world import World
+
+#: Types whose success writes no effect.
+_WITHOUT_EFFECT: Final = frozenset({"sim.plain", "sim.permanent", "sim.give-up"})
+#: Faults by which a message can be gone that nobody acknowledged.
+_LOSSES: Final = (Fault.MESSAGE_LOST, Fault.STREAM_TRIMMED, Fault.LATE_MESSAGE, Fault.STREAM_OUTAGE, Fault.MOVED_TO_LETTERS)
+#: What a worker says of a run that it settled itself.
+_SETTLED: Final = frozenset(Ending) - {Ending.FENCED, Ending.REFUSED, Ending.NOT_STARTED, Ending.UNAVAILABLE}
+
+
+class HistoryChecks:
+    """The checks at the end of one world."""
+
+    def __init__(self, world: World, documents: DocumentChecks) -> None:
+        self._world = world
+        self._documents = documents
+
+    def at_end(self) -> None:
+        for check in (
+            self.every_job_ends_in_time,
+            self.no_accepted_job_is_lost,
+            self.one_key_is_one_job,
+            self.effects_are_exactly_once,
+            self.follow_ups_come_with_the_success,
+            self.attempts_within_policy,
+            self.what_is_asked_to_end_does_not_begin,
+            self.tenants_are_apart,
+            self.limits_hold,
+            self.reports_are_true,
+            self.leases_run_out_behind_a_fault,
+            self.no_message_is_lost_by_us,
+            self.no_message_uses_up_its_receives,
+            self.letters_and_the_dead_agree,
+        ):
+            check()
+
+    def every_job_ends_in_time(self) -> None:
+        for key, item in self._jobs().items():
+            ended = state_of(item) in TERMINAL
+            require(ended, "every job ends in time", f"still {state_of(item)} when all was quiet for long", key)
+
+    def no_accepted_job_is_lost(self) -> None:
+        for asked in self._world.asked:
+            for job_id in asked.ids:
+                key = f"{asked.tenant}#{job_id}"
+                there = self._documents.inserted[key] > 0
+                require(there, "no accepted job is lost", "there never was a document", key)
+
+    def one_key_is_one_job(self) -> None:
+        ids: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for asked in self._world.asked:
+            if asked.submission.key:
+                ids[asked.tenant, asked.submission.key].update(asked.ids)
+        for (tenant, name), found in ids.items():
+            require(len(found) <= 1, "one key is one job", f"{name} made {sorted(found)}", f"{tenant}#")
+
+    def effects_are_exactly_once(self) -> None:
+        effects = {key[0]: int(item["count"]["N"]) for key, item in self._world.effects.items.items()}
+        wins: Counter[str] = Counter()
+        for change in self._world.trace.changes:
+            before, after = change.before, change.after
+            if after and "state" in after and state_of(after) is State.SUCCEEDED is not state_of(before):
+                wins[change.key] += after["type"]["S"] not in _WITHOUT_EFFECT
+        for key in sorted({*effects, *wins}):
+            require(
+                effects.get(key, 0) == wins[key] <= self._documents.inserted[key],
+                "effects are exactly once",
+                f"{effects.get(key, 0)} effects, {wins[key]} successes",
+                key,
+            )
+
+    def follow_ups_come_with_the_success(self) -> None:
+        for key, item in self._jobs().items():
+            if text_of(item, "type") == "sim.chain" and state_of(item) is State.SUCCEEDED:
+                (asked,) = {text_of(item, "result").removeprefix('{"then":').removesuffix("}")}
+                there = self._documents.children[key]
+                require(there == int(asked), "follow-ups come with the success", f"{there} of {asked}", key)
+
+    def attempts_within_policy(self) -> None:
+        for run in self._runs():
+            within = 1 <= run.attempt <= run.max_attempts
+            require(within, "attempts within policy", f"attempt {run.attempt} ran", run.key)
+
+    def what_is_asked_to_end_does_not_begin(self) -> None:
+        for run in self._runs():
+            require(not run.asked_to_end, "what is asked to end does not begin", "it ran all the same", run.key)
+
+    def tenants_are_apart(self) -> None:
+        for run in self._runs():
+            there = self._documents.inserted[run.key] > 0
+            require(there, "tenants are apart", "it ran for a tenant that has no such job", run.key)
+
+    def limits_hold(self) -> None:
+        """Of one key, no two run at a time."""
+        by_key: dict[str, list[Observed]] = defaultdict(list)
+        for run in self._runs():
+            # A run that was cut short does nothing any more, and one that outlives its lease is fenced.
+            if run.limit_key is not None and run.ended_ms is not None:
+                by_key[run.limit_key].append(run)
+        for name, runs in by_key.items():
+            runs.sort(key=lambda run: run.began_ms)
+            for one, following in zip(runs, runs[1:], strict=False):
+                apart = following.began_ms >= min(one.ended_ms or 0, one.lease_ends_ms)
+                require(apart, "limits hold", f"{name}: {one.job_id} still ran", following.key)
+
+    def reports_are_true(self) -> None:
+        """What a worker says that it settled is settled, and what it says that it lost is not."""
+        for at_ms, by, report in self._world.reports:
+            job = report.job
+            if job is None or job.owner is None or self._documents.claimed_by.get(job.owner) != by:
+                continue
+            key = f"{job.tenant}#{job.id}"
+            settled = self._documents.settled.get(job.owner)
+            if report.ending in _SETTLED:
+                require(settled is not None, "reports are true", f"{report.ending}, and nothing was written", key)
+            elif report.ending is Ending.FENCED and settled:
+                # A document remembers who settled it last, and no one before.
+                since = [ms for ms, other in self._documents.settled.values() if other == key and ms > settled[0]]
+                require(any(ms <= at_ms for ms in since), "reports are true", "fenced, but it was settled", key)
+
+    def leases_run_out_behind_a_fault(self) -> None:
+        """A worker that lives and is answered never leaves a job to its lease."""
+        faulty = self._world.sdk.gave_up
+        for token, key in self._documents.lost.items():
+            by = self._documents.claimed_by[token]
+            excused = by in faulty or by in self._world.scheduler.cut_short
+            require(excused, "leases run out behind a fault", f"{by} lived, and left the job", key)
+
+    def no_message_is_lost_by_us(self) -> None:
+        """Only what SQS, the stream or a person lost has to be nudged."""
+        counted = self._world.weather.counted
+        if any(counted[fault] for fault in _LOSSES) or counted[Fault.LETTERS_MOVED]:
+            return
+        for change in self._world.trace.changes:
+            if change.before and change.after and "state" in change.after:
+                nudged = number_of(change.after, "nudges") > number_of(change.before, "nudges")
+                require(not nudged, "no message is lost by us", "it had to be nudged", change.key)
+
+    def no_message_uses_up_its_receives(self) -> None:
+        for queue in self._world.lanes.values():
+            for message in queue.moved:
+                require(message.burned, "no message uses up its receives", message.body, "*")
+
+    def letters_and_the_dead_agree(self) -> None:
+        """Every letter was written for a job that died, and each dead job has its letter unless SQS or the stream lost it."""
+        bodies = [message.body for queue in self._world.letters.values() for message in queue.messages]
+        counted = self._world.weather.counted
+        lost = any(counted[fault] for fault in (*_LOSSES, Fault.DUPLICATE, Fault.LETTERS_MOVED))
+        for key, item in self._jobs().items():
+            if state_of(item) is State.DEAD and not has_expired(item, self._world.scheduler.now_ms):
+                require("death" in item, "the dead have a reason", "no death", key)
+                wanted = f'"id":"{key.rpartition("#")[2]}","generation":{number_of(item, "generation")},'
+                told = any(wanted in body and tenant_of(key) in body and '"letter"' in body for body in bodies)
+                require(told or lost, "the dead have a letter", f"generation {number_of(item, 'generation')}", key)
+
+    def _jobs(self) -> dict[str, Item]:
+        return {key[0]: item for key, item in self._world.jobs.items.items() if "state" in item}
+
+    def _runs(self) -> list[Observed]:
+        return self._world.runs
