@@ -61,6 +61,7 @@ synth: setup-app ## write the templates to cdk.out, without account or credentia
 
 docs: setup-app ## write the generated documents anew
 	@$(PY) -m local.state_machine > docs/state-machine.md
+	@$(PY) -m cli.reference docs/cli.md
 
 lock: setup-dev ## compile the hashed requirements from pyproject.toml
 	$(LOCK) pyproject.toml -o requirements.txt

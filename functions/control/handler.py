@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from pydantic import BaseModel, ConfigDict
 
 from shared.adapters import composition, http
-from shared.adapters.view import answer
+from shared.adapters.job_answer import answer
 from shared.domain.errors import NotAllowedNowError
 from shared.domain.job import Job
 

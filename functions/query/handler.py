@@ -9,8 +9,9 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from shared.adapters import clock, composition, http, openapi
 from shared.adapters.composition import setting
+from shared.adapters.job_answer import answer
 from shared.adapters.listing_query import read_query
-from shared.adapters.view import answer, summary
+from shared.adapters.view import summary
 from shared.names import Env
 
 

@@ -2,23 +2,11 @@
 
 import json
 from datetime import datetime
-from http import HTTPStatus
 from typing import Any
 
-from aws_lambda_powertools.event_handler import Response
-
-from shared.adapters.http import ProblemError, json_response
 from shared.application.ports import Payloads
 from shared.domain.errors import MalformedDocumentError
 from shared.domain.job import Job
-
-
-def answer(job: Job | None, payloads: Payloads) -> Response[str]:
-    """The whole job, or that there is none: another tenant's job is not there either, since keys begin with one."""
-    if job is None:
-        detail = "no job of yours has this id; finished jobs are kept for a limited time"
-        raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-job", detail)
-    return json_response(HTTPStatus.OK, view(job, payload=payload_of(job, payloads)))
 
 
 def payload_of(job: Job, payloads: Payloads) -> str | None:

@@ -1,5 +1,6 @@
 """What operators and clocks do, in the worst of moments and when all is quiet again."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -17,6 +18,7 @@ from tests.simulation.people import in_a_tool, present
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambdas import FunctionError, Throttled
 from tests.simulation.world.scheduler import Process
+from tests.simulation.world.table import Record
 from tests.simulation.world.world import World
 
 _WAKE_MS: Final = WAKE_INTERVAL_SECONDS * 1000
@@ -33,12 +35,10 @@ class Operators:
         self._next_wake_ms = 0
 
     def meddle(self, until_ms: int) -> None:
-        """Draw what they will do before that moment."""
+        """Draw what they will do before that moment: at any time, or just when it hurts."""
         world = self._world
         begin_ms = world.scheduler.now_ms
         for fault, act in (
-            (Fault.CALLED_OFF, self.cancel),
-            (Fault.CALLED_OFF, self.cancel),
             (Fault.REDRIVEN, self.redrive),
             (Fault.REDRIVEN, self.redrive),
             (Fault.REDRIVEN_TWICE, self.redrive_twice),
@@ -48,24 +48,60 @@ class Operators:
         ):
             if world.weather.strikes(fault):
                 world.scheduler.at(world.random.randint(begin_ms, until_ms), act)
+        for _ in range(3):
+            if world.weather.strikes(Fault.CALLED_OFF):
+                state = world.random.choice([State.QUEUED, State.RUNNING, State.RUNNING, State.RETRYING, State.WAITING])
+                self._lie_in_wait(state, self.cancel)
+        if world.weather.strikes(Fault.REDRIVEN_TWICE):
+            self._lie_in_wait(State.DEAD, self._fight_over)
+        for queue in world.lanes.values():
+            queue.found_watchers.append(self._reconcile_about)
 
-    def cancel(self) -> None:
-        """Any job, at any moment."""
+    def _lie_in_wait(self, state: State, act: Callable[[str], None]) -> None:
+        """Act on a job shortly after it comes into a state."""
         world = self._world
-        keys = sorted(key for key, item in world.jobs.items.items() if "state" in item)
-        if not keys:
-            return
-        tenant, _, job_id = world.random.choice(keys)[0].rpartition("#")
+        left = [world.random.randint(1, 4)]
+
+        def look(record: Record) -> None:
+            entered = state_of_item(record.after) == state != state_of_item(record.before)
+            if not entered or not left or world.weather.calm:
+                return
+            left[0] -= 1
+            if left[0] == 0:
+                left.clear()
+                delay_ms = world.random.choice([0, 5, 20, 1000])
+                world.scheduler.after(world.random.randint(0, delay_ms), act, record.keys["pk"]["S"])
+
+        world.jobs.watchers.append(look)
+
+    def cancel(self, key: str) -> None:
+        world = self._world
+        tenant, _, job_id = key.rpartition("#")
 
         def act(_process: Process) -> None:
             if (job := composition.store().get(tenant, job_id)) is not None:
                 world.say("ada", f"cancels {job_id}")
-                try:
+                with suppress(WriteRefusedError):
                     composition.store().cancel(job, now=present())
-                except WriteRefusedError as refused:
-                    world.say("ada", str(refused))
 
         in_a_tool(world, "ada", act)
+
+    def _fight_over(self, key: str) -> None:
+        """One redrives what the other discards."""
+        tenant, _, job_id = key.rpartition("#")
+
+        def act(_process: Process) -> None:
+            if (job := composition.store().get(tenant, job_id)) is not None:
+                with suppress(WriteRefusedError):
+                    composition.store().redrive(job, token=clock.new_token(), now=present(), by="bob")
+
+        in_a_tool(self._world, "bob", act)
+        self.cancel(key)
+
+    def _reconcile_about(self, found_ms: int) -> None:
+        """A message that was thought lost turns up while its job is being looked after."""
+        scheduler = self._world.scheduler
+        scheduler.at(max(found_ms - scheduler.random.randint(0, 300), scheduler.now_ms), self.reconcile)
 
     def redrive(self) -> None:
         in_a_tool(self._world, "ada", partial(self._redrive, "ada"))
@@ -165,3 +201,8 @@ class Operators:
         if isinstance(answer, FunctionError):
             self._world.say("scheduler", f"*{function}: {answer.what}")
 
+
+
+def state_of_item(item: Any) -> str | None:
+    """None for what is no job."""
+    return item["state"]["S"] if item and "state" in item else None

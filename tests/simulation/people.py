@@ -10,6 +10,7 @@ from shared.adapters import clock, composition
 from shared.adapters.idempotency import submit_once
 from shared.domain.errors import MillraceError
 from shared.domain.submission import Submission
+from tests.simulation.violations import Violation, has_expired, require
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambdas import FunctionError, Throttled
 from tests.simulation.world.scheduler import Process
@@ -17,6 +18,9 @@ from tests.simulation.world.world import World
 
 TENANTS: Final = ("111122223333:AROAADA", "111122223333:AROABOB")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: After so long a caller submits the same again; the longest are beyond the time for which a job is kept.
+_COMES_BACK_MS: Final = (0, 1_000, 40 * 60_000, 26 * 3_600_000)
+_ANSWERED_WITHIN_MS: Final = 60_000
 _GROUPS: Final = ("orders", "orders", "mail")
 _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.effect": lambda random: {"fails": random.choice([0, 0, 0, 1, 2, 9]), "seconds": random.choice([0, 0, 1, 24])},
@@ -104,11 +108,41 @@ class Caller:
         act = self._over_http if over_http and submission.key else self._in_python
         for _ in range(30):
             if (job_id := act()) is not None:
-                self._asked.ids.append(job_id)
-                self._world.say(self._name, f"was told that {job_id} is accepted")
-                if not (submission.key and self._world.weather.strikes(Fault.CALLER_REPEATS)):
+                self._told(job_id)
+                if not submission.key:
                     return
+                if self._world.weather.strikes(Fault.KEY_REUSED):
+                    self._reuse_key(submission, job_id)
+                if not self._world.weather.strikes(Fault.CALLER_REPEATS):
+                    return
+                self._world.scheduler.sleep(self._world.random.choice(_COMES_BACK_MS))
             self._world.scheduler.sleep(self._world.random.randint(10, 60_000))
+
+    def _told(self, job_id: str) -> None:
+        self._asked.ids.append(job_id)
+        self._world.say(self._name, f"was told that {job_id} is accepted")
+        key = f"{self._asked.tenant}#{job_id}"
+        item = self._world.jobs.items.get((key,))
+        long_gone = item is not None and has_expired(item, self._world.scheduler.now_ms - _ANSWERED_WITHIN_MS)
+        self._found(not long_gone, "what is accepted is not expired", key)
+
+    def _reuse_key(self, submission: Submission, job_id: str) -> None:
+        key = f"{self._asked.tenant}#{job_id}"
+        item = self._world.jobs.items.get((key,))
+        other = replace(submission, payload={**submission.payload, "padding": "another"})
+        try:
+            submit_once(composition.submit(), other, tenant=self._asked.tenant, trace=self._name)
+        except MillraceError as error:
+            self._world.say(self._name, f"was refused a key used before: {type(error).__name__}")
+            return
+        late_ms = self._world.scheduler.now_ms + _ANSWERED_WITHIN_MS
+        self._found(item is None or has_expired(item, late_ms), "a key stands for one body", key)
+
+    def _found(self, holds: bool, check: str, key: str) -> None:
+        try:
+            require(holds, check, "the answer was that it is accepted", key)
+        except Violation as violation:
+            self._world.scheduler.found = violation
 
     def _over_http(self) -> str | None:
         submission = self._asked.submission

@@ -44,6 +44,7 @@ class Fault(StrEnum):
     POISON = "handler kills its process"
     # People and clocks.
     CALLER_REPEATS = "caller submits again"
+    KEY_REUSED = "key used for another body"
     CALLED_OFF = "job cancelled by a person"
     REDRIVEN = "dead job redriven"
     REDRIVEN_TWICE = "redriven by two at once"
@@ -82,6 +83,7 @@ _RATES: Final = {
     Fault.STREAM_OUTAGE: 0.05,
     Fault.STREAM_TRIMMED: 0.02,
     Fault.CALLER_REPEATS: 0.3,
+    Fault.KEY_REUSED: 0.2,
     Fault.CALLED_OFF: 0.5,
     Fault.REDRIVEN: 0.8,
     Fault.REDRIVEN_TWICE: 0.4,

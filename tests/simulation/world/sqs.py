@@ -21,7 +21,8 @@ LONGEST_VISIBILITY_MS: Final = 12 * 3600 * 1000
 _LARGEST_BYTES: Final = 1024 * 1024
 #: How long a message may be overtaken, lost or found again in the worst of weathers.
 _LATE_MS: Final = 30_000
-_FOUND_MS: Final = 3 * 3600 * 1000 + 60_000
+_FOUND_MS: Final = (3 * 3600 * 1000, 4 * 3600 * 1000)
+_FOUND_RATHER_THAN_LATE: Final = 0.3
 
 
 @dataclass(slots=True, eq=False)
@@ -71,6 +72,8 @@ class Queue:
         #: Those that went to the dead-letter queue for their receives.
         self.moved: list[Message] = []
         self.watchers: list[Callable[[int], None]] = []
+        #: Told when a message will be there that was lost for hours.
+        self.found_watchers: list[Callable[[int], None]] = []
         self._number = 0
 
     @property
@@ -85,7 +88,12 @@ class Queue:
         if self.letters and self.weather.strikes(Fault.RECEIVES_BURNED):
             message.receives, message.burned = self.max_receives - self.scheduler.random.randint(0, 2), True
         if self.weather.strikes(Fault.LATE_MESSAGE):
-            message.visible_ms += self.scheduler.random.choice([self.scheduler.random.randint(1, _LATE_MS), _FOUND_MS])
+            if self.scheduler.random.random() < _FOUND_RATHER_THAN_LATE:
+                message.visible_ms += self.scheduler.random.randint(*_FOUND_MS)
+                for watch in self.found_watchers:
+                    watch(message.visible_ms)
+            else:
+                message.visible_ms += self.scheduler.random.randint(1, _LATE_MS)
         if self.weather.strikes(Fault.MESSAGE_LOST):
             self._say(self.name, f"loses {message.id}: {body}")
         else:

@@ -1,0 +1,159 @@
+"""What a handler returns or raises, through the functions as they are deployed; and the page that tells of it."""
+
+import re
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shared.adapters import composition, job_types
+from shared.application.job_types import JobTypes, Run
+from shared.jobs import Cancelled, Continue, Done, GiveUp, RetryAfter, Snooze, Submission
+from shared.testing import NOON, Drive, State, run_job
+from tests.support.mill import Mill
+
+PAGE = Path(__file__).parents[2] / "docs" / "outcomes.md"
+HOUR = timedelta(hours=1)
+
+
+def ended(mill: Mill, handler: Any, **asked: Any) -> dict[str, Any]:
+    """The job of this handler as its owner sees it when nothing is owed any more."""
+    mill.script.handler = handler
+    job_id = mill.accepted(**asked)
+    mill.run()
+    return dict(mill.get(job_id).body)
+
+
+def test_a_snooze_gives_the_attempt_back_and_leaves_no_error(mill: Mill) -> None:
+    runs: list[int] = []
+
+    def handler(_payload: Any, run: Run) -> Any:
+        runs.append(run.attempt)
+        return Snooze(timedelta(0)) if len(runs) < 5 else "awake"
+
+    job = ended(mill, handler)
+    assert (job["state"], job["result"], job["errors"]) == ("succeeded", "awake", [])
+    assert (runs, job["hops"]) == ([1] * 5, 4)
+
+
+def test_a_long_snooze_is_scheduled_and_no_message_waits_for_it(mill: Mill) -> None:
+    job = ended(mill, lambda _payload, _run: Snooze(HOUR))
+    assert (job["state"], job["attempt"]) == ("scheduled", 0)
+    assert mill.depth(mill.queue) == 0
+
+
+def test_a_job_that_gives_up_is_dead_with_its_reason_and_rings(mill: Mill) -> None:
+    job = ended(mill, lambda _payload, _run: GiveUp("the guest has declined"))
+    assert (job["state"], job["death"], job["attempt"]) == ("dead", "gave up", 1)
+    assert job["errors"][0]["message"] == "the guest has declined"
+    assert mill.depth(mill.letters) == 1
+
+
+def test_a_handler_may_end_its_job_without_effect(mill: Mill) -> None:
+    job = ended(mill, lambda _payload, _run: Cancelled())
+    assert (job["state"], job["result"], mill.depth(mill.letters)) == ("cancelled", None, 0)
+
+
+def test_retry_after_uses_up_an_attempt_and_sets_the_delay(mill: Mill) -> None:
+    def handler(_payload: Any, _run: Run) -> None:
+        raise RetryAfter(3600, "busy")
+
+    job = ended(mill, handler)
+    assert (job["state"], job["attempt"]) == ("scheduled", 1)
+    assert (job["errors"][0]["class"], job["errors"][0]["message"]) == ("RetryAfter", "busy")
+    assert mill.job(job["id"]).errors[0].next_due == mill.job(job["id"]).due
+
+
+def test_a_follow_up_job_commits_with_the_success_and_knows_its_parent(mill: Mill) -> None:
+    job = ended(mill, lambda _payload, _run: Done("first", then=[Submission(type="test.noop")]))
+    (followed,) = (found for found in _all(mill) if found.parent)
+    assert (followed.parent, followed.state, followed.hops) == (job["id"], State.SUCCEEDED, 1)
+
+
+def test_a_job_that_asks_for_a_follow_up_that_is_none_dies_and_nothing_is_written(mill: Mill) -> None:
+    job = ended(mill, lambda _payload, _run: Done(then=[Submission(type="no.such.type")]))
+    assert (job["state"], job["death"]) == ("dead", "result cannot be stored")
+    assert "no.such.type" in job["errors"][0]["message"]
+    assert len(_all(mill)) == 1
+
+
+def test_more_than_a_transaction_holds_is_refused_with_what_to_do(mill: Mill) -> None:
+    writes = [_count(mill, f"effect {number}") for number in range(100)]
+    job = ended(mill, lambda _payload, _run: Done(writes=writes))
+    assert (job["state"], job["death"]) == ("dead", "permanent error")
+    assert job["errors"][0]["class"] == "TransactionTooLargeError"
+    assert "return Continue and do it in parts" in job["errors"][0]["message"]
+    assert mill.stored() == 1
+
+
+def test_a_write_whose_condition_does_not_hold_fails_the_attempt_and_nothing_is_written(mill: Mill) -> None:
+    refused = _count(mill, "refused")
+    refused["Update"]["ConditionExpression"] = "attribute_exists(pk)"
+    job = ended(mill, lambda _payload, _run: Done(writes=[_count(mill, "effect"), refused]))
+    assert (job["state"], job["death"], job["attempt"]) == ("dead", "attempts used up", 3)
+    assert job["errors"][0]["class"] == "EffectRefusedError"
+    assert mill.stored() == 1
+
+
+def test_a_chain_that_never_ends_is_cut_by_its_hops(mill: Mill) -> None:
+    job = ended(mill, lambda _payload, _run: Continue())
+    assert (job["state"], job["death"], job["hops"]) == ("dead", "too many hops", 1001)
+
+
+def test_what_is_no_json_is_never_a_success(mill: Mill) -> None:
+    job = ended(mill, lambda _payload, _run: object())
+    assert (job["state"], job["death"]) == ("dead", "result cannot be stored")
+
+
+@pytest.fixture
+def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[JobTypes]:
+    """The job types of the page, in a package of their own."""
+    (source,) = re.findall(r"```python\n# functions/jobs/\w+\.py\n(.+?)```", PAGE.read_text(), re.DOTALL)
+    package = tmp_path / "outcomes_page"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "jobs.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield job_types.load(["outcomes_page"])
+
+
+@pytest.mark.parametrize(
+    ("invoice", "state", "death"),
+    [
+        ("draft", State.SCHEDULED, None),
+        ("void", State.DEAD, "gave up"),
+        ("broken", State.DEAD, "permanent error"),
+        ("busy", State.RETRYING, None),
+    ],
+)
+def test_the_example_of_the_page_ends_as_it_says(page: JobTypes, invoice: str, state: State, death: str | None) -> None:
+    ran = run_job(page.get("invoice.send"), {"number": "7", "state": invoice})
+    assert (ran.state, ran.job.death) == (state, death)
+    assert (ran.writes, ran.enqueued) == ((), ())
+
+
+def test_the_example_of_the_page_is_sent_with_its_effect_and_its_reminder(page: JobTypes) -> None:
+    drive = Drive(page.get("invoice.send"), {"number": "7"}, known=[page.get("invoice.remind")])
+    ran = drive.run()
+    assert (ran.state, ran.result) == (State.SUCCEEDED, {"sent": "7"})
+    assert [write["Update"]["TableName"] for write in ran.writes] == ["invoices"]
+    assert [asked.type for asked in ran.enqueued] == ["invoice.remind"]
+    assert drive.now == NOON
+
+
+def _count(mill: Mill, name: str) -> dict[str, Any]:
+    return {
+        "Update": {
+            "TableName": mill.table.name,
+            "Key": {"pk": {"S": f"!{name}"}},
+            "UpdateExpression": "ADD times :one",
+            "ExpressionAttributeValues": {":one": {"N": "1"}},
+        }
+    }
+
+
+def _all(mill: Mill) -> list[Any]:
+    keys = [item["pk"]["S"].rpartition("#") for item in mill.table.client.scan(TableName=mill.table.name)["Items"]]
+    return composition.store().get_many([(tenant, job_id) for tenant, _, job_id in keys])
