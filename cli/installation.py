@@ -5,7 +5,6 @@ import os
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, cached_property
-from typing import Final
 
 from shared.adapters import clients, clock, deployment
 from shared.adapters.backlog import Backlog, backlog, delay, oldest_age
@@ -18,9 +17,6 @@ from shared.application.purge import Purger
 from shared.application.reconcile import Reconciler
 from shared.application.redrive import Redriver
 from shared.names import Lane
-
-#: Of a job that reconcile gives up and whose type says nothing else, whatever the stage's own is: the longest default.
-_RETENTION: Final = timedelta(days=30)
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,8 @@ class Installation:
 
     @cached_property
     def store(self) -> DynamoJobStore:
-        return DynamoJobStore(clients.dynamodb(), table=self.deployment.jobs_table, retention=_RETENTION)
+        deployment = self.deployment
+        return DynamoJobStore(clients.dynamodb(), table=deployment.jobs_table, retention=deployment.retention)
 
     @cached_property
     def redriver(self) -> Redriver:
@@ -64,8 +61,10 @@ class Installation:
 
         @cache
         def lane_delay(lane: Lane) -> timedelta:
-            url = self.deployment.lanes[lane].queue
-            return delay(clients.sqs(), clients.cloudwatch(), url, now=clock.now())
+            urls = self.deployment.lanes.get(lane)
+            if urls is None:
+                return timedelta(0)  # a lane that is not deployed delays nothing
+            return delay(clients.sqs(), clients.cloudwatch(), urls.queue, now=clock.now())
 
         return Reconciler(store=self.store, clock=clock.now, limit=limit, lane_delay=lane_delay)
 

@@ -83,8 +83,8 @@ def job_type(
 
     `max_hops` bounds snoozes, continuations and chains of follow-up jobs. A run may take `timeout_seconds`, and no
     longer than its lane allows. A finished job is kept for `retention_days`, at most 366. When a job dies at the head
-    of its group, the group goes on (`skip`) or stands until somebody redrives or cancels it (`block`). Of the jobs whose
-    `key` is the same (a text made from the payload; without one, all jobs of the type), at most `concurrency_per_key`
+    of its group, the group goes on (`skip`) or stands until somebody redrives or cancels it (`block`). Of the jobs with
+    the same `key` (a text made from the payload; without one, all jobs of the type), at most `concurrency_per_key`
     run at once, and no more often than `rate_per_key`. With `unique_seconds`, the same payload makes one job in each
     such period. `schedule` has the clock submit one with an empty payload: `rate(1 hour)` or `cron(0 3 * * ? *)`,
     written out here, since the stack reads it from the source.

@@ -54,6 +54,8 @@ class Output(StrEnum):
     JOBS_TABLE = "JobsTable"
     #: JSON, as `Env.LANES`.
     LANES = "Lanes"
+    #: For how long the stage keeps a finished job whose type says nothing else.
+    RETENTION_DAYS = "RetentionDays"
     #: JSON object: function verb (`work`, `publish`, …) to the deployed function's name.
     FUNCTIONS = "Functions"
     ALARM_TOPIC = "AlarmTopic"

@@ -66,6 +66,7 @@ class PipelineStack(AppStack):
             Output.API_URL: api.api.api.api_endpoint,
             Output.JOBS_TABLE: jobs.table_name,
             Output.LANES: lane_urls(self, lanes),
+            Output.RETENTION_DAYS: str(config.job_retention_days),
             Output.FUNCTIONS: self.to_json_string({key: one.function.function_name for key, one in by_name.items()}),
             Output.ALARM_TOPIC: self.alarms.topic.topic_arn,
             Output.DASHBOARD: dashboard.dashboard.dashboard_name,

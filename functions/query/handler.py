@@ -23,7 +23,7 @@ def _app() -> APIGatewayHttpResolver:
     def jobs() -> Response[str]:
         owner = http.tenant(app.current_event)
         if not setting(Env.LISTING):
-            detail = "this stage keeps no index of jobs, which costs a write a job; deploy it with -c listing=on to have one"
+            detail = "this stage keeps no index of jobs, which costs a write a job; deploy with -c listing=on"
             raise http.ProblemError(HTTPStatus.NOT_FOUND, "listing-off", detail)
         now = clock.now()
         asked = read_query(

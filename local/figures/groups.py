@@ -40,21 +40,23 @@ NOOP: Final[Mapping[str, Any]] = {"type": "demo.flaky", "payload": {"failures": 
 POISON: Final[Mapping[str, Any]] = {"type": "demo.depot", "payload": {"ledger": "-", "number": 0, "opens_at": 1e12}}
 
 LIMITS: Final = """\
-The speeds are this machine's, where a call takes a few milliseconds and an empty lane hands a message over at once. An
-innocent's wait is from when it was its turn to its claim. It is longer the more jobs there are for the lane's workers,
-which here share the processors of this host."""
+The speeds are this machine's, where a call takes a few milliseconds and an
+empty lane hands a message over at once. An innocent is a job of any other
+group; its wait, in the median, is from when it was its turn to its claim. It
+grows with the backlog of the lane, whose workers share these processors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """What a thousand groups came to, the bad one left out."""
+    """What a thousand groups came to, the bad ones left out."""
 
-    name: str
+    #: Groups whose head died and blocks.
+    poisonous: int
     jobs: Sequence[Job]
     inversions: int
     #: Seconds from when it was a job's turn to its claim.
     waits: Sequence[float]
-    #: States of the bad group's jobs when all others had ended.
+    #: States of the jobs of bad groups when all others had ended.
     bad: Mapping[str, int]
 
 
@@ -84,7 +86,7 @@ class Groups:
         begun = min(job.claimed_at for job in ran if job.claimed_at)
         return len(ran) / (max(job.finished_at for job in ran if job.finished_at) - begun).total_seconds()
 
-    def crowd(self, name: str, *, poisonous: int) -> Crowd:
+    def crowd(self, *, poisonous: int) -> Crowd:
         """A thousand groups at once; so many of them have a head that dies and blocks."""
         run = uuid4().hex
         names = [f"{run} {number}" for number in range(GROUPS)]
@@ -101,7 +103,7 @@ class Groups:
         _require(len(jobs) == (GROUPS - poisonous) * MEMBERS, f"{len(jobs)} jobs ended")
         chains = _chains(jobs)
         return Crowd(
-            name,
+            poisonous,
             jobs,
             inversions=sum(later.claimed_at < earlier.finished_at for earlier, later in _neighbours(chains)),
             waits=[wait for chain in chains for wait in _waits(chain)],
@@ -166,7 +168,7 @@ def main() -> None:
                 runs.append(groups.speed())
         groups.follow(True)
         console.print(f"{GROUPS:,} groups of {MEMBERS} jobs", highlight=False)
-        crowds = [groups.crowd("none", poisonous=0), groups.crowd("1, blocked by its dead head", poisonous=1)]
+        crowds = [groups.crowd(poisonous=0), groups.crowd(poisonous=1)]
     _report_speeds(console, speeds)
     _report_crowds(console, crowds)
     console.print(LIMITS, highlight=False)
@@ -184,7 +186,7 @@ def _report_speeds(console: Console, speeds: Mapping[bool, Sequence[float]]) -> 
 
 def _report_crowds(console: Console, crowds: Sequence[Crowd]) -> None:
     table = Table(
-        *("bad groups", "innocent jobs", "succeeded", "inversions", "wait, median s", "p99 s", "the bad group's jobs"),
+        *("bad", "innocents", "succeeded", "inversions", "wait s", "p99 s", "jobs of the bad"),
         title=f"{GROUPS:,} groups at once",
     )
     for crowd in crowds:
@@ -192,8 +194,8 @@ def _report_crowds(console: Console, crowds: Sequence[Crowd]) -> None:
         bad = ", ".join(f"{count} {state}" for state, count in crowd.bad.items()) or "-"
         p99 = statistics.quantiles(crowd.waits, n=100)[-1]
         median = statistics.median(crowd.waits)
-        figures = (len(crowd.jobs), succeeded, crowd.inversions)
-        table.add_row(crowd.name, *map(str, figures), f"{median:.2f}", f"{p99:.2f}", bad)
+        counts = (crowd.poisonous, len(crowd.jobs), succeeded, crowd.inversions)
+        table.add_row(*map(str, counts), f"{median:.2f}", f"{p99:.2f}", bad)
     console.print(table)
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -33,6 +34,8 @@ class Deployment:
     jobs_table: str
     #: By name, since the stack may be newer than this code and know more lanes.
     lanes: Mapping[str, LaneUrls]
+    #: Of finished jobs whose type says nothing else.
+    retention: timedelta
 
 
 class DeploymentNotFoundError(MillraceError):
@@ -103,6 +106,7 @@ def _read(stack: "StackTypeDef", *, region: str, endpoint: str) -> Deployment:
             region=region,
             api_url=_api_url(outputs, endpoint),
             jobs_table=outputs[Output.JOBS_TABLE],
+            retention=timedelta(days=int(outputs[Output.RETENTION_DAYS])),
             lanes={lane: LaneUrls(**urls) for lane, urls in json.loads(outputs[Output.LANES]).items()},
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -1,6 +1,7 @@
 """Publish: what the stream says has changed goes to the lanes. It may say so twice; the claim stands that."""
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -13,6 +14,7 @@ from shared.domain.job import Job
 #: For how long after a job has ended a trouble of its own may hold up the stream, which others share: a newer version's
 #: document behind it, or too many at its group at once. Then its group is left to reconcile.
 PATIENCE: Final = timedelta(minutes=5)
+_AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +57,18 @@ class Publisher:
     def publish(self, changes: Sequence[Change]) -> Published:
         """Send the messages owed for `changes`, let groups go on whose head has ended, and tidy up after the gone."""
         sent, failed = self._send(changes)
-        advanced: list[Job] = []
-        troubles: list[Trouble] = []
-        for change, job in _ends(changes):
-            try:
-                if (following := self._follow(change, job)) is not None:
-                    advanced.append(following)
-            except StoreUnavailableError:
-                failed.append(change.sequence)
-            except Exception as error:  # noqa: BLE001 - whatever it is, it may not cost others their messages
-                troubles.append(Trouble(job, error))
-                if job.finished_at and self._clock() - job.finished_at < PATIENCE:
-                    failed.append(change.sequence)
-        return Published(sent=sent, advanced=advanced, failed=list(dict.fromkeys(failed)), troubles=troubles)
+        ends = _ends(changes)
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            came_to = list(pool.map(self._follow, ends))
+        for end, what in zip(ends, came_to, strict=True):
+            if isinstance(what, StoreUnavailableError) or (isinstance(what, Trouble) and self._is_young(what)):
+                failed.append(end.sequence)
+        return Published(
+            sent=sent,
+            advanced=[what for what in came_to if isinstance(what, Job)],
+            failed=list(dict.fromkeys(failed)),
+            troubles=[what for what in came_to if isinstance(what, Trouble)],
+        )
 
     def _send(self, changes: Sequence[Change]) -> tuple[list[Dispatch], list[str]]:
         now = self._clock()
@@ -82,24 +83,41 @@ class Publisher:
             [sequence for index, (sequence, _) in enumerate(owed) if index in refused],
         )
 
-    def _follow(self, change: Change, job: Job) -> Job | None:
-        if change.after is None:
-            self._payloads.delete(job)
-            return None
-        return self._store.advance(job.tenant, job.group or "", now=self._clock())
+    def _follow(self, end: "_End") -> Job | StoreUnavailableError | Trouble | None:
+        """The job whose turn it is in the group of the one that ended, or why nothing could be done."""
+        job = end.job
+        try:
+            if end.gone:
+                self._payloads.delete(job)
+                return None
+            return self._store.advance(job.tenant, job.group or "", now=self._clock())
+        except StoreUnavailableError as error:
+            return error
+        except Exception as error:  # noqa: BLE001 - whatever it is, it may not cost others their messages
+            return Trouble(job, error)
+
+    def _is_young(self, trouble: Trouble) -> bool:
+        ended_at = trouble.job.finished_at
+        return ended_at is not None and self._clock() - ended_at < PATIENCE
 
 
-def _ends(changes: Iterable[Change]) -> Iterable[tuple[Change, Job]]:
-    """The changes by which a job of a group ended, or any job was removed, each with that job.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _End:
+    """A job that ended in its group, or is gone from the table."""
 
-    Of several in one group the last stands for all: to let the group go on is to look how far it can.
-    """
-    ends: dict[tuple[str, str | None, str | None], tuple[Change, Job]] = {}
+    sequence: str
+    job: Job
+    gone: bool
+
+
+def _ends(changes: Iterable[Change]) -> list[_End]:
+    """Of several in one group the last stands for all: to let the group go on is to look how far it can."""
+    ends: dict[tuple[str, ...], _End] = {}
     for change in changes:
         before, after = change.before, change.after
         if after is None:
             if before is not None:
-                ends[before.tenant, None, before.id] = change, before
+                ends["gone", before.tenant, before.id] = _End(sequence=change.sequence, job=before, gone=True)
         elif after.group is not None and after.state.terminal and not (before and before.state is after.state):
-            ends[after.tenant, after.group, None] = change, after
-    return ends.values()
+            ends["ended", after.tenant, after.group] = _End(sequence=change.sequence, job=after, gone=False)
+    return list(ends.values())

@@ -225,7 +225,7 @@ def test_a_stage_without_the_index_says_so(mill: Mill, monkeypatch: pytest.Monke
     answer = listed()
 
     assert (answer.status, answer.body["type"]) == (404, "urn:millrace:problem:listing-off")
-    assert "configuration" in answer.body["detail"]
+    assert "-c listing=on" in answer.body["detail"]
     assert request("GET", f"/jobs/{job}").status == 200
 
 

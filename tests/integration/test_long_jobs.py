@@ -1,23 +1,22 @@
 """Jobs that outlive their invocations, through the functions as they are deployed; and the page that tells of them."""
 
 import json
-import re
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from shared.adapters import composition, job_types
+from shared.adapters import composition
 from shared.application.job_types import JobType, Run
+from shared.application.ports import Checkpoint
 from shared.application.results import LARGEST_CHECKPOINT_BYTES
 from shared.domain.job import reference_to
 from shared.jobs import CancelRequestedError, Continue
 from shared.testing import Drive, State, run_job
 from tests.support.mill import Context, Mill
+from tests.support.pages import job_types_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "long-jobs.md"
 STEPS = 7
 
 
@@ -78,8 +77,6 @@ def test_a_worker_that_dies_leaves_its_last_checkpoint_to_the_next(mill: Mill) -
     killed = store.claim(
         reference_to(mill.job(job_id)), token="killed", now=mill.now(), lease_end=mill.now() + timedelta(seconds=1)
     )
-    from shared.application.ports import Checkpoint
-
     store.checkpoint(killed, Checkpoint(state="5", done=5, total=STEPS), now=mill.now())
     mill.late = timedelta(seconds=5)
     resumed: list[Any] = []
@@ -173,15 +170,9 @@ def test_a_run_knows_when_it_has_to_end(mill: Mill) -> None:
 
 
 @pytest.fixture
-def importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[JobType]:
-    """The job type of the page, in a package of its own."""
-    (source,) = re.findall(r"```python\n# functions/jobs/\w+\.py\n(.+?)```", PAGE.read_text(), re.DOTALL)
-    package = tmp_path / "long_jobs_page"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "jobs.py").write_text(source)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield job_types.load(["long_jobs_page"]).get("archive.import")
+def importing() -> Iterator[JobType]:
+    with job_types_of("long-jobs.md") as known:
+        yield known.get("archive.import")
 
 
 def test_the_example_of_the_page_saves_each_step_and_resumes(importing: JobType) -> None:

@@ -1,20 +1,19 @@
 """What a handler returns or raises, through the functions as they are deployed; and the page that tells of it."""
 
-import re
 from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from shared.adapters import composition, job_types
+from shared.adapters import composition
+from shared.adapters.document import key
 from shared.application.job_types import JobTypes, Run
 from shared.jobs import Cancelled, Continue, Done, GiveUp, RetryAfter, Snooze, Submission
 from shared.testing import NOON, Drive, State, run_job
 from tests.support.mill import Mill
+from tests.support.pages import job_types_of
 
-PAGE = Path(__file__).parents[2] / "docs" / "outcomes.md"
 HOUR = timedelta(hours=1)
 
 
@@ -98,8 +97,17 @@ def test_a_write_whose_condition_does_not_hold_fails_the_attempt_and_nothing_is_
 
 
 def test_a_chain_that_never_ends_is_cut_by_its_hops(mill: Mill) -> None:
-    job = ended(mill, lambda _payload, _run: Continue())
-    assert (job["state"], job["death"], job["hops"]) == ("dead", "too many hops", 1001)
+    mill.script.handler = lambda _payload, _run: Continue()
+    job_id = mill.accepted()
+    mill.table.client.update_item(
+        TableName=mill.table.name,
+        Key=key(mill.job(job_id).tenant, job_id),
+        UpdateExpression="SET hops = :nearly",
+        ExpressionAttributeValues={":nearly": {"N": "998"}},
+    )
+    mill.run()
+    job = mill.job(job_id)
+    assert (job.state, job.death, job.hops) == (State.DEAD, "too many hops", 1001)
 
 
 def test_what_is_no_json_is_never_a_success(mill: Mill) -> None:
@@ -108,15 +116,9 @@ def test_what_is_no_json_is_never_a_success(mill: Mill) -> None:
 
 
 @pytest.fixture
-def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[JobTypes]:
-    """The job types of the page, in a package of their own."""
-    (source,) = re.findall(r"```python\n# functions/jobs/\w+\.py\n(.+?)```", PAGE.read_text(), re.DOTALL)
-    package = tmp_path / "outcomes_page"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "jobs.py").write_text(source)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield job_types.load(["outcomes_page"])
+def page() -> Iterator[JobTypes]:
+    with job_types_of("outcomes.md") as known:
+        yield known
 
 
 @pytest.mark.parametrize(

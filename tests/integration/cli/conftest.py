@@ -81,7 +81,13 @@ def attended(environment: pytest.MonkeyPatch) -> None:
 
 
 def pipeline(table: str, lanes: str, *, name: str = "dev-Pipeline") -> Stack:
-    outputs = {"ApiId": "a1b2", "ApiUrl": "https://a1b2.invalid", "JobsTable": table, "Lanes": lanes}
+    outputs = {
+        "ApiId": "a1b2",
+        "ApiUrl": "https://a1b2.invalid",
+        "JobsTable": table,
+        "Lanes": lanes,
+        "RetentionDays": "30",
+    }
     return Stack(name, outputs)
 
 
