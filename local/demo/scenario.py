@@ -56,6 +56,7 @@ class Scenario:
         self._make_links(sent)
         self._kill_a_worker(sent)
         self._submit_misbehaving(sent)
+        self._submit_orderly(sent)
         self._refuse_rubbish()
         self._click(sent)
         self._screen.step("waiting until every job has ended")
@@ -101,6 +102,17 @@ class Scenario:
         answers = [self._post_job(plan) for plan in again]
         self.checks.equal("jobs sent again with their keys, by status", Counter(answers), {200: len(again)})
 
+    def _submit_orderly(self, sent: Sent) -> None:
+        self._screen.step("submitting a group, a job longer than one run may be, and one for tomorrow")
+        self._submit(sent, list(jobs.orderly()))
+        listed = [
+            json.loads(line) for line in self._app.millrace("list", "--state=scheduled", "--json").stdout.splitlines()
+        ]
+        self.checks.equal("scheduled jobs listed", len(listed), jobs.SCHEDULED)
+        for job in listed:
+            self._screen.note(f"job {job['id']} waits until {job['due']}; it is cancelled")
+        self._app.millrace("cancel", *(job["id"] for job in listed), "--yes")
+
     def _refuse_rubbish(self) -> None:
         self._screen.step("sending bad input")
         before = len(observe.all_jobs(self._app))
@@ -129,18 +141,31 @@ class Scenario:
         self.checks.equal("clicks enriched", states["click.enrich", State.SUCCEEDED], len(sent.clicks))
         self.checks.equal("flaky jobs succeeded", states["demo.flaky", State.SUCCEEDED], jobs.FLAKY)
         self.checks.equal("slow jobs succeeded", states["demo.slow", State.SUCCEEDED], jobs.SLOW)
+        self._reconcile_orderly(ended)
         deaths = Counter(f"{job.type}, {job.death}" for job in ended if job.state is State.DEAD)
         expected = {
             f"demo.poison, {DeathReason.PERMANENT}": jobs.POISON,
             f"demo.broken, {DeathReason.EXHAUSTED}": jobs.BROKEN,
         }
         self.checks.equal("the dead, by type and reason", deaths, expected)
-        attempts = {job.attempt for job in ended if job.type == "demo.flaky"}
+        attempts = {job.attempt for job in ended if job.type == "demo.flaky" and job.state is not State.CANCELLED}
         self.checks.equal("attempts of the flaky jobs", attempts, {jobs.FLAKY_FAILURES + 1})
         again = sum(job.attempt > 1 for job in ended if job.type == "demo.slow")
         self.checks.true("jobs of the killed worker ran again", again > 0)
         dead = jobs.POISON + jobs.BROKEN
         self.checks.equal("letters of the dead", observe.await_letters(self._app, dead), dead)
+
+    def _reconcile_orderly(self, ended: Sequence[Job]) -> None:
+        group = sorted((job for job in ended if job.group), key=lambda job: job.finished_at or job.created_at)
+        self.checks.equal(
+            "the group ended in the order accepted", [job.sequence for job in group], list(range(1, jobs.GROUP + 1))
+        )
+        (long,) = (job for job in ended if job.type == "demo.steps")
+        self._screen.note(f"the long job went on {long.hops} times in another invocation, from its last checkpoint")
+        self.checks.true("the long job outlived an invocation", long.hops > 0)
+        self.checks.equal("its steps done, of how many", (long.progress_done, long.progress_total), (jobs.STEPS,) * 2)
+        cancelled = [job.type for job in ended if job.state is State.CANCELLED]
+        self.checks.equal("jobs cancelled", len(cancelled), jobs.SCHEDULED)
 
     def _reconcile_clicks(self, sent: Sent) -> None:
         self._screen.step("recounting countries and browsers from the log")
@@ -160,7 +185,8 @@ class Scenario:
         self._app.millrace("redrive", "--all", "--yes")  # safe to repeat
         found = observe.await_jobs(self._app, done=observe.terminal, show=self._screen.progress)
         states = Counter(job.state for job in found)
-        self.checks.equal("jobs after the redrive", states, {State.SUCCEEDED: len(ended)})
+        expected = {State.SUCCEEDED: len(ended) - jobs.SCHEDULED, State.CANCELLED: jobs.SCHEDULED}
+        self.checks.equal("jobs after the redrive", states, expected)
         redrives = Counter(len(job.redrives) for job in found if job.redrives)
         self.checks.equal("redriven, by number of redrives", redrives, {1: jobs.POISON + jobs.BROKEN})
         self.checks.equal("letters left", observe.await_letters(self._app, 0), 0)
@@ -172,7 +198,7 @@ class Scenario:
         sent.planned += planned
 
     def _post_job(self, plan: Planned) -> int:
-        return self._post("/jobs", {"type": plan.type, "payload": plan.payload}, key=plan.key)
+        return self._post("/jobs", {"type": plan.type, "payload": plan.payload, **plan.asked}, key=plan.key)
 
     def _post(self, path: str, body: dict[str, Any], *, key: str | None = None, shortener: bool = False) -> int:
         return self._app.request("POST", path, body=json.dumps(body).encode(), key=key, shortener=shortener).status

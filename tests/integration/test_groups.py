@@ -10,6 +10,7 @@ import pytest
 
 from shared.adapters import composition, messages
 from shared.application.job_types import Run
+from shared.application.publish import PATIENCE
 from shared.application.submit import follow_up_id
 from shared.domain.errors import PermanentJobError, RetryAfter
 from shared.domain.job import Reference
@@ -18,7 +19,7 @@ from shared.domain.states import State
 from shared.domain.submission import Submission
 from shared.names import Env
 from tests.support.builders import SETTLEMENTS
-from tests.support.mill import Event, Mill, forget
+from tests.support.mill import TENANT, Event, Mill, forget
 
 #: Of a test, in seconds: the lane's own clock is the real one.
 PATIENCE_SECONDS = 60
@@ -247,6 +248,34 @@ def test_follow_up_jobs_of_the_same_group_come_after_those_that_wait(parcels: Pa
     parcels.run_until_ended([follow_up_id(parcels.mill.job(ids[0]), index) for index in range(2)])
 
     assert parcels.order() == [0, 1, 8, 9]
+
+
+def test_rubbish_behind_a_head_holds_up_the_stream_for_minutes_at_most(
+    parcels: Parcels, caplog: pytest.LogCaptureFixture
+) -> None:
+    mill = parcels.mill
+    ids = parcels.submit(2)
+    mill.table.client.update_item(
+        TableName=mill.table.name,
+        Key={"pk": {"S": f"{TENANT}#{ids[1]}"}},
+        UpdateExpression="SET #state = :nonsense",
+        ExpressionAttributeNames={"#state": "state"},
+        ExpressionAttributeValues={":nonsense": {"S": "nonsense"}},
+    )
+    mill.publish()
+    assert mill.work(mill.receive()) == []
+    innocent = parcels.submit(1, group="another")
+
+    (end, submission) = mill.records()
+    assert mill.publish([end, submission]) == [end["dynamodb"]["SequenceNumber"]]
+    mill.work(mill.receive())
+    assert parcels.states(innocent) == [State.SUCCEEDED]
+
+    mill.late += PATIENCE
+    assert mill.publish([end, submission]) == []
+    assert [record.message for record in caplog.records].count(
+        "its group did not go on; in the end that is for reconcile"
+    ) == 2
 
 
 #: moto copies all its tables for each transaction, so there are few.

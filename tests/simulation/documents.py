@@ -16,7 +16,8 @@ from tests.simulation.violations import (
     tenant_of,
     text_of,
 )
-from tests.simulation.world.lambdas import LARGEST_SKEW_MS
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.lambdas import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.table import Record
 from tests.simulation.world.world import World
 
@@ -87,7 +88,7 @@ class DocumentChecks:
         if anew:
             self.inserted[key] += 1
             self.children[f"{tenant_of(key)}#{text_of(after, 'parent')}"] += 1
-            gone = before is None or has_expired(before, self._now_ms, late_ms=LARGEST_SKEW_MS + 1000)
+            gone = before is None or has_expired(before, self._now_ms, late_ms=self._skew_ms + 1000)
             require(gone, check, "a job was replaced that had not expired", key)
         came_from = None if anew else state_of(before)
         require((came_from, state_of(after)) in _LEGAL, check, f"{came_from} -> {state_of(after)}", key)
@@ -144,7 +145,7 @@ class DocumentChecks:
         if text_of(after, "last_owner") != earlier:
             early_ms = number_of(before, "due") - self._now_ms
             require(
-                early_ms <= LARGEST_SKEW_MS, "leases are respected", f"taken {early_ms} ms before its end", key
+                early_ms <= self._skew_ms, "leases are respected", f"taken {early_ms} ms before its end", key
             )
             self.lost[earlier] = key
 
@@ -187,7 +188,7 @@ class DocumentChecks:
                 require(state_of(held) is not State.RUNNING, "one of a group at a time", f"{other} runs as well", key)
                 continue
             passed = state_of(held) in TERMINAL and not (state_of(held) is State.DEAD and "blocks" in held)
-            passed = passed or has_expired(held, self._now_ms, late_ms=LARGEST_SKEW_MS)
+            passed = passed or has_expired(held, self._now_ms, late_ms=self._skew_ms)
             require(passed, "groups keep their order", f"{other} before it is {state_of(held)}", key)
 
     def what_is_asked_to_end_ends(self, key: str, before: Item | None, after: Item | None) -> None:
@@ -206,6 +207,11 @@ class DocumentChecks:
             require(
                 not left and number_of(after, "attempt") == 0, "another life begins anew", f"with {left}", key
             )
+
+    @property
+    def _skew_ms(self) -> int:
+        """How far a clock of this world may be off."""
+        return FAR_OFF_MS if self._world.weather.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
 
     @property
     def _now_ms(self) -> int:

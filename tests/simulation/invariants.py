@@ -9,8 +9,8 @@ from tests.simulation.violations import Violation, state_of
 from tests.simulation.world.world import World
 
 _DAY_SECONDS: Final = 86_400
-#: What a workload asks for at most: jobs with those that follow, attempts of a life, hops, and their longest waits.
-_MOST_JOBS: Final = 40
+#: What a workload asks for at most: jobs that are yet to follow, attempts of a life, and their longest waits.
+_MOST_FOLLOWING: Final = 3
 _MOST_ATTEMPTS: Final = 4
 _LONGEST_BACKOFF_SECONDS: Final = 2_000
 _FARTHEST_RUN_AT_SECONDS: Final = 6 * 3600
@@ -40,8 +40,9 @@ class Checks:
         stage = self._world.deployment.stage
         visibility_seconds = max(lane.visibility_timeout_seconds for lane in stage.lanes)
         a_life_seconds = _MOST_ATTEMPTS * (visibility_seconds + _LONGEST_BACKOFF_SECONDS)
+        jobs = len([item for item in self._world.jobs.items.values() if "state" in item])
         lost_seconds = 2 * _DAY_SECONDS + stage.reconcile_limit_seconds
-        return 1000 * (lost_seconds + _FARTHEST_RUN_AT_SECONDS + 2 * _MOST_JOBS * a_life_seconds)
+        return 1000 * (lost_seconds + _FARTHEST_RUN_AT_SECONDS + 2 * (jobs + _MOST_FOLLOWING) * a_life_seconds)
 
     def at_end(self) -> None:
         """Raises `Violation`."""

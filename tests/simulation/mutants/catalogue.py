@@ -78,7 +78,7 @@ MUTANTS: Final = (
     Mutant("retries are not dispatched", _DISPATCH, "{State.QUEUED, State.RETRYING, State.DEAD}", "{State.QUEUED, State.DEAD}"),
     Mutant("the dead have no letter", _DISPATCH, "{State.QUEUED, State.RETRYING, State.DEAD}", "{State.QUEUED, State.RETRYING}"),
     Mutant("nudges are not dispatched", _DISPATCH, "(before.state, before.generation, before.nudged_at) != (\n        after.state,\n        after.generation,\n        after.nudged_at,\n    )", "(before.state, before.generation) != (\n        after.state,\n        after.generation,\n    )"),
-    Mutant("groups do not go on", _PUBLISH, "            return None\n        return self._store.advance(", "            return None\n        return None and self._store.advance("),
+    Mutant("groups do not go on", _PUBLISH, "            return self._store.advance(job.tenant", "            return None and self._store.advance(job.tenant"),
     # Operators.
     Mutant("cancel ends a run that is not its own", _OPERATORS, "AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items() if before not in after)", "AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items())"),
     Mutant("a cancelled job stays due", _OPERATORS, 'removes=["due", "death", *ATTENTION],', 'removes=["death", *ATTENTION],'),

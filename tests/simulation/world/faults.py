@@ -15,6 +15,7 @@ class Fault(StrEnum):
     ANSWER_LOST = "call applied, answer lost"
     THROTTLED = "call throttled"
     SERVER_ERROR = "service answers 500"
+    SERVICE_OUTAGE = "service is out"
     TRANSACTION_CONFLICT = "transaction conflict"
     TRANSACTION_UNDER_WAY = "transaction still in progress"
     SLOW_CALL = "call takes long"
@@ -27,6 +28,7 @@ class Fault(StrEnum):
     NOT_STARTED = "invocation throttled"
     FROZEN_MID_CALL = "frozen with a thread at work"
     CLOCK_SKEW = "clock is off"
+    CLOCK_FAR_OFF = "clock is off by more than a lease allows for"
     COLD_START = "environment replaced"
     # SQS.
     DUPLICATE = "message delivered twice"
@@ -60,6 +62,7 @@ _RATES: Final = {
     Fault.ANSWER_LOST: 0.03,
     Fault.THROTTLED: 0.03,
     Fault.SERVER_ERROR: 0.02,
+    Fault.SERVICE_OUTAGE: 0.002,
     Fault.TRANSACTION_CONFLICT: 0.1,
     Fault.TRANSACTION_UNDER_WAY: 0.05,
     Fault.SLOW_CALL: 0.03,
@@ -71,6 +74,7 @@ _RATES: Final = {
     Fault.NOT_STARTED: 0.1,
     Fault.FROZEN_MID_CALL: 1.0,
     Fault.CLOCK_SKEW: 0.5,
+    Fault.CLOCK_FAR_OFF: 0.02,
     Fault.COLD_START: 0.2,
     Fault.DUPLICATE: 0.1,
     Fault.DELETE_LOST: 0.1,

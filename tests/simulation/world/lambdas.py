@@ -13,6 +13,8 @@ from tests.simulation.world.trace import Trace
 
 #: Two clocks may differ by twice as much, which is what a lease allows for.
 LARGEST_SKEW_MS: Final = 1000
+#: No two workers can be kept apart by such clocks; what they do to documents must be right all the same.
+FAR_OFF_MS: Final = 40_000
 _COLD_START_MS: Final = (200, 900)
 
 
@@ -123,6 +125,8 @@ class Function:
         skew_ms = 0
         if self._weather.strikes(Fault.CLOCK_SKEW):
             skew_ms = self._scheduler.random.randint(-LARGEST_SKEW_MS, LARGEST_SKEW_MS)
+        if self._weather.strikes(Fault.CLOCK_FAR_OFF):
+            skew_ms = self._scheduler.random.choice([-FAR_OFF_MS, FAR_OFF_MS])
         return Process(f"{self.name} {self._made}", environment=self._environment, skew_ms=skew_ms), True
 
     def _put_away(self, process: Process) -> None:

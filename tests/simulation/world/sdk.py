@@ -29,7 +29,7 @@ RETRYABLE: Final = frozenset(
     {
         "ProvisionedThroughputExceededException",
         "RequestThrottled",
-        "SlowDown",
+        "Throttling",
         "ThrottlingException",
         "TransactionInProgressException",
     }
@@ -41,7 +41,10 @@ _URL: Final = "https://simulated.invalid"
 _JOURNEY_MS: Final = (1, 8)
 _SLOW_MS: Final = (50, 900)
 _JOURNEY_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.SERVER_ERROR)
-_THROTTLES: Final = {"dynamodb": "ThrottlingException", "sqs": "RequestThrottled", "s3": "SlowDown"}
+#: How a service says that it is asked too much: code and HTTP status.
+_THROTTLES: Final = {"dynamodb": ("ThrottlingException", 400), "sqs": ("RequestThrottled", 403), "s3": ("SlowDown", 503)}
+_THROTTLE: Final = ("Throttling", 400)
+_OUTAGE_MS: Final = (1_000, 400_000)
 
 
 class Sdk:
@@ -52,6 +55,7 @@ class Sdk:
         self._weather = weather
         self._trace = trace
         self._services = services
+        self._out_until_ms: dict[str, int] = {}
         #: Processes to which an error of a service or the network was raised: their calls were not answered in the end.
         self.gave_up: set[str] = set()
 
@@ -81,6 +85,8 @@ class Sdk:
         config = client.meta.config
         self._may_be_killed(Fault.KILLED_BEFORE, operation)
         self._scheduler.sleep(self._journey_ms())
+        if self._is_out(service):
+            raise ServiceError("InternalServerError", "try again", status=_SERVER_ERROR)
         fault = self._weather.one_of(_JOURNEY_FAULTS)
         if fault:
             self._say(f"{operation}: {fault}")
@@ -88,7 +94,8 @@ class Sdk:
             self._scheduler.sleep(round(config.connect_timeout * 1000))
             raise ConnectTimeoutError(endpoint_url=_URL)
         if fault is Fault.THROTTLED:
-            raise ServiceError(_THROTTLES[service], "Rate exceeded")
+            code, status = _THROTTLES.get(service, _THROTTLE)
+            raise ServiceError(code, "Rate exceeded", status=status)
         if fault is Fault.SERVER_ERROR:
             raise ServiceError("InternalServerError", "try again", status=_SERVER_ERROR)
         answer: Answer | ServiceError
@@ -120,6 +127,14 @@ class Sdk:
             self._say(f"*{fault}: {operation}")
             self._scheduler.kill(process)
             raise Killed
+
+    def _is_out(self, service: str) -> bool:
+        """Whether the whole service answers nobody."""
+        if self._weather.strikes(Fault.SERVICE_OUTAGE):
+            outage_ms = self._scheduler.random.randint(*_OUTAGE_MS)
+            self._out_until_ms[service] = self._scheduler.now_ms + outage_ms
+            self._trace.say(self._scheduler.now_ms, service, f"*is out for {outage_ms} ms")
+        return not self._weather.calm and self._scheduler.now_ms < self._out_until_ms.get(service, 0)
 
     def _give_up(self) -> None:
         if self._scheduler.current:
