@@ -81,6 +81,7 @@ class Flood:
             yield
         finally:
             self._lambda.update_event_source_mapping(UUID=self._mapping, Enabled=False)
+            time.sleep(2 * SECONDS)  # until those that have begun have ended
 
     def rise_on_the_critical_lane(self) -> None:
         self._submit(CONTROL_FLOOD, lane=Lane.CRITICAL)

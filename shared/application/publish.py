@@ -103,7 +103,7 @@ class Publisher:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """A job that ended in its group, or is gone from the table."""
+    """A job that ended in its group, or one with a payload elsewhere that is gone from the table."""
 
     sequence: str
     job: Job
@@ -115,9 +115,9 @@ def _ends(changes: Iterable[Change]) -> list[_End]:
     ends: dict[tuple[str, ...], _End] = {}
     for change in changes:
         before, after = change.before, change.after
-        if after is None:
-            if before is not None:
-                ends["gone", before.tenant, before.id] = _End(sequence=change.sequence, job=before, gone=True)
-        elif after.group is not None and after.state.terminal and not (before and before.state is after.state):
+        # A document that is past its time may be replaced before it is removed, by one with a payload of its own.
+        if before and before.payload_at and not (after and after.payload_at == before.payload_at):
+            ends["gone", before.tenant, before.id] = _End(sequence=change.sequence, job=before, gone=True)
+        if after and after.group is not None and after.state.terminal and not (before and before.state is after.state):
             ends["ended", after.tenant, after.group] = _End(sequence=change.sequence, job=after, gone=False)
     return list(ends.values())

@@ -2,7 +2,6 @@
 
 import json
 from datetime import datetime, timedelta
-from itertools import pairwise
 from typing import Any
 from uuid import uuid4
 
@@ -112,20 +111,3 @@ def test_jobs_of_a_group_run_in_the_order_accepted_though_one_is_tried_twice(dep
         deployed.until(job_id, state="succeeded")
     assert ledger(deployed, group) == ["0", "1", "2", "3", "4"]
     assert [deployed.job(job_id)["sequence"] for job_id in ids] == [1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize(
-    ("type_", "payload", "apart"),
-    [
-        pytest.param("demo.alone", {"seconds": 0.3}, 0.2, id="one at a time"),
-        pytest.param("demo.paced", {}, 0.8, id="one in a second"),
-    ],
-)
-def test_above_the_limits_of_its_key_a_job_waits_and_uses_up_no_attempt(
-    deployed: Deployed, type_: str, payload: dict[str, Any], apart: float
-) -> None:
-    ids = [accepted(deployed, type_, {"of": uuid4().hex[:4] if alone else "it", **payload}) for alone in (0, 0, 0, 1)]
-    jobs = [deployed.until(job_id, state="succeeded") for job_id in ids]
-    assert {job["attempt"] for job in jobs} == {1}
-    ends = sorted(time(job, "finished_at") for job in jobs[:3])
-    assert all(later - earlier >= timedelta(seconds=apart) for earlier, later in pairwise(ends))

@@ -151,12 +151,26 @@ def test_a_group_is_asked_once_for_all_its_ends_in_a_batch(world: World) -> None
     assert sorted(published.failed) == ["2", "3"]
 
 
-def test_the_payload_of_a_job_that_is_gone_is_deleted(world: World) -> None:
-    gone = a_job(state=State.SUCCEEDED, due=None)
+@pytest.mark.parametrize(
+    "after",
+    [None, a_job(payload=None, payload_at="another place"), a_job()],
+    ids=["removed", "replaced", "replaced by a small one"],
+)
+def test_the_payload_of_a_job_that_is_gone_is_deleted(world: World, after: Job | None) -> None:
+    gone = a_job(state=State.SUCCEEDED, due=None, payload=None, payload_at="a place")
 
-    world.publish(Change("1", gone, None))
+    world.publish(Change("1", gone, after))
 
     assert world.payloads.deleted == [gone]
+
+
+@pytest.mark.parametrize("state", [State.QUEUED, State.CANCELLED])
+def test_the_payload_of_a_job_that_lives_on_or_is_kept_stays(world: World, state: State) -> None:
+    dead = a_job(state=State.DEAD, due=None, payload=None, payload_at="a place")
+
+    world.publish(Change("1", dead, replace(dead, state=state)))
+
+    assert world.payloads.deleted == []
 
 
 def test_a_message_that_was_not_taken_and_a_group_that_did_not_go_on_are_named_once(world: World) -> None:

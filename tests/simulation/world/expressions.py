@@ -10,12 +10,16 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any, Final
 
+from moto.dynamodb.parsing.reserved_keywords import ReservedKeywords
+
 from tests.simulation.world.errors import invalid
 
 Value = Mapping[str, Any]
 Item = Mapping[str, Value]
 
 _TOKEN: Final = re.compile(r"\s*(?:([#:]?[A-Za-z0-9_]+)|(<=|>=|<>|[=<>(),.\[\]+-]))")
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
+_RESERVED: Final = frozenset(ReservedKeywords.get_reserved_keywords())
 _COMPARATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 _FUNCTIONS: Final = frozenset(
     {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains", "size"}
@@ -109,6 +113,8 @@ class Reader:
             raise invalid(f"Invalid expression: expected a path, got {token!r}")
         if token.startswith("#"):
             self.placeholders.add(token)
+        elif token.upper() in _RESERVED:
+            raise invalid(f"Attribute name is a reserved keyword; reserved keyword: {token}")
         return token
 
     def operand(self) -> Operand:

@@ -2,7 +2,8 @@
 
 Nothing of `shared` or `functions` is written anew or skipped. What they import from the standard library and is not
 deterministic is replaced, and so is the one method through which boto3 makes a call. `functools.cache` keeps a value for
-each execution environment instead of each interpreter, since here many environments live in one.
+each execution environment instead of each interpreter, since here many environments live in one. All of it lasts for as
+long as a world is entered, so that no other test meets it.
 """
 
 import functools
@@ -20,6 +21,7 @@ from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
+from aws_lambda_powertools import Logger
 from botocore.client import BaseClient
 
 from shared.adapters import clients, clock, telemetry
@@ -30,32 +32,47 @@ if TYPE_CHECKING:
 
 _ROOTS: Final = ("shared", "functions")
 #: What an environment makes and never changes: made once for all, since making it takes longer than a seed.
-_MADE_ONCE: Final = frozenset({"known_job_types", "logger"})
+_MADE_ONCE: Final = "known_job_types"
+#: A table of ten items is not read in sixty-four parts.
 _SEGMENTS: Final = 3
+_SETTINGS: Final = {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_TRACE_DISABLED": "true"}
+_CLIENTS: Final = {"dynamodb": "dynamodb", "sqs": "sqs", "s3": "s3", "cloudwatch": "cloudwatch"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
-_make_api_call: Final = BaseClient._make_api_call
-_sleep: Final = time.sleep
+#: One attribute, and what it is while a world is entered.
+Patch = tuple[Any, str, Any]
 
 
 class _Stage:
-    """Which world plays."""
+    """Which world plays, and what was there before it."""
 
     world: "World | None" = None
+    before: list[Patch]
+
+
+def enter(world: "World") -> None:
+    if _Stage.world is not None:
+        raise AssertionError("one world at a time")
+    patches = _patches()
+    _Stage.before = [(holder, name, getattr(holder, name)) for holder, name, _ in patches]
+    for holder, name, value in patches:
+        setattr(holder, name, value)
+    os.environ.update(_SETTINGS)
+    _Stage.world = world
+
+
+def leave() -> None:
+    _Stage.world = None
+    for holder, name, value in _Stage.before:
+        setattr(holder, name, value)
+    for name in _SETTINGS:
+        os.environ.pop(name)
 
 
 def world() -> "World":
     if _Stage.world is None:
         raise AssertionError("no world is being simulated")
     return _Stage.world
-
-
-def enter(world: "World | None") -> None:
-    _Stage.world = world
-
-
-def _inside() -> bool:
-    return _Stage.world is not None and _Stage.world.scheduler.current is not None
 
 
 def _process() -> Any:
@@ -65,17 +82,104 @@ def _process() -> Any:
     return task.process
 
 
+def modules() -> list[ModuleType]:
+    """Every module that ships, imported."""
+    for root in _ROOTS:
+        package = importlib.import_module(root)
+        for module in pkgutil.walk_packages(package.__path__, prefix=f"{root}."):
+            importlib.import_module(module.name)
+    return [module for name, module in sorted(sys.modules.items()) if name.partition(".")[0] in _ROOTS]
+
+
+@functools.cache
+def _patches() -> list[Patch]:
+    """Found once in an interpreter."""
+    replacements = _replacements()
+    kept: dict[int, Any] = {}
+    found: list[Patch] = []
+    for module in modules():
+        for name, value in vars(module).items():
+            if id(value) in replacements:
+                found.append((module, name, replacements[id(value)]))
+            elif _is_made_for_each(value):
+                found.append((module, name, kept.setdefault(id(value), _Kept(value.__wrapped__))))
+    found += [(clients, name, functools.partial(client, service)) for name, service in _CLIENTS.items()]
+    return [
+        *found,
+        *_of_the_clock(),
+        (telemetry.Telemetry, "worked", _watched(telemetry.Telemetry.worked)),
+        (reconcile, "SEGMENTS", _SEGMENTS),
+        (time, "sleep", lambda seconds: world().threads.sleep(seconds)),
+        (BaseClient, "_make_api_call", _call),
+    ]
+
+
+def _replacements() -> dict[int, Any]:
+    """What stands in for what, by identity."""
+    quiet = Logger(service="simulation", level="CRITICAL")
+    threads = SimpleNamespace(
+        **{**vars(threading), "Lock": lambda: world().threads.lock(), "Event": lambda: world().threads.event()}
+    )
+    environ = _Environ()
+    return {
+        id(threading): threads,
+        id(os): SimpleNamespace(**{**vars(os), "environ": environ, "getenv": environ.get}),
+        id(futures.ThreadPoolExecutor): lambda *given, **named: world().threads.pool(*given, **named),
+        id(futures.wait): lambda *given, **named: world().threads.wait(*given, **named),
+        id(futures.as_completed): lambda *given, **named: world().threads.as_completed(*given, **named),
+        id(telemetry.logger): lambda: quiet,
+    }
+
+
+def _of_the_clock() -> list[Patch]:
+    def bits(count: int) -> int:
+        return world().scheduler.random.getrandbits(count)
+
+    def nanoseconds() -> int:
+        return int(world().scheduler.now_ms + _process().skew_ms) * 1_000_000
+
+    return [
+        (clock, "datetime", _Datetime),
+        (clock, "secrets", SimpleNamespace(randbits=bits)),
+        (clock, "uuid", SimpleNamespace(UUID=uuid.UUID, uuid4=lambda: uuid.UUID(int=bits(128), version=4))),
+        (clock, "time", SimpleNamespace(time_ns=nanoseconds)),
+    ]
+
+
+def _is_made_for_each(value: Any) -> bool:
+    """A `functools.cache` of the composition roots and handlers, and not a memory of pure answers."""
+    return (
+        isinstance(value, functools._lru_cache_wrapper)
+        and value.cache_parameters()["maxsize"] is None
+        and value.__module__ not in {clients.__name__, telemetry.__name__}
+        and value.__name__ != _MADE_ONCE
+    )
+
+
 def _call(client: BaseClient, operation: str, request: Mapping[str, Any]) -> Any:
-    if not _inside():
-        return _make_api_call(client, operation, request)  # type: ignore[call-arg]  # unbound
     return world().sdk.call(client, operation, request)
 
 
-def _sleeping(seconds: float) -> None:
-    if _inside():
-        world().threads.sleep(seconds)
-    else:
-        _sleep(seconds)
+def _watched(worked: Callable[..., None]) -> Callable[..., None]:
+    """The one place that learns what became of each message also tells the world."""
+
+    def watched(self: telemetry.Telemetry, lane: Any, reference: Any, report: Any) -> None:
+        world().reports.append((world().scheduler.now_ms, _process().name, report))
+        worked(self, lane, reference, report)
+
+    return watched
+
+
+@functools.cache
+def client(service: str) -> Any:
+    """A real client of boto3, of which only the last step is replaced."""
+    return boto3.client(
+        service,  # type: ignore[call-overload]  # whichever
+        region_name="eu-west-1",
+        aws_access_key_id="simulated",
+        aws_secret_access_key="simulated",
+        config=clients._CONFIG,
+    )
 
 
 class _Datetime:
@@ -87,9 +191,11 @@ class _Datetime:
 
 
 class _Environ(Mapping[str, str]):
+    """`os.environ` of the process that runs."""
+
     def __getitem__(self, name: str) -> str:
-        environment: Mapping[str, str] = _process().environment if _inside() else os.environ
-        return environment[name]
+        value: str = _process().environment[name]
+        return value
 
     def __iter__(self) -> Iterator[str]:
         return iter(_process().environment)
@@ -111,114 +217,3 @@ class _Kept:
         if name not in built:
             built[name] = self._make(*arguments)
         return built[name]
-
-    def cache_clear(self) -> None:
-        pass
-
-
-def _os() -> SimpleNamespace:
-    environ = _Environ()
-    return SimpleNamespace(**{**vars(os), "environ": environ, "getenv": environ.get})
-
-
-def _replacements() -> dict[int, Any]:
-    """What stands in for what, by identity."""
-    threads = SimpleNamespace(
-        **{
-            **vars(threading),
-            "Lock": lambda: world().threads.lock() if _inside() else _lock(),
-            "Event": lambda: world().threads.event() if _inside() else _event(),
-        }
-    )
-    return {
-        id(threading): threads,
-        id(os): _os(),
-        id(futures.ThreadPoolExecutor): lambda *given, **named: world().threads.pool(*given, **named),
-        id(futures.wait): lambda *given, **named: world().threads.wait(*given, **named),
-        id(futures.as_completed): lambda *given, **named: world().threads.as_completed(*given, **named),
-    }
-
-
-_lock: Final = threading.Lock
-_event: Final = threading.Event
-
-
-def modules() -> list[ModuleType]:
-    """Every module that ships, imported."""
-    for root in _ROOTS:
-        package = importlib.import_module(root)
-        for module in pkgutil.walk_packages(package.__path__, prefix=f"{root}."):
-            importlib.import_module(module.name)
-    return [module for name, module in sys.modules.items() if name.partition(".")[0] in _ROOTS]
-
-
-@functools.cache
-def install() -> None:
-    """Once in an interpreter; outside a world, everything is as it was."""
-    os.environ.setdefault("POWERTOOLS_LOG_LEVEL", "CRITICAL")
-    os.environ.setdefault("POWERTOOLS_METRICS_DISABLED", "true")
-    os.environ.setdefault("POWERTOOLS_TRACE_DISABLED", "true")
-    replacements = _replacements()
-    kept: dict[int, Any] = {}
-    for module in modules():
-        for name, value in list(vars(module).items()):
-            if id(value) in replacements:
-                setattr(module, name, replacements[id(value)])
-            elif _is_cache(value):
-                setattr(module, name, kept.setdefault(id(value), _Kept(value.__wrapped__)))
-    _install_clock()
-    _install_clients()
-    _watch_reports()
-    # A table of ten items is not read in sixty-four parts.
-    reconcile.SEGMENTS = _SEGMENTS  # type: ignore[misc]
-    time.sleep = _sleeping
-    BaseClient._make_api_call = _call  # type: ignore[method-assign]
-
-
-def _is_cache(value: Any) -> bool:
-    """A `functools.cache` of the composition roots and handlers, and not a memory of pure answers."""
-    return (
-        isinstance(value, functools._lru_cache_wrapper)
-        and value.cache_parameters()["maxsize"] is None
-        and value.__module__ != clients.__name__
-        and value.__name__ not in _MADE_ONCE
-    )
-
-
-def _install_clock() -> None:
-    clock.datetime = _Datetime  # type: ignore[assignment,misc]
-    clock.secrets = SimpleNamespace(randbits=lambda bits: world().scheduler.random.getrandbits(bits))  # type: ignore[assignment]
-    clock.uuid = SimpleNamespace(  # type: ignore[assignment]
-        UUID=uuid.UUID, uuid4=lambda: uuid.UUID(int=world().scheduler.random.getrandbits(128), version=4)
-    )
-    clock.time = SimpleNamespace(time_ns=lambda: (world().scheduler.now_ms + _process().skew_ms) * 1_000_000)  # type: ignore[assignment]
-
-
-@functools.cache
-def _client(service: str) -> Any:
-    return boto3.client(
-        service,  # type: ignore[call-overload]  # whichever
-        region_name="eu-west-1",
-        aws_access_key_id="simulated",
-        aws_secret_access_key="simulated",
-        config=clients._CONFIG,
-    )
-
-
-def _watch_reports() -> None:
-    """The one place that learns what became of each message also tells the world."""
-    worked = telemetry.Telemetry.worked
-
-    def watched(self: telemetry.Telemetry, lane: Any, reference: Any, report: Any) -> None:
-        if _inside():
-            world().reports.append((world().scheduler.now_ms, _process().name, report))
-        worked(self, lane, reference, report)
-
-    telemetry.Telemetry.worked = watched  # type: ignore[method-assign]
-
-
-def _install_clients() -> None:
-    for name in ("dynamodb", "sqs", "s3", "cloudwatch", "secretsmanager"):
-        attribute = "secrets" if name == "secretsmanager" else name
-        if hasattr(clients, attribute):
-            setattr(clients, attribute, functools.partial(_client, name))

@@ -8,7 +8,7 @@ from tests.simulation.deployment import Deployment
 from tests.simulation.world.cloudwatch import CloudWatch
 from tests.simulation.world.dynamodb import DynamoDB
 from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.installed import enter, install
+from tests.simulation.world.installed import enter, leave
 from tests.simulation.world.lambdas import Context, Function
 from tests.simulation.world.lane_mapping import LaneMapping
 from tests.simulation.world.s3 import S3
@@ -28,7 +28,6 @@ class World:
     """Built anew for each seed."""
 
     def __init__(self, seed: int, deployment: Deployment) -> None:
-        install()
         self.seed = seed
         self.deployment = deployment
         self.random = Random(seed)
@@ -69,7 +68,7 @@ class World:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        enter(None)
+        leave()
 
     def function(self, name: str, handler: Callable[[Any, Context], Any], timeout_seconds: int, **env: str) -> Function:
         made = Function(
