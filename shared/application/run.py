@@ -36,7 +36,7 @@ LONGEST_OUTAGE_HOLD_SECONDS: Final = 60.0
 #: A job whose last run may have killed its worker runs alone, so that it cannot burn the attempts of its batch-mates
 #: again and again. Busy workers may never have the time for that, so after so many holds in a row it runs in company.
 MOST_HOLDS_OF_A_SUSPECT: Final = 5
-LONGEST_SUSPECT_HOLD_SECONDS: Final = 10.0
+LONGEST_SUSPECT_HOLD_SECONDS: Final = 3.0
 
 
 class Attempt:

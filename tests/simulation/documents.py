@@ -202,7 +202,7 @@ class DocumentChecks:
             require(released or state_of(after) in TERMINAL, check, f"it lives on, {state_of(after)}", key)
 
     def another_life_begins_anew(self, key: str, before: Item | None, after: Item | None) -> None:
-        if after is not None and state_of(before) is State.DEAD and state_of(after) not in TERMINAL:
+        if after and _same_job(before, after) and state_of(before) is State.DEAD and state_of(after) not in TERMINAL:
             left = [name for name in _OF_THE_LIFE_BEFORE if name in after]
             require(
                 not left and number_of(after, "attempt") == 0, "another life begins anew", f"with {left}", key

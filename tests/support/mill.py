@@ -163,9 +163,10 @@ class Mill:
             owed = self.records()
             assert self.publish(owed) == []
             event = self.receive()
-            if not owed and not event["Records"]:
+            if event["Records"]:
+                self.work(event)
+            elif not owed:
                 return
-            self.work(event)
         raise AssertionError("it does not come to rest")
 
     def depth(self, queue: str) -> int:

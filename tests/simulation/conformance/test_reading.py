@@ -16,7 +16,7 @@ BLUE: Any = {
 
 def fill(aws: Aws, count: int) -> None:
     for number in range(count):
-        aws.put(f"item-{number}", colour={"S": "blue"}, size={"N": str(number)}, other={"S": "x"})
+        aws.put(f"item-{number}", colour={"S": "blue"}, size={"N": str(number)}, rest={"S": "x"})
 
 
 def names(answer: Any) -> set[str]:
@@ -145,7 +145,7 @@ def test_a_query_goes_on_from_its_last_key(aws: Aws) -> None:
 @cites(DYNAMODB, "A single Scan operation first reads up to the maximum number of items set (if using the Limit parameter) or a maximum of 1 MB of data and then applies any filtering to the results if a FilterExpression is provided.")
 def test_a_filter_applies_after_the_page_is_cut(aws: Aws) -> None:
     fill(aws, 6)
-    filtered: Any = {"FilterExpression": "other = :no", "ExpressionAttributeValues": {":no": {"S": "y"}}}
+    filtered: Any = {"FilterExpression": "rest = :no", "ExpressionAttributeValues": {":no": {"S": "y"}}}
     answer = aws.dynamodb.scan(TableName=TABLE, Limit=2, **filtered)
     assert answer["Items"] == []
     assert (answer["Count"], answer["ScannedCount"]) == (0, 2)
