@@ -28,9 +28,18 @@ _LEGAL: Final = frozenset(
     (before, after) for moves in TRANSITIONS.values() for before, afters in moves.items() for after in afters
 )
 #: What a job that is given another life must not bring with it.
-_OF_THE_LIFE_BEFORE: Final = (
-    "expires_at finished_at death releases nudges nudged_at hops deadline cancel_requested_at run_at".split()
-)
+_OF_THE_LIFE_BEFORE: Final = [
+    "expires_at",
+    "finished_at",
+    "death",
+    "releases",
+    "nudges",
+    "nudged_at",
+    "hops",
+    "deadline",
+    "cancel_requested_at",
+    "run_at",
+]
 
 Check = Callable[[str, Item | None, Item | None], None]
 
@@ -119,9 +128,7 @@ class DocumentChecks:
             nudged = number_of(after, "nudges") > number_of(before, "nudges")
             require(step == 0 if failed or nudged else step < 0, check, f"the attempt moved by {step}", key)
             most = composition.known_job_types().get(text_of(after, "type")).retry.max_attempts
-            require(
-                not failed or number_of(after, "attempt") < most, check, "it is tried again beyond its policy", key
-            )
+            require(not failed or number_of(after, "attempt") < most, check, "it is tried again beyond its policy", key)
 
     def only_the_owner_ends_a_run(self, key: str, before: Item | None, after: Item | None) -> None:
         task = self._world.scheduler.current
@@ -144,9 +151,7 @@ class DocumentChecks:
             return
         if text_of(after, "last_owner") != earlier:
             early_ms = number_of(before, "due") - self._now_ms
-            require(
-                early_ms <= self._skew_ms, "leases are respected", f"taken {early_ms} ms before its end", key
-            )
+            require(early_ms <= self._skew_ms, "leases are respected", f"taken {early_ms} ms before its end", key)
             self.lost[earlier] = key
 
     def checkpoints_are_fenced(self, key: str, before: Item | None, after: Item | None) -> None:
@@ -155,9 +160,7 @@ class DocumentChecks:
             task = self._world.scheduler.current
             if saved and task:
                 owner = self.claimed_by.get(text_of(after, "owner"))
-                require(
-                    owner == task.process.name, "checkpoints are fenced", f"{task.process.name}, not {owner}", key
-                )
+                require(owner == task.process.name, "checkpoints are fenced", f"{task.process.name}, not {owner}", key)
 
     def only_the_ended_may_expire(self, key: str, _before: Item | None, after: Item | None) -> None:
         bad = after is not None and "expires_at" in after and state_of(after) not in TERMINAL
@@ -204,9 +207,7 @@ class DocumentChecks:
     def another_life_begins_anew(self, key: str, before: Item | None, after: Item | None) -> None:
         if after and _same_job(before, after) and state_of(before) is State.DEAD and state_of(after) not in TERMINAL:
             left = [name for name in _OF_THE_LIFE_BEFORE if name in after]
-            require(
-                not left and number_of(after, "attempt") == 0, "another life begins anew", f"with {left}", key
-            )
+            require(not left and number_of(after, "attempt") == 0, "another life begins anew", f"with {left}", key)
 
     @property
     def _skew_ms(self) -> int:

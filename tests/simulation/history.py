@@ -1,6 +1,7 @@
-"""The promises that show only when all has come to rest: what callers, handlers and operators saw, against the documents."""
+"""The promises that show only when all has come to rest: what callers and handlers saw, against the documents."""
 
 from collections import Counter, defaultdict
+from itertools import pairwise
 from typing import Final
 
 from shared.application.report import Ending
@@ -9,13 +10,21 @@ from shared.domain.states import TERMINAL, State
 from tests.simulation.documents import DocumentChecks
 from tests.simulation.jobs.observed import Observed
 from tests.simulation.violations import Item, has_expired, number_of, require, state_of, tenant_of, text_of
-from tests.simulation.world.faults import Fault
+from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.world import World
 
 #: Types whose success writes no effect.
 _WITHOUT_EFFECT: Final = frozenset({"sim.plain", "sim.permanent", "sim.give-up"})
-#: Faults by which a message can be gone that nobody acknowledged.
-_LOSSES: Final = (Fault.MESSAGE_LOST, Fault.STREAM_TRIMMED, Fault.LATE_MESSAGE, Fault.STREAM_OUTAGE, Fault.MOVED_TO_LETTERS)
+#: Classes of errors that handlers raise, and that our own code has for faults.
+_EXPLAINED: Final = frozenset(
+    {
+        *("BrokenError", "PermanentJobError", "RetryAfter", "GiveUp"),
+        *("Crashed", "DeadlinePassed", "JobTimeoutError", "LeaseLostError", "TooManyHops"),
+        *("StoreUnavailableError", "TransactionConflictError"),
+    }
+)
+#: Long enough for the stream to stand any of the faults of a seed.
+_GROUP_GOES_ON_WITHIN_MS: Final = 2 * 3_600_000
 #: What a worker says of a run that it settled itself.
 _SETTLED: Final = frozenset(Ending) - {Ending.FENCED, Ending.REFUSED, Ending.NOT_STARTED, Ending.UNAVAILABLE}
 
@@ -30,6 +39,7 @@ class HistoryChecks:
     def at_end(self) -> None:
         for check in (
             self.every_job_ends_in_time,
+            self.attempts_fail_for_reasons_of_their_own,
             self.no_accepted_job_is_lost,
             self.one_key_is_one_job,
             self.effects_are_exactly_once,
@@ -41,6 +51,7 @@ class HistoryChecks:
             self.reports_are_true,
             self.leases_run_out_behind_a_fault,
             self.no_message_is_lost_by_us,
+            self.no_group_is_left_behind,
             self.no_message_uses_up_its_receives,
             self.letters_and_the_dead_agree,
         ):
@@ -52,6 +63,14 @@ class HistoryChecks:
             require(ended, "every job ends in time", f"still {state_of(item)} when all was quiet for long", key)
             reached = text_of(item, "death") != DeathReason.UNDELIVERABLE
             require(reached, "every job comes to a worker", "it died undeliverable", key)
+
+    def attempts_fail_for_reasons_of_their_own(self) -> None:
+        """What a handler did not raise, and no fault explains, is a fault of ours."""
+        for key, item in self._jobs().items():
+            for error in item.get("errors", {"L": []})["L"]:
+                name = error["M"]["error_class"]["S"]
+                what = error["M"]["message"]["S"]
+                require(name in _EXPLAINED, "attempts fail for reasons of their own", f"{name}: {what}", key)
 
     def no_accepted_job_is_lost(self) -> None:
         for asked in self._world.asked:
@@ -116,7 +135,7 @@ class HistoryChecks:
                 by_key[run.limit_key].append(run)
         for name, runs in by_key.items():
             runs.sort(key=lambda run: run.began_ms)
-            for one, following in zip(runs, runs[1:], strict=False):
+            for one, following in pairwise(runs):
                 apart = self._clocks_lie or following.began_ms >= min(one.ended_ms or 0, one.lease_ends_ms)
                 require(apart, "limits hold", f"{name}: {one.job_id} still ran", following.key)
 
@@ -146,12 +165,28 @@ class HistoryChecks:
     def no_message_is_lost_by_us(self) -> None:
         """Only what SQS, the stream or a person lost has to be nudged."""
         counted = self._world.weather.counted
-        if any(counted[fault] for fault in _LOSSES) or counted[Fault.LETTERS_MOVED]:
+        if any(counted[fault] for fault in LOSSES):
             return
         for change in self._world.trace.changes:
             if change.before and change.after and "state" in change.after:
                 nudged = number_of(change.after, "nudges") > number_of(change.before, "nudges")
                 require(not nudged, "no message is lost by us", "it had to be nudged", change.key)
+
+    def no_group_is_left_behind(self) -> None:
+        """The next of a group has its turn soon after the one before it has ended, without anybody looking for it."""
+        if any(self._world.weather.counted[fault] for fault in LOSSES):
+            return
+        ended_ms: dict[tuple[str, str], int] = {}
+        for change in self._world.trace.changes:
+            if not (change.after and "state" in change.after and "group" in change.after):
+                continue
+            group = (tenant_of(change.key), text_of(change.after, "group"))
+            if state_of(change.after) in TERMINAL:
+                ended_ms[group] = change.at_ms
+            elif state_of(change.before) is State.WAITING and group in ended_ms:
+                late_ms = change.at_ms - ended_ms[group]
+                soon = late_ms <= _GROUP_GOES_ON_WITHIN_MS
+                require(soon, "no group is left behind", f"its turn came {late_ms // 1000} s late", change.key)
 
     def no_message_uses_up_its_receives(self) -> None:
         for queue in self._world.lanes.values():
@@ -159,10 +194,10 @@ class HistoryChecks:
                 require(message.burned, "no message uses up its receives", message.body, "*")
 
     def letters_and_the_dead_agree(self) -> None:
-        """Every letter was written for a job that died, and each dead job has its letter unless SQS or the stream lost it."""
+        """Each dead job has its reason, and its letter unless SQS or the stream lost it."""
         bodies = [message.body for queue in self._world.letters.values() for message in queue.messages]
         counted = self._world.weather.counted
-        lost = any(counted[fault] for fault in (*_LOSSES, Fault.DUPLICATE, Fault.LETTERS_MOVED))
+        lost = any(counted[fault] for fault in (*LOSSES, Fault.DUPLICATE))
         for key, item in self._jobs().items():
             if state_of(item) is State.DEAD and not has_expired(item, self._world.scheduler.now_ms):
                 require("death" in item, "the dead have a reason", "no death", key)

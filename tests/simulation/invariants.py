@@ -34,8 +34,8 @@ class Checks:
         """How long after the last fault every job has ended: see docs/proof.md.
 
         A message that was lost is found by the next daily round that comes after the limit, or the one after; what a
-        dead worker held comes back with the visibility timeout; and a job may have to wait for others of its group, each
-        with all attempts of two lives.
+        dead worker held comes back with the visibility timeout; and a job may have to wait for others of its group,
+        each with all attempts of two lives.
         """
         stage = self._world.deployment.stage
         visibility_seconds = max(lane.visibility_timeout_seconds for lane in stage.lanes)

@@ -99,9 +99,10 @@ class Operators:
         self.cancel(key)
 
     def _reconcile_about(self, found_ms: int) -> None:
-        """A message that was thought lost turns up while its job is being looked after."""
+        """A message that was given up turns up while its job is being looked after, and by more than one."""
         scheduler = self._world.scheduler
-        scheduler.at(max(found_ms - scheduler.random.randint(0, 300), scheduler.now_ms), self.reconcile)
+        for _ in range(3):
+            scheduler.at(max(found_ms - scheduler.random.randint(-40, 60), scheduler.now_ms), self.reconcile)
 
     def redrive(self) -> None:
         in_a_tool(self._world, "ada", partial(self._redrive, "ada"))
@@ -178,6 +179,10 @@ class Operators:
                 world.scheduler.spawn(self._poller, lambda: self._call("wake"))
             else:
                 in_a_tool(world, "wake", self._wake)
+        if world.weather.strikes(Fault.CALLED_OFF):
+            waiting = sorted(key[0] for key, item in world.jobs.items.items() if state_of_item(item) == State.SCHEDULED)
+            if waiting:
+                world.scheduler.after(world.random.randint(0, 40), self.cancel, world.random.choice(waiting))
         soon_ms = world.scheduler.now_ms + WAKE_WINDOW_SECONDS * 1000
         if any(
             item.get("state", {}).get("S") == State.SCHEDULED and int(item["due"]["N"]) <= soon_ms + _WAKE_MS
@@ -200,7 +205,6 @@ class Operators:
             answer = FunctionError("throttled")
         if isinstance(answer, FunctionError):
             self._world.say("scheduler", f"*{function}: {answer.what}")
-
 
 
 def state_of_item(item: Any) -> str | None:

@@ -54,7 +54,7 @@ class Asked:
 
 
 class Workload:
-    """What is asked for in one seed: a few kinds of jobs, spread or all at once, so that they get in each other's way."""
+    """What is asked for in one seed: a few kinds of jobs, spread or at once, so that they get in each other's way."""
 
     def __init__(self, world: World) -> None:
         random = world.random

@@ -10,8 +10,8 @@ from shared.adapters import clients
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.installed import client
 from tests.simulation.world.lambdas import Function
+from tests.simulation.world.queue import Queue
 from tests.simulation.world.scheduler import Process
-from tests.simulation.world.sqs import Queue
 from tests.simulation.world.stream_mapping import StreamMapping
 from tests.simulation.world.table import Index, Schema, Table
 from tests.simulation.world.world import World
@@ -97,9 +97,7 @@ class Simulated(Aws):
                 ended.append((None, error))
 
         self.scheduler.spawn(Process("case"), task)
-        self.scheduler.run(
-            until_ms=self.scheduler.now_ms + 86_400_000, most_steps=10_000_000, over=lambda: bool(ended)
-        )
+        self.scheduler.run(until_ms=self.scheduler.now_ms + 86_400_000, most_steps=10_000_000, over=lambda: bool(ended))
         value, error = ended[0]
         if error:
             raise error
@@ -118,12 +116,11 @@ class Simulated(Aws):
 
     def stream(self, handler: Callable[[Any], Any], **settings: Any) -> StreamMapping:
         """The stream of the table, mapped to a handler."""
-        figures = {"patterns": (), "batch_size": 100, "retries": 3, "oldest_seconds": 3600} | settings
-        failures = figures.pop("failures", self.letters)
+        figures: dict[str, Any] = {"patterns": (), "batch_size": 100, "retries": 3, "oldest_seconds": 3600} | settings
         return StreamMapping(
             self.table,
             self.function(handler),
-            failures=failures,
+            failures=self.letters,
             scheduler=self.scheduler,
             weather=self.world.weather,
             trace=self.world.trace,
@@ -151,7 +148,7 @@ class Moto(Aws):
                 region_name="eu-west-1",
                 aws_access_key_id="testing",
                 aws_secret_access_key="testing",
-                config=clients._CONFIG,  # noqa: SLF001 - as the code under test has them
+                config=clients._CONFIG,
             )
 
         self.dynamodb, self.sqs = made("dynamodb"), made("sqs")
@@ -191,3 +188,8 @@ def refusal(act: Callable[[], Any]) -> Any:
 
 def code(act: Callable[[], Any]) -> str:
     return str(refusal(act)["Error"]["Code"])
+
+
+def failing(*names: Any) -> dict[str, Any]:
+    """A partial batch response."""
+    return {"batchItemFailures": [{"itemIdentifier": name} for name in names]}

@@ -65,5 +65,5 @@ def reference(model: str) -> str:
 
 
 def plain(text: str) -> str:
-    text = html.unescape(re.sub(r"<[^>]+>", " ", text))
+    text = html.unescape(re.sub(r"<[^>]+>", " ", text)).replace("\N{EN DASH}", "-")
     return re.sub(r" ([,.;:)])", r"\1", re.sub(r"\s+", " ", text))

@@ -134,7 +134,10 @@ def test_a_delete_whose_condition_fails_deletes_nothing(aws: Aws) -> None:
     assert aws.get("a") is not None
 
 
-@cites(DYNAMODB, "If there is no matching item, GetItem does not return any data and there will be no Item element in the response.")
+@cites(
+    DYNAMODB,
+    "If there is no matching item, GetItem does not return any data and there will be no Item element in the response.",
+)
 def test_a_get_of_nothing_has_no_item(aws: Aws) -> None:
     assert "Item" not in aws.dynamodb.get_item(TableName=TABLE, Key=KEY)
 
@@ -151,7 +154,11 @@ def test_an_update_may_not_touch_the_key(aws: Aws) -> None:
     assert refused == "ValidationException"
 
 
-@cites(GUIDE + "Constraints.html", "The maximum item size in DynamoDB is 400 KB, which includes both attribute name binary length and attribute value lengths")
+@cites(
+    GUIDE + "Constraints.html",
+    "The maximum item size in DynamoDB is 400 KB, which includes both attribute name binary length and "
+    "attribute value lengths",
+)
 def test_an_item_holds_400_kilobytes(aws: Aws) -> None:
     aws.put("a", text={"S": "x" * 400_000})
     assert code(lambda: aws.put("a", text={"S": "x" * 420_000})) == "ValidationException"
@@ -176,7 +183,7 @@ def test_a_missing_table_is_named_so(aws: Aws) -> None:
 )
 @cites(
     GUIDE + "Expressions.ExpressionAttributeNames.html",
-    "a name or value that no expression uses is an error: \"unused in expressions\"",
+    'a name or value that no expression uses is an error: "unused in expressions"',
 )
 def test_whatever_is_named_must_be_used(aws: Aws, names: Any, values: Any) -> None:
     given: dict[str, Any] = {"ExpressionAttributeValues": values}

@@ -1,11 +1,12 @@
 """Standard queues."""
 
+from functools import partial
 from typing import Any
 
 from tests.simulation.conformance.bench import Aws, Simulated, code
 from tests.simulation.conformance.cited import SQS, SQS_GUIDE, cites
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.sqs import Message
+from tests.simulation.world.queue import Message
 
 
 def hide(aws: Aws, receipt: str, seconds: int) -> None:
@@ -14,7 +15,7 @@ def hide(aws: Aws, receipt: str, seconds: int) -> None:
 
 def struck(aws: Simulated, fault: Fault, rate: float = 1.0) -> None:
     """From now on this fault happens."""
-    aws.world.weather.calm, aws.world.weather._rates = False, {fault: rate}
+    aws.world.weather.calm, aws.world.weather.rates = False, {fault: rate}
 
 
 @cites(SQS, "A new receipt handle is returned every time you receive a message.")
@@ -30,8 +31,8 @@ def test_each_delivery_has_a_receipt_of_its_own(aws: Aws) -> None:
 
 @cites(
     SQS,
-    "When a message is received from a queue, it becomes temporarily invisible to other consumers for the duration of the "
-    "visibility timeout.",
+    "When a message is received from a queue, it becomes temporarily invisible to other consumers for the duration of "
+    "the visibility timeout.",
 )
 def test_what_was_received_is_hidden(aws: Aws) -> None:
     aws.send("x")
@@ -57,7 +58,12 @@ def test_a_consumer_may_ask_for_another_timeout(simulated: Simulated) -> None:
     assert len(simulated.receive()) == 1
 
 
-@cites(SQS, "A message that isn't deleted or a message whose visibility isn't extended before the visibility timeout expires counts as a failed receive.", moto=False)
+@cites(
+    SQS,
+    "A message that isn't deleted or a message whose visibility isn't extended before the visibility timeout "
+    "expires counts as a failed receive.",
+    moto=False,
+)
 def test_each_delivery_counts(simulated: Simulated) -> None:
     simulated.send("x")
     counts = []
@@ -68,7 +74,9 @@ def test_each_delivery_counts(simulated: Simulated) -> None:
     assert counts == ["1", "2", "3"]
 
 
-@cites(SQS, "If you use an old ReceiptHandle, the request will succeed, but the message might not be deleted.", moto=False)
+@cites(
+    SQS, "If you use an old ReceiptHandle, the request will succeed, but the message might not be deleted.", moto=False
+)
 def test_a_stale_receipt_deletes_nothing_and_says_nothing(simulated: Simulated) -> None:
     simulated.send("x")
     (first,) = simulated.receive(VisibilityTimeout=1)
@@ -89,7 +97,13 @@ def test_what_is_deleted_does_not_come_back(aws: Aws) -> None:
     assert aws.receive() == []
 
 
-@cites(SQS_GUIDE + "standard-queues-at-least-once-delivery.html", "On rare occasions, one of the servers that stores a copy of a message might be unavailable when you receive or delete a message. If this occurs, the copy of the message isn't deleted on the server that's unavailable, and you might get that message copy again when you receive messages.", moto=False)
+@cites(
+    SQS_GUIDE + "standard-queues-at-least-once-delivery.html",
+    "On rare occasions, one of the servers that stores a copy of a message might be unavailable when you "
+    "receive or delete a message. If this occurs, the copy of the message isn't deleted on the server that's "
+    "unavailable, and you might get that message copy again when you receive messages.",
+    moto=False,
+)
 def test_a_delete_may_miss_a_copy(simulated: Simulated) -> None:
     simulated.send("x")
     (message,) = simulated.receive(VisibilityTimeout=1)
@@ -99,7 +113,11 @@ def test_a_delete_may_miss_a_copy(simulated: Simulated) -> None:
     assert len(simulated.receive()) == 1
 
 
-@cites(SQS_GUIDE + "sqs-visibility-timeout.html", "For standard queues, the visibility timeout isn't a guarantee against receiving a message twice.", moto=False)
+@cites(
+    SQS_GUIDE + "sqs-visibility-timeout.html",
+    "For standard queues, the visibility timeout isn't a guarantee against receiving a message twice.",
+    moto=False,
+)
 def test_a_message_may_come_twice_within_its_timeout(simulated: Simulated) -> None:
     simulated.send("x")
     struck(simulated, Fault.DUPLICATE)
@@ -108,7 +126,11 @@ def test_a_message_may_come_twice_within_its_timeout(simulated: Simulated) -> No
     assert len(simulated.receive()) == 1
 
 
-@cites(SQS_GUIDE + "standard-queues.html", "Best-effort ordering – Occasionally, messages might be delivered in an order different from which they were sent.", moto=False)
+@cites(
+    SQS_GUIDE + "standard-queues.html",
+    "Best-effort ordering - Occasionally, messages might be delivered in an order different from which they were sent.",
+    moto=False,
+)
 def test_messages_come_in_any_order(simulated: Simulated) -> None:
     for number in range(10):
         simulated.send(str(number))
@@ -116,7 +138,11 @@ def test_messages_come_in_any_order(simulated: Simulated) -> None:
     assert sorted(bodies) == [str(number) for number in range(10)] != bodies
 
 
-@cites(SQS, "Messages with a positive DelaySeconds value become available for processing after the delay period is finished.", moto=False)
+@cites(
+    SQS,
+    "Messages with a positive DelaySeconds value become available for processing after the delay period is finished.",
+    moto=False,
+)
 def test_a_delayed_message_comes_later(simulated: Simulated) -> None:
     simulated.send("x", DelaySeconds=10)
     simulated.sleep(9)
@@ -130,7 +156,13 @@ def test_a_delay_is_a_quarter_of_an_hour_at_most(aws: Aws) -> None:
     assert code(lambda: aws.send("x", DelaySeconds=901)) == "InvalidParameterValue"
 
 
-@cites(SQS, "For example, if the default timeout for a queue is 60 seconds, 15 seconds have elapsed since you received the message, and you send a ChangeMessageVisibility call with VisibilityTimeout set to 10 seconds, the 10 seconds begin to count from the time that you make the ChangeMessageVisibility call.", moto=False)
+@cites(
+    SQS,
+    "For example, if the default timeout for a queue is 60 seconds, 15 seconds have elapsed since you "
+    "received the message, and you send a ChangeMessageVisibility call with VisibilityTimeout set to 10 "
+    "seconds, the 10 seconds begin to count from the time that you make the ChangeMessageVisibility call.",
+    moto=False,
+)
 def test_a_new_timeout_counts_from_the_call(simulated: Simulated) -> None:
     simulated.send("x")
     (message,) = simulated.receive(VisibilityTimeout=60)
@@ -142,7 +174,12 @@ def test_a_new_timeout_counts_from_the_call(simulated: Simulated) -> None:
     assert len(simulated.receive()) == 1
 
 
-@cites(SQS, "Unlike with a queue, when you change the visibility timeout for a specific message the timeout value is applied immediately but isn't saved in memory for that message.", moto=False)
+@cites(
+    SQS,
+    "Unlike with a queue, when you change the visibility timeout for a specific message the timeout value is "
+    "applied immediately but isn't saved in memory for that message.",
+    moto=False,
+)
 def test_a_new_timeout_is_for_once(simulated: Simulated) -> None:
     simulated.send("x")
     (message,) = simulated.receive()
@@ -160,7 +197,12 @@ def test_a_timeout_is_twelve_hours_at_most(aws: Aws) -> None:
     assert code(lambda: hide(aws, message["ReceiptHandle"], 43_201)) == "InvalidParameterValue"
 
 
-@cites(SQS, "If you attempt to set the VisibilityTimeout to a value greater than the maximum time left, Amazon SQS returns an error.", moto=False)
+@cites(
+    SQS,
+    "If you attempt to set the VisibilityTimeout to a value greater than the maximum time left, Amazon SQS "
+    "returns an error.",
+    moto=False,
+)
 def test_twelve_hours_count_from_the_delivery(simulated: Simulated) -> None:
     simulated.send("x")
     (message,) = simulated.receive(VisibilityTimeout=7200)
@@ -176,7 +218,11 @@ def test_only_what_is_in_flight_can_be_hidden(simulated: Simulated) -> None:
     assert code(lambda: hide(simulated, message["ReceiptHandle"], 10)).endswith("MessageNotInflight")
 
 
-@cites(SQS, "For Amazon SQS, the maximum number of entries you can include in a single SendMessageBatch, DeleteMessageBatch, or ChangeMessageVisibilityBatch request is 10.")
+@cites(
+    SQS,
+    "For Amazon SQS, the maximum number of entries you can include in a single SendMessageBatch, "
+    "DeleteMessageBatch, or ChangeMessageVisibilityBatch request is 10.",
+)
 def test_a_batch_has_ten_entries_at_most(aws: Aws) -> None:
     entries = [{"Id": str(number), "MessageBody": "x"} for number in range(11)]
     refused = code(lambda: aws.sqs.send_message_batch(QueueUrl=aws.queue_url, Entries=entries))
@@ -196,7 +242,12 @@ def test_a_batch_is_not_empty(aws: Aws) -> None:
     assert refused == "AWS.SimpleQueueService.EmptyBatchRequest"
 
 
-@cites(SQS, "Because the batch request can result in a combination of successful and unsuccessful actions, you should check for batch errors even when the call returns an HTTP status code of 200.", moto=False)
+@cites(
+    SQS,
+    "Because the batch request can result in a combination of successful and unsuccessful actions, you should"
+    " check for batch errors even when the call returns an HTTP status code of 200.",
+    moto=False,
+)
 def test_a_batch_may_be_sent_in_part(simulated: Simulated) -> None:
     struck(simulated, Fault.SEND_FAILED, 0.5)
     entries = [{"Id": str(number), "MessageBody": "x"} for number in range(10)]
@@ -206,13 +257,22 @@ def test_a_batch_may_be_sent_in_part(simulated: Simulated) -> None:
     assert answer["ResponseMetadata"]["HTTPStatusCode"] == 200
 
 
-@cites(SQS, "If a message contains characters outside the allowed set, Amazon SQS rejects the message and returns an InvalidMessageContents error.", moto_differs="answers InvalidParameterValue, and takes U+FFFE")
+@cites(
+    SQS,
+    "If a message contains characters outside the allowed set, Amazon SQS rejects the message and returns an "
+    "InvalidMessageContents error.",
+    moto_differs="answers InvalidParameterValue, and takes U+FFFE",
+)
 def test_some_characters_are_not_taken(aws: Aws) -> None:
     for body in ("\x00", "\x1f", "\ufffe"):
-        assert code(lambda body=body: aws.send(body)) == "InvalidMessageContents"
+        assert code(partial(aws.send, body)) == "InvalidMessageContents"
 
 
-@cites(SQS, "The maximum allowed individual message size and the maximum total payload size (the sum of the individual lengths of all of the batched messages) are both 1 MiB 1,048,576 bytes.")
+@cites(
+    SQS,
+    "The maximum allowed individual message size and the maximum total payload size (the sum of the "
+    "individual lengths of all of the batched messages) are both 1 MiB 1,048,576 bytes.",
+)
 def test_a_message_is_a_mebibyte_at_most(aws: Aws) -> None:
     aws.send("x" * 1_048_576)
     assert code(lambda: aws.send("x" * 1_048_577)) == "InvalidParameterValue"
@@ -225,7 +285,12 @@ def test_a_group_is_not_an_order(aws: Aws) -> None:
     assert len(aws.receive()) == 2
 
 
-@cites(SQS_GUIDE + "sqs-dead-letter-queues.html", "When the ReceiveCount for a message exceeds the maximum receive count for a queue, Amazon SQS moves the message to the dead-letter queue", moto=False)
+@cites(
+    SQS_GUIDE + "sqs-dead-letter-queues.html",
+    "When the ReceiveCount for a message exceeds the maximum receive count for a queue, Amazon SQS moves the "
+    "message to the dead-letter queue",
+    moto=False,
+)
 def test_a_message_received_too_often_goes_to_the_letters(simulated: Simulated) -> None:
     simulated.send("x")
     for _ in range(3):
@@ -235,7 +300,12 @@ def test_a_message_received_too_often_goes_to_the_letters(simulated: Simulated) 
     assert [letter.body for letter in simulated.letters.messages] == ["x"]
 
 
-@cites(SQS_GUIDE + "sqs-dead-letter-queues.html", "For standard queues, the expiration of a message is always based on its original enqueue timestamp. When a message is moved to a dead-letter queue, the enqueue timestamp is unchanged.", moto=False)
+@cites(
+    SQS_GUIDE + "sqs-dead-letter-queues.html",
+    "For standard queues, the expiration of a message is always based on its original enqueue timestamp. When"
+    " a message is moved to a dead-letter queue, the enqueue timestamp is unchanged.",
+    moto=False,
+)
 def test_a_letter_keeps_the_time_it_was_sent(simulated: Simulated) -> None:
     simulated.send("x")
     sent_ms = simulated.queue.messages[0].sent_ms
@@ -245,14 +315,25 @@ def test_a_letter_keeps_the_time_it_was_sent(simulated: Simulated) -> None:
     assert simulated.letters.messages[0].sent_ms == sent_ms
 
 
-@cites(SQS, "Amazon SQS automatically deletes messages left in a queue longer than the retention period configured for the queue.", moto=False)
+@cites(
+    SQS,
+    "Amazon SQS automatically deletes messages left in a queue longer than the retention period configured "
+    "for the queue.",
+    moto=False,
+)
 def test_messages_are_not_kept_for_ever(simulated: Simulated) -> None:
     simulated.send("x")
     simulated.sleep(4 * 86_400 + 1)
     assert simulated.receive() == []
 
 
-@cites(SQS, "For most standard queues (depending on queue traffic and message backlog), there can be a maximum of approximately 120,000 in flight messages (received from a queue by a consumer, but not yet deleted from the queue).", moto=False)
+@cites(
+    SQS,
+    "For most standard queues (depending on queue traffic and message backlog), there can be a maximum of "
+    "approximately 120,000 in flight messages (received from a queue by a consumer, but not yet deleted from "
+    "the queue).",
+    moto=False,
+)
 def test_only_so_many_are_in_flight(simulated: Simulated) -> None:
     simulated.queue.most_in_flight = 2
     for _ in range(5):
@@ -261,12 +342,20 @@ def test_only_so_many_are_in_flight(simulated: Simulated) -> None:
     assert simulated.receive() == []
 
 
-@cites(SQS, "ApproximateNumberOfMessagesDelayed – Returns the approximate number of messages in the queue that are delayed and not available for reading immediately.")
+@cites(
+    SQS,
+    "ApproximateNumberOfMessagesDelayed - Returns the approximate number of messages in the queue that are "
+    "delayed and not available for reading immediately.",
+)
 def test_a_queue_tells_how_many_wait(aws: Aws) -> None:
     aws.send("x")
     aws.send("y", DelaySeconds=100)
     aws.receive()
-    names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesDelayed", "ApproximateNumberOfMessagesNotVisible"]
+    names: Any = [
+        "ApproximateNumberOfMessages",
+        "ApproximateNumberOfMessagesDelayed",
+        "ApproximateNumberOfMessagesNotVisible",
+    ]
     attributes = aws.sqs.get_queue_attributes(QueueUrl=aws.queue_url, AttributeNames=names)["Attributes"]
     assert [attributes[name] for name in names] == ["0", "1", "1"]
 

@@ -63,7 +63,7 @@ def test_what_a_batch_leaves_can_be_asked_for_as_it_is(simulated: Simulated) -> 
     fill(simulated, 20)
     asked: Any = {TABLE: {"Keys": [{"pk": {"S": f"item-{number}"}} for number in range(20)], "ConsistentRead": True}}
     weather = simulated.world.weather
-    weather.calm, weather._rates = False, {Fault.PARTLY_READ: 0.6}
+    weather.calm, weather.rates = False, {Fault.PARTLY_READ: 0.6}
     found = set()
     while asked:
         answer = simulated.dynamodb.batch_get_item(RequestItems=asked)
@@ -95,7 +95,11 @@ def assert_shown(aws: Aws, expected: set[str]) -> None:
     assert names(aws.dynamodb.query(**BLUE)) == expected
 
 
-@cites(GUIDE + "GSI.html", "KEYS_ONLY – Each item in the index consists only of the table partition key and sort key values, plus the index key values.")
+@cites(
+    GUIDE + "GSI.html",
+    "KEYS_ONLY - Each item in the index consists only of the table partition key and sort key values, plus "
+    "the index key values.",
+)
 def test_an_index_of_keys_shows_keys(aws: Aws) -> None:
     fill(aws, 1)
     if isinstance(aws, Simulated):
@@ -104,7 +108,12 @@ def test_an_index_of_keys_shows_keys(aws: Aws) -> None:
     assert set(item) == {"pk", "colour", "size"}
 
 
-@cites(GUIDE + "GSI.html", "When an application writes or deletes items in a table, any global secondary indexes on that table are updated asynchronously, using an eventually consistent model.", moto=False)
+@cites(
+    GUIDE + "GSI.html",
+    "When an application writes or deletes items in a table, any global secondary indexes on that table are "
+    "updated asynchronously, using an eventually consistent model.",
+    moto=False,
+)
 def test_an_index_is_behind_its_table(simulated: Simulated) -> None:
     simulated.table._lag = lambda: 5_000
     fill(simulated, 1)
@@ -120,7 +129,11 @@ def test_an_item_leaves_the_index_with_its_key(aws: Aws) -> None:
     assert_shown(aws, {"item-1"})
 
 
-@cites(DYNAMODB, "If ScanIndexForward is true, DynamoDB returns the results in the order in which they are stored (by sort key value).")
+@cites(
+    DYNAMODB,
+    "If ScanIndexForward is true, DynamoDB returns the results in the order in which they are stored (by sort"
+    " key value).",
+)
 def test_a_query_is_sorted_by_number(aws: Aws) -> None:
     for size in (10, 9, 100):
         aws.put(f"item-{size}", colour={"S": "blue"}, size={"N": str(size)})
@@ -142,7 +155,12 @@ def test_a_query_goes_on_from_its_last_key(aws: Aws) -> None:
     assert "LastEvaluatedKey" not in second
 
 
-@cites(DYNAMODB, "A single Scan operation first reads up to the maximum number of items set (if using the Limit parameter) or a maximum of 1 MB of data and then applies any filtering to the results if a FilterExpression is provided.")
+@cites(
+    DYNAMODB,
+    "A single Scan operation first reads up to the maximum number of items set (if using the Limit parameter)"
+    " or a maximum of 1 MB of data and then applies any filtering to the results if a FilterExpression is "
+    "provided.",
+)
 def test_a_filter_applies_after_the_page_is_cut(aws: Aws) -> None:
     fill(aws, 6)
     filtered: Any = {"FilterExpression": "rest = :no", "ExpressionAttributeValues": {":no": {"S": "y"}}}
@@ -152,7 +170,11 @@ def test_a_filter_applies_after_the_page_is_cut(aws: Aws) -> None:
     assert "LastEvaluatedKey" in answer
 
 
-@cites(DYNAMODB, "For a parallel Scan request, TotalSegments represents the total number of segments into which the Scan operation will be divided.")
+@cites(
+    DYNAMODB,
+    "For a parallel Scan request, TotalSegments represents the total number of segments into which the Scan "
+    "operation will be divided.",
+)
 def test_segments_part_the_table(aws: Aws) -> None:
     fill(aws, 30)
     found = [
@@ -168,7 +190,7 @@ def test_a_read_may_be_behind_unless_it_is_consistent(simulated: Simulated) -> N
     simulated.put("a", n={"N": "1"})
     simulated.put("a", n={"N": "2"})
     weather = simulated.world.weather
-    weather.calm, weather._rates = False, {Fault.INDEX_LAG: 0.5}
+    weather.calm, weather.rates = False, {Fault.INDEX_LAG: 0.5}
     seen = {simulated.dynamodb.get_item(TableName=TABLE, Key={"pk": {"S": "a"}})["Item"]["n"]["N"] for _ in range(30)}
     assert seen == {"1", "2"}
     assert {(simulated.get("a") or {})["n"]["N"] for _ in range(30)} == {"2"}

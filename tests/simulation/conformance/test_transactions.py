@@ -1,5 +1,6 @@
 """TransactWriteItems."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -41,8 +42,8 @@ def test_all_or_nothing(aws: Aws) -> None:
 
 @cites(
     DYNAMODB,
-    "Transaction cancellation reasons are ordered in the order of requested items, if an item has no error it will have "
-    "None code and Null message.",
+    "Transaction cancellation reasons are ordered in the order of requested items, if an item has no error it will "
+    "have None code and Null message.",
 )
 def test_reasons_stand_in_the_order_of_the_entries(aws: Aws) -> None:
     aws.put("b")
@@ -65,7 +66,11 @@ def test_no_item_twice(aws: Aws) -> None:
     assert code(lambda: transact(aws, put("a"), add("a"))) == "ValidationException"
 
 
-@cites(DYNAMODB, "An ordered array of up to 100 TransactWriteItem objects, each of which contains a ConditionCheck, Put, Update, or Delete object.")
+@cites(
+    DYNAMODB,
+    "An ordered array of up to 100 TransactWriteItem objects, each of which contains a ConditionCheck, Put, "
+    "Update, or Delete object.",
+)
 def test_a_hundred_entries_at_most(aws: Aws) -> None:
     transact(aws, *(put(f"item-{number}") for number in range(100)))
     assert code(lambda: transact(aws, *(put(f"item-{number}") for number in range(101)))) == "ValidationException"
@@ -94,8 +99,8 @@ def test_a_token_makes_a_repeat_harmless(aws: Aws) -> None:
 
 @cites(
     DYNAMODB,
-    "If you submit a request with the same client token but a change in other parameters within the 10-minute idempotency "
-    "window, DynamoDB returns an IdempotentParameterMismatch exception.",
+    "If you submit a request with the same client token but a change in other parameters within the 10-minute "
+    "idempotency window, DynamoDB returns an IdempotentParameterMismatch exception.",
     moto_differs="takes no notice of the token",
 )
 def test_a_token_stands_for_its_parameters(aws: Aws) -> None:
@@ -118,7 +123,6 @@ def test_a_token_is_forgotten_after_ten_minutes(simulated: Simulated) -> None:
 
 @cites(DYNAMODB, "The transaction with the given request token is already in progress.", moto=False)
 def test_a_repeat_meets_the_transaction_under_way(simulated: Simulated) -> None:
-    simulated.sdk_tries = 1
     codes: list[str] = []
 
     def one() -> None:
@@ -154,7 +158,7 @@ def test_of_two_transactions_on_one_item_one_is_cancelled(simulated: Simulated) 
             ended.append(error.more["CancellationReasons"][0]["Code"])  # type: ignore[attr-defined]
 
     for name in ("a", "b"):
-        simulated.scheduler.spawn(simulated.world.process(name), lambda name=name: one(name))
+        simulated.scheduler.spawn(simulated.world.process(name), partial(one, name))
     simulated.sleep(1)
     assert sorted(ended) == ["TransactionConflict", "done"]
 
@@ -167,10 +171,14 @@ def test_a_write_meets_a_transaction_on_its_item(simulated: Simulated) -> None:
     assert refused == "TransactionConflictException"
 
 
-@cites(DYNAMODB, "Transaction Conflict: Code: TransactionConflict Message: Transaction is ongoing for the item.", moto=False)
+@cites(
+    DYNAMODB,
+    "Transaction Conflict: Code: TransactionConflict Message: Transaction is ongoing for the item.",
+    moto=False,
+)
 def test_conflicts_come_with_the_weather(simulated: Simulated) -> None:
     weather = simulated.world.weather
-    weather.calm, weather._rates = False, {Fault.TRANSACTION_CONFLICT: 1.0}
+    weather.calm, weather.rates = False, {Fault.TRANSACTION_CONFLICT: 1.0}
     refused = refusal(lambda: transact(simulated, add("a")))
     assert [reason["Code"] for reason in refused["CancellationReasons"]] == ["TransactionConflict"]
     assert simulated.get("a") is None

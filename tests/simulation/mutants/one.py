@@ -9,7 +9,7 @@ from tests.simulation.mutants.catalogue import MUTANTS
 def main() -> int:
     name, seeds = sys.argv[1], int(sys.argv[2])
     apply(next(mutant for mutant in MUTANTS if mutant.name == name))
-    from tests.simulation.simulate import simulate  # noqa: PLC0415 - after the mutation
+    from tests.simulation.simulate import simulate
 
     for seed in range(seeds):
         if (violation := simulate(seed).violation) is not None:

@@ -22,8 +22,6 @@ class CloudWatch:
         name = request["Dimensions"][0]["Value"]
         queue = next(queue for queue in self._sqs.queues.values() if queue.name == name)
         now_ms = self._scheduler.now_ms
-        ages_ms = [
-            now_ms - message.sent_ms for message in queue.messages if message.receives < _UNCOUNTED_RECEIVES
-        ]
+        ages_ms = [now_ms - message.sent_ms for message in queue.messages if message.receives < _UNCOUNTED_RECEIVES]
         point = {"Timestamp": datetime.fromtimestamp(now_ms / 1000, UTC), "Maximum": max(ages_ms, default=0) / 1000}
         return {"Label": request["MetricName"], "Datapoints": [point]}

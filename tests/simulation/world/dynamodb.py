@@ -90,8 +90,8 @@ class DynamoDB:
                 read = self.scheduler.random.randrange(len(keys))
                 unprocessed[name] = {**each, "Keys": each["Keys"][read:]}
             found = [self._read(table, key, consistent=each.get("ConsistentRead", False)) for key in keys[:read]]
-            items = [dict(item) for item in found if item is not None]
-            # "DynamoDB does not return the items in any particular order."
+            items: list[Item] = [dict(item) for item in found if item is not None]
+            # In no particular order.
             self.scheduler.random.shuffle(items)
             responses[name] = items
         return {"Responses": responses, "UnprocessedKeys": unprocessed}
@@ -180,7 +180,7 @@ class DynamoDB:
             raise ServiceError("TransactionConflictException", "Transaction is ongoing for the item")
         item = table.items.get(key)
         if not holds(item, request):
-            returned = {"Item": dict(item)} if item is not None and _wants_old(request) else {}
+            returned: Answer = {"Item": dict(item)} if item is not None and _wants_old(request) else {}
             raise ServiceError("ConditionalCheckFailedException", "The conditional request failed", **returned)
         return item
 

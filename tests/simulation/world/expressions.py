@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Final
 
 from moto.dynamodb.parsing.reserved_keywords import ReservedKeywords
@@ -20,7 +21,8 @@ Item = Mapping[str, Value]
 _TOKEN: Final = re.compile(r"\s*(?:([#:]?[A-Za-z0-9_]+)|(<=|>=|<>|[=<>(),.\[\]+-]))")
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
 _RESERVED: Final = frozenset(ReservedKeywords.get_reserved_keywords())
-_COMPARATORS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+_COMPARISONS: Final = {"=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge}
+_EQUALITY: Final = frozenset({"=", "<>"})
 _FUNCTIONS: Final = frozenset(
     {"attribute_exists", "attribute_not_exists", "attribute_type", "begins_with", "contains", "size"}
 )
@@ -179,17 +181,9 @@ def compare(left: Value | None, operator: str, right: Value | None) -> bool:
         a, b = number(left), number(right)
     elif kind in {"SS", "NS", "BS"}:
         a, b = set(a), set(b)
-    if operator == "=":
-        return bool(a == b)
-    if operator == "<>":
-        return bool(a != b)
-    if kind not in {"S", "N", "B"}:
+    if kind not in {"S", "N", "B"} and operator not in _EQUALITY:
         return False
-    if operator == "<":
-        return bool(a < b)
-    if operator == "<=":
-        return bool(a <= b)
-    return bool(a > b) if operator == ">" else bool(a >= b)
+    return bool(_COMPARISONS[operator](a, b))
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,14 +207,14 @@ def _either(reader: Reader) -> Condition:
     parts = [_both(reader)]
     while reader.accept("OR"):
         parts.append(_both(reader))
-    return parts[0] if len(parts) == 1 else lambda scope: any([part(scope) for part in parts])
+    return parts[0] if len(parts) == 1 else lambda scope: any(part(scope) for part in parts)
 
 
 def _both(reader: Reader) -> Condition:
     parts = [_not(reader)]
     while reader.accept("AND"):
         parts.append(_not(reader))
-    return parts[0] if len(parts) == 1 else lambda scope: all([part(scope) for part in parts])
+    return parts[0] if len(parts) == 1 else lambda scope: all(part(scope) for part in parts)
 
 
 def _not(reader: Reader) -> Condition:
@@ -249,9 +243,9 @@ def _comparison(reader: Reader) -> Condition:
         while reader.accept(","):
             options.append(reader.operand())
         reader.take(")")
-        return lambda scope: any([compare(left(scope), "=", option(scope)) for option in options])
+        return lambda scope: any(compare(left(scope), "=", option(scope)) for option in options)
     operator = reader.take()
-    if operator not in _COMPARATORS:
+    if operator not in _COMPARISONS:
         raise invalid(f"Invalid expression: {operator!r} is no comparator")
     right = reader.operand()
     return lambda scope: compare(left(scope), operator, right(scope))

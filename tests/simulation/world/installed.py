@@ -1,9 +1,9 @@
 """Puts the simulated world under the code that ships: its clock, chance, threads, environment and AWS.
 
 Nothing of `shared` or `functions` is written anew or skipped. What they import from the standard library and is not
-deterministic is replaced, and so is the one method through which boto3 makes a call. `functools.cache` keeps a value for
-each execution environment instead of each interpreter, since here many environments live in one. All of it lasts for as
-long as a world is entered, so that no other test meets it.
+deterministic is replaced, and so is the one method through which boto3 makes a call. `functools.cache` keeps a value
+for each execution environment instead of each interpreter, since here many environments live in one. All of it lasts
+for as long as a world is entered, so that no other test meets it.
 """
 
 import functools
@@ -109,24 +109,31 @@ def _patches() -> list[Patch]:
         *_of_the_clock(),
         (telemetry.Telemetry, "worked", _watched(telemetry.Telemetry.worked)),
         (reconcile, "SEGMENTS", _SEGMENTS),
-        (time, "sleep", lambda seconds: world().threads.sleep(seconds)),
+        (time, "sleep", _threads("sleep")),
         (BaseClient, "_make_api_call", _call),
     ]
+
+
+def _threads(name: str) -> Callable[..., Any]:
+    """What the world of the moment has under this name."""
+
+    def made(*given: Any, **named: Any) -> Any:
+        return getattr(world().threads, name)(*given, **named)
+
+    return made
 
 
 def _replacements() -> dict[int, Any]:
     """What stands in for what, by identity."""
     quiet = Logger(service="simulation", level="CRITICAL")
-    threads = SimpleNamespace(
-        **{**vars(threading), "Lock": lambda: world().threads.lock(), "Event": lambda: world().threads.event()}
-    )
+    threads = SimpleNamespace(**{**vars(threading), "Lock": _threads("lock"), "Event": _threads("event")})
     environ = _Environ()
     return {
         id(threading): threads,
         id(os): SimpleNamespace(**{**vars(os), "environ": environ, "getenv": environ.get}),
-        id(futures.ThreadPoolExecutor): lambda *given, **named: world().threads.pool(*given, **named),
-        id(futures.wait): lambda *given, **named: world().threads.wait(*given, **named),
-        id(futures.as_completed): lambda *given, **named: world().threads.as_completed(*given, **named),
+        id(futures.ThreadPoolExecutor): _threads("pool"),
+        id(futures.wait): _threads("wait"),
+        id(futures.as_completed): _threads("as_completed"),
         id(telemetry.logger): lambda: quiet,
     }
 

@@ -6,10 +6,10 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.simulation.world.faults import Weather
+from tests.simulation.world.faults import Fault, Weather
 from tests.simulation.world.lambdas import Function, FunctionError, Throttled
+from tests.simulation.world.queue import Message, Queue
 from tests.simulation.world.scheduler import Process, Scheduler
-from tests.simulation.world.sqs import Message, Queue
 from tests.simulation.world.trace import Trace
 
 _POLL_MS = 20
@@ -33,9 +33,10 @@ def kept(answer: Any, known: Sequence[str] | None) -> set[str]:
         raise MalformedAnswer(answer)
     failures = answer.get("batchItemFailures") or []
     names = [failure.get("itemIdentifier") if isinstance(failure, Mapping) else None for failure in failures]
-    if not all(names) or (known is not None and not set(names) <= set(known)):
+    named = {name for name in names if name}
+    if len(named) < len(set(names)) or (known is not None and not named <= set(known)):
         raise MalformedAnswer(answer)
-    return set(names)
+    return named
 
 
 class LaneMapping:
@@ -80,7 +81,10 @@ class LaneMapping:
         event = {"Records": [_record(message) for message in messages]}
         try:
             answer = self._function.invoke(event)
-            if not isinstance(answer, FunctionError):
+            if isinstance(answer, FunctionError):
+                if self._weather.strikes(Fault.LOST_AND_FOUND):
+                    self._queue.lose_and_find(list(receipts.values()))
+            else:
                 for name in receipts.keys() - kept(answer, list(receipts)):
                     self._queue.delete(receipts[name])
         except (Throttled, MalformedAnswer) as error:

@@ -6,16 +6,17 @@ frozen as a whole. The hub below is the only place that resumes a task, so an or
 
 import heapq
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any, Final
 
-import greenlet
+import greenlet  # type: ignore[import-untyped]
 
 #: 2045-03-04T05:06:07Z in milliseconds: far ahead, so that no real clock is mistaken for this one.
 BEGINNING_MS: Final = 2_372_216_767_000
 
 
-class Killed(BaseException):  # noqa: N818 - no error: the process is no more
+class Killed(BaseException):
     """Raised in a task whose process has ended, wherever it waits. What it does on its way out reaches nothing."""
 
 
@@ -152,7 +153,7 @@ class Scheduler:
             if not task.greenlet.dead:
                 task.awaits = None
                 if task.greenlet:
-                    self._switch(task, lambda task=task: task.greenlet.throw(Killed))
+                    self._switch(task, partial(task.greenlet.throw, Killed))
         process.tasks.clear()
 
     def _switch(self, task: Task, resume: Callable[[], object]) -> None:

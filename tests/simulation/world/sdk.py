@@ -1,8 +1,7 @@
 """The boundary: every call that a boto3 client makes inside the world ends here, and no call gets past it.
 
-`BaseClient._make_api_call` is replaced, so everything that our code does with a client is what ships; botocore's standard
-retry mode is followed by hand, since a lost answer and its retry are what the protocol must stand. `wire.py` runs the
-same seeds through botocore's own serialisers, parsers and retries, and must come to the same history.
+`BaseClient._make_api_call` is replaced, so everything that our code does with a client is what ships; botocore's
+standard retry mode is followed by hand, since a lost answer and its retry are what the protocol must stand.
 
 A call is two journeys, there and back. Either can be the last thing its process does, and others run meanwhile.
 https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
@@ -42,7 +41,11 @@ _JOURNEY_MS: Final = (1, 8)
 _SLOW_MS: Final = (50, 900)
 _JOURNEY_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.SERVER_ERROR)
 #: How a service says that it is asked too much: code and HTTP status.
-_THROTTLES: Final = {"dynamodb": ("ThrottlingException", 400), "sqs": ("RequestThrottled", 403), "s3": ("SlowDown", 503)}
+_THROTTLES: Final = {
+    "dynamodb": ("ThrottlingException", 400),
+    "sqs": ("RequestThrottled", 403),
+    "s3": ("SlowDown", 503),
+}
 _THROTTLE: Final = ("Throttling", 400)
 _OUTAGE_MS: Final = (1_000, 400_000)
 
@@ -61,7 +64,7 @@ class Sdk:
 
     def call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Answer:
         """As `_make_api_call`."""
-        config = client.meta.config
+        config: Any = client.meta.config
         service = client.meta.service_model.service_name
         tries: int = config.retries["total_max_attempts"] if config.retries else 1
         for attempt in range(tries):
@@ -82,7 +85,7 @@ class Sdk:
         raise AssertionError("the last try raises or returns")
 
     def _tried(self, client: BaseClient, service: str, operation: str, request: Mapping[str, Any]) -> Answer:
-        config = client.meta.config
+        config: Any = client.meta.config
         self._may_be_killed(Fault.KILLED_BEFORE, operation)
         self._scheduler.sleep(self._journey_ms())
         if self._is_out(service):
@@ -156,8 +159,9 @@ def _client_error(client: BaseClient, error: ServiceError, operation: str) -> Ex
         "ResponseMetadata": {"HTTPStatusCode": error.status, "RetryAttempts": 0},
         **error.more,
     }
-    made: Exception = client.exceptions.from_code(error.code)(response, operation)
-    return made
+    made: Any = client.exceptions.from_code(error.code)
+    failed: Exception = made(response, operation)
+    return failed
 
 
 @cache

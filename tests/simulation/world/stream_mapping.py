@@ -10,8 +10,8 @@ from typing import Any, Final
 from tests.simulation.world.faults import Fault, Weather
 from tests.simulation.world.lambdas import Function, FunctionError, Throttled
 from tests.simulation.world.lane_mapping import MalformedAnswer, kept
+from tests.simulation.world.queue import Queue
 from tests.simulation.world.scheduler import Process, Scheduler
-from tests.simulation.world.sqs import Queue
 from tests.simulation.world.table import Record, Table
 from tests.simulation.world.trace import Trace
 

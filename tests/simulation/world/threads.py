@@ -1,8 +1,8 @@
-"""Threads, locks and pools as the code under test knows them, made of tasks, so that their order comes from the seed."""
+"""Threads, locks and pools as the code under test knows them, made of tasks: their order comes from the seed."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from tests.simulation.world.scheduler import Killed, Scheduler, Task
 
@@ -116,7 +116,7 @@ class Pool:
         self._queue: list[tuple[Future, Callable[[], Any]]] = []
         self._futures: list[Future] = []
 
-    def __enter__(self) -> "Pool":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -133,7 +133,7 @@ class Pool:
         futures = [self.submit(call, *arguments) for arguments in zip(*iterables, strict=False)]
         return (future.result(timeout) for future in futures)
 
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: FBT001, FBT002 - as it is
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         if cancel_futures:
             for future, _ in self._queue:
                 self._futures.remove(future)
@@ -169,7 +169,7 @@ class Lock:
         self._locked = False
         self._queue: list[tuple[Task, object]] = []
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:  # noqa: ARG002, FBT001, FBT002 - as it is
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         task = self._scheduler.current
         if task is None:
             return True  # built outside the world, where there is one thread

@@ -1,12 +1,13 @@
 """What happened, in order: for the checks, for the hash that proves a replay, and for the story of a failure."""
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tests.simulation.world.scheduler import BEGINNING_MS
 
-Item = dict[str, Any]
+Item = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.cloudwatch import CloudWatch
@@ -11,10 +11,11 @@ from tests.simulation.world.faults import Fault, Weather
 from tests.simulation.world.installed import enter, leave
 from tests.simulation.world.lambdas import Context, Function
 from tests.simulation.world.lane_mapping import LaneMapping
+from tests.simulation.world.queue import Queue
 from tests.simulation.world.s3 import S3
 from tests.simulation.world.scheduler import Process, Scheduler
 from tests.simulation.world.sdk import Sdk
-from tests.simulation.world.sqs import SQS, Queue
+from tests.simulation.world.sqs import SQS
 from tests.simulation.world.stream_mapping import StreamMapping
 from tests.simulation.world.table import Record, Schema, Table
 from tests.simulation.world.threads import Threads
@@ -63,7 +64,7 @@ class World:
         self.functions: dict[str, Function] = {}
         self._deploy()
 
-    def __enter__(self) -> "World":
+    def __enter__(self) -> Self:
         enter(self)
         return self
 
@@ -91,7 +92,7 @@ class World:
         self.trace.say(self.scheduler.now_ms, who, what)
 
     def _table(self, table: Table) -> Table:
-        table._lag = self._index_lag  # noqa: SLF001 - the table is made before its world
+        table._lag = self._index_lag
         self.dynamodb.add(table)
         return table
 
@@ -170,7 +171,9 @@ def _described(change: Change) -> str:
         if not item:
             return "nothing"
         parts = [item.get("state", {}).get("S", "item")]
-        parts += [f"{short}{item[name]['N']}" for name, short in (("generation", "g"), ("attempt", "a")) if name in item]
+        parts += [
+            f"{short}{item[name]['N']}" for name, short in (("generation", "g"), ("attempt", "a")) if name in item
+        ]
         return " ".join(parts)
 
     return f"{change.key}: {told(before)} -> {told(after)}"

@@ -1,0 +1,167 @@
+"""One standard queue of the simulated SQS: at least once, in no order, and at times a message too few or too many."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.simulation.world.errors import ServiceError
+from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.scheduler import Scheduler
+
+#: "The maximum is 12 hours": from when the message was received.
+LONGEST_VISIBILITY_MS: Final = 12 * 3600 * 1000
+#: How long a message may be overtaken.
+_LATE_MS: Final = 30_000
+#: How long one may be gone: longer than after which its job is looked after.
+_FOUND_MS: Final = (3 * 3600 * 1000, 4 * 3600 * 1000)
+
+
+@dataclass(slots=True, eq=False)
+class Message:
+    """A message, and what has become of it."""
+
+    id: str
+    body: str
+    sent_ms: int
+    visible_ms: int
+    attributes: dict[str, str] = field(default_factory=dict)
+    receives: int = 0
+    first_received_ms: int | None = None
+    #: Of the last delivery; an earlier one deletes nothing.
+    receipt: str = ""
+    received_ms: int = 0
+    #: Whether throttled batches used up its receives before.
+    burned: bool = False
+
+
+class Queue:
+    """One standard queue."""
+
+    def __init__(
+        self,
+        url: str,
+        scheduler: Scheduler,
+        weather: Weather,
+        *,
+        visibility_ms: int = 30_000,
+        retention_ms: int = 4 * 86_400_000,
+        letters: "Queue | None" = None,
+        max_receives: int = 0,
+        most_in_flight: int = 120_000,
+        say: Callable[[str, str], None] = lambda _who, _what: None,
+    ) -> None:
+        self.url = url
+        self.scheduler = scheduler
+        self.weather = weather
+        self.visibility_ms = visibility_ms
+        self.retention_ms = retention_ms
+        self.letters = letters
+        self.max_receives = max_receives
+        self.most_in_flight = most_in_flight
+        self._say = say
+        self.messages: list[Message] = []
+        #: Those that went to the dead-letter queue for their receives.
+        self.moved: list[Message] = []
+        self.watchers: list[Callable[[int], None]] = []
+        #: Told when a message will be there that was lost for hours.
+        self.found_watchers: list[Callable[[int], None]] = []
+        self._number = 0
+
+    @property
+    def name(self) -> str:
+        return self.url.rsplit("/", 1)[-1]
+
+    def send(self, body: str, *, delay_seconds: int = 0, attributes: Mapping[str, str] | None = None) -> Message:
+        self._number += 1
+        now_ms = self.scheduler.now_ms
+        message = Message(f"{self.name}-{self._number}", body, now_ms, now_ms + delay_seconds * 1000)
+        message.attributes.update(attributes or {})
+        if self.letters and self.weather.strikes(Fault.RECEIVES_BURNED):
+            message.receives, message.burned = self.max_receives - self.scheduler.random.randint(0, 2), True
+        if self.weather.strikes(Fault.LATE_MESSAGE):
+            message.visible_ms += self.scheduler.random.randint(1, _LATE_MS)
+        if self.weather.strikes(Fault.MESSAGE_LOST):
+            self._say(self.name, f"loses {message.id}: {body}")
+        else:
+            self._say(self.name, f"takes {message.id}, delayed by {delay_seconds} s: {body}")
+            self.add(message)
+        return message
+
+    def add(self, message: Message) -> None:
+        self.messages.append(message)
+        self._tell(message.visible_ms)
+
+    def receive(self, most: int, *, visibility_ms: int | None = None) -> list[Message]:
+        now_ms = self.scheduler.now_ms
+        self.messages = [message for message in self.messages if now_ms - message.sent_ms < self.retention_ms]
+        ready = [message for message in self.messages if message.visible_ms <= now_ms]
+        in_flight = sum(message.receives > 0 and message.visible_ms > now_ms for message in self.messages)
+        self.scheduler.random.shuffle(ready)
+        room = min(most, max(self.most_in_flight - in_flight, 0))
+        return [message for message in ready[:room] if self._deliver(message, visibility_ms)]
+
+    def delete(self, receipt: str) -> None:
+        """Says nothing when there was nothing to delete, or when it did not reach every copy."""
+        if self.weather.strikes(Fault.DELETE_LOST):
+            return
+        for message in [message for message in self.messages if message.receipt == receipt]:
+            self._say(self.name, f"deletes {receipt}: {message.body}")
+            self.messages.remove(message)
+
+    def lose_and_find(self, receipts: Sequence[str]) -> None:
+        """These deliveries end badly, and their messages come back when they have been given up."""
+        for message in self.messages:
+            if message.receipt in receipts:
+                message.visible_ms = self.scheduler.now_ms + self.scheduler.random.randint(*_FOUND_MS)
+                self._tell(message.visible_ms)
+                for watch in self.found_watchers:
+                    watch(message.visible_ms)
+
+    def hide(self, receipt: str, seconds: int) -> None:
+        message = next((message for message in self.messages if message.receipt == receipt), None)
+        if message is None:
+            raise ServiceError("ReceiptHandleIsInvalid", f"The receipt handle {receipt!r} is not valid")
+        if message.visible_ms <= self.scheduler.now_ms:
+            raise ServiceError("MessageNotInflight", "The specified message isn't in flight")
+        until_ms = self.scheduler.now_ms + seconds * 1000
+        if until_ms - message.received_ms > LONGEST_VISIBILITY_MS:
+            raise ServiceError("InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit")
+        message.visible_ms = until_ms
+        self._tell(until_ms)
+
+    def counts(self) -> tuple[int, int, int]:
+        """Visible, delayed, in flight."""
+        now_ms = self.scheduler.now_ms
+        hidden = [message for message in self.messages if message.visible_ms > now_ms]
+        delayed = sum(message.receives == 0 for message in hidden)
+        return len(self.messages) - len(hidden), delayed, len(hidden) - delayed
+
+    def _deliver(self, message: Message, visibility_ms: int | None) -> bool:
+        now_ms = self.scheduler.now_ms
+        if message.receives and self.weather.strikes(Fault.MESSAGE_LOST):
+            self._say(self.name, f"loses {message.receipt}: {message.body}")
+            self.messages.remove(message)
+            return False
+        if self.letters and message.receives >= self.max_receives:
+            # It keeps its id and the time it was sent; its receives begin anew.
+            self.messages.remove(message)
+            moved = Message(message.id, message.body, message.sent_ms, now_ms, dict(message.attributes))
+            self.moved.append(message)
+            self.weather.note(Fault.MOVED_TO_LETTERS)
+            self.letters.add(moved)
+            return False
+        message.receives += 1
+        message.first_received_ms = message.first_received_ms or now_ms
+        message.receipt = f"{message.id}/{message.receives}/{self.scheduler.random.getrandbits(32):08x}"
+        message.received_ms = now_ms
+        message.visible_ms = now_ms + (self.visibility_ms if visibility_ms is None else visibility_ms)
+        if self.weather.strikes(Fault.DUPLICATE):
+            # Another server did not hear of this delivery.
+            message.visible_ms = now_ms + self.scheduler.random.randint(0, 2000)
+        self._say(self.name, f"delivers {message.receipt}: {message.body}")
+        self._tell(message.visible_ms)
+        return True
+
+    def _tell(self, visible_ms: int) -> None:
+        for watch in self.watchers:
+            watch(visible_ms)
