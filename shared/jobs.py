@@ -71,6 +71,7 @@ def job_type(
     concurrency_per_key: int | None = None,
     rate_per_key: Rate | None = None,
     key: Callable[[Payload], str] | None = None,
+    across_tenants: bool = False,
     unique_seconds: float | None = None,
     schedule: str | None = None,
 ) -> Callable[[Callable[[Payload, Run], Any]], JobType]:
@@ -85,9 +86,9 @@ def job_type(
     longer than its lane allows. A finished job is kept for `retention_days`, at most 366. When a job dies at the head
     of its group, the group goes on (`skip`) or stands until somebody redrives or cancels it (`block`). Of the jobs with
     the same `key` (a text made from the payload; without one, all jobs of the type), at most `concurrency_per_key`
-    run at once, and no more often than `rate_per_key`. With `unique_seconds`, the same payload makes one job in each
-    such period. `schedule` has the clock submit one with an empty payload: `rate(1 hour)` or `cron(0 3 * * ? *)`,
-    written out here, since the stack reads it from the source.
+    run at once, and no more often than `rate_per_key`: of each tenant, or with `across_tenants` of all together. With
+    `unique_seconds`, the same payload makes one job in each such period. `schedule` has the clock submit one with an
+    empty payload: `rate(1 hour)` or `cron(0 3 * * ? *)`, written out here, since the stack reads it from the source.
     """
     retry = RetryPolicy(
         max_attempts=max_attempts,
@@ -96,8 +97,10 @@ def job_type(
         max_hops=max_hops,
     )
     bounded = concurrency_per_key is not None or rate_per_key is not None
-    if key is not None and not bounded:
-        raise ValueError("key says for whom concurrency_per_key or rate_per_key count, and neither is given")
+    if (key is not None or across_tenants) and not bounded:
+        raise ValueError("key and across_tenants say for whom limits count, and no limit is given")
+    if schedule is not None and unique_seconds is not None:
+        raise ValueError("a schedule submits one job each time as it is, so unique_seconds has nothing to say")
 
     def declare(handler: Callable[[Payload, Run], Any]) -> JobType:
         return JobType(
@@ -111,6 +114,7 @@ def job_type(
             blocks=dead_head == "block",
             limit=Limit(concurrency=concurrency_per_key, rate=rate_per_key) if bounded else None,
             limit_key=key,
+            limit_spans_tenants=across_tenants,
             unique=_positive("unique_seconds", unique_seconds, 1),
             schedule=schedule,
         )

@@ -156,6 +156,8 @@ class Metric(StrEnum):
     WOKEN = "JobsWoken"
     #: Groups whose next job was put on its lane.
     ADVANCED = "GroupsAdvanced"
+    #: Records of the stream that were given up, so that they hold up no others: reconcile is called for them.
+    PASSED_OVER = "RecordsPassedOver"
     #: Overdue jobs that reconcile had dispatched once more, and those that it gave up.
     NUDGED = "JobsNudged"
     UNDELIVERABLE = "JobsUndeliverable"

@@ -7,6 +7,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 
+from shared import names
 from shared.names import WAKE_WINDOW_SECONDS, Metric
 from stacks.alarm import Alarm, Heading
 from stacks.api import Api
@@ -97,6 +98,13 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:
         heading=Heading.UNPUBLISHED_RECORDS,
         says="Changes of jobs could not be published and were set aside.",
         metric=_waiting(publisher.failures),
+        reconciles=True,
+    )
+    yield Alarm(
+        id="PassedOverRecords",
+        heading=Heading.UNPUBLISHED_RECORDS,
+        says="Changes of jobs were given up, so that they hold up no others.",
+        metric=own_metric(publisher.config, names.Lane.DEFAULT, Metric.PASSED_OVER),
         reconciles=True,
     )
     yield from function_alarms(publisher.function)

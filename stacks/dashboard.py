@@ -103,8 +103,9 @@ class Dashboard(Construct):
                 publisher.function.function.metric("IteratorAge", label="age", statistic="Maximum"),
             ),
             _graph(
-                "stream: records set aside",
-                publisher.failures.metric_approximate_number_of_messages_visible(label="records", statistic="Maximum"),
+                "stream: records set aside, and given up",
+                publisher.failures.metric_approximate_number_of_messages_visible(label="set aside", statistic="Maximum"),
+                own_metric(self._config, names.Lane.DEFAULT, Metric.PASSED_OVER, label="given up"),
             ),
             _graph(
                 "jobs table: throttles",

@@ -61,6 +61,7 @@ class Publisher(Construct):
         environment: Mapping[str, str],
     ) -> None:
         super().__init__(scope, id_)
+        self.config = config
         #: What is in it names a stretch of the stream, not a job: Lambda sends metadata only.
         self.failures = letter_queue(self, "Failures")
         self.function = JobFunction(

@@ -3,15 +3,18 @@
 from collections.abc import Mapping
 from typing import Any
 
-from shared.adapters import composition, stream
+from shared.adapters import clock, composition, stream
 
 
 def handle(event: Mapping[str, Any], context: object) -> Mapping[str, Any]:  # noqa: ARG001
-    changes, unreadable = stream.read(event)
-    published = composition.publisher().publish(changes)
+    batch = stream.read(event, now=clock.now())
+    published = composition.publisher().publish(batch.changes)
     telemetry = composition.telemetry()
     telemetry.published(published)
     failed = [*published.failed]
+    for given_up in batch.given_up:
+        telemetry.passed_over(given_up.sequence, given_up.error)
+    unreadable = batch.unreadable
     if unreadable:
         telemetry.unreadable(unreadable.sequence, unreadable.error)
         failed.append(unreadable.sequence)

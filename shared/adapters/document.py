@@ -145,6 +145,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "progress_total": _NUMBER,
     "cancel_requested_at": _TIME,
     "holds": _NUMBER,
+    "unique_until": _TIME,
     "retention": _DURATION,
     "ready_at": _TIME,
     "claimed_at": _TIME,

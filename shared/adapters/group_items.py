@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Final
 
 from shared.adapters.clients import Item
-from shared.adapters.document import key, milliseconds, number, seconds, text
-from shared.adapters.requests import Request, attention, update
+from shared.adapters.document import milliseconds, number, seconds, text
+from shared.adapters.requests import Request, attention, update_job
 from shared.domain.job import Job
 from shared.domain.states import State
 from shared.names import JOB_KEY, TTL_ATTRIBUTE
@@ -113,8 +113,9 @@ def take_turn(job: Job) -> Request:
         sets["due"] = milliseconds(job.due)
         if job.state is State.SCHEDULED:
             sets |= attention(State.SCHEDULED, job.id, job.due)
-    return update(
-        key(job.tenant, job.id),
+    return update_job(
+        job.tenant,
+        job.id,
         sets=sets,
         conditions=[
             # It was cancelled since it was read.

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 EMPTY_GROUP_KEPT: Final = timedelta(days=1)
 #: The most places that one transaction clears away.
 MOST_PASSED: Final = 25
+#: The most such transactions in one call, which others wait for.
+MOST_STEPS: Final = 20
 #: How often an order is read again when others have changed it, and the ceiling of the random pause before: it doubles
 #: up to the longest, so that all tries together take a second or two.
 TRIES: Final = 10
@@ -93,11 +95,12 @@ class DynamoGroups:
         return written
 
     def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
-        """As `JobStore.advance`."""
-        while True:
+        """As `JobStore.advance`; a head that is further off than one call may go raises `TransactionConflictError`."""
+        for _ in range(MOST_STEPS):
             job, further = _insisted(lambda: self._step(tenant, group, now))
             if not further:
                 return job
+        raise TransactionConflictError(f"{MOST_STEPS * MOST_PASSED} cancelled jobs were passed, and there are more")
 
     @staticmethod
     def open(items: Iterable[Item]) -> Iterator[tuple[str, str]]:

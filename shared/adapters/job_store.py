@@ -69,6 +69,10 @@ class DynamoJobStore(JobReader):
     def release(self, job: Job, *, due: datetime) -> None:
         self._update(Write.RELEASE, writes.release(job, due=due), mine=job.settled_in)
 
+    def unclaim(self, reference: Reference, *, token: str, now: datetime) -> None:
+        request = writes.unclaim(reference, token=token, now=now)
+        self._update(Write.RELEASE, request, mine=lambda current: current.last_owner == token)
+
     def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
         request = writes.checkpoint(job, saved, now=now)
         # Nothing but this run writes what it saves, so a repeat of our own is not refused.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _TRIES: Final = 4
 #: The ceiling of the random wait for a slot. It doubles with each hold in a row.
 _FIRST_WAIT_SECONDS: Final = 2.0
-LONGEST_WAIT_SECONDS: Final = 60.0
+LONGEST_WAIT_SECONDS: Final = 300.0
 #: How far ahead those who wait for a rate are told a time of their own. Whoever is further back asks again within it,
 #: so a key whose waiting jobs were cancelled, or whose rate was raised, is not left idle for longer.
 LONGEST_LINE: Final = timedelta(hours=1)

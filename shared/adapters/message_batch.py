@@ -55,11 +55,13 @@ class Batch(BatchProcessor):
         if message.report.put_back_until:
             raise PutBackError(message.report.ending)
 
-    def _alone(self) -> datetime | None:
+    def _alone(self, deadline: datetime) -> datetime | None:
         """For one job of the batch: wait until the others have ended, while a whole run can still follow."""
         if not self._suspect.acquire(blocking=False):
             return None
-        slack = remaining(self._context) - self._terms.job_timeout - MARGIN
+        # Past its own deadline its attempt is settled as failed, and it must not begin any more.
+        own = deadline - self._terms.tools.clock() - MARGIN
+        slack = min(remaining(self._context) - self._terms.job_timeout - MARGIN, own)
         if not self._quiet.wait(timeout=max(slack.total_seconds(), 0.0)):
             return None
         return self._terms.tools.clock() + self._terms.job_timeout

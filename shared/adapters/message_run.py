@@ -54,7 +54,12 @@ class MessageRun:
     """A message of the batch, and what became of it: of its job, and of those of its group that came next."""
 
     def __init__(
-        self, record: Mapping[str, Any], terms: Terms, *, deadline: datetime, alone: Callable[[], datetime | None]
+        self,
+        record: Mapping[str, Any],
+        terms: Terms,
+        *,
+        deadline: datetime,
+        alone: Callable[[datetime], datetime | None],
     ) -> None:
         self.record = record
         self._terms = terms

@@ -6,7 +6,7 @@ from typing import Final
 
 from shared.adapters.clients import Item
 from shared.adapters.document import REDRIVES, key, milliseconds, number, text
-from shared.adapters.requests import ATTENTION, Request, attention, update, whole_seconds
+from shared.adapters.requests import ATTENTION, Request, attention, update_job, whole_seconds
 from shared.adapters.writes import ERRORS_KEPT, ended
 from shared.domain.job import DeathReason, Job, Redrive
 from shared.domain.states import TRANSITIONS, State, Write
@@ -18,8 +18,9 @@ AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL]
 
 def cancel(job: Job, *, now: datetime, retention: timedelta) -> Request:
     at_rest = _states(AT_REST)
-    return update(
-        key(job.tenant, job.id),
+    return update_job(
+        job.tenant,
+        job.id,
         sets={"state": text(State.CANCELLED)} | ended(job, State.CANCELLED, now=now, retention=retention),
         removes=["due", "death", *ATTENTION],
         conditions=[
@@ -32,8 +33,9 @@ def cancel(job: Job, *, now: datetime, retention: timedelta) -> Request:
 
 
 def request_cancel(job: Job, *, now: datetime) -> Request:
-    return update(
-        key(job.tenant, job.id),
+    return update_job(
+        job.tenant,
+        job.id,
         sets={"cancel_requested_at": milliseconds(now)},
         conditions=[
             # Its run may have ended since: what was asked of a run must not stick to the next one.
@@ -45,8 +47,9 @@ def request_cancel(job: Job, *, now: datetime) -> Request:
 
 
 def wake(job: Job) -> Request:
-    return update(
-        key(job.tenant, job.id),
+    return update_job(
+        job.tenant,
+        job.id,
         sets={"state": text(State.QUEUED)},
         removes=ATTENTION,
         conditions=[
@@ -76,8 +79,9 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
         sets |= {"state": text(State.DEAD), "death": text(DeathReason.UNDELIVERABLE)}
         sets |= attention(State.DEAD, job.id, now) | ended(job, State.DEAD, now=now, retention=retention)
         removes = ["due"]
-    return update(
-        key(job.tenant, job.id),
+    return update_job(
+        job.tenant,
+        job.id,
         sets=sets,
         removes=removes,
         conditions=[
@@ -115,8 +119,9 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
         sets["due"] = milliseconds(entry.at)
     if sequence is not None:
         sets["sequence"] = number(sequence)
-    return update(
-        key(job.tenant, job.id),
+    return update_job(
+        job.tenant,
+        job.id,
         sets=sets,
         removes=removes,
         expressions=["#generation = #generation + :one"],

@@ -6,7 +6,7 @@ from typing import Any, Final
 from zlib import crc32
 
 from shared.adapters.clients import Item
-from shared.adapters.document import milliseconds, number, text
+from shared.adapters.document import SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key, milliseconds, number, text
 from shared.domain.states import State
 from shared.names import ATTENTION_KEY, ATTENTION_SHARDS, ATTENTION_SORT_KEY
 
@@ -29,6 +29,11 @@ def attention_partition(state: State, shard: int) -> str:
 def whole_seconds(now: datetime) -> Item:
     """The present, to compare with the TTL: what expires at this second has expired."""
     return number(int(now.timestamp()))
+
+
+def update_job(tenant: str, job_id: str, *, sets: Mapping[str, Item], **request: Any) -> Request:
+    """As `update`, for a job. What this version writes, an older one may not be able to read: it is told so."""
+    return update(key(tenant, job_id), sets={**sets, SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)}, **request)
 
 
 def update(

@@ -1,12 +1,13 @@
 """The stream of the jobs table, as an event of its Lambda trigger."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from shared.adapters.clients import Item
 from shared.adapters.document import decode
-from shared.application.publish import Change
+from shared.application.publish import PATIENCE, Change
 from shared.domain.errors import MalformedDocumentError
 from shared.domain.job import Job
 
@@ -21,21 +22,41 @@ class Unreadable:
     leads: bool
 
 
-def read(event: Mapping[str, Any]) -> tuple[list[Change], Unreadable | None]:
-    """The changes up to the first that cannot be read, and that one.
+@dataclass(slots=True)
+class Batch:
+    """What the records of an event say."""
 
-    What comes behind it is left for another time, since a batch is tried again from its first failed record on.
-    """
+    changes: list[Change] = field(default_factory=list)
+    #: The first that cannot be read and is young. What comes behind it is left for another time.
+    unreadable: Unreadable | None = None
+    #: Those that nobody has been able to read for so long that they must not hold up others any more.
+    given_up: list[Unreadable] = field(default_factory=list)
+
+
+def read(event: Mapping[str, Any], *, now: datetime) -> Batch:
+    """The changes up to the first that cannot be read: a batch is tried again from its first failed record on."""
     records = event["Records"]
-    changes: list[Change] = []
+    batch = Batch()
     for record in records:
         images = record["dynamodb"]
         try:
             before, after = (_decoded(images.get(image)) for image in ("OldImage", "NewImage"))
-            changes.append(Change(images["SequenceNumber"], before, after))
+            batch.changes.append(Change(images["SequenceNumber"], before, after))
         except MalformedDocumentError as error:
-            return changes, Unreadable(images["SequenceNumber"], error, leads=not changes and len(records) > 1)
-    return changes, None
+            unreadable = Unreadable(images["SequenceNumber"], error, leads=not batch.changes and len(records) > 1)
+            if now - _written_at(images) < PATIENCE:
+                batch.unreadable = unreadable
+                break
+            batch.given_up.append(unreadable)
+    return batch
+
+
+def _written_at(images: Mapping[str, Any]) -> datetime:
+    """Lambda tells it in epoch seconds.
+
+    https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html
+    """
+    return datetime.fromtimestamp(float(images["ApproximateCreationDateTime"]), UTC)
 
 
 def _decoded(image: Item | None) -> Job | None:

@@ -85,8 +85,16 @@ class Telemetry:
         for trouble in published.troubles:
             what = "its group did not go on; in the end that is for reconcile" if trouble.job.group else "not tidied up"
             logger().error(what, extra=_fields(trouble.job) | {"group": trouble.job.group}, exc_info=trouble.error)
+            if trouble.given_up:
+                self._pass_over()
         if published.failed:
             logger().error("not dispatched; the stream will bring them again", extra={"sequences": published.failed})
+
+    def passed_over(self, sequence: str, error: MillraceError) -> None:
+        """A record of the stream that nobody could read in time, and that holds up no others any more."""
+        self._pass_over()
+        extra = {"sequence": sequence, "error": str(error)}
+        logger().error("gave up a stream record; reconcile looks after its job", extra=extra)
 
     def unreadable(self, sequence: str, error: MillraceError) -> None:
         """A record of the stream that this code cannot read."""
@@ -135,6 +143,10 @@ class Telemetry:
             # At a hundred values of one metric Powertools writes of its own accord, and there may be none left.
             if metrics.metric_set:
                 metrics.flush_metrics()
+
+    def _pass_over(self) -> None:
+        """The stream is of no lane, and this alarm of none."""
+        self._count(Lane.DEFAULT, Metric.PASSED_OVER)
 
     def _level(self, report: Report) -> Callable[..., None]:
         if report.ending in {Ending.DEAD, Ending.MALFORMED}:

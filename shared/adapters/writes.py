@@ -11,13 +11,12 @@ from shared.adapters.document import (
     SCHEMA_ATTRIBUTE,
     SCHEMA_VERSION,
     encode,
-    key,
     milliseconds,
     number,
     seconds,
     text,
 )
-from shared.adapters.requests import ATTENTION, Request, attention, update, whole_seconds
+from shared.adapters.requests import ATTENTION, Request, attention, update_job, whole_seconds
 from shared.application.ports import Checkpoint
 from shared.domain.job import Job, Reference
 from shared.domain.outcomes import Settlement
@@ -54,8 +53,9 @@ def listing_partition(tenant: str, day: datetime, shard: int) -> str:
 
 
 def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Request:
-    return update(
-        key(reference.tenant, reference.job_id),
+    return update_job(
+        reference.tenant,
+        reference.job_id,
         sets={
             "state": text(State.RUNNING),
             "owner": text(token),
@@ -121,12 +121,28 @@ def ended(job: Job, state: State, *, now: datetime, retention: timedelta) -> dic
     finished = {"finished_at": milliseconds(now)}
     if state is State.DEAD and job.blocks and job.group:
         return finished
-    return finished | {TTL_ATTRIBUTE: seconds(now + (job.retention or retention))}
+    kept_until = now + (job.retention or retention)
+    return finished | {TTL_ATTRIBUTE: seconds(max(kept_until, job.unique_until or kept_until))}
 
 
 def release(job: Job, *, due: datetime) -> Request:
     given_back = {"attempt": number(job.attempt - 1), "releases": number(job.releases + 1)}
     return _living_on(job, sets={"state": text(State.RETRYING)} | given_back, due=due)
+
+
+def unclaim(reference: Reference, *, token: str, now: datetime) -> Request:
+    """As release, for a claim whose answer was lost, so that nobody has the job as claimed."""
+    return update_job(
+        reference.tenant,
+        reference.job_id,
+        sets={"state": text(State.RETRYING), "last_owner": text(token), "due": milliseconds(now)},
+        removes=["owner"],
+        expressions=["#attempt = #attempt - :one", "#generation = #generation + :one"],
+        # The claim was not made, or another worker has claimed since.
+        conditions=["#owner = :owner"],
+        names=["attempt", "generation", "owner"],
+        values={":one": number(1), ":owner": text(token)},
+    )
 
 
 def checkpoint(job: Job, saved: Checkpoint, *, now: datetime) -> Request:
@@ -137,8 +153,9 @@ def checkpoint(job: Job, saved: Checkpoint, *, now: datetime) -> Request:
         sets["progress_done"] = number(saved.done)
     if saved.total is not None:
         sets["progress_total"] = number(saved.total)
-    return update(
-        key(job.tenant, job.id),
+    return update_job(
+        job.tenant,
+        job.id,
         sets=sets,
         # The fence: a run whose lease was taken over must not move the job back to where it was.
         conditions=["#owner = :owner"],
@@ -180,8 +197,9 @@ def _ending(
 ) -> Request:
     """Whatever ends a run gives up its lease, and only the holder of the lease may end it."""
     token = text(job.owner or "")
-    return update(
-        key(job.tenant, job.id),
+    return update_job(
+        job.tenant,
+        job.id,
         sets={**sets, "last_owner": token},
         removes=["owner", *removes],
         expressions=expressions,

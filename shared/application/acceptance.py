@@ -69,6 +69,11 @@ def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[
             f"must be 1 to {LONGEST_KEY} characters",
         ),
         *_times(submission, now=now),
+        (
+            key is None or job_type.unique is None,
+            "/idempotency_key",
+            "jobs of this type are told apart by their payload, so give no idempotency key",
+        ),
         *(_unique(submission.unique, key=key) if submission.unique else []),
     ]
     return [Fault(path, message) for holds, path, message in checks if not holds]

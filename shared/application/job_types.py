@@ -68,6 +68,8 @@ class JobType:
     #: How much may run for one key, and the key of a parsed payload.
     limit: Limit | None = None
     limit_key: Callable[[Any], str] | None = None
+    #: Whether tenants share the limit of a key, as for a service that all of them call.
+    limit_spans_tenants: bool = False
     #: One job of the same payload in each such period; None for no such rule.
     unique: timedelta | None = None
     #: When the clock submits one, as EventBridge Scheduler writes it: `rate(1 hour)`, `cron(0 3 * * ? *)`.

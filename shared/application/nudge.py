@@ -61,6 +61,8 @@ class Nudger:
         last = job.state is not State.RUNNING and _given_up(job, now)
         try:
             if job.state is State.SCHEDULED:
+                if not self.owed(job):
+                    return None
                 self._store.wake(job)
                 return Nudge.WOKEN
             self._store.nudge(job, now=now, limit=self._patience(job), last=last)

@@ -63,6 +63,9 @@ class JobStore(Protocol):
     def release(self, job: Job, *, due: datetime) -> None:
         """Give the claim back as if it had not been made, to run again at `due`."""
 
+    def unclaim(self, reference: Reference, *, token: str, now: datetime) -> None:
+        """Give a claim back whose answer was lost, if it was made after all, as if it had not been."""
+
     def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
         """Save how far the run that claimed `job` is. True when somebody has asked for its end."""
 
@@ -126,7 +129,7 @@ class Payloads(Protocol):
 class Place:
     """What one run takes of what the limits of its key leave."""
 
-    #: The type and the key that its payload gives.
+    #: The type, the key that its payload gives, and whose it is.
     key: str
     limit: Limit
     #: The owner token of the run.

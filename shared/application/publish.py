@@ -8,11 +8,10 @@ from typing import Final
 
 from shared.application.ports import Clock, JobStore, Lanes, Payloads
 from shared.domain.dispatch import Dispatch, dispatch
-from shared.domain.errors import StoreUnavailableError
 from shared.domain.job import Job
 
-#: For how long after a job has ended a trouble of its own may hold up the stream, which others share: a newer version's
-#: document behind it, or too many at its group at once. Then its group is left to reconcile.
+#: For how long a record may hold up the stream, which others share: one that cannot be read, or the end of a job whose
+#: group meets trouble. Then it is given up, an alarm rings, and reconcile is called.
 PATIENCE: Final = timedelta(minutes=5)
 _AT_ONCE: Final = 8
 
@@ -30,8 +29,11 @@ class Change:
 class Trouble:
     """What was to follow the end of a job did not."""
 
+    sequence: str
     job: Job
     error: Exception
+    #: Its change does not come again: reconcile looks after it.
+    given_up: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,6 @@ class Published:
     sent: Sequence[Dispatch]
     advanced: Sequence[Job] = ()
     failed: Sequence[str] = ()
-    #: Troubles that are not the store's, whether their change comes again or not.
     troubles: Sequence[Trouble] = ()
 
 
@@ -60,14 +61,13 @@ class Publisher:
         ends = _ends(changes)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             came_to = list(pool.map(self._follow, ends))
-        for end, what in zip(ends, came_to, strict=True):
-            if isinstance(what, StoreUnavailableError) or (isinstance(what, Trouble) and self._is_young(what)):
-                failed.append(end.sequence)
+        troubles = [what for what in came_to if isinstance(what, Trouble)]
+        failed += [trouble.sequence for trouble in troubles if not trouble.given_up]
         return Published(
             sent=sent,
             advanced=[what for what in came_to if isinstance(what, Job)],
             failed=list(dict.fromkeys(failed)),
-            troubles=[what for what in came_to if isinstance(what, Trouble)],
+            troubles=troubles,
         )
 
     def _send(self, changes: Sequence[Change]) -> tuple[list[Dispatch], list[str]]:
@@ -83,7 +83,7 @@ class Publisher:
             [sequence for index, (sequence, _) in enumerate(owed) if index in refused],
         )
 
-    def _follow(self, end: "_End") -> Job | StoreUnavailableError | Trouble | None:
+    def _follow(self, end: "_End") -> Job | Trouble | None:
         """The job whose turn it is in the group of the one that ended, or why nothing could be done."""
         job = end.job
         try:
@@ -91,14 +91,10 @@ class Publisher:
                 self._payloads.delete(job)
                 return None
             return self._store.advance(job.tenant, job.group or "", now=self._clock())
-        except StoreUnavailableError as error:
-            return error
         except Exception as error:  # noqa: BLE001 - whatever it is, it may not cost others their messages
-            return Trouble(job, error)
-
-    def _is_young(self, trouble: Trouble) -> bool:
-        ended_at = trouble.job.finished_at
-        return ended_at is not None and self._clock() - ended_at < PATIENCE
+            # A store that does not answer may be one hot item of a group, or files while the table is well.
+            young = job.finished_at is not None and self._clock() - job.finished_at < PATIENCE
+            return Trouble(end.sequence, job, error, given_up=end.gone or not young)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

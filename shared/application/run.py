@@ -33,6 +33,8 @@ CLOCK_SKEW_MARGIN: Final = timedelta(seconds=2)
 LONGEST_PUT_BACK_SECONDS: Final = 900.0
 #: The ceiling of the random time after which a job is tried again whose payload or limits could not be read.
 LONGEST_OUTAGE_HOLD_SECONDS: Final = 60.0
+#: After so many holds in a row it counts as the job's failure: what always fails so is no outage.
+MOST_HOLDS_OF_AN_OUTAGE: Final = 20
 #: A job whose last run may have killed its worker runs alone, so that it cannot burn the attempts of its batch-mates
 #: again and again. Busy workers may never have the time for that, so after so many holds in a row it runs in company.
 MOST_HOLDS_OF_A_SUSPECT: Final = 5
@@ -52,12 +54,13 @@ class Attempt:
         *,
         deadline: datetime,
         receives: int = 1,
-        alone: Callable[[], datetime | None] | None = None,
+        alone: Callable[[datetime], datetime | None] | None = None,
     ) -> None:
         """`deadline` is when the run must have ended for its batch to be answered in time.
 
         `receives` is how often the message has been received, this time included. `alone` waits until nothing else
-        runs in this process, and returns the deadline from there on, or None if that cannot be had in time.
+        runs in this process, no longer than until the deadline given, and returns the deadline from there on, or None
+        if that cannot be had in time.
         """
         self._body = body
         self._tools = tools
@@ -94,6 +97,11 @@ class Attempt:
         except WriteRefusedError as refused:
             self.report = self._refused(judge(self.reference, refused.current), refused.current, now)
             return False
+        except StoreUnavailableError:
+            # It may have been applied, and its attempt would be used up, and its lease run out, without a run.
+            with contextlib.suppress(StoreUnavailableError, WriteRefusedError):
+                self._tools.store.unclaim(self.reference, token=token, now=now)
+            raise
         with self._lock:
             if not self.has_ended():
                 self._job = job
@@ -113,26 +121,19 @@ class Attempt:
             return over
         job_type = self._tools.job_types.get(job.type)
         if job.suspect and job.holds < MOST_HOLDS_OF_A_SUSPECT and self._alone:
-            if (deadline := self._alone()) is None:
-                return Held(until=now + timedelta(seconds=1 + LONGEST_SUSPECT_HOLD_SECONDS * self._tools.draw()))
+            if (deadline := self._alone(self._deadline)) is None:
+                return self._held_below(LONGEST_SUSPECT_HOLD_SECONDS)
             self._deadline = deadline
-            now = self._tools.clock()
         if job_type.timeout:
-            self._deadline = min(self._deadline, now + job_type.timeout)
+            self._deadline = min(self._deadline, self._tools.clock() + job_type.timeout)
         try:
             payload = job_type.parse(json.loads(self._tools.payloads.load(job)))
-            place = _place(job_type, payload, job, now)
-            wait_until = self._tools.limits.enter(place, now=now) if place else None
+            return self._within_limits(job_type, payload, job)
         except StoreUnavailableError:
-            # Nobody's fault, and no attempt of the job's.
-            wait_until = now + timedelta(seconds=1 + LONGEST_OUTAGE_HOLD_SECONDS * self._tools.draw())
-        if wait_until:
-            return Held(until=wait_until)
-        try:
-            return self._call(job_type, payload, job)
-        finally:
-            if place:
-                self._leave(place)
+            if job.holds >= MOST_HOLDS_OF_AN_OUTAGE:
+                raise
+            # Nobody's fault, and no attempt of the job's, whether its payload, its limits or its checkpoint met it.
+            return self._held_below(LONGEST_OUTAGE_HOLD_SECONDS)
 
     def finish(self, outcome: Outcome) -> None:
         """Settle. Does nothing if the attempt has ended already. Raises `StoreUnavailableError`."""
@@ -165,6 +166,23 @@ class Attempt:
         if self._job is None:
             raise AssertionError("an attempt runs only after its claim")
         return self._job
+
+    def _held_below(self, ceiling_seconds: float) -> Held:
+        return Held(until=self._tools.clock() + timedelta(seconds=1 + ceiling_seconds * self._tools.draw()))
+
+    def _within_limits(self, job_type: JobType, payload: Any, job: Job) -> Outcome:
+        now = self._tools.clock()
+        place = _place(job_type, payload, job, now)
+        if place and (wait_until := self._tools.limits.enter(place, now=now)):
+            return Held(until=wait_until)
+        try:
+            if self.has_ended():
+                # Reading what it needs took too long: it has been settled, and may be running elsewhere.
+                raise JobTimeoutError("time was up before this run could start")
+            return self._call(job_type, payload, job)
+        finally:
+            if place:
+                self._leave(place)
 
     def _call(self, job_type: JobType, payload: Any, job: Job) -> Outcome:
         try:
@@ -232,6 +250,12 @@ def _place(job_type: JobType, payload: Any, job: Job, now: datetime) -> Place | 
     if job_type.limit is None:
         return None
     key = job_type.limit_key(payload) if job_type.limit_key else ""
+    # A payload is what its tenant says: by a key of another's it must not take the other's places.
+    whose = [] if job_type.limit_spans_tenants else [job.tenant]
     return Place(
-        key=f"{job.type}#{key}", limit=job_type.limit, token=job.owner or "", until=job.due or now, holds=job.holds
+        key=json.dumps([job.type, key, *whose]),
+        limit=job_type.limit,
+        token=job.owner or "",
+        until=job.due or now,
+        holds=job.holds,
     )

@@ -55,9 +55,18 @@ def keyed_job_id(tenant: str, key: str) -> str:
 
 def unique_job_id(tenant: str, type_: str, unique: Unique, payload_hash: str, *, now: datetime) -> str:
     """The id of the one job that may be of its kind in the period that `now` lies in."""
-    period = (now - _EPOCH) // unique.period
+    period = _period(unique, now)
     by = ["key", unique.key] if unique.key is not None else ["payload", payload_hash]
     return str(uuid5(_UNIQUE_IDS, json.dumps([tenant, type_, unique.period.total_seconds(), period, *by])))
+
+
+def period_end(unique: Unique, now: datetime) -> datetime:
+    """When the period is over that `now` lies in."""
+    return _EPOCH + (_period(unique, now) + 1) * unique.period
+
+
+def _period(unique: Unique, now: datetime) -> int:
+    return (now - _EPOCH) // unique.period
 
 
 def follow_up_id(parent: Job, index: int) -> str:
@@ -171,6 +180,7 @@ class Submit:
             group=submission.group,
             blocks=job_type.blocks and submission.group is not None,
             retention=job_type.retention,
+            unique_until=period_end(unique, now) if unique else None,
         )
 
 

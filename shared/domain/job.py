@@ -106,6 +106,8 @@ class Job:
     cancel_requested_at: datetime | None = None
     #: How often in a row the limits of its key held it back. Cleared by an outcome of any other kind.
     holds: int = 0
+    #: Until then no other job may be of its kind, so it is kept, however it ends.
+    unique_until: datetime | None = None
     #: How long to keep it once terminal; None for as long as the stage says.
     retention: timedelta | None = None
     #: What `due` was when the job was last claimed. Set by claim.
@@ -143,7 +145,10 @@ class Job:
 
         A run that ends otherwise leaves its error, or gives its attempt back.
         """
-        return self.attempt > 1 and (not self.errors or self.errors[-1].attempt != self.attempt - 1)
+        # Errors of the life before a redrive say nothing of this one.
+        since = self.redrives[-1].at if self.redrives else self.created_at
+        told = self.errors and self.errors[-1].attempt == self.attempt - 1 and self.errors[-1].at >= since
+        return self.attempt > 1 and not told
 
     def settled_in(self, current: "Job") -> bool:
         """Whether the run that holds this job has ended in `current`, even if another has claimed it since."""

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from shared.domain.outcomes import TransactWrite
 from shared.domain.submission import Submission
+
+#: As far ahead as a job may be scheduled.
+LONGEST_WAIT: Final = timedelta(days=366)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,9 @@ class Snooze:
 
     after: timedelta
 
+    def __post_init__(self) -> None:
+        _require_wait(self.after)
+
 
 @dataclass(frozen=True, slots=True)
 class Continue:
@@ -35,6 +41,9 @@ class Continue:
     checkpoint: Any = None
     after: timedelta = timedelta(0)
 
+    def __post_init__(self) -> None:
+        _require_wait(self.after)
+
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
@@ -42,7 +51,18 @@ class GiveUp:
 
     reason: str
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.reason, str):
+            raise TypeError(f"GiveUp takes its reason as text; got {self.reason!r}")
+
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
     """The job has ended without effect, since somebody asked it to."""
+
+
+def _require_wait(after: timedelta) -> None:
+    if not isinstance(after, timedelta):
+        raise TypeError(f"after is a timedelta, as timedelta(seconds=30); got {after!r}")
+    if not timedelta(0) <= after <= LONGEST_WAIT:
+        raise ValueError(f"after must lie within nothing and {LONGEST_WAIT.days} days; got {after}")

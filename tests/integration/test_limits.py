@@ -1,5 +1,6 @@
 """Limits per key through the worker: never exceeded, no attempt burned, and everybody gets there."""
 
+import json
 from collections import Counter
 from datetime import datetime, timedelta
 
@@ -15,7 +16,7 @@ from shared.names import JOB_KEY
 from tests.support.builders import fresh_token
 from tests.support.faulty_client import Fault
 from tests.support.jobs.limited import limited, meetings
-from tests.support.mill import INVOCATION, Mill
+from tests.support.mill import INVOCATION, TENANT, Mill
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +50,7 @@ def take_a_slot(mill: Mill) -> datetime:
     assert limited.limit is not None
     limits = DynamoLimits(mill.table.client, table=mill.table.name, draw=lambda: 0.5)
     until = mill.now() + INVOCATION
-    place = Place(key="test.limited#a", limit=limited.limit, token=fresh_token(), until=until)
+    place = Place(key=json.dumps(["test.limited", "a", TENANT]), limit=limited.limit, token=fresh_token(), until=until)
     assert limits.enter(place, now=mill.now()) is None
     return until
 

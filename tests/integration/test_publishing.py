@@ -6,6 +6,7 @@ import pytest
 from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from shared.adapters import clients, composition, messages
+from shared.application.publish import PATIENCE
 from shared.domain.errors import MalformedDocumentError
 from tests.support.mill import Mill
 from tests.support.tables import client
@@ -116,6 +117,18 @@ def test_a_record_that_cannot_be_read_and_is_alone_is_reported_for_the_mapping_t
     records[0]["dynamodb"]["NewImage"] = {}
 
     assert mill.publish(records) == _sequences(records)
+
+
+def test_a_record_that_nobody_could_read_for_long_holds_up_no_others(mill: Mill) -> None:
+    for _ in range(3):
+        mill.accepted()
+    records = mill.records()
+    records[0]["dynamodb"]["NewImage"] = {}
+    mill.late = PATIENCE
+
+    assert mill.publish(records) == []
+
+    assert mill.depth(mill.queue) == 2
 
 
 def test_records_that_owe_nothing_are_passed_over(mill: Mill) -> None:

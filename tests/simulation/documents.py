@@ -91,6 +91,8 @@ class DocumentChecks:
         check = "only legal transitions"
         if after is None:
             require(state_of(before) in TERMINAL, check, f"a job that is {state_of(before)} was deleted", key)
+            unique = number_of(before, "unique_until") > self._now_ms + self._skew_ms
+            require(not unique, "the unique are kept", "it was deleted within its period", key)
             return
         anew = before is None or text_of(before, "trace") != text_of(after, "trace")
         anew = anew or before is None or before["created_at"] != after["created_at"]
@@ -99,6 +101,8 @@ class DocumentChecks:
             self.children[f"{tenant_of(key)}#{text_of(after, 'parent')}"] += 1
             gone = before is None or has_expired(before, self._now_ms, late_ms=self._skew_ms + 1000)
             require(gone, check, "a job was replaced that had not expired", key)
+            unique = number_of(before, "unique_until") > self._now_ms + self._skew_ms
+            require(not unique, "the unique are kept", "it was replaced within its period", key)
         came_from = None if anew else state_of(before)
         require((came_from, state_of(after)) in _LEGAL, check, f"{came_from} -> {state_of(after)}", key)
 

@@ -25,6 +25,8 @@ _EXPLAINED: Final = frozenset(
 )
 #: Long enough for the stream to stand any of the faults of a seed.
 _GROUP_GOES_ON_WITHIN_MS: Final = 2 * 3_600_000
+#: How long publish must have tried at least before it gives a group up, less what clocks may differ by.
+_GROUP_IS_TRIED_FOR_MS: Final = 4 * 60_000
 #: What a worker says of a run that it settled itself.
 _SETTLED: Final = frozenset(Ending) - {Ending.FENCED, Ending.REFUSED, Ending.NOT_STARTED, Ending.UNAVAILABLE}
 
@@ -173,7 +175,10 @@ class HistoryChecks:
                 require(not nudged, "no message is lost by us", "it had to be nudged", change.key)
 
     def no_group_is_left_behind(self) -> None:
-        """The next of a group has its turn soon after the one before it has ended, without anybody looking for it."""
+        """The next of a group has its turn soon after the one before it has ended, without anybody looking for it.
+
+        Unless DynamoDB was out for so long that publish had to give it up, which rings an alarm.
+        """
         if any(self._world.weather.counted[fault] for fault in LOSSES):
             return
         ended_ms: dict[tuple[str, str], int] = {}
@@ -186,6 +191,8 @@ class HistoryChecks:
             elif state_of(change.before) is State.WAITING and group in ended_ms:
                 late_ms = change.at_ms - ended_ms[group]
                 soon = late_ms <= _GROUP_GOES_ON_WITHIN_MS
+                tried_until_ms = ended_ms[group] + _GROUP_IS_TRIED_FOR_MS
+                soon = soon or any(ms >= tried_until_ms for ms, *whose in self._world.given_up if group == (*whose,))
                 require(soon, "no group is left behind", f"its turn came {late_ms // 1000} s late", change.key)
 
     def no_message_uses_up_its_receives(self) -> None:

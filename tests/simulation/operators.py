@@ -11,7 +11,7 @@ from shared.adapters.queues import SqsLetterBox
 from shared.application.reconcile import Reconciler
 from shared.application.redrive import Redriver, Selection
 from shared.domain.errors import WriteRefusedError
-from shared.domain.states import State
+from shared.domain.states import TERMINAL, State
 from shared.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS
 from tests.simulation.deployment import has_function
 from tests.simulation.people import in_a_tool, present
@@ -54,6 +54,8 @@ class Operators:
                 self._lie_in_wait(state, self.cancel)
         if world.weather.strikes(Fault.REDRIVEN_TWICE):
             self._lie_in_wait(State.DEAD, self._fight_over)
+        if world.weather.strikes(Fault.CALLED_OFF):
+            world.jobs.watchers.append(self._cancel_the_next)
         for queue in world.lanes.values():
             queue.found_watchers.append(self._reconcile_about)
 
@@ -73,6 +75,19 @@ class Operators:
                 world.scheduler.after(world.random.randint(0, delay_ms), act, record.keys["pk"]["S"])
 
         world.jobs.watchers.append(look)
+
+    def _cancel_the_next(self, record: Record) -> None:
+        """Whose turn it is about to be."""
+        world, ended = self._world, record.after or {}
+        if state_of_item(ended) not in TERMINAL or "group" not in ended or world.weather.calm:
+            return
+        waiting = sorted(
+            key[0]
+            for key, item in world.jobs.items.items()
+            if state_of_item(item) == State.WAITING and item["group"] == ended["group"]
+        )
+        if waiting and world.weather.strikes(Fault.CALLED_OFF):
+            world.scheduler.after(world.random.randint(0, 40), self.cancel, world.random.choice(waiting))
 
     def cancel(self, key: str) -> None:
         world = self._world

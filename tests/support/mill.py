@@ -107,6 +107,10 @@ class Mill:
         )
         iterator = streams.get_shard_iterator(StreamArn=arn, ShardId=shard["ShardId"], **after)["ShardIterator"]
         records = streams.get_records(ShardIterator=iterator)["Records"]
+        for record in records:
+            # Lambda hands it on as a number.
+            written_at = record["dynamodb"]["ApproximateCreationDateTime"]
+            record["dynamodb"]["ApproximateCreationDateTime"] = written_at.timestamp()
         return [record for record in records if _passes(record)]
 
     def publish(self, records: Sequence[Mapping[str, Any]] | None = None) -> list[str]:

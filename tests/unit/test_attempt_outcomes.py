@@ -9,26 +9,32 @@ import pytest
 
 from shared.adapters.job_store import DynamoJobStore
 from shared.application.job_types import JobType, Run
-from shared.application.ports import Place
 from shared.application.report import Ending
 from shared.application.results import LARGEST_CHECKPOINT_BYTES
 from shared.application.run import Attempt
-from shared.application.settle import Tools
+from shared.application.submit import keyed_job_id
 from shared.domain.errors import (
     CancelRequestedError,
     JobTimeoutError,
     LeaseLostError,
-    MalformedDocumentError,
     RetryAfter,
-    StoreUnavailableError,
 )
 from shared.domain.job import DeathReason, Job
-from shared.domain.limits import Limit
 from shared.domain.returned import Cancelled, Continue, Done, GiveUp, Snooze
 from shared.domain.states import State
 from shared.domain.submission import Submission
-from tests.support.builders import LEASE, NOW, SECOND, TENANT, a_job_type, claimed, reference_to, stored, types_of
-from tests.support.world import INVOCATION, Clock, Inline, Unlimited, carried_out, tools
+from tests.support.builders import (
+    LEASE,
+    NOW,
+    SECOND,
+    TENANT,
+    a_job_type,
+    claimed,
+    reference_to,
+    stored,
+    types_of,
+)
+from tests.support.world import INVOCATION, Clock, carried_out, tools
 from tests.unit.conftest import Carry
 
 Handler = Callable[[Any, Run], Any]
@@ -277,97 +283,6 @@ def test_a_type_that_is_quicker_than_its_lane_has_a_deadline_of_its_own(carry: C
     assert deadlines == [NOW + 3 * SECOND]
 
 
-class _Full(Unlimited):
-    def __init__(self, until: Any) -> None:
-        self.until = until
-        self.calls: list[tuple[str, Place]] = []
-
-    def enter(self, place: Place, *, now: Any) -> Any:
-        self.calls.append(("enter", place))
-        if isinstance(self.until, Exception):
-            raise self.until
-        return self.until
-
-    def leave(self, place: Place) -> None:
-        self.calls.append(("leave", place))
-
-
-def _with_limits(store: DynamoJobStore, job_type: JobType, clock: Clock, limits: _Full) -> Tools:
-    return replace(tools(store, types_of(job_type), clock), limits=limits)
-
-
-LIMITED = Limit(concurrency=1)
-
-
-def test_a_job_over_its_limit_waits_and_burns_neither_attempt_nor_hop(
-    store: DynamoJobStore, clock: Clock, queued: Job
-) -> None:
-    runs: list[int] = []
-    full = _Full(NOW + 7 * SECOND)
-    limited = _type(lambda _payload, _run: runs.append(1), limit=LIMITED, limit_key=lambda _payload: "acme")
-
-    report = carried_out(
-        Attempt(reference_to(queued), _with_limits(store, limited, clock, full), deadline=NOW + INVOCATION)
-    )
-
-    job = stored(store, queued)
-    assert (report.ending, runs) == (Ending.HELD, [])
-    assert (job.state, job.due, job.attempt, job.hops, job.holds) == (State.QUEUED, NOW + 7 * SECOND, 0, 0, 1)
-    assert [(call, place.key) for call, place in full.calls] == [("enter", "test.job#acme")]
-
-
-@pytest.mark.parametrize("error", [None, ValueError("no")], ids=["success", "failure"])
-def test_a_place_is_given_back_whatever_became_of_its_run(
-    store: DynamoJobStore, clock: Clock, queued: Job, error: Exception | None
-) -> None:
-    def handler(_payload: Any, _run: Run) -> None:
-        if error:
-            raise error
-
-    free = _Full(None)
-    attempt = Attempt(
-        reference_to(queued),
-        _with_limits(store, _type(handler, limit=LIMITED), clock, free),
-        deadline=NOW + INVOCATION,
-    )
-    carried_out(attempt)
-
-    assert [call for call, _ in free.calls] == ["enter", "leave"]
-    assert len({place for _, place in free.calls}) == 1
-
-
-def test_limits_that_cannot_be_read_cost_no_attempt(store: DynamoJobStore, clock: Clock, queued: Job) -> None:
-    out = _Full(StoreUnavailableError("busy"))
-    limited = _type(lambda _payload, _run: None, limit=LIMITED)
-
-    report = carried_out(
-        Attempt(reference_to(queued), _with_limits(store, limited, clock, out), deadline=NOW + INVOCATION)
-    )
-
-    assert (report.ending, stored(store, queued).attempt) == (Ending.HELD, 0)
-
-
-def test_a_payload_that_cannot_be_read_costs_no_attempt_and_one_that_is_gone_does(
-    store: DynamoJobStore, clock: Clock, queued: Job
-) -> None:
-    class Lost(Inline):
-        error: Exception = StoreUnavailableError("busy")
-
-        def load(self, job: Job) -> str:
-            raise self.error
-
-    lost = Lost()
-    shared_tools = replace(tools(store, types_of(a_job_type()), clock), payloads=lost)
-
-    held = carried_out(Attempt(reference_to(queued), shared_tools, deadline=NOW + INVOCATION))
-    lost.error = MalformedDocumentError("gone")
-    clock.now += timedelta(minutes=2)
-    failed = carried_out(Attempt(reference_to(stored(store, queued)), shared_tools, deadline=clock.now + INVOCATION))
-
-    assert (held.ending, failed.ending) == (Ending.HELD, Ending.RETRYING)
-    assert stored(store, queued).attempt == 1
-
-
 def test_a_cancel_request_is_an_error_that_a_handler_may_clean_up_after(
     carry: Carry, store: DynamoJobStore, queued: Job
 ) -> None:
@@ -382,3 +297,30 @@ def test_a_cancel_request_is_an_error_that_a_handler_may_clean_up_after(
             raise
 
     assert (carry(queued, a_job_type(handler)).ending, cleaned) == (Ending.CANCELLED, ["files"])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        lambda: Snooze(30),  # type: ignore[arg-type]  # what a handler may get wrong
+        lambda: Snooze(timedelta(seconds=-1)),
+        lambda: Continue(after=5),  # type: ignore[arg-type]  # as above
+        lambda: Continue(after=timedelta.max),
+        lambda: GiveUp(None),  # type: ignore[arg-type]  # as above
+    ],
+    ids=["no timedelta", "negative", "no timedelta either", "for ever", "no reason"],
+)
+def test_an_outcome_that_makes_no_sense_fails_its_attempt_and_says_why(
+    carry: Carry, store: DynamoJobStore, queued: Job, value: Callable[[], Any]
+) -> None:
+    report = carry(queued, a_job_type(lambda _payload, _run: value()))
+
+    assert report.ending is Ending.RETRYING
+    assert stored(store, queued).errors[0].error_class in {"TypeError", "ValueError"}
+
+
+def test_a_follow_up_that_is_the_job_itself_is_left_out(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
+    itself = Submission(type="test.job", key="mine")
+    job = store.insert_if_absent(replace(queued, id=keyed_job_id(TENANT, "mine")))
+
+    assert carry(job, a_job_type(lambda _payload, _run: Done(then=[itself]))).ending is Ending.SUCCEEDED

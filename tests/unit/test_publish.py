@@ -182,11 +182,33 @@ def test_a_message_that_was_not_taken_and_a_group_that_did_not_go_on_are_named_o
 
 def test_while_the_store_does_not_answer_a_change_comes_again(world: World) -> None:
     world.groups.advance_to = _raiser(StoreUnavailableError())
-    world.clock.now += 10 * PATIENCE
 
     published = world.publish(_end("1"))
 
-    assert (published.failed, published.troubles) == (["1"], [])
+    assert published.failed == ["1"]
+    assert [trouble.given_up for trouble in published.troubles] == [False]
+
+
+def test_one_hot_group_holds_up_no_others_for_long(world: World) -> None:
+    world.groups.advance_to = _raiser(StoreUnavailableError())
+    world.clock.now += PATIENCE
+
+    published = world.publish(_end("1"))
+
+    assert published.failed == []
+    assert [trouble.given_up for trouble in published.troubles] == [True]
+
+
+def test_a_payload_that_cannot_be_tidied_away_holds_up_nobody(world: World) -> None:
+    def busy(_job: Job) -> None:
+        raise StoreUnavailableError
+
+    world.payloads.delete = busy  # type: ignore[assignment, method-assign]  # for once
+    gone = a_job(state=State.SUCCEEDED, due=None, payload=None, payload_at="a place", finished_at=world.clock.now)
+
+    published = world.publish(Change("1", gone, None))
+
+    assert (published.failed, [trouble.given_up for trouble in published.troubles]) == ([], [True])
 
 
 TROUBLES = [

@@ -29,6 +29,7 @@ from tests.support.builders import (
     NOW,
     RETENTION,
     SECOND,
+    SETTLEMENTS,
     TENANT,
     a_job,
     a_job_type,
@@ -319,6 +320,20 @@ def test_a_follow_up_has_an_id_of_its_place_unless_what_it_asks_for_gives_one(st
     assert (follow_up(type="test.daily").id, follow_up(type="test.daily").body_hash) == (daily.id, daily.body_hash)
 
 
-def test_a_key_stands_for_its_job_even_of_a_unique_type(post: Post) -> None:
-    assert not post({"n": 1}, job_type="test.daily", key="a").replayed
-    assert not post({"n": 1}, job_type="test.daily", key="b").replayed
+def test_a_key_and_a_unique_type_are_not_both(post: Post, store: JobStore) -> None:
+    with pytest.raises(InvalidPayloadError) as refused:
+        post({"n": 1}, job_type="test.daily", key="a")
+
+    assert [fault.path for fault in refused.value.faults] == ["/idempotency_key"]
+
+
+def test_a_unique_job_is_kept_until_its_period_is_over(post: Post, store: JobStore) -> None:
+    job = post({"n": 1}, job_type="test.daily").job
+    running = claimed(store, job)
+    store.settle(running, SETTLEMENTS[State.SUCCEEDED], now=NOW)
+
+    assert job.unique_until is not None
+    assert NOW < job.unique_until <= NOW + timedelta(days=1)
+    kept_until = stored(store, job).expires_at
+    assert kept_until is not None
+    assert kept_until >= job.unique_until

@@ -65,6 +65,7 @@ class Simulated(Aws):
     def __init__(self) -> None:
         self.world = World(0, Deployment())
         self.world.weather.calm = True
+        self.world.dynamodb.page_items = 1000
         self.scheduler = self.world.scheduler
         index = Index(name=INDEX, schema=Schema(names=("colour", "size"), types=("S", "N")))
         self.table = Table(TABLE, Schema(names=("pk",), types=("S",)), indexes=(index,), ttl="expires_at")

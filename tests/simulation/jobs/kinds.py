@@ -141,6 +141,7 @@ def blocking(plan: Plan, run: Run) -> Done:
     backoff_cap_seconds=20,
     concurrency_per_key=1,
     key=lambda plan: plan.key,
+    across_tenants=True,
 )
 def limited(plan: Plan, run: Run) -> Done:
     with running(run, limit_key=plan.key):
@@ -148,7 +149,7 @@ def limited(plan: Plan, run: Run) -> Done:
         return Done(writes=[effect(run)])
 
 
-@job_type("sim.unique", payload=Plan, max_attempts=3, backoff_cap_seconds=20, unique_seconds=3600)
+@job_type("sim.unique", payload=Plan, max_attempts=3, backoff_cap_seconds=20, unique_seconds=3600, retention_days=0.002)
 def unique(plan: Plan, run: Run) -> Done:
     with running(run):
         _step(plan, run)

@@ -61,6 +61,25 @@ MUTANTS: Final = (
     Mutant(
         "any claim is one's own", _STORE, "mine=lambda current: current.owner == token", "mine=lambda current: True"
     ),
+    Mutant(
+        "a claim taken back keeps its attempt",
+        _WRITES,
+        'expressions=["#attempt = #attempt - :one", "#generation = #generation + :one"],',
+        'expressions=["#attempt = #attempt + :one", "#generation = #generation + :one"],',
+    ),
+    Mutant(
+        "a claim taken back asks for no dispatch",
+        _WRITES,
+        'expressions=["#attempt = #attempt - :one", "#generation = #generation + :one"],',
+        'expressions=["#attempt = #attempt - :one", "#generation = #generation"],',
+    ),
+    Mutant(
+        "a claim taken back is another's",
+        _WRITES,
+        'conditions=["#owner = :owner"],\n        names=["attempt", "generation", "owner"],',
+        'conditions=["(#owner = :owner OR attribute_exists(#owner))"],\n'
+        '        names=["attempt", "generation", "owner"],',
+    ),
     # Settle.
     Mutant(
         "no fence",
@@ -83,6 +102,12 @@ MUTANTS: Final = (
         _WRITES,
         'sets={**sets, "due": milliseconds(due)},',
         'sets={**sets, "due": milliseconds(due), TTL_ATTRIBUTE: seconds(due)},',
+    ),
+    Mutant(
+        "the unique are forgotten",
+        _WRITES,
+        "max(kept_until, job.unique_until or kept_until)",
+        "max(kept_until, kept_until)",
     ),
     Mutant("the dead are not found", _WRITES, "        sets |= attention(State.DEAD, job.id, now)\n", "        pass\n"),
     Mutant(
@@ -221,6 +246,7 @@ MUTANTS: Final = (
         "            return self._store.advance(job.tenant",
         "            return None and self._store.advance(job.tenant",
     ),
+    Mutant("a group is given up at once", _PUBLISH, "given_up=end.gone or not young", "given_up=True"),
     # Operators.
     Mutant(
         "cancel ends a run that is not its own",
@@ -318,5 +344,11 @@ MUTANTS: Final = (
         _LIMIT,
         'conditions.append(f"(attribute_not_exists(#{slot}) OR #{slot}.#until <= :now)")',
         'conditions.append(f"(attribute_not_exists(#{slot}) OR #{slot}.#until <> :now)")',
+    ),
+    Mutant(
+        "a limit keeps to one tenant",
+        _RUN,
+        "whose = [] if job_type.limit_spans_tenants else [job.tenant]",
+        "whose = [job.tenant]",
     ),
 )

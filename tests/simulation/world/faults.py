@@ -17,7 +17,7 @@ class Fault(StrEnum):
     SERVER_ERROR = "service answers 500"
     SERVICE_OUTAGE = "service is out"
     TRANSACTION_CONFLICT = "transaction conflict"
-    TRANSACTION_UNDER_WAY = "transaction still in progress"
+    TRANSACTION_UNDER_WAY = "transaction takes too long"
     SLOW_CALL = "call takes long"
     PARTLY_READ = "batch read in part"
     INDEX_LAG = "index lags"
@@ -75,7 +75,7 @@ _RATES: Final = {
     Fault.NOT_STARTED: 0.1,
     Fault.FROZEN_MID_CALL: 1.0,
     Fault.CLOCK_SKEW: 0.5,
-    Fault.CLOCK_FAR_OFF: 0.02,
+    Fault.CLOCK_FAR_OFF: 0.1,
     Fault.COLD_START: 0.2,
     Fault.DUPLICATE: 0.1,
     Fault.DELETE_LOST: 0.1,

@@ -108,6 +108,7 @@ def _patches() -> list[Patch]:
         *found,
         *_of_the_clock(),
         (telemetry.Telemetry, "worked", _watched(telemetry.Telemetry.worked)),
+        (telemetry.Telemetry, "published", _watched_publish(telemetry.Telemetry.published)),
         (reconcile, "SEGMENTS", _SEGMENTS),
         (time, "sleep", _threads("sleep")),
         (BaseClient, "_make_api_call", _call),
@@ -173,6 +174,19 @@ def _watched(worked: Callable[..., None]) -> Callable[..., None]:
     def watched(self: telemetry.Telemetry, lane: Any, reference: Any, report: Any) -> None:
         world().reports.append((world().scheduler.now_ms, _process().name, report))
         worked(self, lane, reference, report)
+
+    return watched
+
+
+def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
+    """The same for publish: an alarm would ring for a group that it gave up."""
+
+    def watched(self: telemetry.Telemetry, came_of_it: Any) -> None:
+        for trouble in came_of_it.troubles:
+            if trouble.given_up and trouble.job.group is not None:
+                world().given_up.append((world().scheduler.now_ms, trouble.job.tenant, trouble.job.group))
+                world().say(_process().name, f"*gives up the group {trouble.job.group}: {trouble.error}")
+        published(self, came_of_it)
 
     return watched
 

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from botocore.exceptions import ReadTimeoutError
+
 from tests.simulation.world.dynamodb import DynamoDB, holds, updated
 from tests.simulation.world.errors import ServiceError, invalid
 from tests.simulation.world.faults import Fault
@@ -19,6 +21,8 @@ _LARGEST_BYTES: Final = 4 * 1024 * 1024
 #: "A client request token is valid for 10 minutes after the first request that uses it is completed."
 TOKEN_KEPT_MS: Final = 10 * 60 * 1000
 _LONGEST_MS: Final = 6
+_SLOW_MS: Final = (1_900, 5_000)
+_PATIENCE_MS: Final = 2_000
 
 Request = Mapping[str, Any]
 
@@ -72,7 +76,6 @@ class Transactions:
         if known.request != _identity(request):
             raise ServiceError("IdempotentParameterMismatchException", "the token was used with other parameters")
         if known.at_ms is None:
-            self._dynamodb.weather.note(Fault.TRANSACTION_UNDER_WAY)
             raise ServiceError("TransactionInProgressException", "The transaction with the given token is in progress")
         return True
 
@@ -120,6 +123,11 @@ class Transactions:
         if task is None:
             commit()
             return
+        if self._dynamodb.weather.strikes(Fault.TRANSACTION_UNDER_WAY):
+            # Longer than the patience of the client, whose retry then meets it.
+            self._scheduler.after(self._scheduler.random.randint(*_SLOW_MS), commit)
+            self._scheduler.sleep(_PATIENCE_MS)
+            raise ReadTimeoutError(endpoint_url="https://simulated.invalid")
         self._scheduler.after(self._scheduler.random.randint(1, _LONGEST_MS), commit)
         self._scheduler.park(token)
 

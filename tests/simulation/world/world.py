@@ -59,6 +59,8 @@ class World:
         self.runs: list[Any] = []
         #: What workers reported: (milliseconds, process, report).
         self.reports: list[tuple[int, str, Any]] = []
+        #: Groups that publish gave up, for an alarm and reconcile to look after: (milliseconds, tenant, group).
+        self.given_up: list[tuple[int, str, str]] = []
         self.lanes: dict[str, Queue] = {}
         self.letters: dict[str, Queue] = {}
         self.functions: dict[str, Function] = {}
