@@ -104,7 +104,7 @@ class Dashboard(Construct):
             ),
             _graph(
                 "stream: records set aside, and given up",
-                publisher.failures.metric_approximate_number_of_messages_visible(label="set aside", statistic="Maximum"),
+                publisher.failures.metric_approximate_number_of_messages_visible(label="aside", statistic="Maximum"),
                 own_metric(self._config, names.Lane.DEFAULT, Metric.PASSED_OVER, label="given up"),
             ),
             _graph(
