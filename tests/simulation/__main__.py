@@ -15,7 +15,7 @@ def main() -> int:
     run.add_argument("--seed", type=int, default=None, help="the first; alone, only this one, with its whole story")
     run.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
     mutants = commands.add_parser("mutants", help="break our own protocol; exit 1 if a mutant is not caught")
-    mutants.add_argument("--seeds", type=int, default=1000, help="at most so many for each (default: 1000)")
+    mutants.add_argument("--seeds", type=int, default=2000, help="at most so many for each (default: 2000)")
     mutants.add_argument("--jobs", type=int, default=2, help="processes (default: 2)")
     mutants.add_argument("names", nargs="*", help="only these")
     asked = parser.parse_args()

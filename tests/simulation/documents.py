@@ -2,9 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Final
 
 from shared.adapters import composition
+from shared.application.run import CLOCK_SKEW_MARGIN
 from shared.domain.states import TERMINAL, TRANSITIONS, State
 from tests.simulation.violations import (
     Item,
@@ -41,6 +43,8 @@ _OF_THE_LIFE_BEFORE: Final = [
     "run_at",
 ]
 
+MILLISECOND: Final = timedelta(milliseconds=1)
+
 Check = Callable[[str, Item | None, Item | None], None]
 
 
@@ -76,6 +80,7 @@ class DocumentChecks:
     def _changed(self, record: Record) -> None:
         key = record.keys["pk"]["S"]
         if "state" not in (record.after or record.before or {}):
+            self._slots_end_with_a_lease(key, record.after or {})
             return
         try:
             for check in self._checks:
@@ -212,6 +217,20 @@ class DocumentChecks:
         if after and _same_job(before, after) and state_of(before) is State.DEAD and state_of(after) not in TERMINAL:
             left = [name for name in _OF_THE_LIFE_BEFORE if name in after]
             require(not left and number_of(after, "attempt") == 0, "another life begins anew", f"with {left}", key)
+
+    def _slots_end_with_a_lease(self, key: str, item: Item) -> None:
+        """A place within a limit that a dead worker held is free as soon as its lease is over."""
+        for name, slot in item.items():
+            if name.startswith("slot_"):
+                left_ms = number_of(slot["M"], "until") // 1000 - self._now_ms
+                if left_ms > self._longest_lease_ms + self._skew_ms:
+                    violation = Violation("limits hold", f"{name} is taken for {left_ms // 1000} s", key)
+                    self._world.scheduler.found = self._world.scheduler.found or violation
+
+    @property
+    def _longest_lease_ms(self) -> int:
+        lanes = self._world.deployment.lanes
+        return max(lane.function_timeout_seconds for lane in lanes) * 1000 + CLOCK_SKEW_MARGIN // MILLISECOND
 
     @property
     def _skew_ms(self) -> int:

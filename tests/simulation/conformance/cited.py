@@ -25,9 +25,13 @@ CITED: Final[dict[str, tuple[str, str]]] = {}
 #: Cases that moto answers otherwise, and how.
 MOTO_DIFFERS: Final[dict[str, str]] = {}
 SIMULATED_ONLY: Final[set[str]] = set()
+#: Cases whose words are ours: an error message, or what a page shows by an example only.
+OWN_WORDS: Final[set[str]] = set()
 
 
-def cites(source: str, sentence: str, *, moto: bool = True, moto_differs: str = "") -> Callable[[Test], Test]:
+def cites(
+    source: str, sentence: str, *, quoted: bool = True, moto: bool = True, moto_differs: str = ""
+) -> Callable[[Test], Test]:
     """The sentence that a test holds the simulator to. Without `moto`, it is about time, faults or Lambda."""
 
     def mark(test: Test) -> Test:
@@ -37,6 +41,8 @@ def cites(source: str, sentence: str, *, moto: bool = True, moto_differs: str = 
         CITED[name] = (source, sentence)
         if moto_differs:
             MOTO_DIFFERS[name] = moto_differs
+        if not quoted:
+            OWN_WORDS.add(name)
         if not moto:
             SIMULATED_ONLY.add(name)
         return test

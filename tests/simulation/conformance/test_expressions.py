@@ -66,7 +66,7 @@ def test_a_number_is_no_text(aws: Aws) -> None:
     assert not holds(aws, "n < :v", v={"S": "9"})
 
 
-@cites(OPERATORS, "a comparison with an attribute that the item does not have is false")
+@cites(OPERATORS, "a comparison with an attribute that the item does not have is false", quoted=False)
 def test_what_is_missing_compares_with_nothing(aws: Aws) -> None:
     assert not holds(aws, "absent = :v", v={"N": "7"})
     assert not holds(aws, "absent <= :v", v={"N": "7"})
@@ -164,7 +164,7 @@ def test_remove_removes(aws: Aws) -> None:
     assert aws.get("a") == {"pk": {"S": "a"}, "m": {"N": "2"}}
 
 
-@cites(UPDATES, "SET item.price = item.price - :p: the operands are read as they were before the update")
+@cites(UPDATES, "the right-hand sides of SET see the item as it was before the update", quoted=False)
 def test_right_hand_sides_are_read_before_anything_is_written(aws: Aws) -> None:
     aws.put("a", n={"N": "1"}, m={"N": "2"})
     aws.update("a", "SET n = m, m = n")
@@ -178,7 +178,7 @@ def test_set_adds_and_subtracts(aws: Aws) -> None:
     assert aws.get("a") == {"pk": {"S": "a"}, "n": {"N": "7"}, "m": {"N": "13"}}
 
 
-@cites(UPDATES, "The provided expression refers to an attribute that does not exist in the item")
+@cites(UPDATES, "The provided expression refers to an attribute that does not exist in the item", quoted=False)
 def test_a_sum_with_what_is_missing_is_refused(aws: Aws) -> None:
     aws.put("a")
     refused = code(lambda: aws.update("a", "SET n = n + :v", ExpressionAttributeValues={":v": {"N": "3"}}))
@@ -224,14 +224,14 @@ def test_add_takes_no_text(aws: Aws) -> None:
     )
 
 
-@cites(UPDATES, "DELETE removes elements from a set")
+@cites(UPDATES, "Use the DELETE action in an update expression to remove one or more elements from a set.")
 def test_delete_takes_elements_out_of_a_set(aws: Aws) -> None:
     aws.put("a", things={"SS": ["p", "q"]})
     aws.update("a", "DELETE things :v", ExpressionAttributeValues={":v": {"SS": ["p"]}})
     assert (aws.get("a") or {})["things"] == {"SS": ["q"]}
 
 
-@cites(UPDATES, "Two document paths overlap with each other; must remove or rewrite one of these paths")
+@cites(UPDATES, "Two document paths overlap with each other; must remove or rewrite one of these paths", quoted=False)
 def test_one_attribute_is_written_once(aws: Aws) -> None:
     aws.put("a", n={"N": "1"})
     refused = code(lambda: aws.update("a", "SET n = :v REMOVE n", ExpressionAttributeValues={":v": {"N": "3"}}))

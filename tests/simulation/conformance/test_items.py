@@ -142,12 +142,16 @@ def test_a_get_of_nothing_has_no_item(aws: Aws) -> None:
     assert "Item" not in aws.dynamodb.get_item(TableName=TABLE, Key=KEY)
 
 
-@cites(GUIDE + "Constraints.html", "Key attribute values cannot be empty.")
+@cites(
+    GUIDE + "Constraints.html",
+    "Empty String and Binary attribute values are allowed, if the attribute is not used as a key attribute for"
+    " a table or index.",
+)
 def test_a_key_may_not_be_empty(aws: Aws) -> None:
     assert code(lambda: aws.put("")) == "ValidationException"
 
 
-@cites(GUIDE + "Expressions.UpdateExpressions.html", "You can't update primary key attributes.")
+@cites(DYNAMODB, "You cannot use UpdateItem to update any primary key attributes.")
 def test_an_update_may_not_touch_the_key(aws: Aws) -> None:
     aws.put("a")
     refused = code(lambda: aws.update("a", "SET pk = :k", ExpressionAttributeValues={":k": {"S": "b"}}))
@@ -156,8 +160,8 @@ def test_an_update_may_not_touch_the_key(aws: Aws) -> None:
 
 @cites(
     GUIDE + "Constraints.html",
-    "The maximum item size in DynamoDB is 400 KB, which includes both attribute name binary length and "
-    "attribute value lengths",
+    "The maximum item size in DynamoDB is 400 KB, which includes both attribute name binary length (UTF-8 "
+    "length) and attribute value lengths (again binary length).",
 )
 def test_an_item_holds_400_kilobytes(aws: Aws) -> None:
     aws.put("a", text={"S": "x" * 400_000})
@@ -165,8 +169,9 @@ def test_an_item_holds_400_kilobytes(aws: Aws) -> None:
 
 
 @cites(
-    GUIDE + "GSI.html",
-    "a PutItem or UpdateItem whose index key attribute has another type than the index is refused",
+    DYNAMODB,
+    "If any attributes are present in the item that are part of an index key schema for the table, their types"
+    " must match the index key schema.",
     moto_differs="takes it",
 )
 def test_an_index_key_must_be_of_its_type(aws: Aws) -> None:
@@ -184,6 +189,7 @@ def test_a_missing_table_is_named_so(aws: Aws) -> None:
 @cites(
     GUIDE + "Expressions.ExpressionAttributeNames.html",
     'a name or value that no expression uses is an error: "unused in expressions"',
+    quoted=False,
 )
 def test_whatever_is_named_must_be_used(aws: Aws, names: Any, values: Any) -> None:
     given: dict[str, Any] = {"ExpressionAttributeValues": values}
@@ -195,6 +201,7 @@ def test_whatever_is_named_must_be_used(aws: Aws, names: Any, values: Any) -> No
 @cites(
     GUIDE + "Expressions.ExpressionAttributeNames.html",
     "a placeholder that is used and not defined is an error",
+    quoted=False,
     moto_differs="fails with a KeyError of its own",
 )
 def test_whatever_is_used_must_be_named(aws: Aws) -> None:

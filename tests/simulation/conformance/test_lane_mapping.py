@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.simulation.conformance.bench import Simulated, failing
-from tests.simulation.conformance.cited import LAMBDA_GUIDE, cites
+from tests.simulation.conformance.cited import LAMBDA, LAMBDA_GUIDE, cites
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lane_mapping import LaneMapping
 
@@ -56,8 +56,8 @@ def test_a_malformed_answer_keeps_the_batch(simulated: Simulated, answer: Any) -
 
 @cites(
     ERRORS,
-    "If your function returns an itemIdentifier value with a message ID that doesn't exist, Lambda treats the"
-    " batch as a complete failure",
+    "Lambda treats a batch as a complete failure if your function returns any of the following: An "
+    "itemIdentifier value with a message ID that doesn't exist",
     moto=False,
 )
 def test_an_unknown_id_keeps_the_batch(simulated: Simulated) -> None:
@@ -69,8 +69,8 @@ def test_an_unknown_id_keeps_the_batch(simulated: Simulated) -> None:
 
 @cites(
     ERRORS,
-    "To prevent Lambda from processing successfully processed messages multiple times, include only failed "
-    "messages in batchItemFailures",
+    "To avoid reprocessing all messages in a failed batch, you can configure your event source mapping to make"
+    " only the failed messages visible again.",
     moto=False,
 )
 def test_only_what_failed_comes_back(simulated: Simulated) -> None:
@@ -106,6 +106,7 @@ def test_an_error_keeps_the_batch_until_its_timeout(simulated: Simulated) -> Non
 @cites(
     LAMBDA_GUIDE + "services-sqs-configure.html",
     "the function's timeout ends an invocation, and its messages return after the visibility timeout",
+    quoted=False,
     moto=False,
 )
 def test_a_function_that_takes_too_long_is_killed(simulated: Simulated) -> None:
@@ -123,9 +124,8 @@ def test_a_function_that_takes_too_long_is_killed(simulated: Simulated) -> None:
 
 
 @cites(
-    LAMBDA_GUIDE + "services-sqs-scaling.html",
-    "The maximum concurrency setting limits the number of concurrent instances of the function that an Amazon"
-    " SQS event source can invoke.",
+    LAMBDA,
+    "Limits the number of concurrent instances that the Amazon SQS event source can invoke.",
     moto=False,
 )
 def test_no_more_than_the_maximum_run_at_once(simulated: Simulated) -> None:
@@ -149,6 +149,7 @@ def test_no_more_than_the_maximum_run_at_once(simulated: Simulated) -> None:
     LAMBDA_GUIDE + "services-sqs-errorhandling.html",
     "If an invocation is throttled, messages return to the queue after the visibility timeout, and their "
     "receive count is up",
+    quoted=False,
     moto=False,
 )
 def test_a_throttled_batch_uses_up_a_receive(simulated: Simulated) -> None:

@@ -100,7 +100,7 @@ def test_what_is_deleted_does_not_come_back(aws: Aws) -> None:
 @cites(
     SQS_GUIDE + "standard-queues-at-least-once-delivery.html",
     "On rare occasions, one of the servers that stores a copy of a message might be unavailable when you "
-    "receive or delete a message. If this occurs, the copy of the message isn't deleted on the server that's "
+    "receive or delete a message. If this occurs, the copy of the message isn't deleted on the server that is "
     "unavailable, and you might get that message copy again when you receive messages.",
     moto=False,
 )
@@ -128,7 +128,7 @@ def test_a_message_may_come_twice_within_its_timeout(simulated: Simulated) -> No
 
 @cites(
     SQS_GUIDE + "standard-queues.html",
-    "Best-effort ordering - Occasionally, messages might be delivered in an order different from which they were sent.",
+    "more than one copy of a message might be delivered, and messages may occasionally arrive out of order",
     moto=False,
 )
 def test_messages_come_in_any_order(simulated: Simulated) -> None:
@@ -286,9 +286,9 @@ def test_a_group_is_not_an_order(aws: Aws) -> None:
 
 
 @cites(
-    SQS_GUIDE + "sqs-dead-letter-queues.html",
-    "When the ReceiveCount for a message exceeds the maximum receive count for a queue, Amazon SQS moves the "
-    "message to the dead-letter queue",
+    SQS,
+    "When the ReceiveCount for a message exceeds the maxReceiveCount for a queue, Amazon SQS moves the message"
+    " to the dead-letter-queue.",
     moto=False,
 )
 def test_a_message_received_too_often_goes_to_the_letters(simulated: Simulated) -> None:
@@ -301,7 +301,7 @@ def test_a_message_received_too_often_goes_to_the_letters(simulated: Simulated) 
 
 
 @cites(
-    SQS_GUIDE + "sqs-dead-letter-queues.html",
+    SQS_GUIDE + "setting-up-dead-letter-queue-retention.html",
     "For standard queues, the expiration of a message is always based on its original enqueue timestamp. When"
     " a message is moved to a dead-letter queue, the enqueue timestamp is unchanged.",
     moto=False,

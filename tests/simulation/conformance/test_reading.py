@@ -26,6 +26,7 @@ def names(answer: Any) -> set[str]:
 @cites(
     "https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html",
     "ValidationException: Provided list of item keys contains duplicates",
+    quoted=False,
 )
 def test_a_batch_asks_for_a_key_once(aws: Aws) -> None:
     keys = [{"pk": {"S": "a"}}, {"pk": {"S": "a"}}]
@@ -122,7 +123,11 @@ def test_an_index_is_behind_its_table(simulated: Simulated) -> None:
     assert names(simulated.dynamodb.query(**BLUE)) == {"item-0"}
 
 
-@cites(GUIDE + "GSI.html", "A global secondary index forgets an item when its key attribute is removed from it")
+@cites(
+    GUIDE + "GSI.html",
+    "If an item was present in the index, but a write to the table caused the indexed attribute to be deleted,"
+    " one write is required to delete the old item projection from the index.",
+)
 def test_an_item_leaves_the_index_with_its_key(aws: Aws) -> None:
     fill(aws, 2)
     aws.update("item-0", "REMOVE colour")

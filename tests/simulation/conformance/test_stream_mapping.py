@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.simulation.conformance.bench import TABLE, Simulated, failing
-from tests.simulation.conformance.cited import GUIDE, LAMBDA, LAMBDA_GUIDE, STREAMS, cites
+from tests.simulation.conformance.cited import DYNAMODB, GUIDE, LAMBDA, LAMBDA_GUIDE, STREAMS, cites
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.stream_mapping import matches
 
@@ -74,9 +74,8 @@ def test_what_the_ttl_deletes_says_so(simulated: Simulated) -> None:
 
 
 @cites(
-    GUIDE + "howitworks-ttl.html",
-    "Items with valid, expired TTL attributes may be deleted by the system at any time, typically within a "
-    "few days of their expiration. You can still update the expired items that are pending deletion",
+    DYNAMODB,
+    "Items that have expired and not been deleted will still show up in reads, queries, and scans.",
     moto=False,
 )
 def test_what_has_expired_is_there_until_it_is_deleted(simulated: Simulated) -> None:
@@ -173,8 +172,9 @@ def test_an_old_record_is_given_up(simulated: Simulated) -> None:
 
 
 @cites(
-    LAMBDA_GUIDE + "services-dynamodb-errors.html",
-    "Lambda doesn't count throttles and service errors toward the retry quota",
+    LAMBDA_GUIDE + "with-ddb.html",
+    "The maximum number of times that Lambda retries when the function returns an error. This doesn't apply to"
+    " service errors or throttles where the batch didn't reach the function.",
     moto=False,
 )
 def test_throttles_do_not_count_as_tries(simulated: Simulated) -> None:
@@ -203,8 +203,7 @@ def test_throttles_do_not_count_as_tries(simulated: Simulated) -> None:
 )
 @cites(
     LAMBDA_GUIDE + "invocation-eventfiltering.html",
-    "An event satisfies a filter pattern when every field of the pattern matches; a list of rules matches "
-    "when any of them does",
+    "For Lambda to consider the event a match, the event must contain all the field names included in a filter.",
     moto=False,
 )
 def test_filters_let_through_what_fits(simulated: Simulated, pattern: Any, expected: bool) -> None:
@@ -214,7 +213,8 @@ def test_filters_let_through_what_fits(simulated: Simulated, pattern: Any, expec
 
 @cites(
     LAMBDA_GUIDE + "with-ddb.html",
-    "Lambda processes records in batches, at least once: a batch that succeeded may be delivered again",
+    "Lambda will process each record at least once, but doesn't guarantee that each record will be processed "
+    "only once.",
     moto=False,
 )
 def test_a_stream_may_deliver_a_batch_again(simulated: Simulated) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from tests.simulation.world.scheduler import Scheduler
 from tests.simulation.world.sqs import SQS
 
-#: "If the message has been received three or more times and not deleted, it is not counted."
+#: "the metric points at the second-oldest message that hasn't been received more than three times"
 _UNCOUNTED_RECEIVES: Final = 3
 
 

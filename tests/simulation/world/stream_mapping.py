@@ -129,7 +129,7 @@ class _Shard:
                 # The batch is cut at the first failed record, and the rest is a batch of its own.
                 batch, tries = left, 0
             elif result is not _Result.THROTTLED:
-                # "Service errors and throttles do not count."
+                # "This doesn't apply to service errors or throttles where the batch didn't reach the function."
                 tries += 1
                 if result is _Result.ERROR and len(batch) > 1:
                     half = len(batch) // 2

@@ -112,7 +112,8 @@ class Table:
             self.items.pop(key, None)
         else:
             self.items[key] = after
-        # "If your application updates an item without changing any values, no record is written."
+        # "If you perform a PutItem or UpdateItem operation that does not change any data in an item, DynamoDB Streams
+        # does not write a stream record for that operation."
         if before == after:
             return
         self.earlier[key] = (now_ms, before)
