@@ -81,9 +81,7 @@ def test_a_job_over_its_time_fails_and_its_batch_is_answered_in_time(
     assert mill.table.item(failed) == before
 
 
-def test_a_job_over_its_own_time_is_told_and_settled_while_its_batch_goes_on(
-    mill: Mill, gate: threading.Event
-) -> None:
+def test_a_job_over_its_own_time_is_told_and_settled_while_its_batch_goes_on(mill: Mill, gate: threading.Event) -> None:
     settled, told = threading.Event(), threading.Event()
 
     def handler(payload: Any, run: Run) -> str:
