@@ -34,7 +34,7 @@ demo: setup-app ## deploy to an embedded AWS, run real jobs, check every figure 
 test: setup-dev ## run every test there is (ARGS='-k fence' for some of them)
 	@$(PY) -m local test $(ARGS)
 
-cover: setup-dev ## the same, and which lines no test has reached; takes twice as long
+cover: setup-dev ## the same, and which lines no test has reached
 	@$(PY) -m local test --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(ARGS)
 
 up: setup-app ## deploy to an embedded AWS and leave it running to play with
