@@ -17,7 +17,7 @@ class Parcel(BaseModel):
 
 
 @job_type("demo.depot", payload=Parcel, dead_head="block")
-def depot(payload: Parcel, run: Run) -> Done | GiveUp:  # noqa: ARG001
+def depot(payload: Parcel, run: Run) -> Done | GiveUp:  # noqa: ARG001 - every handler is given its run
     if time.time() < payload.opens_at:
         return GiveUp("the depot is closed")
     return Done(writes=[appended(payload.ledger, str(payload.number))])

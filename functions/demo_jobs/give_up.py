@@ -12,5 +12,5 @@ class Invitation(BaseModel):
 
 
 @job_type("demo.give_up", payload=Invitation)
-def give_up(payload: Invitation, run: Run) -> GiveUp:  # noqa: ARG001
+def give_up(payload: Invitation, run: Run) -> GiveUp:  # noqa: ARG001 - every handler is given its run
     return GiveUp(f"{payload.guest} has declined")

@@ -16,7 +16,7 @@ class Use(BaseModel):
 
 
 @job_type("demo.alone", payload=Use, concurrency_per_key=1, key=lambda use: use.of)
-def alone(payload: Use, run: Run) -> None:  # noqa: ARG001
+def alone(payload: Use, run: Run) -> None:  # noqa: ARG001 - every handler is given its run
     time.sleep(payload.seconds)
 
 

@@ -13,7 +13,7 @@ class Order(BaseModel):
 
 
 @job_type("demo.order", payload=Order)
-def order(payload: Order, run: Run) -> Done:  # noqa: ARG001
+def order(payload: Order, run: Run) -> Done:  # noqa: ARG001 - every handler is given its run
     return Done(
         {"booked": payload.number},
         writes=[appended(payload.number, "booked")],
@@ -22,5 +22,5 @@ def order(payload: Order, run: Run) -> Done:  # noqa: ARG001
 
 
 @job_type("demo.receipt", payload=Order)
-def receipt(payload: Order, run: Run) -> Done:  # noqa: ARG001
+def receipt(payload: Order, run: Run) -> Done:  # noqa: ARG001 - every handler is given its run
     return Done({"sent": payload.number}, writes=[appended(payload.number, "receipt sent")])

@@ -14,5 +14,5 @@ class Nothing(BaseModel):
 
 
 @job_type("demo.overtime", payload=Nothing, timeout_seconds=0.5, max_attempts=1)
-def overtime(payload: Nothing, run: Run) -> None:  # noqa: ARG001
+def overtime(payload: Nothing, run: Run) -> None:  # noqa: ARG001 - every handler is given its run
     time.sleep(SECONDS)

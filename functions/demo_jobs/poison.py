@@ -14,7 +14,7 @@ class Poison(BaseModel):
 
 
 @job_type("demo.poison", payload=Poison)
-def poison(payload: Poison, run: Run) -> dict[str, str]:  # noqa: ARG001
+def poison(payload: Poison, run: Run) -> dict[str, str]:  # noqa: ARG001 - every handler is given its run
     if os.environ.get("MILLRACE_DEMO_MENDED") == "yes":
         return {"set aside": payload.body}
     raise PermanentJobError(f"cannot digest {payload.body!r}")

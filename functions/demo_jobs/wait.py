@@ -14,5 +14,5 @@ class Wait(BaseModel):
 
 
 @job_type("demo.wait", payload=Wait, lane=Lane.CRITICAL)
-def wait(payload: Wait, run: Run) -> None:  # noqa: ARG001
+def wait(payload: Wait, run: Run) -> None:  # noqa: ARG001 - every handler is given its run
     time.sleep(payload.seconds)

@@ -6,7 +6,7 @@ from typing import Any
 from shared.adapters import clock, composition, stream
 
 
-def handle(event: Mapping[str, Any], context: object) -> Mapping[str, Any]:  # noqa: ARG001
+def handle(event: Mapping[str, Any], context: object) -> Mapping[str, Any]:  # noqa: ARG001 - as Lambda calls it
     batch = stream.read(event, now=clock.now())
     published = composition.publisher().publish(batch.changes)
     telemetry = composition.telemetry()

@@ -6,7 +6,7 @@ from shared.adapters import clock, composition
 from shared.adapters.message_run import Invocation
 
 
-def handle(event: object, context: Invocation) -> None:  # noqa: ARG001
+def handle(event: object, context: Invocation) -> None:  # noqa: ARG001 - as Lambda calls it
     reconciled = composition.reconciler().run(
         composition.survey(),
         composition.letter_boxes(),

@@ -6,7 +6,7 @@ from shared.adapters import composition
 from shared.adapters.message_run import Invocation
 
 
-def handle(event: object, context: Invocation) -> None:  # noqa: ARG001
+def handle(event: object, context: Invocation) -> None:  # noqa: ARG001 - as Lambda calls it
     time_left = timedelta(milliseconds=context.get_remaining_time_in_millis())
     woken = composition.waker().wake(time_left=time_left)
     telemetry = composition.telemetry()

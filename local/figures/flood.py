@@ -17,8 +17,9 @@ from rich.console import Console
 from rich.table import Table
 
 from local.demo.observe import all_jobs
+from local.figures.requirement import require
 from local.stack import App, deployed
-from local.waiting import WaitError, wait_until
+from local.waiting import wait_until
 from shared.domain.job import Job
 from shared.names import LARGEST_BATCH, Lane, Output
 
@@ -92,7 +93,7 @@ class Flood:
         ids = set()
         for _ in range(TRICKLE):
             answer = self._app.request("POST", "/jobs", body=json.dumps({"type": "demo.wait"}).encode())
-            _require(answer.status == HTTPStatus.ACCEPTED, f"POST /jobs answered {answer.status}")
+            require(answer.status == HTTPStatus.ACCEPTED, f"POST /jobs answered {answer.status}")
             ids.add(answer.json()["id"])
             time.sleep(INTERVAL_SECONDS)
 
@@ -112,7 +113,7 @@ class Flood:
         for start in range(0, count, LARGEST_BATCH):
             body: dict[str, Any] = {"jobs": [job] * min(LARGEST_BATCH, count - start)}
             answer = self._app.request("POST", "/jobs/batch", body=json.dumps(body).encode())
-            _require(answer.status < HTTPStatus.BAD_REQUEST, f"POST /jobs/batch answered {answer.status}")
+            require(answer.status < HTTPStatus.BAD_REQUEST, f"POST /jobs/batch answered {answer.status}")
 
     def _await_depth(self, lane: Lane, depth: int) -> None:
         def full() -> bool:
@@ -163,11 +164,6 @@ def _report(console: Console, turns: Sequence[Turn]) -> None:
 def _joined(turns: Sequence[Turn], name: str) -> Turn:
     same = [turn for turn in turns if turn.name == name]
     return Turn(name, [latency for turn in same for latency in turn.latencies], sum(turn.flooded for turn in same))
-
-
-def _require(holds: bool, message: str) -> None:  # noqa: FBT001 - reads as a sentence
-    if not holds:
-        raise WaitError(message)
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ from rich.console import Console
 from rich.table import Table
 
 from local.demo.observe import all_jobs
+from local.figures.requirement import require
 from local.stack import App, deployed
-from local.waiting import WaitError, wait_until
+from local.waiting import wait_until
 from shared.domain.job import Job
 from shared.domain.states import State
 from shared.names import LARGEST_BATCH, Env
@@ -79,10 +80,10 @@ class Groups:
         for _ in range(length - 1):
             self._submit({**NOOP, "group": group})
         answer = self._app.request("POST", f"/jobs/{head}/cancel", body=b"{}")
-        _require(answer.status == HTTPStatus.OK, f"cancelling the head answered {answer.status}")
+        require(answer.status == HTTPStatus.OK, f"cancelling the head answered {answer.status}")
         jobs = self._ended(group, but=())
         ran = [job for job in jobs if job.claimed_at and job.finished_at]
-        _require(len(ran) == length - 1, f"{len(ran)} of {length - 1} jobs ran")
+        require(len(ran) == length - 1, f"{len(ran)} of {length - 1} jobs ran")
         begun = min(job.claimed_at for job in ran if job.claimed_at)
         return len(ran) / (max(job.finished_at for job in ran if job.finished_at) - begun).total_seconds()
 
@@ -100,7 +101,7 @@ class Groups:
                 )
         bad = names[:poisonous]
         jobs = self._ended(run, but=bad)
-        _require(len(jobs) == (GROUPS - poisonous) * MEMBERS, f"{len(jobs)} jobs ended")
+        require(len(jobs) == (GROUPS - poisonous) * MEMBERS, f"{len(jobs)} jobs ended")
         chains = _chains(jobs)
         return Crowd(
             poisonous,
@@ -112,14 +113,14 @@ class Groups:
 
     def _submit(self, job: Mapping[str, Any]) -> str:
         answer = self._app.request("POST", "/jobs", body=json.dumps(job).encode())
-        _require(answer.status == HTTPStatus.ACCEPTED, f"POST /jobs answered {answer.status}")
+        require(answer.status == HTTPStatus.ACCEPTED, f"POST /jobs answered {answer.status}")
         return str(answer.json()["id"])
 
     def _submit_batch(self, jobs: Sequence[Mapping[str, Any]]) -> None:
         answer = self._app.request("POST", "/jobs/batch", body=json.dumps({"jobs": jobs}).encode())
-        _require(answer.status == HTTPStatus.OK, f"POST /jobs/batch answered {answer.status}")
+        require(answer.status == HTTPStatus.OK, f"POST /jobs/batch answered {answer.status}")
         statuses = Counter(each["status"] for each in answer.json()["jobs"])
-        _require(set(statuses) == {HTTPStatus.ACCEPTED}, f"POST /jobs/batch answered {dict(statuses)}")
+        require(set(statuses) == {HTTPStatus.ACCEPTED}, f"POST /jobs/batch answered {dict(statuses)}")
 
     def _ended(self, prefix: str, *, but: Sequence[str]) -> list[Job]:
         """The jobs of the groups so called, once all have ended."""
@@ -197,11 +198,6 @@ def _report_crowds(console: Console, crowds: Sequence[Crowd]) -> None:
         counts = (crowd.poisonous, len(crowd.jobs), succeeded, crowd.inversions)
         table.add_row(*map(str, counts), f"{median:.2f}", f"{p99:.2f}", bad)
     console.print(table)
-
-
-def _require(holds: bool, message: str) -> None:  # noqa: FBT001 - reads as a sentence
-    if not holds:
-        raise WaitError(message)
 
 
 if __name__ == "__main__":

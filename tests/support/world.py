@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.adapters.idempotency import run_once
+from shared.adapters.in_process import Unlimited
 from shared.application.job_types import JobTypes
-from shared.application.ports import JobStore, Place
+from shared.application.ports import JobStore
 from shared.application.publish import Change, Publisher
 from shared.application.redrive import Redriver, Selection
 from shared.application.report import Report
@@ -50,16 +51,6 @@ class Inline:
         return job.payload
 
     def delete(self, job: Job) -> None:
-        pass
-
-
-class Unlimited:
-    """`Limits` that leave room for everybody."""
-
-    def enter(self, place: Place, *, now: datetime) -> datetime | None:
-        return None
-
-    def leave(self, place: Place) -> None:
         pass
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from shared.adapters.in_process import Unlimited
 from shared.adapters.job_store import DynamoJobStore
 from shared.application.job_types import JobType, Run
 from shared.application.ports import Place
@@ -31,7 +32,7 @@ from tests.support.builders import (
     types_of,
 )
 from tests.support.faulty_client import Fault, FaultyClient
-from tests.support.world import INVOCATION, Clock, Inline, Unlimited, carried_out, tools
+from tests.support.world import INVOCATION, Clock, Inline, carried_out, tools
 from tests.unit.conftest import Carry
 
 Handler = Callable[[Any, Run], Any]
