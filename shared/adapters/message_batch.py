@@ -2,9 +2,9 @@
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
@@ -12,9 +12,6 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 from shared.adapters.message_run import MARGIN, Invocation, MessageRun, Terms, remaining
 from shared.adapters.telemetry import logger
 from shared.domain.errors import MillraceError
-
-#: A type's own, shorter time is known only once its attempt has been claimed, so a look is taken this often.
-_LOOK_AGAIN_SECONDS: Final = 0.1
 
 
 class PutBackError(MillraceError):
@@ -30,6 +27,8 @@ class Batch(BatchProcessor):
         self._context = context
         #: By receipt, since a batch may hold a message twice.
         self.messages: dict[str, MessageRun] = {}
+        #: Set when a message has ended, or its time turns out to be shorter.
+        self._news = threading.Event()
         #: Set while no more than one message is at work.
         self._quiet = threading.Event()
         self._suspect = threading.Lock()
@@ -38,7 +37,9 @@ class Batch(BatchProcessor):
         """Run all at once, then let Powertools collect what must stay."""
         deadline = self._terms.tools.clock() + self._terms.job_timeout
         self.messages = {
-            record["receiptHandle"]: MessageRun(record, self._terms, deadline=deadline, alone=self._alone)
+            record["receiptHandle"]: MessageRun(
+                record, self._terms, deadline=deadline, alone=self._alone, hastened=self._news.set
+            )
             for record in self.records
         }
         if self._terms.enough(remaining(self._context)):
@@ -70,17 +71,22 @@ class Batch(BatchProcessor):
         """Side by side, each until it has ended or its time is up, which is told to it while the others go on."""
         pool = ThreadPoolExecutor(max_workers=len(messages))
         running = {pool.submit(message.run, self._context): message for message in messages}
+        for future in running:
+            future.add_done_callback(lambda _: self._news.set())
         while running:
-            if len(running) == 1:
-                self._quiet.set()
+            self._news.clear()
             now = self._terms.tools.clock()
-            late = [future for future, message in running.items() if message.deadline and message.deadline <= now]
-            _overlap([running.pop(future) for future in late], MessageRun.expire)
-            deadlines = [message.deadline for message in running.values() if message.deadline]
-            patience = min([*((deadline - now).total_seconds() for deadline in deadlines), _LOOK_AGAIN_SECONDS])
-            done, _ = wait(running, timeout=max(patience, 0.0), return_when=FIRST_COMPLETED)
-            for future in done:
-                del running[future]
+            late = [message for message in running.values() if message.deadline and message.deadline <= now]
+            _overlap(late, MessageRun.expire)
+            running = {
+                future: message for future, message in running.items() if not future.done() and message not in late
+            }
+            if len(running) <= 1:
+                self._quiet.set()
+            if running:
+                deadlines = [message.deadline for message in running.values() if message.deadline]
+                # One without a deadline is about to end, which is news.
+                self._news.wait(timeout=max((min(deadlines) - now).total_seconds(), 0.0) if deadlines else None)
         pool.shutdown(wait=False)
 
 

@@ -60,10 +60,11 @@ class MessageRun:
         *,
         deadline: datetime,
         alone: Callable[[datetime], datetime | None],
+        hastened: Callable[[], None],
     ) -> None:
         self.record = record
         self._terms = terms
-        self._alone = alone
+        self._new_attempt = partial(Attempt, tools=terms.tools, alone=alone, hastened=hastened)
         self._earlier: list[Attempt] = []
         self._attempt: Attempt | None = None
         self._report: Report | None = None
@@ -72,7 +73,7 @@ class MessageRun:
         try:
             receives = int(record["attributes"]["ApproximateReceiveCount"])
             body = messages.decode(record["body"])
-            self._attempt = Attempt(body, terms.tools, deadline=deadline, receives=receives, alone=alone)
+            self._attempt = self._new_attempt(body, deadline=deadline, receives=receives)
         except NewerSchemaError as error:
             # A worker of the version that is being deployed will take it.
             until = terms.tools.clock() + AHEAD_DELAY
@@ -114,8 +115,7 @@ class MessageRun:
                 break
             deadline = self._terms.tools.clock() + self._terms.job_timeout
             self._earlier.append(self._attempt)
-            reference = reference_to(following)
-            self._attempt = Attempt(reference, self._terms.tools, deadline=deadline, alone=self._alone)
+            self._attempt = self._new_attempt(reference_to(following), deadline=deadline)
         self.finished = True
 
     def expire(self) -> None:

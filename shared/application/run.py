@@ -55,18 +55,20 @@ class Attempt:
         deadline: datetime,
         receives: int = 1,
         alone: Callable[[datetime], datetime | None] | None = None,
+        hastened: Callable[[], None] | None = None,
     ) -> None:
         """`deadline` is when the run must have ended for its batch to be answered in time.
 
         `receives` is how often the message has been received, this time included. `alone` waits until nothing else
         runs in this process, no longer than until the deadline given, and returns the deadline from there on, or None
-        if that cannot be had in time.
+        if that cannot be had in time. `hastened` is called when the deadline has come nearer.
         """
         self._body = body
         self._tools = tools
         self._deadline = deadline
         self._receives = receives
         self._alone = alone
+        self._hastened = hastened
         self._settler = Settler(self.reference, tools)
         self._lock = threading.Lock()
         self._job: Job | None = None
@@ -126,6 +128,8 @@ class Attempt:
             self._deadline = deadline
         if job_type.timeout:
             self._deadline = min(self._deadline, self._tools.clock() + job_type.timeout)
+            if self._hastened:
+                self._hastened()
         try:
             payload = job_type.parse(json.loads(self._tools.payloads.load(job)))
             return self._within_limits(job_type, payload, job)

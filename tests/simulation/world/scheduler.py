@@ -63,6 +63,7 @@ class Scheduler:
         self.cut_short: set[str] = set()
         self._heap: list[tuple[int, float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
+        self._tasks: list[Task] = []
         self._current: Task | None = None
 
     @property
@@ -81,6 +82,7 @@ class Scheduler:
     def spawn(self, process: Process, run: Callable[[], None], *, delay_ms: int = 0) -> Task:
         task = Task(process, run)
         process.tasks.append(task)
+        self._tasks.append(task)
         task.awaits = token = object()
         self.after(delay_ms, self._wake, task, token, None)
         return task
@@ -97,6 +99,12 @@ class Scheduler:
                 raise StalledError(f"{most_steps} steps were not enough")
         if not over():
             self.now_ms = max(self.now_ms, until_ms)
+
+    def end(self) -> None:
+        """The world is over: nothing is left for the garbage collector to unwind in the middle of the next one."""
+        for task in self._tasks:
+            task.process.alive = False
+            self._unwind(task.process)
 
     def park(self, token: object) -> Any:
         """Give up the turn until `wake(token)`; what that brings is returned."""

@@ -39,6 +39,12 @@ class Future:
             raise TimeoutError
         return self._error
 
+    def add_done_callback(self, call: Callable[["Future"], None]) -> None:
+        if self._finished:
+            call(self)
+        else:
+            self.watchers.append(lambda: call(self))
+
     def settle(self, value: Any, error: BaseException | None) -> None:
         self._finished, self._value, self._error = True, value, error
         for watcher in list(self.watchers):

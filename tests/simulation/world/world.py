@@ -71,6 +71,7 @@ class World:
         return self
 
     def __exit__(self, *_error: object) -> None:
+        self.scheduler.end()
         leave()
 
     def function(self, name: str, handler: Callable[[Any, Context], Any], timeout_seconds: int, **env: str) -> Function:
