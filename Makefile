@@ -8,8 +8,8 @@ LIMIT ?=
 export LOG LIMIT
 # For `make figures`: `flood` or `groups`, both without.
 FIGURE ?=
-# For `make simulate`: how many seeds, from which; and for `make mutants`, which (all without).
-SEEDS ?= 2000
+# For `make simulate`: how many seeds, from which (one alone is one seed again); for `make mutants`, which (all without).
+SEEDS ?=
 SEED ?=
 MUTANT ?=
 # For `make synth`.
@@ -47,10 +47,10 @@ figures: setup-app ## measure on an embedded AWS and print (FIGURE=flood, FIGURE
 	@$(PY) -m local figures $(FIGURE)
 
 simulate: setup-dev ## run the real handlers in a simulated AWS that tries to lose a job (SEEDS=2000, SEED=42)
-	@$(PY) -m tests.simulation run $(if $(SEED),--seed $(SEED),--seeds $(SEEDS))
+	@$(PY) -m tests.simulation run $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SEED),--seed $(SEED))
 
 mutants: setup-dev ## break the protocol on purpose, and see each break caught
-	@$(PY) -m tests.simulation mutants $(MUTANT)
+	@$(PY) -m tests.simulation mutants $(if $(MUTANT),'$(MUTANT)')
 
 lint: setup-dev ## style, formatting, types, import rules, tidiness
 	@$(PY) -m ruff check $(SOURCES)

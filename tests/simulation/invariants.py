@@ -6,6 +6,7 @@ from shared.domain.states import TERMINAL
 from tests.simulation.documents import DocumentChecks
 from tests.simulation.history import HistoryChecks
 from tests.simulation.violations import Violation, state_of
+from tests.simulation.world.faults import LOSSES
 from tests.simulation.world.world import World
 
 _DAY_SECONDS: Final = 86_400
@@ -33,15 +34,16 @@ class Checks:
     def bound_ms(self) -> int:
         """How long after the last fault every job has ended: see docs/proof.md.
 
-        A message that was lost is found by the next daily round that comes after the limit, or the one after; what a
-        dead worker held comes back with the visibility timeout; and a job may have to wait for others of its group,
-        each with all attempts of two lives.
+        A message that was lost is found by the next daily round that comes after the limit, or the one after; where
+        nothing was, nobody waits for a day. What a dead worker held comes back with the visibility timeout; and a job
+        may have to wait for others of its group, each with all attempts of two lives.
         """
         stage = self._world.deployment.stage
         visibility_seconds = max(lane.visibility_timeout_seconds for lane in stage.lanes)
         a_life_seconds = _MOST_ATTEMPTS * (visibility_seconds + _LONGEST_BACKOFF_SECONDS)
         jobs = len([item for item in self._world.jobs.items.values() if "state" in item])
-        lost_seconds = 2 * _DAY_SECONDS + stage.reconcile_limit_seconds
+        lost = any(self._world.weather.counted[fault] for fault in LOSSES)
+        lost_seconds = 2 * _DAY_SECONDS + stage.reconcile_limit_seconds if lost else 0
         return 1000 * (lost_seconds + _FARTHEST_RUN_AT_SECONDS + 2 * (jobs + _MOST_FOLLOWING) * a_life_seconds)
 
     def at_end(self) -> None:

@@ -29,15 +29,19 @@ class Result:
     violation: Violation | None
     story: str
     jobs: int
-    steps: int
+    #: Calls to AWS, those that were tried again included.
+    calls: int
+    #: How much of the bound it took until all had ended: 1 is all of it.
+    rested_at: float
 
 
 def simulate(seed: int) -> Result:
     """Deterministic: the same seed and the same code give the same result, its hash included."""
     with World(seed, _DEPLOYMENT) as world:
         violation: Violation | None = None
+        rested_at = 0.0
         try:
-            _play(world)
+            rested_at = _play(world)
         except Violation as found:
             violation = found
         except StalledError as stalled:
@@ -51,11 +55,12 @@ def simulate(seed: int) -> Result:
             violation=violation,
             story=world.trace.story(violation.about) if violation else "",
             jobs=sum("state" in item for item in world.jobs.items.values()),
-            steps=world.scheduler.steps,
+            calls=world.sdk.calls,
+            rested_at=rested_at,
         )
 
 
-def _play(world: World) -> None:
+def _play(world: World) -> float:
     scheduler, random = world.scheduler, world.random
     checks = Checks(world)
     operators = Operators(world)
@@ -74,4 +79,6 @@ def _play(world: World) -> None:
     operators.release_groups()
     bound_ms = checks.bound_ms()
     scheduler.run(until_ms=chaos_ends_ms + bound_ms, most_steps=_MOST_STEPS, over=checks.at_rest)
+    rested_at = (scheduler.now_ms - chaos_ends_ms) / bound_ms
     checks.at_end()
+    return rested_at

@@ -12,11 +12,14 @@ class Violation(AssertionError):  # noqa: N818 - a finding
     """A promise that was broken."""
 
     def __init__(self, check: str, what: str, about: str) -> None:
-        super().__init__(f"{check}: {what}")
+        super().__init__(check, what, about)
         self.check = check
         self.what = what
         #: Key of the job.
         self.about = about
+
+    def __str__(self) -> str:
+        return f"{self.check}: {self.what}"
 
 
 def require(holds: bool, check: str, what: str, about: str) -> None:

@@ -59,6 +59,7 @@ class Sdk:
         self._trace = trace
         self._services = services
         self._out_until_ms: dict[str, int] = {}
+        self.calls = 0
         #: Processes to which an error of a service or the network was raised: their calls were not answered in the end.
         self.gave_up: set[str] = set()
 
@@ -86,6 +87,7 @@ class Sdk:
 
     def _tried(self, client: BaseClient, service: str, operation: str, request: Mapping[str, Any]) -> Answer:
         config: Any = client.meta.config
+        self.calls += 1
         self._may_be_killed(Fault.KILLED_BEFORE, operation)
         self._scheduler.sleep(self._journey_ms())
         if self._is_out(service):

@@ -42,10 +42,11 @@ class Trace:
             digest.update(repr(line).encode())
         return digest.hexdigest()
 
-    def story(self, about: str, *, most_lines: int = 80) -> str:
-        """The lines that name `about`, and what befell the processes that those lines name."""
-        name = about.rpartition("#")[2] or about
-        told = [line for line in self.lines if name in line[2] or line[2].startswith("*")]
+    def story(self, about: str, *, most_lines: int = 60) -> str:
+        """The lines that name `about`, and what befell those who did what they tell. With `*` all that befell anyone."""
+        name = about.rpartition("#")[2]
+        who = {line[1] for line in self.lines if name in line[2]} | {"weather"}
+        told = [line for line in self.lines if name in line[2] or (line[2].startswith("*") and line[1] in who)]
         cut = told[-most_lines:]
         head = [f"  ({len(told) - len(cut)} earlier lines left out)"] if len(cut) < len(told) else []
         return "\n".join([*head, *(f"  {moment(at_ms)}  {who:<16} {what}" for at_ms, who, what in cut)])
