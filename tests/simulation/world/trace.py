@@ -43,7 +43,7 @@ class Trace:
         return digest.hexdigest()
 
     def story(self, about: str, *, most_lines: int = 60) -> str:
-        """The lines that name `about`, and what befell those who did what they tell. With `*` all that befell anyone."""
+        """The lines that name `about`, and what befell those who did it. With `*`, all that befell anyone."""
         name = about.rpartition("#")[2]
         who = {line[1] for line in self.lines if name in line[2]} | {"weather"}
         told = [line for line in self.lines if name in line[2] or (line[2].startswith("*") and line[1] in who)]
