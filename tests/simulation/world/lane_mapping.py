@@ -85,8 +85,10 @@ class LaneMapping:
                 if self._weather.strikes(Fault.LOST_AND_FOUND):
                     self._queue.lose_and_find(list(receipts.values()))
             else:
-                for name in receipts.keys() - kept(answer, list(receipts)):
-                    self._queue.delete(receipts[name])
+                stay = kept(answer, list(receipts))
+                for name, receipt in receipts.items():
+                    if name not in stay:
+                        self._queue.delete(receipt)
         except (Throttled, MalformedAnswer) as error:
             self._trace.say(self._scheduler.now_ms, self._process.name, f"*batch failed: {type(error).__name__}")
         finally:
