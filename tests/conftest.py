@@ -1,9 +1,10 @@
-"""What several folders of tests share: a job store on a table of its own, and the app, deployed once a session."""
+"""What several folders share: a job store on a table of its own, and, once a session, an emulator and the app."""
 
 from collections.abc import Iterator
 
 import pytest
 
+from local import emulator, instance
 from local.stack import App, deployed
 from shared.adapters.job_store import DynamoJobStore
 from shared.adapters.telemetry import logger
@@ -17,6 +18,13 @@ def app() -> Iterator[App]:
     """Deployed with the real CDK command line when the first test asks for it, and stopped with the session."""
     with deployed() as app:
         yield app
+
+
+@pytest.fixture(scope="session")
+def emulated() -> Iterator[str]:
+    """The endpoint of an embedded AWS with nothing on it."""
+    with instance.owned() as folder, emulator.tied(folder) as running:
+        yield running.endpoint
 
 
 @pytest.fixture(scope="session", autouse=True)

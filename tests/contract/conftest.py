@@ -5,15 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
-from local import emulator, instance
 from tests.support.tables import Table, client, create_table, table_on_moto
-
-
-@pytest.fixture(scope="session")
-def emulated() -> Iterator[str]:
-    """The endpoint of an embedded AWS with nothing on it."""
-    with instance.owned() as folder, emulator.tied(folder) as running:
-        yield running.endpoint
 
 
 @pytest.fixture(params=["moto", pytest.param("emulator", marks=pytest.mark.emulator)])

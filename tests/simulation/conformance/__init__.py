@@ -1,1 +1,1 @@
-"""The simulated AWS against what AWS documents, a sentence for each case; moto answers the same where it can."""
+"""The simulated AWS against what AWS documents, a sentence for each case; moto, the emulator and botocore with it."""

@@ -1,37 +1,41 @@
-"""A table, a queue and their clients, on the simulated AWS or on moto, for one case."""
+"""A table, a queue and their clients for one case, whoever answers."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-import boto3
 from botocore.exceptions import ClientError
-
-from shared.adapters import clients
-from tests.simulation.deployment import Deployment
-from tests.simulation.world.installed import client
-from tests.simulation.world.lambdas import Function
-from tests.simulation.world.queue import Queue
-from tests.simulation.world.scheduler import Process
-from tests.simulation.world.stream_mapping import StreamMapping
-from tests.simulation.world.table import Index, Schema, Table
-from tests.simulation.world.world import World
 
 TABLE: Final = "things"
 QUEUE: Final = "things-queue"
 LETTERS: Final = "things-letters"
+BUCKET: Final = "things-files"
 INDEX: Final = "by-colour"
+#: Deliveries of a message, before it goes to the letters.
+MOST_RECEIVES: Final = 3
+
 Item = Mapping[str, Any]
+Value = TypeVar("Value")
 
 
 class Aws:
-    """What a case works with. `dynamodb` and `sqs` have the methods of boto3's clients."""
+    """What a case works with. `dynamodb`, `sqs` and `s3` have the methods of boto3's clients."""
 
     dynamodb: Any
     sqs: Any
+    s3: Any
     queue_url: str
     letters_url: str
 
-    def sleep(self, seconds: float) -> None:
+    def eventually(self, ask: Callable[[], Value]) -> Value:
+        """The first answer that is true. Raises when none is in time."""
+        raise NotImplementedError
+
+    def records(self) -> list[Any]:
+        """All that the stream of the table tells, as a function gets it."""
+        raise NotImplementedError
+
+    def lane(self) -> None:
+        """Map the queue to `told.handle`, with partial batch responses, two seconds of visibility and one receive."""
         raise NotImplementedError
 
     def put(self, name: str, **attributes: Any) -> None:
@@ -51,130 +55,27 @@ class Aws:
     def send(self, body: str, **more: Any) -> None:
         self.sqs.send_message(QueueUrl=self.queue_url, MessageBody=body, **more)
 
-    def receive(self, **more: Any) -> list[Any]:
+    def receive(self, *, queue_url: str = "", **more: Any) -> list[Any]:
         answer = self.sqs.receive_message(
-            QueueUrl=self.queue_url, MaxNumberOfMessages=10, MessageSystemAttributeNames=["All"], **more
+            QueueUrl=queue_url or self.queue_url,
+            MaxNumberOfMessages=10,
+            MessageSystemAttributeNames=["All"],
+            **more,
         )
         messages: list[Any] = answer.get("Messages", [])
         return messages
 
+    def delete(self, message: Any) -> None:
+        self.sqs.delete_message(QueueUrl=self.queue_url, ReceiptHandle=message["ReceiptHandle"])
 
-class Simulated(Aws):
-    """A calm world, whose clock the case turns."""
+    def hide(self, receipt: str, seconds: int) -> None:
+        self.sqs.change_message_visibility(QueueUrl=self.queue_url, ReceiptHandle=receipt, VisibilityTimeout=seconds)
 
-    def __init__(self) -> None:
-        self.world = World(0, Deployment())
-        self.world.weather.calm = True
-        self.world.dynamodb.page_items = 1000
-        self.scheduler = self.world.scheduler
-        index = Index(name=INDEX, schema=Schema(names=("colour", "size"), types=("S", "N")))
-        self.table = Table(TABLE, Schema(names=("pk",), types=("S",)), indexes=(index,), ttl="expires_at")
-        self.world.dynamodb.add(self.table)
-        self.letters = Queue(f"https://simulated.invalid/{LETTERS}", self.scheduler, self.world.weather)
-        self.queue = Queue(
-            f"https://simulated.invalid/{QUEUE}",
-            self.scheduler,
-            self.world.weather,
-            letters=self.letters,
-            max_receives=3,
-        )
-        self.world.sqs.add(self.queue)
-        self.world.sqs.add(self.letters)
-        self.queue_url, self.letters_url = self.queue.url, self.letters.url
-        self.dynamodb = _InATask(self, client("dynamodb"))
-        self.sqs = _InATask(self, client("sqs"))
-
-    def sleep(self, seconds: float) -> None:
-        self.scheduler.run(until_ms=self.scheduler.now_ms + round(seconds * 1000), most_steps=10_000_000)
-
-    def run(self, act: Callable[[], Any]) -> Any:
-        """In a task of its own; what it returned or raised."""
-        ended: list[tuple[Any, BaseException | None]] = []
-
-        def task() -> None:
-            try:
-                ended.append((act(), None))
-            except Exception as error:  # noqa: BLE001 - raised again outside
-                ended.append((None, error))
-
-        self.scheduler.spawn(Process("case"), task)
-        self.scheduler.run(until_ms=self.scheduler.now_ms + 86_400_000, most_steps=10_000_000, over=lambda: bool(ended))
-        value, error = ended[0]
-        if error:
-            raise error
-        return value
-
-    def function(self, handler: Callable[[Any], Any], *, timeout_seconds: int = 10) -> Function:
-        return Function(
-            "case",
-            lambda event, _context: handler(event),
-            timeout_seconds=timeout_seconds,
-            environment={},
-            scheduler=self.scheduler,
-            weather=self.world.weather,
-            trace=self.world.trace,
-        )
-
-    def stream(self, handler: Callable[[Any], Any], **settings: Any) -> StreamMapping:
-        """The stream of the table, mapped to a handler."""
-        figures: dict[str, Any] = {"patterns": (), "batch_size": 100, "retries": 3, "oldest_seconds": 3600} | settings
-        return StreamMapping(
-            self.table,
-            self.function(handler),
-            failures=self.letters,
-            scheduler=self.scheduler,
-            weather=self.world.weather,
-            trace=self.world.trace,
-            **figures,
-        )
-
-
-class _InATask:
-    def __init__(self, aws: Simulated, client: Any) -> None:
-        self._aws = aws
-        self._client = client
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._client, name)
-        return lambda **request: self._aws.run(lambda: method(**request))
-
-
-class Moto(Aws):
-    """moto must be on."""
-
-    def __init__(self) -> None:
-        def made(service: str) -> Any:
-            return boto3.client(
-                service,  # type: ignore[call-overload]  # whichever
-                region_name="eu-west-1",
-                aws_access_key_id="testing",
-                aws_secret_access_key="testing",
-                config=clients._CONFIG,
-            )
-
-        self.dynamodb, self.sqs = made("dynamodb"), made("sqs")
-        self.dynamodb.create_table(
-            TableName=TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            AttributeDefinitions=[
-                {"AttributeName": "pk", "AttributeType": "S"},
-                {"AttributeName": "colour", "AttributeType": "S"},
-                {"AttributeName": "size", "AttributeType": "N"},
-            ],
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            GlobalSecondaryIndexes=[
-                {
-                    "IndexName": INDEX,
-                    "KeySchema": [
-                        {"AttributeName": "colour", "KeyType": "HASH"},
-                        {"AttributeName": "size", "KeyType": "RANGE"},
-                    ],
-                    "Projection": {"ProjectionType": "KEYS_ONLY"},
-                }
-            ],
-        )
-        self.letters_url = self.sqs.create_queue(QueueName=LETTERS)["QueueUrl"]
-        self.queue_url = self.sqs.create_queue(QueueName=QUEUE)["QueueUrl"]
+    def counts(self, queue_url: str = "") -> list[str]:
+        """Messages that are visible, delayed and in flight."""
+        names = [f"ApproximateNumberOfMessages{kind}" for kind in ("", "Delayed", "NotVisible")]
+        answer = self.sqs.get_queue_attributes(QueueUrl=queue_url or self.queue_url, AttributeNames=names)
+        return [answer["Attributes"][name] for name in names]
 
 
 def refusal(act: Callable[[], Any]) -> Any:

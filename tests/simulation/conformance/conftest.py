@@ -1,38 +1,52 @@
-"""Each case runs on the simulated AWS, and on moto unless it is about what moto does not have."""
+"""Each case runs on the simulated AWS, and on moto and the emulator unless it is about what those do not have."""
 
 from collections.abc import Iterator
 
 import pytest
 from moto import mock_aws
 
-from tests.simulation.conformance.bench import Aws, Moto, Simulated
-from tests.simulation.conformance.cited import MOTO_DIFFERS, SIMULATED_ONLY
-from tests.simulation.world.installed import enter, leave
+from tests.simulation.conformance.bench import Aws
+from tests.simulation.conformance.cited import BOTOCORE, CASES, EMULATOR, MOTO
+from tests.simulation.conformance.differences import DIFFERENCES
+from tests.simulation.conformance.retrying import Botocore, Retrying, SimulatedSdk
+from tests.simulation.conformance.served import Served
+from tests.simulation.conformance.simulated import Simulated
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "aws" in metafunc.fixturenames:
-        name = metafunc.function.__name__
-        worlds = [pytest.param("simulated")]
-        if name not in SIMULATED_ONLY:
-            differs = MOTO_DIFFERS.get(name)
-            marks = [pytest.mark.xfail(reason=differs, strict=True)] if differs else []
-            worlds.append(pytest.param("moto", marks=marks))
-        metafunc.parametrize("aws", worlds, indirect=True)
+    name = metafunc.function.__name__
+    for fixture in ("aws", "sdk"):
+        if fixture in metafunc.fixturenames:
+            metafunc.parametrize(fixture, [_backend(each, name) for each in CASES[name].backends], indirect=True)
+
+
+def _backend(backend: str, case: str) -> object:
+    marks = [pytest.mark.emulator] if backend == EMULATOR else []
+    if how := DIFFERENCES.get(backend, {}).get(case):
+        marks.append(pytest.mark.xfail(reason=how, strict=True))
+    return pytest.param(backend, marks=marks)
 
 
 @pytest.fixture
 def aws(request: pytest.FixtureRequest) -> Iterator[Aws]:
-    if request.param == "moto":
-        with mock_aws():
-            yield Moto()
-        return
-    simulated = Simulated()
-    enter(simulated.world)
-    try:
-        yield simulated
-    finally:
-        leave()
+    if request.param == EMULATOR:
+        with Served.at(request.getfixturevalue("emulated")) as served:
+            yield served
+    elif request.param == MOTO:
+        with mock_aws(), Served.at(None) as served:
+            yield served
+    else:
+        with Simulated.entered() as simulated:
+            yield simulated
+
+
+@pytest.fixture
+def sdk(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Retrying]:
+    if request.param == BOTOCORE:
+        yield Botocore(monkeypatch)
+    else:
+        with Simulated.entered() as simulated:
+            yield SimulatedSdk(simulated)
 
 
 @pytest.fixture

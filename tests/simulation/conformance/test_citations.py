@@ -1,29 +1,28 @@
 """Every sentence that botocore ships is found there, word for word."""
 
-import importlib
-import pkgutil
-
 import pytest
 
-from tests.simulation import conformance
-from tests.simulation.conformance.cited import CITED, DYNAMODB, LAMBDA, OWN_WORDS, SQS, STREAMS, plain, reference
+from tests.simulation.conformance.cited import plain, reference
+from tests.simulation.conformance.differences import DIFFERENCES
+from tests.simulation.conformance.figures import cases
 
-for module in pkgutil.iter_modules(conformance.__path__, prefix=f"{conformance.__name__}."):
-    if module.name.rpartition(".")[2].startswith("test_") and module.name != __name__:
-        importlib.import_module(module.name)
-
-REFERENCES = {DYNAMODB, SQS, LAMBDA, STREAMS}
+SHIPPED = sorted(name for name, case in cases().items() if case.shipped)
 
 
-@pytest.mark.parametrize("name", [name for name, (source, _) in CITED.items() if source in REFERENCES])
+@pytest.mark.parametrize("name", SHIPPED)
 def test_the_sentence_stands_in_the_reference(name: str) -> None:
-    source, sentence = CITED[name]
-    assert plain(sentence) in reference(source)
+    case = cases()[name]
+    assert plain(case.sentence) in reference(case.source)
 
 
 def test_what_botocore_ships_is_quoted() -> None:
-    assert [name for name in OWN_WORDS if CITED[name][0] in REFERENCES] == []
+    assert [name for name in SHIPPED if not cases()[name].quoted] == []
+
+
+def test_only_cases_that_run_there_differ() -> None:
+    known = {(backend, name) for name, case in cases().items() for backend in case.backends}
+    assert {(backend, name) for backend, differing in DIFFERENCES.items() for name in differing} <= known
 
 
 def test_there_are_enough_cases() -> None:
-    assert len(CITED) >= 80
+    assert len(cases()) >= 200

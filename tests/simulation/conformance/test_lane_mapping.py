@@ -1,45 +1,44 @@
 """What Lambda does with a queue, and with what a function answers."""
 
-from collections.abc import Callable
+import json
 from typing import Any
 
 import pytest
 
-from tests.simulation.conformance.bench import Simulated, failing
+from tests.simulation.conformance.bench import Aws, failing
 from tests.simulation.conformance.cited import LAMBDA, LAMBDA_GUIDE, cites
+from tests.simulation.conformance.simulated import Simulated
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.lane_mapping import LaneMapping
 
 ERRORS = LAMBDA_GUIDE + "services-sqs-errorhandling.html"
 
 
-def lane(aws: Simulated, handler: Callable[[Any], Any], *, batch_size: int = 10, at_once: int = 2) -> None:
-    LaneMapping(
-        aws.queue,
-        aws.function(handler),
-        batch_size=batch_size,
-        max_concurrency=at_once,
-        scheduler=aws.scheduler,
-        weather=aws.world.weather,
-        trace=aws.world.trace,
-    )
+def given_up(aws: Aws, *bodies: object) -> list[str]:
+    """Messages that were not deleted when a function had done as they say, once none is left in its queue."""
+    aws.lane()
+    for body in bodies:
+        aws.send(json.dumps(body))
+    aws.eventually(lambda: aws.counts() == ["0", "0", "0"])
+    return [message["Body"] for message in aws.receive(queue_url=aws.letters_url)]
 
 
-@pytest.mark.parametrize("answer", [None, {}, {"batchItemFailures": []}, {"batchItemFailures": None}])
+@cites(ERRORS, "A null batchItemFailures list", moto=False)
+def test_a_list_of_nothing_deletes_the_batch(aws: Aws) -> None:
+    assert given_up(aws, {"answer": {"batchItemFailures": None}}) == []
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"batchItemFailures": []}])
 @cites(
     ERRORS,
     "Lambda treats a batch as a complete success if your function returns any of the following: An empty "
     "batchItemFailures list. A null batchItemFailures list. An empty EventResponse. A null EventResponse.",
     moto=False,
 )
-def test_an_empty_answer_deletes_the_batch(simulated: Simulated, answer: Any) -> None:
-    lane(simulated, lambda _event: answer)
-    simulated.send("x")
-    simulated.sleep(5)
-    assert simulated.queue.messages == []
+def test_an_empty_answer_deletes_the_batch(aws: Aws, answer: Any) -> None:
+    assert given_up(aws, {"answer": answer}) == []
 
 
-@pytest.mark.parametrize("answer", ["text", failing(""), failing(None), {"batchItemFailures": [{"id": "x"}]}])
+@pytest.mark.parametrize("answer", [failing(""), failing(None), {"batchItemFailures": [{"id": "x"}]}])
 @cites(
     ERRORS,
     "Lambda treats a batch as a complete failure if your function returns any of the following: An invalid "
@@ -47,11 +46,13 @@ def test_an_empty_answer_deletes_the_batch(simulated: Simulated, answer: Any) ->
     "name.",
     moto=False,
 )
-def test_a_malformed_answer_keeps_the_batch(simulated: Simulated, answer: Any) -> None:
-    lane(simulated, lambda _event: answer)
-    simulated.send("x")
-    simulated.sleep(5)
-    assert len(simulated.queue.messages) == 1
+def test_a_malformed_answer_keeps_the_batch(aws: Aws, answer: Any) -> None:
+    assert len(given_up(aws, {"answer": answer})) == 1
+
+
+@cites(ERRORS, "An invalid JSON response", moto=False)
+def test_an_answer_that_is_no_object_keeps_the_batch(aws: Aws) -> None:
+    assert len(given_up(aws, {"answer": "text"})) == 1
 
 
 @cites(
@@ -60,11 +61,8 @@ def test_a_malformed_answer_keeps_the_batch(simulated: Simulated, answer: Any) -
     "itemIdentifier value with a message ID that doesn't exist",
     moto=False,
 )
-def test_an_unknown_id_keeps_the_batch(simulated: Simulated) -> None:
-    lane(simulated, lambda _event: failing("nobody"))
-    simulated.send("x")
-    simulated.sleep(5)
-    assert len(simulated.queue.messages) == 1
+def test_an_unknown_id_keeps_the_batch(aws: Aws) -> None:
+    assert len(given_up(aws, {"answer": failing("nobody")})) == 1
 
 
 @cites(
@@ -73,22 +71,29 @@ def test_an_unknown_id_keeps_the_batch(simulated: Simulated) -> None:
     " only the failed messages visible again.",
     moto=False,
 )
-def test_only_what_failed_comes_back(simulated: Simulated) -> None:
-    seen: list[str] = []
-
-    def handle(event: Any) -> Any:
-        seen.extend(record["body"] for record in event["Records"])
-        return failing(*(record["messageId"] for record in event["Records"] if record["body"] == "bad"))
-
-    lane(simulated, handle)
-    simulated.send("bad")
-    simulated.send("good")
-    simulated.sleep(40)
-    assert seen.count("good") == 1
-    assert seen.count("bad") == 2
+def test_only_what_failed_comes_back(aws: Aws) -> None:
+    assert given_up(aws, {"fails": True}, {"fails": False}) == ['{"fails": true}']
 
 
 @cites(ERRORS, "If your function throws an exception, the entire batch is considered a complete failure.", moto=False)
+def test_an_error_keeps_the_batch(aws: Aws) -> None:
+    assert len(given_up(aws, {"error": "of its own"})) == 1
+
+
+@cites(
+    LAMBDA_GUIDE + "with-sqs.html",
+    "When your function successfully processes a batch, Lambda deletes its messages from the queue.",
+    moto=False,
+)
+def test_a_success_deletes_the_batch(aws: Aws) -> None:
+    assert given_up(aws, *({"fails": False} for _ in range(5))) == []
+
+
+@cites(
+    LAMBDA_GUIDE + "with-sqs.html",
+    "When your function returns an error, Lambda leaves it in the queue. After the visibility timeout occurs, Lambda "
+    "receives the message again.",
+)
 def test_an_error_keeps_the_batch_until_its_timeout(simulated: Simulated) -> None:
     calls: list[int] = []
 
@@ -96,7 +101,7 @@ def test_an_error_keeps_the_batch_until_its_timeout(simulated: Simulated) -> Non
         calls.append(simulated.scheduler.now_ms)
         raise RuntimeError
 
-    lane(simulated, handle)
+    simulated.mapped(handle)
     simulated.send("x")
     simulated.sleep(32)
     assert len(calls) == 2
@@ -107,7 +112,6 @@ def test_an_error_keeps_the_batch_until_its_timeout(simulated: Simulated) -> Non
     LAMBDA_GUIDE + "services-sqs-configure.html",
     "the function's timeout ends an invocation, and its messages return after the visibility timeout",
     quoted=False,
-    moto=False,
 )
 def test_a_function_that_takes_too_long_is_killed(simulated: Simulated) -> None:
     after: list[int] = []
@@ -116,7 +120,7 @@ def test_a_function_that_takes_too_long_is_killed(simulated: Simulated) -> None:
         simulated.scheduler.sleep(60_000)
         after.append(1)
 
-    lane(simulated, handle)
+    simulated.mapped(handle)
     simulated.send("x")
     simulated.sleep(25)
     assert after == []
@@ -126,7 +130,6 @@ def test_a_function_that_takes_too_long_is_killed(simulated: Simulated) -> None:
 @cites(
     LAMBDA,
     "Limits the number of concurrent instances that the Amazon SQS event source can invoke.",
-    moto=False,
 )
 def test_no_more_than_the_maximum_run_at_once(simulated: Simulated) -> None:
     at_work = [0, 0]
@@ -137,7 +140,7 @@ def test_no_more_than_the_maximum_run_at_once(simulated: Simulated) -> None:
         simulated.scheduler.sleep(2_000)
         at_work[0] -= 1
 
-    lane(simulated, handle, batch_size=1, at_once=3)
+    simulated.mapped(handle, batch_size=1, at_once=3)
     for _ in range(12):
         simulated.send("x")
     simulated.sleep(30)
@@ -150,60 +153,66 @@ def test_no_more_than_the_maximum_run_at_once(simulated: Simulated) -> None:
     "If an invocation is throttled, messages return to the queue after the visibility timeout, and their "
     "receive count is up",
     quoted=False,
-    moto=False,
 )
 def test_a_throttled_batch_uses_up_a_receive(simulated: Simulated) -> None:
-    weather = simulated.world.weather
-    weather.calm, weather.rates = False, {Fault.NOT_STARTED: 1.0}
-    lane(simulated, lambda _event: None)
+    simulated.struck(Fault.NOT_STARTED)
+    simulated.mapped(lambda _event: None)
     simulated.queue.send("x")
     simulated.sleep(5)
     assert simulated.queue.messages[0].receives == 1
 
 
 @cites(
-    LAMBDA_GUIDE + "lambda-runtime-environment.html",
-    "Objects declared outside of the function's handler method remain initialized, providing additional "
-    "optimization when the function is invoked again.",
-    moto=False,
+    LAMBDA_GUIDE + "with-sqs.html",
+    "When Lambda reads a batch, the messages stay in the queue but are hidden for the length of the queue's visibility "
+    "timeout.",
 )
-def test_an_environment_is_used_again(simulated: Simulated) -> None:
-    names: list[str] = []
+def test_what_a_function_works_on_is_hidden_from_others(simulated: Simulated) -> None:
+    began: list[int] = []
 
     def handle(_event: Any) -> None:
-        task = simulated.scheduler.current
-        names.append(task.process.name if task else "")
+        began.append(1)
+        simulated.scheduler.sleep(20_000)
 
-    lane(simulated, handle)
-    for _ in range(3):
-        simulated.send("x")
-        simulated.sleep(5)
-    assert len(set(names)) == 1
+    simulated.mapped(handle)
+    simulated.send("x")
+    simulated.eventually(lambda: began)
+    assert simulated.counts() == ["0", "0", "1"]
+    assert simulated.receive() == []
 
 
 @cites(
-    LAMBDA_GUIDE + "lambda-runtime-environment.html",
-    "Background processes or callbacks that were initiated by your Lambda function and did not complete when "
-    "the function ended resume if Lambda reuses the execution environment.",
-    moto=False,
+    LAMBDA,
+    "The maximum number of records in each batch that Lambda pulls from your stream or queue and sends to your "
+    "function.",
 )
-def test_threads_left_behind_go_on_with_the_next_invocation(simulated: Simulated) -> None:
-    done: list[int] = []
-
-    def handle(_event: Any) -> None:
-        pool = simulated.world.threads.pool()
-
-        def slowly() -> None:
-            simulated.scheduler.sleep(1_000)
-            done.append(simulated.scheduler.now_ms)
-
-        pool.submit(slowly)
-        simulated.scheduler.sleep(100)
-
-    lane(simulated, handle)
+def test_a_batch_of_messages_has_a_size(simulated: Simulated) -> None:
+    sizes: list[int] = []
+    for _ in range(20):
+        simulated.send("x")
+    simulated.mapped(lambda event: sizes.append(len(event["Records"])), batch_size=4)
     simulated.send("x")
-    simulated.sleep(30)
-    assert done == []
-    simulated.send("y")
-    simulated.sleep(2)
-    assert len(done) == 1
+    simulated.sleep(20)
+    assert sum(sizes) == 21
+    assert max(sizes) <= 4
+
+
+@cites(
+    LAMBDA_GUIDE + "invocation-eventsourcemapping.html",
+    "Lambda event source mappings process events at least once due to the distributed nature of its pollers. As a "
+    "result, your Lambda function may receive duplicate events in rare situations.",
+)
+def test_a_function_may_get_a_message_twice(simulated: Simulated) -> None:
+    seen: list[str] = []
+
+    def handle(event: Any) -> None:
+        seen.extend(record["messageId"] for record in event["Records"])
+        simulated.scheduler.sleep(5_000)
+
+    simulated.mapped(handle)
+    simulated.struck(Fault.DUPLICATE)
+    simulated.send("x")
+    simulated.sleep(3)
+    simulated.calm()
+    simulated.sleep(60)
+    assert len(seen) > len(set(seen)) == 1

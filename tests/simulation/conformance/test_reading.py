@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from tests.simulation.conformance.bench import INDEX, TABLE, Aws, Simulated, code
+from tests.simulation.conformance.bench import INDEX, TABLE, Aws, code
 from tests.simulation.conformance.cited import DYNAMODB, GUIDE, cites
+from tests.simulation.conformance.simulated import Simulated
 from tests.simulation.world.faults import Fault
 
 BLUE: Any = {
@@ -21,6 +22,13 @@ def fill(aws: Aws, count: int) -> None:
 
 def names(answer: Any) -> set[str]:
     return {item["pk"]["S"] for item in answer["Items"]}
+
+
+def shown(aws: Aws, *expected: str) -> list[Any]:
+    """What the index shows, once it shows these."""
+    aws.eventually(lambda: names(aws.dynamodb.query(**BLUE)) == set(expected))
+    items: list[Any] = aws.dynamodb.query(**BLUE)["Items"]
+    return items
 
 
 @cites(
@@ -47,6 +55,18 @@ def test_a_batch_leaves_out_what_is_missing(aws: Aws) -> None:
     assert answer["Responses"][TABLE] == [{"pk": {"S": "a"}}]
 
 
+@cites(
+    DYNAMODB,
+    "When designing your application, keep in mind that DynamoDB does not return items in any particular order.",
+)
+def test_a_batch_is_read_in_any_order(simulated: Simulated) -> None:
+    fill(simulated, 20)
+    keys = [{"pk": {"S": f"item-{number}"}} for number in range(20)]
+    answer = simulated.dynamodb.batch_get_item(RequestItems={TABLE: {"Keys": keys, "ConsistentRead": True}})
+    found = [{"pk": item["pk"]} for item in answer["Responses"][TABLE]]
+    assert found != keys == sorted(found, key=keys.index)
+
+
 @cites(DYNAMODB, "If there are no unprocessed keys remaining, the response contains an empty UnprocessedKeys map.")
 def test_a_batch_that_is_whole_leaves_no_keys(aws: Aws) -> None:
     aws.put("a")
@@ -58,20 +78,18 @@ def test_a_batch_that_is_whole_leaves_no_keys(aws: Aws) -> None:
     DYNAMODB,
     "The UnprocessedKeys value is in the same form as RequestItems, so the value can be provided directly to a "
     "subsequent BatchGetItem operation.",
-    moto=False,
 )
 def test_what_a_batch_leaves_can_be_asked_for_as_it_is(simulated: Simulated) -> None:
     fill(simulated, 20)
     asked: Any = {TABLE: {"Keys": [{"pk": {"S": f"item-{number}"}} for number in range(20)], "ConsistentRead": True}}
-    weather = simulated.world.weather
-    weather.calm, weather.rates = False, {Fault.PARTLY_READ: 0.6}
+    simulated.struck(Fault.PARTLY_READ, 0.6)
     found = set()
     while asked:
         answer = simulated.dynamodb.batch_get_item(RequestItems=asked)
         found |= {item["pk"]["S"] for item in answer["Responses"].get(TABLE, [])}
         asked = answer["UnprocessedKeys"]
     assert len(found) == 20
-    assert weather.counted[Fault.PARTLY_READ] > 0
+    assert simulated.world.weather.counted[Fault.PARTLY_READ] > 0
 
 
 @cites(
@@ -87,13 +105,7 @@ def test_an_index_is_not_read_consistently(aws: Aws) -> None:
 def test_an_item_without_the_key_is_in_no_index(aws: Aws) -> None:
     aws.put("a", colour={"S": "blue"})
     aws.put("b", colour={"S": "blue"}, size={"N": "1"})
-    assert_shown(aws, {"b"})
-
-
-def assert_shown(aws: Aws, expected: set[str]) -> None:
-    if isinstance(aws, Simulated):
-        aws.sleep(1)
-    assert names(aws.dynamodb.query(**BLUE)) == expected
+    shown(aws, "b")
 
 
 @cites(
@@ -103,9 +115,7 @@ def assert_shown(aws: Aws, expected: set[str]) -> None:
 )
 def test_an_index_of_keys_shows_keys(aws: Aws) -> None:
     fill(aws, 1)
-    if isinstance(aws, Simulated):
-        aws.sleep(1)
-    (item,) = aws.dynamodb.query(**BLUE)["Items"]
+    (item,) = shown(aws, "item-0")
     assert set(item) == {"pk", "colour", "size"}
 
 
@@ -113,7 +123,6 @@ def test_an_index_of_keys_shows_keys(aws: Aws) -> None:
     GUIDE + "GSI.html",
     "When an application writes or deletes items in a table, any global secondary indexes on that table are "
     "updated asynchronously, using an eventually consistent model.",
-    moto=False,
 )
 def test_an_index_is_behind_its_table(simulated: Simulated) -> None:
     simulated.table._lag = lambda: 5_000
@@ -130,8 +139,9 @@ def test_an_index_is_behind_its_table(simulated: Simulated) -> None:
 )
 def test_an_item_leaves_the_index_with_its_key(aws: Aws) -> None:
     fill(aws, 2)
+    shown(aws, "item-0", "item-1")
     aws.update("item-0", "REMOVE colour")
-    assert_shown(aws, {"item-1"})
+    shown(aws, "item-1")
 
 
 @cites(
@@ -142,22 +152,55 @@ def test_an_item_leaves_the_index_with_its_key(aws: Aws) -> None:
 def test_a_query_is_sorted_by_number(aws: Aws) -> None:
     for size in (10, 9, 100):
         aws.put(f"item-{size}", colour={"S": "blue"}, size={"N": str(size)})
-    if isinstance(aws, Simulated):
-        aws.sleep(1)
-    sizes = [item["size"]["N"] for item in aws.dynamodb.query(**BLUE)["Items"]]
-    assert sizes == ["9", "10", "100"]
+    items = shown(aws, "item-9", "item-10", "item-100")
+    assert [item["size"]["N"] for item in items] == ["9", "10", "100"]
+
+
+@cites(
+    DYNAMODB,
+    "If ScanIndexForward is false, DynamoDB reads the results in reverse order by sort key value, and then returns the "
+    "results to the client.",
+)
+def test_a_query_may_go_backwards(aws: Aws) -> None:
+    fill(aws, 3)
+    shown(aws, "item-0", "item-1", "item-2")
+    items = aws.dynamodb.query(**BLUE, ScanIndexForward=False)["Items"]
+    assert [item["size"]["N"] for item in items] == ["2", "1", "0"]
+
+
+@cites(DYNAMODB, "COUNT - Returns the number of matching items, rather than the matching items themselves.")
+def test_a_query_may_only_count(aws: Aws) -> None:
+    fill(aws, 3)
+    shown(aws, "item-0", "item-1", "item-2")
+    answer = aws.dynamodb.query(**BLUE, Select="COUNT")
+    assert answer["Count"] == 3
+    assert "Items" not in answer
 
 
 @cites(DYNAMODB, "If LastEvaluatedKey is present in the response, you need to paginate the result set.")
 def test_a_query_goes_on_from_its_last_key(aws: Aws) -> None:
     fill(aws, 5)
-    if isinstance(aws, Simulated):
-        aws.sleep(1)
+    everything = [f"item-{number}" for number in range(5)]
+    shown(aws, *everything)
     first = aws.dynamodb.query(**BLUE, Limit=2)
     second = aws.dynamodb.query(**BLUE, Limit=10, ExclusiveStartKey=first["LastEvaluatedKey"])
     assert len(first["Items"]) == 2
-    assert names(first) | names(second) == {f"item-{number}" for number in range(5)}
+    assert names(first) | names(second) == set(everything)
     assert "LastEvaluatedKey" not in second
+
+
+@cites(
+    DYNAMODB,
+    "If the total size of scanned items exceeds the maximum dataset size limit of 1 MB, the scan completes and results "
+    "are returned to the user.",
+)
+def test_a_page_is_a_megabyte_at_most(aws: Aws) -> None:
+    for name in "abcd":
+        aws.put(name, text={"S": "x" * 300_000})
+    first = aws.dynamodb.scan(TableName=TABLE)
+    assert 0 < len(first["Items"]) < 4
+    second = aws.dynamodb.scan(TableName=TABLE, ExclusiveStartKey=first["LastEvaluatedKey"])
+    assert names(first) | names(second) == set("abcd")
 
 
 @cites(
@@ -177,6 +220,18 @@ def test_a_filter_applies_after_the_page_is_cut(aws: Aws) -> None:
 
 @cites(
     DYNAMODB,
+    "If ConsistentRead is true, then all of the write operations that completed before the Scan began are guaranteed "
+    "to be contained in the Scan response.",
+)
+def test_a_consistent_scan_has_all_that_was_written(aws: Aws) -> None:
+    fill(aws, 5)
+    aws.dynamodb.delete_item(TableName=TABLE, Key={"pk": {"S": "item-0"}})
+    answer = aws.dynamodb.scan(TableName=TABLE, ConsistentRead=True)
+    assert names(answer) == {f"item-{number}" for number in range(1, 5)}
+
+
+@cites(
+    DYNAMODB,
     "For a parallel Scan request, TotalSegments represents the total number of segments into which the Scan "
     "operation will be divided.",
 )
@@ -190,12 +245,11 @@ def test_segments_part_the_table(aws: Aws) -> None:
     assert sorted(found) == sorted(f"item-{number}" for number in range(30))
 
 
-@cites(DYNAMODB, "GetItem provides an eventually consistent read by default.", moto=False)
+@cites(DYNAMODB, "GetItem provides an eventually consistent read by default.")
 def test_a_read_may_be_behind_unless_it_is_consistent(simulated: Simulated) -> None:
     simulated.put("a", n={"N": "1"})
     simulated.put("a", n={"N": "2"})
-    weather = simulated.world.weather
-    weather.calm, weather.rates = False, {Fault.INDEX_LAG: 0.5}
+    simulated.struck(Fault.INDEX_LAG, 0.5)
     seen = {simulated.dynamodb.get_item(TableName=TABLE, Key={"pk": {"S": "a"}})["Item"]["n"]["N"] for _ in range(30)}
     assert seen == {"1", "2"}
     assert {(simulated.get("a") or {})["n"]["N"] for _ in range(30)} == {"2"}

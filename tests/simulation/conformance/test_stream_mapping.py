@@ -4,48 +4,20 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.conformance.bench import TABLE, Simulated, failing
-from tests.simulation.conformance.cited import DYNAMODB, GUIDE, LAMBDA, LAMBDA_GUIDE, STREAMS, cites
+from tests.simulation.conformance.bench import TABLE, failing
+from tests.simulation.conformance.cited import GUIDE, LAMBDA, LAMBDA_GUIDE, STREAMS, cites
+from tests.simulation.conformance.simulated import Simulated
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.stream_mapping import matches
 
 STREAM_FAILURES = LAMBDA_GUIDE + "services-ddb-batchfailurereporting.html"
-
-
-@cites(STREAMS, "MODIFY - one or more of an existing item's attributes were modified.", moto=False)
-def test_a_stream_tells_what_became_of_an_item(simulated: Simulated) -> None:
-    seen: list[Any] = []
-    simulated.stream(lambda event: seen.extend(event["Records"]))
-    simulated.put("a", n={"N": "1"})
-    simulated.put("a", n={"N": "2"})
-    simulated.dynamodb.delete_item(TableName=TABLE, Key={"pk": {"S": "a"}})
-    simulated.sleep(5)
-    assert [record["eventName"] for record in seen] == ["INSERT", "MODIFY", "REMOVE"]
-    assert seen[1]["dynamodb"]["OldImage"]["n"] == {"N": "1"}
-    assert seen[1]["dynamodb"]["NewImage"]["n"] == {"N": "2"}
-    assert "NewImage" not in seen[2]["dynamodb"]
-
-
-@cites(
-    GUIDE + "Streams.html",
-    "If you perform a PutItem or UpdateItem operation that does not change any data in an item, DynamoDB "
-    "Streams does not write a stream record for that operation.",
-    moto=False,
-)
-def test_a_write_that_changes_nothing_is_not_told(simulated: Simulated) -> None:
-    seen: list[Any] = []
-    simulated.stream(lambda event: seen.extend(event["Records"]))
-    for _ in range(3):
-        simulated.put("a", n={"N": "1"})
-    simulated.sleep(5)
-    assert len(seen) == 1
+MAPPINGS = LAMBDA_GUIDE + "invocation-eventsourcemapping.html"
 
 
 @cites(
     GUIDE + "Streams.html",
     "For each item that is modified in a DynamoDB table, the stream records appear in the same sequence as "
     "the actual modifications to the item.",
-    moto=False,
 )
 def test_the_records_of_an_item_come_in_order(simulated: Simulated) -> None:
     seen: list[int] = []
@@ -60,49 +32,153 @@ def test_the_records_of_an_item_come_in_order(simulated: Simulated) -> None:
     assert seen == list(range(20))
 
 
-@cites(STREAMS, 'For Time To Live, the type is "Service".', moto=False)
-def test_what_the_ttl_deletes_says_so(simulated: Simulated) -> None:
-    seen: list[Any] = []
-    simulated.stream(lambda event: seen.extend(event["Records"]))
-    simulated.put("a", expires_at={"N": "1"})
-    now_ms = simulated.scheduler.now_ms
-    for key in list(simulated.table.expired(now_ms)):
-        simulated.table.put(key, None, now_ms=now_ms, by_ttl=True)
-    simulated.sleep(5)
-    assert seen[-1]["eventName"] == "REMOVE"
-    assert seen[-1]["userIdentity"] == {"type": "Service", "principalId": "dynamodb.amazonaws.com"}
-
-
-@cites(
-    DYNAMODB,
-    "Items that have expired and not been deleted will still show up in reads, queries, and scans.",
-    moto=False,
-)
-def test_what_has_expired_is_there_until_it_is_deleted(simulated: Simulated) -> None:
-    simulated.put("a", expires_at={"N": "1"})
-    assert simulated.get("a") is not None
-    assert list(simulated.table.expired(simulated.scheduler.now_ms)) == [("a",)]
-
-
-@cites(STREAMS, "In DynamoDB Streams, there is a 24 hour limit on data retention.", moto=False)
+@cites(STREAMS, "In DynamoDB Streams, there is a 24 hour limit on data retention.")
 def test_a_stream_forgets_after_a_day(simulated: Simulated) -> None:
     seen: list[Any] = []
     function = simulated.stream(lambda event: seen.extend(event["Records"]), oldest_seconds=10**9)
-    weather = simulated.world.weather
-    weather.calm, weather.rates = False, {Fault.NOT_STARTED: 1.0}
+    simulated.struck(Fault.NOT_STARTED)
     simulated.table.put(("a",), {"pk": {"S": "a"}}, now_ms=simulated.scheduler.now_ms - 25 * 3_600_000)
     simulated.sleep(5)
-    weather.calm = True
+    simulated.calm()
     simulated.sleep(5)
     assert seen == []
     assert function.behind == 0
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"batchItemFailures": []}, {"batchItemFailures": None}])
+@cites(
+    STREAM_FAILURES,
+    "Lambda treats a batch as a complete success if you return any of the following: An empty batchItemFailure list. A "
+    "null batchItemFailure list. An empty EventResponse. A null EventResponse.",
+)
+def test_an_empty_answer_passes_the_batch(simulated: Simulated, answer: Any) -> None:
+    calls: list[int] = []
+
+    def handle(_event: Any) -> Any:
+        calls.append(1)
+        return answer
+
+    mapping = simulated.stream(handle)
+    simulated.put("a")
+    simulated.sleep(60)
+    assert (len(calls), mapping.behind) == (1, 0)
+
+
+@pytest.mark.parametrize("answer", [failing(""), failing(None), {"batchItemFailures": [{"id": "x"}]}])
+@cites(
+    STREAM_FAILURES,
+    "Lambda treats a batch as a complete failure if you return any of the following: An empty string itemIdentifier. A "
+    "null itemIdentifier. An itemIdentifier with a bad key name.",
+)
+def test_a_malformed_answer_repeats_the_batch(simulated: Simulated, answer: Any) -> None:
+    calls: list[int] = []
+
+    def handle(_event: Any) -> Any:
+        calls.append(1)
+        return answer
+
+    simulated.stream(handle, retries=2)
+    simulated.put("a")
+    simulated.sleep(60)
+    assert len(calls) == 3
+
+
+@cites(
+    LAMBDA,
+    "The maximum number of records in each batch that Lambda pulls from your stream or queue and sends to your "
+    "function.",
+)
+def test_a_batch_of_records_has_a_size(simulated: Simulated) -> None:
+    sizes: list[int] = []
+    simulated.stream(lambda event: sizes.append(len(event["Records"])), batch_size=3)
+    for number in range(20):
+        simulated.table.put(("a",), {"pk": {"S": "a"}, "n": {"N": str(number)}}, now_ms=simulated.scheduler.now_ms)
+    simulated.sleep(20)
+    assert (sum(sizes), max(sizes)) == (20, 3)
+
+
+@cites(
+    MAPPINGS,
+    "By default, if your function returns an error, the event source mapping reprocesses the entire batch until the "
+    "function succeeds, or the items in the batch expire. To ensure in-order processing, the event source mapping "
+    "pauses processing for the affected shard until the error is resolved.",
+)
+def test_an_error_holds_up_its_shard_and_no_other(simulated: Simulated) -> None:
+    seen: list[str] = []
+
+    def handle(event: Any) -> None:
+        names = [record["dynamodb"]["Keys"]["pk"]["S"] for record in event["Records"]]
+        if "a" in names:
+            raise RuntimeError
+        seen.extend(names)
+
+    mapping = simulated.stream(handle, retries=10_000, oldest_seconds=3600, batch_size=1)
+    for name in ("a", "b", "c", "d"):
+        simulated.put(name)
+    simulated.sleep(600)
+    # Of four names two are in the shard of the first: its own and the third.
+    assert sorted(seen) == ["b", "d"]
+    assert mapping.behind == 2
+
+
+@cites(
+    MAPPINGS,
+    "For streams, an event source mapping creates an iterator for each shard in the stream and processes items in each "
+    "shard in order.",
+)
+def test_one_batch_of_a_shard_at_a_time(simulated: Simulated) -> None:
+    at_work = [0, 0]
+
+    def handle(_event: Any) -> None:
+        at_work[0] += 1
+        at_work[1] = max(at_work)
+        simulated.scheduler.sleep(1_000)
+        at_work[0] -= 1
+
+    simulated.stream(handle, batch_size=1)
+    for _ in range(3):
+        for number in range(4):
+            simulated.put("a", n={"N": str(number)})
+    simulated.sleep(60)
+    assert at_work == [0, 1]
+
+
+@cites(
+    LAMBDA_GUIDE + "gettingstarted-features.html",
+    "A failure record for an event source mapping contains metadata about the batch, and it points to the items in the "
+    "stream.",
+)
+def test_a_record_given_up_is_told_of_without_its_item(simulated: Simulated) -> None:
+    def handle(_event: Any) -> None:
+        raise RuntimeError
+
+    simulated.stream(handle, retries=0)
+    simulated.put("secret")
+    simulated.sleep(60)
+    (letter,) = simulated.letters.messages
+    assert "secret" not in letter.body
+
+
+@cites(
+    GUIDE + "transaction-apis.html",
+    "Once a transaction completes, the changes made within that transaction are propagated to global secondary indexes "
+    "(GSIs), streams, and backups.",
+)
+def test_a_transaction_is_not_whole_in_a_stream(simulated: Simulated) -> None:
+    batches: list[list[str]] = []
+    simulated.stream(
+        lambda event: batches.append([record["dynamodb"]["Keys"]["pk"]["S"] for record in event["Records"]])
+    )
+    entries = [{"Put": {"TableName": TABLE, "Item": {"pk": {"S": name}}}} for name in "ab"]
+    simulated.dynamodb.transact_write_items(TransactItems=entries)
+    simulated.sleep(5)
+    assert sorted(batches) == [["a"], ["b"]]
 
 
 @cites(
     STREAM_FAILURES,
     "If the batchItemFailures array contains multiple items, Lambda uses the record with the lowest sequence "
     "number as the checkpoint. Lambda then retries all records starting from that checkpoint.",
-    moto=False,
 )
 def test_a_stream_goes_on_from_the_lowest_failure(simulated: Simulated) -> None:
     batches: list[list[str]] = []
@@ -123,7 +199,6 @@ def test_a_stream_goes_on_from_the_lowest_failure(simulated: Simulated) -> None:
 @cites(
     LAMBDA,
     "BisectBatchOnFunctionError - If the function returns an error, split the batch in two and retry.",
-    moto=False,
 )
 def test_an_error_halves_the_batch(simulated: Simulated) -> None:
     sizes: list[int] = []
@@ -144,7 +219,7 @@ def test_an_error_halves_the_batch(simulated: Simulated) -> None:
     assert sorted(done) == ["0", "1", "3"]
 
 
-@cites(LAMBDA, "MaximumRetryAttempts - Discard records after the specified number of retries.", moto=False)
+@cites(LAMBDA, "MaximumRetryAttempts - Discard records after the specified number of retries.")
 def test_a_poison_record_is_given_up_and_told_of(simulated: Simulated) -> None:
     calls: list[int] = []
 
@@ -159,7 +234,7 @@ def test_a_poison_record_is_given_up_and_told_of(simulated: Simulated) -> None:
     assert [letter.body for letter in simulated.letters.messages] == ['{"DDBStreamBatchInfo":{}}']
 
 
-@cites(LAMBDA, "MaximumRecordAgeInSeconds - Discard records older than the specified age.", moto=False)
+@cites(LAMBDA, "MaximumRecordAgeInSeconds - Discard records older than the specified age.")
 def test_an_old_record_is_given_up(simulated: Simulated) -> None:
     def handle(_event: Any) -> None:
         raise RuntimeError
@@ -175,16 +250,14 @@ def test_an_old_record_is_given_up(simulated: Simulated) -> None:
     LAMBDA_GUIDE + "with-ddb.html",
     "The maximum number of times that Lambda retries when the function returns an error. This doesn't apply to"
     " service errors or throttles where the batch didn't reach the function.",
-    moto=False,
 )
 def test_throttles_do_not_count_as_tries(simulated: Simulated) -> None:
     seen: list[Any] = []
     simulated.stream(lambda event: seen.extend(event["Records"]), retries=1)
-    weather = simulated.world.weather
-    weather.calm, weather.rates = False, {Fault.NOT_STARTED: 1.0}
+    simulated.struck(Fault.NOT_STARTED)
     simulated.put("a")
     simulated.sleep(30)
-    weather.calm = True
+    simulated.calm()
     simulated.sleep(120)
     assert len(seen) == 1
 
@@ -204,7 +277,6 @@ def test_throttles_do_not_count_as_tries(simulated: Simulated) -> None:
 @cites(
     LAMBDA_GUIDE + "invocation-eventfiltering.html",
     "For Lambda to consider the event a match, the event must contain all the field names included in a filter.",
-    moto=False,
 )
 def test_filters_let_through_what_fits(simulated: Simulated, pattern: Any, expected: bool) -> None:
     record = {"eventName": "INSERT", "dynamodb": {"NewImage": {"state": {"S": "queued"}}}}
@@ -215,13 +287,11 @@ def test_filters_let_through_what_fits(simulated: Simulated, pattern: Any, expec
     LAMBDA_GUIDE + "with-ddb.html",
     "Lambda will process each record at least once, but doesn't guarantee that each record will be processed "
     "only once.",
-    moto=False,
 )
 def test_a_stream_may_deliver_a_batch_again(simulated: Simulated) -> None:
     seen: list[Any] = []
     simulated.stream(lambda event: seen.extend(event["Records"]))
-    weather = simulated.world.weather
-    weather.calm, weather.rates = False, {Fault.STREAM_REPEATED: 0.6}
+    simulated.struck(Fault.STREAM_REPEATED, 0.6)
     for number in range(10):
         simulated.table.put(("a",), {"pk": {"S": "a"}, "n": {"N": str(number)}}, now_ms=simulated.scheduler.now_ms)
         simulated.sleep(2)

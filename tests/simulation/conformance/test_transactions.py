@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.conformance.bench import TABLE, Aws, Simulated, code, refusal
+from tests.simulation.conformance.bench import TABLE, Aws, code, refusal
 from tests.simulation.conformance.cited import DYNAMODB, cites
+from tests.simulation.conformance.simulated import Simulated
 from tests.simulation.world.faults import Fault
 
 
@@ -85,11 +86,50 @@ def test_a_condition_check_writes_nothing(aws: Aws) -> None:
     assert code(lambda: transact(aws, put("c"), check)) == "TransactionCanceledException"
 
 
+@cites(DYNAMODB, "The aggregate size of the items in the transaction cannot exceed 4 MB.")
+def test_four_megabytes_at_most(aws: Aws) -> None:
+    entries = [put(f"item-{number}") for number in range(12)]
+    for entry in entries:
+        entry["Put"]["Item"]["text"] = {"S": "x" * 390_000}
+    assert code(lambda: transact(aws, *entries)) == "ValidationException"
+    transact(aws, *entries[:10])
+
+
+@pytest.mark.parametrize(
+    ("change", "value"), [("SET more = :v", {"S": "x" * 200_000}), ("SET n = absent + :v", {"N": "1"})]
+)
+@cites(
+    DYNAMODB,
+    "Validation Error: Code: ValidationError Messages: One or more parameter values were invalid. The update "
+    "expression attempted to update the secondary index key beyond allowed size limits. The update expression "
+    "attempted to update the secondary index key to unsupported type. An operand in the update expression has an "
+    "incorrect data type. Item size to update has exceeded the maximum allowed size.",
+)
+def test_what_an_update_finds_cancels_the_transaction(aws: Aws, change: str, value: Any) -> None:
+    aws.put("a", text={"S": "x" * 300_000})
+    entry = add("a", UpdateExpression=change, ExpressionAttributeValues={":v": value})
+    refused = refusal(lambda: transact(aws, put("b"), entry))
+    assert [reason["Code"] for reason in refused["CancellationReasons"]] == ["None", "ValidationError"]
+    assert aws.get("b") is None
+
+
+@cites(
+    DYNAMODB,
+    "Put — Initiates a PutItem operation to write a new item. This structure specifies the primary key of the item to "
+    "be written, the name of the table to write it in, an optional condition expression that must be satisfied for the "
+    "write to succeed, a list of the item's attributes, and a field indicating whether to retrieve the item's "
+    "attributes if the condition is not met.",
+)
+def test_a_reason_has_no_item_unless_asked(aws: Aws) -> None:
+    aws.put("b")
+    refused = refusal(lambda: transact(aws, put("b", **ABSENT)))
+    assert "Item" not in refused["CancellationReasons"][0]
+
+
 @cites(
     DYNAMODB,
     "Providing a ClientRequestToken makes the call to TransactWriteItems idempotent, meaning that multiple identical "
     "calls have the same effect as one single call.",
-    moto_differs="applies it again",
 )
 def test_a_token_makes_a_repeat_harmless(aws: Aws) -> None:
     for _ in range(3):
@@ -101,7 +141,6 @@ def test_a_token_makes_a_repeat_harmless(aws: Aws) -> None:
     DYNAMODB,
     "If you submit a request with the same client token but a change in other parameters within the 10-minute "
     "idempotency window, DynamoDB returns an IdempotentParameterMismatch exception.",
-    moto_differs="takes no notice of the token",
 )
 def test_a_token_stands_for_its_parameters(aws: Aws) -> None:
     transact(aws, add("a"), ClientRequestToken="token")
@@ -112,7 +151,6 @@ def test_a_token_stands_for_its_parameters(aws: Aws) -> None:
 @cites(
     DYNAMODB,
     "A client request token is valid for 10 minutes after the first request that uses it is completed.",
-    moto=False,
 )
 def test_a_token_is_forgotten_after_ten_minutes(simulated: Simulated) -> None:
     transact(simulated, add("a"), ClientRequestToken="token")
@@ -121,15 +159,13 @@ def test_a_token_is_forgotten_after_ten_minutes(simulated: Simulated) -> None:
     assert (simulated.get("a") or {})["n"] == {"N": "2"}
 
 
-@cites(DYNAMODB, "The transaction with the given request token is already in progress.", moto=False)
+@cites(DYNAMODB, "The transaction with the given request token is already in progress.")
 def test_a_repeat_meets_the_transaction_under_way(simulated: Simulated) -> None:
     codes: list[str] = []
 
     def one() -> None:
         try:
-            simulated.world.sdk._services["dynamodb"][1].transact_write_items(
-                {"TransactItems": [add("a")], "ClientRequestToken": "token"}
-            )
+            simulated.answer("dynamodb", "TransactWriteItems", TransactItems=[add("a")], ClientRequestToken="token")
         except Exception as error:  # noqa: BLE001 - looked at below
             codes.append(getattr(error, "code", "?"))
 
@@ -143,16 +179,13 @@ def test_a_repeat_meets_the_transaction_under_way(simulated: Simulated) -> None:
 @cites(
     DYNAMODB,
     "There is an ongoing TransactWriteItems operation that conflicts with a concurrent TransactWriteItems request.",
-    moto=False,
 )
 def test_of_two_transactions_on_one_item_one_is_cancelled(simulated: Simulated) -> None:
     ended: list[str] = []
 
     def one(other: str) -> None:
         try:
-            simulated.world.sdk._services["dynamodb"][1].transact_write_items(
-                {"TransactItems": [add("shared"), put(other)]}
-            )
+            simulated.answer("dynamodb", "TransactWriteItems", TransactItems=[add("shared"), put(other)])
             ended.append("done")
         except Exception as error:  # noqa: BLE001 - looked at below
             ended.append(error.more["CancellationReasons"][0]["Code"])  # type: ignore[attr-defined]
@@ -163,7 +196,7 @@ def test_of_two_transactions_on_one_item_one_is_cancelled(simulated: Simulated) 
     assert sorted(ended) == ["TransactionConflict", "done"]
 
 
-@cites(DYNAMODB, "Operation was rejected because there is an ongoing transaction for the item.", moto=False)
+@cites(DYNAMODB, "Operation was rejected because there is an ongoing transaction for the item.")
 def test_a_write_meets_a_transaction_on_its_item(simulated: Simulated) -> None:
     simulated.put("a")
     simulated.table.held.add(("a",))
@@ -174,11 +207,9 @@ def test_a_write_meets_a_transaction_on_its_item(simulated: Simulated) -> None:
 @cites(
     DYNAMODB,
     "Transaction Conflict: Code: TransactionConflict Message: Transaction is ongoing for the item.",
-    moto=False,
 )
 def test_conflicts_come_with_the_weather(simulated: Simulated) -> None:
-    weather = simulated.world.weather
-    weather.calm, weather.rates = False, {Fault.TRANSACTION_CONFLICT: 1.0}
+    simulated.struck(Fault.TRANSACTION_CONFLICT)
     refused = refusal(lambda: transact(simulated, add("a")))
     assert [reason["Code"] for reason in refused["CancellationReasons"]] == ["TransactionConflict"]
     assert simulated.get("a") is None

@@ -171,9 +171,9 @@ def _size(value: Value | None) -> Value | None:
 
 
 def compare(left: Value | None, operator: str, right: Value | None) -> bool:
-    """False where either side is missing, or where the two are of different types and an order is asked for."""
+    """What is missing is unlike anything, and neither equal nor in an order; so is what is of another type."""
     if left is None or right is None:
-        return False
+        return operator == "<>"
     ((kind, a),), ((other, b),) = left.items(), right.items()
     if kind != other:
         return operator == "<>"

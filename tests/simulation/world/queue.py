@@ -26,6 +26,8 @@ class Message:
     visible_ms: int
     attributes: dict[str, str] = field(default_factory=dict)
     receives: int = 0
+    #: Those in the queue that it came from: what SQS tells counts "across all queues".
+    earlier_receives: int = 0
     first_received_ms: int | None = None
     #: Of the last delivery; an earlier one deletes nothing.
     receipt: str = ""
@@ -143,9 +145,10 @@ class Queue:
             self.messages.remove(message)
             return False
         if self.letters and message.receives >= self.max_receives:
-            # It keeps its id and the time it was sent; its receives begin anew.
+            # It keeps its id, the time it was sent and what it tells of its receives; those that count begin anew.
             self.messages.remove(message)
             moved = Message(message.id, message.body, message.sent_ms, now_ms, dict(message.attributes))
+            moved.earlier_receives = message.receives
             self.moved.append(message)
             self.weather.note(Fault.MOVED_TO_LETTERS)
             self.letters.add(moved)

@@ -41,7 +41,7 @@ class SQS:
     def send_message_batch(self, request: Request) -> Answer:
         queue, entries = self.queue(request), request["Entries"]
         _require_batch(entries)
-        if sum(len(entry["MessageBody"]) for entry in entries) > _LARGEST_BYTES:
+        if sum(len(entry["MessageBody"].encode()) for entry in entries) > _LARGEST_BYTES:
             raise ServiceError("AWS.SimpleQueueService.BatchRequestTooLong", "the batch is longer than 1 MiB")
 
         def send(entry: Request) -> Answer:
@@ -53,14 +53,18 @@ class SQS:
 
     def receive_message(self, request: Request) -> Answer:
         queue = self.queue(request)
-        seconds = request.get("VisibilityTimeout")
-        received = queue.receive(
-            request.get("MaxNumberOfMessages", 1), visibility_ms=None if seconds is None else seconds * 1000
-        )
+        seconds, most = request.get("VisibilityTimeout"), request.get("MaxNumberOfMessages", 1)
+        if not 1 <= most <= _MOST_ENTRIES:
+            raise ServiceError("InvalidParameterValue", f"MaxNumberOfMessages {most!r} is not from 1 to 10")
+        _, _, in_flight = queue.counts()
+        if in_flight >= queue.most_in_flight and not request.get("WaitTimeSeconds"):
+            # A long poll comes back with nothing instead.
+            raise ServiceError("OverLimit", f"{in_flight} messages are in flight")
+        received = queue.receive(most, visibility_ms=None if seconds is None else seconds * 1000)
         return {"Messages": [as_received(message) for message in received]} if received else {}
 
     def delete_message(self, request: Request) -> Answer:
-        self.queue(request).delete(request["ReceiptHandle"])
+        self.queue(request).delete(_receipt(request))
         return {}
 
     def delete_message_batch(self, request: Request) -> Answer:
@@ -68,7 +72,7 @@ class SQS:
         _require_batch(request["Entries"])
 
         def delete(entry: Request) -> Answer:
-            queue.delete(entry["ReceiptHandle"])
+            queue.delete(_receipt(entry))
             return {}
 
         return _each(request["Entries"], delete)
@@ -108,7 +112,7 @@ def as_received(message: Message) -> Answer:
         "ReceiptHandle": message.receipt,
         "Body": message.body,
         "Attributes": {
-            "ApproximateReceiveCount": str(message.receives),
+            "ApproximateReceiveCount": str(message.receives + message.earlier_receives),
             "SentTimestamp": str(message.sent_ms),
             "ApproximateFirstReceiveTimestamp": str(message.first_received_ms),
             **message.attributes,
@@ -127,6 +131,14 @@ def _sent(queue: Queue, entry: Request) -> Message:
         raise ServiceError("InvalidParameterValue", f"DelaySeconds {delay!r} is not an integer from 0 to 900")
     group = {"MessageGroupId": entry["MessageGroupId"]} if "MessageGroupId" in entry else {}
     return queue.send(body, delay_seconds=delay, attributes=group)
+
+
+def _receipt(entry: Request) -> str:
+    receipt: str = entry["ReceiptHandle"]
+    if "/" not in receipt:
+        # An old one is another matter: a delete with it succeeds and deletes nothing.
+        raise ServiceError("ReceiptHandleIsInvalid", f"The receipt handle {receipt!r} is not valid")
+    return receipt
 
 
 def _visibility(entry: Request) -> int:

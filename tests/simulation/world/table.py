@@ -11,6 +11,9 @@ Key = tuple[str, ...]
 
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 LARGEST_ITEM_BYTES: Final = 400 * 1024
+_LONGEST_KEY_BYTES: Final = 2048
+#: What has been over for longer is taken for a mistake.
+_OLDEST_EXPIRED_MS: Final = 5 * 365 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,8 @@ class Table:
             raise invalid("The provided key element does not match the schema")
         if "" in key:
             raise invalid("One or more parameter values are not valid. A key attribute cannot be an empty string")
+        if len(key[0].encode()) > _LONGEST_KEY_BYTES:
+            raise invalid("One or more parameter values are not valid. Size of the key has exceeded 2048 bytes")
         return key
 
     def put(self, key: Key, after: Item | None, *, now_ms: int, by_ttl: bool = False) -> None:
@@ -149,8 +154,10 @@ class Table:
         """What the TTL has passed of."""
         if self.ttl:
             for key, item in self.items.items():
-                if self.ttl in item and "N" in item[self.ttl] and int(item[self.ttl]["N"]) * 1000 < now_ms:
-                    yield key
+                if self.ttl in item and "N" in item[self.ttl]:
+                    over_ms = now_ms - int(item[self.ttl]["N"]) * 1000
+                    if 0 < over_ms < _OLDEST_EXPIRED_MS:
+                        yield key
 
     def _show(self, index: Index, key: Key, before: Item | None, after: Item | None, now_ms: int) -> None:
         wanted = after if after is not None and index.schema.of(after) is not None else None

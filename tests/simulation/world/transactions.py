@@ -14,7 +14,7 @@ from tests.simulation.world.dynamodb import DynamoDB, holds, updated
 from tests.simulation.world.errors import ServiceError, invalid
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.scheduler import Task
-from tests.simulation.world.table import Item, Key, Table
+from tests.simulation.world.table import Item, Key, Table, size
 
 _MOST_ENTRIES: Final = 100
 _LARGEST_BYTES: Final = 4 * 1024 * 1024
@@ -53,13 +53,8 @@ class Transactions:
         rows = [self._row(write) for _, write in entries]
         if len({(table.name, key) for table, key in rows}) < len(rows):
             raise invalid("Transaction request cannot include multiple operations on one item")
-        self._refuse(rows, entries)
-        changes = [
-            (table, key, _after(table, kind, key, write))
-            for (kind, write), (table, key) in zip(entries, rows, strict=True)
-            if kind != "ConditionCheck"
-        ]
-        if sum(len(repr(after)) for _, _, after in changes) > _LARGEST_BYTES:
+        changes = self._changes(rows, entries)
+        if sum(size(after) for _, _, after in changes if after is not None) > _LARGEST_BYTES:
             raise invalid("Transaction size cannot exceed 4 MB")
         completed = _Completed(_identity(request))
         if token:
@@ -83,20 +78,23 @@ class Transactions:
         table = self._dynamodb.table(write["TableName"])
         return table, table.key(write.get("Key") or write["Item"])
 
-    def _refuse(self, rows: list[tuple[Table, Key]], entries: list[tuple[str, Request]]) -> None:
-        """Raise what cancels the transaction: reasons in the order of the entries, `None` for those without one."""
+    def _changes(
+        self, rows: list[tuple[Table, Key]], entries: list[tuple[str, Request]]
+    ) -> list[tuple[Table, Key, Item | None]]:
+        """What is to be written. Raises what cancels the transaction: reasons in the order of the entries."""
         reasons: list[dict[str, Any]] = []
-        for (table, key), (_, write) in zip(rows, entries, strict=True):
-            item = table.items.get(key)
-            if key in table.held or self._dynamodb.weather.strikes(Fault.TRANSACTION_CONFLICT):
-                reasons.append({"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"})
-            elif not holds(item, write):
-                reason: dict[str, Any] = {"Code": "ConditionalCheckFailed", "Message": "The conditional request failed"}
-                if item is not None and write.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD":
-                    reason["Item"] = dict(item)
-                reasons.append(reason)
-            else:
-                reasons.append({"Code": "None"})
+        changes: list[tuple[Table, Key, Item | None]] = []
+        for (table, key), (kind, write) in zip(rows, entries, strict=True):
+            reason = self._reason(table, key, write)
+            if not reason and kind != "ConditionCheck":
+                try:
+                    changes.append((table, key, _after(table, kind, key, write)))
+                except ServiceError as error:
+                    if kind != "Update":
+                        raise
+                    # Only the item as it is shows that the update cannot be.
+                    reason = {"Code": "ValidationError", "Message": error.message}
+            reasons.append(reason or {"Code": "None"})
         if any(reason["Code"] != "None" for reason in reasons):
             codes = ", ".join(reason["Code"] for reason in reasons)
             raise ServiceError(
@@ -104,6 +102,19 @@ class Transactions:
                 f"Transaction cancelled, please refer cancellation reasons for specific reasons [{codes}]",
                 CancellationReasons=reasons,
             )
+        return changes
+
+    def _reason(self, table: Table, key: Key, write: Request) -> dict[str, Any] | None:
+        """Why an entry cannot be, before it is looked at what it would write."""
+        item = table.items.get(key)
+        if key in table.held or self._dynamodb.weather.strikes(Fault.TRANSACTION_CONFLICT):
+            return {"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}
+        if holds(item, write):
+            return None
+        reason: dict[str, Any] = {"Code": "ConditionalCheckFailed", "Message": "The conditional request failed"}
+        if item is not None and write.get("ReturnValuesOnConditionCheckFailure") == "ALL_OLD":
+            reason["Item"] = dict(item)
+        return reason
 
     def _commit_soon(
         self, rows: list[tuple[Table, Key]], changes: list[tuple[Table, Key, Item | None]], completed: _Completed

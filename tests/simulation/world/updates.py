@@ -154,6 +154,9 @@ def _write(item: dict[str, Any], path: tuple[str | int, ...], value: Value | Non
 
 def _rewritten(held: Value, path: tuple[str | int, ...], value: Value | None) -> Value:
     step, rest = path[0], path[1:]
+    held_as = "L" if isinstance(step, int) else "M"
+    if held_as not in held or (rest and not _leads_on(held[held_as], step)):
+        raise invalid("The document path provided in the update expression is invalid for update")
     if isinstance(step, int):
         entries = list(held["L"])
         if rest:
@@ -171,6 +174,10 @@ def _rewritten(held: Value, path: tuple[str | int, ...], value: Value | None) ->
     else:
         fields[step] = value
     return {"M": fields}
+
+
+def _leads_on(held: Any, step: str | int) -> bool:
+    return step < len(held) if isinstance(step, int) else step in held
 
 
 __all__ = ["Item", "Update", "update"]

@@ -1,0 +1,59 @@
+"""EventBridge Scheduler."""
+
+from typing import Any
+
+from tests.simulation.clockwork import Clockwork
+from tests.simulation.conformance.cited import SCHEDULER, SCHEDULER_GUIDE, cites
+from tests.simulation.conformance.simulated import Simulated
+from tests.simulation.world.faults import Fault
+
+DAY_SECONDS = 86_400
+
+
+class Heard:
+    """Stands for the queue of a function's events."""
+
+    def __init__(self, simulated: Simulated) -> None:
+        self._scheduler = simulated.scheduler
+        self.times_ms: list[int] = []
+
+    def call(self, _event: Any) -> None:
+        self.times_ms.append(self._scheduler.now_ms)
+
+
+def daily(simulated: Simulated, *, days: int) -> list[float]:
+    """When a function was called that is to be called each day, in days."""
+    heard, other = Heard(simulated), Heard(simulated)
+    calls: Any = simulated.world.calls
+    calls |= {"reconcile": heard, "tick": other, "wake": other}
+    began_ms = simulated.scheduler.now_ms
+    Clockwork(simulated.world).begin()
+    simulated.sleep((days - 0.5) * DAY_SECONDS)
+    return [(time_ms - began_ms) / 1000 / DAY_SECONDS for time_ms in heard.times_ms]
+
+
+@cites(SCHEDULER, "The expression that defines when the schedule runs.")
+def test_a_schedule_runs_at_its_times(simulated: Simulated) -> None:
+    assert daily(simulated, days=3) == [0, 1, 2]
+
+
+@cites(
+    SCHEDULER_GUIDE + "what-is-scheduler.html",
+    "EventBridge Scheduler provides at-least-once event delivery to targets, meaning that at least one delivery "
+    "succeeds with a response from the target.",
+)
+def test_a_schedule_may_run_twice(simulated: Simulated) -> None:
+    simulated.struck(Fault.CLOCK_TWICE)
+    assert daily(simulated, days=2) == [0, 0, 1, 1]
+
+
+@cites(
+    SCHEDULER,
+    "Retry attempts with exponential backoff continue until either the maximum number of attempts is made or until the "
+    "duration of the MaximumEventAgeInSeconds is reached.",
+)
+def test_a_schedule_may_run_late(simulated: Simulated) -> None:
+    simulated.struck(Fault.CLOCK_LATE)
+    times = daily(simulated, days=3)
+    assert len(times) == 3
+    assert all(day < time < day + 0.5 for day, time in enumerate(times))
