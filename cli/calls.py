@@ -54,10 +54,16 @@ def refusal(status: int, document: Any) -> str:
     title = problem.get("title") or problem.get("message") or _phrase(status)
     faults = [(str(fault.get("pointer")), str(fault.get("detail"))) for fault in problem.get("errors", [])]
     detail = problem.get("detail", "")
-    if detail == "; ".join(f"{pointer.removeprefix('#')}: {text}" for pointer, text in faults):
-        detail = ""  # only the faults once more
+    for start in ("#", "#/"):
+        if detail == "; ".join(_fault(pointer.removeprefix(start), text) for pointer, text in faults):
+            detail = ""  # only the faults once more
     said = f"{status} {title}" + (f": {detail}" if detail else "")
-    return "\n".join([said, *(f"  {pointer}: {text}" for pointer, text in faults)])
+    return "\n".join([said, *(f"  {_fault(pointer.removesuffix('#'), text)}" for pointer, text in faults)])
+
+
+def _fault(path: str, text: str) -> str:
+    """What is wrong with the whole has no path."""
+    return f"{path}: {text}" if path else text
 
 
 def _decoded(answer: Answer) -> Any:

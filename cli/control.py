@@ -1,5 +1,6 @@
 """`millrace cancel` and `millrace retry`: end jobs of one's own, and give dead ones another life, over the HTTP API."""
 
+import json
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Final
@@ -21,30 +22,32 @@ _OF_THE_JOB: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
 @click.command()
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: each job as it is then.")
 @click.pass_obj
-def cancel(installation: Installation, ids: tuple[str, ...], *, yes: bool) -> None:
+def cancel(installation: Installation, ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     """End jobs of your own.
 
     One that does not run is cancelled at once, a dead one is discarded. A running one is asked to end: it does at its
     next checkpoint, and `millrace watch` shows when. Safe to repeat.
     """
-    _each(installation, ids, "cancel", yes=yes)
+    _each(installation, ids, "cancel", yes=yes, as_json=as_json)
 
 
 @click.command()
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: each job as it is then.")
 @click.pass_obj
-def retry(installation: Installation, ids: tuple[str, ...], *, yes: bool) -> None:
+def retry(installation: Installation, ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     """Give dead jobs of your own another life.
 
     Only dead jobs can be retried; all their attempts begin anew. `millrace redrive` does the same for the jobs of all
     tenants, and tidies letters.
     """
-    _each(installation, ids, "retry", yes=yes)
+    _each(installation, ids, "retry", yes=yes, as_json=as_json)
 
 
-def _each(installation: Installation, ids: Sequence[str], verb: str, *, yes: bool) -> None:
+def _each(installation: Installation, ids: Sequence[str], verb: str, *, yes: bool, as_json: bool) -> None:
     chosen = list(dict.fromkeys(ids))
     require_somebody(yes=yes)
     if not confirmed(f"{verb.capitalize()} {count(len(chosen), 'job')}?", yes=yes):
@@ -59,7 +62,10 @@ def _each(installation: Installation, ids: Sequence[str], verb: str, *, yes: boo
             refused += 1
             say(visible_lines(f"{job_id}  {error}"))
         else:
-            show(f"{visible(job['id'])}  {standing(job)}")
+            if as_json:
+                click.echo(json.dumps(job, separators=(",", ":")))
+            else:
+                show(f"{visible(job['id'])}  {standing(job)}")
     if refused:
         raise ExplainedError(f"{refused} of {count(len(chosen), 'job')} could not be {_DONE[verb]}")
 

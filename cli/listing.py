@@ -17,7 +17,9 @@ from cli.watch import how_far
 from cli.wording import NOTHING, age, timestamp, visible
 from shared.adapters import clock
 from shared.adapters.http_api import HttpApi
+from shared.domain.states import State
 
+_STATES: Final = click.Choice(list(map(str, State)))
 #: Jobs that one request may ask for.
 _LARGEST_PAGE: Final = 100
 #: What one request covers. Unbounded, an empty year would be asked for month by month.
@@ -29,7 +31,7 @@ _NARROWEST: Final = 64
 
 
 @click.command("list")
-@click.option("--state", metavar="STATE", help="Only jobs in this state.")
+@click.option("--state", type=_STATES, metavar="STATE", help=f"Only jobs in this state: {', '.join(State)}.")
 @click.option("--type", "type_", metavar="TYPE", help="Only jobs of this type.")
 @click.option("--since", type=MOMENT, metavar="TIME", help="Submitted then or later; 30d ago, unless --all.")
 @click.option("--until", type=MOMENT, metavar="TIME", help="Submitted before then.")
@@ -56,6 +58,8 @@ def list_(
     """
     if since is None and not everything:
         since = (until or clock.now()) - _LOOK_BACK
+    if since is not None and until is not None and since >= until:
+        raise click.UsageError("--since must be before --until")
     moments = {"since": since and timestamp(since), "until": until and timestamp(until)}
     filters = {name: value for name, value in {"state": state, "type": type_, **moments}.items() if value}
     pages = _pages(installation.api, filters, None if everything else limit)

@@ -1,6 +1,7 @@
 """`millrace submit`: make jobs over the HTTP API."""
 
 import json
+import re
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -16,15 +17,18 @@ from cli.screen import say, show_json
 from cli.watch import follow
 from cli.wording import timestamp, visible
 from shared.adapters.http_api import NoAnswerError
+from shared.names import Lane
 
+_LANES: Final = click.Choice(list(map(str, Lane)))
+#: As the API takes it.
+_KEY: Final = re.compile(r"[!-~]{1,255}")
 _REPEAT: Final = "Repeat the command: with the same key it makes no second job."
 _REPEAT_UNKEYED: Final = "If you repeat the command there may be two jobs; with a --key there could not."
 
 
 def _key(_: click.Context, __: click.Parameter, key: str | None) -> str | None:
-    """What a header can carry at all; whether it will do is the API's to say."""
-    if key is not None and not (key and key.isascii() and key.isprintable()):
-        raise click.BadParameter("a key is visible ASCII, and not empty")
+    if key is not None and not _KEY.fullmatch(key):
+        raise click.BadParameter("a key is 1 to 255 visible ASCII characters, and no space")
     return key
 
 
@@ -34,7 +38,9 @@ def _key(_: click.Context, __: click.Parameter, key: str | None) -> str | None:
 @click.option(
     "--key", callback=_key, metavar="KEY", help="Idempotency key: the same key and body again give the same job."
 )
-@click.option("--lane", metavar="LANE", help="A lane less urgent than the type's own: critical, default, bulk.")
+@click.option(
+    "--lane", type=_LANES, metavar="LANE", help="A lane less urgent than the type's own: critical, default, bulk."
+)
 @click.option("--delay", type=SPAN, metavar="SPAN", help="Not before this time has passed: 30s, 15m, 2h, 7d.")
 @click.option("--run-at", type=INSTANT, metavar="TIME", help="Not before then: 2026-01-31T12:00:00Z.")
 @click.option("--group", metavar="GROUP", help="Jobs of one group run one at a time, in the order accepted.")
@@ -78,6 +84,10 @@ def submit(
     """
     if unique_key is not None and unique_seconds is None:
         raise click.UsageError("--unique-key needs --unique-seconds: unique in which period?")
+    if delay is not None and run_at is not None:
+        raise click.UsageError("give --delay or --run-at, not both")
+    if key is not None and unique_seconds is not None:
+        raise click.UsageError("a job has a --key or is unique by --unique-seconds, not both")
     how = {
         "lane": lane,
         "delay_seconds": delay and delay // timedelta(seconds=1),

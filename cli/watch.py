@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from cli.installation import Installation
 from cli.screen import console, say, show_json
 from cli.watching import JobView, watch
-from cli.wording import visible
+from cli.wording import count, visible
 from shared.domain.states import TERMINAL, State
 
 #: Of those that did not succeed, the dead count before the cancelled.
@@ -56,6 +56,8 @@ def standing(job: JobView) -> str:
         said.append("asked to end")
     if job.get("attempt"):
         said.append(f"attempt {job['attempt']}")
+    if job.get("hops"):
+        said.append(count(job["hops"], "hop"))
     if job.get("death"):
         said.append(visible(job["death"]))
     if job["state"] in {State.SCHEDULED, State.RETRYING} and job.get("due"):

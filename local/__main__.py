@@ -21,6 +21,8 @@ from local.stack import App, CommandError
 from local.waiting import WaitError
 
 INTERRUPTED: Final = 130
+#: What the examples in the documents call the URL of the API.
+API_URL: Final = "MILLRACE_API_URL"
 #: Each is a module of `local.figures` that measures and prints.
 FIGURES: Final = ("flood", "groups")
 
@@ -41,7 +43,7 @@ def main() -> int:
     try:
         return int(COMMANDS[arguments.command](arguments, console))
     except (EmulatorError, DeployError, CommandError, WaitError) as error:
-        console.print(f"millrace: {error}", style="red", markup=False, highlight=False)
+        console.print(f"millrace: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
         console.print("\nmillrace: interrupted; what was started has been stopped", highlight=False)
@@ -94,12 +96,13 @@ def _up(_: argparse.Namespace, console: Console) -> int:
 
 
 def _exports(app: App) -> str:
-    """Lines for a shell: the keys of an ordinary role on this emulator, and nothing of a real profile."""
+    """Lines for a shell: where the API is, the keys of an ordinary role on it, and nothing of a real profile."""
     variables = {
         name: value
         for name, value in sorted(app.caller.environment().items())
         if name.startswith("AWS_") or name.upper() == "NO_PROXY"
     }
+    variables[API_URL] = app.api_url
     lines = ["unset AWS_PROFILE AWS_DEFAULT_PROFILE AWS_CA_BUNDLE"]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
     return "\n".join([*lines, ""])

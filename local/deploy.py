@@ -21,6 +21,9 @@ from shared.names import Output
 STAGE: Final = "local"
 QUIET: Final = ("--no-notices", "--no-version-reporting", "--no-color")
 TAIL_LINES: Final = 20
+#: How `app.py` begins to say what is wrong, and what the CDK command line adds.
+EXPLAINED: Final = "millrace: "
+SUBPROCESS_FAILED: Final = "Subprocess exited"
 
 
 class DeployError(Exception):
@@ -41,7 +44,10 @@ class Step:
         with console.status(self.text):
             code = self.process.wait()
         if code:
-            tail = "\n".join(f"  | {line}" for line in _lines(self.log)[-TAIL_LINES:])
+            lines = _lines(self.log)
+            if explained := _said_by_the_app(lines):
+                raise DeployError(f"{self.text}: {explained}")
+            tail = "\n".join(f"  | {line}" for line in lines[-TAIL_LINES:])
             raise DeployError(f"{self.text}: the CDK command line ended with code {code}\n{tail}\nin {self.log}")
         console.print(f"  {self.text}: {time.monotonic() - self.started_at:.1f} s", highlight=False)
 
@@ -114,6 +120,12 @@ def _cdk(text: str, arguments: Sequence[str], env: Mapping[str, str], *, log: Pa
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def _said_by_the_app(lines: Sequence[str]) -> str:
+    """Why the app ended, if it says so: the last word before that of the CDK command line, which only says that."""
+    last = lines[-2] if len(lines) > 1 and SUBPROCESS_FAILED in lines[-1] else ""
+    return last.removeprefix(EXPLAINED) if last.startswith(EXPLAINED) else ""
 
 
 def _lines(log: Path) -> list[str]:

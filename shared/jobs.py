@@ -131,9 +131,14 @@ def _positive(name: str, value: float | None, unit_seconds: int, *, at_most: flo
 def faults(error: ValidationError, *, under: str = "") -> list[Fault]:
     """A pydantic error as faults, each with its JSON pointer below `under`."""
     return [
-        Fault(path=under + "".join(f"/{_escaped(step)}" for step in detail["loc"]), message=detail["msg"])
+        Fault(path=under + "".join(f"/{_escaped(step)}" for step in detail["loc"]), message=_said(detail["msg"]))
         for detail in error.errors(include_url=False, include_context=False, include_input=False)
     ]
+
+
+def _said(message: str) -> str:
+    """Without what pydantic puts before the words of a validator's own."""
+    return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 
 def _escaped(step: int | str) -> str:

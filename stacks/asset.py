@@ -11,12 +11,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from stacks.config import Architecture, StageConfig, SynthError
+from stacks.job_files import require_job_files
 from stacks.stages import HOST_PYTHON
 
 ROOT: Final = Path(__file__).parent.parent
@@ -61,8 +63,11 @@ def build(config: StageConfig, *, into: Path = BUILD) -> Path:
                 target = folder / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)
+            _try_job_files(folder, config, into=into)
             if compiled:
-                _compile(folder, *sorted({path.split("/")[0] for path in sources if path.endswith(".py")}))
+                ours = [path for path in sources if path.endswith(".py")]
+                _require_python(folder, ours)
+                _compile(folder, *sorted({path.split("/")[0] for path in ours}))
             _settle_modes(folder)
     os.utime(asset)
     for old in sorted(asset.parent.iterdir(), key=lambda path: path.stat().st_mtime)[:-KEPT_ASSETS]:
@@ -160,6 +165,26 @@ def _sources(config: StageConfig) -> Iterator[tuple[str, Path]]:
         if not database.is_file():
             raise AssetError(f"there is no file {config.geoip_database}, which geoip_database names")
         yield GEOIP_DATABASE, database
+
+
+def _try_job_files(folder: Path, config: StageConfig, *, into: Path) -> None:
+    """Import the job types on this host, with wheels that are for it and not for the functions' platform."""
+    here = replace(config, wheels_of_host=True, python_version=HOST_PYTHON)
+    try:
+        packages = _packages(here, compiled=True, into=into)
+    except AssetError as error:
+        _say(f"warning: the job types were not tried, since this host cannot install what they import: {error}")
+        return
+    require_job_files(config.job_packages, path=[packages, folder])
+
+
+def _require_python(folder: Path, files: Iterable[str]) -> None:
+    """To say in one line what compileall says in many."""
+    for path in files:
+        try:
+            compile((folder / path).read_bytes(), path, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            raise AssetError(f"{path}, line {error.lineno}: SyntaxError: {error.msg}") from None
 
 
 def _compile(folder: Path, *parts: str) -> None:

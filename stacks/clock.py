@@ -1,7 +1,6 @@
 """`Clock`: calls one function at set times, and keeps what it could not deliver."""
 
 from collections.abc import Mapping
-from typing import Final
 
 from aws_cdk import Aws, Stack
 from aws_cdk import aws_iam as iam
@@ -10,18 +9,8 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from stacks.calls import DELIVERY_SECONDS, DELIVERY_TRIES, FUNCTION_RETRIES, FUNCTION_SECONDS, PROMPT_SECONDS
 from stacks.job_function import JobFunction
-
-#: How often and for how long a call is tried that must not be missed: by the scheduler while Lambda does not take it,
-#: and by Lambda while the function fails. All are the most that they accept.
-#: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
-#: https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionEventInvokeConfig.html
-DELIVERY_TRIES: Final = 185
-DELIVERY_SECONDS: Final = 24 * 60 * 60
-FUNCTION_RETRIES: Final = 2
-FUNCTION_SECONDS: Final = 6 * 60 * 60
-#: For how long a call may wait that is not tried again: the least that both accept.
-PROMPT_SECONDS: Final = 60
 
 
 class Clock(Construct):

@@ -76,7 +76,7 @@ def _all_written(export: Export, run: Run, upload: Upload) -> bool:
     """Write until it is time to go on in another invocation. True when there is nothing left to write."""
     if upload.written.after is None:
         run.checkpoint(done=0, total=_expected(export.code))
-        upload.write(head := header(export.format), lines=len(head.splitlines()), after="")
+        upload.write(header(export.format), lines=0, after="")
     shown_at = clock.now()
     pages = composition.records().pages(
         export.code, until=run.submitted_at, after=upload.written.after, size=export.page, now=shown_at

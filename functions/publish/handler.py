@@ -7,7 +7,7 @@ from shared.adapters import clock, composition, stream
 
 
 def handle(event: Mapping[str, Any], context: object) -> Mapping[str, Any]:  # noqa: ARG001 - as Lambda calls it
-    batch = stream.read(event, now=clock.now())
+    batch = stream.read(event, lanes=composition.lane_urls().keys(), now=clock.now())
     published = composition.publisher().publish(batch.changes)
     telemetry = composition.telemetry()
     telemetry.published(published)

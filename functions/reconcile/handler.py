@@ -1,9 +1,15 @@
-"""Reconcile: called by the clock each day and by alarms, whatever they say; looks after what was left behind."""
+"""Reconcile: called by the clock each day and by alarms, whatever they say; looks after what was left behind.
+
+An alarm rings once, while its trouble may go on for long. What could not be looked after raises, so that Lambda tries
+again, and the call is kept at last where missed ones are.
+"""
 
 from datetime import timedelta
 
 from shared.adapters import clock, composition
 from shared.adapters.message_run import Invocation
+from shared.application.reconcile import Act
+from shared.domain.errors import StoreUnavailableError
 
 
 def handle(event: object, context: Invocation) -> None:  # noqa: ARG001 - as Lambda calls it
@@ -16,3 +22,5 @@ def handle(event: object, context: Invocation) -> None:  # noqa: ARG001 - as Lam
     telemetry = composition.telemetry()
     telemetry.reconciled(reconciled)
     telemetry.flush()
+    if failed := reconciled.count(Act.FAILED):
+        raise StoreUnavailableError(f"{failed} parts of the work could not be done")

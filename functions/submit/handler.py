@@ -1,22 +1,21 @@
 """Submit: `POST /jobs` makes a job with one conditional write, and `POST /jobs/batch` up to a hundred."""
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from http import HTTPStatus
 from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
-from pydantic import ValidationError
 
 from shared.adapters import clients, composition, http
 from shared.adapters.batch import Answer, submit_all
 from shared.adapters.idempotency import submit_once
-from shared.adapters.submission_form import BatchedForm, BatchForm, SubmissionForm
+from shared.adapters.submission_form import BatchedForm, BatchForm, SubmissionForm, read_form
 from shared.adapters.view import payload_of, summary, view
 from shared.application.submit import Accepted
-from shared.domain.errors import InvalidPayloadError
+from shared.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeError, UnknownJobTypeError
 from shared.domain.submission import Submission
-from shared.jobs import faults
 from shared.names import LARGEST_BATCH_BODY_BYTES
 
 #: No job of a batch is begun later. A store that hangs holds up each for some seconds, and a function that runs out of
@@ -33,7 +32,7 @@ def _app() -> APIGatewayHttpResolver:
         event = app.current_event
         owner = http.tenant(event)
         key = http.idempotency_key(event)
-        body = http.read_body(event, SubmissionForm)
+        body = read_form(SubmissionForm, http.read_object(event), lambda form: _refused(form.submission(key=key)))
         accepted = submit_once(
             composition.submit(), body.submission(key=key), tenant=owner, trace=event.request_context.request_id
         )
@@ -73,10 +72,24 @@ def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 def _read(job: Any) -> Submission | InvalidPayloadError:
     try:
-        form = BatchedForm.model_validate(job)
-    except ValidationError as error:
-        return InvalidPayloadError(faults(error))
+        form = read_form(BatchedForm, job, lambda form: _refused(form.submission(key=form.idempotency_key)))
+    except InvalidPayloadError as refused:
+        return refused
     return form.submission(key=form.idempotency_key)
+
+
+def _refused(submission: Submission) -> Sequence[Fault]:
+    """What else would be wrong with a submission that is refused in any case."""
+    try:
+        # Nothing is written, so whose it is does not matter.
+        composition.submit().prepare(submission, tenant="", trace="")
+    except InvalidPayloadError as refused:
+        return refused.faults
+    except UnknownJobTypeError as refused:
+        return [Fault("/type", str(refused))]
+    except PayloadTooLargeError as refused:
+        return [Fault("/payload", str(refused))]
+    return []
 
 
 def _pointer(index: int) -> str:

@@ -30,6 +30,7 @@ from shared.names import LARGEST_BODY_BYTES, Env
 _JSON: Final = "application/json"
 _PROBLEM_JSON: Final = "application/problem+json"
 _RETRY_AFTER_SECONDS: Final = 1
+_REPLACEMENT: Final = "\ufffd"
 Body = TypeVar("Body", bound=BaseModel)
 
 #: The header of an answer that an earlier request under the same key has had already.
@@ -150,16 +151,21 @@ def idempotency_key(event: APIGatewayProxyEventV2) -> str | None:
 
 def read_body(event: APIGatewayProxyEventV2, model: type[Body], *, limit_bytes: int = LARGEST_BODY_BYTES) -> Body:
     """The body as `model`; each way in which it is not is a problem of its own."""
+    try:
+        return model.model_validate(read_object(event, limit_bytes=limit_bytes))
+    except ValidationError as error:
+        raise InvalidPayloadError(faults(error)) from error
+
+
+def read_object(event: APIGatewayProxyEventV2, *, limit_bytes: int = LARGEST_BODY_BYTES) -> dict[str, Any]:
+    """The JSON object that the body is."""
     media_type = event.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _JSON:
         raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", f"send the body as {_JSON}")
     decoded = _decoded(event, limit_bytes)
     if not isinstance(decoded, dict):
         raise InvalidPayloadError([Fault("", "the body must be a JSON object")])
-    try:
-        return model.model_validate(decoded)
-    except ValidationError as error:
-        raise InvalidPayloadError(faults(error)) from error
+    return decoded
 
 
 def _decoded(event: APIGatewayProxyEventV2, limit_bytes: int) -> Any:
@@ -168,9 +174,21 @@ def _decoded(event: APIGatewayProxyEventV2, limit_bytes: int) -> Any:
         if (size_bytes := len(body.encode())) > limit_bytes:
             detail = f"the body is {size_bytes} bytes, and {limit_bytes} is the most that is taken"
             raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
+        if _was_mangled(event, body, size_bytes):
+            raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", "the body is not UTF-8, as JSON must be")
         return json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", f"the body is not JSON: {error}") from error
+
+
+def _was_mangled(event: APIGatewayProxyEventV2, body: str, size_bytes: int) -> bool:
+    """Whether the gateway has put U+FFFD in the place of bytes that are no UTF-8.
+
+    It hands JSON over as text, so they are lost; but then the length is not the one that was sent. A U+FFFD that was
+    sent is the caller's own.
+    """
+    sent_bytes = event.headers.get("content-length", "")
+    return _REPLACEMENT in body and sent_bytes.isdecimal() and int(sent_bytes) != size_bytes
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -187,7 +205,7 @@ def problem(error: Exception, *, under: str = "") -> ProblemError:
             return ProblemError(status, code, _UNAVAILABLE)
         if isinstance(error, kind):
             found = [Fault(under + fault.path, fault.message) for fault in _faults(error)]
-            return ProblemError(status, code, str(error), faults=found)
+            return ProblemError(status, code, _detail(error), faults=found)
     logger().exception("unexpected error", exc_info=error)
     return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "something broke on our side")
 
@@ -195,6 +213,11 @@ def problem(error: Exception, *, under: str = "") -> ProblemError:
 def _fragment(path: str) -> str:
     """A JSON pointer as a URI fragment, which holds ASCII only. RFC 6901, section 6."""
     return "#" + quote(path, safe="/~!$&'()*+,;=:@?", errors="replace")
+
+
+def _detail(error: Exception) -> str:
+    """What the faults say is not said here, too."""
+    return f"unknown job type {error.name!r}" if isinstance(error, UnknownJobTypeError) else str(error)
 
 
 def _faults(error: Exception) -> Sequence[Fault]:

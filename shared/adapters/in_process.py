@@ -7,7 +7,7 @@ from typing import Any
 from shared.application.ports import Checkpoint, Place
 from shared.domain.errors import WriteRefusedError
 from shared.domain.job import Job, Reference
-from shared.domain.outcomes import Settlement
+from shared.domain.outcomes import Settlement, errors_after
 from shared.domain.states import State, Write
 
 
@@ -55,7 +55,7 @@ class OneJob:
             owner=None,
             last_owner=job.owner,
             holds=settlement.holds,
-            errors=(*job.errors, settlement.error) if settlement.error else job.errors,
+            errors=errors_after(job, settlement),
             finished_at=now if ends else None,
             **_given(changed),
         )

@@ -101,5 +101,5 @@ def read_query(
 
 
 def _invalid(found: Sequence[Fault]) -> ProblemError:
-    detail = "; ".join(f"{fault.path.removeprefix('/')}: {fault.message}" for fault in found)
+    detail = "; ".join(str(fault).removeprefix("/") for fault in found)
     return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-query", detail, faults=found)

@@ -64,7 +64,9 @@ class MessageRun:
     ) -> None:
         self.record = record
         self._terms = terms
-        self._new_attempt = partial(Attempt, tools=terms.tools, alone=alone, hastened=hastened)
+        self._new_attempt = partial(
+            Attempt, tools=terms.tools, lane_timeout=terms.job_timeout, alone=alone, hastened=hastened
+        )
         self._earlier: list[Attempt] = []
         self._attempt: Attempt | None = None
         self._report: Report | None = None

@@ -5,10 +5,19 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from shared.adapters.clients import Item
-from shared.adapters.document import REDRIVES, key, milliseconds, number, text
-from shared.adapters.requests import ATTENTION, Request, attention, update_job, whole_seconds
-from shared.adapters.writes import ERRORS_KEPT, ended
+from shared.adapters.document import (
+    REDRIVES,
+    SCHEMA_ATTRIBUTE,
+    SCHEMA_VERSION,
+    key,
+    milliseconds,
+    number,
+    text,
+)
+from shared.adapters.requests import ATTENTION, Request, attention, update, update_job, whole_seconds
+from shared.adapters.writes import ended
 from shared.domain.job import DeathReason, Job, Redrive
+from shared.domain.outcomes import ERRORS_KEPT
 from shared.domain.states import TRANSITIONS, State, Write
 from shared.names import TTL_ATTRIBUTE
 
@@ -33,16 +42,18 @@ def cancel(job: Job, *, now: datetime, retention: timedelta) -> Request:
 
 
 def request_cancel(job: Job, *, now: datetime) -> Request:
-    return update_job(
-        job.tenant,
-        job.id,
+    """The document stays of the schema that its run knows: under a newer one, an older worker could not settle it."""
+    return update(
+        key(job.tenant, job.id),
         sets={"cancel_requested_at": milliseconds(now)},
         conditions=[
             # Its run may have ended since: what was asked of a run must not stick to the next one.
-            "#state = :running"
+            "#state = :running",
+            # As for every other write.
+            "#schema <= :schema",
         ],
-        names=["state"],
-        values={":running": text(State.RUNNING)},
+        names=["state", SCHEMA_ATTRIBUTE],
+        values={":running": text(State.RUNNING), ":schema": number(SCHEMA_VERSION)},
     )
 
 

@@ -31,9 +31,21 @@ def whole_seconds(now: datetime) -> Item:
     return number(int(now.timestamp()))
 
 
-def update_job(tenant: str, job_id: str, *, sets: Mapping[str, Item], **request: Any) -> Request:
+def update_job(
+    tenant: str, job_id: str, *, sets: Mapping[str, Item], conditions: Sequence[str], **request: Any
+) -> Request:
     """As `update`, for a job. What this version writes, an older one may not be able to read: it is told so."""
-    return update(key(tenant, job_id), sets={**sets, SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)}, **request)
+    return update(
+        key(tenant, job_id),
+        sets={**sets, SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)},
+        conditions=[
+            *conditions,
+            # A newer version, running beside this one, has written it since it was read: this one cannot read it any
+            # more, and what it takes for its own form would stay behind under its own number.
+            f"#{SCHEMA_ATTRIBUTE} <= :new_{SCHEMA_ATTRIBUTE}",
+        ],
+        **request,
+    )
 
 
 def update(

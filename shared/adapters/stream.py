@@ -1,6 +1,6 @@
 """The stream of the jobs table, as an event of its Lambda trigger."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +10,7 @@ from shared.adapters.document import decode
 from shared.application.publish import PATIENCE, Change
 from shared.domain.errors import MalformedDocumentError
 from shared.domain.job import Job
+from shared.names import DISPATCHED_STATES, Lane
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +34,18 @@ class Batch:
     given_up: list[Unreadable] = field(default_factory=list)
 
 
-def read(event: Mapping[str, Any], *, now: datetime) -> Batch:
-    """The changes up to the first that cannot be read: a batch is tried again from its first failed record on."""
+def read(event: Mapping[str, Any], *, lanes: Collection[Lane], now: datetime) -> Batch:
+    """The changes up to the first that cannot be read: a batch is tried again from its first failed record on.
+
+    What may owe a message to none of `lanes`, those that are deployed, is as good as unreadable.
+    """
     records = event["Records"]
     batch = Batch()
     for record in records:
         images = record["dynamodb"]
         try:
             before, after = (_decoded(images.get(image)) for image in ("OldImage", "NewImage"))
+            _require_lane(after, lanes)
             batch.changes.append(Change(images["SequenceNumber"], before, after))
         except MalformedDocumentError as error:
             unreadable = Unreadable(images["SequenceNumber"], error, leads=not batch.changes and len(records) > 1)
@@ -57,6 +62,11 @@ def _written_at(images: Mapping[str, Any]) -> datetime:
     https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html
     """
     return datetime.fromtimestamp(float(images["ApproximateCreationDateTime"]), UTC)
+
+
+def _require_lane(job: Job | None, lanes: Collection[Lane]) -> None:
+    if job and job.state in DISPATCHED_STATES and job.lane not in lanes:
+        raise MalformedDocumentError(f"job {job.id} is for lane {job.lane}; {', '.join(sorted(lanes))} are deployed")
 
 
 def _decoded(image: Item | None) -> Job | None:

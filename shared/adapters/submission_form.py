@@ -1,13 +1,16 @@
 """How a submission is written in JSON. Forms only: what may be asked for is `acceptance`'s to say."""
 
 import re
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from shared.application.acceptance import FARTHEST, SHORTEST_PERIOD
+from shared.domain.errors import Fault, InvalidPayloadError
 from shared.domain.submission import Submission, Unique
+from shared.jobs import faults
 from shared.names import LARGEST_BATCH, Lane
 
 #: RFC 3339, section 5.6. Python reads much else besides, such as week dates and times without an offset.
@@ -74,6 +77,23 @@ class BatchedForm(SubmissionForm):
     """One of a batch, which has no headers of its own."""
 
     idempotency_key: Key | None = None
+
+
+Read = TypeVar("Read", bound=SubmissionForm)
+
+
+def read_form(form: type[Read], body: Any, others: Callable[[Read], Sequence[Fault]]) -> Read:
+    """Raises `InvalidPayloadError` with all that is wrong: also with what `others` finds in the members that fit."""
+    try:
+        return form.model_validate(body)
+    except ValidationError as error:
+        found = faults(error)
+        unfit = {detail["loc"][0] for detail in error.errors() if detail["loc"]}
+    if isinstance(body, dict) and "type" in body.keys() - unfit:
+        fitting = form.model_validate({name: value for name, value in body.items() if name not in unfit})
+        # Without the members that do not fit, whatever is said of them is not meant.
+        found += [fault for fault in others(fitting) if fault.path.split("/")[1] not in unfit]
+    raise InvalidPayloadError(found)
 
 
 class BatchForm(Form):

@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
 from zlib import crc32
 
 from shared.adapters.clients import Item
 from shared.adapters.document import (
     ATTEMPT_ERRORS,
-    SCHEMA_ATTRIBUTE,
-    SCHEMA_VERSION,
     encode,
     milliseconds,
     number,
@@ -19,11 +16,9 @@ from shared.adapters.document import (
 from shared.adapters.requests import ATTENTION, Request, attention, update_job, whole_seconds
 from shared.application.ports import Checkpoint
 from shared.domain.job import Job, Reference
-from shared.domain.outcomes import Settlement
+from shared.domain.outcomes import Settlement, errors_after
 from shared.domain.states import State
 from shared.names import JOB_KEY, LISTING_KEY, LISTING_SHARDS, TTL_ATTRIBUTE
-
-ERRORS_KEPT: Final = 10
 
 
 def insert(job: Job, *, listed: bool) -> Request:
@@ -70,23 +65,20 @@ def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetim
             "#generation = :generation",
             # Not before its time, not while another worker's lease lasts, and not when terminal (no `due` then).
             "#due <= :now",
-            # A worker of the version before, still running beside the one that wrote this, could not read what it took.
-            "#schema <= :schema",
         ],
-        names=["ready_at", "due", "attempt", "generation", SCHEMA_ATTRIBUTE],
+        names=["ready_at", "due", "attempt", "generation"],
         values={
             ":one": number(1),
             ":generation": number(reference.generation),
             ":now": milliseconds(now),
-            ":schema": number(SCHEMA_VERSION),
         },
     )
 
 
 def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timedelta) -> Request:
     sets = {"state": text(settlement.state)}
-    if settlement.error:
-        sets["errors"] = ATTEMPT_ERRORS.encode((*job.errors, settlement.error)[-ERRORS_KEPT:])
+    if (errors := errors_after(job, settlement)) != job.errors:
+        sets["errors"] = ATTEMPT_ERRORS.encode(errors)
     for name in ("result", "death", "checkpoint"):
         if (value := getattr(settlement, name)) is not None:
             sets[name] = text(value)

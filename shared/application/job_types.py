@@ -33,6 +33,8 @@ class Run:
     #: The same in every attempt of the job: hand it to services that take an idempotency key.
     idempotency_key: str
     group: str | None = None
+    #: Snoozes and continuations so far, and those of the jobs that this one follows; bounded by `max_hops` of the type.
+    hops: int = 0
     #: What the last checkpoint or `Continue` of this job saved, in whichever run; None before the first.
     resumed_from: Any = None
     save: SaveCheckpoint = field(default=_save_nothing, repr=False, compare=False)

@@ -49,9 +49,9 @@ class Act(StrEnum):
     ADVANCED = "advanced"
     #: A payload was deleted that belonged to no job.
     DISCARDED = "discarded"
-    #: The store did not answer, or others stood in the way: left to the next run.
+    #: The store did not answer, or others stood in the way: whoever called it calls it again.
     FAILED = "failed"
-    #: A part of the table was not read to its end.
+    #: A part of the table for which time did not suffice: left to the next run.
     UNFINISHED = "unfinished"
 
 
@@ -123,7 +123,9 @@ class Reconciler:
                     unreadable.append(found)
                 elif act := self._look_after(survey, found):
                     acts[act] += 1
-        except (StoreUnavailableError, TimeoutError):
+        except StoreUnavailableError:
+            acts[Act.FAILED, None] += 1
+        except TimeoutError:
             acts[Act.UNFINISHED, None] += 1
         return Reconciled(acts=acts, unreadable=tuple(unreadable))
 

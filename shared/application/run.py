@@ -4,6 +4,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -15,13 +16,15 @@ from shared.application.settle import Settler, Tools, back_at
 from shared.domain.errors import (
     CancelRequestedError,
     CheckpointTooLargeError,
+    InvalidPayloadError,
     JobTimeoutError,
     LeaseLostError,
     MillraceError,
     StoreUnavailableError,
+    UnknownJobTypeError,
     WriteRefusedError,
 )
-from shared.domain.job import Job, Letter, Reference, reference_of
+from shared.domain.job import DeathReason, Job, Letter, Reference, reference_of
 from shared.domain.letters import LetterAction, letter_action
 from shared.domain.outcomes import Failed, Held, Outcome, outcome_before_run
 from shared.domain.verdict import Verdict, judge
@@ -35,6 +38,11 @@ LONGEST_PUT_BACK_SECONDS: Final = 900.0
 LONGEST_OUTAGE_HOLD_SECONDS: Final = 60.0
 #: After so many holds in a row it counts as the job's failure: what always fails so is no outage.
 MOST_HOLDS_OF_AN_OUTAGE: Final = 20
+#: A job whose type this worker does not know, or whose payload its model refuses, was checked by submit: one of the two
+#: is of another version, as in every deployment. It comes back after a random time below a ceiling that doubles with
+#: each hold up to this. After so many, an hour and a half on average, it dies: no deployment takes that long.
+LONGEST_VERSION_HOLD_SECONDS: Final = 900.0
+MOST_HOLDS_OF_A_VERSION: Final = 20
 #: A job whose last run may have killed its worker runs alone, so that it cannot burn the attempts of its batch-mates
 #: again and again. Busy workers may never have the time for that, so after so many holds in a row it runs in company.
 MOST_HOLDS_OF_A_SUSPECT: Final = 5
@@ -54,19 +62,23 @@ class Attempt:
         *,
         deadline: datetime,
         receives: int = 1,
+        lane_timeout: timedelta | None = None,
         alone: Callable[[datetime], datetime | None] | None = None,
         hastened: Callable[[], None] | None = None,
     ) -> None:
         """`deadline` is when the run must have ended for its batch to be answered in time.
 
-        `receives` is how often the message has been received, this time included. `alone` waits until nothing else
-        runs in this process, no longer than until the deadline given, and returns the deadline from there on, or None
-        if that cannot be had in time. `hastened` is called when the deadline has come nearer.
+        `receives` is how often the message has been received, this time included. `lane_timeout` is what the deadline
+        comes from, for whoever reads why a run was ended. `alone` waits until nothing else runs in this process, no
+        longer than until the deadline given, and returns the deadline from there on, or None if that cannot be had in
+        time. `hastened` is called when the deadline has come nearer.
         """
         self._body = body
         self._tools = tools
         self._deadline = deadline
         self._receives = receives
+        self._lane_timeout = lane_timeout
+        self._type_timeout: timedelta | None = None
         self._alone = alone
         self._hastened = hastened
         self._settler = Settler(self.reference, tools)
@@ -121,18 +133,21 @@ class Attempt:
         now = self._tools.clock()
         if over := outcome_before_run(job, self._tools.policy(job), now=now):
             return over
-        job_type = self._tools.job_types.get(job.type)
+        try:
+            job_type = self._tools.job_types.get(job.type)
+        except UnknownJobTypeError as unknown:
+            return self._left_to_another_version(job, unknown)
         if job.suspect and job.holds < MOST_HOLDS_OF_A_SUSPECT and self._alone:
             if (deadline := self._alone(self._deadline)) is None:
                 return self._held_below(LONGEST_SUSPECT_HOLD_SECONDS)
             self._deadline = deadline
+        self._type_timeout = job_type.timeout
         if job_type.timeout:
             self._deadline = min(self._deadline, self._tools.clock() + job_type.timeout)
             if self._hastened:
                 self._hastened()
         try:
-            payload = job_type.parse(json.loads(self._tools.payloads.load(job)))
-            return self._within_limits(job_type, payload, job)
+            return self._run(job_type, job)
         except StoreUnavailableError:
             if job.holds >= MOST_HOLDS_OF_AN_OUTAGE:
                 raise
@@ -148,7 +163,7 @@ class Attempt:
     def expire(self) -> None:
         """Time is up: end the attempt as failed, or put its message back if it has no claim yet."""
         if self._job is not None:
-            self.finish(Failed(error_class=JobTimeoutError.__name__, message="the attempt took longer than a job may"))
+            self.finish(Failed(error_class=JobTimeoutError.__name__, message=f"it took longer than {self._allowed()}"))
             return
         with self._lock:
             if self.report is None:
@@ -171,8 +186,31 @@ class Attempt:
             raise AssertionError("an attempt runs only after its claim")
         return self._job
 
+    def _allowed(self) -> str:
+        """How long a run may take, and who says so."""
+        lane, own = self._lane_timeout, self._type_timeout
+        if own and (lane is None or own < lane):
+            return f"the {own.total_seconds():g} s that `timeout_seconds` of {self._claimed().type} allows"
+        if lane:
+            return f"the {lane.total_seconds():g} s that lane {self._claimed().lane} allows"
+        return "its worker had time"
+
     def _held_below(self, ceiling_seconds: float) -> Held:
         return Held(until=self._tools.clock() + timedelta(seconds=1 + ceiling_seconds * self._tools.draw()))
+
+    def _left_to_another_version(self, job: Job, refusal: MillraceError) -> Outcome:
+        if job.holds >= MOST_HOLDS_OF_A_VERSION:
+            return replace(Failed.because(refusal), death=DeathReason.PERMANENT)
+        ceiling_seconds = min(2.0 ** (job.holds + 1), LONGEST_VERSION_HOLD_SECONDS)
+        return replace(self._held_below(ceiling_seconds), error=f"{type(refusal).__name__}: {refusal}")
+
+    def _run(self, job_type: JobType, job: Job) -> Outcome:
+        stored = json.loads(self._tools.payloads.load(job))
+        try:
+            payload = job_type.parse(stored)
+        except InvalidPayloadError as refusal:
+            return self._left_to_another_version(job, refusal)
+        return self._within_limits(job_type, payload, job)
 
     def _within_limits(self, job_type: JobType, payload: Any, job: Job) -> Outcome:
         now = self._tools.clock()
@@ -213,6 +251,7 @@ class Attempt:
             deadline=self._deadline,
             idempotency_key=job.id,
             group=job.group,
+            hops=job.hops,
             resumed_from=None if job.checkpoint is None else json.loads(job.checkpoint),
             save=self._save,
         )
@@ -225,7 +264,7 @@ class Attempt:
                 f"the checkpoint is {len(saved.state)} bytes, and {LARGEST_CHECKPOINT_BYTES} is the most a job may save"
             )
         if self.has_ended():
-            raise JobTimeoutError("the run took longer than it may, and has been settled as failed")
+            raise JobTimeoutError(f"it took longer than {self._allowed()}, and has been settled as failed")
         try:
             asked_to_end = self._tools.store.checkpoint(self._claimed(), saved, now=self._tools.clock())
         except WriteRefusedError as refused:

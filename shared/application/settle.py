@@ -19,8 +19,9 @@ from shared.domain.errors import (
 )
 from shared.domain.job import Job, Reference
 from shared.domain.outcomes import Continued, Failed, Held, Outcome, Settlement, Snoozed, Stopped, settlement
-from shared.domain.retry import RetryPolicy
+from shared.domain.retry import LARGEST_MAX_HOPS, RetryPolicy
 from shared.domain.verdict import Verdict, judge
+from shared.names import LARGEST_MAX_ATTEMPTS
 
 #: How often a settle that meets another transaction or a store too busy is tried in place, and the ceiling of the first
 #: pause between, which doubles.
@@ -32,8 +33,8 @@ MOST_RELEASES: Final = 8
 LONGEST_RELEASE_SECONDS: Final = 60.0
 #: A message ahead of its document waits this long for the document to catch up.
 AHEAD_DELAY: Final = timedelta(minutes=1)
-#: A type unknown here may be known to the version that is being deployed, so such a job keeps its attempts.
-UNKNOWN_TYPE_POLICY: Final = RetryPolicy()
+#: A type unknown here may be known to another version of the code, which may allow as much as any.
+UNKNOWN_TYPE_POLICY: Final = RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,13 +112,14 @@ def back_at(verdict: Verdict, current: Job | None, now: datetime) -> datetime:
 
 
 def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime) -> Report:
+    error = f"{written.error.error_class}: {written.error.message}" if written.error else None
     match outcome:
         case Snoozed():
             ending = Ending.SNOOZED
         case Continued():
             ending = Ending.CONTINUED
         case Held():
-            ending = Ending.HELD
+            ending, error = Ending.HELD, outcome.error
         case Failed() if not written.state.terminal:
             # With more than the lane can delay it by, its state is scheduled.
             ending = Ending.RETRYING
@@ -126,7 +128,7 @@ def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime) -> R
     return Report(
         ending=ending,
         job=job,
-        error=f"{written.error.error_class}: {written.error.message}" if written.error else None,
+        error=error,
         duration_seconds=(now - job.claimed_at).total_seconds() if job.claimed_at else 0.0,
         ended=written.state.terminal,
     )

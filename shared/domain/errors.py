@@ -117,12 +117,16 @@ class Fault:
     path: str
     message: str
 
+    def __str__(self) -> str:
+        """What is wrong with the whole has no path."""
+        return f"{self.path}: {self.message}" if self.path else self.message
+
 
 class InvalidPayloadError(MillraceError):
     """A payload does not fit the model of its type; each fault is listed."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
-        super().__init__("; ".join(f"{fault.path}: {fault.message}" for fault in faults))
+        super().__init__("; ".join(map(str, faults)))
         self.faults = tuple(faults)
 
 

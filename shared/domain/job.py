@@ -3,15 +3,20 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Final
 
 from shared.domain.states import State
 from shared.names import Lane
+
+#: The error class of a run that ended without a word.
+CRASHED: Final = "Crashed"
+_WITHOUT_A_WORD: Final = "it ended without a word: killed, out of memory, out of time, or cut off from the store"
 
 
 class DeathReason(StrEnum):
     """Why a job is dead."""
 
-    #: The handler raised `PermanentJobError`.
+    #: The handler raised `PermanentJobError`, or no worker has known its type or payload for longer than a deployment.
     PERMANENT = "permanent error"
     #: The last attempt that the type allows failed.
     EXHAUSTED = "attempts used up"
@@ -39,7 +44,7 @@ class AttemptError:
     #: Cut at 500 characters.
     message: str
     retryable: bool
-    #: When the next attempt may start; None when there is none.
+    #: When the next attempt may start; None when there is none, or when nobody was left to say.
     next_due: datetime | None = None
 
 
@@ -145,10 +150,34 @@ class Job:
 
         A run that ends otherwise leaves its error, or gives its attempt back.
         """
+        return self._told < self.attempt - 1
+
+    @property
+    def lost(self) -> tuple[AttemptError, ...]:
+        """The runs before the present one that ended without a word, as the errors that they did not leave.
+
+        Known since the claim of this run, and written when it fails or ends the job.
+        """
+        if self.state is not State.RUNNING:
+            return ()
+        return tuple(
+            AttemptError(
+                attempt=attempt,
+                at=self.claimed_at or self.created_at,
+                error_class=CRASHED,
+                message=_WITHOUT_A_WORD,
+                retryable=True,
+            )
+            for attempt in range(self._told + 1, self.attempt)
+        )
+
+    @property
+    def _told(self) -> int:
+        """The last attempt before the present one that left its error; 0 if none did."""
         # Errors of the life before a redrive say nothing of this one.
         since = self.redrives[-1].at if self.redrives else self.created_at
-        told = self.errors and self.errors[-1].attempt == self.attempt - 1 and self.errors[-1].at >= since
-        return self.attempt > 1 and not told
+        last = self.errors[-1] if self.errors else None
+        return last.attempt if last and last.attempt < self.attempt and last.at >= since else 0
 
     def settled_in(self, current: "Job") -> bool:
         """Whether the run that holds this job has ended in `current`, even if another has claimed it since."""

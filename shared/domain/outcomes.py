@@ -7,11 +7,13 @@ from typing import Any, Final
 
 from shared.domain.dispatch import LONGEST_LANE_DELAY
 from shared.domain.errors import CancelRequestedError, PermanentJobError, RetryAfter
-from shared.domain.job import AttemptError, DeathReason, Job
+from shared.domain.job import CRASHED, AttemptError, DeathReason, Job
 from shared.domain.retry import RetryPolicy
 from shared.domain.states import State, Write, allowed
 
 LONGEST_MESSAGE_CHARACTERS: Final = 500
+#: Of its errors a job keeps the last, and of its redrives as many.
+ERRORS_KEPT: Final = 10
 
 #: One entry of a DynamoDB transaction, as the low-level client takes it: `{"Put": {…}}`, `{"Update": {…}}`, …
 TransactWrite = Mapping[str, Any]
@@ -60,9 +62,11 @@ class Continued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The limits of its key leave no room before `until`. The attempt is given back, and no hop counted."""
+    """It cannot run before `until`, which is no fault of its own. The attempt is given back, and no hop counted."""
 
     until: datetime
+    #: What stands in its way, if not the limits of its key.
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +108,17 @@ def settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetime
     return written
 
 
+def errors_after(job: Job, written: Settlement) -> tuple[AttemptError, ...]:
+    """The errors of `job`, as claimed, with its run's own and before it those that earlier runs did not leave.
+
+    A run that is given back leaves these to the next, and a continuation, whose attempts begin anew, to nobody.
+    """
+    own = () if written.error is None else (written.error,)
+    if not own and not written.state.terminal:
+        return job.errors
+    return (*job.errors, *job.lost, *own)[-ERRORS_KEPT:]
+
+
 def parked_until(due: datetime, *, now: datetime, otherwise: State) -> State:
     """Scheduled if the lane cannot delay a message for so long."""
     return State.SCHEDULED if due - now > LONGEST_LANE_DELAY else otherwise
@@ -122,7 +137,7 @@ def outcome_before_run(job: Job, policy: RetryPolicy, *, now: datetime) -> Outco
     if job.attempt > policy.max_attempts:
         # It dies instead of killing another worker.
         message = f"{job.attempt - 1} runs began and none of the last ended: killed, out of memory or out of time"
-        return Failed(error_class="Crashed", message=message, death=DeathReason.CRASHED)
+        return Failed(error_class=CRASHED, message=message, death=DeathReason.CRASHED)
     return None
 
 

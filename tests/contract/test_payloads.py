@@ -353,6 +353,27 @@ def test_a_submission_that_others_kept_out_of_its_group_leaves_no_payload(
     assert apart() == 0
 
 
+def test_a_write_whose_repeat_meets_a_transaction_of_its_own_job_keeps_its_payload(
+    client: FaultyClient, post: Post, payloads: DynamoPayloads
+) -> None:
+    """The insert was applied, its answer lost, and by the time of the SDK's repeat a worker settles the job."""
+    applied: list[bool] = []
+
+    def conflict(after: bool) -> None:  # noqa: FBT001 - as `FaultyClient` calls it
+        applied.append(after)
+        if applied.count(True) == 2:
+            client.watch = lambda _applied: None
+            raise ClientError({"Error": {"Code": "TransactionConflictException"}}, "PutItem")
+
+    client.watch = conflict
+    with pytest.raises(StoreUnavailableError):
+        post({"a": "x" * 2000}, key="key")
+
+    again = post({"a": "x" * 2000}, key="key")
+    assert again.replayed
+    assert payloads.load(again.job) == _payload(2008)
+
+
 def test_a_write_that_the_sdk_sends_twice_keeps_its_payload(
     client: FaultyClient, post: Post, payloads: DynamoPayloads, apart: Apart
 ) -> None:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from shared.adapters.writes import ERRORS_KEPT
 from shared.application.ports import JobStore
 from shared.domain.errors import WriteRefusedError
 from shared.domain.job import DeathReason, Redrive
+from shared.domain.outcomes import ERRORS_KEPT
 from shared.domain.states import State
 from tests.support.builders import MILLISECOND, NOW, RETENTION, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
 from tests.support.tables import Table

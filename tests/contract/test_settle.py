@@ -84,6 +84,34 @@ def test_only_the_last_ten_errors_are_kept_oldest_first(store: JobStore) -> None
     assert [error.attempt for error in stored(store, job).errors] == list(range(2, 12))
 
 
+@pytest.mark.parametrize("state", [State.RETRYING, State.DEAD, State.SUCCEEDED, State.CANCELLED])
+def test_the_run_that_takes_over_leaves_the_error_of_one_that_ended_without_a_word(
+    store: JobStore, state: State
+) -> None:
+    first = brought_to(store, State.RUNNING)
+    second = claimed(store, first, now=NOW + LEASE)
+    settlement = SETTLEMENTS[state]
+    told = (replace(settlement.error, attempt=2),) if settlement.error else ()
+
+    store.settle(second, replace(settlement, error=told[0] if told else None), now=NOW + LEASE + SECOND)
+
+    crash, *rest = stored(store, first).errors
+    assert (crash.attempt, crash.at, crash.error_class, crash.retryable) == (1, NOW + LEASE, "Crashed", True)
+    assert "without a word" in crash.message
+    assert tuple(rest) == told
+
+
+def test_a_run_that_is_given_back_leaves_an_earlier_crash_to_be_told_by_the_next(store: JobStore) -> None:
+    first = brought_to(store, State.RUNNING)
+    second = claimed(store, first, now=NOW + LEASE)
+
+    store.settle(second, replace(SETTLEMENTS[State.QUEUED], attempt=1, due=NOW + LEASE), now=NOW + LEASE)
+    assert stored(store, first).errors == ()
+    store.settle(claimed(store, stored(store, first), now=NOW + LEASE), SETTLEMENTS[State.SUCCEEDED], now=NOW + LEASE)
+
+    assert [error.attempt for error in stored(store, first).errors] == [1]
+
+
 def test_success_keeps_the_errors_of_earlier_attempts(store: JobStore) -> None:
     retrying = brought_to(store, State.RETRYING)
 

@@ -19,6 +19,7 @@ FLAKY = b'{"type": "demo.flaky", "payload": {"failures": 0}}'
     [
         pytest.param(b"{", "application/json", 400, id="not JSON"),
         pytest.param(b"\xff\xfe", "application/json", 400, id="not UTF-8"),
+        pytest.param(FLAKY.replace(b"}}", b', "x": "Zo\xeb"}}'), "application/json", 400, id="Latin-1"),
         pytest.param(b'{"type": "demo.flaky", "payload": {"failures": NaN}}', "application/json", 400, id="NaN"),
         pytest.param(FLAKY, "text/plain", 415, id="wrong media type"),
         pytest.param(b'"' + b"x" * LARGEST_BODY_BYTES + b'"', "application/json", 413, id="too large"),

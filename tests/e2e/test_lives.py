@@ -45,6 +45,11 @@ def test_the_jobs_of_a_killed_worker_run_again(deployed: Deployed) -> None:
     deployed.app.kill_worker("work")
     jobs = [deployed.until(job_id, state="succeeded") for job_id in ids]
     assert max(job["attempt"] for job in jobs) == 2
+    for job in jobs:
+        # Each attempt before the last one has left its word, or another has for it.
+        assert [(error["attempt"], error["class"]) for error in job["errors"]] == [(1, "Crashed")] * (
+            job["attempt"] - 1
+        )
 
 
 def test_a_message_that_comes_again_after_the_end_changes_nothing(deployed: Deployed) -> None:

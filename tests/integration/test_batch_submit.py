@@ -107,7 +107,7 @@ def test_what_is_wrong_with_one_is_told_with_its_path_and_harms_no_other(mill: M
         "rubbish",
         _job(4, idempotency_key="white space"),
         {"type": "none"},
-        {"type": "test.scripted", "payload": {"n": "x", "a": 1}},
+        {"type": "test.scripted", "payload": {"n": "x", "a": 1}, "later": True},
         {"type": "test.scripted", "payload": {"a": "x" * LARGEST_BODY_BYTES}},
         _job(8),
     )
@@ -121,7 +121,7 @@ def test_what_is_wrong_with_one_is_told_with_its_path_and_harms_no_other(mill: M
         ["#/jobs/3"],
         ["#/jobs/4/idempotency_key"],
         ["#/jobs/5/type"],
-        ["#/jobs/6/payload/n"],
+        ["#/jobs/6/later", "#/jobs/6/payload/n"],
         [],
     ]
     assert mill.stored() == 2

@@ -74,6 +74,7 @@ def test_a_job_over_its_time_fails_and_its_batch_is_answered_in_time(
     assert mill.job(quick).state is State.SUCCEEDED
     failed = mill.job(late)
     assert (failed.state, failed.errors[0].error_class) == (State.RETRYING, "JobTimeoutError")
+    assert failed.errors[0].message == "it took longer than the 0.2 s that lane default allows"
     before = mill.table.item(failed)
     gate.set()
     assert ended.wait(PATIENCE_SECONDS)
@@ -106,6 +107,8 @@ def test_a_job_over_its_own_time_is_told_and_settled_while_its_batch_goes_on(mil
 
     assert settled.is_set()
     assert (mill.job(late).errors[0].error_class, mill.job(other).state) == ("JobTimeoutError", State.SUCCEEDED)
+    said = "it took longer than the 0.2 s that `timeout_seconds` of test.quick allows"
+    assert mill.job(late).errors[0].message == said
     gate.set()
     assert told.wait(PATIENCE_SECONDS)
     _until_threads_end()

@@ -113,6 +113,26 @@ def test_a_body_that_is_not_json_is_refused(mill: Mill, body: str | None, encode
     assert mill.stored() == 0
 
 
+@pytest.mark.parametrize("sent", [b"Zo\xeb", b"\xc3", b"\xff\xfe", b"\xf0\x9f"])
+def test_a_body_whose_bytes_are_not_utf_8_is_refused_and_not_stored_as_something_else(mill: Mill, sent: bytes) -> None:
+    body = b'{"type":"test.scripted","payload":{"name":"' + sent + b'"}}'
+
+    # What the gateway makes of it.
+    answer = mill.post_text(body.decode(errors="replace"), length_bytes=len(body))
+
+    _is_problem(answer, 400, "not-json")
+    assert answer.body["detail"] == "the body is not UTF-8, as JSON must be"
+    assert mill.stored() == 0
+
+
+def test_a_replacement_character_that_was_sent_is_kept(mill: Mill) -> None:
+    body = '{"type":"test.scripted","payload":{"name":"Zo\ufffd"}}'
+
+    answer = mill.post_text(body, length_bytes=len(body.encode()))
+
+    assert (answer.status, answer.body["payload"]) == (202, {"name": "Zo\ufffd"})
+
+
 @pytest.mark.parametrize("media_type", ["", "text/plain", "application/jsonp", "application/x-www-form-urlencoded"])
 def test_a_body_of_another_media_type_is_refused(mill: Mill, media_type: str) -> None:
     _is_problem(mill.post_text(BODY, media_type=media_type), 415, "media-type")
@@ -152,6 +172,13 @@ def test_a_payload_that_grows_over_the_cap_when_it_is_written_is_refused(mill: M
         ({"type": "test.scripted", "payload": None}, ["#/payload"]),
         ({"type": "test.scripted", "tenant": "somebody", "a/b~c ü": 1}, ["#/tenant", "#/a~1b~0c%20%C3%BC"]),
         ({"type": "test.scripted", "payload": {"n": "many"}}, ["#/payload/n"]),
+        (
+            {"type": "test.scripted", "lane": "x", "group": "", "later": 1, "payload": {"n": "many"}},
+            ["#/lane", "#/later", "#/group", "#/payload/n"],
+        ),
+        ({"type": "none", "lane": "x"}, ["#/lane", "#/type"]),
+        ({"type": "test.scripted", "run_at": "soon", "payload": {"n": "many"}}, ["#/run_at", "#/payload/n"]),
+        ({"type": "test.scripted", "payload": "x" * 9, "delay_seconds": -1}, ["#/payload", "#/delay_seconds"]),
     ],
     ids=str,
 )
@@ -163,6 +190,15 @@ def test_a_body_that_does_not_fit_is_refused_with_the_path_of_each_fault(
     _is_problem(answer, 422, "invalid-body")
     assert _pointers(answer) == pointers
     assert mill.stored() == 0
+
+
+def test_faults_are_told_in_words_of_their_own(mill: Mill) -> None:
+    answer = mill.post_text('{"type":"test.scripted","run_at":"soon"}')
+
+    (fault,) = answer.body["errors"]
+    assert fault["detail"].startswith("write a time as RFC 3339 does")
+    assert answer.body["detail"] == f"/run_at: {fault['detail']}"
+    assert mill.post_text("[]").body["detail"] == "the body must be a JSON object"
 
 
 def test_a_number_that_json_cannot_hold_is_refused(mill: Mill) -> None:
@@ -195,6 +231,7 @@ def test_an_unknown_type_is_refused_with_those_that_are_known(mill: Mill) -> Non
     answer = mill.post(job_type="test.other")
 
     _is_problem(answer, 422, "unknown-job-type")
+    assert answer.body["detail"] == "unknown job type 'test.other'"
     known = ", ".join(composition.known_job_types().names())
     assert answer.body["errors"] == [{"pointer": "#/type", "detail": f"known types: {known}"}]
     assert "test.noop, " in known

@@ -10,7 +10,6 @@ from shared.application.job_types import Run
 from shared.application.redrive import Redriver, Selection, Swept
 from shared.domain.errors import PermanentJobError
 from shared.domain.job import Letter
-from shared.domain.retry import RetryPolicy
 from shared.domain.returned import Done
 from shared.domain.states import State
 from shared.names import Env
@@ -111,19 +110,19 @@ def test_a_permanent_error_kills_the_job_in_its_first_attempt(mill: Mill) -> Non
     assert mill.depth(mill.letters) == 1
 
 
-def test_a_job_whose_type_no_worker_knows_is_retried_and_dies_in_the_end(
+def test_a_job_whose_type_no_worker_knows_is_held_and_dies_in_the_end(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = mill.accepted()
-    monkeypatch.setattr("shared.application.settle.UNKNOWN_TYPE_POLICY", RetryPolicy(max_attempts=3, backoff_seconds=0))
+    monkeypatch.setattr("shared.application.run.MOST_HOLDS_OF_A_VERSION", 0)
     monkeypatch.setenv(Env.JOB_PACKAGES, "functions.demo_jobs")
     forget()
 
     mill.run()
 
     dead = mill.job(job_id)
-    assert (dead.state, dead.death, dead.attempt) == (State.DEAD, "attempts used up", 3)
-    assert {error.error_class for error in dead.errors} == {"UnknownJobTypeError"}
+    assert (dead.state, dead.death, dead.attempt) == (State.DEAD, "permanent error", 1)
+    assert [error.error_class for error in dead.errors] == ["UnknownJobTypeError"]
     assert mill.depth(mill.letters) == 1
 
 

@@ -14,6 +14,7 @@ from shared.application.results import LARGEST_CHECKPOINT_BYTES
 from shared.domain.job import reference_to
 from shared.jobs import CancelRequestedError, Continue
 from shared.testing import Drive, State, run_job
+from stacks.stages import STAGES
 from tests.support.mill import Context, Mill
 from tests.support.pages import job_types_of
 
@@ -191,6 +192,12 @@ def test_the_example_of_the_page_continues_when_its_time_is_short(
     ran = drive.run()
     assert (ran.state, ran.job.hops, json.loads(ran.job.checkpoint or "")) == (State.QUEUED, 1, 0)
     assert drive.run().job.hops == 2
+
+
+def test_a_page_of_the_example_fits_into_a_run_on_every_stage(importing: JobType) -> None:
+    page = importing.handler.__globals__["ONE_PAGE"]
+    for stage in STAGES.values():
+        assert all(page < timedelta(seconds=lane.job_timeout_seconds) for lane in stage().lanes)
 
 
 def test_the_example_of_the_page_ends_when_it_is_asked_to(importing: JobType) -> None:

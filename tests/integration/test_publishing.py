@@ -131,6 +131,21 @@ def test_a_record_that_nobody_could_read_for_long_holds_up_no_others(mill: Mill)
     assert mill.depth(mill.queue) == 2
 
 
+def test_a_job_for_a_lane_that_is_not_deployed_holds_up_no_others_for_long(
+    mill: Mill, caplog: pytest.LogCaptureFixture
+) -> None:
+    mill.accepted()
+    assert mill.post_text('{"type":"test.noop","lane":"bulk"}').status == 202
+    mill.accepted()
+    records = mill.records()
+
+    assert mill.publish(records) == [_sequences(records)[1]]
+    assert "is for lane bulk; default are deployed" in getattr(caplog.records[-1], "error", "")
+    mill.late = PATIENCE
+    assert mill.publish(records[1:]) == []
+    assert mill.depth(mill.queue) == 2
+
+
 def test_records_that_owe_nothing_are_passed_over(mill: Mill) -> None:
     mill.accepted()
     (record,) = mill.records()

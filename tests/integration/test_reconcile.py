@@ -191,3 +191,23 @@ def test_reconcile_says_what_it_did_and_what_it_could_not_read(
     assert list(unreadable["errors"]) == [f"{TENANT}#unreadable"]
     (metrics,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (metrics["JobsNudged"], metrics["lane"]) == ([1.0], "default")
+
+
+def test_reconcile_raises_what_the_store_did_not_answer_so_that_it_is_called_again(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = lost(mill)
+    mill.late = LIMIT
+
+    class Unavailable:
+        def segment(self, *_: Any, **__: Any) -> Any:
+            raise StoreUnavailableError("no answer")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(composition, "survey", Unavailable)
+        with pytest.raises(StoreUnavailableError):
+            reconcile.handle({}, INVOCATION)
+
+    reconcile.handle({}, INVOCATION)
+    mill.run()
+    assert mill.job(job_id).state is State.SUCCEEDED

@@ -36,6 +36,17 @@ def test_a_step_that_fails_is_named_with_the_end_of_what_it_said(
     assert str(tmp_path / "bootstrap.log") in str(raised.value)
 
 
+def test_what_the_app_itself_says_is_all_that_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, console: Console
+) -> None:
+    said = "functions/jobs/one.py, line 3: ModuleNotFoundError: No module named 'nothing'"
+    last = "python3 app.py: Subprocess exited with error 1"
+    cdk(monkeypatch, tmp_path, f"console.error({json.dumps(f'millrace: {said}')} + '\\n{last}'); process.exit(1)")
+    with pytest.raises(DeployError) as raised:
+        deploy.synth("local", tmp_path / "cdk.out", console)
+    assert str(raised.value) == f"synthesising stage local: {said}"
+
+
 def test_what_a_step_started_ends_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, console: Console) -> None:
     """The CDK command line starts a shell, which starts the app, which starts Node again."""
     script = "require('child_process').spawn('sleep', ['60'], {stdio: 'inherit'}); setInterval(() => {}, 1000)"

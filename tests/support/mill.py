@@ -74,9 +74,16 @@ class Mill:
         return self.post_text(json.dumps({"type": job_type, "payload": payload or {}}), key=key)
 
     def post_text(
-        self, body: str | None, *, key: str | None = None, media_type: str = "application/json", **changes: Any
+        self,
+        body: str | None,
+        *,
+        key: str | None = None,
+        media_type: str = "application/json",
+        length_bytes: int | None = None,
+        **changes: Any,
     ) -> Answer:
-        headers = {"content-type": media_type} | ({} if key is None else {"idempotency-key": key})
+        told = {"content-type": media_type, "idempotency-key": key, "content-length": length_bytes}
+        headers = {name: str(value) for name, value in told.items() if value is not None}
         return call(submit, "POST", "/jobs", body=body, headers=headers, **changes)
 
     def get(self, job_id: str, *, iam: Mapping[str, Any] | None = ROLE) -> Answer:

@@ -1,6 +1,7 @@
 """The run use case: each way in which an attempt can end."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,14 +10,14 @@ from shared.adapters.job_store import DynamoJobStore
 from shared.application.job_types import JobType, Run
 from shared.application.report import Ending
 from shared.application.results import LARGEST_RESULT_BYTES
-from shared.application.run import CLOCK_SKEW_MARGIN
-from shared.application.settle import UNKNOWN_TYPE_POLICY
+from shared.application.run import CLOCK_SKEW_MARGIN, MOST_HOLDS_OF_A_VERSION
 from shared.domain.errors import (
     Fault,
     InvalidPayloadError,
     PermanentJobError,
 )
 from shared.domain.job import DeathReason, Job
+from shared.domain.retry import RetryPolicy
 from shared.domain.returned import Done
 from shared.domain.states import State
 from tests.support.builders import (
@@ -168,19 +169,42 @@ def test_a_handler_that_would_end_its_worker_ends_its_attempt(
     assert stored(store, queued).errors[0].message == f"the handler tried to end its process: {ended!r}"
 
 
-def test_a_payload_that_no_longer_fits_is_tried_again_by_what_may_be_a_newer_worker(
+def _unfit(_payload: Any) -> None:
+    raise InvalidPayloadError([Fault("/payload/n", "is missing")])
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        (OTHER_TYPE, f"UnknownJobTypeError: unknown job type 'test.job'; known types: {OTHER_TYPE.name}"),
+        (a_job_type(parse=_unfit), "InvalidPayloadError: /payload/n: is missing"),
+    ],
+    ids=["unknown type", "other payload"],
+)
+def test_a_job_that_a_worker_of_another_version_cannot_run_is_held_and_keeps_its_attempts(
+    carry: Carry, store: DynamoJobStore, clock: Clock, *, queued: Job, other: JobType, why: str
+) -> None:
+    for attempts_before in range(2):
+        report = carry(stored(store, queued), other)
+        held = stored(store, queued)
+        assert (report.ending, report.error) == (Ending.HELD, why)
+        assert (held.state, held.attempt, held.holds, held.errors) == (State.QUEUED, 0, attempts_before + 1, ())
+        clock.now += 900 * SECOND
+
+    carry(held, a_job_type())
+    assert stored(store, queued).state is State.SUCCEEDED
+
+
+def test_a_job_that_has_failed_more_often_than_most_may_is_held_by_a_worker_that_does_not_know_its_type(
     carry: Carry, store: DynamoJobStore, queued: Job
 ) -> None:
-    def parse(_payload: Any) -> None:
-        raise InvalidPayloadError([Fault("/payload/n", "is missing")])
+    job = replace(queued, id="tried often", attempt=RetryPolicy().max_attempts + 1)
+    store.insert_if_absent(job)
 
-    carry(queued, a_job_type(parse=parse))
-
-    assert stored(store, queued).state is State.RETRYING
-    assert stored(store, queued).errors[0].message == "/payload/n: is missing"
+    assert carry(job, OTHER_TYPE).ending is Ending.HELD
 
 
-def test_a_type_that_is_unknown_here_is_tried_again_and_dies_in_the_end(
+def test_a_type_that_nobody_knows_is_held_for_longer_than_a_deployment_and_dies_in_the_end(
     carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job
 ) -> None:
     endings = []
@@ -188,8 +212,8 @@ def test_a_type_that_is_unknown_here_is_tried_again_and_dies_in_the_end(
         endings.append(carry(job, OTHER_TYPE).ending)
         clock.now += 900 * SECOND
 
-    assert len(endings) == UNKNOWN_TYPE_POLICY.max_attempts
-    assert (job.death, job.errors[-1].error_class) == (DeathReason.EXHAUSTED, "UnknownJobTypeError")
+    assert endings == [Ending.HELD] * MOST_HOLDS_OF_A_VERSION + [Ending.DEAD]
+    assert (job.death, job.errors[-1].error_class) == (DeathReason.PERMANENT, "UnknownJobTypeError")
 
 
 def test_a_job_whose_runs_ended_without_a_word_dies_without_running_once_more(

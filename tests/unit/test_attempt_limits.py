@@ -10,6 +10,7 @@ import pytest
 
 from shared.adapters.in_process import Unlimited
 from shared.adapters.job_store import DynamoJobStore
+from shared.adapters.view import view
 from shared.application.job_types import JobType, Run
 from shared.application.ports import Place
 from shared.application.report import Ending
@@ -25,6 +26,7 @@ from shared.domain.states import State
 from tests.support.builders import (
     NOW,
     SECOND,
+    a_job,
     a_job_type,
     an_error,
     reference_to,
@@ -202,3 +204,12 @@ def test_an_error_of_an_earlier_life_hides_no_crash(store: DynamoJobStore, clock
 
     assert not job.suspect
     assert replace(job, redrives=(Redrive(token="t", at=NOW + SECOND, by="ada"),)).suspect
+
+
+def test_runs_that_ended_without_a_word_are_known_from_the_claim_after_them_on() -> None:
+    running = a_job(state=State.RUNNING, attempt=4, errors=(an_error(attempt=1),), claimed_at=NOW + SECOND)
+
+    assert [(error.attempt, error.at) for error in running.lost] == [(2, NOW + SECOND), (3, NOW + SECOND)]
+    assert [error["attempt"] for error in view(running, payload=None)["errors"]] == [1, 2, 3]
+    # What the settle of the run after them has written is not told again.
+    assert replace(running, state=State.SUCCEEDED).lost == ()

@@ -15,6 +15,7 @@ from botocore.exceptions import ClientError
 from shared.adapters import clients
 from shared.adapters.document import decode
 from shared.adapters.payloads import LARGEST_ITEM_BYTES, Bucket, DynamoPayloads
+from shared.application.job_types import Run
 from shared.application.submit import Submit, keyed_job_id
 from shared.client import Accepted, Lane, Millrace, NoBucketError, Submission, TenantError, Unique, job_id_of
 from shared.domain.errors import (
@@ -243,6 +244,13 @@ def test_a_function_of_the_app_knows_where_everything_is(table: Table, users: st
 
     assert sorted(each.id for each in _stored(table)) == sorted([job.id, job_id_of(entry)])
     assert all(LISTING_KEY not in (table.item(each) or {}) for each in _stored(table))
+
+
+def test_the_page_lists_all_that_a_run_has() -> None:
+    (table,) = re.findall(r"\| of a run \| what it is \|\n\|---\|---\|\n(.+?)\n\n", PYTHON_PAGE.read_text(), re.DOTALL)
+    # Whoever saves is not a handler's business.
+    has = {name for name in dir(Run) if not name.startswith("_")} - {"save"}
+    assert set(re.findall(r"^\| `run\.(\w+)", table, re.MULTILINE)) == has
 
 
 @pytest.fixture

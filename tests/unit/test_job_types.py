@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from shared.adapters.job_types import DuplicateJobTypeError, load
+from shared.adapters.job_types import DuplicateJobTypeError, JobFileError, load
 from shared.domain.errors import Fault as PayloadFault
 from shared.domain.errors import InvalidPayloadError, UnknownJobTypeError
 from shared.jobs import Done, PermanentJobError, Run, faults, job_type
@@ -110,7 +110,18 @@ def test_two_types_of_one_name_are_refused(package: Path) -> None:
     _write(package, "one", "test.same")
     _write(package, "two", "test.same")
 
-    with pytest.raises(DuplicateJobTypeError, match=f"job type 'test.same' is declared again in {package.name}.two"):
+    there = rf"{package.name}/two\.py, line 8"
+    with pytest.raises(
+        DuplicateJobTypeError, match=rf"{there}: job type 'test\.same' .* in {package.name}/one\.py, line 8"
+    ):
+        load([package.name])
+
+
+def test_a_module_that_cannot_be_imported_is_told_with_the_line_of_its_package_that_failed(package: Path) -> None:
+    (package / "helper.py").write_text("\nVALUE = {}['rate']\n")
+    (package / "one.py").write_text(f"from {package.name}.helper import VALUE\n")
+
+    with pytest.raises(JobFileError, match=rf"^{package.name}/helper\.py, line 2: KeyError: 'rate'$"):
         load([package.name])
 
 
@@ -122,7 +133,7 @@ def test_a_package_without_types_knows_none(package: Path) -> None:
 def test_a_package_that_is_not_there_is_an_error() -> None:
     assert "no_such_package" not in sys.modules
 
-    with pytest.raises(ModuleNotFoundError):
+    with pytest.raises(JobFileError, match="no_such_package: ModuleNotFoundError: "):
         load(["no_such_package"])
 
 

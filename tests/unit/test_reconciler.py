@@ -282,11 +282,11 @@ def test_a_part_that_cannot_be_read_is_left_to_the_next_run_and_the_others_are_n
     jobs = [brought_to(store, State.QUEUED) for _ in range(5)]
 
     first = run(reconciler, Segments(jobs, broken=3))
-    assert (first.count(Act.NUDGED), first.count(Act.UNFINISHED)) == (4, 1)
+    assert (first.count(Act.NUDGED), first.count(Act.FAILED)) == (4, 1)
 
     clock.now += MILLISECOND
     second = run(reconciler, Segments(jobs))
-    assert (second.count(Act.NUDGED), second.count(Act.UNFINISHED)) == (1, 0)
+    assert (second.count(Act.NUDGED), second.count(Act.FAILED)) == (1, 0)
 
 
 def test_a_run_that_has_no_time_left_does_nothing_and_says_so(store: DynamoJobStore, reconciler: Reconciler) -> None:

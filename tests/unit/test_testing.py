@@ -203,6 +203,12 @@ def test_a_job_that_continues_has_its_attempts_anew_and_its_hops_counted() -> No
     assert (ran.result, ran.job.hops, ran.job.attempt) == (5, 4, 1)
 
 
+def test_a_run_is_told_of_the_hops_so_far() -> None:
+    drive = Drive(_type(lambda _payload, run: Snooze(DAY) if run.hops < 2 else run.hops))
+
+    assert (drive.run().state, drive.run().state, drive.run().result) == (State.SCHEDULED, State.SCHEDULED, 2)
+
+
 def test_a_job_that_snoozes_for_ever_dies_of_its_hops() -> None:
     ran = Drive(_type(lambda _payload, _run: Snooze(DAY), max_hops=5)).run_until_it_ends()
 

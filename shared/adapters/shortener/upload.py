@@ -31,6 +31,7 @@ class PartsLostError(MillraceError):
 class Written(BaseModel):
     """What a file consists of so far, small enough for a checkpoint."""
 
+    #: A heading is none.
     lines: int = 0
     bytes: int = 0
     #: Whatever the writer needs to go on behind the last line.

@@ -29,6 +29,16 @@ def test_a_queued_job_is_cancelled_and_a_repeat_says_the_same(behind: Mill) -> N
     assert behind.job(job_id).state is State.CANCELLED
 
 
+@pytest.mark.parametrize(("command", "state"), [("cancel", "cancelled"), ("retry", "queued")])
+def test_as_json_each_job_is_a_line_as_it_is_then(behind: Mill, command: str, state: str) -> None:
+    ids = [dead(behind) for _ in range(2)]
+    result = run(command, *ids, "nope", "--yes", "--json")
+    assert result.exit_code == 1
+    jobs = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(job["id"], job["state"]) for job in jobs] == [(job_id, state) for job_id in ids]
+    assert jobs[0] == json.loads(run("get", ids[0]).stdout)
+
+
 def test_a_dead_job_is_given_another_life(behind: Mill) -> None:
     job_id = dead(behind)
     result = run("retry", job_id, "--yes")

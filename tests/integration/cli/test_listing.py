@@ -45,13 +45,13 @@ def test_a_job_is_a_line_with_what_one_asks_first(server: Loopback) -> None:
 
 def test_the_filters_go_to_the_api_and_a_span_is_counted_from_now(server: Loopback) -> None:
     server.answers(200, {"jobs": [], "cursor": None})
-    result = run("list", "--state", "dead", "--type", "a b&c", "--since", "2h", "--until", "2026-01-31T13:00:00+01:00")
+    result = run("list", "--state", "dead", "--type", "a b&c", "--since", "2h", "--until", "2099-01-31T13:00:00+01:00")
     assert result.exit_code == 0
     assert "No such jobs." in result.stderr
     (query,) = asked(server)
     since = datetime.fromisoformat(query.pop("since")[0])
     assert abs(datetime.now(UTC) - timedelta(hours=2) - since) < timedelta(minutes=1)
-    assert query == {"state": ["dead"], "type": ["a b&c"], "until": ["2026-01-31T12:00:00.000Z"], "limit": ["20"]}
+    assert query == {"state": ["dead"], "type": ["a b&c"], "until": ["2099-01-31T12:00:00.000Z"], "limit": ["20"]}
 
 
 def test_it_looks_back_30_days_unless_it_is_told_otherwise(server: Loopback) -> None:
@@ -125,11 +125,22 @@ def test_jobs_that_were_submitted_are_listed_newest_first_and_by_state(behind: M
     assert json.loads(cancelled)["id"] == ids[1]
 
 
-def test_a_state_that_there_is_not_is_refused_with_those_that_there_are(behind: Mill) -> None:
+def test_a_state_that_there_is_not_is_wrong_usage_and_told_with_those_that_there_are(server: Loopback) -> None:
     result = run("list", "--state", "asleep")
-    assert result.exit_code == 1
-    assert "#/state" in result.stderr
+    assert result.exit_code == 2
     assert "'scheduled'" in result.stderr
+    assert not server.requests
+
+
+def test_a_time_that_ends_before_it_begins_is_wrong_usage(server: Loopback) -> None:
+    assert run("list", "--since", "2h", "--until", "3h").exit_code == 2
+    assert not server.requests
+
+
+def test_what_the_api_finds_wrong_with_a_listing_is_said_once(behind: Mill) -> None:
+    result = run("list", "--type", "x" * 101)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[1:] == ["  #/type: String should have at most 100 characters"]
 
 
 def test_a_stage_without_a_list_answers_what_the_command_understands(

@@ -80,8 +80,8 @@ def test_a_payload_that_is_no_text_is_wrong_usage(server: Loopback) -> None:
     assert "not UTF-8" in result.stderr
 
 
-@pytest.mark.parametrize("key", ["", "two\nlines", "ключ"])
-def test_a_key_that_no_header_can_carry_is_wrong_usage(server: Loopback, key: str) -> None:
+@pytest.mark.parametrize("key", ["", "two\nlines", "two words", "ключ", "x" * 256])
+def test_a_key_that_is_none_is_wrong_usage(server: Loopback, key: str) -> None:
     assert run("submit", "t", "--key", key).exit_code == 2
     assert not server.requests
 
@@ -111,10 +111,17 @@ def test_a_problem_is_shown_with_the_pointer_of_each_fault(server: Loopback) -> 
 
 def test_a_problem_says_more_than_its_faults_where_it_knows_more(server: Loopback) -> None:
     fault = {"pointer": "#/type", "detail": "known types: a"}
-    server.answers(
-        422, {"title": "Unprocessable Entity", "detail": "unknown job type 't'; known types: a", "errors": [fault]}
-    )
-    assert "unknown job type 't'; known types: a\n  #/type: known types: a" in run("submit", "t").stderr
+    server.answers(422, {"title": "Unprocessable Entity", "detail": "unknown job type 't'", "errors": [fault]})
+    assert "unknown job type 't'\n  #/type: known types: a" in run("submit", "t").stderr
+
+
+def test_what_is_wrong_with_the_whole_is_said_once_and_without_a_path(server: Loopback) -> None:
+    fault = {"pointer": "#", "detail": "the body must be a JSON object"}
+    server.answers(422, {"title": "Unprocessable Entity", "detail": fault["detail"], "errors": [fault]})
+    assert run("submit", "t").stderr.splitlines() == [
+        "Error: the API answered 422 Unprocessable Entity",
+        "  the body must be a JSON object",
+    ]
 
 
 def test_a_refusal_by_the_gateway_itself_says_what_to_do(server: Loopback) -> None:
@@ -203,6 +210,9 @@ def test_how_a_job_is_to_run_goes_with_it(server: Loopback) -> None:
         ["t", "--deadline", "soon"],
         ["t", "--unique-seconds", "0"],
         ["t", "--unique-key", "u"],
+        ["t", "--lane", "slow"],
+        ["t", "--delay", "5s", "--run-at", "2030-01-31T08:00:00Z"],
+        ["t", "--key", "k", "--unique-seconds", "60"],
     ],
 )
 def test_what_cannot_be_meant_is_wrong_usage_and_sends_nothing(server: Loopback, arguments: list[str]) -> None:

@@ -78,10 +78,18 @@ def test_of_several_only_those_are_asked_after_that_have_not_ended(server: Loopb
 def test_what_a_job_waits_for_is_said(server: Loopback, pauses: list[float]) -> None:
     scheduled = {**QUEUED, "state": "scheduled", "due": "2030-01-31T08:00:00.000Z"}
     asked = {**RUNNING, "cancel_requested_at": "2030-01-31T08:00:00.000Z", "progress": {"done": 7, "total": None}}
-    answering(server, scheduled, asked, {**QUEUED, "state": "dead", "attempt": 8, "death": "attempts used up\x1b[2J"})
+    continued = {**QUEUED, "attempt": 0, "hops": 2}
+    answering(
+        server,
+        scheduled,
+        asked,
+        continued,
+        {**QUEUED, "state": "dead", "attempt": 8, "death": "attempts used up\x1b[2J"},
+    )
     assert run("watch", "a").stderr.splitlines() == [
         "a  scheduled, due 2030-01-31T08:00:00.000Z",
         "a  running, asked to end, attempt 1, 7",
+        "a  queued, 2 hops",
         "a  dead, attempt 8, attempts used up\\x1b[2J",
     ]
 

@@ -1,0 +1,65 @@
+"""What a newer version has written since it was read: an older one, running beside it, writes over nothing of it."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+import pytest
+
+from shared.adapters.document import SCHEMA_VERSION
+from shared.application.ports import Checkpoint, JobStore
+from shared.domain.errors import NewerSchemaError
+from shared.domain.job import Job, reference_to
+from shared.domain.states import State
+from tests.support.builders import LEASE, NOW, SECOND, SETTLEMENTS, brought_to
+from tests.support.tables import Table
+
+NEWER: Final = {"N": str(SCHEMA_VERSION + 1)}
+#: Past every lease.
+LATER: Final = NOW + LEASE + timedelta(days=1)
+WRITES: Final[dict[str, tuple[State, Callable[[JobStore, Job], object]]]] = {
+    "claim": (
+        State.QUEUED,
+        lambda store, job: store.claim(reference_to(job), token="old", now=LATER, lease_end=LATER + LEASE),
+    ),
+    "settle": (State.RUNNING, lambda store, job: store.settle(job, SETTLEMENTS[State.SUCCEEDED], now=NOW)),
+    "release": (State.RUNNING, lambda store, job: store.release(job, due=NOW)),
+    "unclaim": (
+        State.RUNNING,
+        lambda store, job: store.unclaim(reference_to(job), token=job.owner or "", now=NOW),
+    ),
+    "checkpoint": (State.RUNNING, lambda store, job: store.checkpoint(job, Checkpoint(done=1), now=NOW)),
+    "cancel": (State.QUEUED, lambda store, job: store.cancel(job, now=NOW)),
+    "cancel of a run": (State.RUNNING, lambda store, job: store.cancel(job, now=NOW)),
+    "wake": (State.SCHEDULED, lambda store, job: store.wake(job)),
+    "nudge": (State.QUEUED, lambda store, job: store.nudge(job, now=LATER, limit=SECOND)),
+    "redrive": (State.DEAD, lambda store, job: store.redrive(job, token="a", now=NOW, by="ada")),
+}
+
+
+@pytest.mark.parametrize(("state", "write"), WRITES.values(), ids=WRITES)
+def test_an_older_version_writes_over_nothing_that_a_newer_one_has_written(
+    store: JobStore, table: Table, state: State, write: Callable[[JobStore, Job], object]
+) -> None:
+    job = brought_to(store, state)
+    before = {**(table.item(job) or {}), "schema": NEWER}
+    table.client.put_item(TableName=table.name, Item=before)
+
+    with pytest.raises(NewerSchemaError):
+        write(store, job)
+
+    assert table.item(job) == before
+
+
+def test_a_run_of_an_older_version_can_be_asked_to_end_by_a_newer_one_and_settles(
+    store: JobStore, table: Table
+) -> None:
+    """Were the document of the newer schema from then on, what the run did would be lost."""
+    running = brought_to(store, State.RUNNING)
+    older = {"N": str(SCHEMA_VERSION - 1)}
+    table.client.put_item(TableName=table.name, Item={**(table.item(running) or {}), "schema": older})
+
+    store.cancel(running, now=NOW)
+
+    item = table.item(running) or {}
+    assert (item["schema"], item["cancel_requested_at"]) == (older, {"N": str(round(NOW.timestamp() * 1000))})
