@@ -158,6 +158,8 @@ class Metric(StrEnum):
     ADVANCED = "GroupsAdvanced"
     #: Records of the stream that were given up, so that they hold up no others: reconcile is called for them.
     PASSED_OVER = "RecordsPassedOver"
+    #: Jobs past their time, and groups, that wake or reconcile could not read, each time that they met them.
+    UNREADABLE = "ItemsUnreadable"
     #: Overdue jobs that reconcile had dispatched once more, and those that it gave up.
     NUDGED = "JobsNudged"
     UNDELIVERABLE = "JobsUndeliverable"

@@ -38,6 +38,7 @@ class Heading(StrEnum):
     FUNCTION_THROTTLES = "function-throttles"
     LATE_STREAM = "late-stream"
     UNPUBLISHED_RECORDS = "unpublished-records"
+    UNREADABLE_JOBS = "unreadable-jobs"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -110,13 +110,20 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:
     yield from function_alarms(publisher.function)
 
 
-def clock_alarms(clockwork: Clockwork) -> Iterator[Alarm]:
+def clock_alarms(clockwork: Clockwork, *, config: StageConfig) -> Iterator[Alarm]:
     yield Alarm(
         id="StoppedClock",
         heading=Heading.STOPPED_CLOCK,
         says="Nothing has looked for jobs whose time has come, so scheduled jobs start late.",
         metric=clockwork.wake.function.metric_invocations(period=STOPPED_CLOCK, statistic="Sum"),
         at_silence=True,
+    )
+    yield Alarm(
+        id="UnreadableJobs",
+        heading=Heading.UNREADABLE_JOBS,
+        says="Jobs wait that the code deployed cannot read.",
+        # Reconcile counts them, and would read no better for being called.
+        metric=own_metric(config, names.Lane.DEFAULT, Metric.UNREADABLE),
     )
     yield Alarm(
         id="MissedCalls",

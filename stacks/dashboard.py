@@ -103,9 +103,10 @@ class Dashboard(Construct):
                 publisher.function.function.metric("IteratorAge", label="age", statistic="Maximum"),
             ),
             _graph(
-                "stream: records set aside, and given up",
+                "records set aside and given up, items unreadable",
                 publisher.failures.metric_approximate_number_of_messages_visible(label="aside", statistic="Maximum"),
                 own_metric(self._config, names.Lane.DEFAULT, Metric.PASSED_OVER, label="given up"),
+                own_metric(self._config, names.Lane.DEFAULT, Metric.UNREADABLE, label="unreadable"),
             ),
             _graph(
                 "jobs table: throttles",

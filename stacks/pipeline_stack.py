@@ -51,7 +51,7 @@ class PipelineStack(AppStack):
             *(alarm for lane in lanes for alarm in lane_alarms(lane, config=config)),
             *api_alarms(api.api),
             *publisher_alarms(publisher),
-            *clock_alarms(clockwork),
+            *clock_alarms(clockwork, config=config),
             *(alarm for function in functions for alarm in function_alarms(function)),
         ]
         reconciling = add_alarms(self, ringing, config=config, topic=self.alarms)

@@ -155,6 +155,8 @@ class Telemetry:
 
     def _unreadable(self, errors: Mapping[str, MillraceError]) -> None:
         if errors:
+            # Nor can their lanes be read.
+            self._count(Lane.DEFAULT, Metric.UNREADABLE, len(errors))
             named = {key: str(error) for key, error in itertools.islice(errors.items(), _UNREADABLE_NAMED)}
             logger().error("unreadable items", extra={"number": len(errors), "errors": named})
 

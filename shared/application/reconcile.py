@@ -119,17 +119,20 @@ class Reconciler:
             for found in _while(
                 in_time, survey.segment(number, of=SEGMENTS, overdue_since=self._clock() - self._limit)
             ):
-                if isinstance(found, UnreadableItem):
-                    unreadable.append(found)
-                elif act := self._look_after(survey, found):
-                    acts[act] += 1
+                came_of_it = found if isinstance(found, UnreadableItem) else self._look_after(survey, found)
+                if isinstance(came_of_it, UnreadableItem):
+                    unreadable.append(came_of_it)
+                elif came_of_it:
+                    acts[came_of_it] += 1
         except StoreUnavailableError:
             acts[Act.FAILED, None] += 1
         except TimeoutError:
             acts[Act.UNFINISHED, None] += 1
         return Reconciled(acts=acts, unreadable=tuple(unreadable))
 
-    def _look_after(self, survey: Survey, found: Job | OpenGroup | PayloadItem) -> tuple[Act, Lane | None] | None:
+    def _look_after(
+        self, survey: Survey, found: Job | OpenGroup | PayloadItem
+    ) -> tuple[Act, Lane | None] | UnreadableItem | None:
         """What was done, if anything had to be. One that fails keeps nobody else waiting."""
         try:
             match found:
@@ -141,7 +144,10 @@ class Reconciler:
                     return (Act.ADVANCED, job.lane) if job else None
                 case PayloadItem():
                     return (Act.DISCARDED, None) if self._discard(survey, found) else None
-        except (MalformedDocumentError, StoreUnavailableError, TransactionConflictError):
+        except MalformedDocumentError as error:
+            # The head of the group, or the next, or the job that a payload is of. To try again would read no better.
+            return UnreadableItem(_name(found), error)
+        except (StoreUnavailableError, TransactionConflictError):
             return Act.FAILED, None
 
     def _discard(self, survey: Survey, payload: PayloadItem) -> bool:
@@ -152,6 +158,16 @@ class Reconciler:
             return False
         survey.discard(payload)
         return True
+
+
+def _name(found: Job | OpenGroup | PayloadItem) -> str:
+    match found:
+        case Job():
+            return f"{found.tenant}#{found.id}"
+        case OpenGroup():
+            return f"the group {found.group} of {found.tenant}"
+        case PayloadItem():
+            return found.key
 
 
 def _while(in_time: InTime, pages: Iterator[Sequence[Found]]) -> Iterator[Found]:

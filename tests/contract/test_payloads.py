@@ -359,7 +359,7 @@ def test_a_write_whose_repeat_meets_a_transaction_of_its_own_job_keeps_its_paylo
     """The insert was applied, its answer lost, and by the time of the SDK's repeat a worker settles the job."""
     applied: list[bool] = []
 
-    def conflict(after: bool) -> None:  # noqa: FBT001 - as `FaultyClient` calls it
+    def conflict(after: bool) -> None:
         applied.append(after)
         if applied.count(True) == 2:
             client.watch = lambda _applied: None

@@ -139,8 +139,8 @@ def test_whoever_is_named_is_mailed(synthesise: Synthesise, settings: dict[str, 
 def test_the_dashboard_shows_what_jobs_do_and_wait_for(dev: Synthesised) -> None:
     ((_, dashboard),) = dev.of_type("AWS::CloudWatch::Dashboard")
     body = json.dumps(dashboard["DashboardBody"])
-    # The stream is of no lane, and is counted with one.
-    of_no_lane = {(Metric.PASSED_OVER, lane) for lane in Lane if lane is not Lane.DEFAULT}
+    # The stream is of no lane, nor is what cannot be read, and they are counted with one.
+    of_no_lane = set(product([Metric.PASSED_OVER, Metric.UNREADABLE], set(Lane) - {Lane.DEFAULT}))
     for metric, lane in set(product(Metric, Lane)) - of_no_lane:
         assert f'\\"{METRIC_NAMESPACE}\\",\\"{metric}\\",\\"lane\\",\\"{lane}\\",\\"stage\\",\\"dev\\"' in body.replace(
             "\\\\", "\\"

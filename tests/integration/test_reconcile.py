@@ -190,7 +190,7 @@ def test_reconcile_says_what_it_did_and_what_it_could_not_read(
     assert (unreadable["levelname"], unreadable["number"]) == ("ERROR", 1)
     assert list(unreadable["errors"]) == [f"{TENANT}#unreadable"]
     (metrics,) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (metrics["JobsNudged"], metrics["lane"]) == ([1.0], "default")
+    assert (metrics["JobsNudged"], metrics["ItemsUnreadable"], metrics["lane"]) == ([1.0], [1.0], "default")
 
 
 def test_reconcile_raises_what_the_store_did_not_answer_so_that_it_is_called_again(

@@ -229,6 +229,18 @@ def test_what_cannot_be_read_is_reported_and_keeps_nobody_waiting(
     assert [item.key for item in reconciled.unreadable] == [f"{jobs[1].tenant}#{jobs[1].id}"]
 
 
+def test_a_group_whose_next_job_cannot_be_read_is_reported_and_not_tried_again(
+    store: DynamoJobStore, table: Table, reconciler: Reconciler, survey: DynamoSurvey
+) -> None:
+    waiting = behind_an_ended_head(store)
+    table.client.put_item(TableName=table.name, Item={**(table.item(waiting) or {}), "schema": {"N": "99"}})
+
+    reconciled = run(reconciler, survey)
+
+    assert reconciled.acts == Counter()
+    assert [item.key for item in reconciled.unreadable] == [f"the group {waiting.group} of {waiting.tenant}"]
+
+
 def test_a_letter_whose_job_cannot_be_read_stays(
     store: DynamoJobStore, table: Table, reconciler: Reconciler, survey: DynamoSurvey
 ) -> None:
