@@ -1,22 +1,20 @@
 """What is deployed, with the figures of the `dev` stage: taken from `stacks` where they stand, without CDK."""
 
-import ast
 import importlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Final
 
-import stacks
 from shared import names
+from stacks import stream
+from stacks.calls import FUNCTION_RETRIES, FUNCTION_SECONDS, PROMPT_SECONDS
 from stacks.config import OLDEST_RECORD_SECONDS, LaneConfig, StageConfig
 from stacks.stages import STAGES
 from tests.simulation.world.table import Index, Schema, Table
 
 JOBS_TABLE: Final = "jobs"
+CURSOR_KEY_SECRET: Final = "cursor-key"
 RETENTION_DAYS: Final = 1
 _QUEUE_URL: Final = "https://simulated.invalid/{lane}{kind}"
 
@@ -33,12 +31,19 @@ class Deployment:
 
     @property
     def api_verbs(self) -> Sequence[str]:
-        return [verb for verb in ("submit", "query", "control") if has_function(verb)]
+        return ("submit", "query", "control")
 
     @property
     def clock_verbs(self) -> Sequence[str]:
         """Functions that a clock calls."""
-        return [verb for verb in ("wake", "reconcile", "tick") if has_function(verb)]
+        return ("wake", "reconcile", "tick")
+
+    def call_retries(self, verb: str) -> int:
+        """Of a function that a clock calls, as the rest: what the next call makes up for is not tried again."""
+        return 0 if verb == "wake" else FUNCTION_RETRIES
+
+    def call_oldest_seconds(self, verb: str) -> int:
+        return PROMPT_SECONDS if verb == "wake" else FUNCTION_SECONDS
 
     def timeout_seconds(self, verb: str) -> int:
         """Of a function that a clock calls."""
@@ -62,6 +67,7 @@ class Deployment:
             names.Env.RETENTION_DAYS: str(RETENTION_DAYS),
             names.Env.LISTING: "true",
             names.Env.FILES_BUCKET: "files",
+            names.Env.CURSOR_KEY_SECRET: CURSOR_KEY_SECRET,
             names.Env.JWT: "",
             names.Env.RECONCILE_LIMIT_SECONDS: str(self.stage.reconcile_limit_seconds),
         }
@@ -92,33 +98,16 @@ class Deployment:
 
     @property
     def stream_patterns(self) -> Sequence[Mapping[str, Any]]:
-        patterns: Sequence[Mapping[str, Any]] = _publisher_figures()["PATTERNS"]
-        return patterns
+        return stream.PATTERNS
 
     @property
     def stream_batch_size(self) -> int:
-        return int(_publisher_figures()["BATCH_SIZE"])
+        return stream.BATCH_SIZE
 
     @property
     def stream_retries(self) -> int:
-        return int(_publisher_figures()["RETRIES"])
+        return stream.RETRIES
 
     @property
     def stream_oldest_seconds(self) -> int:
         return OLDEST_RECORD_SECONDS
-
-
-def has_function(verb: str) -> bool:
-    return find_spec(f"functions.{verb}") is not None and find_spec(f"functions.{verb}.handler") is not None
-
-
-@cache
-def _publisher_figures() -> Mapping[str, Any]:
-    """The constants of `stacks.publisher`. Importing it would start CDK's Node, which takes longer than a test."""
-    source = Path(stacks.__path__[0], "publisher.py").read_text(encoding="utf-8")
-    figures: dict[str, Any] = {"names": names}
-    for statement in ast.parse(source).body:
-        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name) and statement.value:
-            code = compile(ast.Expression(statement.value), "publisher.py", "eval")
-            figures[statement.target.id] = eval(code, figures)
-    return figures

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
-from shared.adapters import composition
 from shared.application.run import CLOCK_SKEW_MARGIN
 from shared.domain.states import TERMINAL, TRANSITIONS, State
 from tests.simulation.violations import (
@@ -21,6 +20,7 @@ from tests.simulation.violations import (
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambdas import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.table import Record
+from tests.simulation.world.versions import job_type
 from tests.simulation.world.world import World
 
 _LIVE_WITH_DUE: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED, State.RUNNING})
@@ -136,7 +136,7 @@ class DocumentChecks:
             failed = "errors" in (after or {}) and (after or {})["errors"] != (before or {}).get("errors")
             nudged = number_of(after, "nudges") > number_of(before, "nudges")
             require(step == 0 if failed or nudged else step < 0, check, f"the attempt moved by {step}", key)
-            most = composition.known_job_types().get(text_of(after, "type")).retry.max_attempts
+            most = job_type(text_of(after, "type")).retry.max_attempts
             require(not failed or number_of(after, "attempt") < most, check, "it is tried again beyond its policy", key)
 
     def only_the_owner_ends_a_run(self, key: str, before: Item | None, after: Item | None) -> None:
@@ -211,7 +211,9 @@ class DocumentChecks:
         require(not asked or state_of(after) is State.RUNNING, check, f"asked while {state_of(after)}", key)
         if "cancel_requested_at" in before and text_of(after, "last_owner") == text_of(before, "owner") != "":
             released = number_of(after, "releases") > number_of(before, "releases")
-            require(released or state_of(after) in TERMINAL, check, f"it lives on, {state_of(after)}", key)
+            # It never ran, so the next worker to claim it will end it.
+            never_ran = released or _claim_was_taken_back(before, after)
+            require(never_ran or state_of(after) in TERMINAL, check, f"it lives on, {state_of(after)}", key)
 
     def another_life_begins_anew(self, key: str, before: Item | None, after: Item | None) -> None:
         if after and _same_job(before, after) and state_of(before) is State.DEAD and state_of(after) not in TERMINAL:
@@ -240,6 +242,12 @@ class DocumentChecks:
     @property
     def _now_ms(self) -> int:
         return self._world.scheduler.now_ms
+
+
+def _claim_was_taken_back(before: Item, after: Item) -> bool:
+    """Its answer was lost. Whatever else gives an attempt back is counted."""
+    fell = number_of(after, "attempt") < number_of(before, "attempt")
+    return fell and all(number_of(after, name) == number_of(before, name) for name in ("hops", "holds"))
 
 
 def _same_job(before: Item | None, after: Item | None) -> bool:

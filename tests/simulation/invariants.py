@@ -3,8 +3,13 @@
 from typing import Final
 
 from shared.domain.states import TERMINAL
+from tests.simulation.bookkeeping import BookkeepingChecks
 from tests.simulation.documents import DocumentChecks
 from tests.simulation.history import HistoryChecks
+from tests.simulation.limits import LimitChecks
+from tests.simulation.payloads import PayloadChecks
+from tests.simulation.runs import RunChecks
+from tests.simulation.two_versions import VersionChecks
 from tests.simulation.violations import Violation, state_of
 from tests.simulation.world.faults import LOSSES
 from tests.simulation.world.world import World
@@ -15,6 +20,8 @@ _MOST_FOLLOWING: Final = 3
 _MOST_ATTEMPTS: Final = 4
 _LONGEST_BACKOFF_SECONDS: Final = 2_000
 _FARTHEST_RUN_AT_SECONDS: Final = 6 * 3600
+#: For how long a job is held whose type or payload is of another version, at most.
+_LONGEST_HELD_SECONDS: Final = 4 * 3600
 
 
 class Checks:
@@ -23,7 +30,12 @@ class Checks:
     def __init__(self, world: World) -> None:
         self._world = world
         self._documents = DocumentChecks(world)
+        self._bookkeeping = BookkeepingChecks(world)
+        self._runs = RunChecks(world)
         self._history = HistoryChecks(world, self._documents)
+        self._limits = LimitChecks(world, self._documents)
+        self.payloads = PayloadChecks(world)
+        self.versions = VersionChecks(world)
 
     def at_rest(self) -> bool:
         """Nothing is left that the quiet has to bring about."""
@@ -41,14 +53,21 @@ class Checks:
         stage = self._world.deployment.stage
         visibility_seconds = max(lane.visibility_timeout_seconds for lane in stage.lanes)
         a_life_seconds = _MOST_ATTEMPTS * (visibility_seconds + _LONGEST_BACKOFF_SECONDS)
+        a_life_seconds += _LONGEST_HELD_SECONDS if self._world.rollout.planned else 0
         jobs = len([item for item in self._world.jobs.items.values() if "state" in item])
-        lost = any(self._world.weather.counted[fault] for fault in LOSSES)
+        # What publish of one version cannot read for too long waits for reconcile of the other.
+        planned = self._world.rollout.planned
+        lost = planned or any(self._world.weather.counted[fault] for fault in LOSSES)
         lost_seconds = 2 * _DAY_SECONDS + stage.reconcile_limit_seconds if lost else 0
         return 1000 * (lost_seconds + _FARTHEST_RUN_AT_SECONDS + 2 * (jobs + _MOST_FOLLOWING) * a_life_seconds)
 
     def at_end(self) -> None:
         """Raises `Violation`."""
         self._history.at_end()
+        self._bookkeeping.at_end()
+        self._runs.at_end()
+        self._limits.at_end()
+        self.versions.at_end()
 
 
 __all__ = ["Checks", "Violation"]

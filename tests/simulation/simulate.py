@@ -5,9 +5,14 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Final
 
+from shared.names import Lane
+from tests.simulation.alarms import Alarms
+from tests.simulation.batches import BatchCaller
+from tests.simulation.clockwork import Clockwork
 from tests.simulation.deployment import Deployment
 from tests.simulation.invariants import Checks, Violation
 from tests.simulation.operators import Operators
+from tests.simulation.owners import Owners
 from tests.simulation.people import Asked, Caller, Workload
 from tests.simulation.sweeper import Sweeper
 from tests.simulation.world.faults import Fault
@@ -16,7 +21,15 @@ from tests.simulation.world.world import World
 
 _DEPLOYMENT: Final = Deployment()
 _CHAOS_SECONDS: Final = (120, 120, 600, 3600, 8 * 3600, 30 * 3600)
+#: Until whatever is on that lane has been nudged in vain for so long that it is given up.
+_ROBBED_SECONDS: Final = 10 * 86_400
 _MOST_STEPS: Final = 60_000
+#: How many seeds have a batch.
+_BATCHED: Final = 0.1
+#: How long after the last submission owners begin to look at the latest.
+_OWNERS_COME_WITHIN_MS: Final = 60_000
+#: By then every document has expired and been deleted, and reconcile has met what was left behind a day before.
+_ALL_EXPIRED_MS: Final = 4 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +78,57 @@ def _play(world: World) -> float:
     checks = Checks(world)
     operators = Operators(world)
     sweeper = Sweeper(world)
-    chaos_ends_ms = scheduler.now_ms + random.choice(_CHAOS_SECONDS) * 1000
+    chaos_seconds = random.choice(_CHAOS_SECONDS)
+    if world.weather.strikes(Fault.LANE_ROBBED):
+        chaos_seconds = _ROBBED_SECONDS
+        world.lanes[Lane.DEFAULT].robbed_until_ms = scheduler.now_ms + chaos_seconds * 1000
+    chaos_ends_ms = scheduler.now_ms + chaos_seconds * 1000
+    world.rollout.plan(chaos_ends_ms)
     workload = Workload(world)
-    for number in range(workload.jobs):
-        at_ms = scheduler.now_ms + random.randint(0, min(chaos_ends_ms - scheduler.now_ms, workload.window_ms))
-        Caller(world, Asked(workload.tenant(), workload.submission(number), at_ms), number)
-    operators.tick()
+    clockwork = Clockwork(world)
+    _submit(world, workload, chaos_ends_ms)
+    clockwork.begin()
+    Alarms(world)
     operators.meddle(chaos_ends_ms)
+    Owners(world).meddle(min(chaos_ends_ms, scheduler.now_ms + workload.window_ms + _OWNERS_COME_WITHIN_MS))
     sweeper.begin()
     scheduler.run(until_ms=chaos_ends_ms, most_steps=_MOST_STEPS)
     world.weather.calm = True
     world.say("weather", "*turns calm")
     operators.release_groups()
+    quiet_begins_ms = max(chaos_ends_ms, world.rollout.ends_ms())
+    scheduler.run(until_ms=quiet_begins_ms, most_steps=_MOST_STEPS)
     bound_ms = checks.bound_ms()
-    scheduler.run(until_ms=chaos_ends_ms + bound_ms, most_steps=_MOST_STEPS, over=checks.at_rest)
-    rested_at = (scheduler.now_ms - chaos_ends_ms) / bound_ms
+    if world.rollout.rolled_back:
+        quiet_ends_ms = quiet_begins_ms + bound_ms
+        scheduler.run(until_ms=quiet_ends_ms, most_steps=_MOST_STEPS, over=checks.versions.older_at_rest)
+        checks.versions.of_the_older_alone()
+        world.rollout.again()
+        quiet_begins_ms = max(scheduler.now_ms, world.rollout.ends_ms())
+
+    def at_rest() -> bool:
+        return clockwork.at_rest() and checks.at_rest()
+
+    scheduler.run(until_ms=quiet_begins_ms + bound_ms, most_steps=_MOST_STEPS, over=at_rest)
+    rested_at = (scheduler.now_ms - quiet_begins_ms) / bound_ms
     checks.at_end()
+    clockwork.at_end()
+    scheduler.run(until_ms=scheduler.now_ms + _ALL_EXPIRED_MS, most_steps=_MOST_STEPS, over=checks.payloads.at_rest)
+    checks.payloads.at_end()
     return rested_at
+
+
+def _submit(world: World, workload: Workload, until_ms: int) -> None:
+    """Each by itself, or those of a tenant at once."""
+    now_ms, random = world.scheduler.now_ms, world.random
+    within_ms = min(until_ms - now_ms, workload.window_ms)
+    asked = [
+        Asked(workload.tenant(), workload.submission(number), now_ms + random.randint(0, within_ms))
+        for number in range(workload.jobs)
+    ]
+    batched = [one for one in asked if one.tenant == asked[0].tenant] if random.random() < _BATCHED else []
+    if batched:
+        BatchCaller(world, batched, 0)
+    for number, one in enumerate(asked):
+        if one not in batched:
+            Caller(world, one, number)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from shared.domain.states import State
+from tests.simulation.world.scheduler import Scheduler
 
 Item = Mapping[str, Any]
 
@@ -25,6 +26,12 @@ class Violation(AssertionError):  # noqa: N818 - a finding
 def require(holds: bool, check: str, what: str, about: str) -> None:
     if not holds:
         raise Violation(check, what, about)
+
+
+def observe(scheduler: Scheduler, holds: bool, check: str, what: str, about: str) -> None:
+    """As `require`, from within the world: what is found ends it, whatever code catches."""
+    if not holds:
+        scheduler.found = scheduler.found or Violation(check, what, about)
 
 
 def state_of(item: Item | None) -> State | None:

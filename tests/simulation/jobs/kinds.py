@@ -17,6 +17,7 @@ from shared.jobs import (
     GiveUp,
     Lane,
     PermanentJobError,
+    Rate,
     RetryAfter,
     Run,
     Snooze,
@@ -37,6 +38,8 @@ class Plan(BaseModel):
     count: int = 0
     #: For limits.
     key: str = ""
+    #: Makes a payload large, and what comes of it.
+    padding: str = ""
 
 
 class BrokenError(Exception):
@@ -67,10 +70,10 @@ def urgent(plan: Plan, run: Run) -> Done:
 def plain(plan: Plan, run: Run) -> Any:
     with running(run):
         _step(plan, run)
-        return {"n": plan.count}
+        return {"n": plan.count, "padding": plan.padding}
 
 
-@job_type("sim.permanent", payload=Plan)
+@job_type("sim.permanent", payload=Plan, retention_days=0.01)
 def permanent(plan: Plan, run: Run) -> None:
     with running(run):
         _step(plan, run)
@@ -82,6 +85,13 @@ def gives_up(plan: Plan, run: Run) -> Any:
     with running(run):
         _step(plan, run)
         return GiveUp("no use") if plan.count else Cancelled()
+
+
+@job_type("sim.refused", payload=Plan, max_attempts=3, backoff_cap_seconds=20)
+def refused(plan: Plan, run: Run) -> Done:
+    """It fails by a condition of its own, in the transaction that would have settled it."""
+    with running(run):
+        return Done(writes=[effect(run, refused=run.attempt <= plan.fails)])
 
 
 @job_type("sim.later", payload=Plan, max_attempts=4)
@@ -97,7 +107,8 @@ def chain(plan: Plan, run: Run) -> Done:
     with running(run):
         _step(plan, run)
         following = [
-            Submission(type="sim.effect", payload={"fails": index % 2}, group=run.group) for index in range(plan.count)
+            Submission(type="sim.effect", payload={"fails": index % 2, "padding": plan.padding}, group=run.group)
+            for index in range(plan.count)
         ]
         return Done(result={"then": len(following)}, writes=[effect(run)], then=following)
 
@@ -113,17 +124,21 @@ def snoozes(plan: Plan, run: Run) -> Any:
 @job_type("sim.continue", payload=Plan, max_attempts=3, backoff_cap_seconds=30)
 def continues(plan: Plan, run: Run) -> Any:
     with running(run):
-        _step(plan, run)
         page = run.resumed_from or 0
-        return Continue(page + 1) if page < plan.count else Done(writes=[effect(run)])
+        if page < plan.count:
+            time.sleep(plan.seconds)
+            return Continue(page + 1)
+        _step(plan, run)
+        return Done(writes=[effect(run)])
 
 
 @job_type("sim.steps", payload=Plan, lane=Lane.BULK, max_attempts=4, backoff_cap_seconds=30, timeout_seconds=20)
 def steps(plan: Plan, run: Run) -> Done:
-    with running(run):
+    with running(run) as seen:
         for step in range(run.resumed_from or 0, plan.count):
             time.sleep(plan.seconds)
             run.checkpoint(step + 1, done=step + 1, total=plan.count)
+            seen.saved = step + 1
         return Done(writes=[effect(run)])
 
 
@@ -145,6 +160,50 @@ def blocking(plan: Plan, run: Run) -> Done:
 )
 def limited(plan: Plan, run: Run) -> Done:
     with running(run, limit_key=plan.key):
+        _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
+@job_type(
+    "sim.slots", payload=Plan, max_attempts=3, backoff_cap_seconds=20, concurrency_per_key=2, key=lambda plan: plan.key
+)
+def slots(plan: Plan, run: Run) -> Done:
+    with running(run, limit_key=plan.key):
+        _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
+@job_type(
+    "sim.paced",
+    payload=Plan,
+    max_attempts=3,
+    backoff_cap_seconds=2,
+    rate_per_key=Rate(count=2, period=timedelta(minutes=2)),
+    key=lambda plan: plan.key,
+)
+def paced(plan: Plan, run: Run) -> Done:
+    with running(run, limit_key=plan.key):
+        _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
+@job_type(
+    "sim.metered",
+    payload=Plan,
+    max_attempts=3,
+    concurrency_per_key=2,
+    rate_per_key=Rate(count=1, period=timedelta(seconds=20)),
+    across_tenants=True,
+)
+def metered(plan: Plan, run: Run) -> Done:
+    with running(run, limit_key=""):
+        _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
+@job_type("sim.periodic", payload=Plan, max_attempts=4, backoff_cap_seconds=60, schedule="rate(1 minute)")
+def periodic(plan: Plan, run: Run) -> Done:
+    with running(run):
         _step(plan, run)
         return Done(writes=[effect(run)])
 

@@ -5,6 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from shared.adapters import document
+from shared.application.run import MOST_HOLDS_OF_A_SUSPECT
+from shared.domain.job import Job
 from shared.jobs import Run
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.installed import world
@@ -18,15 +21,30 @@ class Observed:
 
     job_id: str
     tenant: str
+    #: Its type.
+    kind: str
+    lane: str
+    #: Whether the run before it may have taken its process down with it, and there was time to run it alone.
+    suspect: bool
     attempt: int
     max_attempts: int
     group: str | None
     limit_key: str | None
     by: str
+    #: The token that the document had when it began: its own, unless somebody else had taken the job over.
+    owner: str
+    #: By the worker's clock.
+    claimed_ms: int
     began_ms: int
     #: As the document said when it began.
     lease_ends_ms: int
     asked_to_end: bool
+    #: When the job was accepted, which tells two jobs of one key apart.
+    submitted_ms: int
+    resumed_from: int
+    #: What earlier runs have been told that is saved, and what this one has.
+    saved_before: int
+    saved: int = 0
     ended_ms: int | None = None
 
     @property
@@ -34,21 +52,26 @@ class Observed:
         return f"{self.tenant}#{self.job_id}"
 
 
-def effect(run: Run) -> dict[str, Any]:
-    """Counts up, so that a second commit would show."""
+def effect(run: Run, *, refused: bool = False) -> dict[str, Any]:
+    """Counts up, so that a second commit would show. `refused` by a condition that never holds."""
     return {
         "Update": {
             "TableName": "effects",
             "Key": {"pk": {"S": f"{run.tenant}#{run.job_id}"}},
             "UpdateExpression": "ADD #count :one",
+            **({"ConditionExpression": "#count < :one AND #count > :one"} if refused else {}),
             "ExpressionAttributeNames": {"#count": "count"},
             "ExpressionAttributeValues": {":one": {"N": "1"}},
         }
     }
 
 
+def _suspect(job: Job) -> bool:
+    return job.suspect and job.holds < MOST_HOLDS_OF_A_SUSPECT
+
+
 @contextmanager
-def running(run: Run, *, limit_key: str | None = None) -> Iterator[None]:
+def running(run: Run, *, limit_key: str | None = None) -> Iterator[Observed]:
     here = world()
     task = here.scheduler.current
     if task is None:
@@ -56,25 +79,37 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[None]:
     item = here.jobs.items.get((f"{run.tenant}#{run.job_id}",), {})
     asked_ms = int(item.get("cancel_requested_at", {"N": "0"})["N"])
     claimed_ms = int(item.get("claimed_at", {"N": "0"})["N"])
+    life = (f"{run.tenant}#{run.job_id}", round(run.submitted_at.timestamp() * 1000))
     seen = Observed(
         job_id=run.job_id,
         tenant=run.tenant,
+        kind=item.get("type", {"S": ""})["S"],
+        lane=item.get("lane", {"S": ""})["S"],
+        suspect=bool(item) and _suspect(document.decode(dict(item))),
         attempt=run.attempt,
         max_attempts=run.max_attempts,
         group=run.group,
         limit_key=limit_key,
         by=task.process.name,
+        owner=item.get("owner", {"S": ""})["S"],
+        claimed_ms=claimed_ms,
         began_ms=here.scheduler.now_ms,
         lease_ends_ms=int(item.get("due", {"N": "0"})["N"]),
+        submitted_ms=life[1],
+        resumed_from=run.resumed_from or 0,
+        saved_before=max((one.saved for one in here.runs if (one.key, one.submitted_ms) == life), default=0),
         # Asked before this run was claimed, by any clock.
         asked_to_end=0 < asked_ms < claimed_ms - 2 * LARGEST_SKEW_MS,
     )
     here.runs.append(seen)
     here.say(task.process.name, f"runs {run.job_id}, attempt {run.attempt}")
     try:
-        yield
+        yield seen
     finally:
         seen.ended_ms = here.scheduler.now_ms
+        if task.process.alive:
+            for look in here.ending:
+                look(seen)
 
 
 def end_process() -> None:

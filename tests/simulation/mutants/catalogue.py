@@ -3,6 +3,7 @@
 from typing import Final
 
 from tests.simulation.mutants.applied import Mutant
+from tests.simulation.mutants.clauses import CLAUSES
 
 _WRITES: Final = "shared.adapters.writes"
 _OPERATORS: Final = "shared.adapters.operator_writes"
@@ -20,8 +21,18 @@ _DISPATCH: Final = "shared.domain.dispatch"
 _VERDICT: Final = "shared.domain.verdict"
 _OUTCOMES: Final = "shared.domain.outcomes"
 _LIMIT: Final = "shared.adapters.limit_item"
+_RUN_OF_MESSAGE: Final = "shared.adapters.message_run"
+_STREAM: Final = "shared.adapters.stream"
+_SUBMIT: Final = "shared.application.submit"
+_TICK: Final = "functions.tick.handler"
+_RECONCILE: Final = "shared.application.reconcile"
+_HTTP: Final = "shared.adapters.http"
+_CURSORS: Final = "shared.adapters.cursors"
+_LISTING: Final = "shared.adapters.listing"
+_BATCHES: Final = "shared.adapters.batch"
 
 MUTANTS: Final = (
+    *CLAUSES,
     # Submit.
     Mutant("insert without a condition", _WRITES, '" OR ".join(conditions)', '"attribute_not_exists(nothing)"'),
     Mutant(
@@ -48,7 +59,7 @@ MUTANTS: Final = (
         "claim forgets the generation",
         _WRITES,
         '"#generation = :generation",',
-        '"#generation >= :generation OR #generation < :generation",',
+        '"(#generation >= :generation OR #generation < :generation)",',
     ),
     Mutant("claim before its time", _WRITES, '"#due <= :now",', '"(#due <= :now OR #due > :now)",'),
     Mutant("claim takes what has ended", _WRITES, '"#due <= :now",', '"(attribute_not_exists(#due) OR #due <= :now)",'),
@@ -264,8 +275,8 @@ MUTANTS: Final = (
     Mutant(
         "a request to end sticks to the next run",
         _OPERATORS,
-        '            "#state = :running"\n',
-        '            "(#state = :running OR attribute_exists(#state))"\n',
+        '            "#state = :running",\n',
+        '            "(#state = :running OR attribute_exists(#state))",\n',
     ),
     Mutant(
         "wake whatever its state",
@@ -350,5 +361,159 @@ MUTANTS: Final = (
         _RUN,
         "whose = [] if job_type.limit_spans_tenants else [job.tenant]",
         "whose = [job.tenant]",
+    ),
+    Mutant(
+        "a slot too many",
+        _LIMIT,
+        "for slot in range(place.limit.concurrency or 0)]",
+        "for slot in range((place.limit.concurrency or -1) + 1)]",
+    ),
+    Mutant("a rate is ignored", _LIMIT, "return (rate.count - 1) * interval(rate)", "return 99 * interval(rate)"),
+    Mutant(
+        "a burst is one too large",
+        _LIMIT,
+        "return (rate.count - 1) * interval(rate)",
+        "return rate.count * interval(rate)",
+    ),
+    Mutant(
+        "the first of a rate is free",
+        _LIMIT,
+        "sets[ARRIVAL] = _microseconds(now + interval(rate))",
+        "sets[ARRIVAL] = _microseconds(now)",
+    ),
+    # Two versions at once.
+    Mutant(
+        "an older version writes over what it cannot read",
+        "shared.adapters.requests",
+        '            f"#{SCHEMA_ATTRIBUTE} <= :new_{SCHEMA_ATTRIBUTE}",\n',
+        "",
+    ),
+    Mutant(
+        "a request to end makes a run's document newer",
+        _OPERATORS,
+        '        sets={"cancel_requested_at": milliseconds(now)},\n',
+        '        sets={"cancel_requested_at": milliseconds(now), "schema": number(SCHEMA_VERSION)},\n',
+    ),
+    Mutant(
+        "a newer message is rubbish",
+        _RUN_OF_MESSAGE,
+        "Report(ending=Ending.UNAVAILABLE, error=str(error), put_back_until=until)",
+        "Report(ending=Ending.MALFORMED, cause=error)",
+    ),
+    Mutant(
+        "a newer document is acknowledged",
+        _RUN_OF_MESSAGE,
+        "            attempt.unavailable(error)\n",
+        "            attempt.unavailable(error)\n"
+        "            if attempt.report and isinstance(error, NewerSchemaError):\n"
+        "                attempt.report = replace(attempt.report, put_back_until=None)\n",
+    ),
+    Mutant("an unknown type dies at once", _RUN, "if job.holds >= MOST_HOLDS_OF_A_VERSION:", "if job:"),
+    Mutant(
+        "an unknown type uses up attempts",
+        _RUN,
+        "            return replace(Failed.because(refusal), death=DeathReason.PERMANENT)\n",
+        "            return replace(Failed.because(refusal), death=DeathReason.PERMANENT)\n        raise refusal\n",
+    ),
+    Mutant(
+        "a type that is not known has a policy of its own",
+        _SETTLE,
+        "RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS)",
+        "RetryPolicy(max_attempts=1)",
+    ),
+    Mutant(
+        "publish passes over what it cannot read",
+        _STREAM,
+        "                batch.unreadable = unreadable\n                break\n",
+        "                continue\n",
+    ),
+    Mutant("publish gives up at once what it cannot read", _STREAM, "< PATIENCE:", "< PATIENCE * 0:"),
+    Mutant(
+        "reconcile tells nobody of what it cannot read",
+        _RECONCILE,
+        "                    unreadable.append(came_of_it)\n",
+        "                    continue\n",
+    ),
+    # Clocks and alarms.
+    Mutant("a tick forgets its time", _TICK, 'key=f"{type_} {scheduled_at}"', "key=type_"),
+    Mutant("a tick has no key", _TICK, 'type=type_, key=f"{type_} {scheduled_at}"', "type=type_"),
+    Mutant(
+        "reconcile passes groups over",
+        _RECONCILE,
+        "job = self._store.advance(found.tenant, found.group, now=self._clock())",
+        "job = None",
+    ),
+    Mutant(
+        "reconcile is silent about what it could not do",
+        "functions.reconcile.handler",
+        "if failed := reconciled.count(Act.FAILED):",
+        "if failed := 0:",
+    ),
+    Mutant(
+        "publish is silent about what it gave up",
+        "shared.adapters.telemetry",
+        "            if trouble.given_up:\n                self._pass_over()\n",
+        "",
+    ),
+    # Callers and owners.
+    Mutant("a session is a tenant", _HTTP, 'principal = user.partition(":")[0]', "principal = user"),
+    Mutant("an account is a tenant", _HTTP, 'return f"{account}:{principal}"', "return str(account)"),
+    Mutant(
+        "whoever called first is every caller",
+        _HTTP,
+        'return f"{account}:{principal}"',
+        'return globals().setdefault("_caller", f"{account}:{principal}")',
+    ),
+    Mutant("a cursor is anybody's", _CURSORS, "json.dumps([*bound_to, ", "json.dumps([*bound_to[1:], "),
+    Mutant("a cursor is good for any filters", _CURSORS, "json.dumps([*bound_to, ", "json.dumps([*bound_to[:1], "),
+    Mutant(
+        "a listing ends with its first page",
+        _LISTING,
+        "return Page(jobs=jobs, end=entry)",
+        "return Page(jobs=jobs, end=None)",
+    ),
+    Mutant("a page begins with the end of the one before", _LISTING, "if entry < below)", "if entry <= below)"),
+    Mutant(
+        "a batch accepts what failed",
+        _BATCHES,
+        "it is the answer\n        return error\n",
+        "it is the answer\n        return Accepted(job=insert.args[1], replayed=False) if insert.args[1:] else error\n",
+    ),
+    Mutant(
+        "answers of a batch come as they please",
+        _BATCHES,
+        "return [answers[index] for index in range(len(submissions))]",
+        "return list(answers.values())",
+    ),
+    # Payloads.
+    Mutant(
+        "a second submission takes the payload of the first",
+        _SUBMIT,
+        "self._payloads.delete(stored)",
+        'self._payloads.delete(getattr(refused, "current", None) or stored)',
+    ),
+    Mutant(
+        "a conflict means that nothing was written",
+        _STORE,
+        'raise StoreUnavailableError(f"whether the job is there is unknown: {conflict}") from conflict',
+        "raise conflict",
+    ),
+    Mutant(
+        "payloads stay when their jobs go",
+        "stacks.stream",
+        "names.PAYLOAD_PLACE_ATTRIBUTE: _THERE",
+        'names.PAYLOAD_PLACE_ATTRIBUTE: {"S": [{"exists": False}]}',
+    ),
+    Mutant(
+        "payloads go when their jobs end",
+        _PUBLISH,
+        "not (after and after.payload_at == before.payload_at)",
+        "not (after and not after.state.terminal)",
+    ),
+    Mutant(
+        "what belongs to no job stays",
+        _RECONCILE,
+        "if payload.stored_at > self._clock() - ORPHANED_AFTER:",
+        "if payload.stored_at:",
     ),
 )

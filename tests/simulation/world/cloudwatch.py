@@ -1,9 +1,10 @@
-"""The simulated CloudWatch: the one metric of SQS that our code reads."""
+"""The simulated CloudWatch: the one metric of SQS that our code reads, and the counts that our functions write."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from shared.names import Metric
 from tests.simulation.world.scheduler import Scheduler
 from tests.simulation.world.sqs import SQS
 
@@ -12,11 +13,16 @@ _UNCOUNTED_RECEIVES: Final = 3
 
 
 class CloudWatch:
-    """`ApproximateAgeOfOldestMessage` of the queues of one world."""
+    """`ApproximateAgeOfOldestMessage` of the queues of one world, and whoever looks at a count of ours."""
 
     def __init__(self, scheduler: Scheduler, sqs: SQS) -> None:
         self._scheduler = scheduler
         self._sqs = sqs
+        self.watchers: list[Callable[[Metric], None]] = []
+
+    def count(self, metric: Metric) -> None:
+        for watch in self.watchers:
+            watch(metric)
 
     def get_metric_statistics(self, request: Mapping[str, Any]) -> dict[str, Any]:
         name = request["Dimensions"][0]["Value"]

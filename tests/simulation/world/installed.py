@@ -24,8 +24,11 @@ import boto3
 from aws_lambda_powertools import Logger
 from botocore.client import BaseClient
 
-from shared.adapters import clients, clock, telemetry
+from shared.adapters import clients, clock, document, telemetry
 from shared.application import reconcile
+from shared.names import Metric
+from tests.simulation.world import versions
+from tests.simulation.world.faults import Fault
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World
@@ -36,8 +39,11 @@ _MADE_ONCE: Final = "known_job_types"
 #: A table of ten items is not read in sixty-four parts.
 _SEGMENTS: Final = 3
 _SETTINGS: Final = {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_TRACE_DISABLED": "true"}
-_CLIENTS: Final = {"dynamodb": "dynamodb", "sqs": "sqs", "s3": "s3", "cloudwatch": "cloudwatch"}
+#: What `clients` calls each, and the service behind it.
+_CLIENTS: Final = {name: name for name in ("dynamodb", "sqs", "s3", "cloudwatch")} | {"secrets": "secretsmanager"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: How the error of a job begins that a worker of another version cannot run.
+_OF_ANOTHER_VERSION: Final = {"UnknownJobTypeError": Fault.UNKNOWN_TYPE, "InvalidPayloadError": Fault.REFUSED_PAYLOAD}
 
 #: One attribute, and what it is while a world is entered.
 Patch = tuple[Any, str, Any]
@@ -75,6 +81,16 @@ def world() -> "World":
     return _Stage.world
 
 
+def _note(fault: Fault) -> None:
+    world().weather.note(fault)
+
+
+def _environment() -> Mapping[str, str]:
+    """Of the process that runs; none outside of processes, where a check may read what is there."""
+    task = world().scheduler.current
+    return task.process.environment if task else {}
+
+
 def _process() -> Any:
     task = world().scheduler.current
     if task is None:
@@ -97,7 +113,8 @@ def _patches() -> list[Patch]:
     replacements = _replacements()
     kept: dict[int, Any] = {}
     found: list[Patch] = []
-    for module in modules():
+    shipped = modules()
+    for module in shipped:
         for name, value in vars(module).items():
             if id(value) in replacements:
                 found.append((module, name, replacements[id(value)]))
@@ -107,8 +124,12 @@ def _patches() -> list[Patch]:
     return [
         *found,
         *_of_the_clock(),
+        *versions.patches(shipped, _environment, _note),
         (telemetry.Telemetry, "worked", _watched(telemetry.Telemetry.worked)),
         (telemetry.Telemetry, "published", _watched_publish(telemetry.Telemetry.published)),
+        (telemetry.Telemetry, "passed_over", _watched_stream(telemetry.Telemetry.passed_over)),
+        (telemetry.Telemetry, "reconciled", _watched_reconcile(telemetry.Telemetry.reconciled)),
+        (telemetry.Telemetry, "flush", _watched_flush(telemetry.Telemetry.flush)),
         (reconcile, "SEGMENTS", _SEGMENTS),
         (time, "sleep", _threads("sleep")),
         (BaseClient, "_make_api_call", _call),
@@ -136,6 +157,7 @@ def _replacements() -> dict[int, Any]:
         id(futures.wait): _threads("wait"),
         id(futures.as_completed): _threads("as_completed"),
         id(telemetry.logger): lambda: quiet,
+        id(document.encode): versions.marking(document.encode, _environment),
     }
 
 
@@ -173,6 +195,10 @@ def _watched(worked: Callable[..., None]) -> Callable[..., None]:
 
     def watched(self: telemetry.Telemetry, lane: Any, reference: Any, report: Any) -> None:
         world().reports.append((world().scheduler.now_ms, _process().name, report))
+        world().answered.append((reference, report))
+        for error, fault in _OF_ANOTHER_VERSION.items():
+            if (report.error or "").startswith(error):
+                world().weather.note(fault)
         worked(self, lane, reference, report)
 
     return watched
@@ -183,10 +209,46 @@ def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
 
     def watched(self: telemetry.Telemetry, came_of_it: Any) -> None:
         for trouble in came_of_it.troubles:
+            if trouble.given_up and trouble.job.payload_at is not None:
+                world().untidied.add(trouble.job.payload_at)
             if trouble.given_up and trouble.job.group is not None:
                 world().given_up.append((world().scheduler.now_ms, trouble.job.tenant, trouble.job.group))
                 world().say(_process().name, f"*gives up the group {trouble.job.group}: {trouble.error}")
         published(self, came_of_it)
+
+    return watched
+
+
+def _watched_flush(flush: Callable[..., None]) -> Callable[..., None]:
+    """What is flushed is what CloudWatch hears of: of an invocation that dies before, nothing."""
+
+    def watched(self: telemetry.Telemetry) -> None:
+        for metrics in self._metrics.values():
+            for name in metrics.metric_set:
+                world().cloudwatch.count(Metric(name))
+        flush(self)
+
+    return watched
+
+
+def _watched_stream(passed_over: Callable[..., None]) -> Callable[..., None]:
+    """And for a record that it could not read."""
+
+    def watched(self: telemetry.Telemetry, sequence: str, error: Any) -> None:
+        world().passed_over.append((world().scheduler.now_ms, int(sequence)))
+        world().weather.note(Fault.PASSED_OVER)
+        world().say(_process().name, f"*gives up the record {sequence}: {error}")
+        passed_over(self, sequence, error)
+
+    return watched
+
+
+def _watched_reconcile(reconciled: Callable[..., None]) -> Callable[..., None]:
+    """And for reconcile: people are told of what it could not read."""
+
+    def watched(self: telemetry.Telemetry, came_of_it: Any) -> None:
+        world().unreadable.update({item.key: world().scheduler.now_ms for item in came_of_it.unreadable})
+        reconciled(self, came_of_it)
 
     return watched
 

@@ -67,6 +67,8 @@ class Queue:
         self.watchers: list[Callable[[int], None]] = []
         #: Told when a message will be there that was lost for hours.
         self.found_watchers: list[Callable[[int], None]] = []
+        #: Until then a stranger takes whatever is sent.
+        self.robbed_until_ms = 0
         self._number = 0
 
     @property
@@ -82,7 +84,7 @@ class Queue:
             message.receives, message.burned = self.max_receives - self.scheduler.random.randint(0, 2), True
         if self.weather.strikes(Fault.LATE_MESSAGE):
             message.visible_ms += self.scheduler.random.randint(1, _LATE_MS)
-        if self.weather.strikes(Fault.MESSAGE_LOST):
+        if now_ms < self.robbed_until_ms or self.weather.strikes(Fault.MESSAGE_LOST):
             self._say(self.name, f"loses {message.id}: {body}")
         else:
             self._say(self.name, f"takes {message.id}, delayed by {delay_seconds} s: {body}")

@@ -1,7 +1,7 @@
 """The simulated S3: whole objects, read after write."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tests.simulation.world.errors import ServiceError
@@ -14,6 +14,8 @@ class S3:
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], bytes] = {}
+        #: Told of each key that is deleted.
+        self.watchers: list[Callable[[str], None]] = []
 
     def put_object(self, request: Request) -> dict[str, Any]:
         body = request["Body"]
@@ -28,5 +30,7 @@ class S3:
         return {"Body": io.BytesIO(held), "ContentLength": len(held)}
 
     def delete_object(self, request: Request) -> dict[str, Any]:
-        self.objects.pop((request["Bucket"], request["Key"]), None)
+        if self.objects.pop((request["Bucket"], request["Key"]), None) is not None:
+            for watch in self.watchers:
+                watch(request["Key"])
         return {}

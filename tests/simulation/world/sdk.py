@@ -8,6 +8,7 @@ https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
@@ -40,6 +41,7 @@ _URL: Final = "https://simulated.invalid"
 _JOURNEY_MS: Final = (1, 8)
 _SLOW_MS: Final = (50, 900)
 _JOURNEY_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.SERVER_ERROR)
+_SILENCES: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST)
 #: How a service says that it is asked too much: code and HTTP status.
 _THROTTLES: Final = {
     "dynamodb": ("ThrottlingException", 400),
@@ -60,17 +62,18 @@ class Sdk:
         self._services = services
         self._out_until_ms: dict[str, int] = {}
         self.calls = 0
-        #: Processes to which an error of a service or the network was raised: their calls were not answered in the end.
-        self.gave_up: set[str] = set()
+        #: To how many calls of each process an error of a service or the network was raised: not answered in the end.
+        self.gave_up: Counter[str] = Counter()
 
     def call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Answer:
         """As `_make_api_call`."""
         config: Any = client.meta.config
         service = client.meta.service_model.service_name
         tries: int = config.retries["total_max_attempts"] if config.retries else 1
+        mute = self._weather.strikes(Fault.UNANSWERED)
         for attempt in range(tries):
             try:
-                return self._tried(client, service, operation, request)
+                return self._tried(client, service, operation, request, mute=mute)
             except (ConnectTimeoutError, ReadTimeoutError):
                 if attempt == tries - 1:
                     self._give_up()
@@ -85,14 +88,16 @@ class Sdk:
             self._scheduler.sleep(round(pause_seconds * 1000))
         raise AssertionError("the last try raises or returns")
 
-    def _tried(self, client: BaseClient, service: str, operation: str, request: Mapping[str, Any]) -> Answer:
+    def _tried(
+        self, client: BaseClient, service: str, operation: str, request: Mapping[str, Any], *, mute: bool
+    ) -> Answer:
         config: Any = client.meta.config
         self.calls += 1
         self._may_be_killed(Fault.KILLED_BEFORE, operation)
         self._scheduler.sleep(self._journey_ms())
         if self._is_out(service):
             raise ServiceError("InternalServerError", "try again", status=_SERVER_ERROR)
-        fault = self._weather.one_of(_JOURNEY_FAULTS)
+        fault = self._scheduler.random.choice(_SILENCES) if mute else self._weather.one_of(_JOURNEY_FAULTS)
         if fault:
             self._say(f"{operation}: {fault}")
         if fault is Fault.NOT_SENT:
@@ -143,7 +148,7 @@ class Sdk:
 
     def _give_up(self) -> None:
         if self._scheduler.current:
-            self.gave_up.add(self._scheduler.current.process.name)
+            self.gave_up[self._scheduler.current.process.name] += 1
 
     def _journey_ms(self) -> int:
         if self._weather.strikes(Fault.SLOW_CALL):

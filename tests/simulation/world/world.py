@@ -4,10 +4,12 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final, Self
 
-from tests.simulation.deployment import Deployment
+from tests.simulation.deployment import CURSOR_KEY_SECRET, Deployment
+from tests.simulation.world.calls import Calls
 from tests.simulation.world.cloudwatch import CloudWatch
 from tests.simulation.world.dynamodb import DynamoDB
 from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.hot import HotItems
 from tests.simulation.world.installed import enter, leave
 from tests.simulation.world.lambdas import Context, Function
 from tests.simulation.world.lane_mapping import LaneMapping
@@ -15,55 +17,84 @@ from tests.simulation.world.queue import Queue
 from tests.simulation.world.s3 import S3
 from tests.simulation.world.scheduler import Process, Scheduler
 from tests.simulation.world.sdk import Sdk
+from tests.simulation.world.secrets import Secrets
 from tests.simulation.world.sqs import SQS
 from tests.simulation.world.stream_mapping import StreamMapping
 from tests.simulation.world.table import Record, Schema, Table
 from tests.simulation.world.threads import Threads
 from tests.simulation.world.trace import Change, Trace
 from tests.simulation.world.transactions import Transactions
+from tests.simulation.world.versions import Rollout
 
-_LONGEST_INDEX_LAG_MS: Final = 90_000
+LONGEST_INDEX_LAG_MS: Final = 90_000
 
 
 class World:
     """Built anew for each seed."""
 
-    def __init__(self, seed: int, deployment: Deployment) -> None:
+    def __init__(
+        self,
+        seed: int,
+        deployment: Deployment,
+        *,
+        scheduler: Scheduler | None = None,
+        weather: Weather | None = None,
+        sdk: type[Sdk] = Sdk,
+    ) -> None:
+        """What decides can be brought along, for a world in which nothing is left to chance."""
         self.seed = seed
         self.deployment = deployment
-        self.random = Random(seed)
-        self.scheduler = Scheduler(self.random)
-        self.weather = Weather(self.random)
+        self.scheduler = scheduler or Scheduler(Random(seed))
+        self.random = self.scheduler.random
+        self.weather = weather or Weather(self.random)
         self.trace = Trace()
         self.threads = Threads(self.scheduler)
+        self.rollout = Rollout(self.scheduler, self.weather)
         self.dynamodb = DynamoDB(self.scheduler, self.weather)
         self.dynamodb.page_items = self.random.choice([2, 5, 1000])
         self.sqs = SQS(self.weather)
         self.s3 = S3()
-        self.sdk = Sdk(
+        self.cloudwatch = CloudWatch(self.scheduler, self.sqs)
+        self.jobs = self._table(deployment.jobs_table())
+        self.hot = HotItems(self.jobs, self.dynamodb, Transactions(self.dynamodb))
+        self.sdk = sdk(
             self.scheduler,
             self.weather,
             self.trace,
             {
-                "dynamodb": [self.dynamodb, Transactions(self.dynamodb)],
+                "dynamodb": [self.hot, self.dynamodb],
                 "sqs": [self.sqs],
                 "s3": [self.s3],
-                "cloudwatch": [CloudWatch(self.scheduler, self.sqs)],
+                "cloudwatch": [self.cloudwatch],
+                "secretsmanager": [Secrets({CURSOR_KEY_SECRET: "simulated"})],
             },
         )
-        self.jobs = self._table(deployment.jobs_table())
         self.effects = self._table(Table("effects", Schema(names=("pk",), types=("S",))))
         self.jobs.watchers.append(self._changed)
         #: What callers asked for, and what handlers did.
         self.asked: list[Any] = []
         self.runs: list[Any] = []
+        #: Requests that are under way.
+        self.asking: list[Any] = []
+        #: Told of each run whose handler has just ended.
+        self.ending: list[Callable[[Any], None]] = []
         #: What workers reported: (milliseconds, process, report).
         self.reports: list[tuple[int, str, Any]] = []
+        #: The same by message: (reference, report).
+        self.answered: list[tuple[Any, Any]] = []
         #: Groups that publish gave up, for an alarm and reconcile to look after: (milliseconds, tenant, group).
         self.given_up: list[tuple[int, str, str]] = []
+        #: Places of payloads that publish could not delete, and gave up.
+        self.untidied: set[str] = set()
+        #: Records that publish could not read and gave up: (milliseconds, sequence).
+        self.passed_over: list[tuple[int, int]] = []
+        #: When reconcile last said that it could not read this: milliseconds by key.
+        self.unreadable: dict[str, int] = {}
         self.lanes: dict[str, Queue] = {}
         self.letters: dict[str, Queue] = {}
         self.functions: dict[str, Function] = {}
+        #: The events of those that clocks and alarms call.
+        self.calls: dict[str, Calls] = {}
         self._deploy()
 
     def __enter__(self) -> Self:
@@ -83,13 +114,14 @@ class World:
             scheduler=self.scheduler,
             weather=self.weather,
             trace=self.trace,
+            rollout=self.rollout,
         )
         self.functions[name] = made
         return made
 
     def process(self, name: str) -> Process:
-        """A tool or a program outside Lambda, with the settings of the deployment."""
-        return Process(name, environment=self.deployment.environment())
+        """A tool or a program outside Lambda, with the settings of the deployment and our code as it has it by now."""
+        return Process(name, environment={**self.deployment.environment(), **self.rollout.code(name).environment})
 
     def say(self, who: str, what: str) -> None:
         self.trace.say(self.scheduler.now_ms, who, what)
@@ -100,7 +132,7 @@ class World:
         return table
 
     def _index_lag(self) -> int:
-        longest_ms = _LONGEST_INDEX_LAG_MS if self.weather.strikes(Fault.INDEX_LAG) else 50
+        longest_ms = LONGEST_INDEX_LAG_MS if self.weather.strikes(Fault.INDEX_LAG) else 50
         return self.random.randint(0, longest_ms)
 
     def _deploy(self) -> None:
@@ -126,7 +158,14 @@ class World:
         for verb in deployment.api_verbs:
             self.function(verb, deployment.handler(verb), deployment.stage.api_timeout_seconds)
         for verb in deployment.clock_verbs:
-            self.function(verb, deployment.handler(verb), deployment.timeout_seconds(verb))
+            self.calls[verb] = Calls(
+                self.function(verb, deployment.handler(verb), deployment.timeout_seconds(verb)),
+                retries=deployment.call_retries(verb),
+                oldest_seconds=deployment.call_oldest_seconds(verb),
+                scheduler=self.scheduler,
+                weather=self.weather,
+                trace=self.trace,
+            )
         publish = self.function("publish", deployment.handler("publish"), deployment.stage.publish_timeout_seconds)
         self.failures = Queue("https://simulated.invalid/failures", self.scheduler, self.weather)
         self.stream = StreamMapping(

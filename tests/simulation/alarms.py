@@ -1,0 +1,80 @@
+"""The alarms that call reconcile: what rings them, when, and what comes of it.
+
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-actions.html
+"""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from shared.names import Metric
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.queue import Queue
+from tests.simulation.world.world import World
+
+#: Each is of one period of a minute, and none needs more than one: see `stacks.alarms`.
+_PERIOD_MS: Final = 60_000
+#: From the end of a period to when it is known: CloudWatch takes metrics from a log, and looks each minute.
+_KNOWN_WITHIN_MS: Final = 90_000
+#: "The metrics of an idle queue come up to 15 minutes late": see `stacks.alarms`.
+_IDLE_QUEUE_MS: Final = 15 * 60_000
+#: Alarms about letters are looked at in some seeds: jobs die in most, and reconcile reads everything.
+_SEEDS_WITH_LETTERS: Final = 0.15
+#: How often a queue is looked at while its alarm is on.
+_LOOK_AGAIN_MS: Final = 3_600_000
+
+
+class Alarms:
+    """The alarms of one world. What goes on ringing calls nobody again.
+
+    "The actions happen only on state transitions, and are not performed again if the condition persists for hours or
+    days."
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        #: When the last period ends in which records were given up, as far as it is known.
+        self._passed_over_until_ms = 0
+        self._on: dict[str, bool] = {}
+        world.cloudwatch.watchers.append(self._counted)
+        told = world.letters.values() if world.random.random() < _SEEDS_WITH_LETTERS else ()
+        for queue in (world.failures, *told):
+            queue.watchers.append(partial(self._look_at, queue))
+
+    def _counted(self, metric: Metric) -> None:
+        if metric is Metric.PASSED_OVER:
+            ends_ms = (self._world.scheduler.now_ms // _PERIOD_MS + 1) * _PERIOD_MS
+            known_ms = ends_ms + self._world.random.randint(0, _KNOWN_WITHIN_MS)
+            self._world.scheduler.at(known_ms, self._passed_over, ends_ms)
+
+    def _passed_over(self, ends_ms: int) -> None:
+        silent = ends_ms - self._passed_over_until_ms > _PERIOD_MS
+        self._passed_over_until_ms = max(ends_ms, self._passed_over_until_ms)
+        if silent:
+            self._ring("PassedOverRecords")
+
+    def _look_at(self, queue: Queue, visible_ms: int) -> None:
+        if queue.name not in self._on:
+            self._on[queue.name] = False
+            late_ms = _PERIOD_MS + self._world.random.randint(0, _IDLE_QUEUE_MS)
+            self._world.scheduler.at(visible_ms + late_ms, self._looked_at, queue)
+
+    def _looked_at(self, queue: Queue) -> None:
+        visible, *_ = queue.counts()
+        if not visible:
+            del self._on[queue.name]
+            return
+        if not self._on[queue.name]:
+            self._on[queue.name] = True
+            self._ring(f"messages in {queue.name}")
+        self._world.scheduler.after(_LOOK_AGAIN_MS, self._looked_at, queue)
+
+    def _ring(self, name: str) -> None:
+        self._world.weather.note(Fault.ALARM)
+        self._world.say("alarm", f"*{name}")
+        self._world.calls["reconcile"].call(_notification(name))
+
+
+def _notification(name: str) -> Mapping[str, str]:
+    """As SNS tells it; reconcile does not look."""
+    return {"AlarmName": name, "NewStateValue": "ALARM"}

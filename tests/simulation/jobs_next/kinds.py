@@ -1,0 +1,36 @@
+"""One that the next version has added, and one whose payload it has changed, so that each refuses the other's."""
+
+import time
+
+from pydantic import BaseModel, ConfigDict
+
+from shared.jobs import Done, Run, Submission, job_type
+from tests.simulation.jobs.kinds import BrokenError, Plan
+from tests.simulation.jobs.observed import effect, running
+
+
+class Amount(BaseModel):
+    value: int
+
+
+class Invoice(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    amount: Amount
+
+
+#: Tried more often than a type that is not known.
+@job_type("sim.added", payload=Plan, max_attempts=12, backoff_seconds=1, backoff_cap_seconds=5)
+def added(plan: Plan, run: Run) -> Done:
+    with running(run):
+        time.sleep(plan.seconds)
+        if run.attempt <= plan.fails:
+            raise BrokenError(f"attempt {run.attempt}")
+        following = [Submission(type="sim.added", payload={}, group=run.group) for _ in range(plan.count)]
+        return Done(writes=[effect(run)], then=following)
+
+
+@job_type("sim.changed", payload=Invoice, max_attempts=3, backoff_cap_seconds=20)
+def changed(_invoice: Invoice, run: Run) -> Done:
+    with running(run):
+        return Done(writes=[effect(run)])

@@ -1,0 +1,1 @@
+"""Job types as this version has them, and the next one otherwise or not at all."""

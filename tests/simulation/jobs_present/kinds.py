@@ -1,0 +1,28 @@
+"""One that the next version has dropped, and one whose payload it has changed, so that each refuses the other's."""
+
+import time
+
+from pydantic import BaseModel, ConfigDict
+
+from shared.jobs import Done, Run, job_type
+from tests.simulation.jobs.kinds import Plan
+from tests.simulation.jobs.observed import effect, running
+
+
+class Invoice(BaseModel):
+    model_config = ConfigDict(strict=True)
+
+    amount: int
+
+
+@job_type("sim.dropped", payload=Plan)
+def dropped(plan: Plan, run: Run) -> Done:
+    with running(run):
+        time.sleep(plan.seconds)
+        return Done(writes=[effect(run)])
+
+
+@job_type("sim.changed", payload=Invoice, max_attempts=3, backoff_cap_seconds=20)
+def changed(_invoice: Invoice, run: Run) -> Done:
+    with running(run):
+        return Done(writes=[effect(run)])

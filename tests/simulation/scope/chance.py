@@ -1,0 +1,60 @@
+"""What stands in for chance and for the weather where every choice is made on purpose."""
+
+from collections.abc import MutableSequence, Sequence
+from random import Random
+from typing import Any, Protocol, TypeVar
+
+from tests.simulation.world.faults import Fault, Weather
+
+Element = TypeVar("Element")
+
+
+class Decider(Protocol):
+    """Who makes the choices of one schedule."""
+
+    def pick(self, count: int) -> int:
+        """One of so many that are as good as each other."""
+
+    def unlike(self) -> int:
+        """256 bits that nobody else is given."""
+
+    def has_strike(self, fault: Fault) -> bool: ...
+
+
+class Chance(Random):
+    """Leaves to another what matters, and is constant where only a time is drawn.
+
+    Times are none at all if they may be none, which is when the most happens at once, and else as long as they may be.
+    """
+
+    def __init__(self, decider: Decider) -> None:
+        super().__init__(0)
+        self._decider = decider
+
+    def random(self) -> float:
+        return 0.0
+
+    def randint(self, a: int, b: int) -> int:
+        return a if a == 0 else b
+
+    def getrandbits(self, k: int) -> int:
+        return self._decider.unlike() >> (256 - k)
+
+    def choice(self, seq: Sequence[Element]) -> Element:  # type: ignore[override]  # only of what can be counted
+        return seq[self._decider.pick(len(seq))]
+
+    def shuffle(self, x: MutableSequence[Any]) -> None:
+        for place in range(len(x) - 1):
+            found = place + self._decider.pick(len(x) - place)
+            x[place], x[found] = x[found], x[place]
+
+
+class Chosen(Weather):
+    """Has strike what is chosen, and nothing else."""
+
+    def __init__(self, random: Random, decider: Decider) -> None:
+        super().__init__(random)
+        self._decider = decider
+
+    def looms(self, fault: Fault) -> bool:
+        return self._decider.has_strike(fault)

@@ -1,0 +1,37 @@
+"""The deployment of the small scope: two workers to a lane, and invocations that the director knows of."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+from stacks.config import LaneConfig
+from tests.simulation.deployment import Deployment
+from tests.simulation.scope.director import Director
+from tests.simulation.world.installed import world
+
+WORKERS: Final = 2
+
+
+@dataclass(frozen=True)
+class SmallDeployment(Deployment):
+    #: Messages that one worker takes at a time.
+    batch_size: int = 1
+
+    @cached_property
+    def lanes(self) -> Sequence[LaneConfig]:
+        return [
+            replace(lane, batch_size=self.batch_size, max_concurrency=WORKERS, reserved_concurrency=None)
+            for lane in self.stage.lanes
+        ]
+
+    def handler(self, verb: str) -> Callable[[Any, Any], Any]:
+        handle = super().handler(verb)
+
+        def watched(event: Any, context: Any) -> Any:
+            director = world().scheduler
+            assert isinstance(director, Director)
+            with director.invocation(verb, event):
+                return handle(event, context)
+
+        return watched

@@ -1,0 +1,84 @@
+"""Goes through all schedules of a scenario: those without a fault first, so that the first to fail is a short one."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+from tests.simulation.scope.scenarios import SCENARIOS, Scenario
+from tests.simulation.scope.schedule import play
+from tests.simulation.violations import Violation
+from tests.simulation.world.faults import Fault
+
+#: Those of one scenario that break a promise after so many are enough.
+_MOST_VIOLATIONS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A schedule that breaks a promise."""
+
+    violation: Violation
+    story: str
+
+
+@dataclass(slots=True)
+class Figures:
+    """What came of the schedules of one scenario with so many faults each."""
+
+    scenario: str
+    faults_each: int
+    schedules: int = 0
+    #: Schedules that came to where another had been, and ended there.
+    met: int = 0
+    #: Different moments at which somebody has to be chosen, none counted before.
+    states: int = 0
+    seconds: float = 0.0
+    faults: Counter[Fault] = field(default_factory=Counter)
+    broken: list[Broken] = field(default_factory=list)
+
+
+def explore(scenario: Scenario, *, most_faults: int) -> Iterator[Figures]:
+    """For no fault, one, and so on. A violation is the last that is looked for."""
+    seen: set[bytes] = set()
+    pending: list[list[bytes]] = [[b""], *([] for _ in range(most_faults))]
+    for faults_each, scripts in enumerate(pending):
+        began = time.monotonic()
+        figures = Figures(scenario.name, faults_each)
+        while scripts and len(figures.broken) < _MOST_VIOLATIONS:
+            played = play(scenario, scripts.pop(), seen, most_faults=most_faults)
+            for branch in played.branches:
+                pending[branch.faults].append(branch.script)
+            figures.schedules += 1
+            figures.met += played.met
+            figures.states += played.states
+            figures.faults += played.faults
+            if played.violation:
+                figures.broken.append(Broken(played.violation, played.story))
+        figures.seconds = time.monotonic() - began
+        yield figures
+        if figures.broken:
+            return
+
+
+def explore_all(scenarios: Sequence[Scenario], *, most_faults: int, processes: int) -> Iterator[list[Figures]]:
+    """Each scenario in its turn, with so many faults or as many as are its own, whichever is less."""
+    search = partial(_explored, most_faults=most_faults)
+    names = [scenario.name for scenario in scenarios]
+    if processes == 1 or len(names) == 1:
+        yield from map(search, names)
+        return
+    with ProcessPoolExecutor(processes) as pool:
+        yield from pool.map(search, names)
+
+
+def scenario(name: str) -> Scenario:
+    return next(scenario for scenario in SCENARIOS if scenario.name == name)
+
+
+def _explored(name: str, *, most_faults: int) -> list[Figures]:
+    one = scenario(name)
+    return list(explore(one, most_faults=min(most_faults, one.most_faults)))

@@ -1,0 +1,94 @@
+"""Where a world stands, as one digest: two schedules that come to the same go on alike, whatever they did before."""
+
+from hashlib import blake2b
+from typing import Final
+
+from tests.simulation.scope.director import Director
+from tests.simulation.world.faults import LOSSES, Fault
+from tests.simulation.world.queue import Message, Queue
+from tests.simulation.world.table import Record, Table
+from tests.simulation.world.world import World
+
+#: Faults for which a check makes an allowance, however long ago they were.
+_EXCUSES: Final = sorted({*LOSSES, Fault.DUPLICATE, Fault.CLOCK_FAR_OFF})
+
+
+class Fingerprint:
+    """Watches one world from its beginning.
+
+    Of each item it keeps the whole history and not only what it has become, since some checks look back; of each actor
+    all that it has been answered, from which follows where it stands. Times are taken as they are.
+    """
+
+    def __init__(self, world: World, director: Director) -> None:
+        self._world = world
+        self._director = director
+        self._items: dict[str, bytes] = {}
+        #: Labels of those who have changed anything: no check asks about others.
+        self._wrote: set[str] = set()
+        for table in (world.jobs, world.effects):
+            self._watch(table)
+
+    def _watch(self, table: Table) -> None:
+        def changed(record: Record) -> None:
+            name = f"{table.name} {record.keys}"
+            task = self._director.current
+            by = self._label(task.process.name) if task else ""
+            self._wrote.add(by)
+            self._items[name] = blake2b(
+                f"{record.at_ms} {by} {record.after!r}".encode(), key=self._items.get(name, b""), digest_size=16
+            ).digest()
+
+        table.watchers.append(changed)
+
+    def digest(self) -> bytes:
+        world, director = self._world, self._director
+        stands = (
+            director.now_ms,
+            sorted(self._items.items()),
+            [sorted(table.held) for table in (world.jobs, world.effects)],
+            [self._queue(queue) for queue in (*world.lanes.values(), *world.letters.values())],
+            [
+                [(record.keys, record.after) for record in shard._records[shard._position :]]
+                for shard in world.stream._shards
+            ],
+            sorted(
+                (actor.label, actor.began_ms, actor.process.skew_ms, actor.heard, sorted(actor.lasting))
+                for actor in director.actors.values()
+            ),
+            sorted((call.actor.label, call.operation) for call in director.held),
+            sorted(late.actor.label for late in director.late),
+            self._remembered(),
+        )
+        return blake2b(repr(stands).encode(), digest_size=16).digest()
+
+    def _queue(self, queue: Queue) -> list[tuple[object, ...]]:
+        return sorted((self._message(message) for message in queue.messages), key=repr)
+
+    def _message(self, message: Message) -> tuple[object, ...]:
+        last = self._director.labels.get(message.receipt, "")
+        return message.body, message.receives, message.visible_ms, message.received_ms, last
+
+    def _remembered(self) -> tuple[object, ...]:
+        """What the checks at the end will ask, beside the history of the items."""
+        world = self._world
+        runs = sorted(
+            (run.key, run.attempt, self._label(run.by), run.began_ms, run.ended_ms or 0, run.asked_to_end)
+            for run in world.runs
+        )
+        reports = sorted(
+            (at_ms, self._label(by), report.ending, report.job.owner or "")
+            for at_ms, by, report in world.reports
+            if report.job and self._label(by) in self._wrote
+        )
+        return (
+            runs,
+            reports,
+            [(asked.submission.key, asked.ids) for asked in world.asked],
+            [fault for fault in _EXCUSES if world.weather.counted[fault]],
+            sorted(self._wrote & set(map(self._label, world.sdk.gave_up))),
+            sorted(self._wrote & set(map(self._label, world.scheduler.cut_short))),
+        )
+
+    def _label(self, name: str) -> str:
+        return self._director.labels.get(name, name)

@@ -1,0 +1,27 @@
+"""The boundary to AWS, where each try of a call is held until the director lets it go."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from botocore.client import BaseClient
+from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
+
+from tests.simulation.scope.director import Director
+from tests.simulation.world.errors import ServiceError
+from tests.simulation.world.sdk import Answer, Sdk
+
+
+class HeldSdk(Sdk):
+    def _tried(
+        self, client: BaseClient, service: str, operation: str, request: Mapping[str, Any], *, mute: bool
+    ) -> Answer:
+        director = self._scheduler
+        assert isinstance(director, Director)
+        director.hold(service, operation, request)
+        try:
+            answer = super()._tried(client, service, operation, request, mute=mute)
+        except (ServiceError, ConnectTimeoutError, ReadTimeoutError) as error:
+            director.hears((str(error), getattr(error, "more", None)))
+            raise
+        director.hears(answer)
+        return answer

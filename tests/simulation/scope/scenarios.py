@@ -1,0 +1,149 @@
+"""The scenarios of the small scope: two jobs or fewer, two workers, and whoever else takes part."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from shared.adapters import clock, composition
+from shared.adapters.idempotency import submit_once
+from shared.domain.errors import MillraceError
+from shared.domain.states import State
+from shared.domain.submission import Submission
+from tests.simulation.people import TENANTS, Asked
+from tests.simulation.scope.director import Director
+from tests.simulation.world.world import World
+
+_TENANT: Final = TENANTS[0]
+_ENDS_WELL: Final = frozenset({State.SUCCEEDED})
+#: With the more attempts than its type allows.
+_ENDS: Final = frozenset({State.SUCCEEDED, State.DEAD})
+_DELAY: Final = timedelta(seconds=10)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Stage:
+    """One world, and those who take part in it."""
+
+    def __init__(self, world: World, director: Director) -> None:
+        self.world = world
+        self.director = director
+        #: Their jobs as a person calls them: id by name.
+        self.names: dict[str, str] = {}
+
+    def submit(self, *submissions: Submission) -> None:
+        """One after another, before anything else happens."""
+        for submission in submissions:
+            self._submitter("setup", submission, directed=False)
+            self.director.settle_down(most_steps=MOST_STEPS)
+
+    def submit_at_once(self, *submissions: Submission) -> None:
+        for number, submission in enumerate(submissions, start=1):
+            self._submitter(f"caller {number}", submission, directed=True)
+
+    def _submitter(self, name: str, submission: Submission, *, directed: bool) -> None:
+        asked = Asked(_TENANT, submission, self.director.now_ms)
+        self.world.asked.append(asked)
+
+        def act() -> None:
+            accepted = submit_once(composition.submit(), submission, tenant=_TENANT, trace=name)
+            asked.ids.append(accepted.job.id)
+            self.names[submission.key or name] = accepted.job.id
+            self.world.say(name, f"was told that {accepted.job.id} is accepted")
+
+        self.tool(name, act, directed=directed)
+
+    def cancel(self, name: str, *, by: str) -> None:
+        def act() -> None:
+            job = composition.store().get(_TENANT, self.names[name])
+            if job is not None:
+                composition.store().cancel(job, now=clock.now())
+
+        self.tool(by, act)
+
+    def redrive(self, name: str, *, by: str) -> None:
+        def act() -> None:
+            job = composition.store().get(_TENANT, self.names[name])
+            if job is not None:
+                composition.store().redrive(job, token=clock.new_token(), now=clock.now(), by=by)
+
+        self.tool(by, act)
+
+    def tool(self, name: str, act: Callable[[], None], *, directed: bool = True) -> None:
+        """Somebody does this. What is refused, they see and leave."""
+
+        def run() -> None:
+            with self.director.tool(name, directed=directed):
+                try:
+                    act()
+                except MillraceError as error:
+                    self.world.say(name, f"gave up: {error}")
+
+        self.world.scheduler.spawn(self.world.process(name), run)
+
+
+MOST_STEPS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    name: str
+    begin: Callable[[Stage], None]
+    #: What has happened before, without a choice.
+    before: Callable[[Stage], None] | None = None
+    #: How its jobs may end.
+    endings: frozenset[State] = _ENDS_WELL
+    batch_size: int = 1
+    #: Functions whose calls are put in every order; others answer before anybody else moves.
+    directed: frozenset[str] = frozenset({"work"})
+    #: Whether no two messages have anything in common. It is seen to.
+    apart: bool = False
+    #: In one schedule, where even more would take too long.
+    most_faults: int = 3
+
+
+def _job(key: str, type_name: str = "sim.effect", **plan: Any) -> Submission:
+    return Submission(type=type_name, payload=plan, key=key)
+
+
+def _of_one_group(key: str) -> Submission:
+    return replace(_job(key), group="orders")
+
+
+def _limited(key: str) -> Submission:
+    return Submission(type="sim.limited", payload={"key": "a"}, key=key)
+
+
+def _too_late(stage: Stage) -> None:
+    """It comes to a worker just after its deadline, and is dead."""
+    due = _EPOCH + timedelta(milliseconds=stage.director.now_ms) + _DELAY
+    stage.submit(replace(_job("first"), delay=_DELAY, deadline=due + timedelta(milliseconds=1)))
+
+
+def _redriven_by_two(stage: Stage) -> None:
+    for name in ("ada", "bob"):
+        stage.redrive("first", by=name)
+
+
+def _cancelled(stage: Stage) -> None:
+    stage.submit(_job("first"))
+    stage.cancel("first", by="ada")
+
+
+SCENARIOS: Final = (
+    Scenario("one job", lambda stage: stage.submit(_job("first"))),
+    Scenario("one that fails", lambda stage: stage.submit(_job("first", "sim.urgent", fails=1)), endings=_ENDS),
+    Scenario("one that saves", lambda stage: stage.submit(_job("first", "sim.steps", count=1))),
+    Scenario("one that goes on", lambda stage: stage.submit(_job("first", "sim.continue", count=1))),
+    Scenario("one that is cancelled", _cancelled, endings=frozenset({State.SUCCEEDED, State.CANCELLED})),
+    Scenario("one redriven by two", _redriven_by_two, before=_too_late, endings=_ENDS),
+    Scenario("one key twice", lambda stage: stage.submit_at_once(_job("first"), _job("first"))),
+    Scenario("one that follows", lambda stage: stage.submit(_job("first", "sim.chain", count=1))),
+    Scenario("two jobs", lambda stage: stage.submit(_job("first"), _job("second")), apart=True),
+    Scenario("two in one batch", lambda stage: stage.submit(_job("first"), _job("second")), batch_size=2),
+    Scenario("two of one group", lambda stage: stage.submit(_of_one_group("first"), _of_one_group("second"))),
+    Scenario(
+        "two within a limit",
+        lambda stage: stage.submit(_limited("first"), _limited("second")),
+    ),
+)

@@ -1,0 +1,19 @@
+"""The simulated Secrets Manager: one value, which nobody changes."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.simulation.world.errors import ServiceError
+
+
+class Secrets:
+    """The secrets of one world, by name."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
+
+    def get_secret_value(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        name = request["SecretId"]
+        if name not in self._values:
+            raise ServiceError("ResourceNotFoundException", "Secrets Manager can't find the specified secret.")
+        return {"Name": name, "SecretString": self._values[name]}
