@@ -158,8 +158,10 @@ class BookkeepingChecks:
         if state_of(after) not in TERMINAL or state_of(before) is state_of(after):
             return
         finished_ms = number_of(after, "finished_at")
-        # A worker that was frozen in the middle of it settles minutes later, as of when it began to.
-        since_ms = max(number_of(before, "claimed_at"), number_of(before, "created_at")) - 2 * self._skew_ms
+        # Whoever is held up in the middle of it ends it minutes later, as of when they began to; a person perhaps before
+        # another run had it.
+        began_ms = number_of(before, "claimed_at" if state_of(before) is State.RUNNING else "created_at")
+        since_ms = began_ms - 2 * self._skew_ms
         require(since_ms <= finished_ms <= self._now_ms + self._skew_ms, check, f"finished at {finished_ms}", key)
         if state_of(after) is State.DEAD and "group" in after and after.get("blocks") == {"BOOL": True}:
             require("expires_at" not in after, check, "its group stands for it, and it has a TTL", key)

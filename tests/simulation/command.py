@@ -1,5 +1,6 @@
 """Runs many seeds, and says how it goes to a person at a terminal."""
 
+import gc
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -85,7 +86,8 @@ def _results(seeds: range, processes: int) -> Iterator[Result]:
     if processes == 1 or len(seeds) == 1:
         yield from map(simulate, seeds)
         return
-    with ProcessPoolExecutor(processes) as pool:
+    # What is imported by now lives for ever, and need not be looked through for garbage.
+    with ProcessPoolExecutor(processes, initializer=gc.freeze) as pool:
         yield from pool.map(simulate, seeds, chunksize=20)
 
 

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -10,9 +10,10 @@ from shared.adapters import clock, composition, document
 from shared.application.purge import Purger
 from shared.application.reconcile import Reconciler
 from shared.domain.errors import WriteRefusedError
+from shared.domain.job import Job
 from shared.domain.states import TERMINAL, State
 from shared.names import WAKE_WINDOW_SECONDS
-from tests.simulation.people import in_a_tool, present
+from tests.simulation.people import TENANTS, in_a_tool, present
 from tests.simulation.violations import Item, number_of, state_of
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.scheduler import Process
@@ -25,6 +26,7 @@ _LATE_MS: Final = (0, 20, 1_000, 600_000)
 _AFTERWARDS_MS: Final = 60_000
 _HALF: Final = 0.5
 _COME_AFTERWARDS: Final = 3
+_FRESH_FOR: Final = timedelta(minutes=5)
 
 
 class Latecomers:
@@ -87,11 +89,17 @@ class Latecomers:
                     if job.due and job.due <= present() + timedelta(seconds=WAKE_WINDOW_SECONDS):
                         store.wake(job)
                 case State.SUCCEEDED | State.CANCELLED:
-                    if not job.unique_until and world.weather.strikes(Fault.PURGED):
+                    if _may_be_purged(job, present()) and world.weather.strikes(Fault.PURGED):
                         Purger(store=store, clock=present).purge(job)
                 case _:
                     limit = timedelta(seconds=world.deployment.stage.reconcile_limit_seconds)
                     Reconciler(store=store, clock=present, limit=limit).nudge(job)
+
+
+def _may_be_purged(job: Job, now: datetime) -> bool:
+    """Whoever purges leaves what is fresh, what is to be unique, and periodic jobs: their keys would be free again."""
+    old = job.finished_at is not None and now - job.finished_at > _FRESH_FOR
+    return old and not job.unique_until and job.tenant in TENANTS
 
 
 __all__ = ["Latecomers"]

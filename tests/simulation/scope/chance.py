@@ -2,11 +2,14 @@
 
 from collections.abc import MutableSequence, Sequence
 from random import Random
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from tests.simulation.world.faults import Fault, Weather
 
 Element = TypeVar("Element")
+
+#: As many bits as a number between 0 and 1 is made of, by which our code spreads what it puts off.
+_OF_A_DRAW: Final = 53
 
 
 class Decider(Protocol):
@@ -38,7 +41,7 @@ class Chance(Random):
         return a if a == 0 else b
 
     def getrandbits(self, k: int) -> int:
-        return self._decider.unlike() >> (256 - k)
+        return 0 if k == _OF_A_DRAW else self._decider.unlike() >> (256 - k)
 
     def choice(self, seq: Sequence[Element]) -> Element:  # type: ignore[override]  # only of what can be counted
         return seq[self._decider.pick(len(seq))]

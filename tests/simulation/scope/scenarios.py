@@ -135,15 +135,22 @@ SCENARIOS: Final = (
     Scenario("one that fails", lambda stage: stage.submit(_job("first", "sim.urgent", fails=1)), endings=_ENDS),
     Scenario("one that saves", lambda stage: stage.submit(_job("first", "sim.steps", count=1))),
     Scenario("one that goes on", lambda stage: stage.submit(_job("first", "sim.continue", count=1))),
-    Scenario("one that is cancelled", _cancelled, endings=frozenset({State.SUCCEEDED, State.CANCELLED})),
-    Scenario("one redriven by two", _redriven_by_two, before=_too_late, endings=_ENDS),
-    Scenario("one key twice", lambda stage: stage.submit_at_once(_job("first"), _job("first"))),
+    Scenario(
+        "one that is cancelled", _cancelled, endings=frozenset({State.SUCCEEDED, State.CANCELLED}), most_faults=2
+    ),
+    Scenario("one redriven by two", _redriven_by_two, before=_too_late, endings=_ENDS, most_faults=2),
+    Scenario("one key twice", lambda stage: stage.submit_at_once(_job("first"), _job("first")), most_faults=2),
     Scenario("one that follows", lambda stage: stage.submit(_job("first", "sim.chain", count=1))),
     Scenario("two jobs", lambda stage: stage.submit(_job("first"), _job("second")), apart=True),
     Scenario("two in one batch", lambda stage: stage.submit(_job("first"), _job("second")), batch_size=2),
-    Scenario("two of one group", lambda stage: stage.submit(_of_one_group("first"), _of_one_group("second"))),
+    Scenario(
+        "two of one group",
+        lambda stage: stage.submit(_of_one_group("first"), _of_one_group("second")),
+        most_faults=2,
+    ),
     Scenario(
         "two within a limit",
         lambda stage: stage.submit(_limited("first"), _limited("second")),
+        most_faults=1,
     ),
 )

@@ -13,7 +13,8 @@ _TENANT: Final = re.compile(r"\d{12}:\w+#")
 
 def story(lines: Iterable[tuple[int, str, str]], names: Mapping[str, str]) -> str:
     """`names` are those of the jobs, by id."""
-    return "\n".join(f"  {moment(at_ms)}  {who:<16} {_plain(what, names)}" for at_ms, who, what in lines)
+    told = [f"  {moment(at_ms)}  {who:<16} {_plain(what, names)}" for at_ms, who, what in lines]
+    return "\n".join(line for line, before in zip(told, ["", *told], strict=False) if line != before)
 
 
 def _plain(what: str, names: Mapping[str, str]) -> str:
