@@ -12,6 +12,8 @@ FIGURE ?=
 SEEDS ?=
 SEED ?=
 MUTANT ?=
+# For `make model`.
+EXAMPLES ?=
 # For `make synth`.
 STAGE ?= dev
 CONTEXT ?=
@@ -23,7 +25,7 @@ LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --unive
 SOURCES := app.py cli functions local shared stacks tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test cover up down lint synth docs figures simulate mutants lock clean setup-app setup-dev
+.PHONY: help demo test cover up down lint synth docs figures simulate mutants scope model lock clean setup-app setup-dev
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +53,12 @@ simulate: setup-dev ## run the real handlers in a simulated AWS that tries to lo
 
 mutants: setup-dev ## break the protocol on purpose, and see each break caught
 	@$(PY) -m tests.simulation mutants $(if $(MUTANT),'$(MUTANT)')
+
+scope: setup-dev ## play every schedule of two jobs, two workers and at most three faults
+	@$(PY) -m tests.simulation.scope
+
+model: setup-dev ## act as Hypothesis thinks of, against a model of the protocol (EXAMPLES=20000)
+	@$(PY) -m tests.model $(if $(EXAMPLES),--examples $(EXAMPLES))
 
 lint: setup-dev ## style, formatting, types, import rules, tidiness
 	@$(PY) -m ruff check $(SOURCES)

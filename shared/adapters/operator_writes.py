@@ -1,8 +1,8 @@
 """The writes of clocks and people as DynamoDB requests. Pure; above each clause stands the race it closes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from shared.adapters.clients import Item
 from shared.adapters.document import (
@@ -58,9 +58,8 @@ def request_cancel(job: Job, *, now: datetime) -> Request:
 
 
 def wake(job: Job) -> Request:
-    return update_job(
-        job.tenant,
-        job.id,
+    return _update_as_read(
+        job,
         sets={"state": text(State.QUEUED)},
         removes=ATTENTION,
         conditions=[
@@ -90,9 +89,8 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
         sets |= {"state": text(State.DEAD), "death": text(DeathReason.UNDELIVERABLE)}
         sets |= attention(State.DEAD, job.id, now) | ended(job, State.DEAD, now=now, retention=retention)
         removes = ["due"]
-    return update_job(
-        job.tenant,
-        job.id,
+    return _update_as_read(
+        job,
         sets=sets,
         removes=removes,
         conditions=[
@@ -130,9 +128,8 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
         sets["due"] = milliseconds(entry.at)
     if sequence is not None:
         sets["sequence"] = number(sequence)
-    return update_job(
-        job.tenant,
-        job.id,
+    return _update_as_read(
+        job,
         sets=sets,
         removes=removes,
         expressions=["#generation = #generation + :one"],
@@ -160,6 +157,24 @@ def forget(job: Job) -> Request:
             ":finished_at": milliseconds(job.finished_at or job.created_at),
         },
     }
+
+
+def _update_as_read(
+    job: Job, *, conditions: Sequence[str], names: Sequence[str], values: Mapping[str, Item], **request: Any
+) -> Request:
+    """As `update_job`, for the job that was read and no later one under its key."""
+    return update_job(
+        job.tenant,
+        job.id,
+        conditions=[
+            *conditions,
+            # It was past its time, and another has taken its place since it was read: one whose generations begin anew.
+            "#created_at = :created_at",
+        ],
+        names=[*names, "created_at"],
+        values={**values, ":created_at": milliseconds(job.created_at)},
+        **request,
+    )
 
 
 def _states(states: Iterable[State | None]) -> dict[str, Item]:

@@ -46,7 +46,7 @@ def read(event: Mapping[str, Any], *, lanes: Collection[Lane], now: datetime) ->
         try:
             before, after = (_decoded(images.get(image)) for image in ("OldImage", "NewImage"))
             _require_lane(after, lanes)
-            batch.changes.append(Change(images["SequenceNumber"], before, after))
+            batch.changes.append(Change(images["SequenceNumber"], before, after, _written_at(images)))
         except MalformedDocumentError as error:
             unreadable = Unreadable(images["SequenceNumber"], error, leads=not batch.changes and len(records) > 1)
             if now - _written_at(images) < PATIENCE:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from shared.application.ports import Clock, JobStore, Lanes, Payloads
@@ -23,6 +23,8 @@ class Change:
     sequence: str
     before: Job | None
     after: Job | None
+    #: By DynamoDB's clock. What the document says is as of when its writer began, who may have been held up.
+    written_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +95,15 @@ class Publisher:
             return self._store.advance(job.tenant, job.group or "", now=self._clock())
         except Exception as error:  # noqa: BLE001 - whatever it is, it may not cost others their messages
             # A store that does not answer may be one hot item of a group, or files while the table is well.
-            young = job.finished_at is not None and self._clock() - job.finished_at < PATIENCE
-            return Trouble(end.sequence, job, error, given_up=end.gone or not young)
+            young = self._clock() - end.change.written_at < PATIENCE
+            return Trouble(end.change.sequence, job, error, given_up=end.gone or not young)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
     """A job that ended in its group, or one with a payload elsewhere that is gone from the table."""
 
-    sequence: str
+    change: Change
     job: Job
     gone: bool
 
@@ -113,7 +115,7 @@ def _ends(changes: Iterable[Change]) -> list[_End]:
         before, after = change.before, change.after
         # A document that is past its time may be replaced before it is removed, by one with a payload of its own.
         if before and before.payload_at and not (after and after.payload_at == before.payload_at):
-            ends["gone", before.tenant, before.id] = _End(sequence=change.sequence, job=before, gone=True)
+            ends["gone", before.tenant, before.id] = _End(change=change, job=before, gone=True)
         if after and after.group is not None and after.state.terminal and not (before and before.state is after.state):
-            ends["ended", after.tenant, after.group] = _End(sequence=change.sequence, job=after, gone=False)
+            ends["ended", after.tenant, after.group] = _End(change=change, job=after, gone=False)
     return list(ends.values())

@@ -158,8 +158,8 @@ class BookkeepingChecks:
         if state_of(after) not in TERMINAL or state_of(before) is state_of(after):
             return
         finished_ms = number_of(after, "finished_at")
-        # Whoever is held up in the middle of it ends it minutes later, as of when they began to; a person perhaps before
-        # another run had it.
+        # Whoever is held up in the middle of it ends it minutes later, as of when they began to; a person perhaps
+        # before another run had it.
         began_ms = number_of(before, "claimed_at" if state_of(before) is State.RUNNING else "created_at")
         since_ms = began_ms - 2 * self._skew_ms
         require(since_ms <= finished_ms <= self._now_ms + self._skew_ms, check, f"finished at {finished_ms}", key)

@@ -37,8 +37,7 @@ class Tally:
         self._slowest = max(self._slowest, result.rested_at)
         if result.violation:
             self._broken.setdefault(result.violation.check, []).append(result.seed)
-            if self.violations <= _MOST_STORIES:
-                _tell(result)
+            _tell(result, whole=self.violations <= _MOST_STORIES)
         if time.monotonic() - self._told > _TELL_EVERY_SECONDS:
             self._told = time.monotonic()
             _say(f"{self._done} of {self._count} seeds, {self._speed:.1f} a second, {self.violations} violations")
@@ -91,11 +90,12 @@ def _results(seeds: range, processes: int) -> Iterator[Result]:
         yield from pool.map(simulate, seeds, chunksize=20)
 
 
-def _tell(result: Result) -> None:
+def _tell(result: Result, *, whole: bool) -> None:
     violation = result.violation
     if violation:
         _say(f"\nseed {result.seed} breaks a promise: {violation.check}\n  {violation.what}\n  {violation.about}")
-        _say(result.story)
+        if whole:
+            _say(result.story)
         _say(f"again: make simulate SEED={result.seed}\n")
 
 

@@ -46,8 +46,8 @@ class Latecomers:
         if not record.after or "state" not in record.after:
             return
         read = self._read[record.keys["pk"]["S"]]
-        # There is most time to come to what has ended.
-        for _ in range(_COME_AFTERWARDS if state_of(record.after) in TERMINAL else 1):
+        # There is most time to come to what has ended, or waits for long.
+        for _ in range(_COME_AFTERWARDS if state_of(record.after) in {*TERMINAL, State.SCHEDULED} else 1):
             if self._world.weather.strikes(Fault.ACTED_LATE):
                 seen = self._remembered(record.after, read)
                 if random.random() < _HALF:
@@ -60,7 +60,7 @@ class Latecomers:
         """What somebody has in mind: best another job that had its key, or the job when it was as it is now before."""
         others = [seen for seen in read if seen["created_at"] != item["created_at"]]
         alike = [seen for seen in read if seen["state"] == item["state"]]
-        return self._world.random.choice(others[-1:] or [item, self._world.random.choice(alike or read or [item])])
+        return self._world.random.choice(others[-1:] or [item, *(alike[:1] or read[:1]), *(alike[-1:] or read[-1:])])
 
     def _look_again(self, found_ms: int) -> None:
         """When what a dead worker held is found: whoever knows it from before that."""

@@ -17,6 +17,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambdas import Throttled
 from tests.simulation.world.scheduler import Process
 from tests.simulation.world.table import Record
+from tests.simulation.world.versions import job_type
 from tests.simulation.world.world import World
 
 _OF_A_LIFE: Final = ("cancel_requested_at", "hops", "nudges", "releases", "deadline")
@@ -63,6 +64,8 @@ class Operators:
             world.jobs.watchers.append(self._cancel_the_next)
         if world.weather.strikes(Fault.CALLED_OFF):
             world.ending.append(self._cancel_as_it_ends)
+        if world.weather.strikes(Fault.CALLED_OFF):
+            world.jobs.watchers.append(self._cancel_the_doomed)
         if world.weather.strikes(Fault.CALLED_OFF):
             world.jobs.watchers.append(self._cancel_the_scheduled)
 
@@ -112,6 +115,15 @@ class Operators:
         marked = died and any(name in (record.after or {}) for name in _OF_A_LIFE)
         if marked and self._world.weather.strikes(Fault.REDRIVEN):
             self._world.scheduler.after(self._world.random.randint(0, 1000), self._redrive_it, record.keys["pk"]["S"])
+
+    def _cancel_the_doomed(self, record: Record) -> None:
+        """It dies before it is cancelled, and may have another life."""
+        item = record.after or {}
+        if state_of_item(item) == State.RUNNING != state_of_item(record.before):
+            last = int(item["attempt"]["N"]) >= job_type(item["type"]["S"]).retry.max_attempts
+            doomed = last or item["type"]["S"] == "sim.permanent"
+            if doomed and self._world.weather.strikes(Fault.CALLED_OFF):
+                self.cancel(record.keys["pk"]["S"])
 
     def _cancel_as_it_ends(self, run: Observed) -> None:
         if self._world.weather.strikes(Fault.CALLED_OFF):

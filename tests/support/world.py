@@ -191,4 +191,4 @@ class World:
         if not applied:
             self._before = self.job
         elif (after := self.job) != self._before:
-            self._changes.append(Change("sequence", self._before, after))
+            self._changes.append(Change("sequence", self._before, after, self.clock()))

@@ -74,7 +74,7 @@ class Mill:
         while self._written:
             self._written = False
             changed = [job for job in self.jobs() if job != self.seen[job.id]]
-            changes = [Change(job.id, self.seen[job.id], job) for job in changed]
+            changes = [Change(job.id, self.seen[job.id], job, self.clock.now) for job in changed]
             self.seen |= {job.id: job for job in changed}
             if not self.stream_is_down:
                 assert not self.publisher.publish(changes).failed

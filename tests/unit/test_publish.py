@@ -57,10 +57,10 @@ class Payloads(Inline):
 JOBS = [a_job() for _ in range(3)]
 RUNNING = replace(JOBS[0], state=State.RUNNING)
 CHANGES = [
-    Change("1", None, JOBS[0]),
-    Change("2", JOBS[0], RUNNING),
-    Change("3", None, JOBS[1]),
-    Change("4", None, JOBS[2]),
+    Change("1", None, JOBS[0], NOW),
+    Change("2", JOBS[0], RUNNING, NOW),
+    Change("3", None, JOBS[1], NOW),
+    Change("4", None, JOBS[2], NOW),
 ]
 
 
@@ -90,7 +90,7 @@ def _bodies(published: Published) -> list[object]:
 
 def _end(sequence: str, group: str | None = "parcels", state: State = State.SUCCEEDED) -> Change:
     running = a_job(group=group, state=State.RUNNING)
-    return Change(sequence, running, replace(running, state=state, due=None, finished_at=NOW))
+    return Change(sequence, running, replace(running, state=state, due=None, finished_at=NOW), NOW)
 
 
 def test_the_messages_that_are_owed_are_sent_at_once(world: World) -> None:
@@ -129,7 +129,7 @@ def test_a_group_goes_on_when_one_of_its_jobs_has_ended(world: World, state: Sta
 def test_a_group_goes_on_when_its_dead_head_is_discarded(world: World) -> None:
     dead = a_job(group="parcels", state=State.DEAD, due=None)
 
-    world.publish(Change("1", dead, replace(dead, state=State.CANCELLED)))
+    world.publish(Change("1", dead, replace(dead, state=State.CANCELLED), NOW))
 
     assert world.groups.calls == [(TENANT, "parcels")]
 
@@ -137,7 +137,7 @@ def test_a_group_goes_on_when_its_dead_head_is_discarded(world: World) -> None:
 def test_a_change_of_what_had_ended_before_is_none_of_its_groups(world: World) -> None:
     dead = a_job(group="parcels", state=State.DEAD, due=None)
 
-    world.publish(Change("1", dead, replace(dead, nudges=1)))
+    world.publish(Change("1", dead, replace(dead, nudges=1), NOW))
 
     assert world.groups.calls == []
 
@@ -159,7 +159,7 @@ def test_a_group_is_asked_once_for_all_its_ends_in_a_batch(world: World) -> None
 def test_the_payload_of_a_job_that_is_gone_is_deleted(world: World, after: Job | None) -> None:
     gone = a_job(state=State.SUCCEEDED, due=None, payload=None, payload_at="a place")
 
-    world.publish(Change("1", gone, after))
+    world.publish(Change("1", gone, after, NOW))
 
     assert world.payloads.deleted == [gone]
 
@@ -168,7 +168,7 @@ def test_the_payload_of_a_job_that_is_gone_is_deleted(world: World, after: Job |
 def test_the_payload_of_a_job_that_lives_on_or_is_kept_stays(world: World, state: State) -> None:
     dead = a_job(state=State.DEAD, due=None, payload=None, payload_at="a place")
 
-    world.publish(Change("1", dead, replace(dead, state=state)))
+    world.publish(Change("1", dead, replace(dead, state=state), NOW))
 
     assert world.payloads.deleted == []
 
@@ -206,7 +206,7 @@ def test_a_payload_that_cannot_be_tidied_away_holds_up_nobody(world: World) -> N
     world.payloads.delete = busy  # type: ignore[assignment, method-assign]  # for once
     gone = a_job(state=State.SUCCEEDED, due=None, payload=None, payload_at="a place", finished_at=world.clock.now)
 
-    published = world.publish(Change("1", gone, None))
+    published = world.publish(Change("1", gone, None, NOW))
 
     assert (published.failed, [trouble.given_up for trouble in published.troubles]) == ([], [True])
 
@@ -244,7 +244,7 @@ def test_a_bad_group_costs_the_others_of_its_batch_nothing(world: World) -> None
 
     world.groups.advance_to = advance
 
-    published = world.publish(_end("1", group="bad"), Change("2", None, JOBS[0]), _end("3", group="good"))
+    published = world.publish(_end("1", group="bad"), Change("2", None, JOBS[0], NOW), _end("3", group="good"))
 
     assert [job.group for job in published.advanced] == ["good"]
     assert _bodies(published) == [reference_to(JOBS[0])]

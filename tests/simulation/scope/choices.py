@@ -3,27 +3,52 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tests.simulation.scope.footprints import Footprint, Sleeping, Step
+
 
 class ReplayError(AssertionError):
     """The same choices led elsewhere: the simulation hangs on something that is not a choice."""
+
+
+@dataclass(slots=True)
+class Crossroads:
+    """Where somebody had to be chosen: what was tried, in this order, and what need not be since it sleeps."""
+
+    steps: Sequence[Step]
+    sleeping: Sleeping
+    #: Of the steps that have been taken, by their place.
+    footprints: dict[int, Footprint]
+
+    def after(self, place: int, footprint: Footprint) -> Sleeping:
+        """What sleeps once this step has been taken: whatever was tried before it and has nothing to do with it.
+
+        Both orders of two such steps lead to the same, so the one that is tried first stands for both. P. Godefroid,
+        Partial-Order Methods for the Verification of Concurrent Systems, LNCS 1032, 1996, chapter 5.
+        """
+        self.footprints[place] = footprint.and_(self.footprints.get(place))
+        tried = {self.steps[earlier]: found for earlier, found in self.footprints.items() if earlier < place}
+        return {step: found for step, found in {**self.sleeping, **tried}.items() if found.apart_from(footprint)}
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
     """A schedule that begins with these choices, the last of which has not been made before."""
 
-    script: bytes
+    script: bytes = b""
     #: Of its script.
-    faults: int
+    faults: int = 0
+    #: The last crossroads, and which of its steps was taken.
+    origin: tuple[Crossroads, int] | None = None
 
 
 class Choices:
-    """Follows a script to its end, and from there on takes the first of what there is: never a fault."""
+    """Follows a branch to its end, and from there on takes the first of what there is: never a fault."""
 
-    def __init__(self, script: bytes, *, most_faults: int) -> None:
-        self._script = script
+    def __init__(self, branch: Branch, *, most_faults: int) -> None:
+        self._script = branch.script
         self._most_faults = most_faults
         self._made = bytearray()
+        self.origin = branch.origin
         self.faults = 0
         self.branches: list[Branch] = []
 
@@ -37,22 +62,34 @@ class Choices:
         """Whether one more fault may strike."""
         return self.faults < self._most_faults
 
+    def scripted(self, costs: Sequence[int]) -> int:
+        """The next choice of the script, among as many as there are costs in faults. Raises `ReplayError`."""
+        chosen = self._script[len(self._made)]
+        if chosen >= len(costs):
+            raise ReplayError(f"choice {len(self._made)} was among more than {len(costs)}")
+        return self._make(chosen, costs[chosen])
+
     def choose(self, costs: Sequence[int]) -> int:
-        """One of as many as there are costs, in faults; the first costs nothing. Raises `ReplayError`."""
-        if len(costs) == 1:
-            return 0
-        chosen = 0
-        if self.open:
-            made = bytes(self._made)
-            self.branches += [
-                Branch(made + bytes([other]), self.faults + cost)
-                for other, cost in enumerate(costs)
-                if other and self.faults + cost <= self._most_faults
-            ]
-        else:
-            chosen = self._script[len(self._made)]
-            if chosen >= len(costs):
-                raise ReplayError(f"choice {len(self._made)} was among more than {len(costs)}")
+        """In the middle of a step. The first costs nothing."""
+        if not self.open:
+            return self.scripted(costs)
+        for other, cost in enumerate(costs[1:], start=1):
+            self._branch_off(other, cost, self.origin)
+        return self._make(0, 0)
+
+    def choose_step(self, costs: Sequence[int], tried: Sequence[int], crossroads: Crossroads) -> int:
+        """One of those that are to be tried, given by their places among all."""
+        for place, other in enumerate(tried):
+            if place:
+                self._branch_off(other, costs[other], (crossroads, place))
+        self.origin = (crossroads, 0)
+        return self._make(tried[0], costs[tried[0]])
+
+    def _branch_off(self, other: int, cost: int, origin: tuple[Crossroads, int] | None) -> None:
+        if self.faults + cost <= self._most_faults:
+            self.branches.append(Branch(bytes(self._made) + bytes([other]), self.faults + cost, origin))
+
+    def _make(self, chosen: int, cost: int) -> int:
         self._made.append(chosen)
-        self.faults += costs[chosen]
+        self.faults += cost
         return chosen

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from tests.simulation.scope.choices import Branch
 from tests.simulation.scope.scenarios import SCENARIOS, Scenario
-from tests.simulation.scope.schedule import play
+from tests.simulation.scope.schedule import Seen, play
 from tests.simulation.violations import Violation
 from tests.simulation.world.faults import Fault
 
@@ -43,22 +44,22 @@ class Figures:
 
 def explore(scenario: Scenario, *, most_faults: int) -> Iterator[Figures]:
     """For no fault, one, and so on. A violation is the last that is looked for."""
-    seen: set[bytes] = set()
-    pending: list[list[bytes]] = [[b""], *([] for _ in range(most_faults))]
-    for faults_each, scripts in enumerate(pending):
-        began = time.monotonic()
+    seen: Seen = {}
+    pending: list[list[Branch]] = [[Branch()], *([] for _ in range(most_faults))]
+    for faults_each, branches in enumerate(pending):
+        began, before = time.monotonic(), len(seen)
         figures = Figures(scenario.name, faults_each)
-        while scripts and len(figures.broken) < _MOST_VIOLATIONS:
-            played = play(scenario, scripts.pop(), seen, most_faults=most_faults)
-            for branch in played.branches:
-                pending[branch.faults].append(branch.script)
+        while branches and len(figures.broken) < _MOST_VIOLATIONS:
+            played = play(scenario, branches.pop(), seen, most_faults=most_faults)
+            # The first is taken first, and with all that comes of it before the next.
+            for branch in reversed(played.branches):
+                pending[branch.faults].append(branch)
             figures.schedules += 1
             figures.met += played.met
-            figures.states += played.states
             figures.faults += played.faults
             if played.violation:
                 figures.broken.append(Broken(played.violation, played.story))
-        figures.seconds = time.monotonic() - began
+        figures.states, figures.seconds = len(seen) - before, time.monotonic() - began
         yield figures
         if figures.broken:
             return

@@ -53,10 +53,10 @@ class Fingerprint:
                 for shard in world.stream._shards
             ],
             sorted(
-                (actor.label, actor.began_ms, actor.process.skew_ms, actor.heard, sorted(actor.lasting))
+                (actor.label, actor.began_ms, actor.process.skew_ms, sorted(actor.heard.items()), sorted(actor.lasting))
                 for actor in director.actors.values()
             ),
-            sorted((call.actor.label, call.operation) for call in director.held),
+            sorted((call.actor.label, call.actor.number_of(call.task), call.operation) for call in director.held),
             sorted(late.actor.label for late in director.late),
             self._remembered(),
         )

@@ -1,4 +1,4 @@
-"""One schedule: a world, played by a script of choices to its end or to where another has been before."""
+"""One schedule: a world, played by a branch of choices to its end or to where another has been before."""
 
 import traceback
 from collections import Counter
@@ -7,13 +7,16 @@ from typing import Final
 
 from tests.simulation.invariants import Checks, Violation
 from tests.simulation.scope.chance import Chosen
-from tests.simulation.scope.choices import Branch, Choices, ReplayError
+from tests.simulation.scope.choices import Branch, Choices, Crossroads, ReplayError
 from tests.simulation.scope.deployment import SmallDeployment
-from tests.simulation.scope.director import Director, keys_of
+from tests.simulation.scope.director import Director
 from tests.simulation.scope.fingerprint import Fingerprint
+from tests.simulation.scope.footprints import Sleeping, Step
 from tests.simulation.scope.held_sdk import HeldSdk
 from tests.simulation.scope.scenarios import MOST_STEPS, Scenario, Stage
+from tests.simulation.scope.steps import Option
 from tests.simulation.scope.story import story
+from tests.simulation.scope.tracker import Tracker
 from tests.simulation.violations import require, state_of
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.scheduler import StalledError
@@ -24,23 +27,25 @@ _LONGEST_MS: Final = 86_400_000
 #: For what has happened before a scenario begins.
 _SETUP_MS: Final = 20_000
 
+#: By state, the steps that were not taken there since they slept.
+Seen = dict[bytes, frozenset[Step]]
+
 
 @dataclass(frozen=True, slots=True)
 class Played:
     """What came of one schedule."""
 
     branches: list[Branch]
-    #: Whether it came to where another had been.
+    #: Whether it came to where another had been, or to where all that can be done has been done in another order.
     met: bool
-    states: int
     faults: Counter[Fault]
     violation: Violation | None
     story: str
 
 
-def play(scenario: Scenario, script: bytes, seen: set[bytes], *, most_faults: int) -> Played:
+def play(scenario: Scenario, branch: Branch, seen: Seen, *, most_faults: int) -> Played:
     """Adds the states that it comes to first to `seen`."""
-    choices = Choices(script, most_faults=most_faults)
+    choices = Choices(branch, most_faults=most_faults)
     director = Director(choices, directed=scenario.directed, apart=scenario.apart)
     with World(
         0,
@@ -49,11 +54,10 @@ def play(scenario: Scenario, script: bytes, seen: set[bytes], *, most_faults: in
         weather=Chosen(director.random, director),
         sdk=HeldSdk,
     ) as world:
-        before = len(seen)
         stage = Stage(world, director)
         violation, met = None, False
         try:
-            met = _play(stage, scenario, seen)
+            met = not _Walk(stage, scenario, seen).to_the_end()
         except Violation as found:
             violation = found
         except ReplayError:
@@ -65,46 +69,88 @@ def play(scenario: Scenario, script: bytes, seen: set[bytes], *, most_faults: in
         return Played(
             branches=choices.branches,
             met=met,
-            states=len(seen) - before,
             faults=world.weather.counted,
             violation=violation,
-            story=story(world.trace.lines, {job_id: name for name, job_id in stage.names.items()}) if violation else "",
+            story=story(world.trace.lines, stage.names) if violation else "",
         )
 
 
-def _play(stage: Stage, scenario: Scenario, seen: set[bytes]) -> bool:
-    """Whether it came to where another had been. Raises `Violation`."""
-    world, director = stage.world, stage.director
-    checks = Checks(world)
-    fingerprint = Fingerprint(world, director)
-    director.say = world.say
-    director.in_the_way = lambda request: any(
-        (key,) in table.held for key in keys_of(request) for table in (world.jobs, world.effects)
-    )
-    if scenario.before:
-        scenario.before(stage)
-        director.run(until_ms=director.now_ms + _SETUP_MS, most_steps=MOST_STEPS)
-    director.begin()
-    scenario.begin(stage)
-    ends_ms = director.now_ms + _LONGEST_MS
-    while True:
+class _Walk:
+    """Through one schedule, step by step."""
+
+    def __init__(self, stage: Stage, scenario: Scenario, seen: Seen) -> None:
+        self._stage = stage
+        self._director = stage.director
+        self._choices = stage.director.choices
+        self._scenario = scenario
+        self._seen = seen
+        self._checks = Checks(stage.world)
+        self._fingerprint = Fingerprint(stage.world, stage.director)
+        self._tracker = Tracker(stage.world, stage.director)
+        self._director.asked = self._tracker.reads
+
+    def to_the_end(self) -> bool:
+        """False when it came to where another had been. Raises `Violation`."""
+        director = self._director
+        if self._scenario.before:
+            self._scenario.before(self._stage)
+            director.run(until_ms=director.now_ms + _SETUP_MS, most_steps=MOST_STEPS)
+        director.direct(self._stage.world)
+        self._scenario.begin(self._stage)
+        ends_ms = director.now_ms + _LONGEST_MS
         director.settle_down(most_steps=MOST_STEPS)
-        if options := director.options():
-            if director.choices.open:
-                stands = fingerprint.digest()
-                if stands in seen:
-                    return True
-                seen.add(stands)
-            director.let_go(options[director.choices.choose([option.cost for option in options])])
-        elif director.actors or world.jobs.held or not checks.at_rest():
-            if director.next_ms is None or director.next_ms > ends_ms:
+        sleeping: Sleeping = {}
+        while True:
+            if options := director.options():
+                chosen = self._chosen(options, sleeping)
+                if chosen is None:
+                    return False
+                sleeping = self._taken(chosen)
+            elif self._at_rest() or director.next_ms is None or director.next_ms > ends_ms:
                 break
-            director.now_ms = director.next_ms
+            else:
+                # Nobody has anything to do until then, so nothing sleeps.
+                director.now_ms, sleeping = director.next_ms, {}
+                director.settle_down(most_steps=MOST_STEPS)
+        self._checks.at_end()
+        self._all_ended_well()
+        return True
+
+    def _chosen(self, options: list[Option], sleeping: Sleeping) -> Option | None:
+        """None when another has been here, and has seen to all that is left to do."""
+        costs = [option.cost for option in options]
+        if not self._choices.open:
+            return options[self._choices.scripted(costs)]
+        stands = self._fingerprint.digest()
+        names = [option.name for option in options]
+        if (slept := self._seen.get(stands)) is None:
+            tried = [place for place, name in enumerate(names) if name not in sleeping]
+            self._seen[stands] = frozenset(sleeping)
         else:
-            break
-    checks.at_end()
-    for key, item in world.jobs.items.items():
-        state = state_of(item) if "state" in item else None
-        if state:
-            require(state in scenario.endings, "what can succeed succeeds", f"it is {state}", key[0])
-    return False
+            # What slept when another was here, and is awake now.
+            tried = [place for place, name in enumerate(names) if name in slept and name not in sleeping]
+            self._seen[stands] = still = slept & sleeping.keys()
+            sleeping = {name: footprint for name, footprint in sleeping.items() if name in still}
+        if not tried:
+            return None
+        crossroads = Crossroads([names[place] for place in tried], sleeping, {})
+        return options[self._choices.choose_step(costs, tried, crossroads)]
+
+    def _taken(self, chosen: Option) -> Sleeping:
+        """Take the step; what sleeps from then on."""
+        self._tracker.begin()
+        self._director.let_go(chosen)
+        self._director.settle_down(most_steps=MOST_STEPS)
+        if not self._choices.open or self._choices.origin is None:
+            return {}
+        crossroads, place = self._choices.origin
+        return crossroads.after(place, self._tracker.footprint(chosen))
+
+    def _at_rest(self) -> bool:
+        return not self._director.actors and self._checks.at_rest()
+
+    def _all_ended_well(self) -> None:
+        for (key, *_), item in self._stage.world.jobs.items.items():
+            if "state" in item:
+                state = state_of(item)
+                require(state in self._scenario.endings, "what can succeed succeeds", f"it is {state}", key)

@@ -1,0 +1,53 @@
+"""Watches what each step of a schedule touches in its world."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tests.simulation.scope.director import Director
+from tests.simulation.scope.footprints import ANYTHING, QUEUES, Footprint, keys_of
+from tests.simulation.scope.steps import Option
+from tests.simulation.world.table import Record
+from tests.simulation.world.world import World
+
+#: Of requests that name no item, those to SQS show in the queues, and these read more than one.
+_SEARCHES: Final = frozenset({"Query", "Scan", "BatchGetItem"})
+
+
+class Tracker:
+    """Watches what one step after another touches in a world."""
+
+    def __init__(self, world: World, director: Director) -> None:
+        self._world = world
+        self._director = director
+        self._read: set[str] = set()
+        self._written: set[str] = set()
+        self._queues: object = None
+        for table in (world.jobs, world.effects):
+            table.watchers.append(self._changed)
+
+    def begin(self) -> None:
+        self._read.clear()
+        self._written.clear()
+        self._queues = self._of_queues()
+
+    def reads(self, operation: str, request: Mapping[str, Any]) -> None:
+        """Told of every call, whoever makes it and whatever becomes of it."""
+        self._read |= {ANYTHING} if operation in _SEARCHES else keys_of(request)
+
+    def footprint(self, taken: Option) -> Footprint:
+        """Of what has happened since the beginning, which was this."""
+        actor, task, _ = taken.name
+        written = self._written | taken.holds
+        if self._queues != self._of_queues() or taken.may_end_a_batch:
+            written = written | {QUEUES}
+        return Footprint(actor, task, frozenset(self._read), frozenset(written), taken.of_all)
+
+    def _changed(self, record: Record) -> None:
+        self._written.add(record.keys["pk"]["S"])
+
+    def _of_queues(self) -> object:
+        world = self._world
+        return [
+            [(message.id, message.receives, message.visible_ms) for message in queue.messages]
+            for queue in (*world.lanes.values(), *world.letters.values())
+        ], [actor.label for actor in self._director.actors.values()]
