@@ -60,7 +60,7 @@ class Latecomers:
         """What somebody has in mind: best another job that had its key, or the job when it was as it is now before."""
         others = [seen for seen in read if seen["created_at"] != item["created_at"]]
         alike = [seen for seen in read if seen["state"] == item["state"]]
-        return self._world.random.choice(others[-1:] or [item, *(alike[:1] or read[:1]), *(alike[-1:] or read[-1:])])
+        return self._world.random.choice(others[-1:] or [item, *alike[:1], *alike[-1:]])
 
     def _look_again(self, found_ms: int) -> None:
         """When what a dead worker held is found: whoever knows it from before that."""
