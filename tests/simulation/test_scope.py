@@ -1,4 +1,4 @@
-"""The small scope with one fault at most in every test run. `python -m tests.simulation.scope` goes through all of it."""
+"""The small scope with one fault at most in every test run; `python -m tests.simulation.scope` goes through all."""
 
 import subprocess
 import sys
@@ -34,7 +34,9 @@ def test_what_is_found_is_the_same_each_time() -> None:
     """States are told apart by digests, so they must not hang on the order of a set, or of time."""
 
     def figures() -> list[tuple[int, int, int]]:
-        return [(each.schedules, each.met, each.states) for each in explore(scenario("two in one batch"), most_faults=1)]
+        return [
+            (each.schedules, each.met, each.states) for each in explore(scenario("two in one batch"), most_faults=1)
+        ]
 
     assert figures() == figures()
 
