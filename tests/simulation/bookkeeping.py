@@ -1,14 +1,16 @@
 """What a document says of its job: times, counts and reasons, which people read and later writes build upon."""
 
+import json
 import math
 from collections.abc import Callable
 from typing import Any, Final
 
+from shared.adapters.group_items import PLACE_PREFIX, order_key
 from shared.application.report import Ending
 from shared.domain.job import DeathReason
 from shared.domain.outcomes import ERRORS_KEPT, LONGEST_MESSAGE_CHARACTERS
 from shared.domain.states import TERMINAL, State
-from shared.names import LISTING_KEY, WAKE_WINDOW_SECONDS
+from shared.names import JOB_KEY, LISTING_KEY, WAKE_WINDOW_SECONDS
 from tests.simulation.deployment import RETENTION_DAYS
 from tests.simulation.runs import NOT_A_RUN
 from tests.simulation.violations import Item, Violation, has_expired, number_of, require, state_of, tenant_of, text_of
@@ -74,6 +76,7 @@ class BookkeepingChecks:
             return
         due_ms, claimed_ms = number_of(before, "due"), number_of(after, "claimed_at")
         in_time = due_ms <= min(claimed_ms, self._now_ms + self._skew_ms) and claimed_ms <= number_of(after, "due")
+        in_time = in_time and number_of(before, "run_at") <= claimed_ms
         require(in_time, "no run begins before its time", f"due {due_ms}, claimed {claimed_ms}", key)
         told = number_of(after, "ready_at") == due_ms and "nudges" not in after
         require(told, "a claim says what it took", f"ready {after.get('ready_at')}, nudges {after.get('nudges')}", key)
@@ -180,6 +183,16 @@ class BookkeepingChecks:
                 before, after = self._ends[report.job.owner]
                 key = f"{report.job.tenant}#{report.job.id}"
                 require(_came_to(report.ending, before, after), check, f"{by}: {report.ending}", key)
+        self._places_go_with_their_turn()
+
+    def _places_go_with_their_turn(self) -> None:
+        items = {key[0]: item for key, item in self._world.jobs.items.items()}
+        for name in items:
+            if name.startswith(PLACE_PREFIX):
+                tenant, group, sequence = json.loads(name.removeprefix(PLACE_PREFIX))
+                order = items.get(order_key(tenant, group)[JOB_KEY]["S"])
+                waits = order is not None and sequence > number_of(order, "head")
+                require(waits, "places go with their turn", f"{sequence} of {group} is left behind", f"{tenant}#")
 
     def _ended(self, before: Item, after: Item) -> bool:
         """Whether this ends the run that had the job."""

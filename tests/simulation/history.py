@@ -33,6 +33,11 @@ _EXPLAINED: Final = frozenset(
 _GROUP_GOES_ON_WITHIN_MS: Final = 2 * 3_600_000
 #: How long publish must have tried at least before it gives a group up, less what clocks may differ by.
 _GROUP_IS_TRIED_FOR_MS: Final = PATIENCE // timedelta(milliseconds=1) - 2 * FAR_OFF_MS
+#: What may stand in a group's way for long.
+_TROUBLES: Final = (
+    *(Fault.HOT_GROUP, Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.UNANSWERED, Fault.THROTTLED, Fault.SERVER_ERROR),
+    *(Fault.SERVICE_OUTAGE, Fault.TRANSACTION_CONFLICT, Fault.TRANSACTION_UNDER_WAY, Fault.DEPLOYED),
+)
 #: What a worker says of a run that it settled itself.
 _SETTLED: Final = frozenset(Ending) - {Ending.FENCED, Ending.REFUSED, Ending.NOT_STARTED, Ending.UNAVAILABLE}
 
@@ -194,6 +199,7 @@ class HistoryChecks:
 
     def groups_are_given_up_in_the_end_only(self) -> None:
         """Publish has tried for as long as it may hold up the stream, since the first end in the group at the least."""
+        check, counted = "groups are given up in the end only", self._world.weather.counted
         for at_ms, tenant, group in self._world.given_up:
             ends = [
                 change.at_ms
@@ -203,7 +209,9 @@ class HistoryChecks:
                 and (tenant_of(change.key), text_of(change.after, "group")) == (tenant, group)
             ]
             tried = min(ends) <= at_ms - _GROUP_IS_TRIED_FOR_MS
-            require(tried, "groups are given up in the end only", f"{group} was given up at once", f"{tenant}#")
+            require(tried, check, f"{group} was given up at once", f"{tenant}#")
+            stood = any(counted[fault] for fault in _TROUBLES)
+            require(stood, check, f"nothing stood in the way of {group}", f"{tenant}#")
 
     def no_message_uses_up_its_receives(self) -> None:
         for queue in self._world.lanes.values():

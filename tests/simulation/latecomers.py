@@ -82,15 +82,17 @@ class Latecomers:
         world, store, job = self._world, composition.store(), document.decode(dict(seen))
         world.say("cleo", f"acts on {job.id}, {job.state} as they saw it at generation {job.generation}")
         with suppress(WriteRefusedError):
+            if _may_be_purged(job, present()) and world.weather.strikes(Fault.PURGED):
+                Purger(store=store, clock=present).purge(job)
+                return
             match job.state:
                 case State.DEAD:
                     store.redrive(job, token=clock.new_token(), now=present(), by="cleo")
+                case State.SUCCEEDED | State.CANCELLED:
+                    pass
                 case State.SCHEDULED:
                     if job.due and job.due <= present() + timedelta(seconds=WAKE_WINDOW_SECONDS):
                         store.wake(job)
-                case State.SUCCEEDED | State.CANCELLED:
-                    if _may_be_purged(job, present()) and world.weather.strikes(Fault.PURGED):
-                        Purger(store=store, clock=present).purge(job)
                 case _:
                     limit = timedelta(seconds=world.deployment.stage.reconcile_limit_seconds)
                     Reconciler(store=store, clock=present, limit=limit).nudge(job)

@@ -58,14 +58,12 @@ class Operators:
                 self._lie_in_wait(state, self.cancel)
         if world.weather.strikes(Fault.REDRIVEN_TWICE):
             self._lie_in_wait(State.DEAD, self._fight_over)
-        if world.weather.strikes(Fault.REDRIVEN):
-            world.jobs.watchers.append(self._revive)
+        world.jobs.watchers.append(self._revive)
         if world.weather.strikes(Fault.CALLED_OFF):
             world.jobs.watchers.append(self._cancel_the_next)
         if world.weather.strikes(Fault.CALLED_OFF):
             world.ending.append(self._cancel_as_it_ends)
-        if world.weather.strikes(Fault.CALLED_OFF):
-            world.jobs.watchers.append(self._cancel_the_doomed)
+        world.jobs.watchers.append(self._cancel_the_doomed)
         if world.weather.strikes(Fault.CALLED_OFF):
             world.jobs.watchers.append(self._cancel_the_scheduled)
 

@@ -47,6 +47,12 @@ CLAUSES: Final = (
         "What is past its time is as good as absent, though DynamoDB deletes it days late.",
         "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
     ),
+    _always(
+        "act on a later job of the key",
+        modules.OPERATORS,
+        "It was past its time, and another has taken its place since it was read: one whose generations begin anew.",
+        "#created_at = :created_at",
+    ),
     Mutant(
         "purge whatever is there",
         modules.OPERATORS,
@@ -108,6 +114,20 @@ CLAUSES: Final = (
     Mutant("redrives are not told", modules.OPERATORS, "(*job.redrives, entry)[-ERRORS_KEPT:]", "job.redrives"),
     Mutant("redrive keeps the hops", modules.OPERATORS, '"nudged_at", "hops", "deadline"', '"nudged_at", "deadline"'),
     Mutant("redrive keeps a request to end", modules.OPERATORS, '*("cancel_requested_at", "run_at", ', '*("run_at", '),
+    Mutant(
+        "places stay",
+        modules.GROUPS,
+        'cleared.append(self._entry("Delete", group_items.delete_place(order, sequence)))',
+        "pass",
+    ),
+    Mutant("who waited forgets until when", modules.GROUPS, "due = max(job.run_at or now, now)", "due = now"),
+    Mutant("a group goes too far", modules.GROUPS, "            if not further:\n", "            if further:\n"),
+    Mutant(
+        "one trouble stops the stream",
+        modules.PUBLISH,
+        "        except Exception as error:",
+        "        except () as error:",
+    ),
     # Nudges.
     Mutant(
         "nobody is given up",

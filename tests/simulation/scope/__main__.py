@@ -3,17 +3,14 @@
 import argparse
 import os
 import sys
-from typing import Final
 
 from tests.simulation.scope.command import run_scope
-
-_MOST_FAULTS: Final = 3
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.scope", description=__doc__)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: one for each core")
-    parser.add_argument("--faults", type=int, default=_MOST_FAULTS, help="at most so many (default: %(default)s)")
+    parser.add_argument("--faults", type=int, help="in one schedule, at most (default: as each scenario has it)")
     parser.add_argument("names", nargs="*", help="only these scenarios")
     asked = parser.parse_args()
     return run_scope(asked.names, most_faults=asked.faults, processes=asked.processes)

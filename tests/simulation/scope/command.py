@@ -9,7 +9,7 @@ from tests.simulation.scope.scenarios import SCENARIOS
 from tests.simulation.world.faults import Fault
 
 
-def run_scope(names: Sequence[str], *, most_faults: int, processes: int) -> int:
+def run_scope(names: Sequence[str], *, most_faults: int | None, processes: int) -> int:
     """0 when every promise held in every schedule."""
     began = time.monotonic()
     chosen = [scenario for scenario in SCENARIOS if not names or scenario.name in names]

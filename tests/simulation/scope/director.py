@@ -32,6 +32,7 @@ _LATE_MS: Final = 5000
 #: What comes of a change is later than the change.
 _MOMENT_MS: Final = 1
 _STREAM: Final = "stream poller"
+_SEND: Final = "SendMessageBatch"
 _LANES: Final = "poller"
 
 #: Which of the weather's faults each fate brings about.
@@ -150,7 +151,8 @@ class Director(Scheduler):
         actor = self.actors.get(task.process)
         self.asked(operation, request)
         self._fates.pop(task, None)
-        if actor is None or not actor.directed or self._world is None:
+        # A message that is sent later is one whose worker is held for longer.
+        if actor is None or not actor.directed or self._world is None or operation == _SEND:
             return
         if self._apart and (strange := keys_of(request) - actor.jobs):
             raise AssertionError(f"{actor.label} touches {strange}, which others may as well")

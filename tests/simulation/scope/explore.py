@@ -65,8 +65,8 @@ def explore(scenario: Scenario, *, most_faults: int) -> Iterator[Figures]:
             return
 
 
-def explore_all(scenarios: Sequence[Scenario], *, most_faults: int, processes: int) -> Iterator[list[Figures]]:
-    """Each scenario in its turn, with so many faults or as many as are its own, whichever is less."""
+def explore_all(scenarios: Sequence[Scenario], *, most_faults: int | None, processes: int) -> Iterator[list[Figures]]:
+    """Each scenario in its turn; without `most_faults`, with as many as are its own."""
     search = partial(_explored, most_faults=most_faults)
     names = [scenario.name for scenario in scenarios]
     if processes == 1 or len(names) == 1:
@@ -80,6 +80,6 @@ def scenario(name: str) -> Scenario:
     return next(scenario for scenario in SCENARIOS if scenario.name == name)
 
 
-def _explored(name: str, *, most_faults: int) -> list[Figures]:
+def _explored(name: str, *, most_faults: int | None) -> list[Figures]:
     one = scenario(name)
-    return list(explore(one, most_faults=min(most_faults, one.most_faults)))
+    return list(explore(one, most_faults=one.most_faults if most_faults is None else most_faults))

@@ -16,7 +16,7 @@ def main() -> int:
     for scenario in SCENARIOS:
         if names and scenario.name not in names:
             continue
-        for figures in explore(scenario, most_faults=min(int(most_faults), scenario.most_faults)):
+        for figures in explore(scenario, most_faults=int(most_faults)):
             if figures.broken:
                 broken = figures.broken[0]
                 where = f"{scenario.name}, {figures.faults_each} faults"

@@ -1,0 +1,38 @@
+"""The code that ships and the reference come to the same, and where they would not, a short story says so."""
+
+import subprocess
+import sys
+from typing import Final
+
+import pytest
+
+from tests.model.play import play
+
+EXAMPLES: Final = 200
+#: Each breaks another part of the protocol, and is found within seconds.
+CAUGHT: Final = (
+    "no fence",
+    "claim forgets the generation",
+    "settle forgets the generation",
+    "a group forgets its order",
+)
+STEPS: Final = 15
+LONGEST_STORY: Final = 8
+
+
+def test_what_ships_does_what_the_reference_says() -> None:
+    assert play(EXAMPLES).examples >= EXAMPLES
+
+
+@pytest.mark.parametrize("mutant", CAUGHT)
+def test_a_mutant_is_caught_with_a_short_story(mutant: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.model", "--mutant", mutant, "--steps", str(STEPS)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    story = ran.stdout.partition("The story:\n")[2].splitlines()
+    assert 0 < len(story) - 1 <= LONGEST_STORY, ran.stdout + ran.stderr
+    assert story[-1].startswith("DifferenceError: ")
