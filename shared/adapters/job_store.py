@@ -14,7 +14,7 @@ from shared.adapters.reading import JobReader
 from shared.adapters.requests import Request
 from shared.adapters.settling import settle_together
 from shared.application.ports import Checkpoint
-from shared.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
+from shared.domain.errors import WriteRefusedError
 from shared.domain.job import Job, Redrive, Reference
 from shared.domain.outcomes import Settlement
 from shared.domain.states import State, Write
@@ -44,11 +44,7 @@ class DynamoJobStore(JobReader):
 
         if job.group is not None:
             return self._groups.insert(job, lambda placed: writes.insert(placed, listed=self._listed), mine=mine)
-        try:
-            self._write(self._client.put_item, Write.INSERT, request, mine=mine)
-        except TransactionConflictError as conflict:
-            # The SDK's repeat of what was applied may meet the transaction that ends the job's first run.
-            raise StoreUnavailableError(f"whether the job is there is unknown: {conflict}") from conflict
+        self._write(self._client.put_item, Write.INSERT, request, mine=mine)
         return job
 
     def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Job:

@@ -110,6 +110,9 @@ class Submit:
         try:
             return Accepted(job=self._store.insert_if_absent(stored), replayed=False)
         except (WriteRefusedError, TransactionConflictError) as refused:
+            if isinstance(refused, TransactionConflictError) and job.group is None:
+                # The SDK's repeat of what was applied may meet the transaction that ends the job's first run.
+                raise
             # Nothing was written. What cannot be deleted now belongs to no job, and reconcile finds it.
             with contextlib.suppress(StoreUnavailableError):
                 self._payloads.delete(stored)

@@ -366,7 +366,7 @@ def test_a_write_whose_repeat_meets_a_transaction_of_its_own_job_keeps_its_paylo
             raise ClientError({"Error": {"Code": "TransactionConflictException"}}, "PutItem")
 
     client.watch = conflict
-    with pytest.raises(StoreUnavailableError):
+    with pytest.raises(TransactionConflictError):
         post({"a": "x" * 2000}, key="key")
 
     again = post({"a": "x" * 2000}, key="key")

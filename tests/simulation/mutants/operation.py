@@ -167,9 +167,9 @@ OPERATION: Final = (
     ),
     Mutant(
         "a conflict means that nothing was written",
-        modules.STORE,
-        'raise StoreUnavailableError(f"whether the job is there is unknown: {conflict}") from conflict',
-        "raise conflict",
+        modules.SUBMIT,
+        "if isinstance(refused, TransactionConflictError) and job.group is None:",
+        "if False:",
     ),
     Mutant(
         "payloads stay when their jobs go",
