@@ -13,7 +13,7 @@ from tests.simulation.scope.scenarios import SCENARIOS
 from tests.simulation.scope.schedule import play
 
 #: Those with the most to choose from: here without a fault, or not at all.
-LARGE: Final = ("one redriven by two", "two of one group", "two within a limit")
+LARGE: Final = ("one that fails, cancelled", "one redriven by two", "two of one group", "two within a limit")
 LARGEST: Final = ("two of one group, published",)
 #: A mutant, the scenario that catches it, and by how many faults.
 CAUGHT: Final = (
@@ -23,6 +23,7 @@ CAUGHT: Final = (
     ("put-backs are acknowledged", "one job", 1),
     ("a lease held elsewhere is acknowledged", "one job", 2),
     ("claim forgets the generation", "one that fails", 1),
+    ("what was asked to end lives on", "one that fails, cancelled", 0),
 )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from shared.adapters import clock, composition
@@ -18,6 +19,7 @@ _TENANT: Final = TENANTS[0]
 _ENDS_WELL: Final = frozenset({State.SUCCEEDED})
 #: Where so many faults can use up its attempts, or keep everybody from giving it another life.
 _ENDS: Final = frozenset({State.SUCCEEDED, State.DEAD})
+_CANCELLED: Final = frozenset({State.SUCCEEDED, State.CANCELLED})
 _DELAY: Final = timedelta(seconds=10)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -125,8 +127,8 @@ def _redriven_by_two(stage: Stage) -> None:
         stage.redrive("first", by=name)
 
 
-def _cancelled(stage: Stage) -> None:
-    stage.submit(_job("first"))
+def _cancelled(stage: Stage, **plan: Any) -> None:
+    stage.submit(_job("first", **plan))
     stage.cancel("first", by="ada")
 
 
@@ -137,7 +139,8 @@ SCENARIOS: Final = (
     ),
     Scenario("one that saves", lambda stage: stage.submit(_job("first", "sim.steps", count=1)), most_faults=3),
     Scenario("one that goes on", lambda stage: stage.submit(_job("first", "sim.continue", count=1))),
-    Scenario("one that is cancelled", _cancelled, endings=frozenset({State.SUCCEEDED, State.CANCELLED})),
+    Scenario("one that is cancelled", _cancelled, endings=_CANCELLED),
+    Scenario("one that fails, cancelled", partial(_cancelled, fails=1), endings=_CANCELLED, most_faults=1),
     Scenario("one redriven by two", _redriven_by_two, before=_too_late, endings=_ENDS),
     Scenario("one key twice", lambda stage: stage.submit_at_once(_job("first"), _job("first"))),
     Scenario("one that follows", lambda stage: stage.submit(_job("first", "sim.chain", count=1))),
