@@ -14,7 +14,7 @@ from shared.domain.job import Job
 from shared.domain.states import TERMINAL, State
 from shared.names import WAKE_WINDOW_SECONDS
 from tests.simulation.people import TENANTS, in_a_tool, present
-from tests.simulation.violations import Item, number_of, state_of
+from tests.simulation.violations import Item, number_of, observe, state_of
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.scheduler import Process
 from tests.simulation.world.table import Record
@@ -46,8 +46,10 @@ class Latecomers:
         if not record.after or "state" not in record.after:
             return
         read = self._read[record.keys["pk"]["S"]]
-        # There is most time to come to what has ended, or waits for long.
-        for _ in range(_COME_AFTERWARDS if state_of(record.after) in {*TERMINAL, State.SCHEDULED} else 1):
+        # There is most time to come to what has ended, or waits for long; most harm, to another job that has its key.
+        long = state_of(record.after) in {*TERMINAL, State.SCHEDULED}
+        another = any(seen["created_at"] != record.after["created_at"] for seen in read)
+        for _ in range(_COME_AFTERWARDS if long or another else 1):
             if self._world.weather.strikes(Fault.ACTED_LATE):
                 seen = self._remembered(record.after, read)
                 if random.random() < _HALF:
@@ -60,7 +62,8 @@ class Latecomers:
         """What somebody has in mind: best another job that had its key, or the job when it was as it is now before."""
         others = [seen for seen in read if seen["created_at"] != item["created_at"]]
         alike = [seen for seen in read if seen["state"] == item["state"]]
-        return self._world.random.choice(others[-1:] or [item, *alike[:1], *alike[-1:]])
+        taken_for_it = [seen for seen in others if seen in alike]
+        return self._world.random.choice(taken_for_it or others[-1:] or [item, *alike[:1], *alike[-1:]])
 
     def _look_again(self, found_ms: int) -> None:
         """When what a dead worker held is found: whoever knows it from before that."""
@@ -89,13 +92,24 @@ class Latecomers:
                 case State.DEAD:
                     store.redrive(job, token=clock.new_token(), now=present(), by="cleo")
                 case State.SUCCEEDED | State.CANCELLED:
-                    pass
+                    return
                 case State.SCHEDULED:
-                    if job.due and job.due <= present() + timedelta(seconds=WAKE_WINDOW_SECONDS):
-                        store.wake(job)
+                    if not job.due or job.due > present() + timedelta(seconds=WAKE_WINDOW_SECONDS):
+                        return
+                    store.wake(job)
                 case _:
                     limit = timedelta(seconds=world.deployment.stage.reconcile_limit_seconds)
-                    Reconciler(store=store, clock=present, limit=limit).nudge(job)
+                    if not Reconciler(store=store, clock=present, limit=limit).nudge(job):
+                        return
+            self._acted_on(seen)
+
+    def _acted_on(self, seen: Item) -> None:
+        """It was not refused, so that what was written is what they knew, and lives by what they did."""
+        key = seen["pk"]["S"]
+        found = self._world.jobs.items.get((key,), seen)
+        same = found["created_at"] == seen["created_at"]
+        what = f"cleo meant the job of {seen['created_at']['N']}, which was gone"
+        observe(self._world.scheduler, same, "what is acted on is what was read", what, key)
 
 
 def _may_be_purged(job: Job, now: datetime) -> bool:

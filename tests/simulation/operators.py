@@ -13,6 +13,7 @@ from shared.domain.states import TERMINAL, State
 from tests.simulation.jobs.observed import Observed
 from tests.simulation.latecomers import Latecomers
 from tests.simulation.people import in_a_tool, present
+from tests.simulation.violations import tenant_of
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambdas import Throttled
 from tests.simulation.world.scheduler import Process
@@ -59,8 +60,7 @@ class Operators:
         if world.weather.strikes(Fault.REDRIVEN_TWICE):
             self._lie_in_wait(State.DEAD, self._fight_over)
         world.jobs.watchers.append(self._revive)
-        if world.weather.strikes(Fault.CALLED_OFF):
-            world.jobs.watchers.append(self._cancel_the_next)
+        world.jobs.watchers.append(self._cancel_the_next)
         if world.weather.strikes(Fault.CALLED_OFF):
             world.ending.append(self._cancel_as_it_ends)
         world.jobs.watchers.append(self._cancel_the_doomed)
@@ -87,15 +87,18 @@ class Operators:
     def _cancel_the_next(self, record: Record) -> None:
         """Whose turn it is about to be."""
         world, ended = self._world, record.after or {}
-        if state_of_item(ended) not in TERMINAL or "group" not in ended or world.weather.calm:
+        just = state_of_item(ended) in TERMINAL and state_of_item(record.before) != state_of_item(ended)
+        if not just or "group" not in ended or world.weather.calm:
             return
+        tenant = tenant_of(record.keys["pk"]["S"])
         waiting = sorted(
             (int(item["sequence"]["N"]), key[0])
             for key, item in world.jobs.items.items()
-            if state_of_item(item) == State.WAITING and item["group"] == ended["group"]
+            if state_of_item(item) == State.WAITING and item["group"] == ended["group"] and tenant_of(key[0]) == tenant
         )
         if waiting and world.weather.strikes(Fault.CALLED_OFF):
-            world.scheduler.after(world.random.randint(0, 40), self.cancel, waiting[0][1])
+            # Some milliseconds after it was looked at by whoever lets the group go on, and before they have written it.
+            world.scheduler.after(world.random.randint(5, 40), self.cancel, waiting[0][1])
 
     def _cancel_the_scheduled(self, record: Record) -> None:
         """While the clock wakes another."""
