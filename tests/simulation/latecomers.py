@@ -60,10 +60,10 @@ class Latecomers:
 
     def _remembered(self, item: Item, read: list[Item]) -> Item:
         """What somebody has in mind: best another job that had its key, or the job when it was as it is now before."""
-        others = [seen for seen in read if seen["created_at"] != item["created_at"]]
         alike = [seen for seen in read if seen["state"] == item["state"]]
-        taken_for_it = [seen for seen in others if seen in alike]
-        return self._world.random.choice(taken_for_it or others[-1:] or [item, *alike[:1], *alike[-1:]])
+        others = [seen for seen in read if seen["created_at"] != item["created_at"]]
+        taken_for_it = [seen for seen in alike if seen in others]
+        return self._world.random.choice([*taken_for_it[-2:], *others[-1:]] or [item, *alike[:1], *alike[-1:]])
 
     def _look_again(self, found_ms: int) -> None:
         """When what a dead worker held is found: whoever knows it from before that."""
