@@ -55,7 +55,8 @@ class Alarm:
     #: Rings when the metric stays at 0 or away instead. All others fall silent when there is nothing to do, which is no
     #: fault.
     at_silence: bool = False
-    #: Messages may have been lost, so reconcile is called. Never for what reconcile itself makes ring.
+    #: Messages may have been lost, so reconcile is called, and once more when it is over: what comes while it rings
+    #: rings nobody again. Never for what reconcile itself makes ring.
     reconciles: bool = False
 
 
@@ -76,5 +77,6 @@ def add_alarms(scope: Construct, alarms: Iterable[Alarm], *, config: StageConfig
         )
         made.add_alarm_action(actions.SnsAction(topic.topic))
         if alarm.reconciles:
+            made.add_ok_action(actions.SnsAction(topic.topic))
             reconciling.append(made.alarm_name)
     return reconciling

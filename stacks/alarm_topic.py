@@ -37,7 +37,7 @@ class AlarmTopic(Construct):
             self.topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
 
     def call(self, function: JobFunction, *, upon: Sequence[str]) -> None:
-        """Call `function` when one of the alarms with these names rings.
+        """Call `function` when one of the alarms with these names rings, and when it is over.
 
         By name, so that what the function itself makes ring can never call it again.
         https://docs.aws.amazon.com/sns/latest/dg/sns-subscription-filter-policies.html
@@ -48,7 +48,7 @@ class AlarmTopic(Construct):
                 filter_policy_with_message_body={
                     "AlarmName": sns.FilterOrPolicy.filter(sns.SubscriptionFilter.string_filter(allowlist=list(upon))),
                     "NewStateValue": sns.FilterOrPolicy.filter(
-                        sns.SubscriptionFilter.string_filter(allowlist=["ALARM"])
+                        sns.SubscriptionFilter.string_filter(allowlist=["ALARM", "OK"])
                     ),
                 },
             )

@@ -90,11 +90,12 @@ def test_reconcile_is_called_when_messages_may_be_lost_and_never_by_what_it_make
     assert dict(dev.of_type("AWS::Lambda::Function"))[function]["Handler"] == "functions.reconcile.handler.handle"
     assert subscription["FilterPolicyScope"] == "MessageBody"
     assert subscription["FilterPolicy"].keys() == {"AlarmName", "NewStateValue"}
-    assert subscription["FilterPolicy"]["NewStateValue"] == ["ALARM"]
+    assert subscription["FilterPolicy"]["NewStateValue"] == ["ALARM", "OK"]
     alarms = dict(dev.of_type("AWS::CloudWatch::Alarm"))
     calling = [alarms[name["Ref"]] for name in subscription["FilterPolicy"]["AlarmName"]]
     assert {alarm["MetricName"] for alarm in calling} == {"ApproximateNumberOfMessagesVisible", Metric.PASSED_OVER}
     assert {alarm["AlarmDescription"].rpartition("#")[2] for alarm in calling} == {"dead-jobs", "unpublished-records"}
+    assert calling == [alarm for alarm in _alarms(dev) if alarm.get("OKActions") == alarm["AlarmActions"]]
     # A subscription's filter may hold so many combinations of values.
     assert len(calling) <= 150
 

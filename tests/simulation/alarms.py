@@ -1,9 +1,8 @@
-"""The alarms that call reconcile: what rings them, when, and what comes of it.
+"""The alarms that call reconcile, when they ring and when they are over: what rings them, and what comes of it.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-actions.html
 """
 
-from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
@@ -16,6 +15,8 @@ from tests.simulation.world.world import World
 _PERIOD_MS: Final = 60_000
 #: From the end of a period to when it is known: CloudWatch takes metrics from a log, and looks each minute.
 _KNOWN_WITHIN_MS: Final = 90_000
+#: From then on until a period without any is known.
+_OVER_WITHIN_MS: Final = (_PERIOD_MS, 10 * _PERIOD_MS)
 #: "The metrics of an idle queue come up to 15 minutes late": see `stacks.alarms`.
 _IDLE_QUEUE_MS: Final = 15 * 60_000
 #: Alarms about letters are looked at in some seeds: jobs die in most, and reconcile reads everything.
@@ -51,7 +52,12 @@ class Alarms:
         silent = ends_ms - self._passed_over_until_ms > _PERIOD_MS
         self._passed_over_until_ms = max(ends_ms, self._passed_over_until_ms)
         if silent:
-            self._ring("PassedOverRecords")
+            self._tell("PassedOverRecords", "ALARM")
+        self._world.scheduler.after(self._world.random.randint(*_OVER_WITHIN_MS), self._over, ends_ms)
+
+    def _over(self, ends_ms: int) -> None:
+        if self._passed_over_until_ms == ends_ms:
+            self._tell("PassedOverRecords", "OK")
 
     def _look_at(self, queue: Queue, visible_ms: int) -> None:
         if queue.name not in self._on:
@@ -62,19 +68,16 @@ class Alarms:
     def _looked_at(self, queue: Queue) -> None:
         visible, *_ = queue.counts()
         if not visible:
-            del self._on[queue.name]
+            if self._on.pop(queue.name):
+                self._tell(f"messages in {queue.name}", "OK")
             return
         if not self._on[queue.name]:
             self._on[queue.name] = True
-            self._ring(f"messages in {queue.name}")
+            self._tell(f"messages in {queue.name}", "ALARM")
         self._world.scheduler.after(_LOOK_AGAIN_MS, self._looked_at, queue)
 
-    def _ring(self, name: str) -> None:
+    def _tell(self, name: str, state: str) -> None:
+        """As SNS does; reconcile does not look."""
         self._world.weather.note(Fault.ALARM)
-        self._world.say("alarm", f"*{name}")
-        self._world.calls["reconcile"].call(_notification(name))
-
-
-def _notification(name: str) -> Mapping[str, str]:
-    """As SNS tells it; reconcile does not look."""
-    return {"AlarmName": name, "NewStateValue": "ALARM"}
+        self._world.say("alarm", f"*{name}: {state}")
+        self._world.calls["reconcile"].call({"AlarmName": name, "NewStateValue": state})

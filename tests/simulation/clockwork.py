@@ -1,7 +1,7 @@
 """EventBridge Scheduler, with the schedules of the deployment: it calls `wake`, `tick` and `reconcile`.
 
 At least once, so perhaps twice, and late where Lambda does not take the call.
-https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-targets.html
+https://docs.aws.amazon.com/scheduler/latest/UserGuide/what-is-scheduler.html
 """
 
 from datetime import UTC, datetime, timedelta
