@@ -97,7 +97,7 @@ ATTENTION_SHARDS: Final = 4
 LISTING_INDEX: Final = "listing"
 LISTING_KEY: Final = "listing"
 LISTING_SORT_KEY: Final = "created_at"
-#: The jobs that a tenant submits in a day spread over this many index partitions.
+#: The jobs of a tenant spread over this many index partitions, each of which takes 1,000 new ones a second.
 LISTING_SHARDS: Final = 4
 
 # The files bucket: what its keys begin with.

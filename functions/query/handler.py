@@ -1,6 +1,5 @@
 """Query: `GET /jobs/{id}` shows a job of the caller's own, `GET /jobs` lists them, `GET /openapi.json` says how."""
 
-from datetime import timedelta
 from functools import cache
 from http import HTTPStatus
 from typing import Any
@@ -26,13 +25,8 @@ def _app() -> APIGatewayHttpResolver:
             detail = "this stage keeps no index of jobs, which costs a write a job; deploy with -c listing=on"
             raise http.ProblemError(HTTPStatus.NOT_FOUND, "listing-off", detail)
         now = clock.now()
-        asked = read_query(
-            app.current_event.query_string_parameters,
-            tenant=owner,
-            now=now,
-            retention=timedelta(days=int(setting(Env.RETENTION_DAYS))),
-            cursors=composition.cursors,
-        )
+        parameters = app.current_event.query_string_parameters
+        asked = read_query(parameters, tenant=owner, now=now, cursors=composition.cursors)
         page = composition.listing().page(asked.wanted, below=asked.below, limit=asked.limit, now=now)
         cursor = composition.cursors().write(page.end, bound_to=asked.bound_to) if page.end else None
         return http.json_response(HTTPStatus.OK, {"jobs": [summary(job) for job in page.jobs], "cursor": cursor})

@@ -1,7 +1,7 @@
 """A tenant's jobs, newest first: found by the listing index, shown as their documents are.
 
-The index has a partition for each day and shard of a tenant, so a day is the merge of its shards. It lags behind the
-documents by a moment and knows no states, so each job is read before it is listed.
+The index has a partition for each shard of a tenant, sorted by time, and a listing is the merge of them. It lags behind
+the documents by a moment and knows no states, so each job is read before it is listed.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
 """
@@ -24,13 +24,10 @@ from shared.names import LISTING_INDEX, LISTING_KEY, LISTING_SHARDS, LISTING_SOR
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: What one request may cost, whatever the filters leave out: this many days, each with a query a shard, ...
-MOST_DAYS: Final = 31
-#: ... and this many documents, give or take a batch.
+#: What one request may cost, whatever the filters leave out: this many documents, give or take a batch.
 MOST_READ: Final = 500
 #: Documents read at once where filters leave some out, and index entries that one query returns.
 _BATCH: Final = 100
-_DAY: Final = timedelta(days=1)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
@@ -89,21 +86,17 @@ class DynamoListing:
         newest = below.at if below.id else below.at - _MILLISECOND
         if newest < wanted.since:
             return Page(jobs=jobs, end=None)
-        midnight = newest.replace(hour=0, minute=0, second=0, microsecond=0)
-        for day in (midnight - _DAY * back for back in range(MOST_DAYS)):
-            entries = (entry for entry in self._entries(wanted, day, newest) if entry < below)
-            while batch := list(islice(entries, _BATCH if wanted.filtered else limit - len(jobs))):
-                for entry, job in self._documents(wanted.tenant, batch, now):
-                    if job in wanted:
-                        jobs.append(job)
-                    if len(jobs) == limit:
-                        return Page(jobs=jobs, end=entry)
-                read += len(batch)
-                if read >= MOST_READ:
-                    return Page(jobs=jobs, end=batch[-1])
-            if day <= wanted.since:
-                return Page(jobs=jobs, end=None)
-        return Page(jobs=jobs, end=Position(day))
+        entries = (entry for entry in self._entries(wanted, newest) if entry < below)
+        while batch := list(islice(entries, _BATCH if wanted.filtered else limit - len(jobs))):
+            for entry, job in self._documents(wanted.tenant, batch, now):
+                if job in wanted:
+                    jobs.append(job)
+                if len(jobs) == limit:
+                    return Page(jobs=jobs, end=entry)
+            read += len(batch)
+            if read >= MOST_READ:
+                return Page(jobs=jobs, end=batch[-1])
+        return Page(jobs=jobs, end=None)
 
     def _documents(self, tenant: str, batch: Sequence[Position], now: datetime) -> Iterator[tuple[Position, Job]]:
         found = {job.id: job for job in self._read([(tenant, entry.id) for entry in batch])}
@@ -113,18 +106,18 @@ class DynamoListing:
             if job is not None and job.created_at == entry.at and not job.expired(now):
                 yield entry, job
 
-    def _entries(self, wanted: Wanted, day: datetime, newest: datetime) -> Iterator[Position]:
-        shards = (self._shard(wanted, day, shard, newest) for shard in range(LISTING_SHARDS))
+    def _entries(self, wanted: Wanted, newest: datetime) -> Iterator[Position]:
+        shards = (self._shard(wanted, shard, newest) for shard in range(LISTING_SHARDS))
         return heapq.merge(*map(_in_order, shards), reverse=True)
 
-    def _shard(self, wanted: Wanted, day: datetime, shard: int, newest: datetime) -> Iterator[Position]:
+    def _shard(self, wanted: Wanted, shard: int, newest: datetime) -> Iterator[Position]:
         pages = self._client.get_paginator("query").paginate(
             TableName=self._table,
             IndexName=LISTING_INDEX,
             KeyConditionExpression="#partition = :partition AND #at BETWEEN :since AND :newest",
             ExpressionAttributeNames={"#partition": LISTING_KEY, "#at": LISTING_SORT_KEY},
             ExpressionAttributeValues={
-                ":partition": text(listing_partition(wanted.tenant, day, shard)),
+                ":partition": text(listing_partition(wanted.tenant, shard)),
                 ":since": milliseconds(wanted.since),
                 ":newest": milliseconds(newest),
             },

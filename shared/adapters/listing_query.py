@@ -13,7 +13,6 @@ from shared.adapters.cursors import CursorError, Cursors
 from shared.adapters.http import ProblemError
 from shared.adapters.listing import Position, Wanted
 from shared.adapters.submission_form import Moment
-from shared.application.acceptance import FARTHEST
 from shared.domain.errors import Fault
 from shared.domain.states import State
 from shared.jobs import faults
@@ -76,16 +75,14 @@ class Asked:
     bound_to: Sequence[str | None]
 
 
-def read_query(
-    parameters: Mapping[str, str], *, tenant: str, now: datetime, retention: timedelta, cursors: Callable[[], Cursors]
-) -> Asked:
-    """Raises `ProblemError`. Without `since`, as far back as a job of a year ahead may lie that has just ended."""
+def read_query(parameters: Mapping[str, str], *, tenant: str, now: datetime, cursors: Callable[[], Cursors]) -> Asked:
+    """Raises `ProblemError`."""
     try:
         query = ListingQuery.model_validate(parameters)
     except ValidationError as error:
         raise _invalid(faults(error)) from error
     until = min(query.until or now + _SKEW, now + _SKEW)
-    since = query.since or max(until - FARTHEST - retention, EARLIEST)
+    since = query.since or EARLIEST
     if since >= until:
         raise _invalid([Fault("/since", "must be before until, or without one in the past")])
     bound_to = query.bound_to(tenant)

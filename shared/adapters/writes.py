@@ -31,7 +31,7 @@ def insert(job: Job, *, listed: bool) -> Request:
     item = encode(job)
     if listed:
         shard = crc32(job.id.encode()) % LISTING_SHARDS
-        item[LISTING_KEY] = text(listing_partition(job.tenant, job.created_at, shard))
+        item[LISTING_KEY] = text(listing_partition(job.tenant, shard))
     if job.state is State.SCHEDULED and job.due:
         item |= attention(State.SCHEDULED, job.id, job.due)
     return {
@@ -42,9 +42,8 @@ def insert(job: Job, *, listed: bool) -> Request:
     }
 
 
-def listing_partition(tenant: str, day: datetime, shard: int) -> str:
-    """A tenant's jobs of one day. By day, so that what is older than the retention is never asked for."""
-    return f"{tenant}#{day:%Y-%m-%d}#{shard}"
+def listing_partition(tenant: str, shard: int) -> str:
+    return f"{tenant}#{shard}"
 
 
 def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Request:

@@ -1,4 +1,4 @@
-"""The listing index: newest first over shards and days, page by page, at a bounded cost."""
+"""The listing index: newest first over its shards, page by page, at a bounded cost."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,13 +13,12 @@ from shared.adapters.job_store import DynamoJobStore
 from shared.adapters.listing import DynamoListing, Page, Position, Wanted
 from shared.domain.job import Job
 from shared.domain.states import State
-from shared.names import LISTING_KEY
+from shared.names import LISTING_KEY, LISTING_SHARDS
 from tests.support.builders import MILLISECOND, NOW, RETENTION, SECOND, SETTLEMENTS, TENANT, a_job, claimed
 from tests.support.faulty_client import FaultyClient
 from tests.support.tables import Table
 
 DAY = timedelta(days=1)
-MIDNIGHT = NOW.replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 class Counting:
@@ -84,7 +83,7 @@ def newest_first(jobs: Sequence[Job]) -> list[str]:
     return [job.id for job in sorted(jobs, key=lambda job: (job.created_at, job.id), reverse=True)]
 
 
-def test_jobs_of_all_shards_and_days_come_newest_first(listing: DynamoListing, submitted: Submitted) -> None:
+def test_jobs_of_all_shards_come_newest_first(listing: DynamoListing, submitted: Submitted) -> None:
     jobs = [submitted(NOW - number * 5 * timedelta(hours=1)) for number in range(20)]
 
     assert ids(page(listing).jobs) == newest_first(jobs) == ids(jobs)
@@ -145,15 +144,6 @@ def test_since_is_the_first_millisecond_that_is_listed_and_the_place_itself_is_n
 
     assert ids(found.jobs) == ids(jobs[1:4])
     assert found.end is None
-
-
-@pytest.mark.parametrize("step", [-MILLISECOND, 0 * MILLISECOND, MILLISECOND])
-def test_a_day_begins_and_ends_at_midnight_utc(listing: DynamoListing, submitted: Submitted, step: timedelta) -> None:
-    job = submitted(MIDNIGHT + step)
-
-    assert ids(page(listing, since=MIDNIGHT + step).jobs) == [job.id]
-    assert ids(page(listing, below=Position(MIDNIGHT + step + MILLISECOND)).jobs) == [job.id]
-    assert page(listing, since=MIDNIGHT - DAY, below=Position(MIDNIGHT + step)).jobs == []
 
 
 def test_state_is_that_of_the_document(listing: DynamoListing, submitted: Submitted, store: DynamoJobStore) -> None:
@@ -246,12 +236,15 @@ def test_a_page_without_filters_reads_no_more_documents_than_it_shows(
     assert documents.read == 5
 
 
-def test_a_request_looks_at_a_bounded_number_of_days_and_the_next_goes_on(
-    listing: DynamoListing, submitted: Submitted
+def test_a_request_asks_each_shard_once_however_old_its_jobs_are(
+    listing: DynamoListing, table: Table, submitted: Submitted
 ) -> None:
-    job = submitted(NOW - 70 * DAY)
+    jobs = [submitted(NOW - years * 365 * DAY) for years in (0, 3)]
+    queries: list[str] = []
+    table.client.meta.events.register("before-call.dynamodb.Query", lambda **_: queries.append("query"))
 
-    assert pages(listing, 10, since=NOW - 95 * DAY) == [[], [], [job.id], []]
+    assert page(listing, since=NOW - 5 * 365 * DAY) == Page(jobs=jobs, end=None)
+    assert len(queries) == LISTING_SHARDS
 
 
 def test_a_place_before_all_that_is_asked_for_is_the_end(listing: DynamoListing, submitted: Submitted) -> None:
