@@ -9,15 +9,14 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
 from shared.adapters.clients import Item, translated
-from shared.adapters.document import milliseconds, text
-from shared.application.ports import NewToken
+from shared.adapters.document import from_milliseconds, milliseconds, text
+from shared.application.ports import NewToken, PayloadItem
 from shared.domain.errors import MalformedDocumentError
 from shared.domain.job import Job
 from shared.names import JOB_KEY, PAYLOADS_PREFIX
@@ -39,26 +38,12 @@ PAYLOAD_PREFIX: Final = "!payload#"
 #: https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
 _NOT_THERE: Final = frozenset({"NoSuchKey", "AccessDenied"})
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
 
 class Kind(StrEnum):
     """What the name of a place begins with."""
 
     ITEM = "item"
     FILE = "file"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPayload:
-    """Whose payload an item of the table holds. An orphan, unless the document of that job names the place."""
-
-    tenant: str
-    job_id: str
-    #: As `Job.payload_at`.
-    place: str
-    #: A document that names it is written a moment later, or by the transaction of whoever asked for it.
-    stored_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,14 +118,14 @@ class DynamoPayloads:
             return body.decode("ascii")
 
 
-def owner_of(item: Item) -> StoredPayload | None:
-    """Whose payload an item of the table is; None for an item of another kind."""
-    name = item[JOB_KEY]["S"]
-    if not name.startswith(PAYLOAD_PREFIX):
+def payload_item(item: Item) -> PayloadItem | None:
+    """None for an item of another kind."""
+    key = item[JOB_KEY]["S"]
+    if not key.startswith(PAYLOAD_PREFIX):
         return None
-    tenant, job_id, place = json.loads(name.removeprefix(PAYLOAD_PREFIX))
-    stored_at = _EPOCH + timedelta(milliseconds=int(item["stored_at"]["N"]))
-    return StoredPayload(tenant=tenant, job_id=job_id, place=place, stored_at=stored_at)
+    tenant, job_id, place = json.loads(key.removeprefix(PAYLOAD_PREFIX))
+    stored_at = from_milliseconds(item["stored_at"])
+    return PayloadItem(tenant=tenant, job_id=job_id, place=place, stored_at=stored_at, key=key)
 
 
 def _kind(job: Job) -> Kind:

@@ -8,7 +8,7 @@ from shared.adapters.clients import Item, translated
 from shared.adapters.document import decode, milliseconds, text
 from shared.adapters.group_items import GROUP_PREFIX
 from shared.adapters.groups import DynamoGroups
-from shared.adapters.payloads import PAYLOAD_PREFIX, owner_of
+from shared.adapters.payloads import PAYLOAD_PREFIX, payload_item
 from shared.application.ports import Found, OpenGroup, PayloadItem, UnreadableItem
 from shared.domain.errors import MalformedDocumentError
 from shared.names import JOB_KEY
@@ -58,10 +58,8 @@ def _found(item: Item) -> Iterator[Found]:
         if key.startswith(GROUP_PREFIX):
             for tenant, group in DynamoGroups.open([item]):
                 yield OpenGroup(tenant, group)
-        elif owner := owner_of(item):
-            yield PayloadItem(
-                tenant=owner.tenant, job_id=owner.job_id, place=owner.place, stored_at=owner.stored_at, key=key
-            )
+        elif payload := payload_item(item):
+            yield payload
         else:
             yield decode(item)
     except MalformedDocumentError as error:

@@ -166,6 +166,7 @@ class PayloadItem:
     job_id: str
     #: As `Job.payload_at`. Never given twice.
     place: str
+    #: A document that names it is written a moment later, or by the transaction of whoever asked for it.
     stored_at: datetime
     #: Of the item.
     key: str

@@ -2,10 +2,16 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from shared.application.submit import Submit
-from shared.domain.errors import InvalidPayloadError, PayloadTooLargeError, UnknownJobTypeError
+from shared.domain.errors import (
+    CheckpointTooLargeError,
+    InvalidPayloadError,
+    PayloadTooLargeError,
+    UnknownJobTypeError,
+)
 from shared.domain.job import DeathReason, Job
 from shared.domain.outcomes import Continued, Failed, Outcome, Snoozed, Stopped, Succeeded
 from shared.domain.returned import Cancelled, Continue, Done, GiveUp, Snooze
@@ -37,6 +43,16 @@ def encoded(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
+def checkpoint_text(state: Any) -> str:
+    """As `encoded`. Raises `CheckpointTooLargeError` as well."""
+    text = encoded(state)
+    if len(text) > LARGEST_CHECKPOINT_BYTES:
+        raise CheckpointTooLargeError(
+            f"the checkpoint is {len(text)} bytes, and {LARGEST_CHECKPOINT_BYTES} is the most a job may save"
+        )
+    return text
+
+
 def _done(done: Done, job: Job, submit: Submit) -> Outcome:
     result: str | None = None
     if done.result is not None:
@@ -66,14 +82,11 @@ def _continued(checkpoint: Any, outcome: Continued) -> Outcome:
     if checkpoint is None:
         return outcome
     try:
-        state = encoded(checkpoint)
+        return replace(outcome, checkpoint=checkpoint_text(checkpoint))
+    except CheckpointTooLargeError as error:
+        return _unstorable(str(error))
     except (TypeError, ValueError, RecursionError) as error:
         return _unstorable(f"a checkpoint must be JSON: {error}")
-    if len(state) > LARGEST_CHECKPOINT_BYTES:
-        return _unstorable(
-            f"the checkpoint is {len(state)} bytes, and {LARGEST_CHECKPOINT_BYTES} is the most a job may save"
-        )
-    return Continued(checkpoint=state, after=outcome.after)
 
 
 def _unstorable(message: str) -> Failed:

@@ -11,11 +11,10 @@ from typing import Any, Final
 from shared.application.job_types import JobType, Run
 from shared.application.ports import Checkpoint, Place
 from shared.application.report import Ending, Report
-from shared.application.results import LARGEST_CHECKPOINT_BYTES, encoded, outcome_of_value
+from shared.application.results import checkpoint_text, outcome_of_value
 from shared.application.settle import Settler, Tools, back_at
 from shared.domain.errors import (
     CancelRequestedError,
-    CheckpointTooLargeError,
     InvalidPayloadError,
     JobTimeoutError,
     LeaseLostError,
@@ -258,11 +257,7 @@ class Attempt:
 
     def _save(self, state: Any, done: int | None, total: int | None) -> None:
         """`Run.checkpoint`."""
-        saved = Checkpoint(state=None if state is None else encoded(state), done=done, total=total)
-        if saved.state and len(saved.state) > LARGEST_CHECKPOINT_BYTES:
-            raise CheckpointTooLargeError(
-                f"the checkpoint is {len(saved.state)} bytes, and {LARGEST_CHECKPOINT_BYTES} is the most a job may save"
-            )
+        saved = Checkpoint(state=None if state is None else checkpoint_text(state), done=done, total=total)
         if self.has_ended():
             raise JobTimeoutError(f"it took longer than {self._allowed()}, and has been settled as failed")
         try:

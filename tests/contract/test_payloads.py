@@ -16,7 +16,7 @@ from shared.adapters.payloads import (
     PAYLOAD_PREFIX,
     Bucket,
     DynamoPayloads,
-    owner_of,
+    payload_item,
 )
 from shared.application.submit import Accepted, Submit
 from shared.domain.errors import (
@@ -138,7 +138,7 @@ def test_a_larger_one_has_an_item_of_its_own_and_needs_no_bucket(
     assert payloads.load(apart) == job.payload
     (item,) = table.client.scan(TableName=table.name)["Items"]
     assert set(item) == {JOB_KEY, "payload", "stored_at"}
-    owner = owner_of(item)
+    owner = payload_item(item)
     assert owner is not None
     assert (owner.tenant, owner.job_id, owner.place, owner.stored_at) == (TENANT, job.id, apart.payload_at, NOW)
     payloads.delete(apart)
@@ -202,14 +202,14 @@ def test_a_file_that_is_gone_is_told_of_to_whoever_may_not_list_the_bucket(
 
 
 def test_an_item_of_another_kind_is_nobodys_payload(table: Table) -> None:
-    assert owner_of(key(TENANT, "job")) is None
+    assert payload_item(key(TENANT, "job")) is None
 
 
 def test_the_names_of_tenants_and_jobs_cannot_run_into_each_other(payloads: DynamoPayloads, table: Table) -> None:
     for tenant, job_id in [("a", 'b","c'), ('a","b', "c"), ("a#b", "c")]:
         payloads.put_away(a_job(tenant=tenant, id=job_id, payload=_payload(1000)))
 
-    owners = map(owner_of, table.client.scan(TableName=table.name)["Items"])
+    owners = map(payload_item, table.client.scan(TableName=table.name)["Items"])
     assert {(owner.tenant, owner.job_id) for owner in owners if owner} == {
         ("a", 'b","c'),
         ('a","b', "c"),
@@ -317,7 +317,7 @@ def test_a_payload_that_a_crash_leaves_behind_can_be_told_from_one_that_is_neede
     with pytest.raises(KilledError):
         post({"a": "x" * 2000}, key="key")
 
-    owners = [owner for item in table.client.scan(TableName=table.name)["Items"] if (owner := owner_of(item))]
+    owners = [owner for item in table.client.scan(TableName=table.name)["Items"] if (owner := payload_item(item))]
 
     def wanted(job: Job | None, place: str) -> bool:
         return job is not None and job.payload_at == place

@@ -16,7 +16,7 @@ from shared.adapters import clients, stream
 from shared.adapters.job_store import DynamoJobStore
 from shared.adapters.limits import DynamoLimits
 from shared.adapters.message_run import Terms
-from shared.adapters.payloads import DynamoPayloads, owner_of
+from shared.adapters.payloads import DynamoPayloads, payload_item
 from shared.adapters.survey import DynamoSurvey
 from shared.application import publish, reconcile, wake
 from shared.application.control import Control
@@ -179,7 +179,7 @@ class Bench:
     def misplaced(self) -> list[str]:
         """Payloads that belong to no job, now or before what the stream has yet to tell, and those that a job lacks."""
         items = self.table.items.values()
-        there = {owner.place for item in items if (owner := owner_of(dict(item)))}
+        there = {owner.place for item in items if (owner := payload_item(dict(item)))}
         named = {item[PLACE]["S"] for item in items if PLACE in item}
         untold = [record.before or {} for records in self.untold.values() for record in records]
         return sorted((named - there) | (there - named - {item[PLACE]["S"] for item in untold if PLACE in item}))
