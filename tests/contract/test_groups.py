@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
+from shared.adapters import groups as groups_module
 from shared.adapters.group_items import PLACE_PREFIX
 from shared.adapters.groups import MOST_PASSED
 from shared.application.ports import JobStore
-from shared.domain.errors import WriteRefusedError
+from shared.domain.errors import TransactionConflictError, WriteRefusedError
 from shared.domain.states import State
 from tests.support.builders import (
     LEASE,
@@ -125,6 +126,22 @@ def test_cancelled_jobs_are_passed(store: JobStore, table: Table, cancelled: int
 
     assert following == (stored(store, rest[-1]) if others else None)
     assert items(table, PLACE_PREFIX) == []
+
+
+def test_one_call_passes_so_many_and_the_next_goes_on_from_there(
+    store: JobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups_module, "MOST_PASSED", 2)
+    monkeypatch.setattr(groups_module, "MOST_STEPS", 3)
+    head, *cancelled, last = enter(store, 1 + 7 + 1)
+    for job in cancelled:
+        store.cancel(job, now=NOW)
+    end(store, head)
+
+    with pytest.raises(TransactionConflictError, match="6 cancelled jobs were passed"):
+        advance(store)
+
+    assert advance(store) == stored(store, last)
 
 
 def test_a_group_stands_while_a_dead_head_blocks_it(store: JobStore) -> None:
