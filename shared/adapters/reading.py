@@ -89,9 +89,12 @@ class JobReader:
         def order(job: Job) -> tuple[datetime, str]:
             return at(job) or job.created_at, job.id
 
+        def is_asked_for(job: Job) -> bool:
+            return job.state is state and (before is None or order(job)[0] <= before)
+
         def shard_of(number: int) -> Iterator[Job]:
             for jobs in self._attention_pages(attention_partition(state, number), before, unreadable):
-                yield from sorted((job for job in jobs if job.state is state), key=order)
+                yield from sorted(filter(is_asked_for, jobs), key=order)
 
         return heapq.merge(*map(shard_of, range(ATTENTION_SHARDS)), key=order)
 

@@ -116,7 +116,7 @@ class Payloads(Protocol):
     """Where payloads are that are too large for a document."""
 
     def put_away(self, job: Job) -> Job:
-        """`job` as it is to be written: if its payload is large, stored by id and body hash, and named in the job."""
+        """`job` as it is to be written: if its payload is large, stored at a place of its own, which the job names."""
 
     def load(self, job: Job) -> str:
         """The payload, JSON text, wherever it is. Raises `MalformedDocumentError` when it is gone."""

@@ -73,9 +73,10 @@ def _done(done: Done, job: Job, submit: Submit) -> Outcome:
 
 
 def _follow_ups(submissions: Sequence[Submission], job: Job, submit: Submit) -> tuple[Job, ...]:
-    jobs = (submit.prepare_follow_up(submission, job, index=index) for index, submission in enumerate(submissions))
+    jobs = [submit.prepare_follow_up(submission, job, index=index) for index, submission in enumerate(submissions)]
     # Two under one key are one job, and so is one that is this very job; a transaction refuses to write one item twice.
-    return tuple({follow_up.id: follow_up for follow_up in jobs if follow_up.id != job.id}.values())
+    follow_ups = {follow_up.id: follow_up for follow_up in jobs if follow_up.id != job.id}
+    return tuple(map(submit.put_away, follow_ups.values()))
 
 
 def _continued(checkpoint: Any, outcome: Continued) -> Outcome:

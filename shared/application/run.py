@@ -154,10 +154,12 @@ class Attempt:
             return self._held_below(LONGEST_OUTAGE_HOLD_SECONDS)
 
     def finish(self, outcome: Outcome) -> None:
-        """Settle. Does nothing if the attempt has ended already. Raises `StoreUnavailableError`."""
+        """Settle. Too late if the attempt has ended already. Raises `StoreUnavailableError`."""
         with self._lock:
             if self.report is None:
                 self.report = self._settler.settle(self._claimed(), outcome)
+            else:
+                self._settler.clear_away(outcome, self.report)
 
     def expire(self) -> None:
         """Time is up: end the attempt as failed, or put its message back if it has no claim yet."""

@@ -1,5 +1,6 @@
 """Settle: write what a run came to, insistently, and say what became of its message."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,7 +19,7 @@ from shared.domain.errors import (
     WriteRefusedError,
 )
 from shared.domain.job import Job, Reference
-from shared.domain.outcomes import Continued, Failed, Held, Outcome, Settlement, Snoozed, Stopped, settlement
+from shared.domain.outcomes import Continued, Failed, Held, Outcome, Settlement, Snoozed, Stopped, Succeeded, settlement
 from shared.domain.retry import LARGEST_MAX_HOPS, RetryPolicy
 from shared.domain.verdict import Verdict, judge
 from shared.names import LARGEST_MAX_ATTEMPTS
@@ -35,6 +36,8 @@ LONGEST_RELEASE_SECONDS: Final = 60.0
 AHEAD_DELAY: Final = timedelta(minutes=1)
 #: A type unknown here may be known to another version of the code, which may allow as much as any.
 UNKNOWN_TYPE_POLICY: Final = RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS)
+#: A fenced run may have been settled by its own call, whose answer was lost.
+_PERHAPS_SUCCEEDED: Final = frozenset({Ending.SUCCEEDED, Ending.FENCED, Ending.UNAVAILABLE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +70,18 @@ class Settler:
 
     def settle(self, job: Job, outcome: Outcome) -> Report:
         """Raises `StoreUnavailableError` when it is unknown whether it was written."""
+        report = self._settle(job, outcome)
+        self.clear_away(outcome, report)
+        return report
+
+    def clear_away(self, outcome: Outcome, report: Report) -> None:
+        """The payloads of follow-up jobs, when another end was written, so that this one never was, nor will be."""
+        if isinstance(outcome, Succeeded) and report.ending not in _PERHAPS_SUCCEEDED:
+            for follow_up in outcome.follow_ups:
+                with contextlib.suppress(StoreUnavailableError):
+                    self._tools.payloads.delete(follow_up)
+
+    def _settle(self, job: Job, outcome: Outcome) -> Report:
         now = self._tools.clock()
         written = settlement(job, outcome, self._tools.policy(job), now=now, draw=self._tools.draw())
         for attempt in range(SETTLE_TRIES):

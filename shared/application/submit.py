@@ -95,11 +95,15 @@ class Submit:
         return self._prepare(submission, tenant=tenant, trace=trace, new_id=self._new_id)
 
     def prepare_follow_up(self, submission: Submission, parent: Job, *, index: int) -> Job:
-        """As `prepare`, for a job that comes into being with the success of `parent`; its payload is put away."""
+        """As `prepare`, for a job that comes into being with the success of `parent`."""
         job = self._prepare(
             submission, tenant=parent.tenant, trace=parent.trace, new_id=lambda: follow_up_id(parent, index)
         )
-        return self._payloads.put_away(replace(job, parent=parent.id, hops=parent.hops + 1))
+        return replace(job, parent=parent.id, hops=parent.hops + 1)
+
+    def put_away(self, follow_up: Job) -> Job:
+        """As it is to be written, its payload stored. Last of all, since what stays behind belongs to no job."""
+        return self._payloads.put_away(follow_up)
 
     def insert(self, job: Job) -> Accepted:
         """Write a prepared job, or find the one that an earlier submission under the same key made.

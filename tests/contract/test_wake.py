@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from shared.adapters.document import milliseconds
 from shared.application.ports import JobStore
 from shared.domain.errors import MillraceError, WriteRefusedError
 from shared.domain.states import State
@@ -82,6 +83,16 @@ def test_those_whose_time_has_come_are_found_the_earliest_first(store: JobStore)
     found = [job.due for job in store.scheduled(before=NOW + 1100 * SECOND)]
 
     assert found == sorted(due for due in moments if due <= NOW + 1100 * SECOND)
+
+
+def test_who_was_put_off_again_is_not_found_by_an_index_that_lags_behind(store: JobStore, table: Table) -> None:
+    scheduled = brought_to(store, State.SCHEDULED)
+    assert scheduled.due is not None
+    later = scheduled.due + timedelta(days=1)
+    table.client.put_item(TableName=table.name, Item=(table.item(scheduled) or {}) | {"due": milliseconds(later)})
+
+    assert list(store.scheduled(before=later - MILLISECOND)) == []
+    assert [job.id for job in store.scheduled(before=later)] == [scheduled.id]
 
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.SCHEDULED])

@@ -59,7 +59,8 @@ class BatchCaller:
         parts = answer.body["jobs"] if answer.status == OK else []
         observe(
             self._world.scheduler,
-            len(parts) == len(jobs) and parts[nonsense_at]["status"] == UNPROCESSABLE,
+            # Or the store was too slow for all of them, so that it was not looked at.
+            len(parts) == len(jobs) and parts[nonsense_at]["status"] in {UNPROCESSABLE, UNAVAILABLE},
             "a batch is answered job by job",
             f"{answer.status}: {answer.body}",
             "*",

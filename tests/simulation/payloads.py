@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
+from shared.application.report import Ending
 from shared.names import PAYLOADS_PREFIX
 from tests.simulation.violations import observe, require, text_of
 from tests.simulation.world.faults import LOSSES, Fault
@@ -36,8 +37,9 @@ class PayloadChecks:
         for place in self._stored():
             self._world.weather.note(Fault.LEFT_BEHIND)
             if place not in self._named:
-                # Between storing it and writing its document somebody died, or was not answered.
-                excused = bool(self._world.scheduler.cut_short or self._world.sdk.gave_up)
+                # Between storing it and writing its document somebody died, was not answered, or lost their lease.
+                fenced = any(report.ending is Ending.FENCED for _, _, report in self._world.reports)
+                excused = bool(self._world.scheduler.cut_short or self._world.sdk.gave_up or fenced)
             else:
                 # Nobody was told that its job is gone, or the bucket did not answer for too long.
                 excused = lost or place in self._world.untidied

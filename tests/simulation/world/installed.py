@@ -150,7 +150,10 @@ def _replacements() -> dict[int, Any]:
     quiet = Logger(service="simulation", level="CRITICAL")
     threads = SimpleNamespace(**{**vars(threading), "Lock": _threads("lock"), "Event": _threads("event")})
     environ = _Environ()
+    # All that is asked of it, so that nothing else can be by mistake.
+    clocks = SimpleNamespace(sleep=_threads("sleep"), monotonic=_monotonic_seconds, time_ns=_nanoseconds)
     return {
+        id(time): clocks,
         id(threading): threads,
         id(os): SimpleNamespace(**{**vars(os), "environ": environ, "getenv": environ.get}),
         id(futures.ThreadPoolExecutor): _threads("pool"),
@@ -165,15 +168,19 @@ def _of_the_clock() -> list[Patch]:
     def bits(count: int) -> int:
         return world().scheduler.random.getrandbits(count)
 
-    def nanoseconds() -> int:
-        return int(world().scheduler.now_ms + _process().skew_ms) * 1_000_000
-
     return [
         (clock, "datetime", _Datetime),
         (clock, "secrets", SimpleNamespace(randbits=bits)),
         (clock, "uuid", SimpleNamespace(UUID=uuid.UUID, uuid4=lambda: uuid.UUID(int=bits(128), version=4))),
-        (clock, "time", SimpleNamespace(time_ns=nanoseconds)),
     ]
+
+
+def _nanoseconds() -> int:
+    return int(world().scheduler.now_ms + _process().skew_ms) * 1_000_000
+
+
+def _monotonic_seconds() -> float:
+    return world().scheduler.now_ms / 1000
 
 
 def _is_made_for_each(value: Any) -> bool:
