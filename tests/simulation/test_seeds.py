@@ -1,20 +1,29 @@
 """Some seeds in every test run. `make simulate` runs many, and `make mutants` shows that the checks see."""
 
+import os
+import random
+import secrets
 import subprocess
 import sys
+import threading
+import time
+import uuid
 from typing import Final
 
 import pytest
 
+from tests.simulation.deployment import Deployment
 from tests.simulation.mutants.catalogue import MUTANTS
 from tests.simulation.simulate import simulate
 from tests.simulation.world.faults import Fault
+from tests.simulation.world.installed import modules
+from tests.simulation.world.world import World
 
 SEEDS: Final = 200
 #: Each is found within a few seeds, and for another reason.
 QUICKLY_CAUGHT: Final = ("the owner stays", "effects without the settle", "the worker answers nothing")
 #: Seeds that once broke a promise, or that a check was wrong about.
-REMEMBERED: Final = (1172, 4973, 6863, 13986)
+REMEMBERED: Final = (1172, 4973, 6863, 13986, 18762, 24115)
 
 
 def test_seeds_keep_every_promise() -> None:
@@ -43,6 +52,18 @@ def test_a_seed_replays_exactly_in_another_interpreter() -> None:
         for salt in ("1", "2")
     }
     assert hashes == {" ".join(simulate(seed).hash for seed in range(30)) + "\n"}
+
+
+def test_no_clock_and_no_chance_of_the_machine_is_left_in_what_ships() -> None:
+    with World(0, Deployment()):
+        left = {
+            module.__name__
+            for module in modules()
+            for value in vars(module).values()
+            if any(value is real for real in (time, random, secrets, uuid, os, threading))
+        }
+    # The shortener is no part of it.
+    assert left == {"shared.adapters.shortener.codes"}
 
 
 def test_faults_of_many_kinds_come_up() -> None:
