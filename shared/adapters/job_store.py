@@ -98,12 +98,12 @@ class DynamoJobStore(JobReader):
                 job = refused.current
 
     def wake(self, job: Job) -> None:
-        # What another clock woke is awake.
-        self._update(
-            Write.WAKE,
-            operator_writes.wake(job),
-            mine=lambda current: current.generation == job.generation and current.state is State.QUEUED,
-        )
+        def mine(current: Job) -> bool:
+            """What another clock woke is awake; not so a later job of the key."""
+            same = (current.created_at, current.generation) == (job.created_at, job.generation)
+            return same and current.state is State.QUEUED
+
+        self._update(Write.WAKE, operator_writes.wake(job), mine=mine)
 
     def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool = False) -> None:
         self._update(

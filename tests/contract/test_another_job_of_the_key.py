@@ -47,3 +47,11 @@ def test_it_is_refused_by_another_job_that_has_the_key(
 
     assert refused.value.current == another == stored(store, read)
     write(store, another)
+
+
+def test_another_job_that_is_awake_is_not_taken_for_the_one_to_be_woken(store: JobStore, table: Table) -> None:
+    read = brought_to(store, State.SCHEDULED)
+    table.put(replace(read, created_at=read.created_at + MILLISECOND, state=State.QUEUED))
+
+    with pytest.raises(WriteRefusedError):
+        store.wake(read)

@@ -172,9 +172,12 @@ class Owners:
         if self._world.weather.counted[Fault.CLOCK_FAR_OFF] or self._world.rollout.planned:
             return
         lag_ms = LONGEST_INDEX_LAG_MS if self._world.weather.counted[Fault.INDEX_LAG] else _SHORT_LAG_MS
+        # Whoever submits it may have been held up since they dated it.
+        written_ms = {change.key: change.at_ms for change in self._world.trace.changes if change.begins}
         for (key,), item in self._world.jobs.items.items():
             if "state" in item and tenant_of(key) == tenant:
-                young = number_of(item, "created_at") > began_ms - lag_ms - LARGEST_SKEW_MS
+                since_ms = max(number_of(item, "created_at"), written_ms[key])
+                young = since_ms > began_ms - lag_ms - LARGEST_SKEW_MS
                 shown = key.rpartition("#")[2] in seen
                 gone = has_expired(item, self._world.scheduler.now_ms + _ABOUT_NOW_MS)
                 self._observe(shown or young or gone, "listings are whole", "it was left out", key)

@@ -25,6 +25,12 @@ class Change:
         name: str = (self.after or self.before or {})["pk"]["S"]
         return name
 
+    @property
+    def begins(self) -> bool:
+        """Whether the key has another job from here on, or its first."""
+        job, earlier = self.after or {}, self.before or {}
+        return "state" in job and job["created_at"] != earlier.get("created_at")
+
 
 @dataclass(slots=True)
 class Trace:
