@@ -1,5 +1,6 @@
 """Some seeds in every test run. `make simulate` runs many, and `make mutants` shows that the checks see."""
 
+import gc
 import os
 import random
 import secrets
@@ -52,6 +53,15 @@ def test_a_seed_replays_exactly_in_another_interpreter() -> None:
         for salt in ("1", "2")
     }
     assert hashes == {" ".join(simulate(seed).hash for seed in range(30)) + "\n"}
+
+
+def test_a_world_that_is_over_leaves_nothing_behind() -> None:
+    for seed in range(20):
+        simulate(seed)
+    gc.collect()
+
+    # The last one, whose patches are kept.
+    assert sum(isinstance(value, World) for value in gc.get_objects()) <= 1
 
 
 def test_no_clock_and_no_chance_of_the_machine_is_left_in_what_ships() -> None:

@@ -157,12 +157,12 @@ class Scheduler:
         self._switch(task, lambda: task.greenlet.switch(*([brought] if task.greenlet else [])))
 
     def _unwind(self, process: Process) -> None:
-        for task in process.tasks:
-            if not task.greenlet.dead:
-                task.awaits = None
-                if task.greenlet:
-                    self._switch(task, partial(task.greenlet.throw, Killed))
-        process.tasks.clear()
+        # Whoever ends leaves the list.
+        while process.tasks:
+            task = process.tasks.pop(0)
+            task.awaits = None
+            if task.greenlet:
+                self._switch(task, partial(task.greenlet.throw, Killed))
 
     def _switch(self, task: Task, resume: Callable[[], object]) -> None:
         task.greenlet.parent = greenlet.getcurrent()
