@@ -24,7 +24,7 @@ SEEDS: Final = 200
 #: Each is found within a few seeds, and for another reason.
 QUICKLY_CAUGHT: Final = ("the owner stays", "effects without the settle", "the worker answers nothing")
 #: Seeds that once broke a promise, or that a check was wrong about.
-REMEMBERED: Final = (1172, 4973, 6863, 13986, 18762, 24115)
+REMEMBERED: Final = (1172, 4973, 6863, 13986, 18762, 24115, 45325, 46070, 48490, 92253)
 
 
 def test_seeds_keep_every_promise() -> None:

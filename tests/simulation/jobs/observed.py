@@ -70,6 +70,13 @@ def _suspect(job: Job) -> bool:
     return job.suspect and job.holds < MOST_HOLDS_OF_A_SUSPECT
 
 
+def _asked_ms(key: str) -> int:
+    """When the request to end was written, by whoever may have been held up since they dated it."""
+    name = "cancel_requested_at"
+    changes = (change for change in reversed(world().trace.changes) if change.key == key)
+    return next(change.at_ms for change in changes if name not in (change.before or {}))
+
+
 @contextmanager
 def running(run: Run, *, limit_key: str | None = None) -> Iterator[Observed]:
     here = world()
@@ -77,7 +84,6 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[Observed]:
     if task is None:
         raise AssertionError("a handler runs in a process")
     item = here.jobs.items.get((f"{run.tenant}#{run.job_id}",), {})
-    asked_ms = int(item.get("cancel_requested_at", {"N": "0"})["N"])
     claimed_ms = int(item.get("claimed_at", {"N": "0"})["N"])
     life = (f"{run.tenant}#{run.job_id}", round(run.submitted_at.timestamp() * 1000))
     seen = Observed(
@@ -98,8 +104,8 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[Observed]:
         submitted_ms=life[1],
         resumed_from=run.resumed_from or 0,
         saved_before=max((one.saved for one in here.runs if (one.key, one.submitted_ms) == life), default=0),
-        # Asked before this run was claimed, by any clock.
-        asked_to_end=0 < asked_ms < claimed_ms - 2 * LARGEST_SKEW_MS,
+        # Before this run was claimed, by any clock.
+        asked_to_end="cancel_requested_at" in item and _asked_ms(life[0]) < claimed_ms - 2 * LARGEST_SKEW_MS,
     )
     here.runs.append(seen)
     here.say(task.process.name, f"runs {run.job_id}, attempt {run.attempt}")
