@@ -26,6 +26,8 @@ _LATE_MS: Final = (0, 20, 1_000, 600_000)
 _AFTERWARDS_MS: Final = 60_000
 _HALF: Final = 0.5
 _COME_AFTERWARDS: Final = 3
+#: Few seeds have a second job of a key.
+_COME_TO_ANOTHER: Final = 10
 _FRESH_FOR: Final = timedelta(minutes=5)
 
 
@@ -47,9 +49,10 @@ class Latecomers:
             return
         read = self._read[record.keys["pk"]["S"]]
         # There is most time to come to what has ended, or waits for long; most harm, to another job that has its key.
-        long = state_of(record.after) in {*TERMINAL, State.SCHEDULED}
-        another = any(seen["created_at"] != record.after["created_at"] for seen in read)
-        for _ in range(_COME_AFTERWARDS if long or another else 1):
+        come = _COME_AFTERWARDS if state_of(record.after) in {*TERMINAL, State.SCHEDULED} else 1
+        if any(seen["created_at"] != record.after["created_at"] for seen in read):
+            come = _COME_TO_ANOTHER
+        for _ in range(come):
             if self._world.weather.strikes(Fault.ACTED_LATE):
                 seen = self._remembered(record.after, read)
                 if random.random() < _HALF:
