@@ -159,7 +159,7 @@ class Attempt:
             if self.report is None:
                 self.report = self._settler.settle(self._claimed(), outcome)
             else:
-                self._settler.clear_away(outcome, self.report)
+                self._settler.clear_away(self._claimed(), outcome)
 
     def expire(self) -> None:
         """Time is up: end the attempt as failed, or put its message back if it has no claim yet."""

@@ -12,6 +12,7 @@ from shared.application.report import Ending, Report
 from shared.application.submit import Submit
 from shared.domain.errors import (
     EffectRefusedError,
+    MillraceError,
     StoreUnavailableError,
     TransactionConflictError,
     TransactionTooLargeError,
@@ -21,6 +22,7 @@ from shared.domain.errors import (
 from shared.domain.job import Job, Reference
 from shared.domain.outcomes import Continued, Failed, Held, Outcome, Settlement, Snoozed, Stopped, Succeeded, settlement
 from shared.domain.retry import LARGEST_MAX_HOPS, RetryPolicy
+from shared.domain.states import State
 from shared.domain.verdict import Verdict, judge
 from shared.names import LARGEST_MAX_ATTEMPTS
 
@@ -36,8 +38,6 @@ LONGEST_RELEASE_SECONDS: Final = 60.0
 AHEAD_DELAY: Final = timedelta(minutes=1)
 #: A type unknown here may be known to another version of the code, which may allow as much as any.
 UNKNOWN_TYPE_POLICY: Final = RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS)
-#: A fenced run may have been settled by its own call, whose answer was lost.
-_PERHAPS_SUCCEEDED: Final = frozenset({Ending.SUCCEEDED, Ending.FENCED, Ending.UNAVAILABLE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +71,23 @@ class Settler:
     def settle(self, job: Job, outcome: Outcome) -> Report:
         """Raises `StoreUnavailableError` when it is unknown whether it was written."""
         report = self._settle(job, outcome)
-        self.clear_away(outcome, report)
+        if report.ending is not Ending.SUCCEEDED:
+            self.clear_away(job, outcome)
         return report
 
-    def clear_away(self, outcome: Outcome, report: Report) -> None:
-        """The payloads of follow-up jobs, when another end was written, so that this one never was, nor will be."""
-        if isinstance(outcome, Succeeded) and report.ending not in _PERHAPS_SUCCEEDED:
-            for follow_up in outcome.follow_ups:
-                with contextlib.suppress(StoreUnavailableError):
+    def clear_away(self, job: Job, outcome: Outcome) -> None:
+        """The payloads of follow-up jobs, when another end was written, so that this one never was, nor will be.
+
+        The document says so, and not what became of our calls: behind a conflict may be a success of our own, whose
+        answer was lost. Where it cannot be read they stay, which costs nobody a job.
+        """
+        stored = [each for each in outcome.follow_ups if each.payload_at] if isinstance(outcome, Succeeded) else []
+        if not stored:
+            return
+        with contextlib.suppress(MillraceError):
+            current = self._tools.store.get(job.tenant, job.id)
+            if current and job.settled_in(current) and current.state is not State.SUCCEEDED:
+                for follow_up in stored:
                     self._tools.payloads.delete(follow_up)
 
     def _settle(self, job: Job, outcome: Outcome) -> Report:

@@ -12,11 +12,12 @@ from shared.adapters.payloads import PAYLOAD_PREFIX, Bucket, DynamoPayloads
 from shared.application.report import Ending, Report
 from shared.application.run import Attempt
 from shared.application.submit import Submit
-from shared.domain.errors import TransactionConflictError
+from shared.domain.errors import StoreUnavailableError, TransactionConflictError
 from shared.domain.job import Job
 from shared.domain.returned import Done
+from shared.domain.states import State
 from shared.domain.submission import Submission
-from tests.support.builders import LEASE, NOW, a_job_type, claimed, reference_to, types_of
+from tests.support.builders import LEASE, NOW, a_job_type, claimed, reference_to, stored, types_of
 from tests.support.grouped import items
 from tests.support.tables import Table
 from tests.support.world import INVOCATION, Clock, carried_out, tools
@@ -70,6 +71,25 @@ def test_it_goes_when_the_run_is_given_back(
 
     assert carry().ending is Ending.RELEASED
     assert items(table, PAYLOAD_PREFIX) == []
+
+
+def test_it_stays_when_our_own_success_lies_behind_the_conflicts(
+    carry: Callable[..., Report], store: DynamoJobStore, table: Table, queued: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, troubles = store.settle, iter([StoreUnavailableError("its answer was lost")])
+
+    def settle(*arguments: Any, **named: Any) -> None:
+        if trouble := next(troubles, None):
+            real(*arguments, **named)
+            raise trouble
+        raise TransactionConflictError
+
+    monkeypatch.setattr(store, "settle", settle)
+
+    carry()
+
+    assert stored(store, queued).state is State.SUCCEEDED
+    assert len(items(table, PAYLOAD_PREFIX)) == 1
 
 
 def test_it_goes_when_the_handlers_own_condition_does_not_hold(carry: Callable[..., Report], table: Table) -> None:
