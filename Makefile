@@ -81,11 +81,11 @@ lock: setup-dev ## compile the hashed requirements from pyproject.toml
 	$(LOCK) --group local -c requirements-dev.txt -o local/requirements.txt
 
 clean: ## remove everything that is not in the repository, and stop what `make up` started
-	@if [ -x $(PY) ] && [ -d .millrace/up ]; then $(PY) -m local down; fi
-	rm -rf .venv .millrace node_modules build cdk.out *.egg-info .coverage .*_cache .hypothesis
+	@if [ -x $(PY) ] && [ -d .tidemill/up ]; then $(PY) -m local down; fi
+	rm -rf .venv .tidemill node_modules build cdk.out *.egg-info .coverage .*_cache .hypothesis
 	@find app.py cli functions local shared stacks tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 setup-app setup-dev:
-	@command -v '$(PYTHON)' >/dev/null || { echo "millrace: there is no $(PYTHON); \
+	@command -v '$(PYTHON)' >/dev/null || { echo "tidemill: there is no $(PYTHON); \
 	install Python 3.11 or newer (Debian and Ubuntu: sudo apt-get install python3 python3-venv; macOS: brew install python)" >&2; exit 1; }
 	@'$(PYTHON)' -m local.bootstrap $(subst setup-,,$@)

@@ -16,6 +16,6 @@ try:
     asset = str(build(config))
     pipeline = PipelineStack(app, config=config, asset=asset)
 except SynthError as error:
-    sys.exit(f"millrace: {error}")
+    sys.exit(f"tidemill: {error}")
 ShortenerStack(app, config=config, asset=asset, pipeline=pipeline)
 app.synth()

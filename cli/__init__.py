@@ -1,1 +1,1 @@
-"""The `millrace` console script: thin commands over the use cases and the adapters."""
+"""The `tidemill` console script: thin commands over the use cases and the adapters."""

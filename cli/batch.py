@@ -1,4 +1,4 @@
-"""`millrace submit --batch`: a job for each line of a file, a hundred in a request, a line of answer for each."""
+"""`tidemill submit --batch`: a job for each line of a file, a hundred in a request, a line of answer for each."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from cli.payload import decoded, read_text
 from cli.progress import bar
 from cli.screen import say
 from cli.wording import count
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 from shared.names import LARGEST_BATCH, LARGEST_BATCH_BODY_BYTES
 
 _HINT: Final = "--batch"
@@ -50,7 +50,7 @@ def submit_batch(installation: Installation, name: str, *, key: str | None) -> N
                     _show(line, answer)
                     advance()
                 sent += len(chunk)
-    except MillraceError as error:
+    except TidemillError as error:
         raise ExplainedError(
             f"only the first {sent} of {count(len(lines), 'line')} have an answer; of the next "
             f"{min(LARGEST_BATCH, len(lines) - sent)} at most it is unknown whether they were accepted",

@@ -11,13 +11,13 @@ from shared.adapters.http_api import Answer, HttpApi
 
 _AGAIN: Final = "Try again in a moment; a submission with --key can be repeated without making a second job."
 _REMEDIES: Final[Mapping[int, str]] = {
-    HTTPStatus.UNAUTHORIZED: "This API wants a token of its issuer instead of a signature: give one in MILLRACE_TOKEN.",
+    HTTPStatus.UNAUTHORIZED: "This API wants a token of its issuer instead of a signature: give one in TIDEMILL_TOKEN.",
     HTTPStatus.FORBIDDEN: "Sign as a role or user that may `execute-api:Invoke` this API; --profile says as whom.",
     HTTPStatus.TOO_MANY_REQUESTS: _AGAIN,
     HTTPStatus.SERVICE_UNAVAILABLE: _AGAIN,
     HTTPStatus.GATEWAY_TIMEOUT: _AGAIN,
 }
-_CODES: Final = "urn:millrace:problem:"
+_CODES: Final = "urn:tidemill:problem:"
 
 
 class RefusedError(ExplainedError):

@@ -1,4 +1,4 @@
-"""`millrace cancel` and `millrace retry`: end jobs of one's own, and give dead ones another life, over the HTTP API."""
+"""`tidemill cancel` and `tidemill retry`: end jobs of one's own, and give dead ones another life, over the HTTP API."""
 
 import json
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ def cancel(installation: Installation, ids: tuple[str, ...], *, yes: bool, as_js
     """End jobs of your own.
 
     One that does not run is cancelled at once, a dead one is discarded. A running one is asked to end: it does at its
-    next checkpoint, and `millrace watch` shows when. Safe to repeat.
+    next checkpoint, and `tidemill watch` shows when. Safe to repeat.
     """
     _each(installation, ids, "cancel", yes=yes, as_json=as_json)
 
@@ -41,7 +41,7 @@ def cancel(installation: Installation, ids: tuple[str, ...], *, yes: bool, as_js
 def retry(installation: Installation, ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
     """Give dead jobs of your own another life.
 
-    Only dead jobs can be retried; all their attempts begin anew. `millrace redrive` does the same for the jobs of all
+    Only dead jobs can be retried; all their attempts begin anew. `tidemill redrive` does the same for the jobs of all
     tenants, and tidies letters.
     """
     _each(installation, ids, "retry", yes=yes, as_json=as_json)

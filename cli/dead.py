@@ -68,7 +68,7 @@ def _compare(installation: Installation, dead: Sequence[Job]) -> None:
 
 def _hint(jobs: int, letters: int) -> str:
     if letters > jobs:
-        return " Some letters tell of jobs that have moved on or never started; `millrace redrive` sorts them out."
+        return " Some letters tell of jobs that have moved on or never started; `tidemill redrive` sorts them out."
     if letters < jobs:
         return " Letters are kept for 14 days and may be seconds late; jobs are found without them."
     return ""

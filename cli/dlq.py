@@ -1,4 +1,4 @@
-"""`millrace dlq`: what waits for a person, read from the documents of the dead jobs."""
+"""`tidemill dlq`: what waits for a person, read from the documents of the dead jobs."""
 
 import click
 
@@ -50,9 +50,9 @@ def _of_tenant(installation: Installation, tenant: str, job_id: str) -> Job:
     now = clock.now()
     job = installation.store.get(tenant, job_id)
     if job is None or job.expired(now):
-        raise ExplainedError(f"tenant {tenant} has no job {job_id}", remedy="`millrace dlq list` shows both names.")
+        raise ExplainedError(f"tenant {tenant} has no job {job_id}", remedy="`tidemill dlq list` shows both names.")
     if job.state is not State.DEAD:
-        raise ExplainedError(f"job {job_id} is not dead but {job.state}", remedy="`millrace get ID` shows it.")
+        raise ExplainedError(f"job {job_id} is not dead but {job.state}", remedy="`tidemill get ID` shows it.")
     return job
 
 
@@ -61,7 +61,7 @@ def _of_any_tenant(installation: Installation, job_id: str) -> Job:
     if not found:
         raise ExplainedError(
             f"no dead job has the id {job_id}",
-            remedy="`millrace dlq list` shows the dead; `millrace get ID` shows a job of your own in any state.",
+            remedy="`tidemill dlq list` shows the dead; `tidemill get ID` shows a job of your own in any state.",
         )
     if len(found) > 1:
         tenants = ", ".join(sorted(job.tenant for job in found))

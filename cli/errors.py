@@ -13,7 +13,7 @@ from cli.wording import visible
 from shared.adapters.clients import AWS_ERRORS
 from shared.adapters.deployment import DeploymentNotFoundError
 from shared.adapters.remedies import remedy
-from shared.domain.errors import MillraceError, NewerSchemaError
+from shared.domain.errors import NewerSchemaError, TidemillError
 
 FAILED: Final = 1
 #: 128 and the number of the signal, as a shell has it.
@@ -21,7 +21,7 @@ INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
 
 
-class ExplainedError(MillraceError):
+class ExplainedError(TidemillError):
     """The command cannot do what was asked. `remedy` is what to do about it."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
@@ -65,8 +65,8 @@ def explain(error: BaseException) -> str:
     advice = [found for link in chain if (found := _advice(link))]
     if advice:
         lines.append(f"What to do: {advice[0]}")
-    elif not isinstance(error, (MillraceError, OSError, *AWS_ERRORS)):
-        lines.append("What to do: this looks like a fault of millrace itself; --debug shows where it happened.")
+    elif not isinstance(error, (TidemillError, OSError, *AWS_ERRORS)):
+        lines.append("What to do: this looks like a fault of tidemill itself; --debug shows where it happened.")
     return "\n".join(lines)
 
 
@@ -83,7 +83,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _described(error: BaseException) -> str:
     """Our own messages are sentences; others may need their class to make sense."""
-    return str(error) if isinstance(error, MillraceError) and str(error) else f"{type(error).__name__}: {error}"
+    return str(error) if isinstance(error, TidemillError) and str(error) else f"{type(error).__name__}: {error}"
 
 
 def _advice(error: BaseException) -> str | None:

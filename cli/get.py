@@ -1,4 +1,4 @@
-"""`millrace get`: read a job over the HTTP API."""
+"""`tidemill get`: read a job over the HTTP API."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""One deployed Millrace as the commands see it: found when first needed, with ordinary AWS credentials."""
+"""One deployed Tidemill as the commands see it: found when first needed, with ordinary AWS credentials."""
 
 import getpass
 import os
@@ -35,7 +35,7 @@ class Installation:
     @cached_property
     def api(self) -> HttpApi:
         found = self.deployment
-        token = os.environ.get("MILLRACE_TOKEN")
+        token = os.environ.get("TIDEMILL_TOKEN")
         signature = by_signature(clients.credentials(), region=found.region)
         return HttpApi(found.api_url, by_token(token) if token else signature)
 

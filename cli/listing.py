@@ -1,4 +1,4 @@
-"""`millrace list`: the caller's own jobs over the HTTP API, newest first."""
+"""`tidemill list`: the caller's own jobs over the HTTP API, newest first."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ def list_(
 
     A TIME is a span before now, such as 2h or 7d, or an instant such as 2026-01-31T12:00:00Z.
 
-    The dead jobs of all tenants are shown by `millrace dlq list`, which reads the table.
+    The dead jobs of all tenants are shown by `tidemill dlq list`, which reads the table.
     """
     if since is None and not everything:
         since = (until or clock.now()) - _LOOK_BACK
@@ -97,7 +97,7 @@ def _page(api: HttpApi, query: Mapping[str, str]) -> Any:
             raise
         raise ExplainedError(
             "this installation keeps no list of jobs, which saves it a write for each",
-            remedy="`millrace get ID` and `millrace watch ID` show a job, and `millrace dlq list` the dead; "
+            remedy="`tidemill get ID` and `tidemill watch ID` show a job, and `tidemill dlq list` the dead; "
             "deploy with `-c listing=on` to have the jobs listed that come after.",
         ) from error
     return page

@@ -1,4 +1,4 @@
-"""The `millrace` console script: global options, and the commands."""
+"""The `tidemill` console script: global options, and the commands."""
 
 import sys
 from typing import Final
@@ -32,28 +32,28 @@ Results go to stdout and everything else to stderr. Where stdout is no terminal,
 cut. NO_COLOR is respected.
 
 Credentials, region and endpoint are found as by every AWS tool; AWS_ENDPOINT_URL leads to an embedded AWS. An API that
-wants a token instead of a signature gets that of MILLRACE_TOKEN.
+wants a token instead of a signature gets that of TIDEMILL_TOKEN.
 """
 
 
 @click.group(cls=ExplainingGroup, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--stack", envvar="MILLRACE_STACK", show_envvar=True, help="The stack, where there are several.")
+@click.option("--stack", envvar="TIDEMILL_STACK", show_envvar=True, help="The stack, where there are several.")
 @click.option("--region", envvar=["AWS_REGION", "AWS_DEFAULT_REGION"], show_envvar=True, help="The AWS region.")
 @click.option("--profile", help="The AWS profile; else AWS_PROFILE.")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
-@click.version_option(package_name="millrace", prog_name="millrace", message="%(prog)s %(version)s")
+@click.version_option(package_name="tidemill", prog_name="tidemill", message="%(prog)s %(version)s")
 @click.pass_context
-def millrace(ctx: click.Context, *, stack: str | None, region: str | None, profile: str | None, debug: bool) -> None:  # noqa: ARG001
-    """Submit jobs to a deployed Millrace, see them, and give the dead and the lost another chance."""
+def tidemill(ctx: click.Context, *, stack: str | None, region: str | None, profile: str | None, debug: bool) -> None:  # noqa: ARG001
+    """Submit jobs to a deployed Tidemill, see them, and give the dead and the lost another chance."""
     ctx.obj = Installation(stack=stack, region=region, profile=profile)
 
 
 for command in (submit, get, watch_, list_, cancel, retry, dlq, redrive, reconcile, purge, status):
-    millrace.add_command(command)
+    tidemill.add_command(command)
 
 
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         # A terminal that lacks a character is no reason to fail.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # both are text files here
-    millrace()
+    tidemill()

@@ -1,4 +1,4 @@
-"""`millrace purge`: have the table forget finished jobs before their time."""
+"""`tidemill purge`: have the table forget finished jobs before their time."""
 
 from collections import Counter
 from collections.abc import Sequence

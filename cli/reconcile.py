@@ -1,4 +1,4 @@
-"""`millrace reconcile`: look after what was left behind."""
+"""`tidemill reconcile`: look after what was left behind."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence

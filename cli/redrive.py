@@ -1,4 +1,4 @@
-"""`millrace redrive`: give dead jobs another life, and tidy the letters that told of them."""
+"""`tidemill redrive`: give dead jobs another life, and tidy the letters that told of them."""
 
 from functools import partial
 
@@ -58,7 +58,7 @@ def redrive(
         return
     _carry_out(installation, plan)
     if ids and not plan.jobs:
-        raise ExplainedError("none of these ids is that of a dead job", remedy="`millrace dlq list` shows the dead.")
+        raise ExplainedError("none of these ids is that of a dead job", remedy="`tidemill dlq list` shows the dead.")
 
 
 def _check(*, selected: bool, everything: bool) -> None:

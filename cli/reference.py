@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from cli.main import millrace
+from cli.main import tidemill
 
 _WIDTH: Final = 80
 #: What stands below this line is written by `renewed`.
@@ -20,7 +20,7 @@ _MARK: Final = "Written by `python -m cli.reference docs/cli.md` from the comman
 def renewed(document: str) -> str:
     """The document with the help of all commands as it is now."""
     kept, _, _ = document.partition(_MARK)
-    return "\n".join([kept + _MARK, *(f"```\n{text}\n```\n" for text in _helps(millrace, "millrace"))])
+    return "\n".join([kept + _MARK, *(f"```\n{text}\n```\n" for text in _helps(tidemill, "tidemill"))])
 
 
 def _helps(command: click.Command, path: str) -> Iterator[str]:

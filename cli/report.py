@@ -9,7 +9,7 @@ from cli.errors import explain, visible_lines
 from cli.screen import say
 from cli.wording import NOTHING, age, instant, visible
 from shared.adapters.view import view
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 from shared.domain.job import AttemptError, Job, Redrive
 
 HEADING: Final = "bold"
@@ -27,7 +27,7 @@ def ended_at(job: Job) -> datetime:
     return job.finished_at or job.created_at
 
 
-def tell_unreadable(tenant: str, job_id: str, error: MillraceError) -> None:
+def tell_unreadable(tenant: str, job_id: str, error: TidemillError) -> None:
     """`Unreadable`, for commands that read many jobs: one that they cannot read is said, and the others are shown."""
     say(visible_lines(f"Passed over job {job_id} of {tenant}.\n{explain(error)}"))
 
@@ -63,7 +63,7 @@ def lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
 
 def _payload(job: Job) -> Sequence[str]:
     if job.payload is None:
-        return [f"stored beside the job, at {job.payload_at}; its owner sees it with `millrace get {job.id}`"]
+        return [f"stored beside the job, at {job.payload_at}; its owner sees it with `tidemill get {job.id}`"]
     return json.dumps(json.loads(job.payload), indent=2, ensure_ascii=False).splitlines()
 
 

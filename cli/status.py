@@ -1,4 +1,4 @@
-"""`millrace status`: how the lanes stand, and whether anything waits for a person."""
+"""`tidemill status`: how the lanes stand, and whether anything waits for a person."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -71,11 +71,11 @@ def status(installation: Installation, *, as_json: bool) -> None:
     for lane in lanes:
         if lane.letters:
             say(
-                f"The dead-letter queue of {lane.name} is not empty: `millrace dlq list` shows who died of what.",
+                f"The dead-letter queue of {lane.name} is not empty: `tidemill dlq list` shows who died of what.",
                 style="bold yellow",
             )
     if jobs.dead and not any(lane.letters for lane in lanes):
-        say("There are dead jobs without letters: `millrace dlq list` shows them.", style="bold yellow")
+        say("There are dead jobs without letters: `tidemill dlq list` shows them.", style="bold yellow")
 
 
 def _jobs(installation: Installation) -> JobCounts:

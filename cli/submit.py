@@ -1,4 +1,4 @@
-"""`millrace submit`: make jobs over the HTTP API."""
+"""`tidemill submit`: make jobs over the HTTP API."""
 
 import json
 import re
@@ -55,7 +55,7 @@ def _key(_: click.Context, __: click.Parameter, key: str | None) -> str | None:
     "--unique-key", metavar="KEY", help="With --unique-seconds: one of this key instead, whatever its payload."
 )
 @click.option("--batch", metavar="FILE", help="Submit a job for each line of this file; `-` is stdin.")
-@click.option("--wait", is_flag=True, help="Follow the job to its end, as `millrace watch` does.")
+@click.option("--wait", is_flag=True, help="Follow the job to its end, as `tidemill watch` does.")
 @click.pass_context
 def submit(
     ctx: click.Context,

@@ -1,4 +1,4 @@
-"""`millrace watch`: follow jobs to their end."""
+"""`tidemill watch`: follow jobs to their end."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -40,8 +40,8 @@ def follow(installation: Installation, ids: Sequence[str]) -> int:
         with _display(ids) as changed:
             ended = watch(installation.api, ids, changed, pause=sleep)
     except KeyboardInterrupt:
-        again = f"millrace watch {' '.join(map(visible, ids))}"
-        say(f"No longer watching. What has not ended goes on: `{again}` looks again, and `millrace cancel` ends it.")
+        again = f"tidemill watch {' '.join(map(visible, ids))}"
+        say(f"No longer watching. What has not ended goes on: `{again}` looks again, and `tidemill cancel` ends it.")
         raise
     for job in ended:
         show_json(job)

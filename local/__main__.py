@@ -22,7 +22,7 @@ from local.waiting import WaitError
 
 INTERRUPTED: Final = 130
 #: What the examples in the documents call the URL of the API.
-API_URL: Final = "MILLRACE_API_URL"
+API_URL: Final = "TIDEMILL_API_URL"
 #: Each is a module of `local.figures` that measures and prints.
 FIGURES: Final = ("flood", "groups")
 
@@ -43,10 +43,10 @@ def main() -> int:
     try:
         return int(COMMANDS[arguments.command](arguments, console))
     except (EmulatorError, DeployError, CommandError, WaitError) as error:
-        console.print(f"millrace: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"tidemill: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
-        console.print("\nmillrace: interrupted; what was started has been stopped", highlight=False)
+        console.print("\ntidemill: interrupted; what was started has been stopped", highlight=False)
         return INTERRUPTED
 
 
@@ -85,7 +85,7 @@ def _up(_: argparse.Namespace, console: Console) -> int:
     print(f"jobs       '{app.api_url}/jobs'")
     print(f"shortener  '{app.shortener_url}/links'")
     console.print(
-        f"\nto use it:     source {shlex.quote(str(variables.relative_to(ROOT)))} && .venv/bin/millrace status\n"
+        f"\nto use it:     source {shlex.quote(str(variables.relative_to(ROOT)))} && .venv/bin/tidemill status\n"
         "to change it:  make up again\n"
         f"its log:       {shlex.quote(str((UP / 'emulator.log').relative_to(ROOT)))}\n"
         "to end it:     make down",

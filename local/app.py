@@ -138,10 +138,10 @@ class App:
             FunctionName=self.functions[verb], Environment={"Variables": {**variables, name: value}}
         )
 
-    def millrace(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def tidemill(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command line against the app. Raises CommandError if it fails."""
         done = subprocess.run(
-            [str(VENV / "bin" / "millrace"), *arguments],
+            [str(VENV / "bin" / "tidemill"), *arguments],
             env=self.caller.environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -150,6 +150,6 @@ class App:
         )
         if done.returncode:
             raise CommandError(
-                f"millrace {shlex.join(arguments)} ended with code {done.returncode}: {done.stderr.strip()}"
+                f"tidemill {shlex.join(arguments)} ended with code {done.returncode}: {done.stderr.strip()}"
             )
         return done

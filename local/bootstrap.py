@@ -51,7 +51,7 @@ def main() -> int:
             other = shutil.which(name)
             if other and is_new_enough(other, "ensurepip"):
                 os.execv(other, [other, "-m", "local.bootstrap", *sys.argv[1:]])  # noqa: S606 - there is no shell
-        sys.stderr.write(f"millrace: {lack}\n")
+        sys.stderr.write(f"tidemill: {lack}\n")
         return 1
 
     from local.installing import SetupError, set_up  # noqa: PLC0415 - in the syntax of today
@@ -60,10 +60,10 @@ def main() -> int:
     try:
         set_up(sys.argv[1])
     except SetupError as error:
-        sys.stderr.write(f"\nmillrace: {error}\n")
+        sys.stderr.write(f"\ntidemill: {error}\n")
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("\nmillrace: stopped; run the same make again to go on from here\n")
+        sys.stderr.write("\ntidemill: stopped; run the same make again to go on from here\n")
         return INTERRUPTED
     return 0
 

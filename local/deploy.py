@@ -22,7 +22,7 @@ STAGE: Final = "local"
 QUIET: Final = ("--no-notices", "--no-version-reporting", "--no-color")
 TAIL_LINES: Final = 20
 #: How `app.py` begins to say what is wrong, and what the CDK command line adds.
-EXPLAINED: Final = "millrace: "
+EXPLAINED: Final = "tidemill: "
 SUBPROCESS_FAILED: Final = "Subprocess exited"
 
 

@@ -45,7 +45,7 @@ class Keys:
 
 def root_keys(instance: str) -> Keys:
     """Other ones for each instance: the CDK command line remembers which account a key belongs to."""
-    return Keys(access_key=f"MILLRACE{instance.upper().replace('-', '')}", secret_key="known-to-everybody")  # noqa: S106
+    return Keys(access_key=f"TIDEMILL{instance.upper().replace('-', '')}", secret_key="known-to-everybody")  # noqa: S106
 
 
 def for_aws(endpoint: str, keys: Keys) -> dict[str, str]:

@@ -48,7 +48,7 @@ class Step:
 
     @property
     def stamp(self) -> Path:
-        return self.target / ".millrace" / self.name
+        return self.target / ".tidemill" / self.name
 
     def digest(self) -> str:
         """Includes the place: an environment that was moved does not work."""
@@ -114,7 +114,7 @@ def _install_cdk() -> None:
 @contextlib.contextmanager
 def _unfinished(venv: Path) -> Iterator[None]:
     """A mark that stays only when this process or pip is killed: pip takes a package that is half there for whole."""
-    mark = venv / ".millrace" / "unfinished"
+    mark = venv / ".tidemill" / "unfinished"
     mark.touch()
     try:
         yield
@@ -128,7 +128,7 @@ def _unfinished(venv: Path) -> Iterator[None]:
 
 def _discard_broken(venv: Path) -> None:
     """Start again where an environment was moved, lost its Python, or was being filled when the plug was pulled."""
-    unfinished = (venv / ".millrace" / "unfinished").exists()
+    unfinished = (venv / ".tidemill" / "unfinished").exists()
     moved = _environment(venv, "").stamp.exists() and not _environment(venv, "").is_done()
     if unfinished or moved or (venv.exists() and not python_of(venv).exists()):
         shutil.rmtree(venv)

@@ -1,4 +1,4 @@
-"""The folders in `.millrace` that instances keep their state in, and who may use them when.
+"""The folders in `.tidemill` that instances keep their state in, and who may use them when.
 
 `up` is the one that a person leaves running. Every other instance belongs to one process, which holds a lock in it for
 as long as it lives; what an owner could not clear away the next one does.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 #: Everything that the embedded AWS leaves behind; safe to delete when nothing runs.
-STATE = ROOT / ".millrace"
+STATE = ROOT / ".tidemill"
 VENV = ROOT / ".venv"
 #: Of its own: functions run on the emulator's Python, and what their asset forgets to bring must be missed.
 EMULATOR_VENV = STATE / "emulator-venv"

@@ -15,13 +15,13 @@ SKIPPED: Final = frozenset(
     (
         ".git",
         ".venv",
-        ".millrace",
+        ".tidemill",
         "node_modules",
         "build",
         "cdk.out",
         "__pycache__",
         ".hypothesis",
-        "millrace.egg-info",
+        "tidemill.egg-info",
     )
 )
 LOCKS: Final = frozenset(("package-lock.json", "requirements.txt", "requirements-dev.txt"))

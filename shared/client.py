@@ -1,7 +1,7 @@
 """Submitting jobs from Python: in a function of the app, or in any program that may write to the jobs table.
 
-millrace = Millrace.here(tenant="billing")
-millrace.submit(Submission(type="mail.welcome", payload={"address": "ada@example.com"}, key="user-7"))
+tidemill = Tidemill.here(tenant="billing")
+tidemill.submit(Submission(type="mail.welcome", payload={"address": "ada@example.com"}, key="user-7"))
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from shared.adapters.transactions import own
 from shared.application.acceptance import LONGEST_TENANT, is_tenant
 from shared.application.ports import Payloads
 from shared.application.submit import Accepted, Submit
-from shared.domain.errors import Fault, InvalidPayloadError, MillraceError
+from shared.domain.errors import Fault, InvalidPayloadError, TidemillError
 from shared.domain.outcomes import TransactWrite
 from shared.domain.submission import Submission, Unique
 from shared.names import Env, Lane
@@ -26,21 +26,21 @@ from shared.names import Env, Lane
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-__all__ = ["Accepted", "Answer", "Lane", "Millrace", "Submission", "TenantError", "Unique", "job_id_of"]
+__all__ = ["Accepted", "Answer", "Lane", "Submission", "TenantError", "Tidemill", "Unique", "job_id_of"]
 
 #: Whoever only submits ends no job, so how long ended ones are kept is none of its business.
 _NO_RETENTION: Final = timedelta(0)
 
 
-class TenantError(MillraceError):
+class TenantError(TidemillError):
     """A name under which no job can be filed."""
 
 
-class NoBucketError(MillraceError):
+class NoBucketError(TidemillError):
     """A payload is so large that it has to be a file, and nobody said where files are."""
 
 
-class Millrace:
+class Tidemill:
     """Submits jobs for one tenant, and checks them exactly as the HTTP API does. Threads may share one.
 
     The tenant is whose jobs they are: over HTTP that is the verified caller, and here whoever calls is trusted. Another
@@ -62,7 +62,7 @@ class Millrace:
         self._overlap = overlap
 
     @classmethod
-    def here(cls, *, tenant: str) -> "Millrace":
+    def here(cls, *, tenant: str) -> "Tidemill":
         """In a function of the app, whose environment says where everything is."""
         return cls(
             composition.submit(),
@@ -83,7 +83,7 @@ class Millrace:
         client: "DynamoDBClient",
         files: tuple[Any, str] | None = None,
         listed: bool = True,
-    ) -> "Millrace":
+    ) -> "Tidemill":
         """In any program.
 
         `client` is a low-level DynamoDB client, and `job_packages` are those that hold the job types. `files` is an S3

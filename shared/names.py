@@ -15,35 +15,35 @@ class Lane(StrEnum):
 class Env(StrEnum):
     """Environment variables of the functions; each is set by its construct in `stacks`."""
 
-    STAGE = "MILLRACE_STAGE"
-    JOBS_TABLE = "MILLRACE_JOBS_TABLE"
+    STAGE = "TIDEMILL_STAGE"
+    JOBS_TABLE = "TIDEMILL_JOBS_TABLE"
     #: JSON object: lane name to `{"queue": url, "letters": url}`. Read by publish.
-    LANES = "MILLRACE_LANES"
+    LANES = "TIDEMILL_LANES"
     #: Comma-separated packages that hold job types, e.g. `functions.jobs`.
-    JOB_PACKAGES = "MILLRACE_JOB_PACKAGES"
+    JOB_PACKAGES = "TIDEMILL_JOB_PACKAGES"
     #: Seconds that one attempt may take; less than the function's timeout by the margin.
-    JOB_TIMEOUT_SECONDS = "MILLRACE_JOB_TIMEOUT_SECONDS"
+    JOB_TIMEOUT_SECONDS = "TIDEMILL_JOB_TIMEOUT_SECONDS"
     #: `false` has a worker leave the next job of a group to its message. Set by nobody but who measures.
-    FOLLOW_GROUPS = "MILLRACE_FOLLOW_GROUPS"
-    RETENTION_DAYS = "MILLRACE_RETENTION_DAYS"
+    FOLLOW_GROUPS = "TIDEMILL_FOLLOW_GROUPS"
+    RETENTION_DAYS = "TIDEMILL_RETENTION_DAYS"
     #: `true` where every job is written to the listing index; empty where it is not.
-    LISTING = "MILLRACE_LISTING"
+    LISTING = "TIDEMILL_LISTING"
     #: Bucket of the payloads that are too large for the table, and of what jobs write for people to fetch.
-    FILES_BUCKET = "MILLRACE_FILES_BUCKET"
+    FILES_BUCKET = "TIDEMILL_FILES_BUCKET"
     #: ARN of the secret that signs the cursors of listings.
-    CURSOR_KEY_SECRET = "MILLRACE_CURSOR_KEY_SECRET"  # noqa: S105 - the name of a variable
+    CURSOR_KEY_SECRET = "TIDEMILL_CURSOR_KEY_SECRET"  # noqa: S105 - the name of a variable
     #: JSON object: issuer and audience of the tokens that callers bring; empty where callers sign with SigV4.
-    JWT = "MILLRACE_JWT"
+    JWT = "TIDEMILL_JWT"
     #: Seconds by which a live job must be overdue before reconcile looks after it.
-    RECONCILE_LIMIT_SECONDS = "MILLRACE_RECONCILE_LIMIT_SECONDS"
-    LINKS_TABLE = "MILLRACE_LINKS_TABLE"
-    CLICKS_TABLE = "MILLRACE_CLICKS_TABLE"
+    RECONCILE_LIMIT_SECONDS = "TIDEMILL_RECONCILE_LIMIT_SECONDS"
+    LINKS_TABLE = "TIDEMILL_LINKS_TABLE"
+    CLICKS_TABLE = "TIDEMILL_CLICKS_TABLE"
     #: ARN of the secret that keys the hash of a client's address.
-    ADDRESS_KEY_SECRET = "MILLRACE_ADDRESS_KEY_SECRET"  # noqa: S105 - the name of a variable
+    ADDRESS_KEY_SECRET = "TIDEMILL_ADDRESS_KEY_SECRET"  # noqa: S105 - the name of a variable
     #: How many proxies in front of the API may be believed about `X-Forwarded-For`.
-    TRUSTED_PROXY_HOPS = "MILLRACE_TRUSTED_PROXY_HOPS"
+    TRUSTED_PROXY_HOPS = "TIDEMILL_TRUSTED_PROXY_HOPS"
     #: Path of a MaxMind database inside the asset; empty for the database that geoip2fast brings.
-    GEOIP_DATABASE = "MILLRACE_GEOIP_DATABASE"
+    GEOIP_DATABASE = "TIDEMILL_GEOIP_DATABASE"
 
 
 class Output(StrEnum):
@@ -67,12 +67,12 @@ class Output(StrEnum):
 class Tag(StrEnum):
     """Tags on every resource; the command line finds the stack by them."""
 
-    APP = "millrace:app"
-    STAGE = "millrace:stage"
+    APP = "tidemill:app"
+    STAGE = "tidemill:stage"
 
 
 #: The value of `Tag.APP`.
-APP: Final = "millrace"
+APP: Final = "tidemill"
 
 # The jobs table. One item is one job.
 JOB_KEY: Final = "pk"
@@ -131,7 +131,7 @@ LARGEST_BATCH: Final = 100
 WAKE_INTERVAL_SECONDS: Final = 60
 WAKE_WINDOW_SECONDS: Final = 5 * 60
 
-METRIC_NAMESPACE: Final = "Millrace"
+METRIC_NAMESPACE: Final = "Tidemill"
 
 
 class Metric(StrEnum):

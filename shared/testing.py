@@ -21,7 +21,7 @@ from shared.application.ports import JobStore
 from shared.application.run import Attempt
 from shared.application.settle import Tools
 from shared.application.submit import Submit
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 from shared.domain.job import AttemptError, Job, reference_to
 from shared.domain.outcomes import TransactWrite, outcome_of
 from shared.domain.states import State
@@ -35,7 +35,7 @@ TENANT: Final = "tests"
 _INVOCATION: Final = timedelta(minutes=5)
 
 
-class JobEndedError(MillraceError):
+class JobEndedError(TidemillError):
     """The job is not going to run again."""
 
 

@@ -225,4 +225,4 @@ def _run(arguments: list[str], fault: str) -> None:
 
 
 def _say(message: str) -> None:
-    sys.stderr.write(f"millrace: {message}\n")
+    sys.stderr.write(f"tidemill: {message}\n")

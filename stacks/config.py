@@ -226,7 +226,7 @@ class StageConfig:
     @property
     def name(self) -> str:
         """What the names of the stacks begin with."""
-        return f"Millrace-{self.label}"
+        return f"Tidemill-{self.label}"
 
 
 def _require(holds: bool, message: str) -> None:  # noqa: FBT001 - reads as a sentence

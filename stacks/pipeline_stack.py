@@ -36,7 +36,7 @@ from stacks.storage import Storage
 class PipelineStack(AppStack):
     def __init__(self, scope: Construct, *, config: StageConfig, asset: str) -> None:
         super().__init__(
-            scope, "Pipeline", config=config, asset=asset, description="Millrace: jobs, their lanes and their API"
+            scope, "Pipeline", config=config, asset=asset, description="Tidemill: jobs, their lanes and their API"
         )
         self.storage = Storage(self, config=config)
         self.shortener = ShortenerTables(self, "Shortener", config=config)

@@ -19,7 +19,7 @@ from stacks.rights import ACCEPT, GET, PUT, QUERY
 class ShortenerStack(AppStack):
     def __init__(self, scope: Construct, *, config: StageConfig, asset: str, pipeline: PipelineStack) -> None:
         super().__init__(
-            scope, "Shortener", config=config, asset=asset, description="Millrace: the worked example, a URL shortener"
+            scope, "Shortener", config=config, asset=asset, description="Tidemill: the worked example, a URL shortener"
         )
         tables, storage = pipeline.shortener, pipeline.storage
         links: Mapping[str, str] = {Env.LINKS_TABLE: tables.links.table_name}

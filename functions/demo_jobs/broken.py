@@ -1,4 +1,4 @@
-"""Always fails, until the release that mends it: `MILLRACE_DEMO_MENDED` stands for the mended code."""
+"""Always fails, until the release that mends it: `TIDEMILL_DEMO_MENDED` stands for the mended code."""
 
 import os
 
@@ -15,6 +15,6 @@ class Broken(BaseModel):
 
 @job_type("demo.broken", payload=Broken, max_attempts=2, backoff_seconds=0.5)
 def broken(payload: Broken, run: Run) -> dict[str, int]:
-    if os.environ.get("MILLRACE_DEMO_MENDED") != "yes":
+    if os.environ.get("TIDEMILL_DEMO_MENDED") != "yes":
         raise LookupError(f"order {payload.order}: no such column")
     return {"order": payload.order, "attempts": run.attempt}

@@ -39,5 +39,5 @@ def main(*, log: Path | None = None, limit: int | None = None) -> int:
 
 
 def _refused(reason: str) -> int:
-    sys.stderr.write(f"millrace: {reason}\n")
+    sys.stderr.write(f"tidemill: {reason}\n")
     return 1

@@ -106,12 +106,12 @@ class Scenario:
         self._screen.step("submitting a group, a job longer than one run may be, and one for tomorrow")
         self._submit(sent, list(jobs.orderly()))
         listed = [
-            json.loads(line) for line in self._app.millrace("list", "--state=scheduled", "--json").stdout.splitlines()
+            json.loads(line) for line in self._app.tidemill("list", "--state=scheduled", "--json").stdout.splitlines()
         ]
         self.checks.equal("scheduled jobs listed", len(listed), jobs.SCHEDULED)
         for job in listed:
             self._screen.note(f"job {job['id']} waits until {job['due']}; it is cancelled")
-        self._app.millrace("cancel", *(job["id"] for job in listed), "--yes")
+        self._app.tidemill("cancel", *(job["id"] for job in listed), "--yes")
 
     def _refuse_rubbish(self) -> None:
         self._screen.step("sending bad input")
@@ -180,9 +180,9 @@ class Scenario:
 
     def _mend_and_redrive(self, ended: Sequence[Job]) -> None:
         self._screen.step("mending the failing types, and redriving their jobs with the command line")
-        self._app.set_function_variable("work", "MILLRACE_DEMO_MENDED", "yes")
-        self._app.millrace("redrive", "--all", "--yes")
-        self._app.millrace("redrive", "--all", "--yes")  # safe to repeat
+        self._app.set_function_variable("work", "TIDEMILL_DEMO_MENDED", "yes")
+        self._app.tidemill("redrive", "--all", "--yes")
+        self._app.tidemill("redrive", "--all", "--yes")  # safe to repeat
         found = observe.await_jobs(self._app, done=observe.terminal, show=self._screen.progress)
         states = Counter(job.state for job in found)
         expected = {State.SUCCEEDED: len(ended) - jobs.SCHEDULED, State.CANCELLED: jobs.SCHEDULED}

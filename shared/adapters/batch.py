@@ -7,7 +7,7 @@ from functools import partial
 
 from shared.adapters.idempotency import insert_once
 from shared.application.submit import REFUSALS, Accepted, Submit
-from shared.domain.errors import MillraceError, StoreUnavailableError
+from shared.domain.errors import StoreUnavailableError, TidemillError
 from shared.domain.submission import Submission
 
 #: What one submission came to. What was raised harms no other.
@@ -16,7 +16,7 @@ Answer = Accepted | Exception
 
 def submit_all(
     submit: Submit,
-    submissions: Sequence[Submission | MillraceError],
+    submissions: Sequence[Submission | TidemillError],
     *,
     tenant: str,
     trace: str,
@@ -32,7 +32,7 @@ def submit_all(
     answers: dict[int, Answer] = {}
     chains: dict[str, list[tuple[int, Callable[[], Accepted]]]] = {}
     for index, submission in enumerate(submissions):
-        if isinstance(submission, MillraceError):
+        if isinstance(submission, TidemillError):
             answers[index] = submission
             continue
         try:

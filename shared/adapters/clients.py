@@ -52,7 +52,7 @@ _CONFIG: Final = Config(
     retries={"mode": "standard", "total_max_attempts": 3},
     max_pool_connections=POOL_SIZE,
     parameter_validation=False,
-    user_agent="millrace",
+    user_agent="tidemill",
     tcp_keepalive=True,
 )
 

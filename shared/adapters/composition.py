@@ -25,11 +25,11 @@ from shared.application.reconcile import Reconciler
 from shared.application.settle import Tools
 from shared.application.submit import Submit
 from shared.application.wake import Waker
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 from shared.names import Env, Lane
 
 
-class SettingError(MillraceError):
+class SettingError(TidemillError):
     """An environment variable that the stack should have set is missing."""
 
 

@@ -10,12 +10,12 @@ from datetime import datetime
 from typing import Final
 
 from shared.adapters.listing import Position
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 
 _MAC_BYTES: Final = 32
 
 
-class CursorError(MillraceError):
+class CursorError(TidemillError):
     """Not a cursor that this key has signed for this tenant and these filters."""
 
 

@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 
 from shared.adapters.clients import translated
 from shared.adapters.queues import LaneUrls
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 from shared.names import APP, Output, Tag
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _TELLING: Final = frozenset({Output.API_URL, Output.JOBS_TABLE})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Where one deployed Millrace is."""
+    """Where one deployed Tidemill is."""
 
     stack: str
     region: str
@@ -38,7 +38,7 @@ class Deployment:
     retention: timedelta
 
 
-class DeploymentNotFoundError(MillraceError):
+class DeploymentNotFoundError(TidemillError):
     """There is not exactly one stack to work on. `remedy` is what to do about it."""
 
     def __init__(self, message: str, remedy: str) -> None:
@@ -53,21 +53,21 @@ def find(client: "CloudFormationClient", stack: str | None) -> Deployment:
         found = [named for named in _named(client, stack) if _outputs(named).keys() >= _TELLING]
         if not found:
             raise DeploymentNotFoundError(
-                f"the stack {stack!r} in {where} lacks the outputs of a Millrace: {', '.join(sorted(_TELLING))}",
+                f"the stack {stack!r} in {where} lacks the outputs of a Tidemill: {', '.join(sorted(_TELLING))}",
                 "Name the stack that ends in -Pipeline, or none at all to have it found.",
             )
     else:
         found = list(_tagged(client))
     if not found:
         raise DeploymentNotFoundError(
-            f"no Millrace is deployed in {where} with these credentials",
+            f"no Tidemill is deployed in {where} with these credentials",
             "Deploy one with `npx cdk deploy --all`, or say where it is with --region and --profile.",
         )
     if len(found) > 1:
         names = ", ".join(sorted(one["StackName"] for one in found))
         raise DeploymentNotFoundError(
-            f"more than one Millrace is deployed in {where}: {names}",
-            "Say which one with --stack NAME or MILLRACE_STACK.",
+            f"more than one Tidemill is deployed in {where}: {names}",
+            "Say which one with --stack NAME or TIDEMILL_STACK.",
         )
     return _read(found[0], region=where, endpoint=client.meta.endpoint_url)
 
@@ -81,7 +81,7 @@ def _named(client: "CloudFormationClient", stack: str) -> list["StackTypeDef"]:
             raise
         raise DeploymentNotFoundError(
             f"there is no stack {stack!r} in {client.meta.region_name} with these credentials",
-            "Check the name (--stack, MILLRACE_STACK), the --region and the --profile.",
+            "Check the name (--stack, TIDEMILL_STACK), the --region and the --profile.",
         ) from error
 
 

@@ -17,10 +17,10 @@ from shared.domain.errors import (
     Fault,
     InvalidPayloadError,
     KeyReusedError,
-    MillraceError,
     NewerSchemaError,
     PayloadTooLargeError,
     StoreUnavailableError,
+    TidemillError,
     TransactionConflictError,
     UnknownJobTypeError,
 )
@@ -39,7 +39,7 @@ REPLAYED: Final[Mapping[str, str]] = {"Idempotent-Replayed": "true"}
 _LONGEST_KEY: Final = 255
 
 
-class ProblemError(MillraceError):
+class ProblemError(TidemillError):
     """A request that is refused. `code` names the kind of problem for programs, `detail` for the person."""
 
     def __init__(self, status: HTTPStatus, code: str, detail: str, *, faults: Sequence[Fault] = ()) -> None:
@@ -50,7 +50,7 @@ class ProblemError(MillraceError):
 
     def document(self) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "type": f"urn:millrace:problem:{self.code}",
+            "type": f"urn:tidemill:problem:{self.code}",
             "title": self.status.phrase,
             "status": self.status.value,
             "detail": str(self),

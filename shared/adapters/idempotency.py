@@ -22,7 +22,7 @@ from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import S
 
 from shared.application.run import Attempt
 from shared.application.submit import REFUSALS, Accepted, Submit
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 from shared.domain.job import Job
 from shared.domain.outcomes import Outcome, outcome_of
 from shared.domain.submission import Submission
@@ -128,7 +128,7 @@ def _guarded(function: Callable[..., Any], layer: _JobLayer) -> Callable[..., An
         try:
             return guarded(**arguments)
         except IdempotencyPersistenceLayerError as wrapped:
-            if isinstance(wrapped.__cause__, MillraceError):
+            if isinstance(wrapped.__cause__, TidemillError):
                 raise wrapped.__cause__ from None
             raise
 

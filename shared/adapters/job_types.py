@@ -8,10 +8,10 @@ from pathlib import Path
 from types import ModuleType
 
 from shared.application.job_types import JobType, JobTypes
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 
 
-class JobFileError(MillraceError):
+class JobFileError(TidemillError):
     """A module of job types that cannot be imported. The text is one line: which file, where in it, and why."""
 
 

@@ -11,10 +11,10 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from shared.adapters.message_run import MARGIN, Invocation, MessageRun, Terms, remaining
 from shared.adapters.telemetry import logger
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 
 
-class PutBackError(MillraceError):
+class PutBackError(TidemillError):
     """Tells the batch processor that this message must stay on the queue."""
 
 

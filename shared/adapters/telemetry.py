@@ -15,7 +15,7 @@ from shared.application.reconcile import Act, Reconciled
 from shared.application.report import Ending, Report
 from shared.application.submit import Accepted
 from shared.application.wake import Woken
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 from shared.domain.job import Job, Letter, Reference, reference_of
 from shared.names import METRIC_NAMESPACE, Lane, Metric
 
@@ -67,7 +67,7 @@ class Telemetry:
         """The owner had the job cancelled, which a running one is yet to be, or retried."""
         logger().info(what, extra=_fields(job) | {"state": job.state})
 
-    def not_accepted(self, job_type: JobType, error: MillraceError) -> None:
+    def not_accepted(self, job_type: JobType, error: TidemillError) -> None:
         """A submission that the store did not take, and whose caller went on without it."""
         self._count(job_type.lane, Metric.NOT_ACCEPTED)
         logger().error("not accepted", extra={"job_type": job_type.name, "lane": job_type.lane, "error": str(error)})
@@ -90,13 +90,13 @@ class Telemetry:
         if published.failed:
             logger().error("not dispatched; the stream will bring them again", extra={"sequences": published.failed})
 
-    def passed_over(self, sequence: str, error: MillraceError) -> None:
+    def passed_over(self, sequence: str, error: TidemillError) -> None:
         """A record of the stream that nobody could read in time, and that holds up no others any more."""
         self._pass_over()
         extra = {"sequence": sequence, "error": str(error)}
         logger().error("gave up a stream record; reconcile looks after its job", extra=extra)
 
-    def unreadable(self, sequence: str, error: MillraceError) -> None:
+    def unreadable(self, sequence: str, error: TidemillError) -> None:
         """A record of the stream that this code cannot read."""
         logger().error("unreadable stream record", extra={"sequence": sequence, "error": str(error)})
 
@@ -153,7 +153,7 @@ class Telemetry:
             return logger().error
         return logger().warning if report.error else logger().info
 
-    def _unreadable(self, errors: Mapping[str, MillraceError]) -> None:
+    def _unreadable(self, errors: Mapping[str, TidemillError]) -> None:
         if errors:
             # Nor can their lanes be read.
             self._count(Lane.DEFAULT, Metric.UNREADABLE, len(errors))

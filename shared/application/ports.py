@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from shared.domain.dispatch import Dispatch
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 from shared.domain.job import Job, Letter, Reference, reference_of
 from shared.domain.limits import Limit
 from shared.domain.outcomes import Settlement
@@ -18,10 +18,10 @@ NewToken = Callable[[], str]
 #: A draw from [0, 1).
 Draw = Callable[[], float]
 #: Told of the tenant and id of a document that this code cannot read, and why, while those beside it are read on.
-Unreadable = Callable[[str, str, MillraceError], None]
+Unreadable = Callable[[str, str, TidemillError], None]
 
 
-def pass_over(_tenant: str, _job_id: str, _error: MillraceError) -> None:
+def pass_over(_tenant: str, _job_id: str, _error: TidemillError) -> None:
     """`Unreadable`, for whoever has nobody to tell."""
 
 
@@ -177,7 +177,7 @@ class UnreadableItem:
     """What this code cannot read."""
 
     key: str
-    error: MillraceError
+    error: TidemillError
 
 
 Found = Job | OpenGroup | PayloadItem | UnreadableItem

@@ -7,7 +7,7 @@ from typing import Final
 
 from shared.application.nudge import Nudger
 from shared.application.ports import Clock, JobStore, LetterBox, NewToken, ReceivedLetter, Unreadable, pass_over
-from shared.domain.errors import MillraceError, WriteRefusedError
+from shared.domain.errors import TidemillError, WriteRefusedError
 from shared.domain.job import Job
 from shared.domain.letters import LetterAction, letter_action
 
@@ -99,7 +99,7 @@ def sweep(box: LetterBox, *, store: JobStore, clock: Clock, in_time: Callable[[]
 def _sort(letters: list[ReceivedLetter], store: JobStore, clock: Clock) -> _Sorted:
     unreadable: set[tuple[str, str]] = set()
 
-    def note(tenant: str, job_id: str, _error: MillraceError) -> None:
+    def note(tenant: str, job_id: str, _error: TidemillError) -> None:
         unreadable.add((tenant, job_id))
 
     keys = {(reference.tenant, reference.job_id) for letter in letters if (reference := letter.reference)}

@@ -18,8 +18,8 @@ from shared.domain.errors import (
     InvalidPayloadError,
     JobTimeoutError,
     LeaseLostError,
-    MillraceError,
     StoreUnavailableError,
+    TidemillError,
     UnknownJobTypeError,
     WriteRefusedError,
 )
@@ -199,7 +199,7 @@ class Attempt:
     def _held_below(self, ceiling_seconds: float) -> Held:
         return Held(until=self._tools.clock() + timedelta(seconds=1 + ceiling_seconds * self._tools.draw()))
 
-    def _left_to_another_version(self, job: Job, refusal: MillraceError) -> Outcome:
+    def _left_to_another_version(self, job: Job, refusal: TidemillError) -> Outcome:
         if job.holds >= MOST_HOLDS_OF_A_VERSION:
             return replace(Failed.because(refusal), death=DeathReason.PERMANENT)
         ceiling_seconds = min(2.0 ** (job.holds + 1), LONGEST_VERSION_HOLD_SECONDS)
@@ -234,7 +234,7 @@ class Attempt:
             raise
         except BaseException as ended:
             # `SystemExit`, a cancelled coroutine: what would end the thread ends the attempt.
-            raise MillraceError(f"the handler tried to end its process: {ended!r}") from ended
+            raise TidemillError(f"the handler tried to end its process: {ended!r}") from ended
         return outcome_of_value(value, job, self._tools.submit)
 
     def _leave(self, place: Place) -> None:

@@ -12,8 +12,8 @@ from shared.application.report import Ending, Report
 from shared.application.submit import Submit
 from shared.domain.errors import (
     EffectRefusedError,
-    MillraceError,
     StoreUnavailableError,
+    TidemillError,
     TransactionConflictError,
     TransactionTooLargeError,
     UnknownJobTypeError,
@@ -84,7 +84,7 @@ class Settler:
         stored = [each for each in outcome.follow_ups if each.payload_at] if isinstance(outcome, Succeeded) else []
         if not stored:
             return
-        with contextlib.suppress(MillraceError):
+        with contextlib.suppress(TidemillError):
             current = self._tools.store.get(job.tenant, job.id)
             if current and job.settled_in(current) and current.state is not State.SUCCEEDED:
                 for follow_up in stored:

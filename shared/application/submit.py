@@ -14,9 +14,9 @@ from shared.application.ports import Clock, JobStore, NewToken, Payloads
 from shared.domain.errors import (
     InvalidPayloadError,
     KeyReusedError,
-    MillraceError,
     PayloadTooLargeError,
     StoreUnavailableError,
+    TidemillError,
     TransactionConflictError,
     UnknownJobTypeError,
     WriteRefusedError,
@@ -43,9 +43,9 @@ class Accepted:
 
 
 #: Derived ids live in spaces of their own.
-_KEYED_IDS: Final = uuid5(NAMESPACE_OID, "millrace.job")
-_UNIQUE_IDS: Final = uuid5(NAMESPACE_OID, "millrace.unique")
-_FOLLOW_UP_IDS: Final = uuid5(NAMESPACE_OID, "millrace.follow-up")
+_KEYED_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.job")
+_UNIQUE_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.unique")
+_FOLLOW_UP_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.follow-up")
 
 
 def keyed_job_id(tenant: str, key: str) -> str:
@@ -124,7 +124,7 @@ class Submit:
                 return _replay(refused.current, job.body_hash)
             raise
 
-    def earlier(self, submission: Submission, *, tenant: str, refused: MillraceError) -> Accepted:
+    def earlier(self, submission: Submission, *, tenant: str, refused: TidemillError) -> Accepted:
         """The job of a submission that is refused now, if it was accepted before: its times may have passed since.
 
         Raises `refused` when there is none.

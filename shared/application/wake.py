@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Final
 
 from shared.application.ports import Clock, JobStore
-from shared.domain.errors import MillraceError, StoreUnavailableError, WriteRefusedError
+from shared.domain.errors import StoreUnavailableError, TidemillError, WriteRefusedError
 from shared.domain.job import Job
 from shared.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Lane
 
@@ -35,7 +35,7 @@ class Woken:
     #: Whether all were woken whose time comes within the window. What is left, the next call takes first.
     finished: bool = True
     #: Tenant, id and what is wrong.
-    unreadable: tuple[tuple[str, str, MillraceError], ...] = ()
+    unreadable: tuple[tuple[str, str, TidemillError], ...] = ()
 
 
 class _Try(Enum):
@@ -58,7 +58,7 @@ class Waker:
         """The earliest first. Raises `StoreUnavailableError` when they cannot even be read."""
         now = self._clock()
         until = now + min(time_left - MARGIN, timedelta(seconds=WAKE_INTERVAL_SECONDS))
-        unreadable: list[tuple[str, str, MillraceError]] = []
+        unreadable: list[tuple[str, str, TidemillError]] = []
         scheduled = self._store.scheduled(
             before=now + timedelta(seconds=WAKE_WINDOW_SECONDS), unreadable=lambda *what: unreadable.append(what)
         )

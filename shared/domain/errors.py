@@ -1,4 +1,4 @@
-"""Every error of Millrace has this one root, and carries what its reader needs as attributes."""
+"""Every error of Tidemill has this one root, and carries what its reader needs as attributes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 LONGEST_RETRY_AFTER_SECONDS: Final = 30 * 86_400.0
 
 
-class MillraceError(Exception):
+class TidemillError(Exception):
     """The root: catch this to catch all of ours and nothing else."""
 
 
-class PermanentJobError(MillraceError):
+class PermanentJobError(TidemillError):
     """Raised by a handler: this job can never succeed. It dies at once, whatever attempts are left."""
 
 
-class RetryAfter(MillraceError):  # noqa: N818 - says what to do, where the others say what is wrong
+class RetryAfter(TidemillError):  # noqa: N818 - says what to do, where the others say what is wrong
     """Raised by a handler: this attempt failed, and the next begins after `seconds`, whatever the backoff says."""
 
     def __init__(self, seconds: float, reason: str = "") -> None:
@@ -33,11 +33,11 @@ class RetryAfter(MillraceError):  # noqa: N818 - says what to do, where the othe
         self.delay = timedelta(seconds=max(within, 0.0))
 
 
-class CancelRequestedError(MillraceError):
+class CancelRequestedError(TidemillError):
     """Raised by `run.checkpoint` when somebody asked for the job to end. Let it through, and the job is cancelled."""
 
 
-class LeaseLostError(MillraceError):
+class LeaseLostError(TidemillError):
     """Raised by `run.checkpoint` when the job is no longer this run's: whatever it does now is in vain."""
 
 
@@ -45,11 +45,11 @@ class CheckpointTooLargeError(PermanentJobError):
     """What the handler wanted to save is larger than a checkpoint may be, and would be again."""
 
 
-class JobTimeoutError(MillraceError):
+class JobTimeoutError(TidemillError):
     """An attempt took longer than a job may; it counts as failed while its batch goes on."""
 
 
-class WriteRefusedError(MillraceError):
+class WriteRefusedError(TidemillError):
     """The condition of a write did not hold. `current` is the document that refused it, or None if there is none."""
 
     def __init__(self, write: str, current: Job | None) -> None:
@@ -58,15 +58,15 @@ class WriteRefusedError(MillraceError):
         self.current = current
 
 
-class StoreUnavailableError(MillraceError):
+class StoreUnavailableError(TidemillError):
     """The store or a queue did not answer, or throttled; whether the call took effect is unknown."""
 
 
-class TransactionConflictError(MillraceError):
+class TransactionConflictError(TidemillError):
     """Another transaction holds one of the items. Nothing was written; nobody is at fault; try again."""
 
 
-class EffectRefusedError(MillraceError):
+class EffectRefusedError(TidemillError):
     """A write that the handler asked for in `Done(writes=…)` was refused, so nothing at all was written."""
 
 
@@ -80,11 +80,11 @@ class TransactionTooLargeError(PermanentJobError):
         )
 
 
-class KeyReusedError(MillraceError):
+class KeyReusedError(TidemillError):
     """The idempotency key was used before with another body."""
 
 
-class NotAllowedNowError(MillraceError):
+class NotAllowedNowError(TidemillError):
     """The job's state does not allow what was asked for. `current` is the document."""
 
     def __init__(self, what: str, current: Job) -> None:
@@ -92,7 +92,7 @@ class NotAllowedNowError(MillraceError):
         self.current = current
 
 
-class UnknownJobTypeError(MillraceError):
+class UnknownJobTypeError(TidemillError):
     """No job type of that name is known to this code. `known` lists those that are."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
@@ -101,7 +101,7 @@ class UnknownJobTypeError(MillraceError):
         self.known = known
 
 
-class PayloadTooLargeError(MillraceError):
+class PayloadTooLargeError(TidemillError):
     """The encoded payload exceeds `limit_bytes`."""
 
     def __init__(self, size_bytes: int, limit_bytes: int) -> None:
@@ -122,7 +122,7 @@ class Fault:
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
-class InvalidPayloadError(MillraceError):
+class InvalidPayloadError(TidemillError):
     """A payload does not fit the model of its type; each fault is listed."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
@@ -130,7 +130,7 @@ class InvalidPayloadError(MillraceError):
         self.faults = tuple(faults)
 
 
-class MalformedDocumentError(MillraceError):
+class MalformedDocumentError(TidemillError):
     """A document or message that this version cannot read."""
 
 

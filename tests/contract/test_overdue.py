@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from shared.application.ports import JobStore
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 from shared.domain.states import TERMINAL, State
 from tests.support.builders import LEASE, MILLISECOND, NOW, a_job, brought_to
 from tests.support.tables import Table
@@ -45,7 +45,7 @@ def test_the_whole_table_is_read_page_by_page(store: JobStore, table: Table) -> 
 def test_a_document_that_cannot_be_read_is_told_of_and_hides_nobody(store: JobStore, table: Table) -> None:
     jobs = [brought_to(store, State.QUEUED) for _ in range(3)]
     table.put(jobs[1], schema={"N": "99"})
-    unreadable: list[tuple[str, str, MillraceError]] = []
+    unreadable: list[tuple[str, str, TidemillError]] = []
 
     found = store.overdue(before=NOW, unreadable=lambda *what: unreadable.append(what))
 

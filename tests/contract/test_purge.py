@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from shared.application.ports import JobStore
-from shared.domain.errors import MillraceError, WriteRefusedError
+from shared.domain.errors import TidemillError, WriteRefusedError
 from shared.domain.states import TERMINAL, State
 from tests.support.builders import MILLISECOND, NOW, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
 from tests.support.faulty_client import Fault, FaultyClient
@@ -84,7 +84,7 @@ def test_a_document_that_cannot_be_read_is_told_of_and_hides_nobody(store: JobSt
     item = table.item(jobs[1])
     assert item is not None
     table.client.put_item(TableName=table.name, Item=item | {"state": {"S": "perplexed"}})
-    unreadable: list[tuple[str, str, MillraceError]] = []
+    unreadable: list[tuple[str, str, TidemillError]] = []
 
     found = store.ended(before=NOW, unreadable=lambda *what: unreadable.append(what))
 

@@ -6,7 +6,7 @@ import pytest
 
 from shared.adapters.document import milliseconds
 from shared.application.ports import JobStore
-from shared.domain.errors import MillraceError, WriteRefusedError
+from shared.domain.errors import TidemillError, WriteRefusedError
 from shared.domain.states import State
 from tests.support.builders import MILLISECOND, NOW, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
 from tests.support.faulty_client import Fault, FaultyClient
@@ -107,7 +107,7 @@ def test_a_document_that_cannot_be_read_is_told_of_and_keeps_nobody_waiting(stor
     item = table.item(jobs[1])
     assert item is not None
     table.client.put_item(TableName=table.name, Item=item | {"schema": {"N": "99"}})
-    unreadable: list[tuple[str, str, MillraceError]] = []
+    unreadable: list[tuple[str, str, TidemillError]] = []
 
     found = store.scheduled(before=NOW + timedelta(days=1), unreadable=lambda *what: unreadable.append(what))
 

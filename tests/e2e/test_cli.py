@@ -13,11 +13,11 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture
-def millrace(deployed: Deployed) -> "Millrace":
-    return Millrace(deployed)
+def tidemill(deployed: Deployed) -> "Tidemill":
+    return Tidemill(deployed)
 
 
-class Millrace:
+class Tidemill:
     """Runs it as the app's ordinary caller."""
 
     def __init__(self, deployed: Deployed) -> None:
@@ -25,7 +25,7 @@ class Millrace:
 
     def __call__(self, *arguments: str, typed: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(VENV / "bin" / "millrace"), *arguments],
+            [str(VENV / "bin" / "tidemill"), *arguments],
             env=self._environment,
             input=typed,
             capture_output=True,
@@ -35,8 +35,8 @@ class Millrace:
         )
 
 
-def test_a_job_is_submitted_watched_listed_and_cancelled(millrace: Millrace) -> None:
-    done = millrace("submit", "demo.steps", '{"steps": 3}', "--lane", "bulk", "--wait")
+def test_a_job_is_submitted_watched_listed_and_cancelled(tidemill: Tidemill) -> None:
+    done = tidemill("submit", "demo.steps", '{"steps": 3}', "--lane", "bulk", "--wait")
     assert done.returncode == 0, done.stderr
     job = json.loads(done.stdout)
     assert (job["state"], job["lane"]) == ("succeeded", "bulk")
@@ -44,42 +44,42 @@ def test_a_job_is_submitted_watched_listed_and_cancelled(millrace: Millrace) -> 
 
     group = str(uuid4())
     later, behind = (
-        json.loads(millrace("submit", "demo.flaky", "--delay", "1h", "--group", group).stdout) for _ in range(2)
+        json.loads(tidemill("submit", "demo.flaky", "--delay", "1h", "--group", group).stdout) for _ in range(2)
     )
     assert (later["state"], behind["state"]) == ("scheduled", "waiting")
-    scheduled = millrace("list", "--state", "scheduled", "--type", "demo.flaky", "--since", "10m", "--all")
+    scheduled = tidemill("list", "--state", "scheduled", "--type", "demo.flaky", "--since", "10m", "--all")
     assert later["id"] in scheduled.stdout, scheduled.stderr
     assert behind["id"] not in scheduled.stdout
 
     ids = [behind["id"], later["id"]]
-    cancelled = millrace("cancel", *ids, "--yes")
+    cancelled = tidemill("cancel", *ids, "--yes")
     assert cancelled.stdout.splitlines() == [f"{job_id}  cancelled" for job_id in ids], cancelled.stderr
-    assert millrace("retry", later["id"], "--yes").returncode == 1
-    assert millrace("watch", *ids).returncode == 4
+    assert tidemill("retry", later["id"], "--yes").returncode == 1
+    assert tidemill("watch", *ids).returncode == 4
 
 
-def test_a_batch_that_is_run_again_makes_no_second_jobs(millrace: Millrace, deployed: Deployed) -> None:
+def test_a_batch_that_is_run_again_makes_no_second_jobs(tidemill: Tidemill, deployed: Deployed) -> None:
     lines = "".join(json.dumps({"type": "demo.flaky", "payload": {"failures": 0, "n": n}}) + "\n" for n in range(120))
     key = str(uuid4())
-    first = millrace("submit", "--batch", "-", "--key", key, typed=lines)
+    first = tidemill("submit", "--batch", "-", "--key", key, typed=lines)
     assert first.returncode == 0, first.stderr
     before = deployed.stored()
-    again = millrace("submit", "--batch", "-", "--key", key, typed=lines)
+    again = tidemill("submit", "--batch", "-", "--key", key, typed=lines)
     assert (again.returncode, deployed.stored()) == (0, before), again.stderr
     ids = [json.loads(line)["job"]["id"] for line in first.stdout.splitlines()]
     assert ids == [json.loads(line)["job"]["id"] for line in again.stdout.splitlines()]
 
 
-def test_an_operator_sees_redrives_reconciles_and_purges(millrace: Millrace) -> None:
-    dead = millrace("submit", "demo.poison", '{"body": "x"}', "--wait")
+def test_an_operator_sees_redrives_reconciles_and_purges(tidemill: Tidemill) -> None:
+    dead = tidemill("submit", "demo.poison", '{"body": "x"}', "--wait")
     assert dead.returncode == 3, dead.stderr
     job_id = json.loads(dead.stdout)["id"]
-    assert job_id in millrace("dlq", "list", "--type", "demo.poison").stdout
-    status = json.loads(millrace("status", "--json").stdout)
+    assert job_id in tidemill("dlq", "list", "--type", "demo.poison").stdout
+    status = json.loads(tidemill("status", "--json").stdout)
     assert [lane["lane"] for lane in status["lanes"]] == ["critical", "default", "bulk"]
     assert status["dead_jobs"] >= 1
-    assert millrace("reconcile").returncode == 0
-    assert millrace("watch", job_id).returncode == 3
-    purged = millrace("purge", "--older-than", "0s", "--type", "demo.poison", "--yes")
+    assert tidemill("reconcile").returncode == 0
+    assert tidemill("watch", job_id).returncode == 3
+    purged = tidemill("purge", "--older-than", "0s", "--type", "demo.poison", "--yes")
     assert purged.returncode == 0, purged.stderr
-    assert millrace("get", job_id).returncode == 1
+    assert tidemill("get", job_id).returncode == 1

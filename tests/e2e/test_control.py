@@ -78,7 +78,7 @@ def test_another_tenants_job_cannot_be_cancelled_or_retried(deployed: Deployed) 
     stranger = deployed.app.assume("stranger")
     for what in ("cancel", "retry"):
         answer = deployed.app.request("POST", f"/jobs/{job['id']}/{what}", caller=stranger)
-        assert (answer.status, answer.json()["type"]) == (404, "urn:millrace:problem:no-such-job")
+        assert (answer.status, answer.json()["type"]) == (404, "urn:tidemill:problem:no-such-job")
     assert deployed.job(job["id"])["state"] == "scheduled"
     due = datetime.fromisoformat(job["due"]) - datetime.fromisoformat(job["created_at"])
     assert due == timedelta(hours=1)

@@ -29,10 +29,10 @@ def test_a_dead_job_has_a_letter_until_it_is_redriven(deployed: Deployed) -> Non
     job = deployed.until(job_id, state="dead")
     assert (job["death"], job["attempt"]) == ("permanent error", 1)
     wait_until(lambda: deployed.letters_of(job_id) == 1, PATIENCE_SECONDS, "the letter")
-    listed = deployed.app.millrace("dlq", "list", "--json").stdout
+    listed = deployed.app.tidemill("dlq", "list", "--json").stdout
     assert any(json.loads(line)["id"] == job_id for line in listed.splitlines())
 
-    deployed.app.millrace("redrive", job_id, "--yes")
+    deployed.app.tidemill("redrive", job_id, "--yes")
     again = deployed.until(job_id, state="dead", holds=lambda found: found["generation"] > job["generation"])
     assert again["generation"] == job["generation"] + 1
     wait_until(lambda: deployed.letters_of(job_id) == 1, PATIENCE_SECONDS, "the new letter alone")

@@ -122,7 +122,7 @@ def test_settings_come_from_the_context_and_what_is_cdk_s_is_left_alone() -> Non
             "jwt_audience": "mill,other",
         }
     )
-    assert (config.stage, config.name) == ("dev", "Millrace-dev-blue")
+    assert (config.stage, config.name) == ("dev", "Tidemill-dev-blue")
     assert config.trusted_proxy_hops == 1
     assert config.tags == (("cost", "42"), ("team", "clicks"))
     assert config.listing is False

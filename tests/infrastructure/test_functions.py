@@ -188,7 +188,7 @@ def test_every_function_says_who_it_is(dev: Synthesised) -> None:
         verb = key.partition("-")[0]
         variables = function["Environment"]["Variables"]
         assert variables[Env.STAGE] == "dev"
-        assert variables["POWERTOOLS_SERVICE_NAME"] == f"millrace-{verb}"
+        assert variables["POWERTOOLS_SERVICE_NAME"] == f"tidemill-{verb}"
         assert variables["POWERTOOLS_METRICS_NAMESPACE"] == METRIC_NAMESPACE
 
 

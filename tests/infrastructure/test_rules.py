@@ -64,7 +64,7 @@ def test_nothing_has_a_name_that_a_second_installation_would_want(dev: Synthesis
 
 def test_two_installations_have_stacks_and_metrics_of_their_own(synthesise: Synthesise) -> None:
     blue, green = (synthesise(stage="dev", installation=colour) for colour in ("blue", "green"))
-    assert (blue.config.name, green.config.name) == ("Millrace-dev-blue", "Millrace-dev-green")
+    assert (blue.config.name, green.config.name) == ("Tidemill-dev-blue", "Tidemill-dev-green")
     (stage,) = {
         function["Environment"]["Variables"][names.Env.STAGE] for _, function in blue.of_type("AWS::Lambda::Function")
     }

@@ -44,10 +44,10 @@ def test_synth_needs_neither_account_nor_credentials_nor_git(tmp_path: Path, bui
         if artifact["type"] == "aws:cloudformation:stack"
     }
     nowhere = "aws://unknown-account/unknown-region"
-    assert stacks == {"Millrace-local-Pipeline": nowhere, "Millrace-local-Shortener": nowhere}
+    assert stacks == {"Tidemill-local-Pipeline": nowhere, "Tidemill-local-Shortener": nowhere}
 
 
-@pytest.mark.parametrize(("context", "says"), [({"stage": "prd"}, "millrace: there is no stage 'prd'")])
+@pytest.mark.parametrize(("context", "says"), [({"stage": "prd"}, "tidemill: there is no stage 'prd'")])
 def test_a_wrong_setting_is_told_in_one_line(tmp_path: Path, context: dict[str, str], says: str) -> None:
     done = _synthesise(tmp_path, context)
     assert done.returncode == 1

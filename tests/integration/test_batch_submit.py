@@ -86,7 +86,7 @@ def test_what_is_no_batch_is_refused_as_a_whole(mill: Mill, body: str) -> None:
 def test_a_key_for_the_whole_batch_is_refused(mill: Mill, post: Post) -> None:
     answer = post(_job(), headers=JSON | {"idempotency-key": "k"})
 
-    assert (answer.status, answer.body["type"]) == (400, "urn:millrace:problem:invalid-key")
+    assert (answer.status, answer.body["type"]) == (400, "urn:tidemill:problem:invalid-key")
     assert mill.stored() == 0
 
 
@@ -169,7 +169,7 @@ def test_the_same_key_with_another_body_is_refused_and_the_first_stands(mill: Mi
     answer = post(_job(1, idempotency_key="k"), _job(2, idempotency_key="k"))
 
     assert _statuses(answer) == [202, 422]
-    assert answer.body["jobs"][1]["problem"]["type"] == "urn:millrace:problem:key-reused"
+    assert answer.body["jobs"][1]["problem"]["type"] == "urn:tidemill:problem:key-reused"
     assert mill.get(answer.body["jobs"][0]["job"]["id"]).body["payload"] == {"n": 1}
 
 

@@ -27,7 +27,7 @@ PATIENCE_SECONDS = 20
 @pytest.fixture
 def short(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     """Jobs may take very little time."""
-    monkeypatch.setenv("MILLRACE_JOB_TIMEOUT_SECONDS", str(SHORT.total_seconds()))
+    monkeypatch.setenv("TIDEMILL_JOB_TIMEOUT_SECONDS", str(SHORT.total_seconds()))
     composition.worker.cache_clear()
 
 

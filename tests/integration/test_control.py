@@ -27,7 +27,7 @@ def retry(job_id: str, **more: Any) -> Answer:
 
 
 def is_problem(answer: Answer, status: int, code: str) -> None:
-    assert (answer.status, answer.body["type"]) == (status, f"urn:millrace:problem:{code}"), answer
+    assert (answer.status, answer.body["type"]) == (status, f"urn:tidemill:problem:{code}"), answer
     assert answer.headers["Content-Type"] == "application/problem+json"
 
 

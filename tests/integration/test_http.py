@@ -24,7 +24,7 @@ BODY = '{"type":"test.scripted","payload":{"n":1}}'
 def _is_problem(answer: Answer, status: int, code: str) -> None:
     assert answer.status == status, answer
     assert answer.headers["Content-Type"] == "application/problem+json"
-    assert answer.body["type"] == f"urn:millrace:problem:{code}"
+    assert answer.body["type"] == f"urn:tidemill:problem:{code}"
     assert answer.body["status"] == status
     assert answer.body["title"]
     assert answer.body["detail"]

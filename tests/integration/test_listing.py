@@ -162,7 +162,7 @@ def test_a_parameter_that_does_not_fit_is_named(mill: Mill, query: str, wrong: s
     answer = listed(query)
 
     assert answer.status == 422, answer
-    assert answer.body["type"] == "urn:millrace:problem:invalid-query"
+    assert answer.body["type"] == "urn:tidemill:problem:invalid-query"
     assert [error["pointer"] for error in answer.body["errors"]] == [wrong]
 
 
@@ -222,7 +222,7 @@ def test_a_stage_without_the_index_says_so(mill: Mill, monkeypatch: pytest.Monke
 
     answer = listed()
 
-    assert (answer.status, answer.body["type"]) == (404, "urn:millrace:problem:listing-off")
+    assert (answer.status, answer.body["type"]) == (404, "urn:tidemill:problem:listing-off")
     assert "-c listing=on" in answer.body["detail"]
     assert request("GET", f"/jobs/{job}").status == 200
 

@@ -41,7 +41,7 @@ def test_what_the_app_itself_says_is_all_that_is_said(
 ) -> None:
     said = "functions/jobs/one.py, line 3: ModuleNotFoundError: No module named 'nothing'"
     last = "python3 app.py: Subprocess exited with error 1"
-    cdk(monkeypatch, tmp_path, f"console.error({json.dumps(f'millrace: {said}')} + '\\n{last}'); process.exit(1)")
+    cdk(monkeypatch, tmp_path, f"console.error({json.dumps(f'tidemill: {said}')} + '\\n{last}'); process.exit(1)")
     with pytest.raises(DeployError) as raised:
         deploy.synth("local", tmp_path / "cdk.out", console)
     assert str(raised.value) == f"synthesising stage local: {said}"

@@ -50,9 +50,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "package-lock.json").touch()
     places = {
         "ROOT": tmp_path,
-        "STATE": tmp_path / ".millrace",
+        "STATE": tmp_path / ".tidemill",
         "VENV": tmp_path / ".venv",
-        "EMULATOR_VENV": tmp_path / ".millrace" / "emulator-venv",
+        "EMULATOR_VENV": tmp_path / ".tidemill" / "emulator-venv",
         "NODE_MODULES": tmp_path / "node_modules",
         "CDK": tmp_path / "node_modules" / "aws-cdk" / "bin" / "cdk",
         "LOG": tmp_path / "setup.log",
@@ -103,7 +103,7 @@ def test_the_emulator_follows_the_python_of_the_app(root: Path, programs: Progra
     programs.ran.clear()
     (root / ".venv" / "pyvenv.cfg").write_text("version = 3.99")
     set_up("app")
-    assert programs.did(".venv/bin/python -m venv --clear .millrace/emulator-venv")
+    assert programs.did(".venv/bin/python -m venv --clear .tidemill/emulator-venv")
     assert not programs.did("--requirement requirements.txt")
 
 
@@ -138,7 +138,7 @@ def test_a_clone_that_was_moved_makes_its_environments_anew(
 ) -> None:
     set_up("app")
     programs.ran.clear()
-    stamp = root / ".venv" / ".millrace" / "environment"
+    stamp = root / ".venv" / ".tidemill" / "environment"
     stamp.write_text("of another place")
     set_up("app")
     assert programs.did("venv --clear .venv")
@@ -147,7 +147,7 @@ def test_a_clone_that_was_moved_makes_its_environments_anew(
 def test_an_environment_whose_python_is_gone_is_made_anew(root: Path, programs: Programs) -> None:
     set_up("app")
     (root / ".venv" / "bin" / "python").unlink()
-    shutil.rmtree(root / ".venv" / ".millrace")
+    shutil.rmtree(root / ".venv" / ".tidemill")
     programs.ran.clear()
     set_up("app")
     assert programs.did("venv --clear .venv")
@@ -204,7 +204,7 @@ def test_the_message_reaches_the_person_from_a_python_without_a_newer_one_beside
         command, cwd=bootstrap_root(), env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
-    assert done.stderr.startswith("millrace: this needs Python 3.11 or newer")
+    assert done.stderr.startswith("tidemill: this needs Python 3.11 or newer")
 
 
 def bootstrap_root() -> Path:

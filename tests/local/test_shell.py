@@ -31,11 +31,11 @@ def variables(tmp_path: Path) -> dict[str, str]:
 
 
 def test_they_lead_to_the_api_whatever_a_shell_makes_of_its_address(variables: dict[str, str]) -> None:
-    assert variables["MILLRACE_API_URL"] == f"{ENDPOINT}/_aws/execute-api/a1b2/$default"
+    assert variables["TIDEMILL_API_URL"] == f"{ENDPOINT}/_aws/execute-api/a1b2/$default"
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/http.md"])
 def test_they_are_all_that_the_call_by_curl_needs(variables: dict[str, str], page: str) -> None:
     (call,) = re.findall(r"curl --aws-sigv4.+?```", (ROOT / page).read_text(), re.DOTALL)
     named = set(re.findall(r"\$(\w+)", call))
-    assert {"AWS_REGION", "AWS_SESSION_TOKEN", "MILLRACE_API_URL"} <= named <= variables.keys()
+    assert {"AWS_REGION", "AWS_SESSION_TOKEN", "TIDEMILL_API_URL"} <= named <= variables.keys()

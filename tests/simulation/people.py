@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from shared.adapters import clock, composition
 from shared.adapters.idempotency import submit_once
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 from shared.domain.submission import Submission
 from tests.simulation.api import ACCEPTED, BROKEN, OK, UNPROCESSABLE, as_json, ask
 from tests.simulation.violations import has_expired, observe
@@ -170,7 +170,7 @@ class Caller:
         other = replace(submission, payload={**submission.payload, "padding": "another"})
         try:
             submit_once(composition.submit(), other, tenant=self._asked.tenant, trace=self._name)
-        except MillraceError as error:
+        except TidemillError as error:
             self._world.say(self._name, f"was refused a key used before: {type(error).__name__}")
             return
         late_ms = self._world.scheduler.now_ms + _ANSWERED_WITHIN_MS
@@ -197,7 +197,7 @@ class Caller:
             accepted = submit_once(
                 composition.submit(), self._asked.submission, tenant=self._asked.tenant, trace=self._name
             )
-        except MillraceError as error:
+        except TidemillError as error:
             self._world.say(self._name, f"could not submit: {error}")
             return None
         return accepted.job.id
@@ -210,7 +210,7 @@ def in_a_tool(world: World, name: str, act: Callable[[Process], None]) -> None:
     def tried() -> None:
         try:
             act(process)
-        except MillraceError as error:
+        except TidemillError as error:
             world.say(name, f"gave up: {error}")
 
     world.scheduler.spawn(process, tried)

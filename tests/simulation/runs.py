@@ -3,7 +3,7 @@
 from typing import Final
 
 from shared.application.report import Ending
-from shared.domain.errors import MillraceError, NewerSchemaError
+from shared.domain.errors import NewerSchemaError, TidemillError
 from tests.simulation.jobs.kinds import BrokenError
 from tests.simulation.jobs.observed import Observed
 from tests.simulation.violations import require
@@ -38,7 +38,7 @@ class RunChecks:
         """What is contained, so that it costs nobody else anything, must not happen all the same."""
         check = "nothing of ours fails"
         for _, by, report in self._world.reports:
-            expected = report.cause is None or isinstance(report.cause, MillraceError | BrokenError)
+            expected = report.cause is None or isinstance(report.cause, TidemillError | BrokenError)
             require(expected, check, f"{by}: {report.cause!r}", "*")
         for _, who, what in self._world.trace.lines:
             if what.startswith(RAISED):

@@ -17,7 +17,7 @@ from shared.adapters.document import decode
 from shared.adapters.payloads import LARGEST_ITEM_BYTES, Bucket, DynamoPayloads
 from shared.application.job_types import Run
 from shared.application.submit import Submit, keyed_job_id
-from shared.client import Accepted, Lane, Millrace, NoBucketError, Submission, TenantError, Unique, job_id_of
+from shared.client import Accepted, Lane, NoBucketError, Submission, TenantError, Tidemill, Unique, job_id_of
 from shared.domain.errors import (
     InvalidPayloadError,
     KeyReusedError,
@@ -38,8 +38,8 @@ PYTHON_PAGE = Path(__file__).parents[2] / "docs" / "python.md"
 
 
 @pytest.fixture
-def millrace(client: FaultyClient, table: Table) -> Millrace:
-    return Millrace.at(table.name, tenant=TENANT, job_packages=["tests.support.jobs"], client=client)  # type: ignore[arg-type]  # a proxy
+def tidemill(client: FaultyClient, table: Table) -> Tidemill:
+    return Tidemill.at(table.name, tenant=TENANT, job_packages=["tests.support.jobs"], client=client)  # type: ignore[arg-type]  # a proxy
 
 
 def _noop(n: int = 0, **asked: Any) -> Submission:
@@ -55,45 +55,45 @@ def _count(table: Table) -> int:
     return table.client.scan(TableName=table.name)["Count"]
 
 
-def test_a_submission_is_a_job_of_the_tenant(millrace: Millrace, table: Table) -> None:
-    accepted = millrace.submit(_noop(7, lane=Lane.BULK, delay=HOUR))
+def test_a_submission_is_a_job_of_the_tenant(tidemill: Tidemill, table: Table) -> None:
+    accepted = tidemill.submit(_noop(7, lane=Lane.BULK, delay=HOUR))
 
     assert [accepted.job] == _stored(table)
     assert (accepted.replayed, accepted.job.tenant, accepted.job.lane) == (False, TENANT, Lane.BULK)
     assert LISTING_KEY in (table.item(accepted.job) or {})
 
 
-def test_a_key_is_the_same_from_python_as_over_http(millrace: Millrace) -> None:
-    first = millrace.submit(_noop(key="k"))
+def test_a_key_is_the_same_from_python_as_over_http(tidemill: Tidemill) -> None:
+    first = tidemill.submit(_noop(key="k"))
 
     assert first.job.id == keyed_job_id(TENANT, "k")
-    assert millrace.submit(_noop(key="k")) == Accepted(job=first.job, replayed=True)
+    assert tidemill.submit(_noop(key="k")) == Accepted(job=first.job, replayed=True)
     with pytest.raises(KeyReusedError):
-        millrace.submit(_noop(1, key="k"))
+        tidemill.submit(_noop(1, key="k"))
 
 
-def test_what_is_wrong_is_refused_as_over_http_and_leaves_nothing(millrace: Millrace, table: Table) -> None:
+def test_what_is_wrong_is_refused_as_over_http_and_leaves_nothing(tidemill: Tidemill, table: Table) -> None:
     with pytest.raises(UnknownJobTypeError):
-        millrace.submit(Submission(type="none"))
+        tidemill.submit(Submission(type="none"))
     with pytest.raises(InvalidPayloadError) as refused:
-        millrace.submit(Submission(type="test.noop", payload={"n": "x"}, lane=Lane.CRITICAL, group=""))
+        tidemill.submit(Submission(type="test.noop", payload={"n": "x"}, lane=Lane.CRITICAL, group=""))
 
     assert [fault.path for fault in refused.value.faults] == ["/lane", "/group", "/payload/n"]
     assert _count(table) == 0
 
 
-def test_a_client_that_has_no_answer_says_so(millrace: Millrace, client: FaultyClient) -> None:
+def test_a_client_that_has_no_answer_says_so(tidemill: Tidemill, client: FaultyClient) -> None:
     client.faults = [Fault.ANSWER_LOST]
     with pytest.raises(StoreUnavailableError):
-        millrace.submit(_noop(key="k"))
+        tidemill.submit(_noop(key="k"))
 
-    assert millrace.submit(_noop(key="k")).replayed
+    assert tidemill.submit(_noop(key="k")).replayed
 
 
-def test_many_have_an_answer_each_in_their_order(millrace: Millrace, client: FaultyClient, table: Table) -> None:
+def test_many_have_an_answer_each_in_their_order(tidemill: Tidemill, client: FaultyClient, table: Table) -> None:
     client.faults = [Fault.NOT_SENT]
 
-    answers = millrace.submit_many(
+    answers = tidemill.submit_many(
         [_noop(0, group="g"), Submission(type="none"), _noop(2, group="g"), _noop(3, key="k"), _noop(3, key="k")]
     )
 
@@ -101,12 +101,12 @@ def test_many_have_an_answer_each_in_their_order(millrace: Millrace, client: Fau
     assert kinds.count(Accepted) == 3
     assert isinstance(answers[1], UnknownJobTypeError)
     assert sum(isinstance(answer, StoreUnavailableError | TransactionConflictError) for answer in answers) == 1
-    assert millrace.submit_many([]) == []
+    assert tidemill.submit_many([]) == []
     assert len(_stored(table)) == sum(isinstance(answer, Accepted) and not answer.replayed for answer in answers)
 
 
 def test_many_are_written_at_once_as_far_as_the_client_has_connections(
-    millrace: Millrace, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
+    tidemill: Tidemill, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together = threading.Barrier(clients.POOL_SIZE, timeout=10)
     insert = Submit.insert
@@ -117,7 +117,7 @@ def test_many_are_written_at_once_as_far_as_the_client_has_connections(
 
     monkeypatch.setattr(Submit, "insert", met)
 
-    answers = millrace.submit_many([_noop(n) for n in range(2 * clients.POOL_SIZE)])
+    answers = tidemill.submit_many([_noop(n) for n in range(2 * clients.POOL_SIZE)])
 
     assert all(isinstance(answer, Accepted) for answer in answers)
 
@@ -141,9 +141,9 @@ def _row(users: str, user: str = "7") -> Any:
 
 @pytest.mark.parametrize("size_bytes", [10, 10_000])
 def test_a_job_and_the_callers_write_commit_together(
-    millrace: Millrace, table: Table, users: str, size_bytes: int
+    tidemill: Tidemill, table: Table, users: str, size_bytes: int
 ) -> None:
-    entry: Any = millrace.submission_item(Submission(type="test.noop", payload={"text": "x" * size_bytes}))
+    entry: Any = tidemill.submission_item(Submission(type="test.noop", payload={"text": "x" * size_bytes}))
     assert _stored(table) == []
 
     # As a program does, whose client validates what it sends.
@@ -155,9 +155,9 @@ def test_a_job_and_the_callers_write_commit_together(
     assert len(payloads.load(job)) == size_bytes + len('{"text":""}')
 
 
-def test_a_job_whose_callers_write_is_refused_is_not_there(millrace: Millrace, table: Table, users: str) -> None:
+def test_a_job_whose_callers_write_is_refused_is_not_there(tidemill: Tidemill, table: Table, users: str) -> None:
     table.client.put_item(TableName=users, Item={"id": {"S": "7"}})
-    entry: Any = millrace.submission_item(_noop())
+    entry: Any = tidemill.submission_item(_noop())
 
     with pytest.raises(ClientError, match="ConditionalCheckFailed"):
         table.client.transact_write_items(TransactItems=[_row(users), entry])
@@ -166,10 +166,10 @@ def test_a_job_whose_callers_write_is_refused_is_not_there(millrace: Millrace, t
 
 
 def test_a_job_that_is_there_already_cancels_the_transaction_and_is_shown(
-    millrace: Millrace, table: Table, users: str
+    tidemill: Tidemill, table: Table, users: str
 ) -> None:
-    first = millrace.submit(_noop(key="k")).job
-    entry: Any = millrace.submission_item(_noop(key="k"))
+    first = tidemill.submit(_noop(key="k")).job
+    entry: Any = tidemill.submission_item(_noop(key="k"))
 
     with pytest.raises(ClientError) as cancelled:
         table.client.transact_write_items(TransactItems=[_row(users), entry])
@@ -185,24 +185,24 @@ def test_a_job_that_is_there_already_cancels_the_transaction_and_is_shown(
     ids=str,
 )
 def test_an_item_that_cannot_be_made_is_refused_and_leaves_no_payload(
-    millrace: Millrace, table: Table, asked: dict[str, Any], path: str
+    tidemill: Tidemill, table: Table, asked: dict[str, Any], path: str
 ) -> None:
     with pytest.raises(InvalidPayloadError) as refused:
-        millrace.submission_item(Submission(type="test.noop", payload={"text": "x" * 10_000}, **asked))
+        tidemill.submission_item(Submission(type="test.noop", payload={"text": "x" * 10_000}, **asked))
 
     assert refused.value.faults[0].path.startswith(path)
     assert _count(table) == 0
 
 
-def test_a_payload_that_has_to_be_a_file_asks_for_the_bucket(millrace: Millrace, table: Table) -> None:
+def test_a_payload_that_has_to_be_a_file_asks_for_the_bucket(tidemill: Tidemill, table: Table) -> None:
     large = Submission(type="test.noop", payload={"text": "x" * LARGEST_ITEM_BYTES})
     with pytest.raises(NoBucketError, match="files="):
-        millrace.submission_item(large)
+        tidemill.submission_item(large)
 
     s3 = aws("s3")
     s3.create_bucket(Bucket="files", CreateBucketConfiguration={"LocationConstraint": REGION})
     packages = ["tests.support.jobs"]
-    with_files = Millrace.at(
+    with_files = Tidemill.at(
         table.name, tenant=TENANT, job_packages=packages, client=table.client, files=(s3, "files"), listed=False
     )
     job = with_files.submit(large).job
@@ -214,7 +214,7 @@ def test_a_payload_that_has_to_be_a_file_asks_for_the_bucket(millrace: Millrace,
 @pytest.mark.parametrize("tenant", ["", "!group#x", "two words", "x" * 513])
 def test_a_tenant_that_no_key_can_begin_with_is_refused(client: FaultyClient, tenant: str) -> None:
     with pytest.raises(TenantError, match="visible ASCII"):
-        Millrace.at("table", tenant=tenant, job_packages=["tests.support.jobs"], client=client)  # type: ignore[arg-type]
+        Tidemill.at("table", tenant=tenant, job_packages=["tests.support.jobs"], client=client)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -236,10 +236,10 @@ def environment(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 @pytest.mark.usefixtures("environment")
 def test_a_function_of_the_app_knows_where_everything_is(table: Table, users: str) -> None:
-    millrace = Millrace.here(tenant=TENANT)
-    entry: Any = millrace.submission_item(_noop(1))
+    tidemill = Tidemill.here(tenant=TENANT)
+    entry: Any = tidemill.submission_item(_noop(1))
 
-    job = millrace.submit(_noop()).job
+    job = tidemill.submit(_noop()).job
     table.client.transact_write_items(TransactItems=[_row(users), entry])
 
     assert sorted(each.id for each in _stored(table)) == sorted([job.id, job_id_of(entry)])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.domain.dispatch import LONGEST_LANE_DELAY
-from shared.domain.errors import CancelRequestedError, MillraceError, PermanentJobError, RetryAfter
+from shared.domain.errors import CancelRequestedError, PermanentJobError, RetryAfter, TidemillError
 from shared.domain.job import AttemptError, DeathReason, Job
 from shared.domain.outcomes import (
     LONGEST_MESSAGE_CHARACTERS,
@@ -97,7 +97,7 @@ def test_a_permanent_error_and_its_kinds_are_permanent(error: Exception) -> None
     assert Failed.because(error) == Failed(error_class=type(error).__name__, message="no", death=DeathReason.PERMANENT)
 
 
-@pytest.mark.parametrize("error", [ValueError("no"), MillraceError("no"), SystemExit("no")])
+@pytest.mark.parametrize("error", [ValueError("no"), TidemillError("no"), SystemExit("no")])
 def test_any_other_error_is_tried_again(error: BaseException) -> None:
     assert Failed.because(error) == Failed(error_class=type(error).__name__, message="no")
 

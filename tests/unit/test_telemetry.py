@@ -49,7 +49,7 @@ def test_metrics_are_one_line_a_lane_with_stage_and_lane_as_dimensions(said: Sai
 
     (directive,) = metrics["_aws"]["CloudWatchMetrics"]
     assert directive == {
-        "Namespace": "Millrace",
+        "Namespace": "Tidemill",
         "Dimensions": [["stage", "lane"]],
         "Metrics": [{"Name": "JobsSubmitted", "Unit": "Count"}],
     }

@@ -34,7 +34,7 @@ def description(*, tokens: bool) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "Millrace",
+            "title": "Tidemill",
             "version": "1",
             "summary": "Durable background jobs.",
             "description": "A job belongs to the verified caller that submitted it, and nobody else sees it.",

@@ -48,7 +48,7 @@ def problems(*codes: str, gateway: str = "", headers: tuple[str, ...] = ()) -> A
     """The problems of one status; `gateway` says when API Gateway itself gives it, in words of its own."""
     content: Answers = {}
     if codes:
-        kinds = {"properties": {"type": {"enum": [f"urn:millrace:problem:{code}" for code in codes]}}}
+        kinds = {"properties": {"type": {"enum": [f"urn:tidemill:problem:{code}" for code in codes]}}}
         content["application/problem+json"] = {"schema": {"allOf": [ref("Problem"), kinds]}}
     if gateway:
         content["application/json"] = {"schema": ref("GatewayMessage")}

@@ -103,7 +103,7 @@ _FAULT: Final[Schema] = {
 _PROBLEM: Final[Schema] = {
     "type": "object",
     "properties": {
-        "type": {"type": "string", "format": "uri", "pattern": "^urn:millrace:problem:[a-z-]+$"},
+        "type": {"type": "string", "format": "uri", "pattern": "^urn:tidemill:problem:[a-z-]+$"},
         "title": _TEXT,
         "status": {"type": "integer", "minimum": 400, "maximum": 599},
         "detail": _TEXT,

@@ -17,7 +17,7 @@ _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 #: 2 * 10^14 codes: short enough to be read out, too many to be tried.
 _LENGTH: Final = 8
 #: Derived codes live in a space of their own.
-_KEYED_CODES: Final = uuid5(NAMESPACE_OID, "millrace.link")
+_KEYED_CODES: Final = uuid5(NAMESPACE_OID, "tidemill.link")
 
 
 def is_code(text: str) -> bool:

@@ -5,10 +5,10 @@ from datetime import datetime
 
 from shared.adapters.shortener import codes
 from shared.adapters.shortener.links import Link, Links
-from shared.domain.errors import KeyReusedError, MillraceError
+from shared.domain.errors import KeyReusedError, TidemillError
 
 
-class CodeTakenError(MillraceError):
+class CodeTakenError(TidemillError):
     """The code that was asked for belongs to another link."""
 
 

@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from pydantic import BaseModel, Field
 
 from shared.adapters.clients import translated
-from shared.domain.errors import MillraceError, PermanentJobError
+from shared.domain.errors import PermanentJobError, TidemillError
 
 #: https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html: at least 5 MiB. It is held in memory.
 PART_BYTES: Final = 8 * 1024 * 1024
@@ -24,7 +24,7 @@ MOST_PARTS: Final = 120
 _LOST: Final = frozenset({"InvalidPart", "NoSuchUpload", "NoSuchKey"})
 
 
-class PartsLostError(MillraceError):
+class PartsLostError(TidemillError):
     """What `Written` names is not there any more, or was written over. The file has to be begun anew."""
 
 
@@ -103,7 +103,7 @@ class Upload:
 
     def abandon(self) -> None:
         """Remove what there is of the file. What cannot be removed goes by the bucket's own rules."""
-        with suppress(MillraceError), _lost():
+        with suppress(TidemillError), _lost():
             if self.written.upload:
                 self._client.abort_multipart_upload(Bucket=self.bucket, Key=self.key, UploadId=self.written.upload)
             self._delete_tail(self._saved_tail)

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from moto import mock_aws
 
-from cli.main import millrace
+from cli.main import tidemill
 from shared.adapters import clients, composition, messages
 from shared.adapters.cursors import Cursors
 from shared.adapters.job_store import DynamoJobStore
@@ -32,7 +32,7 @@ _RECEIVE = "before-parameter-build.sqs.ReceiveMessage"
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """Keys that nobody takes, and nothing of the developer's own."""
-    for name in [name for name in os.environ if name.startswith(("AWS_", "MILLRACE_")) or name in _TERMINAL]:
+    for name in [name for name in os.environ if name.startswith(("AWS_", "TIDEMILL_")) or name in _TERMINAL]:
         monkeypatch.delenv(name)
     for name, value in {
         "AWS_ACCESS_KEY_ID": "testing",
@@ -97,7 +97,7 @@ def shortener() -> Stack:
 
 def run(*arguments: str, typed: str | bytes | None = None) -> Result:
     """Whatever it raises that is no exit is a fault of the command line."""
-    result = CliRunner().invoke(millrace, arguments, input=typed)
+    result = CliRunner().invoke(tidemill, arguments, input=typed)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
@@ -105,7 +105,7 @@ def run(*arguments: str, typed: str | bytes | None = None) -> Result:
 
 @dataclass(frozen=True)
 class Cloud:
-    """One deployed Millrace with one lane, nothing of which runs."""
+    """One deployed Tidemill with one lane, nothing of which runs."""
 
     server: Loopback
     table: Table

@@ -18,7 +18,7 @@ class Stack:
 
     name: str
     outputs: Mapping[str, str]
-    tags: Mapping[str, str] = field(default_factory=lambda: {"millrace:app": "millrace"})
+    tags: Mapping[str, str] = field(default_factory=lambda: {"tidemill:app": "tidemill"})
 
 
 @dataclass(frozen=True)

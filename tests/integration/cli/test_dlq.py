@@ -122,7 +122,7 @@ def test_show_says_where_a_payload_is_that_the_document_does_not_hold(cloud: Clo
     cloud.dead_job(id=IDS[0], payload=None, payload_at="item/abc")
     result = run("dlq", "show", IDS[0])
     assert result.exit_code == 0
-    assert f"at item/abc; its owner sees it with `millrace get {IDS[0]}`" in result.stdout
+    assert f"at item/abc; its owner sees it with `tidemill get {IDS[0]}`" in result.stdout
     report = json.loads(run("dlq", "show", "--json", IDS[0]).stdout)
     assert (report["payload"], report["payload_at"]) == (None, "item/abc")
 
@@ -131,7 +131,7 @@ def test_show_of_an_unknown_id_says_where_to_look(cloud: Cloud) -> None:
     result = run("dlq", "show", "nope")
     assert result.exit_code == 1
     assert "no dead job has the id nope" in result.stderr
-    assert "millrace dlq list" in result.stderr
+    assert "tidemill dlq list" in result.stderr
 
 
 def test_show_asks_whose_job_when_two_tenants_have_the_id(cloud: Cloud) -> None:

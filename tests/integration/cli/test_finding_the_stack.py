@@ -22,10 +22,10 @@ def test_the_only_stack_is_found_and_the_shortener_is_not_it(cloud: Cloud) -> No
 
 
 def test_without_a_stack_it_says_what_to_do(server: Loopback) -> None:
-    server.stacks = [shortener(), replace(pipeline("jobs", LANES), tags={"millrace:app": "another"})]
+    server.stacks = [shortener(), replace(pipeline("jobs", LANES), tags={"tidemill:app": "another"})]
     result = run("status")
     assert result.exit_code == 1
-    assert "no Millrace is deployed in eu-west-1" in result.stderr
+    assert "no Tidemill is deployed in eu-west-1" in result.stderr
     assert "npx cdk deploy" in result.stderr
 
 
@@ -43,7 +43,7 @@ def test_of_several_stacks_the_named_one_is_taken(
 ) -> None:
     server.stacks = [pipeline("jobs", LANES, name="one"), pipeline("jobs", LANES, name="two")]
     if by_variable:
-        environment.setenv("MILLRACE_STACK", "two")
+        environment.setenv("TIDEMILL_STACK", "two")
     assert run(*([] if by_variable else ["--stack", "two"]), "get", "x").exit_code == 0
 
 
@@ -53,10 +53,10 @@ def test_a_name_that_no_stack_has_is_explained(server: Loopback) -> None:
     assert "there is no stack 'nope' in eu-west-1" in result.stderr
 
 
-def test_a_stack_that_is_no_millrace_is_explained(server: Loopback) -> None:
+def test_a_stack_that_is_no_tidemill_is_explained(server: Loopback) -> None:
     result = run("--stack", "dev-Shortener", "status")
     assert result.exit_code == 1
-    assert "lacks the outputs of a Millrace: ApiUrl, JobsTable" in result.stderr
+    assert "lacks the outputs of a Tidemill: ApiUrl, JobsTable" in result.stderr
 
 
 @pytest.mark.parametrize("lanes", ["rubbish", '{"default": {}}', '{"default": 7}'])
@@ -126,4 +126,4 @@ def test_the_api_is_below_an_endpoint_on_this_machine_and_else_where_the_output_
 
 def test_the_tag_alone_does_not_make_a_stack_ours() -> None:
     with pytest.raises(DeploymentNotFoundError):
-        _found(None, Stack("x", {"ApiUrl": "https://x"}, {str(Tag.APP): "millrace"}))
+        _found(None, Stack("x", {"ApiUrl": "https://x"}, {str(Tag.APP): "tidemill"}))

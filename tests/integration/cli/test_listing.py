@@ -92,11 +92,11 @@ def test_a_limit_ends_it_and_it_says_that_there_may_be_more(server: Loopback) ->
 
 
 def test_where_listing_is_off_it_says_so_and_what_still_works(server: Loopback) -> None:
-    server.answers(404, {"type": "urn:millrace:problem:listing-off", "title": "Not Found", "detail": "no index"})
+    server.answers(404, {"type": "urn:tidemill:problem:listing-off", "title": "Not Found", "detail": "no index"})
     result = run("list")
     assert result.exit_code == 1
     assert "keeps no list of jobs" in result.stderr
-    for still in ("millrace get ID", "millrace watch ID", "millrace dlq list", "-c listing=on"):
+    for still in ("tidemill get ID", "tidemill watch ID", "tidemill dlq list", "-c listing=on"):
         assert still in result.stderr
 
 

@@ -50,7 +50,7 @@ def test_depths_age_and_dead_jobs_are_shown_with_a_note_on_what_to_do(cloud: Clo
     _, lane, _, dead = result.stdout.splitlines()
     assert lane.split() == ["default", "2", "1", "1", "3m", "1"]
     assert dead == "1 dead job"
-    assert "The dead-letter queue of default is not empty: `millrace dlq list`" in result.stderr
+    assert "The dead-letter queue of default is not empty: `tidemill dlq list`" in result.stderr
 
 
 def test_an_age_that_is_not_recent_is_none(cloud: Cloud) -> None:

@@ -221,7 +221,7 @@ def test_what_cannot_be_meant_is_wrong_usage_and_sends_nothing(server: Loopback,
 
 
 def test_a_token_goes_along_instead_of_a_signature(server: Loopback, environment: pytest.MonkeyPatch) -> None:
-    environment.setenv("MILLRACE_TOKEN", "a.b.c")
+    environment.setenv("TIDEMILL_TOKEN", "a.b.c")
     run("get", "0197")
     assert server.requests[0].headers["Authorization"] == "Bearer a.b.c"
     assert "X-Amz-Date" not in server.requests[0].headers
@@ -229,7 +229,7 @@ def test_a_token_goes_along_instead_of_a_signature(server: Loopback, environment
 
 def test_a_refused_identity_says_what_the_api_wants(server: Loopback) -> None:
     server.answers(401, {"message": "Unauthorized"})
-    assert "MILLRACE_TOKEN" in run("get", "0197").stderr
+    assert "TIDEMILL_TOKEN" in run("get", "0197").stderr
 
 
 def test_what_is_submitted_is_what_the_functions_make_of_it(behind: Mill) -> None:

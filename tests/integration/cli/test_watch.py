@@ -126,7 +126,7 @@ def test_ctrl_c_leaves_the_job_running_and_says_so(server: Loopback) -> None:
         process.send_signal(signal.SIGINT)
         written, said = process.communicate(timeout=30)
     assert (process.returncode, written) == (130, b"")
-    assert b"goes on: `millrace watch a`" in said
+    assert b"goes on: `tidemill watch a`" in said
     assert {request.method for request in server.requests} == {"GET"}
 
 

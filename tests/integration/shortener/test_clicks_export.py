@@ -19,7 +19,7 @@ from shared.adapters.shortener.upload import MOST_PARTS, Written
 from shared.adapters.shortener.visitor import Visitor
 from shared.application.report import Ending
 from shared.application.results import LARGEST_CHECKPOINT_BYTES
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 from shared.domain.job import DeathReason, Job
 from shared.domain.states import State
 from tests.integration.shortener.conftest import BUCKET, REMAINING, World, refusing
@@ -228,7 +228,7 @@ def killed(world: World, kill_at: int, monkeypatch: pytest.MonkeyPatch, *, after
             attempt = world.attempt(world.job(job))
             assert attempt.claim(remaining=REMAINING)
             outcome = None
-            with suppress(MillraceError):  # as which a kill leaves the handler
+            with suppress(TidemillError):  # as which a kill leaves the handler
                 outcome = attempt.run()
             if outcome and not dying.dead:
                 attempt.finish(outcome)

@@ -58,7 +58,7 @@ def test_each_visit_is_a_click_of_its_own(world: World) -> None:
 def test_a_code_that_no_link_has_is_not_found_and_not_counted(world: World, code: str) -> None:
     answer = world.visit(code)
     assert answer.status == 404
-    assert answer.json()["type"] == "urn:millrace:problem:no-such-link"
+    assert answer.json()["type"] == "urn:tidemill:problem:no-such-link"
     assert world.jobs() == []
 
 

@@ -36,7 +36,7 @@ def test_a_code_that_is_taken_is_refused_to_its_owner_too(world: World, user: st
     world.post_link({"url": URL, "code": "spring"})
     answer = world.post_link({"url": "https://example.com/other", "code": "spring"}, user=user)
     assert answer.status == 409
-    assert answer.json()["type"] == "urn:millrace:problem:code-taken"
+    assert answer.json()["type"] == "urn:tidemill:problem:code-taken"
     assert world.visit("spring").headers["Location"] == URL
 
 
@@ -57,7 +57,7 @@ def test_the_same_key_with_another_url_is_refused(world: World, code: str | None
     world.post_link(body, key="k")
     answer = world.post_link(body | {"url": "https://example.com/other"}, key="k")
     assert answer.status == 422
-    assert answer.json()["type"] == "urn:millrace:problem:key-reused"
+    assert answer.json()["type"] == "urn:tidemill:problem:key-reused"
     assert len(world.items(world.links_table)) == 1
 
 

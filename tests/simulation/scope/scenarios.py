@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from shared.adapters import clock, composition
 from shared.adapters.idempotency import submit_once
-from shared.domain.errors import MillraceError
+from shared.domain.errors import TidemillError
 from shared.domain.states import State
 from shared.domain.submission import Submission
 from tests.simulation.people import TENANTS, Asked
@@ -78,7 +78,7 @@ class Stage:
             with self.director.tool(name, directed=directed):
                 try:
                     act()
-                except MillraceError as error:
+                except TidemillError as error:
                     self.world.say(name, f"gave up: {error}")
 
         self.world.scheduler.spawn(self.world.process(name), run)

@@ -16,7 +16,7 @@ from botocore.exceptions import (
 from cli.errors import ExplainedError, explain
 from shared.adapters.clients import translated
 from shared.adapters.remedies import remedy
-from shared.domain.errors import MillraceError, StoreUnavailableError
+from shared.domain.errors import StoreUnavailableError, TidemillError
 
 
 def _raised(*errors: Exception) -> Exception:
@@ -27,7 +27,7 @@ def _raised(*errors: Exception) -> Exception:
 
 
 def test_causes_follow_innermost_last() -> None:
-    error = _raised(OSError("no route"), ValueError("bad answer"), MillraceError("cannot list the jobs"))
+    error = _raised(OSError("no route"), ValueError("bad answer"), TidemillError("cannot list the jobs"))
     assert explain(error).splitlines() == [
         "Error: cannot list the jobs",
         "  caused by ValueError: bad answer",
@@ -36,7 +36,7 @@ def test_causes_follow_innermost_last() -> None:
 
 
 def test_what_was_being_handled_is_a_cause_unless_it_was_hidden() -> None:
-    seen = MillraceError("seen")
+    seen = TidemillError("seen")
     seen.__context__ = KeyError("k")
     assert "caused by KeyError" in explain(seen)
     seen.__suppress_context__ = True
@@ -57,7 +57,7 @@ def test_the_outermost_advice_is_given() -> None:
 
 def test_an_error_of_no_known_kind_is_taken_for_a_fault_of_ours() -> None:
     assert "--debug" in explain(KeyError("x"))
-    for known in (MillraceError("x"), OSError("x"), BotoCoreError()):
+    for known in (TidemillError("x"), OSError("x"), BotoCoreError()):
         assert "--debug" not in explain(known)
 
 

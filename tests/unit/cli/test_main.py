@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cli.main import millrace
+from cli.main import tidemill
 
 #: Not in the environment of a person who only deploys and operates.
 ABSENT = ("aws_lambda_powertools", "pydantic", "ministack", "moto", "pytest")
@@ -42,15 +42,15 @@ def test_every_module_imports_without_the_packages_of_the_functions_and_tests() 
 
 
 def test_help_documents_the_exit_codes_and_where_output_goes() -> None:
-    text = CliRunner().invoke(millrace, ["--help"]).output
+    text = CliRunner().invoke(tidemill, ["--help"]).output
     for code in ("0 ", "1 ", "2 ", "3 ", "4 ", "130 ", "141 "):
         assert f"\n    {code}" in text
     assert "stderr" in text
-    assert "MILLRACE_STACK" in text
+    assert "TIDEMILL_STACK" in text
 
 
 def test_version_is_that_of_the_package() -> None:
-    assert CliRunner().invoke(millrace, ["--version"]).output == f"millrace {version('millrace')}\n"
+    assert CliRunner().invoke(tidemill, ["--version"]).output == f"tidemill {version('tidemill')}\n"
 
 
 def _commands(group: click.Group, *path: str) -> list[tuple[str, ...]]:
@@ -62,9 +62,9 @@ def _commands(group: click.Group, *path: str) -> list[tuple[str, ...]]:
     return found
 
 
-@pytest.mark.parametrize("command", _commands(millrace), ids=" ".join)
+@pytest.mark.parametrize("command", _commands(tidemill), ids=" ".join)
 def test_every_command_has_help_that_fits_80_columns(command: tuple[str, ...]) -> None:
-    result = CliRunner().invoke(millrace, [*command, "--help"], terminal_width=80)
+    result = CliRunner().invoke(tidemill, [*command, "--help"], terminal_width=80)
     assert result.exit_code == 0
     lines = result.output.splitlines()
     assert max(map(len, lines)) <= 80
@@ -73,6 +73,6 @@ def test_every_command_has_help_that_fits_80_columns(command: tuple[str, ...]) -
 
 @pytest.mark.parametrize("arguments", [["nope"], ["list", "--nope"], ["get"], ["dlq", "show"]])
 def test_wrong_usage_exits_with_2_and_says_so_on_stderr(arguments: list[str]) -> None:
-    result = CliRunner().invoke(millrace, arguments)
+    result = CliRunner().invoke(tidemill, arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Usage:" in result.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from cli.main import millrace
+from cli.main import tidemill
 from cli.reference import renewed
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "cli.md"
@@ -21,12 +21,12 @@ def test_every_line_of_help_is_whole() -> None:
 
 
 def test_the_exit_codes_of_the_help_and_of_the_table_are_the_same() -> None:
-    told = re.findall(r"^    (\d+) ", CliRunner().invoke(millrace, ["--help"]).output, re.MULTILINE)
+    told = re.findall(r"^    (\d+) ", CliRunner().invoke(tidemill, ["--help"]).output, re.MULTILINE)
     assert told == re.findall(r"^\| (\d+) \|", REFERENCE.read_text(), re.MULTILINE)
 
 
 def test_every_command_in_a_recipe_exists() -> None:
     (recipes,) = re.findall(r"## Recipes\n\n```\n(.+?)```", REFERENCE.read_text(), re.DOTALL)
-    commands = re.findall(r"millrace (\w+)", recipes)
+    commands = re.findall(r"tidemill (\w+)", recipes)
     assert commands
-    assert set(commands) <= set(millrace.commands)
+    assert set(commands) <= set(tidemill.commands)
