@@ -22,7 +22,7 @@ ARGS ?=
 LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links
 
-SOURCES := app.py cli functions local shared stacks tests
+SOURCES := app.py demo functions shared stacks tests tools
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test cover up down lint synth docs figures simulate mutants scope model lock clean setup-app setup-dev
@@ -31,22 +31,22 @@ help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: setup-app ## deploy to an embedded AWS, run real jobs, check every figure (LOG=access.log.gz LIMIT=1000)
-	@$(PY) -m local demo $(if $(LOG),--log "$$LOG") $(if $(LIMIT),--limit "$$LIMIT")
+	@$(PY) -m demo $(if $(LOG),--log "$$LOG") $(if $(LIMIT),--limit "$$LIMIT")
 
 test: setup-dev ## run every test there is (ARGS='-k fence' for some of them)
-	@$(PY) -m local test $(ARGS)
+	@$(PY) -m tools.run_tests $(ARGS)
 
 cover: setup-dev ## the same, and which lines no test has reached
-	@$(PY) -m local test --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(ARGS)
+	@$(PY) -m tools.run_tests --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(ARGS)
 
 up: setup-app ## deploy to an embedded AWS and leave it running to play with
-	@$(PY) -m local up
+	@$(PY) -m tidemill.local up
 
 down: setup-app ## stop what `make up` started and remove its state
-	@$(PY) -m local down
+	@$(PY) -m tidemill.local down
 
 figures: setup-app ## measure on an embedded AWS and print (FIGURE=flood, FIGURE=groups)
-	@$(PY) -m local figures $(FIGURE)
+	@$(PY) -m demo.figures $(FIGURE)
 
 simulate: setup-dev ## run the real handlers in a simulated AWS that tries to lose a job (SEEDS=2000, SEED=42)
 	@$(PY) -m tests.simulation run $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SEED),--seed $(SEED))
@@ -65,27 +65,27 @@ lint: setup-dev ## style, formatting, types, import rules, tidiness
 	@$(PY) -m ruff format --check $(SOURCES)
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports
-	@$(PY) -m local.tidiness
+	@$(PY) -m tools.tidiness
 
 synth: setup-app ## write the templates to cdk.out, without account or credentials (STAGE=dev CONTEXT=python_version=3.12)
-	@$(PY) -m local synth --stage '$(STAGE)' $(if $(CONTEXT),--context '$(CONTEXT)')
+	@$(PY) -m tidemill.local synth --stage '$(STAGE)' $(if $(CONTEXT),--context '$(CONTEXT)')
 
 docs: setup-app ## write the generated documents anew
-	@$(PY) -m local.state_machine > docs/state-machine.md
-	@$(PY) -m cli.reference docs/cli.md
+	@$(PY) -m tools.state_machine > docs/state-machine.md
+	@$(PY) -m tools.cli_reference docs/cli.md
 
 lock: setup-dev ## compile the hashed requirements from pyproject.toml
 	$(LOCK) pyproject.toml -o requirements.txt
 	$(LOCK) pyproject.toml --group dev --group functions -c requirements.txt -o requirements-dev.txt
 	$(LOCK) --group functions -c requirements-dev.txt -o functions/requirements.txt
-	$(LOCK) --group local -c requirements-dev.txt -o local/requirements.txt
+	$(LOCK) --group local -c requirements-dev.txt -o shared/tidemill/local/requirements.txt
 
 clean: ## remove everything that is not in the repository, and stop what `make up` started
-	@if [ -x $(PY) ] && [ -d .tidemill/up ]; then $(PY) -m local down; fi
+	@if [ -x $(PY) ] && [ -d .tidemill/up ]; then $(PY) -m tidemill.local down; fi
 	rm -rf .venv .tidemill node_modules build cdk.out *.egg-info .coverage .*_cache .hypothesis
-	@find app.py cli functions local shared stacks tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find app.py demo functions shared stacks tests tools -name __pycache__ -type d -prune -exec rm -rf {} +
 
 setup-app setup-dev:
 	@command -v '$(PYTHON)' >/dev/null || { echo "tidemill: there is no $(PYTHON); \
 	install Python 3.11 or newer (Debian and Ubuntu: sudo apt-get install python3 python3-venv; macOS: brew install python)" >&2; exit 1; }
-	@'$(PYTHON)' -m local.bootstrap $(subst setup-,,$@)
+	@'$(PYTHON)' -m tools.bootstrap $(subst setup-,,$@)

@@ -4,11 +4,11 @@ import sys
 
 from aws_cdk import App
 
-from stacks.asset import build
-from stacks.config import SynthError
-from stacks.pipeline_stack import PipelineStack
 from stacks.shortener_stack import ShortenerStack
 from stacks.stages import from_context
+from tidemill.cdk.asset import build
+from tidemill.cdk.config import SynthError
+from tidemill.cdk.pipeline import PipelineStack
 
 app = App(analytics_reporting=False)
 try:

@@ -6,14 +6,14 @@ from aws_cdk import CfnOutput
 from aws_cdk.aws_apigatewayv2 import HttpMethod
 from constructs import Construct
 
-from shared.names import Env, Output
-from stacks.alarm import add_alarms
-from stacks.alarms import function_alarms
-from stacks.api import Api
-from stacks.app_stack import AppStack
-from stacks.config import StageConfig
-from stacks.pipeline_stack import PipelineStack
-from stacks.rights import ACCEPT, GET, PUT, QUERY
+from tidemill.cdk.alarm import add_alarms
+from tidemill.cdk.alarm_catalogue import function_alarms
+from tidemill.cdk.app_stack import AppStack
+from tidemill.cdk.config import StageConfig
+from tidemill.cdk.http_api import Api
+from tidemill.cdk.iam_actions import ACCEPT, GET, PUT, QUERY
+from tidemill.cdk.pipeline import PipelineStack
+from tidemill.names import Env, Output
 
 
 class ShortenerStack(AppStack):
@@ -24,15 +24,20 @@ class ShortenerStack(AppStack):
         tables, storage = pipeline.shortener, pipeline.storage
         links: Mapping[str, str] = {Env.LINKS_TABLE: tables.links.table_name}
 
-        shorten = self.api_function("shorten", {**links, **self.callers})
+        shorten = self.api_function("shorten", {**links, **self.callers}, handler="functions.shorten.handler.handle")
         shorten.allow([PUT], [tables.links.table_arn])
         redirect = self.api_function(
             "redirect",
             {**links, **storage.submitting, Env.TRUSTED_PROXY_HOPS: str(config.trusted_proxy_hops)},
+            handler="functions.redirect.handler.handle",
         )
         redirect.allow([GET], [tables.links.table_arn])
         storage.allow(redirect, *ACCEPT)
-        stats = self.api_function("stats", {**links, **self.callers, Env.CLICKS_TABLE: tables.clicks.table_name})
+        stats = self.api_function(
+            "stats",
+            {**links, **self.callers, Env.CLICKS_TABLE: tables.clicks.table_name},
+            handler="functions.stats.handler.handle",
+        )
         stats.allow([GET], [tables.links.table_arn])
         stats.allow([GET, QUERY], [tables.clicks.table_arn])
 

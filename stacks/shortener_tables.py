@@ -2,10 +2,10 @@
 
 from constructs import Construct
 
-from shared import names
-from stacks.config import StageConfig
-from stacks.key_secret import key_secret
-from stacks.table import on_demand_table
+from tidemill import names
+from tidemill.cdk.config import StageConfig
+from tidemill.cdk.key_secret import key_secret
+from tidemill.cdk.on_demand_table import on_demand_table
 
 
 class ShortenerTables(Construct):

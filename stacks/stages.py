@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from shared.names import Lane
-from stacks.config import Architecture, LaneConfig, SettingError, StageConfig
+from tidemill.cdk.config import Architecture, LaneConfig, SettingError, StageConfig
+from tidemill.names import Lane
 
 HOST_PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 DEFAULT_STAGE: Final = "dev"

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from local import emulator, instance
-from local.stack import App, deployed
-from shared.adapters.job_store import DynamoJobStore
-from shared.adapters.telemetry import logger
 from tests.support.builders import RETENTION
 from tests.support.faulty_client import FaultyClient
-from tests.support.tables import Table, table_on_moto
+from tests.support.job_tables import Table, table_on_moto
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.local import emulator, instance
+from tidemill.local.lifecycle import App, deployed
+from tidemill.telemetry.outcome_log import logger
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import os
 
 from pydantic import BaseModel
 
-from shared.jobs import Run, job_type
+from tidemill import Run, job_type
 
 
 class Broken(BaseModel):

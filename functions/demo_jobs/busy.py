@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from shared.jobs import RetryAfter, Run, job_type
+from tidemill import RetryAfter, Run, job_type
 
 
 class Request(BaseModel):

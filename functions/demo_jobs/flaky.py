@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel, Field
 
-from shared.jobs import Run, job_type
+from tidemill import Run, job_type
 
 
 class Flaky(BaseModel):

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from shared.jobs import GiveUp, Run, job_type
+from tidemill import GiveUp, Run, job_type
 
 
 class Invitation(BaseModel):

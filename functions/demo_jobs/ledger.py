@@ -1,8 +1,8 @@
 """Where demo jobs leave their effects: a list of words, one item for each name, beside the clicks."""
 
-from shared.adapters.composition import setting
-from shared.domain.outcomes import TransactWrite
-from shared.names import CLICK_KEY, CLICK_SORT_KEY, Env
+from tidemill.composition import setting
+from tidemill.domain.outcomes import TransactWrite
+from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, Env
 
 
 def appended(name: str, word: str) -> TransactWrite:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from pydantic import BaseModel, Field
 
-from shared.jobs import Rate, Run, job_type
+from tidemill import Rate, Run, job_type
 
 
 class Use(BaseModel):

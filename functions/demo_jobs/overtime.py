@@ -4,7 +4,7 @@ import time
 
 from pydantic import BaseModel
 
-from shared.jobs import Run, job_type
+from tidemill import Run, job_type
 
 SECONDS = 1.5
 

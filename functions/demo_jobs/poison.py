@@ -4,7 +4,7 @@ import os
 
 from pydantic import BaseModel
 
-from shared.jobs import PermanentJobError, Run, job_type
+from tidemill import PermanentJobError, Run, job_type
 
 
 class Poison(BaseModel):

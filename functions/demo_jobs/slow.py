@@ -4,7 +4,7 @@ import time
 
 from pydantic import BaseModel, Field
 
-from shared.jobs import Run, job_type
+from tidemill import Run, job_type
 
 
 class Slow(BaseModel):

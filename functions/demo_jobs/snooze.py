@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from pydantic import BaseModel, Field
 
-from shared.adapters import clock
-from shared.jobs import Run, Snooze, job_type
+from tidemill import Run, Snooze, job_type
+from tidemill.system import clock
 
 
 class Nap(BaseModel):

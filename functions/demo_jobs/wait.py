@@ -4,7 +4,7 @@ import time
 
 from pydantic import BaseModel, Field
 
-from shared.jobs import Lane, Run, job_type
+from tidemill import Lane, Run, job_type
 
 
 class Wait(BaseModel):

@@ -2,11 +2,11 @@
 
 from dataclasses import asdict
 
-from shared.adapters import clock
-from shared.adapters.shortener import composition
-from shared.adapters.shortener.click import CLICK, VISITORS, Click
-from shared.adapters.shortener.visitor import enrich
-from shared.jobs import Done, PermanentJobError, Run, job_type
+from shortener import composition
+from shortener.click import CLICK, VISITORS, Click
+from shortener.visitor import enrich
+from tidemill import Done, PermanentJobError, Run, job_type
+from tidemill.system import clock
 
 
 @job_type(CLICK, payload=Click)

@@ -8,14 +8,15 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shared.adapters import clients, clock
-from shared.adapters.composition import setting
-from shared.adapters.shortener import codes, composition
-from shared.adapters.shortener.clicks import RECORDS_KEPT
-from shared.adapters.shortener.records import Format, header, lines
-from shared.adapters.shortener.upload import PartsLostError, Upload, Written
-from shared.jobs import CancelRequestedError, Continue, Lane, PermanentJobError, Run, job_type
-from shared.names import EXPORTS_PREFIX, Env
+from shortener import composition, link_codes
+from shortener.click_records import Format, header, lines
+from shortener.click_table import RECORDS_KEPT
+from shortener.multipart_upload import PartsLostError, Upload, Written
+from tidemill import CancelRequestedError, Continue, Lane, PermanentJobError, Run, job_type
+from tidemill.aws import clients
+from tidemill.composition import setting
+from tidemill.names import EXPORTS_PREFIX, Env
+from tidemill.system import clock
 
 #: What one page, and putting away what is left over, may take before the run has to end.
 LONGEST_STEP: Final = timedelta(seconds=1)
@@ -27,7 +28,7 @@ class Export(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    code: str = Field(pattern=codes.PATTERN)
+    code: str = Field(pattern=link_codes.PATTERN)
     format: Format = Format.CSV
     #: Clicks read at once: a thousand are a quarter of a megabyte.
     page: int = Field(default=1000, ge=1, le=1000)

@@ -9,11 +9,11 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from shared.adapters import clock
-from shared.adapters.shortener import composition
-from shared.adapters.shortener.clicks import SHARDS
-from shared.adapters.shortener.rollup import last_closed_day
-from shared.jobs import Continue, Done, Lane, Run, job_type
+from shortener import composition
+from shortener.click_rollup import last_closed_day
+from shortener.click_table import SHARDS
+from tidemill import Continue, Done, Lane, Run, job_type
+from tidemill.system import clock
 
 #: What one step may take before the run has to end; a step is a few calls of DynamoDB.
 LONGEST_STEP: Final = timedelta(seconds=1)

@@ -12,31 +12,32 @@ from typing import Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from shared.adapters import composition, http
-from shared.adapters.idempotency import submit_once
-from shared.adapters.shortener import composition as shortener
-from shared.adapters.shortener.addresses import client_address
-from shared.adapters.shortener.click import CLICK, LONGEST_HEADER_CHARACTERS, VISITORS, Click
-from shared.adapters.shortener.codes import is_code
-from shared.domain.errors import KeyReusedError, StoreUnavailableError, TransactionConflictError
-from shared.domain.submission import Submission
-from shared.names import Env
+from shortener import composition as shortener
+from shortener.click import CLICK, LONGEST_HEADER_CHARACTERS, VISITORS, Click
+from shortener.client_address import client_address
+from shortener.link_codes import is_code
+from tidemill import composition
+from tidemill.domain.errors import KeyReusedError, StoreUnavailableError, TransactionConflictError
+from tidemill.domain.submission import Submission
+from tidemill.http import edge
+from tidemill.names import Env
+from tidemill.powertools.idempotency import submit_once
 
 
 @cache
 def _app() -> APIGatewayHttpResolver:
-    app = http.resolver()
+    app = edge.resolver()
 
     @app.get("/<code>")
     def get(code: str) -> Response[str]:
         event = app.current_event
-        key = http.idempotency_key(event)
+        key = edge.idempotency_key(event)
         link = shortener.links().get(code) if is_code(code) else None
         if link is None:
-            raise http.ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link has this code")
+            raise edge.ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link has this code")
         headers = {"Location": link.url, "Cache-Control": "no-store"}
         if _submit(_click(event, code), key=key, trace=event.request_context.request_id):
-            headers |= http.REPLAYED
+            headers |= edge.REPLAYED
         return Response(HTTPStatus.FOUND, body="", headers=headers)
 
     return app

@@ -10,10 +10,11 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from shared.adapters import clock, http
-from shared.adapters.shortener import codes, composition
-from shared.adapters.shortener.links import Link
-from shared.adapters.shortener.shorten import CodeTakenError, shorten
+from shortener import composition, link_codes
+from shortener.link_table import Link
+from shortener.shorten import CodeTakenError, shorten
+from tidemill.http import edge
+from tidemill.system import clock
 
 #: There are browsers and proxies that pass on no more.
 LONGEST_URL_CHARACTERS: Final = 2048
@@ -34,7 +35,7 @@ def _absolute(url: str) -> str:
 
 
 def _not_reserved(code: str) -> str:
-    if code in codes.RESERVED:
+    if code in link_codes.RESERVED:
         raise PydanticCustomError("code", "is a word that this API needs for itself")
     return code
 
@@ -45,19 +46,19 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     url: Annotated[str, AfterValidator(_absolute)] = Field(max_length=LONGEST_URL_CHARACTERS)
-    code: Annotated[str, Field(pattern=codes.PATTERN), AfterValidator(_not_reserved)] | None = None
+    code: Annotated[str, Field(pattern=link_codes.PATTERN), AfterValidator(_not_reserved)] | None = None
 
 
 @cache
 def _app() -> APIGatewayHttpResolver:
-    app = http.resolver()
+    app = edge.resolver()
 
     @app.post("/links")
     def post() -> Response[str]:
         event = app.current_event
-        owner = http.tenant(event)
-        key = http.idempotency_key(event)
-        body = http.read_body(event, Body)
+        owner = edge.tenant(event)
+        key = edge.idempotency_key(event)
+        body = edge.read_body(event, Body)
         try:
             shortened = shorten(
                 composition.links(),
@@ -69,12 +70,12 @@ def _app() -> APIGatewayHttpResolver:
                 now=clock.now(),
             )
         except CodeTakenError as error:
-            raise http.ProblemError(HTTPStatus.CONFLICT, "code-taken", str(error)) from error
+            raise edge.ProblemError(HTTPStatus.CONFLICT, "code-taken", str(error)) from error
         status = HTTPStatus.OK if shortened.replayed else HTTPStatus.CREATED
         headers = {"Location": f"/{shortened.link.code}"}
         if shortened.replayed:
-            headers |= http.REPLAYED
-        return http.json_response(status, _view(shortened.link), headers=headers)
+            headers |= edge.REPLAYED
+        return edge.json_response(status, _view(shortened.link), headers=headers)
 
     return app
 

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
-from tests.support.tables import Table, client, create_table, table_on_moto
+from tests.support.job_tables import Table, client, create_table, table_on_moto
 
 
 @pytest.fixture(params=["moto", pytest.param("emulator", marks=pytest.mark.emulator)])

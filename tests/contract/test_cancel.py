@@ -6,12 +6,6 @@ from datetime import datetime
 
 import pytest
 
-from shared.adapters.job_store import DynamoJobStore
-from shared.application.ports import Checkpoint, JobStore
-from shared.domain.errors import StoreUnavailableError, WriteRefusedError
-from shared.domain.job import Job
-from shared.domain.outcomes import Settlement
-from shared.domain.states import State
 from tests.support.builders import (
     LEASE,
     NOW,
@@ -26,8 +20,14 @@ from tests.support.builders import (
     stored,
 )
 from tests.support.faulty_client import Fault, FaultyClient
-from tests.support.meeting import meet
-from tests.support.tables import Table
+from tests.support.interleave import meet
+from tests.support.job_tables import Table
+from tidemill.application.ports import Checkpoint, JobStore
+from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.outcomes import Settlement
+from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
 
 AT_REST = [State.WAITING, State.SCHEDULED, State.QUEUED, State.RETRYING, State.DEAD]
 LATER = NOW + SECOND

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from shared.adapters.document import SCHEMA_VERSION
-from shared.application.ports import JobStore
-from shared.domain.errors import NewerSchemaError, WriteRefusedError
-from shared.domain.states import State
 from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, a_job, brought_to, claimed, reference_to, stored
-from tests.support.tables import Table
+from tests.support.job_tables import Table
+from tidemill.application.ports import JobStore
+from tidemill.domain.errors import NewerSchemaError, WriteRefusedError
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import SCHEMA_VERSION
 
 
 def test_claim_takes_a_queued_job_and_returns_it_as_claimed(store: JobStore) -> None:

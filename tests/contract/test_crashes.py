@@ -8,18 +8,18 @@ from botocore.exceptions import ClientError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shared.adapters.job_store import DynamoJobStore
-from shared.application.job_types import Run
-from shared.application.report import Ending
-from shared.application.settle import SETTLE_TRIES
-from shared.domain.errors import PermanentJobError
-from shared.domain.returned import Done
-from shared.domain.states import State
-from shared.names import LARGEST_MAX_ATTEMPTS
 from tests.support.builders import SECOND, TENANT, a_job_type, types_of
 from tests.support.faulty_client import Fault, FaultyClient
-from tests.support.tables import Table
-from tests.support.world import VISIBILITY, World
+from tests.support.job_tables import Table
+from tests.support.single_job import VISIBILITY, World
+from tidemill.application.attempt_report import Ending
+from tidemill.application.job_types import Run
+from tidemill.application.settle import SETTLE_TRIES
+from tidemill.domain.errors import PermanentJobError
+from tidemill.domain.return_values import Done
+from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.names import LARGEST_MAX_ATTEMPTS
 
 EFFECT = {"pk": {"S": "an effect"}}
 NO_FAULT = st.none()

@@ -5,12 +5,6 @@ from typing import Any
 
 import pytest
 
-from shared.adapters import groups
-from shared.adapters.group_items import GROUP_PREFIX
-from shared.adapters.groups import DynamoGroups
-from shared.adapters.job_store import DynamoJobStore
-from shared.application.ports import JobStore
-from shared.domain.states import State
 from tests.support.builders import (
     NOW,
     RETENTION,
@@ -20,9 +14,15 @@ from tests.support.builders import (
     stored,
 )
 from tests.support.faulty_client import FaultyClient
-from tests.support.grouped import GROUP, advance, end, enter, ids, items, redrive, run_all
-from tests.support.meeting import meet
-from tests.support.tables import Table
+from tests.support.group_jobs import GROUP, advance, end, enter, ids, items, redrive, run_all
+from tests.support.interleave import meet
+from tests.support.job_tables import Table
+from tidemill.application.ports import JobStore
+from tidemill.domain.states import State
+from tidemill.dynamodb import groups
+from tidemill.dynamodb.group_items import GROUP_PREFIX
+from tidemill.dynamodb.groups import DynamoGroups
+from tidemill.dynamodb.job_store import DynamoJobStore
 
 
 @pytest.fixture

@@ -5,12 +5,6 @@ from typing import Any
 
 import pytest
 
-from shared.adapters import groups as groups_module
-from shared.adapters.group_items import PLACE_PREFIX
-from shared.adapters.groups import MOST_PASSED
-from shared.application.ports import JobStore
-from shared.domain.errors import TransactionConflictError, WriteRefusedError
-from shared.domain.states import State
 from tests.support.builders import (
     LEASE,
     NOW,
@@ -22,8 +16,14 @@ from tests.support.builders import (
     reference_to,
     stored,
 )
-from tests.support.grouped import GROUP, LONG, advance, end, enter, ids, items, redrive, run_all
-from tests.support.tables import Table
+from tests.support.group_jobs import GROUP, LONG, advance, end, enter, ids, items, redrive, run_all
+from tests.support.job_tables import Table
+from tidemill.application.ports import JobStore
+from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
+from tidemill.domain.states import State
+from tidemill.dynamodb import groups as groups_module
+from tidemill.dynamodb.group_items import PLACE_PREFIX
+from tidemill.dynamodb.groups import MOST_PASSED
 
 
 def test_jobs_are_numbered_as_they_are_accepted_and_all_but_the_first_wait(store: JobStore) -> None:

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from shared.application.ports import JobStore
-from shared.domain.errors import WriteRefusedError
-from shared.domain.job import Job
-from shared.domain.states import State
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error, brought_to, stored
-from tests.support.tables import Table
+from tests.support.job_tables import Table
+from tidemill.application.ports import JobStore
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
 
 
 def _expiring(store: JobStore, table: Table, at_seconds: timedelta) -> Job:

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from shared.adapters.limit_item import KEPT, LIMIT_PREFIX
-from shared.adapters.limits import LONGEST_LINE, LONGEST_WAIT_SECONDS, DynamoLimits
-from shared.application.ports import Place
-from shared.domain.errors import StoreUnavailableError
-from shared.domain.limits import LONGEST_RATE_PERIOD, Limit, Rate
-from shared.names import JOB_KEY
 from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, fresh_token
 from tests.support.faulty_client import Fault, FaultyClient
-from tests.support.tables import Table
+from tests.support.job_tables import Table
+from tidemill.application.ports import Place
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.limits import LONGEST_RATE_PERIOD, Limit, Rate
+from tidemill.dynamodb.limit_item import KEPT, LIMIT_PREFIX
+from tidemill.dynamodb.limits import LONGEST_LINE, LONGEST_WAIT_SECONDS, DynamoLimits
+from tidemill.names import JOB_KEY
 
 ONE = Limit(concurrency=1)
 TWO = Limit(concurrency=2)

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from shared.adapters import listing as listing_module
-from shared.adapters.clients import Item
-from shared.adapters.job_store import DynamoJobStore
-from shared.adapters.listing import DynamoListing, Page, Position, Wanted
-from shared.domain.job import Job
-from shared.domain.states import State
-from shared.names import LISTING_KEY, LISTING_SHARDS
 from tests.support.builders import MILLISECOND, NOW, RETENTION, SECOND, SETTLEMENTS, TENANT, a_job, claimed
 from tests.support.faulty_client import FaultyClient
-from tests.support.tables import Table
+from tests.support.job_tables import Table
+from tidemill.aws.clients import Item
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb import listing as listing_module
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.listing import DynamoListing, Page, Position, Wanted
+from tidemill.names import LISTING_KEY, LISTING_SHARDS
 
 DAY = timedelta(days=1)
 

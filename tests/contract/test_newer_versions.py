@@ -6,13 +6,13 @@ from typing import Final
 
 import pytest
 
-from shared.adapters.document import SCHEMA_VERSION
-from shared.application.ports import Checkpoint, JobStore
-from shared.domain.errors import NewerSchemaError
-from shared.domain.job import Job, reference_to
-from shared.domain.states import State
 from tests.support.builders import LEASE, NOW, SECOND, SETTLEMENTS, brought_to
-from tests.support.tables import Table
+from tests.support.job_tables import Table
+from tidemill.application.ports import Checkpoint, JobStore
+from tidemill.domain.errors import NewerSchemaError
+from tidemill.domain.job import Job, reference_to
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import SCHEMA_VERSION
 
 NEWER: Final = {"N": str(SCHEMA_VERSION + 1)}
 #: Past every lease.

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from shared.application.ports import JobStore
-from shared.domain.errors import WriteRefusedError
-from shared.domain.states import State
 from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, a_job, brought_to, claimed, stored
+from tidemill.application.ports import JobStore
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.states import State
 
 LIMIT = timedelta(minutes=1)
 

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from shared.application.ports import JobStore
-from shared.domain.errors import TidemillError
-from shared.domain.states import TERMINAL, State
 from tests.support.builders import LEASE, MILLISECOND, NOW, a_job, brought_to
-from tests.support.tables import Table
+from tests.support.job_tables import Table
+from tidemill.application.ports import JobStore
+from tidemill.domain.errors import TidemillError
+from tidemill.domain.states import TERMINAL, State
 
 
 def test_queued_and_retrying_jobs_are_overdue_from_their_time_on(store: JobStore) -> None:

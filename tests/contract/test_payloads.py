@@ -8,28 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from shared.adapters.document import key
-from shared.adapters.job_store import DynamoJobStore
-from shared.adapters.payloads import (
-    LARGEST_INLINE_BYTES,
-    LARGEST_ITEM_BYTES,
-    PAYLOAD_PREFIX,
-    Bucket,
-    DynamoPayloads,
-    payload_item,
-)
-from shared.application.submit import Accepted, Submit
-from shared.domain.errors import (
-    KeyReusedError,
-    MalformedDocumentError,
-    StoreUnavailableError,
-    TransactionConflictError,
-)
-from shared.domain.job import Job
-from shared.domain.states import State
-from shared.domain.submission import Submission, Unique
-from shared.names import JOB_KEY, LARGEST_BODY_BYTES, PAYLOADS_PREFIX
-from tests.support import tables
+from tests.support import job_tables
 from tests.support.builders import (
     MILLISECOND,
     NOW,
@@ -42,8 +21,29 @@ from tests.support.builders import (
     types_of,
 )
 from tests.support.faulty_client import Fault, FaultyClient, KilledError
-from tests.support.tables import Table
-from tests.support.world import Clock
+from tests.support.job_tables import Table
+from tests.support.single_job import Clock
+from tidemill.application.submit import Accepted, Submit
+from tidemill.domain.errors import (
+    KeyReusedError,
+    MalformedDocumentError,
+    StoreUnavailableError,
+    TransactionConflictError,
+)
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission, Unique
+from tidemill.dynamodb.document import key
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.payloads import (
+    LARGEST_INLINE_BYTES,
+    LARGEST_ITEM_BYTES,
+    PAYLOAD_PREFIX,
+    Bucket,
+    DynamoPayloads,
+    payload_item,
+)
+from tidemill.names import JOB_KEY, LARGEST_BODY_BYTES, PAYLOADS_PREFIX
 
 #: As an HTTP API and IAM give them.
 CALLER = "111122223333:AROAEXAMPLEROLEID0042"
@@ -59,9 +59,11 @@ class Files:
 
     def __init__(self, table: Table) -> None:
         endpoint = table.client.meta.endpoint_url
-        self.client = tables.client("s3", endpoint if endpoint.startswith("http://127.0.0.1:") else None)
+        self.client = job_tables.client("s3", endpoint if endpoint.startswith("http://127.0.0.1:") else None)
         self.bucket = f"files-of-{table.name}"
-        self.client.create_bucket(Bucket=self.bucket, CreateBucketConfiguration={"LocationConstraint": tables.REGION})
+        self.client.create_bucket(
+            Bucket=self.bucket, CreateBucketConfiguration={"LocationConstraint": job_tables.REGION}
+        )
 
     def keys(self) -> list[str]:
         return [each["Key"] for each in self.client.list_objects_v2(Bucket=self.bucket).get("Contents", [])]

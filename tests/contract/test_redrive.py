@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from shared.application.ports import JobStore
-from shared.domain.errors import WriteRefusedError
-from shared.domain.job import DeathReason, Redrive
-from shared.domain.outcomes import ERRORS_KEPT
-from shared.domain.states import State
 from tests.support.builders import MILLISECOND, NOW, RETENTION, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
-from tests.support.tables import Table
+from tests.support.job_tables import Table
+from tidemill.application.ports import JobStore
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.job import DeathReason, Redrive
+from tidemill.domain.outcomes import ERRORS_KEPT
+from tidemill.domain.states import State
 
 
 def test_redrive_gives_a_dead_job_another_life_and_says_who_did(store: JobStore) -> None:

@@ -4,11 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from shared.application.ports import JobStore
-from shared.domain.errors import WriteRefusedError
-from shared.domain.job import DeathReason
-from shared.domain.outcomes import Settlement
-from shared.domain.states import State
 from tests.support.builders import (
     LEASE,
     MILLISECOND,
@@ -22,7 +17,12 @@ from tests.support.builders import (
     claimed,
     stored,
 )
-from tests.support.tables import Table
+from tests.support.job_tables import Table
+from tidemill.application.ports import JobStore
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.job import DeathReason
+from tidemill.domain.outcomes import Settlement
+from tidemill.domain.states import State
 
 
 def test_success_is_settled_with_its_result(store: JobStore) -> None:

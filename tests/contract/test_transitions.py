@@ -6,12 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from shared.adapters.document import key
-from shared.adapters.job_store import DynamoJobStore
-from shared.application.ports import Checkpoint
-from shared.domain.errors import WriteRefusedError
-from shared.domain.job import Job
-from shared.domain.states import TRANSITIONS, State, Write
 from tests.support.builders import (
     FRESH,
     LEASE,
@@ -25,7 +19,13 @@ from tests.support.builders import (
     reference_to,
     stored,
 )
-from tests.support.tables import Table
+from tests.support.job_tables import Table
+from tidemill.application.ports import Checkpoint
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.states import TRANSITIONS, State, Write
+from tidemill.dynamodb.document import key
+from tidemill.dynamodb.job_store import DynamoJobStore
 
 #: When every due time and every lease is over, and nothing has expired.
 LATE = NOW + timedelta(hours=1)

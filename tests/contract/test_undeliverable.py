@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from shared.application.ports import JobStore
-from shared.domain.errors import WriteRefusedError
-from shared.domain.job import DeathReason
-from shared.domain.states import State
 from tests.support.builders import LEASE, NOW, RETENTION, SECOND, brought_to, claimed, stored
+from tidemill.application.ports import JobStore
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.job import DeathReason
+from tidemill.domain.states import State
 
 LIMIT = timedelta(minutes=1)
 

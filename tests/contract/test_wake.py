@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from shared.adapters.document import milliseconds
-from shared.application.ports import JobStore
-from shared.domain.errors import TidemillError, WriteRefusedError
-from shared.domain.states import State
 from tests.support.builders import MILLISECOND, NOW, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
 from tests.support.faulty_client import Fault, FaultyClient
-from tests.support.tables import Table
+from tests.support.job_tables import Table
+from tidemill.application.ports import JobStore
+from tidemill.domain.errors import TidemillError, WriteRefusedError
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import milliseconds
 
 
 def test_wake_queues_the_job_and_keeps_its_time_and_generation(store: JobStore, table: Table) -> None:

@@ -7,11 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from local.caller import Answer
-from local.demo.observe import all_jobs
-from local.stack import App
-from local.waiting import wait_until
-from shared.names import Lane, Output
+from demo.observe import all_jobs
+from tidemill.local.lifecycle import App
+from tidemill.local.signed_caller import Answer
+from tidemill.local.wait import wait_until
+from tidemill.names import Lane, Output
 
 #: Longer than a killed worker's messages stay hidden: six function timeouts of three seconds.
 PATIENCE_SECONDS = 40

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from local.paths import VENV
 from tests.e2e.conftest import PATIENCE_SECONDS, Deployed
+from tidemill.local.paths import VENV
 
 pytestmark = pytest.mark.e2e
 

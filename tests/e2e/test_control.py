@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from local.caller import Answer
 from tests.e2e.conftest import Deployed
+from tidemill.local.signed_caller import Answer
 
 pytestmark = pytest.mark.e2e
 

@@ -7,8 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from local.waiting import wait_until
 from tests.e2e.conftest import PATIENCE_SECONDS, Deployed
+from tidemill.local.wait import wait_until
 
 pytestmark = pytest.mark.e2e
 

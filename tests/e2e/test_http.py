@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from shared.names import LARGEST_BODY_BYTES
 from tests.e2e.conftest import Deployed
+from tidemill.names import LARGEST_BODY_BYTES
 
 pytestmark = pytest.mark.e2e
 

@@ -2,8 +2,8 @@
 
 import json
 
-from shared.names import Lane
 from tests.e2e.conftest import Deployed
+from tidemill.names import Lane
 
 #: More than the workers of the bulk lane have done by the time the urgent one is over: two batches of ten at a time.
 FLOOD = 60

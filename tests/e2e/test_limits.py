@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from local.demo.observe import all_jobs
-from shared.domain.job import Job
+from demo.observe import all_jobs
 from tests.e2e.conftest import Deployed
+from tidemill.domain.job import Job
 
 pytestmark = pytest.mark.e2e
 

@@ -8,11 +8,11 @@ from uuid import uuid4
 
 import pytest
 
-from local.waiting import wait_until
-from shared.adapters.shortener.click import Click
-from shared.adapters.shortener.clicks import Clicks, _record
-from shared.adapters.shortener.visitor import Visitor
+from shortener.click import Click
+from shortener.click_table import Clicks, _record
+from shortener.visitor import Visitor
 from tests.e2e.conftest import Deployed
+from tidemill.local.wait import wait_until
 
 pytestmark = pytest.mark.e2e
 

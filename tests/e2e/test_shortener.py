@@ -5,11 +5,11 @@ from uuid import uuid4
 
 import pytest
 
-from local.demo.observe import all_jobs
-from local.waiting import wait_until
-from shared.domain.job import Job
-from shared.domain.states import State
+from demo.observe import all_jobs
 from tests.e2e.conftest import PATIENCE_SECONDS, Deployed
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.local.wait import wait_until
 
 pytestmark = pytest.mark.e2e
 

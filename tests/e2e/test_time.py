@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import pytest
 
-from shared.adapters.document import key, milliseconds
-from shared.names import ATTENTION_SORT_KEY, Output
 from tests.e2e.conftest import Deployed
+from tidemill.dynamodb.document import key, milliseconds
+from tidemill.names import ATTENTION_SORT_KEY, Output
 
 pytestmark = pytest.mark.e2e
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from aws_cdk import App, IPolicyValidationPlugin, Validations
 
-from stacks import asset
-from stacks.config import StageConfig
-from stacks.pipeline_stack import PipelineStack
 from stacks.shortener_stack import ShortenerStack
 from stacks.stages import from_context
+from tidemill.cdk import asset
+from tidemill.cdk.config import StageConfig
+from tidemill.cdk.pipeline import PipelineStack
 
 Resource = dict[str, Any]
 

@@ -7,10 +7,10 @@ from itertools import product
 
 import pytest
 
-from shared.names import ATTENTION_INDEX, LISTING_INDEX, METRIC_NAMESPACE, WAKE_WINDOW_SECONDS, Lane, Metric
-from stacks.alarm import Heading
-from stacks.asset import ROOT
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
+from tidemill.cdk.alarm import Heading
+from tidemill.cdk.asset import ROOT
+from tidemill.names import ATTENTION_INDEX, LISTING_INDEX, METRIC_NAMESPACE, WAKE_WINDOW_SECONDS, Lane, Metric
 
 
 def _alarms(app: Synthesised) -> list[Resource]:
@@ -68,7 +68,7 @@ def test_silence_is_no_fault_but_of_the_clock(dev: Synthesised) -> None:
     assert (clock["MetricName"], clock["ComparisonOperator"]) == ("Invocations", "LessThanOrEqualToThreshold")
     assert (clock["Threshold"], clock["Period"], clock["Statistic"]) == (0, WAKE_WINDOW_SECONDS, "Sum")
     (watched,) = _watched(dev, "Invocations")
-    assert dict(dev.of_type("AWS::Lambda::Function"))[watched]["Handler"] == "functions.wake.handler.handle"
+    assert dict(dev.of_type("AWS::Lambda::Function"))[watched]["Handler"] == "tidemill.entrypoints.wake.handle"
 
 
 @pytest.mark.parametrize("metric", [Metric.DEAD, Metric.NUDGED, Metric.UNDELIVERABLE, Metric.UNAVAILABLE])
@@ -87,7 +87,7 @@ def test_reconcile_is_called_when_messages_may_be_lost_and_never_by_what_it_make
     ((_, subscription),) = dev.of_type("AWS::SNS::Subscription")
     assert subscription["Protocol"] == "lambda"
     (function,) = subscription["Endpoint"]["Fn::GetAtt"][:1]
-    assert dict(dev.of_type("AWS::Lambda::Function"))[function]["Handler"] == "functions.reconcile.handler.handle"
+    assert dict(dev.of_type("AWS::Lambda::Function"))[function]["Handler"] == "tidemill.entrypoints.reconcile.handle"
     assert subscription["FilterPolicyScope"] == "MessageBody"
     assert subscription["FilterPolicy"].keys() == {"AlarmName", "NewStateValue"}
     assert subscription["FilterPolicy"]["NewStateValue"] == ["ALARM", "OK"]

@@ -2,8 +2,8 @@
 
 import json
 
-from shared.names import Env
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
+from tidemill.names import Env
 
 #: `GET /{code}` redirects whoever has a short link; it submits a job, but none that the caller could choose. The
 #: description of the API holds nothing private.

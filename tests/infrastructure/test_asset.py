@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from stacks import asset
-from stacks.config import Architecture
 from stacks.stages import HOST_PYTHON, STAGES, from_context
+from tidemill.cdk import asset
+from tidemill.cdk.config import Architecture
 
 LOCAL = from_context({"stage": "local"})
 OTHER_PYTHON = "3.12" if HOST_PYTHON != "3.12" else "3.13"

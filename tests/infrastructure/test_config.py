@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from shared.names import LARGEST_MAX_ATTEMPTS, Lane
-from stacks.config import LETTER_RETENTION_DAYS, LOG_RETENTIONS_DAYS, PYTHON_VERSIONS, SettingError
-from stacks.log_group import RETENTIONS
 from stacks.stages import STAGES, from_context
+from tidemill.cdk.config import LETTER_RETENTION_DAYS, LOG_RETENTIONS_DAYS, PYTHON_VERSIONS, SettingError
+from tidemill.cdk.log_group import RETENTIONS
+from tidemill.names import LARGEST_MAX_ATTEMPTS, Lane
 
 CONFIG = STAGES["dev"]()
 LANES = CONFIG.lanes

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from shared.names import (
+from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
+from tidemill.cdk.asset import ROOT
+from tidemill.names import (
     ATTENTION_INDEX,
     EXPORTS_PREFIX,
     LISTING_INDEX,
@@ -15,8 +17,6 @@ from shared.names import (
     Lane,
     Output,
 )
-from stacks.asset import ROOT
-from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
 
 STREAM = {
     "dynamodb:DescribeStream",

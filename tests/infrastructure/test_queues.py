@@ -6,19 +6,12 @@ from typing import Any
 
 import pytest
 
-from shared.adapters import document
-from shared.domain.dispatch import dispatch
-from shared.domain.job import Job
-from shared.domain.states import State
-from shared.names import (
-    DISPATCHED_STATES,
-    ENDED_STATES,
-    LARGEST_MAX_ATTEMPTS,
-    STATE_ATTRIBUTE,
-    TERMINAL_STATES,
-    Lane,
-)
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
+from tidemill.domain.dispatch import dispatch
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb import document
+from tidemill.names import DISPATCHED_STATES, ENDED_STATES, LARGEST_MAX_ATTEMPTS, STATE_ATTRIBUTE, TERMINAL_STATES, Lane
 
 DAY_SECONDS = 24 * 60 * 60
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

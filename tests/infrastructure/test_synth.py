@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stacks.asset import ROOT
+from tidemill.cdk.asset import ROOT
 
 
 def _synthesise(tmp_path: Path, context: dict[str, str]) -> subprocess.CompletedProcess[str]:

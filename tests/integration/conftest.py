@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.mill import Mill, mill_on
-from tests.support.tables import Table
+from tests.support.deployed_functions import Mill, mill_on
+from tests.support.job_tables import Table
 
 
 @pytest.fixture

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from shared.domain.errors import MalformedDocumentError
-from shared.domain.states import State
-from shared.jobs import PermanentJobError
-from tests.support.api import request
+from tests.support.api_gateway import request
 from tests.support.builders import RETENTION, SECOND
+from tests.support.deployed_functions import Mill
 from tests.support.faulty_client import Fault
 from tests.support.http_events import ROLE, Answer
-from tests.support.mill import Mill
+from tidemill import PermanentJobError
+from tidemill.domain.errors import MalformedDocumentError
+from tidemill.domain.states import State
 
 ANOTHER = {**ROLE, "userId": "AROANOTHER:a-session"}
 JSON = {"Content-Type": "application/json"}
@@ -184,7 +184,7 @@ def test_a_job_whose_payload_is_gone_is_shown_without_it(mill: Mill, monkeypatch
         raise MalformedDocumentError("the payload is gone")
 
     job_id = mill.accepted({"n": 1})
-    monkeypatch.setattr("shared.adapters.payloads.DynamoPayloads.load", gone)
+    monkeypatch.setattr("tidemill.dynamodb.payloads.DynamoPayloads.load", gone)
 
     for answer in (mill.get(job_id), cancel(job_id)):
         assert (answer.status, answer.body["id"], answer.body["payload"]) == (200, job_id, None)

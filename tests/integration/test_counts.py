@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from shared.domain.states import State
-from tests.support.mill import Mill
+from tests.support.deployed_functions import Mill
+from tidemill.domain.states import State
 
 JOBS = 10
 WRITES = ("dynamodb.PutItem", "dynamodb.UpdateItem", "dynamodb.TransactWriteItems", "dynamodb.DeleteItem")

@@ -8,18 +8,19 @@ from typing import Any
 
 import pytest
 
-from shared.adapters import composition, messages
-from shared.application.job_types import Run
-from shared.application.publish import PATIENCE
-from shared.application.submit import follow_up_id
-from shared.domain.errors import PermanentJobError, RetryAfter
-from shared.domain.job import Reference
-from shared.domain.returned import Continue, Done, GiveUp, Snooze
-from shared.domain.states import State
-from shared.domain.submission import Submission
-from shared.names import Env
 from tests.support.builders import SETTLEMENTS
-from tests.support.mill import TENANT, Event, Mill, forget
+from tests.support.deployed_functions import TENANT, Event, Mill, forget
+from tidemill import composition
+from tidemill.application.job_types import Run
+from tidemill.application.publish import PATIENCE
+from tidemill.application.submit import follow_up_id
+from tidemill.domain.errors import PermanentJobError, RetryAfter
+from tidemill.domain.job import Reference
+from tidemill.domain.return_values import Continue, Done, GiveUp, Snooze
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission
+from tidemill.names import Env
+from tidemill.sqs import messages
 
 #: Of a test, in seconds: the lane's own clock is the real one.
 PATIENCE_SECONDS = 60

@@ -6,17 +6,16 @@ from typing import Any
 
 import pytest
 
-from functions.query import handler as query
-from functions.submit import handler as submit
-from shared.adapters import composition
-from shared.adapters.document import SCHEMA_VERSION
-from shared.application.acceptance import DEEPEST_NESTING
-from shared.domain.states import State
-from shared.names import LARGEST_BODY_BYTES
 from tests.support.builders import RETENTION, SECOND
+from tests.support.deployed_functions import Mill
 from tests.support.faulty_client import Fault
 from tests.support.http_events import Answer, call
-from tests.support.mill import Mill
+from tidemill import composition
+from tidemill.application.validation import DEEPEST_NESTING
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import SCHEMA_VERSION
+from tidemill.entrypoints import query, submit
+from tidemill.names import LARGEST_BODY_BYTES
 
 BODY = '{"type":"test.scripted","payload":{"n":1}}'
 

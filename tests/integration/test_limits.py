@@ -6,17 +6,17 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from shared.adapters import messages
-from shared.adapters.limit_item import LIMIT_PREFIX
-from shared.adapters.limits import DynamoLimits
-from shared.application.ports import Place
-from shared.domain.job import Job, reference_to
-from shared.domain.states import State
-from shared.names import JOB_KEY
 from tests.support.builders import fresh_token
+from tests.support.deployed_functions import INVOCATION, TENANT, Mill
 from tests.support.faulty_client import Fault
 from tests.support.jobs.limited import limited, meetings
-from tests.support.mill import INVOCATION, TENANT, Mill
+from tidemill.application.ports import Place
+from tidemill.domain.job import Job, reference_to
+from tidemill.domain.states import State
+from tidemill.dynamodb.limit_item import LIMIT_PREFIX
+from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.names import JOB_KEY
+from tidemill.sqs import messages
 
 
 @pytest.fixture(autouse=True)

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from shared.adapters.listing_query import DEFAULT_PAGE
-from shared.names import Env
-from tests.support.api import Secrets, request, sign_cursors
+from tests.support.api_gateway import Secrets, request, sign_cursors
 from tests.support.builders import RETENTION, SECOND
+from tests.support.deployed_functions import Mill, forget
 from tests.support.http_events import ROLE, Answer
-from tests.support.mill import Mill, forget
+from tidemill.http.list_query import DEFAULT_PAGE
+from tidemill.names import Env
 
 ANOTHER = {**ROLE, "userId": "AROANOTHER:a-session"}
 

@@ -7,16 +7,15 @@ from typing import Any
 
 import pytest
 
-from shared.adapters import composition
-from shared.application.job_types import JobType, Run
-from shared.application.ports import Checkpoint
-from shared.application.results import LARGEST_CHECKPOINT_BYTES
-from shared.domain.job import reference_to
-from shared.jobs import CancelRequestedError, Continue
-from shared.testing import Drive, State, run_job
 from stacks.stages import STAGES
-from tests.support.mill import Context, Mill
-from tests.support.pages import job_types_of
+from tests.support.deployed_functions import Context, Mill
+from tests.support.documented_job_types import job_types_of
+from tidemill import CancelRequestedError, Continue, composition
+from tidemill.application.handler_results import LARGEST_CHECKPOINT_BYTES
+from tidemill.application.job_types import JobType, Run
+from tidemill.application.ports import Checkpoint
+from tidemill.domain.job import reference_to
+from tidemill.testing import Drive, State, run_job
 
 STEPS = 7
 

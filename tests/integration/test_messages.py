@@ -5,16 +5,16 @@ from typing import Any
 
 import pytest
 
-from functions.work import handler as work
-from shared.adapters import composition
-from shared.adapters.document import SCHEMA_VERSION
-from shared.adapters.messages import encode
-from shared.application.job_types import Run
-from shared.domain.job import Reference
-from shared.domain.states import State
 from tests.support.builders import SECOND
-from tests.support.mill import INVOCATION, TENANT, Context, Event, Mill
-from tests.support.tables import client
+from tests.support.deployed_functions import INVOCATION, TENANT, Context, Event, Mill
+from tests.support.job_tables import client
+from tidemill import composition
+from tidemill.application.job_types import Run
+from tidemill.domain.job import Reference
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import SCHEMA_VERSION
+from tidemill.entrypoints import work
+from tidemill.sqs.messages import encode
 
 
 @pytest.fixture

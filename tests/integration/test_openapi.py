@@ -12,15 +12,16 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.config import SchemathesisConfig
 
-from shared.adapters import composition, openapi
-from shared.adapters.listing_query import LONGEST_TYPE, ListingQuery
-from shared.adapters.openapi.answers import MEANINGS
-from shared.application.ports import Checkpoint
-from shared.domain.states import State
-from shared.names import Env
-from tests.support.api import OPEN, SIGNED, request, routes, sign_cursors, wsgi
+from tests.support.api_gateway import OPEN, SIGNED, request, routes, sign_cursors, wsgi
 from tests.support.builders import NOW, SECOND, TENANT, brought_to
-from tests.support.mill import Mill
+from tests.support.deployed_functions import Mill
+from tidemill import composition
+from tidemill.application.ports import Checkpoint
+from tidemill.domain.states import State
+from tidemill.http import openapi
+from tidemill.http.list_query import LONGEST_TYPE, ListingQuery
+from tidemill.http.openapi.responses import MEANINGS
+from tidemill.names import Env
 
 _ROOT: Final = Path(__file__).parents[2]
 _DOCUMENT: Final = (_ROOT / "docs" / "http.md").read_text()

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from shared.adapters import composition
-from shared.adapters.document import key
-from shared.application.job_types import JobTypes, Run
-from shared.jobs import Cancelled, Continue, Done, GiveUp, RetryAfter, Snooze, Submission
-from shared.testing import NOON, Drive, State, run_job
-from tests.support.mill import Mill
-from tests.support.pages import job_types_of
+from tests.support.deployed_functions import Mill
+from tests.support.documented_job_types import job_types_of
+from tidemill import Cancelled, Continue, Done, GiveUp, RetryAfter, Snooze, Submission, composition
+from tidemill.application.job_types import JobTypes, Run
+from tidemill.dynamodb.document import key
+from tidemill.testing import NOON, Drive, State, run_job
 
 HOUR = timedelta(hours=1)
 

@@ -7,17 +7,19 @@ from typing import Any
 
 import pytest
 
-from functions.reconcile import handler as reconcile
-from shared.adapters import backlog, clients, composition, messages
-from shared.adapters.payloads import PAYLOAD_PREFIX
-from shared.domain.errors import StoreUnavailableError
-from shared.domain.job import reference_to
-from shared.domain.states import State
-from shared.domain.submission import Submission
-from shared.names import JOB_KEY, Env
 from tests.support.builders import a_job, letter_for
-from tests.support.mill import TENANT, Context, Mill
-from tests.support.tables import client
+from tests.support.deployed_functions import TENANT, Context, Mill
+from tests.support.job_tables import client
+from tidemill import composition
+from tidemill.aws import clients
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.job import reference_to
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission
+from tidemill.dynamodb.payloads import PAYLOAD_PREFIX
+from tidemill.entrypoints import reconcile
+from tidemill.names import JOB_KEY, Env
+from tidemill.sqs import messages, queue_depth
 
 LIMIT = timedelta(hours=3)
 INVOCATION = Context(timedelta(minutes=15))
@@ -110,10 +112,10 @@ def test_a_lost_job_of_a_slow_lane_is_found_once_its_lane_cannot_explain_it(mill
 
 def test_the_delay_of_a_lane_is_as_cloudwatch_says_and_none_where_nothing_waits(mill: Mill, metrics: Metrics) -> None:
     metrics.age = timedelta(hours=9)
-    assert backlog.delay(client("sqs"), metrics, mill.queue, now=mill.now()) == timedelta(0)
+    assert queue_depth.delay(client("sqs"), metrics, mill.queue, now=mill.now()) == timedelta(0)
 
     client("sqs").send_message(QueueUrl=mill.queue, MessageBody="anything")
-    assert backlog.delay(client("sqs"), metrics, mill.queue, now=mill.now()) == timedelta(hours=9)
+    assert queue_depth.delay(client("sqs"), metrics, mill.queue, now=mill.now()) == timedelta(hours=9)
 
 
 @pytest.mark.parametrize("failure", [None, StoreUnavailableError("no answer")])
@@ -123,7 +125,7 @@ def test_where_cloudwatch_does_not_say_a_lane_may_be_as_late_as_it_keeps_message
     metrics.failure = failure
     client("sqs").send_message(QueueUrl=mill.queue, MessageBody="anything")
 
-    assert backlog.delay(client("sqs"), metrics, mill.queue, now=mill.now()) == RETENTION
+    assert queue_depth.delay(client("sqs"), metrics, mill.queue, now=mill.now()) == RETENTION
 
 
 def test_a_scheduled_job_that_no_clock_has_seen_is_woken(mill: Mill) -> None:

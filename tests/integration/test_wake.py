@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from functions.wake import handler as wake
-from shared.adapters import composition
-from shared.domain.job import Job
-from shared.domain.states import State
-from shared.domain.submission import Submission
-from shared.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS
-from tests.support.mill import TENANT, Context, Mill
-from tests.support.tables import client
+from tests.support.deployed_functions import TENANT, Context, Mill
+from tests.support.job_tables import client
+from tidemill import composition
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission
+from tidemill.entrypoints import wake
+from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS
 
 WINDOW = timedelta(seconds=WAKE_WINDOW_SECONDS)
 TICK = Context(timedelta(seconds=WAKE_INTERVAL_SECONDS))

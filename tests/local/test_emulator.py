@@ -13,14 +13,14 @@ from uuid import uuid4
 
 import pytest
 
-from local import emulator, environment, instance, processes
-from local.caller import Caller
-from local.emulator import EmulatorError
-from local.paths import ROOT, STATE
-from local.stack import bare
-from local.waiting import wait_until
-from tests.local.pretending import pretend_worker
+from tests.local.fake_processes import pretend_worker
 from tests.local.sockets import free_port, listening
+from tidemill.local import emulator, environment, instance, processes
+from tidemill.local.emulator import EmulatorError
+from tidemill.local.lifecycle import bare
+from tidemill.local.paths import ROOT, STATE
+from tidemill.local.signed_caller import Caller
+from tidemill.local.wait import wait_until
 
 pytestmark = pytest.mark.emulator
 
@@ -48,7 +48,7 @@ def test_nothing_is_left_when_the_block_ends(folder: Path) -> None:
 
 
 def test_it_ends_with_an_owner_that_is_killed() -> None:
-    script = "from local.stack import bare\nwith bare() as root: print(root.endpoint, flush=True); input()"
+    script = "from tidemill.local.lifecycle import bare\nwith bare() as root: print(root.endpoint, flush=True); input()"
     owner = subprocess.Popen(
         [sys.executable, "-c", script], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )

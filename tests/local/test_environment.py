@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from local import environment
-from local.caller import Caller
-from local.environment import Keys
-from local.paths import ROOT, STATE
-from local.stack import bare
 from tests.local.sockets import free_port
+from tidemill.local import environment
+from tidemill.local.environment import Keys
+from tidemill.local.lifecycle import bare
+from tidemill.local.paths import ROOT, STATE
+from tidemill.local.signed_caller import Caller
 
 NOWHERE = f"http://127.0.0.1:{free_port()}"
 HOSTILE = {

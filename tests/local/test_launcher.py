@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from local import launcher
+from tidemill.local import launcher
 
 
 def test_functions_do_not_see_the_settings_of_the_emulator(monkeypatch: pytest.MonkeyPatch) -> None:

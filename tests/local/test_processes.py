@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from local import processes
-from tests.local.pretending import pretend_worker
+from tests.local.fake_processes import pretend_worker
+from tidemill.local import processes
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import argparse
 import sys
 import time
 
-from tests.simulation.mutants.applied import apply
+from tests.simulation.mutants.apply import apply
 from tests.simulation.mutants.catalogue import MUTANTS
 
 
@@ -20,7 +20,7 @@ def main() -> int:
     if told.mutant:
         apply(next(mutant for mutant in MUTANTS if mutant.name == told.mutant))
     # Nothing of ours may be imported before a mutant is applied.
-    from tests.model.play import play
+    from tests.model.run import play
 
     began = time.monotonic()
     try:

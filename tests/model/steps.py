@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Final
 
-from shared.adapters.idempotency import submit_once
-from shared.domain import job as documents
-from shared.domain.errors import InvalidPayloadError, KeyReusedError, NotAllowedNowError
-from tests.model import words
-from tests.model.bench import TENANT
-from tests.model.both import Both, Step
-from tests.model.crew import Hand, submission
-from tests.model.words import DAY, Asked, Ending, Message, Worker
+from tests.model import model_types
+from tests.model.comparison import Both, Step
+from tests.model.model_types import DAY, Asked, Ending, Message, Worker
+from tests.model.shipped_system import TENANT
+from tests.model.workers import Hand, submission
+from tidemill.domain import job as documents
+from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, NotAllowedNowError
+from tidemill.powertools.idempotency import submit_once
 
 #: Longer than a job is nudged in vain before it dies.
 _NEGLECTED_DAYS: Final = 8
@@ -24,7 +24,7 @@ def submit(both: Both, asked: Asked) -> Step:
             accepted = submit_once(bench.submit, submission(asked), tenant=TENANT, trace=bench.new_token())
         except (InvalidPayloadError, KeyReusedError) as refused:
             return "invalid" if isinstance(refused, InvalidPayloadError) else "key reused"
-        bench.names.setdefault(accepted.job.id, f"{asked.name}{bench.now // words.PERIOD:.0f}")
+        bench.names.setdefault(accepted.job.id, f"{asked.name}{bench.now // model_types.PERIOD:.0f}")
         return "replayed" if accepted.replayed else "accepted"
 
     return Step(f"submit({asked})", really, lambda: both.reference.submit(asked))

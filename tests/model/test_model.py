@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.model.play import play
+from tests.model.run import play
 
 EXAMPLES: Final = 200
 #: Each breaks another part of the protocol, and is found within seconds.

@@ -5,8 +5,8 @@ import os
 import sys
 from typing import Final
 
-from tests.simulation.command import run_seeds
-from tests.simulation.mutants.runner import run_mutants
+from tests.simulation.mutants.run_all import run_mutants
+from tests.simulation.run_seeds import run_seeds
 
 _SEEDS: Final = 2000
 #: A mutant that is not caught by then is a hole in the simulator, or in its checks.

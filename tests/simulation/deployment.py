@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from shared import names
-from stacks import stream
-from stacks.calls import FUNCTION_RETRIES, FUNCTION_SECONDS, PROMPT_SECONDS
-from stacks.config import OLDEST_RECORD_SECONDS, LaneConfig, StageConfig
 from stacks.stages import STAGES
-from tests.simulation.world.table import Index, Schema, Table
+from tests.simulation.world.dynamodb_table import Index, Schema, Table
+from tidemill import names
+from tidemill.cdk import stream_settings
+from tidemill.cdk.config import OLDEST_RECORD_SECONDS, LaneConfig, StageConfig
+from tidemill.cdk.schedule_retries import FUNCTION_RETRIES, FUNCTION_SECONDS, PROMPT_SECONDS
 
 JOBS_TABLE: Final = "jobs"
 CURSOR_KEY_SECRET: Final = "cursor-key"
@@ -79,7 +79,7 @@ class Deployment:
         }
 
     def handler(self, verb: str) -> Callable[[Any, Any], Any]:
-        handle: Callable[[Any, Any], Any] = importlib.import_module(f"functions.{verb}.handler").handle
+        handle: Callable[[Any, Any], Any] = importlib.import_module(f"tidemill.entrypoints.{verb}").handle
         return handle
 
     def jobs_table(self) -> Table:
@@ -98,15 +98,15 @@ class Deployment:
 
     @property
     def stream_patterns(self) -> Sequence[Mapping[str, Any]]:
-        return stream.PATTERNS
+        return stream_settings.PATTERNS
 
     @property
     def stream_batch_size(self) -> int:
-        return stream.BATCH_SIZE
+        return stream_settings.BATCH_SIZE
 
     @property
     def stream_retries(self) -> int:
-        return stream.RETRIES
+        return stream_settings.RETRIES
 
     @property
     def stream_oldest_seconds(self) -> int:

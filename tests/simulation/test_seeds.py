@@ -15,9 +15,9 @@ import pytest
 
 from tests.simulation.deployment import Deployment
 from tests.simulation.mutants.catalogue import MUTANTS
-from tests.simulation.simulate import simulate
+from tests.simulation.run_one_seed import simulate
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.installed import modules
+from tests.simulation.world.installed_patches import modules
 from tests.simulation.world.world import World
 
 SEEDS: Final = 200
@@ -50,7 +50,7 @@ def test_a_seed_replays_exactly() -> None:
 
 def test_a_seed_replays_exactly_in_another_interpreter() -> None:
     """Where text hashes to other numbers, so that nothing may hang on the order of a set."""
-    script = "from tests.simulation.simulate import simulate; print(*(simulate(seed).hash for seed in range(30)))"
+    script = "from tests.simulation.run_one_seed import simulate; print(*(simulate(seed).hash for seed in range(30)))"
     hashes = {
         subprocess.run(
             [sys.executable, "-c", script], env={"PYTHONHASHSEED": salt}, capture_output=True, text=True, check=True
@@ -78,7 +78,7 @@ def test_no_clock_and_no_chance_of_the_machine_is_left_in_what_ships() -> None:
             if any(value is real for real in (time, random, secrets, uuid, os, threading))
         }
     # The shortener is no part of it.
-    assert left == {"shared.adapters.shortener.codes"}
+    assert left == {"shortener.link_codes"}
 
 
 def test_faults_of_many_kinds_come_up() -> None:

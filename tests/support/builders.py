@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any, Final
 
-from shared.application.job_types import JobType, JobTypes, Run
-from shared.application.ports import JobStore
-from shared.domain.job import AttemptError, DeathReason, Job, Letter, Reference
-from shared.domain.outcomes import Settlement
-from shared.domain.retry import RetryPolicy
-from shared.domain.states import State
-from shared.names import Lane
+from tidemill.application.job_types import JobType, JobTypes, Run
+from tidemill.application.ports import JobStore
+from tidemill.domain.job import AttemptError, DeathReason, Job, Letter, Reference
+from tidemill.domain.outcomes import Settlement
+from tidemill.domain.retry import RetryPolicy
+from tidemill.domain.states import State
+from tidemill.names import Lane
 
 #: Far ahead, so that no store's real clock finds what a test wrote expired.
 NOW: Final = datetime(2045, 3, 4, 5, 6, 7, 891_000, tzinfo=UTC)

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from shared.adapters.job_store import DynamoJobStore
-from shared.application.job_types import JobType
-from shared.application.report import Report
-from shared.application.run import Attempt
-from shared.domain.job import Job
-from shared.domain.states import State
 from tests.support.builders import NOW, a_job_type, brought_to, reference_to, types_of
-from tests.support.world import INVOCATION, Clock, carried_out, tools
+from tests.support.single_job import INVOCATION, Clock, carried_out, tools
+from tidemill.application.attempt import Attempt
+from tidemill.application.attempt_report import Report
+from tidemill.application.job_types import JobType
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
 
 #: Carries out an attempt at a job, by a worker that knows one type; returns what became of it.
 Carry = Callable[..., Report]

@@ -12,26 +12,26 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from shared.adapters import clients
-from shared.adapters.document import decode
-from shared.adapters.payloads import LARGEST_ITEM_BYTES, Bucket, DynamoPayloads
-from shared.application.job_types import Run
-from shared.application.submit import Submit, keyed_job_id
-from shared.client import Accepted, Lane, NoBucketError, Submission, TenantError, Tidemill, Unique, job_id_of
-from shared.domain.errors import (
+from tests.support.builders import TENANT
+from tests.support.deployed_functions import forget
+from tests.support.faulty_client import Fault, FaultyClient
+from tests.support.job_tables import REGION, Table
+from tests.support.job_tables import client as aws
+from tidemill.application.job_types import Run
+from tidemill.application.submit import Submit, keyed_job_id
+from tidemill.aws import clients
+from tidemill.client import Accepted, Lane, NoBucketError, Submission, TenantError, Tidemill, Unique, job_id_of
+from tidemill.domain.errors import (
     InvalidPayloadError,
     KeyReusedError,
     StoreUnavailableError,
     TransactionConflictError,
     UnknownJobTypeError,
 )
-from shared.domain.job import Job
-from shared.names import LISTING_KEY, Env
-from tests.support.builders import TENANT
-from tests.support.faulty_client import Fault, FaultyClient
-from tests.support.mill import forget
-from tests.support.tables import REGION, Table
-from tests.support.tables import client as aws
+from tidemill.domain.job import Job
+from tidemill.dynamodb.document import decode
+from tidemill.dynamodb.payloads import LARGEST_ITEM_BYTES, Bucket, DynamoPayloads
+from tidemill.names import LISTING_KEY, Env
 
 HOUR = timedelta(hours=1)
 PYTHON_PAGE = Path(__file__).parents[2] / "docs" / "python.md"

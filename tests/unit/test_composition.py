@@ -10,16 +10,19 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
 
-from shared.adapters import clients, composition
-from shared.adapters.clients import translated
-from shared.domain.errors import StoreUnavailableError, TransactionConflictError
-from shared.names import Env, Lane
-from tests.support.mill import forget
+from tests.support.deployed_functions import forget
+from tidemill import composition
+from tidemill.aws import clients
+from tidemill.aws.clients import translated
+from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
+from tidemill.names import Env, Lane
 
 ROOT = Path(__file__).parents[2]
-HANDLERS = sorted(
-    ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "functions").glob("*/handler.py")
-)
+ENTRYPOINTS = [f"tidemill.entrypoints.{path.stem}" for path in (ROOT / "shared/tidemill/entrypoints").glob("[a-z]*.py")]
+HANDLERS = [
+    *sorted(ENTRYPOINTS),
+    *sorted(f"functions.{path.parent.name}.handler" for path in (ROOT / "functions").glob("*/handler.py")),
+]
 SETTINGS: dict[Env, str] = {
     Env.STAGE: "test",
     Env.JOBS_TABLE: "jobs",
@@ -53,7 +56,7 @@ def _deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_every_handler_imports_with_an_empty_environment() -> None:
-    assert {"functions.submit.handler", "functions.work.handler", "functions.publish.handler"} <= set(HANDLERS)
+    assert {"tidemill.entrypoints.submit", "tidemill.entrypoints.work", "tidemill.entrypoints.publish"} <= set(HANDLERS)
 
     imports = "; ".join(f"import {handler}" for handler in HANDLERS)
     subprocess.run([sys.executable, "-c", imports], cwd=ROOT, env={}, check=True, capture_output=True)

@@ -7,13 +7,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from shared.adapters.in_process import OneJob
-from shared.adapters.job_store import DynamoJobStore
-from shared.application.ports import Checkpoint
-from shared.domain.errors import InvalidPayloadError
-from shared.domain.job import DeathReason
-from shared.domain.outcomes import Settlement
-from shared.jobs import (
+from tests.support.builders import LEASE, NOW, SETTLEMENTS, a_job, reference_to, stored
+from tidemill import (
     Cancelled,
     Continue,
     Done,
@@ -26,8 +21,13 @@ from shared.jobs import (
     Unique,
     job_type,
 )
-from shared.testing import NOON, TENANT, Drive, JobEndedError, State, Submission, run_job
-from tests.support.builders import LEASE, NOW, SETTLEMENTS, a_job, reference_to, stored
+from tidemill.application.ports import Checkpoint
+from tidemill.domain.errors import InvalidPayloadError
+from tidemill.domain.job import DeathReason
+from tidemill.domain.outcomes import Settlement
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.in_memory.single_job import OneJob
+from tidemill.testing import NOON, TENANT, Drive, JobEndedError, State, Submission, run_job
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)

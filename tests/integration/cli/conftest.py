@@ -13,17 +13,19 @@ import pytest
 from click.testing import CliRunner, Result
 from moto import mock_aws
 
-from cli.main import tidemill
-from shared.adapters import clients, composition, messages
-from shared.adapters.cursors import Cursors
-from shared.adapters.job_store import DynamoJobStore
-from shared.domain.job import Job, Letter, Reference
-from shared.domain.states import State
 from tests.integration.cli.gateway import respond
 from tests.integration.cli.loopback import Loopback, Stack, loopback
 from tests.support.builders import brought_to, letter_for
-from tests.support.mill import Mill
-from tests.support.tables import REGION, Table, client, create_table
+from tests.support.deployed_functions import Mill
+from tests.support.job_tables import REGION, Table, client, create_table
+from tidemill import composition
+from tidemill.aws import clients
+from tidemill.cli.main import tidemill
+from tidemill.domain.job import Job, Letter, Reference
+from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.http.cursors import Cursors
+from tidemill.sqs import messages
 
 _TERMINAL = {"COLUMNS", "FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
 _RECEIVE = "before-parameter-build.sqs.ReceiveMessage"
@@ -77,7 +79,7 @@ def behind(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Mil
 @pytest.fixture
 def attended(environment: pytest.MonkeyPatch) -> None:
     """Somebody sits at a terminal."""
-    environment.setattr("cli.asking.attended", lambda: True)
+    environment.setattr("tidemill.cli.confirm.attended", lambda: True)
 
 
 def pipeline(table: str, lanes: str, *, name: str = "dev-Pipeline") -> Stack:

@@ -11,11 +11,9 @@ from types import ModuleType
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from functions.control import handler as control
-from functions.query import handler as query
-from functions.submit import handler as submit
 from tests.integration.cli.loopback import Answer, Request
 from tests.support.http_events import ROLE
+from tidemill.entrypoints import control, query, submit
 
 _BASE: Final = "/_aws/execute-api/a1b2/$default"
 _ROUTES: Final[Mapping[str, ModuleType]] = {

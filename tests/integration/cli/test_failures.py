@@ -8,11 +8,11 @@ import sys
 import pytest
 from botocore.exceptions import ClientError
 
-from shared.adapters import clients
 from tests.integration.cli.conftest import Cloud, run
 from tests.integration.cli.loopback import Loopback
+from tidemill.aws import clients
 
-PROGRAM = [sys.executable, "-c", "from cli.main import main; main()"]
+PROGRAM = [sys.executable, "-c", "from tidemill.cli.main import main; main()"]
 
 
 def test_without_credentials_it_says_how_to_give_some(server: Loopback, environment: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_a_fault_of_our_own_is_called_one(server: Loopback, monkeypatch: pytest.
     def broken(*_: object, **__: object) -> None:
         raise ValueError("we never thought of this")
 
-    monkeypatch.setattr("shared.adapters.deployment.find", broken)
+    monkeypatch.setattr("tidemill.operator.deployment.find", broken)
     result = run("list")
     assert result.exit_code == 1
     assert "Error: ValueError: we never thought of this" in result.stderr

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from shared.adapters import clock
-from shared.domain.job import Job
-from shared.domain.states import State
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import a_job
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.system import clock
 
 
 def ended(cloud: Cloud, *, days_ago: float = 40, state: State = State.SUCCEEDED, type_: str = "t") -> Job:
@@ -55,13 +55,13 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(cloud: Cloud) -> None:
 
 def test_a_job_that_was_redriven_in_between_stays(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     job = ended(cloud, state=State.DEAD)
-    monkeypatch.setattr("cli.asking.attended", lambda: True)
+    monkeypatch.setattr("tidemill.cli.confirm.attended", lambda: True)
 
     def ask(*_: object, **__: object) -> bool:
         cloud.store.redrive(job, token="token", now=clock.now(), by="alice")
         return True
 
-    monkeypatch.setattr("cli.asking.click.confirm", ask)
+    monkeypatch.setattr("tidemill.cli.confirm.click.confirm", ask)
     result = run("purge", "--older-than", "30d")
     assert result.stdout == "Deleted 0 of 1 job. Somebody else moved 1 first.\n"
     assert cloud.state(job) is State.QUEUED

@@ -4,14 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from shared.adapters import clients, clock
-from shared.adapters.survey import DynamoSurvey
-from shared.application.ports import OpenGroup
-from shared.domain.errors import StoreUnavailableError
-from shared.domain.job import Job
-from shared.domain.states import State
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import a_job, behind_an_ended_head, brought_to
+from tidemill.application.ports import OpenGroup
+from tidemill.aws import clients
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.table_scan import DynamoSurvey
+from tidemill.system import clock
 
 NO_LETTERS = "Letters: 0 deleted, 0 nudged, 0 kept."
 

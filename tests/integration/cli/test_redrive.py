@@ -3,8 +3,8 @@
 import click
 import pytest
 
-from shared.domain.states import State
 from tests.integration.cli.conftest import Cloud, run
+from tidemill.domain.states import State
 
 
 def test_all_dead_jobs_are_redriven_and_their_letters_go(cloud: Cloud) -> None:

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 import click
 import pytest
 
-from shared.adapters import clients
-from shared.domain.states import State
-from shared.names import Lane
 from tests.integration.cli.conftest import Cloud, pipeline, run
 from tests.support.builders import brought_to
+from tidemill.aws import clients
+from tidemill.domain.states import State
+from tidemill.names import Lane
 
 
 def _age_of_oldest(seconds: float, *, minutes_ago: float) -> None:
@@ -89,7 +89,7 @@ def test_json_is_one_object(cloud: Cloud) -> None:
 
 
 def test_very_many_dead_jobs_are_not_all_read(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.status._COUNTED", 2)
+    monkeypatch.setattr("tidemill.cli.status._COUNTED", 2)
     for _ in range(3):
         cloud.dead_job()
         brought_to(cloud.store, State.SCHEDULED)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.cli.conftest import run
 from tests.integration.cli.loopback import Loopback
-from tests.support.mill import Mill
+from tests.support.deployed_functions import Mill
 
 JOB = {"id": "0197", "type": "text.count", "state": "queued", "payload": {"text": "to be"}}
 API = "/_aws/execute-api/a1b2/$default"
@@ -160,7 +160,7 @@ def test_get_says_that_there_is_no_such_job(server: Loopback) -> None:
 def test_without_an_answer_it_says_whether_a_repeat_may_make_a_second_job(
     server: Loopback, environment: pytest.MonkeyPatch
 ) -> None:
-    environment.setattr("shared.adapters.http_api._READ_SECONDS", 0.1)
+    environment.setattr("tidemill.operator.http_client._READ_SECONDS", 0.1)
     server.release.clear()
     unkeyed = run("submit", "t")
     keyed = run("submit", "t", "--key", "7")

@@ -12,7 +12,7 @@ import pytest
 from tests.integration.cli.conftest import run
 from tests.integration.cli.loopback import Answer, Loopback, Request
 from tests.integration.cli.test_failures import PROGRAM
-from tests.support.mill import Mill
+from tests.support.deployed_functions import Mill
 
 QUEUED = {"id": "a", "type": "t", "state": "queued", "attempt": 0}
 RUNNING = {**QUEUED, "state": "running", "attempt": 1, "progress": {"done": 30, "total": 100, "at": None}}
@@ -23,7 +23,7 @@ SUCCEEDED = {**RUNNING, "state": "succeeded", "progress": {"done": 100, "total":
 def pauses(environment: pytest.MonkeyPatch) -> list[float]:
     """The pauses that were made between questions, in seconds; none of them takes any time."""
     made: list[float] = []
-    environment.setattr("cli.watch.sleep", made.append)
+    environment.setattr("tidemill.cli.watch.sleep", made.append)
     return made
 
 
@@ -144,7 +144,7 @@ def test_a_terminal_has_a_bar_for_each_job(server: Loopback, pauses: list[float]
 @pytest.fixture
 def working(behind: Mill, environment: pytest.MonkeyPatch) -> Mill:
     """The jobs are worked off while the command line pauses."""
-    environment.setattr("cli.watch.sleep", lambda _: behind.run())
+    environment.setattr("tidemill.cli.watch.sleep", lambda _: behind.run())
     return behind
 
 

@@ -17,20 +17,22 @@ from moto import mock_aws
 from functions.redirect import handler as redirect
 from functions.shorten import handler as shorten
 from functions.stats import handler as stats
-from shared.adapters import clients, clock, composition
-from shared.adapters.clients import Item
-from shared.adapters.document import SCHEMA_ATTRIBUTE, decode
-from shared.adapters.idempotency import run_once
-from shared.adapters.shortener import addresses
-from shared.adapters.shortener import composition as shortener
-from shared.application.report import Report
-from shared.application.run import Attempt
-from shared.domain.job import Job
-from shared.domain.submission import Submission
-from shared.names import CLICK_KEY, CLICK_SORT_KEY, LINK_KEY, Env, Lane
-from tests.support import tables
+from shortener import client_address
+from shortener import composition as shortener
+from tests.support import job_tables
 from tests.support.builders import reference_to
 from tests.support.faulty_client import FaultyClient
+from tidemill import composition
+from tidemill.application.attempt import Attempt
+from tidemill.application.attempt_report import Report
+from tidemill.aws import clients
+from tidemill.aws.clients import Item
+from tidemill.domain.job import Job
+from tidemill.domain.submission import Submission
+from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, decode
+from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, LINK_KEY, Env, Lane
+from tidemill.powertools.idempotency import run_once
+from tidemill.system import clock
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -164,13 +166,13 @@ def refusing(code: str) -> Callable[..., Any]:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     with mock_aws():
-        dynamodb, secrets = tables.client("dynamodb"), tables.client("secretsmanager")
-        jobs = tables.create_table(dynamodb).name
+        dynamodb, secrets = job_tables.client("dynamodb"), job_tables.client("secretsmanager")
+        jobs = job_tables.create_table(dynamodb).name
         links, clicks = f"links-for-{jobs}", f"clicks-for-{jobs}"
         _create_table(dynamodb, links, [LINK_KEY])
         _create_table(dynamodb, clicks, [CLICK_KEY, CLICK_SORT_KEY])
-        s3 = tables.client("s3")
-        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": tables.REGION})
+        s3 = job_tables.client("s3")
+        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": job_tables.REGION})
         secret = secrets.create_secret(Name=f"key-for-{jobs}", SecretString=SECRET)
         environment = {
             Env.STAGE: "test",
@@ -193,7 +195,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         monkeypatch.setattr(clients, "dynamodb", lambda: faulty)
         monkeypatch.setattr(clients, "secrets", lambda: secrets)
         monkeypatch.setattr(clients, "s3", lambda: s3)
-        monkeypatch.setattr(clients, "sqs", lambda: tables.client("sqs"))
+        monkeypatch.setattr(clients, "sqs", lambda: job_tables.client("sqs"))
         _forget()
         yield World(faulty, dynamodb, jobs, links, clicks)
         _forget()
@@ -214,4 +216,4 @@ def _forget() -> None:
         for built in vars(root).values():
             if hasattr(built, "cache_clear"):
                 built.cache_clear()
-    addresses._key.forget()
+    client_address._key.forget()

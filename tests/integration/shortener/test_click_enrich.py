@@ -7,16 +7,17 @@ from datetime import timedelta
 
 import pytest
 
-from shared.adapters import clients, clock
-from shared.adapters.shortener import tally
-from shared.adapters.shortener.click import CLICK
-from shared.application.report import Ending
-from shared.domain.job import DeathReason, Job
-from shared.domain.states import State
-from shared.domain.verdict import Verdict
-from shared.names import CLICK_SORT_KEY, TTL_ATTRIBUTE
+from shortener import click_tally
+from shortener.click import CLICK
 from tests.integration.shortener.conftest import REMAINING, SECRET, World, refusing
 from tests.support.faulty_client import Fault, KilledError
+from tidemill.application.attempt_report import Ending
+from tidemill.aws import clients
+from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.states import State
+from tidemill.names import CLICK_SORT_KEY, TTL_ATTRIBUTE
+from tidemill.system import clock
 
 ADDRESS = "83.149.9.216"
 FIREFOX = "Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:26.0) Gecko/20100101 Firefox/26.0"
@@ -159,7 +160,7 @@ def test_clicks_of_anybody_but_the_redirect_die(world: World) -> None:
 
 
 def test_made_up_names_cannot_fill_the_counters(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tally, "NAMES_KEPT", 1)
+    monkeypatch.setattr(click_tally, "NAMES_KEPT", 1)
     world.post_link({"url": "https://example.com/a", "code": "spring"})
     for number in range(60):
         world.visit("spring", user_agent=f"made up {number}/1.2 CFNetwork/672")

@@ -10,20 +10,22 @@ from typing import Any, Final
 import pytest
 
 from functions.jobs import clicks_export as export_module
-from shared.adapters import clients, clock, composition
-from shared.adapters.shortener import composition as shortener
-from shared.adapters.shortener import upload
-from shared.adapters.shortener.click import Click
-from shared.adapters.shortener.clicks import RECORDS_KEPT
-from shared.adapters.shortener.upload import MOST_PARTS, Written
-from shared.adapters.shortener.visitor import Visitor
-from shared.application.report import Ending
-from shared.application.results import LARGEST_CHECKPOINT_BYTES
-from shared.domain.errors import TidemillError
-from shared.domain.job import DeathReason, Job
-from shared.domain.states import State
+from shortener import composition as shortener
+from shortener import multipart_upload
+from shortener.click import Click
+from shortener.click_table import RECORDS_KEPT
+from shortener.multipart_upload import MOST_PARTS, Written
+from shortener.visitor import Visitor
 from tests.integration.shortener.conftest import BUCKET, REMAINING, World, refusing
 from tests.support.faulty_client import KilledError
+from tidemill import composition
+from tidemill.application.attempt_report import Ending
+from tidemill.application.handler_results import LARGEST_CHECKPOINT_BYTES
+from tidemill.aws import clients
+from tidemill.domain.errors import TidemillError
+from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.states import State
+from tidemill.system import clock
 
 NOON: Final = datetime(2045, 3, 4, 12, tzinfo=UTC)
 HOUR: Final = timedelta(hours=1)
@@ -34,7 +36,7 @@ VISITOR: Final = Visitor(country="SE", browser="=cmd()", system="Linux", device=
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of a few lines each, so that there are many."""
-    monkeypatch.setattr(upload, "PART_BYTES", 500)
+    monkeypatch.setattr(multipart_upload, "PART_BYTES", 500)
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 500)
 
 
@@ -120,7 +122,7 @@ def test_the_clicks_of_a_link_are_a_file_in_their_order(world: World) -> None:
 
 
 def test_a_small_file_needs_one_call(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upload, "PART_BYTES", 8 * 1024 * 1024)
+    monkeypatch.setattr(multipart_upload, "PART_BYTES", 8 * 1024 * 1024)
     s3 = Interrupted(clients.s3(), at=1, after=False)
     monkeypatch.setattr(clients, "s3", lambda: s3)
     world.run(world.submit("clicks.export", code="spring", format="jsonl", page=2))
@@ -287,7 +289,7 @@ def test_cancelled_while_it_runs_it_leaves_nothing_behind(world: World, monkeypa
 def test_a_file_that_would_be_too_large_is_refused_and_nothing_is_left(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(upload, "MOST_PARTS", 2)
+    monkeypatch.setattr(multipart_upload, "MOST_PARTS", 2)
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     assert world.run(job).ending is Ending.DEAD
     assert "the most it may be" in world.job(job).errors[0].message

@@ -8,17 +8,18 @@ from typing import Any, Final
 import pytest
 
 from functions.jobs import clicks_rollup as rollup_module
-from shared.adapters import clock, composition
-from shared.adapters.shortener import composition as shortener
-from shared.adapters.shortener.click import Click
-from shared.adapters.shortener.clicks import RECORDS_KEPT, SHARDS
-from shared.adapters.shortener.rollup import SHARDS_KEPT, last_closed_day
-from shared.adapters.shortener.visitor import Visitor
-from shared.application.report import Ending
-from shared.domain.job import Job
-from shared.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
+from shortener import composition as shortener
+from shortener.click import Click
+from shortener.click_rollup import SHARDS_KEPT, last_closed_day
+from shortener.click_table import RECORDS_KEPT, SHARDS
+from shortener.visitor import Visitor
 from tests.integration.shortener.conftest import World
 from tests.support.faulty_client import KilledError
+from tidemill import composition
+from tidemill.application.attempt_report import Ending
+from tidemill.domain.job import Job
+from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
+from tidemill.system import clock
 
 NOON: Final = datetime(2045, 3, 4, 12, tzinfo=UTC)
 DAY: Final = timedelta(days=1)
@@ -43,7 +44,7 @@ def time(world: World, monkeypatch: pytest.MonkeyPatch) -> Time:
     time = Time()
     monkeypatch.setattr(clock, "now", time)
     # The first rollup looks back so far; less makes these tests quick.
-    monkeypatch.setattr("shared.adapters.shortener.rollup.RECORDS_KEPT", LOOK_BACK)
+    monkeypatch.setattr("shortener.click_rollup.RECORDS_KEPT", LOOK_BACK)
     for code in CODES:
         world.post_link({"url": "https://example.com/a", "code": code})
     return time
@@ -196,7 +197,7 @@ def test_shards_in_the_total_go_after_a_day_and_links_that_nobody_followed_cost_
 def test_a_rollup_that_did_not_run_for_weeks_catches_up(
     world: World, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shared.adapters.shortener.rollup.RECORDS_KEPT", RECORDS_KEPT)
+    monkeypatch.setattr("shortener.click_rollup.RECORDS_KEPT", RECORDS_KEPT)
     for _ in range(3):
         visit(world)
         time.now += 20 * DAY
@@ -256,7 +257,7 @@ def test_it_goes_on_in_another_invocation_when_time_is_short(
 def test_killed_between_any_two_calls_the_stats_stay_exact_and_the_next_run_ends_the_work(
     world: World, time: Time, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
-    monkeypatch.setattr("shared.adapters.shortener.clicks.SHARDS", 2)
+    monkeypatch.setattr("shortener.click_table.SHARDS", 2)
     monkeypatch.setattr(rollup_module, "SHARDS", 2)
     monkeypatch.setattr(rollup_module, "SAVED_EVERY", timedelta(0))
     rolled_up(world)  # says how far all are, so that there is one day to go through

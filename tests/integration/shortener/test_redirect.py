@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from shared.adapters import composition
-from shared.adapters.shortener.click import VISITORS
-from shared.domain.states import State
-from shared.names import Env, Metric
+from shortener.click import VISITORS
 from tests.integration.shortener.conftest import SOURCE, World, refusing
 from tests.support.faulty_client import Fault
+from tidemill import composition
+from tidemill.domain.states import State
+from tidemill.names import Env, Metric
 
 URL = "https://example.com/a"
 

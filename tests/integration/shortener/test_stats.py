@@ -2,8 +2,8 @@
 
 import pytest
 
-from shared.adapters import clock
 from tests.integration.shortener.conftest import World
+from tidemill.system import clock
 
 URL = "https://example.com/a"
 FIREFOX = "Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:26.0) Gecko/20100101 Firefox/26.0"

@@ -5,12 +5,12 @@ from collections.abc import Iterator
 import pytest
 from moto import mock_aws
 
-from tests.simulation.conformance.bench import Aws
-from tests.simulation.conformance.cited import BOTOCORE, CASES, EMULATOR, MOTO
+from tests.simulation.conformance.case import Aws
+from tests.simulation.conformance.citations import BOTOCORE, CASES, EMULATOR, MOTO
 from tests.simulation.conformance.differences import DIFFERENCES
-from tests.simulation.conformance.retrying import Botocore, Retrying, SimulatedSdk
-from tests.simulation.conformance.served import Served
-from tests.simulation.conformance.simulated import Simulated
+from tests.simulation.conformance.moto_and_emulator import Served
+from tests.simulation.conformance.sdk_retries import Botocore, Retrying, SimulatedSdk
+from tests.simulation.conformance.simulated_aws import Simulated
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tests.simulation.conformance.cited import EMULATOR, MOTO, SIMULATED
+from tests.simulation.conformance.citations import EMULATOR, MOTO, SIMULATED
 
 #: What they do, by backend and by the name of the case.
 DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {

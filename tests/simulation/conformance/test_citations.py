@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.simulation.conformance.cited import plain, reference
+from tests.simulation.conformance.citations import plain, reference
 from tests.simulation.conformance.differences import DIFFERENCES
-from tests.simulation.conformance.figures import cases
+from tests.simulation.conformance.summary import cases
 
 SHIPPED = sorted(name for name, case in cases().items() if case.shipped)
 

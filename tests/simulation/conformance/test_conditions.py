@@ -6,8 +6,8 @@ from typing import Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.simulation.conformance.bench import Aws
-from tests.simulation.conformance.cited import DYNAMODB, GUIDE, cites
+from tests.simulation.conformance.case import Aws
+from tests.simulation.conformance.citations import DYNAMODB, GUIDE, cites
 
 OPERATORS: Final = GUIDE + "Expressions.OperatorsAndFunctions.html"
 ITEM: Final[Mapping[str, Any]] = {

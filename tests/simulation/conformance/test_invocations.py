@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Any
 
-from tests.simulation.conformance.cited import LAMBDA, LAMBDA_GUIDE, cites
-from tests.simulation.conformance.simulated import Simulated
+from tests.simulation.conformance.citations import LAMBDA, LAMBDA_GUIDE, cites
+from tests.simulation.conformance.simulated_aws import Simulated
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.lambdas import FunctionError, Throttled
+from tests.simulation.world.lambda_environments import FunctionError, Throttled
 
 ENVIRONMENTS = LAMBDA_GUIDE + "lambda-runtime-environment.html"
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.conformance.bench import TABLE, Aws, code, refusal
-from tests.simulation.conformance.cited import DYNAMODB, GUIDE, cites
+from tests.simulation.conformance.case import TABLE, Aws, code, refusal
+from tests.simulation.conformance.citations import DYNAMODB, GUIDE, cites
 
 KEY = {"pk": {"S": "a"}}
 IF_ABSENT: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(pk)"}

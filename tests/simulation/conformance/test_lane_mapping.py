@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.conformance.bench import Aws, failing
-from tests.simulation.conformance.cited import LAMBDA, LAMBDA_GUIDE, cites
-from tests.simulation.conformance.simulated import Simulated
+from tests.simulation.conformance.case import Aws, failing
+from tests.simulation.conformance.citations import LAMBDA, LAMBDA_GUIDE, cites
+from tests.simulation.conformance.simulated_aws import Simulated
 from tests.simulation.world.faults import Fault
 
 ERRORS = LAMBDA_GUIDE + "services-sqs-errorhandling.html"

@@ -3,9 +3,9 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tests.simulation.conformance.bench import QUEUE
-from tests.simulation.conformance.cited import SQS_GUIDE, cites
-from tests.simulation.conformance.simulated import Simulated
+from tests.simulation.conformance.case import QUEUE
+from tests.simulation.conformance.citations import SQS_GUIDE, cites
+from tests.simulation.conformance.simulated_aws import Simulated
 
 METRICS = SQS_GUIDE + "sqs-available-cloudwatch-metrics.html"
 

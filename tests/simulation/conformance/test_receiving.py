@@ -1,8 +1,8 @@
 """Standard queues: what comes out of them, how often and in what order."""
 
-from tests.simulation.conformance.bench import Aws, code
-from tests.simulation.conformance.cited import SQS, SQS_GUIDE, cites
-from tests.simulation.conformance.simulated import Simulated
+from tests.simulation.conformance.case import Aws, code
+from tests.simulation.conformance.citations import SQS, SQS_GUIDE, cites
+from tests.simulation.conformance.simulated_aws import Simulated
 from tests.simulation.world.faults import Fault
 
 

@@ -5,10 +5,10 @@ from typing import Final
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError, ConnectTimeoutError, ReadTimeoutError
 
-from tests.simulation.conformance.bench import TABLE
-from tests.simulation.conformance.cited import SDK_GUIDE, cites
-from tests.simulation.conformance.retrying import Outcome, Retrying
-from tests.simulation.conformance.simulated import Simulated
+from tests.simulation.conformance.case import TABLE
+from tests.simulation.conformance.citations import SDK_GUIDE, cites
+from tests.simulation.conformance.sdk_retries import Outcome, Retrying
+from tests.simulation.conformance.simulated_aws import Simulated
 from tests.simulation.world.faults import Fault
 
 RETRIES: Final = SDK_GUIDE + "retries.html"

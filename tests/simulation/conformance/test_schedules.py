@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.simulation.clockwork import Clockwork
-from tests.simulation.conformance.cited import SCHEDULER, SCHEDULER_GUIDE, cites
-from tests.simulation.conformance.simulated import Simulated
+from tests.simulation.actors.schedules import Clockwork
+from tests.simulation.conformance.citations import SCHEDULER, SCHEDULER_GUIDE, cites
+from tests.simulation.conformance.simulated_aws import Simulated
 from tests.simulation.world.faults import Fault
 
 DAY_SECONDS = 86_400

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from tests.simulation.conformance.bench import Aws, code
-from tests.simulation.conformance.cited import SQS, cites
-from tests.simulation.conformance.simulated import Simulated
+from tests.simulation.conformance.case import Aws, code
+from tests.simulation.conformance.citations import SQS, cites
+from tests.simulation.conformance.simulated_aws import Simulated
 from tests.simulation.world.faults import Fault
 
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.conformance.bench import TABLE, failing
-from tests.simulation.conformance.cited import GUIDE, LAMBDA, LAMBDA_GUIDE, STREAMS, cites
-from tests.simulation.conformance.simulated import Simulated
+from tests.simulation.conformance.case import TABLE, failing
+from tests.simulation.conformance.citations import GUIDE, LAMBDA, LAMBDA_GUIDE, STREAMS, cites
+from tests.simulation.conformance.simulated_aws import Simulated
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.stream_mapping import matches
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from tests.simulation.conformance.bench import TABLE, Aws, code
-from tests.simulation.conformance.cited import DYNAMODB, GUIDE, STREAMS, cites
-from tests.simulation.conformance.simulated import Simulated
+from tests.simulation.conformance.case import TABLE, Aws, code
+from tests.simulation.conformance.citations import DYNAMODB, GUIDE, STREAMS, cites
+from tests.simulation.conformance.simulated_aws import Simulated
 
 FIVE_YEARS_SECONDS = 5 * 365 * 86_400
 

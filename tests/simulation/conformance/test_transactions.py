@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.simulation.conformance.bench import TABLE, Aws, code, refusal
-from tests.simulation.conformance.cited import DYNAMODB, cites
-from tests.simulation.conformance.simulated import Simulated
+from tests.simulation.conformance.case import TABLE, Aws, code, refusal
+from tests.simulation.conformance.citations import DYNAMODB, cites
+from tests.simulation.conformance.simulated_aws import Simulated
 from tests.simulation.world.faults import Fault
 
 

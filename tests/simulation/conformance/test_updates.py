@@ -3,8 +3,8 @@
 from functools import partial
 from typing import Any, Final
 
-from tests.simulation.conformance.bench import Aws, code
-from tests.simulation.conformance.cited import DYNAMODB, GUIDE, cites
+from tests.simulation.conformance.case import Aws, code
+from tests.simulation.conformance.citations import DYNAMODB, GUIDE, cites
 
 UPDATES: Final = GUIDE + "Expressions.UpdateExpressions.html"
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from shared.adapters import clock
-from shared.jobs import (
+from tests.simulation.jobs.observed import effect, end_process, running
+from tidemill import (
     Cancelled,
     Continue,
     Done,
@@ -24,7 +24,7 @@ from shared.jobs import (
     Submission,
     job_type,
 )
-from tests.simulation.jobs.observed import effect, end_process, running
+from tidemill.system import clock
 
 
 class Plan(BaseModel):

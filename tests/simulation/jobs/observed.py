@@ -5,14 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from shared.adapters import document
-from shared.application.run import MOST_HOLDS_OF_A_SUSPECT
-from shared.domain.job import Job
-from shared.jobs import Run
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.installed import world
-from tests.simulation.world.lambdas import LARGEST_SKEW_MS
+from tests.simulation.world.installed_patches import world
+from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
 from tests.simulation.world.scheduler import Killed
+from tidemill import Run
+from tidemill.application.attempt import MOST_HOLDS_OF_A_SUSPECT
+from tidemill.domain.job import Job
+from tidemill.dynamodb import document
 
 
 @dataclass(slots=True)

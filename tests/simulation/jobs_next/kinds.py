@@ -4,9 +4,9 @@ import time
 
 from pydantic import BaseModel, ConfigDict
 
-from shared.jobs import Done, Run, Submission, job_type
 from tests.simulation.jobs.kinds import BrokenError, Plan
 from tests.simulation.jobs.observed import effect, running
+from tidemill import Done, Run, Submission, job_type
 
 
 class Amount(BaseModel):

@@ -4,9 +4,9 @@ import time
 
 from pydantic import BaseModel, ConfigDict
 
-from shared.jobs import Done, Run, job_type
 from tests.simulation.jobs.kinds import Plan
 from tests.simulation.jobs.observed import effect, running
+from tidemill import Done, Run, job_type
 
 
 class Invoice(BaseModel):

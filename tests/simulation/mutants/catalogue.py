@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from tests.simulation.mutants.clauses import CLAUSES
-from tests.simulation.mutants.operation import OPERATION
-from tests.simulation.mutants.outside import OUTSIDE
-from tests.simulation.mutants.protocol import PROTOCOL
+from tests.simulation.mutants.callers_and_versions import OUTSIDE
+from tests.simulation.mutants.conditions import CLAUSES
+from tests.simulation.mutants.job_lifecycle import PROTOCOL
+from tests.simulation.mutants.operations import OPERATION
 
 MUTANTS: Final = (*PROTOCOL, *OPERATION, *OUTSIDE, *CLAUSES)

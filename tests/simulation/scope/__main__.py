@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 
-from tests.simulation.scope.command import run_scope
+from tests.simulation.scope.run_scenarios import run_scope
 
 
 def main() -> int:

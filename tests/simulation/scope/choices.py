@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.simulation.scope.footprints import Footprint, Sleeping, Step
+from tests.simulation.scope.touched_items import Footprint, Sleeping, Step
 
 
 class ReplayError(AssertionError):

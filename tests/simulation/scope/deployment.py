@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-from stacks.config import LaneConfig
 from tests.simulation.deployment import Deployment
 from tests.simulation.scope.director import Director
-from tests.simulation.world.installed import world
+from tests.simulation.world.installed_patches import world
+from tidemill.cdk.config import LaneConfig
 
 WORKERS: Final = 2
 

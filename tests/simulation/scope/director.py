@@ -13,10 +13,10 @@ from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.simulation.scope.chance import Chance
 from tests.simulation.scope.choices import Choices
-from tests.simulation.scope.footprints import keys_of
-from tests.simulation.scope.steps import LASTING, TRANSACTION, Actor, Call, Fate, Late, Option
+from tests.simulation.scope.chosen_faults import Chance
+from tests.simulation.scope.participants import LASTING, TRANSACTION, Actor, Call, Fate, Late, Option
+from tests.simulation.scope.touched_items import keys_of
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.scheduler import Process, Scheduler, Task
 

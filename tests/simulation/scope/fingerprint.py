@@ -4,9 +4,9 @@ from hashlib import blake2b
 from typing import Final
 
 from tests.simulation.scope.director import Director
+from tests.simulation.world.dynamodb_table import Record, Table
 from tests.simulation.world.faults import LOSSES, Fault
-from tests.simulation.world.queue import Message, Queue
-from tests.simulation.world.table import Record, Table
+from tests.simulation.world.sqs_queue import Message, Queue
 from tests.simulation.world.world import World
 
 #: Faults for which a check makes an allowance, however long ago they were.

@@ -6,14 +6,15 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from shared.adapters import clock, composition
-from shared.adapters.idempotency import submit_once
-from shared.domain.errors import TidemillError
-from shared.domain.states import State
-from shared.domain.submission import Submission
-from tests.simulation.people import TENANTS, Asked
+from tests.simulation.actors.callers import TENANTS, Asked
 from tests.simulation.scope.director import Director
 from tests.simulation.world.world import World
+from tidemill import composition
+from tidemill.domain.errors import TidemillError
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission
+from tidemill.powertools.idempotency import submit_once
+from tidemill.system import clock
 
 _TENANT: Final = TENANTS[0]
 _ENDS_WELL: Final = frozenset({State.SUCCEEDED})

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from tests.simulation.scope.director import Director
-from tests.simulation.scope.footprints import ANYTHING, QUEUES, Footprint, keys_of
-from tests.simulation.scope.steps import Option
-from tests.simulation.world.table import Record
+from tests.simulation.scope.participants import Option
+from tests.simulation.scope.touched_items import ANYTHING, QUEUES, Footprint, keys_of
+from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
 
 #: Of requests that name no item, those to SQS show in the queues, and these read more than one.

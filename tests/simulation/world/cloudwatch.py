@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from shared.names import Metric
 from tests.simulation.world.scheduler import Scheduler
 from tests.simulation.world.sqs import SQS
+from tidemill.names import Metric
 
 #: "the metric points at the second-oldest message that hasn't been received more than three times"
 _UNCOUNTED_RECEIVES: Final = 3

@@ -7,12 +7,12 @@ https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/Welcome.html
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from tests.simulation.world.dynamodb_table import Index, Item, Key, Schema, Table
 from tests.simulation.world.errors import ServiceError, invalid
 from tests.simulation.world.expressions import Scope, condition
 from tests.simulation.world.faults import Fault, Weather
 from tests.simulation.world.scheduler import Scheduler
-from tests.simulation.world.table import Index, Item, Key, Schema, Table
-from tests.simulation.world.updates import update
+from tests.simulation.world.update_expressions import update
 
 Request = Mapping[str, Any]
 Answer = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.simulation.world.errors import ServiceError
 from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.queue import LONGEST_VISIBILITY_MS, Message, Queue
+from tests.simulation.world.sqs_queue import LONGEST_VISIBILITY_MS, Message, Queue
 
 Request = Mapping[str, Any]
 Answer = dict[str, Any]

@@ -5,26 +5,26 @@ from random import Random
 from typing import Any, Final, Self
 
 from tests.simulation.deployment import CURSOR_KEY_SECRET, Deployment
-from tests.simulation.world.calls import Calls
+from tests.simulation.world.async_invocations import Calls
 from tests.simulation.world.cloudwatch import CloudWatch
+from tests.simulation.world.code_versions import Rollout
 from tests.simulation.world.dynamodb import DynamoDB
+from tests.simulation.world.dynamodb_table import Record, Schema, Table
 from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.hot import HotItems
-from tests.simulation.world.installed import enter, leave
-from tests.simulation.world.lambdas import Context, Function
+from tests.simulation.world.hot_item import HotItems
+from tests.simulation.world.installed_patches import enter, leave
+from tests.simulation.world.lambda_environments import Context, Function
 from tests.simulation.world.lane_mapping import LaneMapping
-from tests.simulation.world.queue import Queue
 from tests.simulation.world.s3 import S3
 from tests.simulation.world.scheduler import Process, Scheduler
 from tests.simulation.world.sdk import Sdk
 from tests.simulation.world.secrets import Secrets
 from tests.simulation.world.sqs import SQS
+from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.stream_mapping import StreamMapping
-from tests.simulation.world.table import Record, Schema, Table
 from tests.simulation.world.threads import Threads
 from tests.simulation.world.trace import Change, Trace
 from tests.simulation.world.transactions import Transactions
-from tests.simulation.world.versions import Rollout
 
 LONGEST_INDEX_LAG_MS: Final = 90_000
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from shared.jobs import Run, job_type
 from tests.support.jobs.scripted import Anything, script
+from tidemill import Run, job_type
 
 
 @job_type("test.blocking", payload=Anything, max_attempts=1, dead_head="block")

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from pydantic import BaseModel
 
-from shared.jobs import Rate, Run, job_type
+from tidemill import Rate, Run, job_type
 
 #: How long a run takes: long enough that a batch's runs would meet.
 RUN_SECONDS = 0.05

@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from shared.jobs import Run, job_type
+from tidemill import Run, job_type
 
 
 class Anything(BaseModel):

@@ -13,10 +13,10 @@ from botocore.exceptions import (
     SSOTokenLoadError,
 )
 
-from cli.errors import ExplainedError, explain
-from shared.adapters.clients import translated
-from shared.adapters.remedies import remedy
-from shared.domain.errors import StoreUnavailableError, TidemillError
+from tidemill.aws.clients import translated
+from tidemill.cli.errors import ExplainedError, explain
+from tidemill.domain.errors import StoreUnavailableError, TidemillError
+from tidemill.operator.aws_error_advice import remedy
 
 
 def _raised(*errors: Exception) -> Exception:

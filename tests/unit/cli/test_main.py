@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cli.main import tidemill
+from tidemill.cli.main import tidemill
 
 #: Not in the environment of a person who only deploys and operates.
 ABSENT = ("aws_lambda_powertools", "pydantic", "ministack", "moto", "pytest")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from shared.adapters.shortener.agents import LONGEST_NAME_CHARACTERS
-from shared.adapters.shortener.click import LONGEST_HEADER_CHARACTERS
-from shared.adapters.shortener.visitor import Visitor, enrich
+from shortener.click import LONGEST_HEADER_CHARACTERS
+from shortener.user_agent import LONGEST_NAME_CHARACTERS
+from shortener.visitor import Visitor, enrich
 
 LOG = Path(__file__).parents[3] / ".." / "shared" / "data" / "access.log.gz"
 _LINE = re.compile(r'(?P<address>\S+) .*"(?P<agent>[^"]*)"')

@@ -1,0 +1,29 @@
+"""`python -m demo.figures [flood|groups]`: measures one figure, or all, and prints it."""
+
+import argparse
+import sys
+from typing import Final
+
+from rich.console import Console
+
+from demo.figures import flood, groups
+from tidemill.local.terminal_command import run
+
+FIGURES: Final = {"flood": flood.main, "groups": groups.main}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m demo.figures")
+    parser.add_argument("which", nargs="?", choices=FIGURES, help="one of them; without it, all")
+    which = parser.parse_args().which
+
+    def measure(_: Console) -> int:
+        for name in [which] if which else FIGURES:
+            FIGURES[name]()
+        return 0
+
+    return run(measure)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

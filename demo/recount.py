@@ -1,0 +1,62 @@
+"""Counts countries and browsers from the log with the libraries alone, to hold the counts of the app against."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import AddressValueError, IPv4Address
+from typing import Any, Final
+
+import ua_parser
+from geoip2fast import GeoIP2Fast
+
+from demo.access_log import Click
+
+#: What the shortener counts as a country or browser that cannot be told, how much of a user agent it reads, and how
+#: long a name it keeps.
+UNKNOWN_COUNTRY: Final = "??"
+UNKNOWN_BROWSER: Final = "Other"
+AGENT_CHARACTERS: Final = 512
+NAME_CHARACTERS: Final = 64
+#: What geoip2fast says of private and unknown networks.
+_NO_COUNTRY: Final = frozenset({"", "--"})
+
+
+@dataclass(slots=True)
+class Count:
+    """Clicks, and what they are counted by."""
+
+    clicks: int = 0
+    countries: Counter[str] = field(default_factory=Counter)
+    browsers: Counter[str] = field(default_factory=Counter)
+
+    def add(self, stats: Mapping[str, Any]) -> None:
+        """Add what `GET /links/{code}/stats` says of one link."""
+        self.clicks += stats["clicks"]
+        self.countries.update(stats["countries"])
+        self.browsers.update(stats["browsers"])
+
+
+def recount(clicks: Iterable[Click]) -> Count:
+    count = Count()
+    geography = GeoIP2Fast()
+    for click in clicks:
+        count.clicks += 1
+        count.countries[_country(geography, click.address)] += 1
+        count.browsers[_browser(click.agent or "")] += 1
+    return count
+
+
+def _country(geography: GeoIP2Fast, address: str) -> str:
+    try:
+        code: str = geography.lookup(str(IPv4Address(address))).country_code
+    except AddressValueError:
+        return UNKNOWN_COUNTRY
+    return UNKNOWN_COUNTRY if code in _NO_COUNTRY else code
+
+
+def _browser(agent: str) -> str:
+    try:
+        found = ua_parser.parse_user_agent(agent[:AGENT_CHARACTERS])
+    except (TypeError, ValueError):  # the library trips over some agents that were made up
+        found = None
+    return found.family.encode("ascii", "replace").decode()[:NAME_CHARACTERS] if found else UNKNOWN_BROWSER

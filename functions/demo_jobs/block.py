@@ -1,0 +1,23 @@
+"""A depot that turns parcels away until it opens. Those behind in the same group wait for whoever was turned away."""
+
+import time
+
+from pydantic import BaseModel
+
+from functions.demo_jobs.ledger import appended
+from tidemill import Done, GiveUp, Run, job_type
+
+
+class Parcel(BaseModel):
+    """A number for the ledger, and when the depot opens: epoch seconds."""
+
+    ledger: str
+    number: int
+    opens_at: float = 0.0
+
+
+@job_type("demo.depot", payload=Parcel, dead_head="block")
+def depot(payload: Parcel, run: Run) -> Done | GiveUp:  # noqa: ARG001 - every handler is given its run
+    if time.time() < payload.opens_at:
+        return GiveUp("the depot is closed")
+    return Done(writes=[appended(payload.ledger, str(payload.number))])

@@ -1,0 +1,28 @@
+"""Takes more steps than one run has time for: saves after each, goes on in another invocation, ends when asked to."""
+
+import time
+from datetime import timedelta
+
+from pydantic import BaseModel, Field
+
+from tidemill import Continue, Run, job_type
+from tidemill.system import clock
+
+
+class Steps(BaseModel):
+    """How many steps, and how long each takes."""
+
+    steps: int = Field(default=10, ge=1, le=10_000)
+    seconds: float = Field(default=0.2, ge=0, le=0.5)
+
+
+@job_type("demo.steps", payload=Steps)
+def steps(payload: Steps, run: Run) -> dict[str, int] | Continue:
+    done: int = run.resumed_from or 0
+    while done < payload.steps:
+        if clock.now() + timedelta(seconds=2 * payload.seconds) >= run.deadline:
+            return Continue(checkpoint=done)
+        time.sleep(payload.seconds)
+        done += 1
+        run.checkpoint(done, done=done, total=payload.steps)
+    return {"steps": done}

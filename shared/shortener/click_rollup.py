@@ -1,0 +1,101 @@
+"""Adds what was counted on closed days to the totals of links, link by link. Every step may be repeated."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from shortener.click_table import RECORDS_KEPT, Clicks, Total, mark_partition, shard_key, total_key
+from shortener.click_tally import condensed, summed
+from tidemill.aws.clients import Item, translated
+from tidemill.domain.outcomes import TransactWrite
+from tidemill.dynamodb.document import number, seconds, text
+from tidemill.dynamodb.update_requests import Request
+from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+#: A day is closed so long after its end. A worker chooses the day when it begins to count, and what it then writes
+#: arrives within the 15 minutes that Lambda lets it run, or the five more that a signed request is good for:
+#: https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
+#: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_aws-signing.html
+CLOSED_AFTER: Final = timedelta(hours=1)
+#: How long a shard that is in its total stays, for whoever has read the total of before.
+SHARDS_KEPT: Final = timedelta(days=1)
+#: Where it is written how far all links are.
+_PROGRESS: Final[Item] = {CLICK_KEY: text("!rollup"), CLICK_SORT_KEY: text("through")}
+
+
+def last_closed_day(now: datetime) -> date:
+    return (now.astimezone(UTC) - CLOSED_AFTER).date() - timedelta(days=1)
+
+
+class Rollup:
+    """The totals, and how far they are."""
+
+    def __init__(self, client: "DynamoDBClient", clicks: Clicks, *, table: str) -> None:
+        self._client = client
+        self._clicks = clicks
+        self._table = table
+
+    def first_open_day(self, *, now: datetime) -> date:
+        """The first day that the totals of some links may lack. Marks of earlier ones than the oldest are gone."""
+        with translated():
+            answer = self._client.get_item(TableName=self._table, Key=_PROGRESS, ConsistentRead=True)
+        if "Item" in answer:
+            return date.fromisoformat(answer["Item"]["day"]["S"]) + timedelta(days=1)
+        return (now - RECORDS_KEPT).date()
+
+    def all_through(self, day: date) -> TransactWrite:
+        """The write that says so, for the transaction in which the job succeeds."""
+        return {"Put": {"TableName": self._table, "Item": {**_PROGRESS, "day": text(str(day))}}}
+
+    def counted(self, day: date, shard: int, *, after: str | None) -> Iterator[str]:
+        """The codes of the links that have this shard of this day, in their order, from the one after `after`."""
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._table,
+            KeyConditionExpression="#marks = :marks AND #code > :after",
+            ExpressionAttributeNames={"#marks": CLICK_KEY, "#code": CLICK_SORT_KEY},
+            # Before the first code; a key must not be empty.
+            ExpressionAttributeValues={":marks": text(mark_partition(day, shard)), ":after": text(after or " ")},
+        )
+        with translated():
+            for page in pages:
+                yield from (item[CLICK_SORT_KEY]["S"] for item in page["Items"])
+
+    def add(self, code: str, *, through: date) -> None:
+        """Have the total of a link hold what was counted through that day: one write, whole or not at all."""
+        while (total := self._clicks.total(code)).through is None or total.through < through:
+            shards = self._clicks.shards(code, after=total.through, through=through)
+            self._put_total(code, total, Total(through, condensed(summed([total.counters, *shards]))))
+
+    def retire(self, code: str, day: date, shard: int, *, now: datetime) -> None:
+        """Let a shard go that is in its total."""
+        with translated():
+            self._client.update_item(
+                TableName=self._table,
+                Key=shard_key(code, day, shard),
+                UpdateExpression="SET #expires_at = :at",
+                ExpressionAttributeNames={"#expires_at": TTL_ATTRIBUTE},
+                ExpressionAttributeValues={":at": seconds(now + SHARDS_KEPT)},
+            )
+
+    def _put_total(self, code: str, read: Total, total: Total) -> None:
+        """Nothing is written if another rollup has, since `read` was."""
+        item = total_key(code) | {"through": text(str(total.through))}
+        item |= {name: number(count) for name, count in total.counters.items()}
+        request: Request = {"ConditionExpression": "attribute_not_exists(#through)"}
+        if read.through:
+            request["ConditionExpression"] = "#through = :read"
+            request["ExpressionAttributeValues"] = {":read": text(str(read.through))}
+        try:
+            with translated():
+                self._client.put_item(
+                    TableName=self._table, Item=item, ExpressionAttributeNames={"#through": "through"}, **request
+                )
+        except ClientError as error:
+            response: Mapping[str, Any] = error.response
+            if response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise

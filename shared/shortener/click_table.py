@@ -1,0 +1,170 @@
+"""The clicks table: a record for each click, and for each link counters, which a rollup adds to the link's total.
+
+What is counted on a day is spread over that day's shards. A shard is one item with a number for everything that was
+counted (`clicks`, `country:DE`, `browser:Firefox`), all at the top of it, so that ADD makes what is missing and no map
+must be there first. The total says through which day it holds what was counted; shards of later days come on top.
+Which of the two a click is in is thus said by one item alone, and the sum is exact at every moment.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+from zlib import crc32
+
+from shortener.click import Click
+from shortener.click_tally import Tally, Trait, counters, summed
+from shortener.client_address import fingerprint
+from shortener.visitor import Visitor
+from tidemill.aws.clients import Item, translated
+from tidemill.domain.outcomes import TransactWrite
+from tidemill.dynamodb.document import milliseconds, number, seconds, text
+from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+#: Two transactions on one item conflict, and a worker settles a batch at once, so a popular link needs several.
+SHARDS: Final = 16
+#: How long a click's own record is kept. Counters stay.
+RECORDS_KEPT: Final = timedelta(days=90)
+#: The longest name that DNS allows.
+LONGEST_HOST_CHARACTERS: Final = 253
+
+RECORD: Final = "click#"
+_COUNTERS: Final = "count#"
+_TOTAL: Final = "total"
+#: Sorts behind whatever follows a `#` in a key of ours.
+LAST: Final = "~"
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """What the rollup has added up of a link: all that was counted through a day. None before the first time."""
+
+    through: date | None = None
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+
+class Clicks:
+    """The table of clicks."""
+
+    def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def writes(
+        self, click: Click, visitor: Visitor, *, job_id: str, at: datetime, now: datetime
+    ) -> Sequence[TransactWrite]:
+        """What records and counts a click of the time `at`, for one transaction that begins `now`.
+
+        Reads the shard, to see which names it has. The first click in it marks it for the rollup.
+        """
+        shard = crc32(job_id.encode()) % SHARDS
+        key = shard_key(click.code, now.date(), shard)
+        held = self._read(key)
+        raised = counters(visitor, held, day=at.date())
+        writes: list[TransactWrite] = [
+            {"Put": {"TableName": self._table, "Item": _record(click, visitor, job_id=job_id, at=at)}},
+            {"Update": {"TableName": self._table, "Key": key, **_add_one(raised)}},
+        ]
+        if not held.clicks:
+            mark = mark_key(click.code, now.date(), shard) | {TTL_ATTRIBUTE: seconds(now + RECORDS_KEPT)}
+            writes.append({"Put": {"TableName": self._table, "Item": mark}})
+        return writes
+
+    def tally(self, code: str) -> Tally:
+        """The total of a link and what was counted since; read consistently, so that what a job has counted is seen.
+
+        The total first: a rollup in between moves nothing that was read, since it takes no shard away for a day.
+        """
+        total = self.total(code)
+        return summed([total.counters, *self.shards(code, after=total.through)])
+
+    def total(self, code: str) -> Total:
+        with translated():
+            answer = self._client.get_item(TableName=self._table, Key=total_key(code), ConsistentRead=True)
+        if "Item" not in answer:
+            return Total()
+        item = answer["Item"]
+        return Total(through=date.fromisoformat(item["through"]["S"]), counters=_numbers(item))
+
+    def shards(self, code: str, *, after: date | None, through: date | None = None) -> Iterator[Mapping[str, int]]:
+        """The shards of a link that were counted in on the days after `after` and up to `through`."""
+        first = f"{_COUNTERS}{after}#{LAST}" if after else _COUNTERS
+        last = f"{_COUNTERS}{through}#{LAST}" if through else f"{_COUNTERS}{LAST}"
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._table,
+            KeyConditionExpression="#link = :link AND #sort BETWEEN :first AND :last",
+            ExpressionAttributeNames={"#link": CLICK_KEY, "#sort": CLICK_SORT_KEY},
+            ExpressionAttributeValues={":link": text(code), ":first": text(first), ":last": text(last)},
+            ConsistentRead=True,
+        )
+        with translated():
+            for page in pages:
+                yield from map(_numbers, page["Items"])
+
+    def _read(self, key: Item) -> Tally:
+        """Not consistently: a name too many does no harm, nor does a mark that is there already."""
+        with translated():
+            answer = self._client.get_item(TableName=self._table, Key=key)
+        return summed([_numbers(answer.get("Item", {}))])
+
+
+def shard_key(code: str, day: date, shard: int) -> Item:
+    return _key(code, f"{_COUNTERS}{day}#{shard:02d}")
+
+
+def total_key(code: str) -> Item:
+    return _key(code, _TOTAL)
+
+
+def mark_key(code: str, day: date, shard: int) -> Item:
+    """Says that a link has such a shard. No code begins as these partitions do."""
+    return _key(mark_partition(day, shard), code)
+
+
+def mark_partition(day: date, shard: int) -> str:
+    return f"!counted#{day}#{shard:02d}"
+
+
+def _key(partition: str, sort: str) -> Item:
+    return {CLICK_KEY: text(partition), CLICK_SORT_KEY: text(sort)}
+
+
+def _numbers(item: Mapping[str, Any]) -> dict[str, int]:
+    return {name: int(value["N"]) for name, value in item.items() if "N" in value and name != TTL_ATTRIBUTE}
+
+
+def _add_one(raised: Sequence[str]) -> dict[str, Any]:
+    # Through aliases: names hold spaces, dots and whatever else a browser may be called.
+    aliases = {f"#counter{index}": counter for index, counter in enumerate(raised)}
+    return {
+        "UpdateExpression": "ADD " + ", ".join(f"{alias} :one" for alias in aliases),
+        "ExpressionAttributeNames": aliases,
+        "ExpressionAttributeValues": {":one": number(1)},
+    }
+
+
+def _record(click: Click, visitor: Visitor, *, job_id: str, at: datetime) -> Item:
+    """Neither the address nor the user agent is in it."""
+    host = _host(click.referrer)
+    return {
+        # By time, and one for each job however often it runs.
+        **_key(click.code, f"{RECORD}{at.isoformat(timespec='milliseconds')}#{job_id}"),
+        "at": milliseconds(at),
+        "bot": {"BOOL": visitor.bot},
+        TTL_ATTRIBUTE: seconds(at + RECORDS_KEPT),
+        **{trait.value: text(getattr(visitor, trait)) for trait in Trait},
+        **({"visitor": text(fingerprint(click.address))} if click.address else {}),
+        **({"referrer": text(host)} if host else {}),
+    }
+
+
+def _host(referrer: str) -> str:
+    """The site that the visitor came from; the rest of that address may say more than the visitor would."""
+    try:
+        return (urlsplit(referrer).hostname or "")[:LONGEST_HOST_CHARACTERS]
+    except ValueError:
+        return ""

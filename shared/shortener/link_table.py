@@ -1,0 +1,82 @@
+"""The links in DynamoDB: one item a link, written once by one conditional call, and never changed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from tidemill.aws.clients import Item, translated
+from tidemill.dynamodb.document import milliseconds, text
+from tidemill.names import LINK_KEY
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_CREATED_AT: Final = "created_at"
+_KEY: Final = "key"
+_TEXTS: Final = ("url", "owner", "trace")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A short link."""
+
+    code: str
+    url: str
+    #: The tenant that made it, and alone may see its counts.
+    owner: str
+    #: The request that made it, so that a retry of the SDK knows its own success.
+    trace: str
+    created_at: datetime
+    #: The idempotency key under which it was made, if there was one.
+    key: str | None = None
+
+
+class Links:
+    """The table of links."""
+
+    def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def insert_if_absent(self, link: Link) -> Link:
+        """Write a link unless its code is taken; return the one that has the code now."""
+        try:
+            with translated():
+                self._client.put_item(
+                    TableName=self._table,
+                    Item=_encode(link),
+                    # Two who ask for one code at once: the second finds the first.
+                    ConditionExpression="attribute_not_exists(#code)",
+                    ExpressionAttributeNames={"#code": LINK_KEY},
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ClientError as error:
+            response: Mapping[str, Any] = error.response
+            if response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+            return _decode(response["Item"])
+        return link
+
+    def get(self, code: str) -> Link | None:
+        """Read consistently: a link works from the moment its maker is told of it."""
+        with translated():
+            answer = self._client.get_item(TableName=self._table, Key={LINK_KEY: text(code)}, ConsistentRead=True)
+        return _decode(answer["Item"]) if "Item" in answer else None
+
+
+def _encode(link: Link) -> Item:
+    texts = {name: text(getattr(link, name)) for name in _TEXTS}
+    key = {} if link.key is None else {_KEY: text(link.key)}
+    return {LINK_KEY: text(link.code), _CREATED_AT: milliseconds(link.created_at), **texts, **key}
+
+
+def _decode(item: Mapping[str, Any]) -> Link:
+    return Link(
+        code=item[LINK_KEY]["S"],
+        created_at=datetime.fromtimestamp(int(item[_CREATED_AT]["N"]) / 1000, tz=UTC),
+        key=item[_KEY]["S"] if _KEY in item else None,
+        **{name: item[name]["S"] for name in _TEXTS},
+    )

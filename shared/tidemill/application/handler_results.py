@@ -1,0 +1,94 @@
+"""From what a handler returned to an outcome. What cannot be stored kills the job with that reason."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from tidemill.application.submit import Submit
+from tidemill.domain.errors import (
+    CheckpointTooLargeError,
+    InvalidPayloadError,
+    PayloadTooLargeError,
+    UnknownJobTypeError,
+)
+from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.outcomes import Continued, Failed, Outcome, Snoozed, Stopped, Succeeded
+from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze
+from tidemill.domain.submission import Submission
+
+LARGEST_RESULT_BYTES: Final = 32 * 1024
+LARGEST_CHECKPOINT_BYTES: Final = 8 * 1024
+
+
+def outcome_of_value(value: Any, job: Job, submit: Submit) -> Outcome:
+    """`job` is as claimed. Raises what storing the payload of a follow-up job raises."""
+    match value:
+        case Snooze(after=after):
+            return Snoozed(after=after)
+        case Continue(checkpoint=checkpoint, after=after):
+            return _continued(checkpoint, Continued(checkpoint=None, after=after))
+        case GiveUp(reason=reason):
+            return Failed(error_class=GiveUp.__name__, message=reason, death=DeathReason.GAVE_UP)
+        case Cancelled():
+            return Stopped()
+        case Done():
+            return _done(value, job, submit)
+        case _:
+            return _done(Done(result=value), job, submit)
+
+
+def encoded(value: Any) -> str:
+    """As compact JSON text in ASCII. Raises `TypeError`, `ValueError` or `RecursionError` for what is none."""
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def checkpoint_text(state: Any) -> str:
+    """As `encoded`. Raises `CheckpointTooLargeError` as well."""
+    text = encoded(state)
+    if len(text) > LARGEST_CHECKPOINT_BYTES:
+        raise CheckpointTooLargeError(
+            f"the checkpoint is {len(text)} bytes, and {LARGEST_CHECKPOINT_BYTES} is the most a job may save"
+        )
+    return text
+
+
+def _done(done: Done, job: Job, submit: Submit) -> Outcome:
+    result: str | None = None
+    if done.result is not None:
+        try:
+            result = encoded(done.result)
+        except (TypeError, ValueError, RecursionError) as error:
+            return _unstorable(f"a result must be JSON: {error}")
+        if len(result) > LARGEST_RESULT_BYTES:
+            return _unstorable(
+                f"the result is {len(result)} bytes, and {LARGEST_RESULT_BYTES} is the most a job may keep"
+            )
+    try:
+        follow_ups = _follow_ups(done.then, job, submit)
+    except (InvalidPayloadError, PayloadTooLargeError, UnknownJobTypeError) as error:
+        return _unstorable(f"a follow-up job was refused: {error}")
+    # An iterator would be empty when the settle is tried again.
+    return Succeeded(result=result, writes=tuple(done.writes), follow_ups=follow_ups)
+
+
+def _follow_ups(submissions: Sequence[Submission], job: Job, submit: Submit) -> tuple[Job, ...]:
+    jobs = [submit.prepare_follow_up(submission, job, index=index) for index, submission in enumerate(submissions)]
+    # Two under one key are one job, and so is one that is this very job; a transaction refuses to write one item twice.
+    follow_ups = {follow_up.id: follow_up for follow_up in jobs if follow_up.id != job.id}
+    return tuple(map(submit.put_away, follow_ups.values()))
+
+
+def _continued(checkpoint: Any, outcome: Continued) -> Outcome:
+    if checkpoint is None:
+        return outcome
+    try:
+        return replace(outcome, checkpoint=checkpoint_text(checkpoint))
+    except CheckpointTooLargeError as error:
+        return _unstorable(str(error))
+    except (TypeError, ValueError, RecursionError) as error:
+        return _unstorable(f"a checkpoint must be JSON: {error}")
+
+
+def _unstorable(message: str) -> Failed:
+    return Failed(error_class="ResultError", message=message, death=DeathReason.RESULT_UNSTORABLE)

@@ -1,0 +1,58 @@
+"""Purge: have the table forget finished jobs before their time, because somebody asks for it."""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from tidemill.application.ports import Clock, JobStore, Unreadable, pass_over
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.states import TERMINAL, State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Purge:
+    """Which finished jobs. Empty means all; `ended_before` None means up to now."""
+
+    states: Collection[State] = ()
+    types: Collection[str] = ()
+    ended_before: datetime | None = None
+
+    def __post_init__(self) -> None:
+        if live := sorted(set(self.states) - TERMINAL):
+            raise ValueError(f"only jobs that have ended can be purged, and none that is {', '.join(live)}")
+
+    def __contains__(self, job: Job) -> bool:
+        return (
+            job.state.terminal
+            and (not self.states or job.state in self.states)
+            and (not self.types or job.type in self.types)
+            and (self.ended_before is None or (job.finished_at is not None and job.finished_at < self.ended_before))
+        )
+
+
+class Purger:
+    """The use case. May be repeated, and two may run at once."""
+
+    def __init__(self, *, store: JobStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def plan(self, purge: Purge, *, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+        """The jobs that `purge` names, by reading the whole table. Changes nothing."""
+        ended = self._store.ended(before=purge.ended_before or self._clock(), unreadable=unreadable)
+        return (job for job in ended if job in purge)
+
+    def purge(self, job: Job) -> bool:
+        """False when the job has been given another life, or has ended once more, since it was read.
+
+        Its payload goes with it: the stream tells publish that the document is gone.
+        """
+        try:
+            self._store.forget(job)
+        except WriteRefusedError:
+            return False
+        if job.group is not None:
+            # It may have been dead, with its group standing for it.
+            self._store.advance(job.tenant, job.group, now=self._clock())
+        return True

@@ -1,0 +1,55 @@
+"""`AlarmTopic`: where every alarm rings, so that one subscription hears them all."""
+
+from collections.abc import Sequence
+
+from aws_cdk import Aws
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
+from constructs import Construct
+
+from tidemill.cdk.config import StageConfig
+from tidemill.cdk.job_function import JobFunction
+
+
+class AlarmTopic(Construct):
+    """Not encrypted with a key.
+
+    An alarm has no right to the AWS-managed one and would ring unheard, and one of our own would protect nothing: the
+    texts hold no data of jobs.
+    """
+
+    def __init__(self, scope: Construct, id_: str, *, config: StageConfig) -> None:
+        super().__init__(scope, id_)
+        self.topic = sns.Topic(self, "Topic", display_name=f"{config.name} alarms", enforce_ssl=True)
+        # A policy of its own, such as the one that enforces TLS, replaces the default one by which CloudWatch may
+        # publish: https://docs.aws.amazon.com/sns/latest/dg/sns-access-policy-use-cases.html
+        self.topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="AlarmsMayPublish",
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                actions=["sns:Publish"],
+                resources=[self.topic.topic_arn],
+                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+            )
+        )
+        if config.alarm_email:
+            self.topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
+
+    def call(self, function: JobFunction, *, upon: Sequence[str]) -> None:
+        """Call `function` when one of the alarms with these names rings, and when it is over.
+
+        By name, so that what the function itself makes ring can never call it again.
+        https://docs.aws.amazon.com/sns/latest/dg/sns-subscription-filter-policies.html
+        """
+        self.topic.add_subscription(
+            subscriptions.LambdaSubscription(
+                function.function,
+                filter_policy_with_message_body={
+                    "AlarmName": sns.FilterOrPolicy.filter(sns.SubscriptionFilter.string_filter(allowlist=list(upon))),
+                    "NewStateValue": sns.FilterOrPolicy.filter(
+                        sns.SubscriptionFilter.string_filter(allowlist=["ALARM", "OK"])
+                    ),
+                },
+            )
+        )

@@ -1,0 +1,140 @@
+"""`Dashboard`: one page that shows whether jobs get in, get run and get done, and what they wait for."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import Construct
+
+from tidemill import names
+from tidemill.cdk.config import StageConfig
+from tidemill.cdk.lane import Lane
+from tidemill.cdk.publisher import Publisher
+from tidemill.cdk.tidemill_metric import own_metric
+from tidemill.names import Metric
+
+PERIOD: Final = Duration.minutes(1)
+#: A third of a dashboard's 24 columns.
+WIDTH: Final = 8
+PERCENTILES: Final = ("p50", "p95", "p99")
+
+
+class Dashboard(Construct):
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        config: StageConfig,
+        lanes: Sequence[Lane],
+        publisher: Publisher,
+        jobs: dynamodb.Table,
+    ) -> None:
+        super().__init__(scope, id_)
+        self._config = config
+        self._indexes = [names.ATTENTION_INDEX, *([names.LISTING_INDEX] if config.listing else [])]
+        self.dashboard = cloudwatch.Dashboard(self, "Dashboard")
+        for lane in lanes:
+            self.dashboard.add_widgets(*self._lane_row(lane))
+            self.dashboard.add_widgets(*self._work_row(lane))
+            self.dashboard.add_widgets(*self._wait_row(lane))
+        self.dashboard.add_widgets(*self._stream_row(publisher, jobs))
+
+    def _lane_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
+        name = lane.config.name
+        return [
+            _graph(
+                f"{name}: depth",
+                lane.queue.metric_approximate_number_of_messages_visible(label="waiting", statistic="Maximum"),
+                lane.queue.metric_approximate_number_of_messages_not_visible(label="in flight", statistic="Maximum"),
+                lane.queue.metric_approximate_number_of_messages_delayed(label="delayed", statistic="Maximum"),
+                lane.letters.metric_approximate_number_of_messages_visible(label="dead letters", statistic="Maximum"),
+            ),
+            _graph(
+                f"{name}: age of the oldest message (s)",
+                lane.queue.metric_approximate_age_of_oldest_message(label="waiting", statistic="Maximum"),
+            ),
+            _graph(
+                f"{name}: in and out",
+                *self._counts(name, Metric.SUBMITTED, Metric.DISPATCHED, Metric.SUCCEEDED),
+            ),
+        ]
+
+    def _work_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
+        name = lane.config.name
+        return [
+            _graph(
+                f"{name}: outcomes",
+                *self._counts(
+                    name,
+                    Metric.SUCCEEDED,
+                    Metric.RETRIED,
+                    Metric.DEAD,
+                    Metric.CANCELLED,
+                    Metric.SNOOZED,
+                    Metric.CONTINUED,
+                    Metric.HELD,
+                ),
+            ),
+            _graph(f"{name}: attempt duration (ms)", *self._percentiles(name, Metric.ATTEMPT_DURATION)),
+            _graph(f"{name}: start latency (ms)", *self._percentiles(name, Metric.START_LATENCY)),
+        ]
+
+    def _wait_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
+        name = lane.config.name
+        return [
+            _graph(f"{name}: put on the lane", *self._counts(name, Metric.WOKEN, Metric.ADVANCED, Metric.NUDGED)),
+            _graph(
+                f"{name}: not for the first time",
+                *self._counts(name, Metric.REPLAYED, Metric.RELEASED, Metric.PUT_BACK),
+            ),
+            _graph(
+                f"{name}: amiss",
+                *self._counts(name, Metric.UNAVAILABLE, Metric.DROPPED, Metric.NOT_ACCEPTED, Metric.UNDELIVERABLE),
+            ),
+        ]
+
+    def _stream_row(self, publisher: Publisher, jobs: dynamodb.Table) -> list[cloudwatch.IWidget]:
+        return [
+            _graph(
+                "stream: age of the oldest record (ms)",
+                publisher.function.function.metric("IteratorAge", label="age", statistic="Maximum"),
+            ),
+            _graph(
+                "records set aside and given up, items unreadable",
+                publisher.failures.metric_approximate_number_of_messages_visible(label="aside", statistic="Maximum"),
+                own_metric(self._config, names.Lane.DEFAULT, Metric.PASSED_OVER, label="given up"),
+                own_metric(self._config, names.Lane.DEFAULT, Metric.UNREADABLE, label="unreadable"),
+            ),
+            _graph(
+                "jobs table: throttles",
+                *(_throttles(jobs, kind) for kind in ("Read", "Write")),
+                *(_throttles(jobs, kind, index=index) for index in self._indexes for kind in ("Read", "Write")),
+            ),
+        ]
+
+    def _counts(self, lane: names.Lane, *metrics: Metric) -> list[cloudwatch.Metric]:
+        return [own_metric(self._config, lane, metric, label=metric) for metric in metrics]
+
+    def _percentiles(self, lane: names.Lane, metric: Metric) -> list[cloudwatch.Metric]:
+        return [
+            own_metric(self._config, lane, metric, statistic=percentile, label=percentile) for percentile in PERCENTILES
+        ]
+
+
+def _throttles(table: dynamodb.Table, kind: str, *, index: str = "") -> cloudwatch.Metric:
+    """A throttled index throttles its table: both are shown."""
+    dimensions = {"TableName": table.table_name} | ({"GlobalSecondaryIndexName": index} if index else {})
+    return cloudwatch.Metric(
+        namespace="AWS/DynamoDB",
+        metric_name=f"{kind}ThrottleEvents",
+        dimensions_map=dimensions,
+        statistic="Sum",
+        label=f"{kind.lower()} {index}".rstrip(),
+    )
+
+
+def _graph(title: str, *metrics: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(title=title, left=list(metrics), period=PERIOD, width=WIDTH)

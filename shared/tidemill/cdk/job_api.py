@@ -1,0 +1,78 @@
+"""`JobApi`: the API of jobs and the functions behind it, each with the rights that its answers take."""
+
+from collections.abc import Sequence
+
+from aws_cdk.aws_apigatewayv2 import HttpMethod
+
+from tidemill.cdk.app_stack import AppStack
+from tidemill.cdk.http_api import Api
+from tidemill.cdk.iam_actions import (
+    ACCEPT,
+    DELETE_FILE,
+    GET,
+    GET_FILE,
+    GET_MANY,
+    PUT,
+    PUT_FILE,
+    QUERY,
+    READ_KEY,
+    UPDATE,
+)
+from tidemill.cdk.job_function import JobFunction
+from tidemill.cdk.key_secret import key_secret
+from tidemill.cdk.storage import Storage
+from tidemill.names import LISTING_INDEX, PAYLOADS_PREFIX, Env
+
+
+class JobApi:
+    """Made in `stack`."""
+
+    def __init__(self, stack: AppStack, *, storage: Storage) -> None:
+        self._stack = stack
+        self._storage = storage
+        submit, query, control = self._submit(), self._query(), self._control()
+        self.functions: Sequence[JobFunction] = (submit, query, control)
+        self.api = Api(stack, "Api", config=stack.config, name=f"{stack.config.name}-jobs")
+        self.api.add_route(HttpMethod.POST, "/jobs", submit)
+        self.api.add_route(HttpMethod.POST, "/jobs/batch", submit)
+        self.api.add_route(HttpMethod.GET, "/jobs", query)
+        self.api.add_route(HttpMethod.GET, "/jobs/{id}", query)
+        self.api.add_route(HttpMethod.POST, "/jobs/{id}/cancel", control)
+        self.api.add_route(HttpMethod.POST, "/jobs/{id}/retry", control)
+        self.api.add_open_route(
+            HttpMethod.GET, "/openapi.json", query, reason="It describes the API, which is public, and holds no job."
+        )
+
+    def _submit(self) -> JobFunction:
+        submit = self._stack.api_function("submit", {**self._storage.submitting, **self._stack.callers})
+        self._storage.allow(submit, *ACCEPT)
+        self._storage.files.allow(submit, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
+        return submit
+
+    def _query(self) -> JobFunction:
+        query = self._stack.api_function("query", {**self._storage.loading, **self._stack.callers})
+        self._storage.allow(query, GET)
+        self._storage.files.allow(query, [GET_FILE], of=[PAYLOADS_PREFIX])
+        if self._stack.config.listing:
+            self._let_list(query)
+        return query
+
+    def _let_list(self, query: JobFunction) -> None:
+        key = key_secret(
+            self._stack,
+            "CursorKey",
+            config=self._stack.config,
+            use="signs the cursors of listings",
+            why_not_rotated="Cursors live for minutes. A new key, made by hand, ends those that are out there.",
+        )
+        query.function.add_environment(Env.CURSOR_KEY_SECRET, key.secret_arn)
+        query.allow([READ_KEY], [key.secret_arn])
+        query.allow([QUERY], [self._storage.jobs.index_arn(LISTING_INDEX)])
+        self._storage.allow(query, GET_MANY)
+
+    def _control(self) -> JobFunction:
+        """Cancels and retries. A job of a group is put into its order again when it is retried."""
+        control = self._stack.api_function("control", {**self._storage.loading, **self._stack.callers})
+        self._storage.allow(control, GET, PUT, UPDATE)
+        self._storage.files.allow(control, [GET_FILE], of=[PAYLOADS_PREFIX])
+        return control

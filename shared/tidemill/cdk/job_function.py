@@ -1,0 +1,75 @@
+"""`JobFunction`: the one place where a Lambda function is made, with its role, its log group and nothing shared."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from aws_cdk import Duration
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from tidemill import names
+from tidemill.cdk.config import Architecture, StageConfig
+from tidemill.cdk.log_group import log_group
+
+ARCHITECTURES: Final = {
+    Architecture.ARM64: lambda_.Architecture.ARM_64,
+    Architecture.X86_64: lambda_.Architecture.X86_64,
+}
+
+
+class JobFunction(Construct):
+    """A function that may do what `allow` was told and nothing else.
+
+    No AWS managed policy, since `AWSLambdaBasicExecutionRole` may write to every log group of the account. No active
+    tracing: it needs `xray:Put*` on `*`, and the trace header travels in the documents and messages without it.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        config: StageConfig,
+        code: lambda_.Code,
+        verb: str,
+        timeout_seconds: int,
+        environment: Mapping[str, str],
+        memory_mb: int = 512,
+        reserved_concurrency: int | None = None,
+        handler: str = "",
+    ) -> None:
+        super().__init__(scope, id_)
+        #: Package in `functions`; also the service in logs.
+        self.verb = verb
+        self.timeout = Duration.seconds(timeout_seconds)
+        group = log_group(self, "Logs", config)
+        self._role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            description=f"{config.name}: {verb}",
+            code=code,
+            handler=handler or f"tidemill.entrypoints.{verb}.handle",
+            runtime=lambda_.Runtime(
+                f"python{config.python_version}", lambda_.RuntimeFamily.PYTHON, supports_inline_code=True
+            ),
+            architecture=ARCHITECTURES[config.architecture],
+            timeout=self.timeout,
+            memory_size=memory_mb,
+            reserved_concurrent_executions=reserved_concurrency,
+            role=self._role,
+            log_group=group,
+            environment={
+                names.Env.STAGE: config.label,
+                "POWERTOOLS_SERVICE_NAME": f"{names.APP}-{verb}",
+                "POWERTOOLS_METRICS_NAMESPACE": names.METRIC_NAMESPACE,
+                **environment,
+            },
+        )
+        # `AWSLambdaBasicExecutionRole` without `CreateLogGroup`, on our own group alone.
+        self.allow(["logs:CreateLogStream", "logs:PutLogEvents"], [group.log_group_arn])
+
+    def allow(self, actions: Sequence[str], resources: Sequence[str]) -> None:
+        """Let the function do exactly this. Grants of CDK are not used: they bring more than is asked for."""
+        self._role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=list(resources)))

@@ -1,0 +1,44 @@
+"""`JobTable`: the table of job documents. One item is one job, and the table's stream is what dispatches it."""
+
+from aws_cdk import aws_dynamodb as dynamodb
+from constructs import Construct
+
+from tidemill import names
+from tidemill.cdk.config import StageConfig
+from tidemill.cdk.on_demand_table import on_demand_table
+
+
+class JobTable(Construct):
+    """No sort key: nothing is ever read beside one job but through an index."""
+
+    def __init__(self, scope: Construct, id_: str, *, config: StageConfig) -> None:
+        super().__init__(scope, id_)
+        self.table = on_demand_table(
+            self,
+            config=config,
+            partition_key=names.JOB_KEY,
+            ttl_attribute=names.TTL_ATTRIBUTE,
+            # Both images: whether a change owes a message shows only against what was there before.
+            stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+        )
+        self._add_index(names.ATTENTION_INDEX, names.ATTENTION_KEY, names.ATTENTION_SORT_KEY)
+        if config.listing:
+            self._add_index(names.LISTING_INDEX, names.LISTING_KEY, names.LISTING_SORT_KEY)
+
+    @property
+    def stream_arn(self) -> str:
+        arn = self.table.table_stream_arn
+        assert arn is not None  # noqa: S101 - the stream is asked for above
+        return arn
+
+    def index_arn(self, index: str) -> str:
+        return f"{self.table.table_arn}/index/{index}"
+
+    def _add_index(self, name: str, partition_key: str, sort_key: str) -> None:
+        """Keys only: what is read of a job is read from its document, which is never behind."""
+        self.table.add_global_secondary_index(
+            index_name=name,
+            partition_key=dynamodb.Attribute(name=partition_key, type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name=sort_key, type=dynamodb.AttributeType.NUMBER),
+            projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+        )

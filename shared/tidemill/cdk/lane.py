@@ -1,0 +1,105 @@
+"""`Lane`: a queue, its dead-letter queue and its workers, with every figure that depends on another derived here."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from aws_cdk import Aws, Duration, Fn, Stack
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sqs as sqs
+from constructs import Construct
+
+from tidemill import names
+from tidemill.cdk.config import LaneConfig, StageConfig
+from tidemill.cdk.dead_letter_queue import letter_queue
+from tidemill.cdk.job_function import JobFunction
+
+DEFAULT_LANE: Final[str] = names.Lane.DEFAULT
+#: What a mapping does to its queue, with the rights of the function it calls; the last is what a worker adds, to put a
+#: message back. Whoever looks through letters does the same.
+#: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+CONSUME: Final = (
+    "sqs:ReceiveMessage",
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ChangeMessageVisibility",
+)
+
+
+class Lane(Construct):
+    """One lane. What its worker may touch beyond its queue is the caller's to allow.
+
+    A message that a dead or throttled worker held comes back after the visibility timeout, and each return uses up a
+    receive: so the timeout is six times the function's, and no job may die of its receives.
+    """
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        config: StageConfig,
+        lane: LaneConfig,
+        code: lambda_.Code,
+        environment: Mapping[str, str],
+    ) -> None:
+        super().__init__(scope, id_)
+        self.config = lane
+        # Each of the two queues names the other, which is a circle unless one has a name that is known before it is
+        # made. The stack's own GUID makes one that no other installation can have, nor the same stack made again.
+        guid = Fn.select(2, Fn.split("/", Aws.STACK_ID))
+        queue_name = f"{names.APP}-{lane.name}-{guid}"
+        self.letters = letter_queue(
+            self, "Letters", sources=[Stack.of(self).format_arn(service="sqs", resource=queue_name)]
+        )
+        self.queue = sqs.Queue(
+            self,
+            "Queue",
+            queue_name=queue_name,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            visibility_timeout=Duration.seconds(lane.visibility_timeout_seconds),
+            retention_period=Duration.days(lane.queue_retention_days),
+            dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=lane.max_receive_count, queue=self.letters),
+            redrive_allow_policy=sqs.RedriveAllowPolicy(redrive_permission=sqs.RedrivePermission.DENY_ALL),
+        )
+        self.worker = JobFunction(
+            self,
+            "Worker",
+            config=config,
+            code=code,
+            verb="work",
+            timeout_seconds=lane.function_timeout_seconds,
+            memory_mb=lane.memory_mb,
+            reserved_concurrency=lane.reserved_concurrency,
+            environment={
+                names.Env.LANES: Stack.of(self).to_json_string(self.urls),
+                names.Env.JOB_TIMEOUT_SECONDS: str(lane.job_timeout_seconds),
+                **environment,
+            },
+        )
+        self.worker.allow(CONSUME, [self.queue.queue_arn])
+        lambda_.EventSourceMapping(
+            self,
+            "Mapping",
+            target=self.worker.function,
+            event_source_arn=self.queue.queue_arn,
+            batch_size=lane.batch_size,
+            max_batching_window=Duration.seconds(lane.batching_window_seconds),
+            max_concurrency=lane.max_concurrency,
+            report_batch_item_failures=True,
+        )
+
+    @property
+    def function_key(self) -> str:
+        """The worker's part of `names.Output.FUNCTIONS`."""
+        return self.worker.verb if self.config.name == DEFAULT_LANE else f"{self.worker.verb}-{self.config.name}"
+
+    @property
+    def urls(self) -> dict[str, dict[str, str]]:
+        """This lane's part of `names.Env.LANES`, and all that its worker sees of it."""
+        return {self.config.name: {"queue": self.queue.queue_url, "letters": self.letters.queue_url}}
+
+
+def lane_urls(scope: Construct, lanes: Sequence[Lane]) -> str:
+    """`names.Env.LANES` and `names.Output.LANES`."""
+    return Stack.of(scope).to_json_string({name: urls for lane in lanes for name, urls in lane.urls.items()})

@@ -1,0 +1,80 @@
+"""`Publisher`: the function that reads the jobs table's stream, and what happens to records it cannot take."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from aws_cdk import Stack
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from tidemill import names
+from tidemill.cdk.config import OLDEST_RECORD_SECONDS, StageConfig
+from tidemill.cdk.dead_letter_queue import letter_queue
+from tidemill.cdk.job_function import JobFunction
+from tidemill.cdk.job_table import JobTable
+from tidemill.cdk.lane import Lane, lane_urls
+from tidemill.cdk.stream_settings import BATCH_SIZE, PATTERNS, RETRIES
+
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/iam-policy-example-lamda-process-dynamodb-streams.html
+READ_STREAM: Final = (
+    "dynamodb:DescribeStream",
+    "dynamodb:GetRecords",
+    "dynamodb:GetShardIterator",
+    "dynamodb:ListStreams",
+)
+
+
+class Publisher(Construct):
+    """What its function does with jobs and payloads is the caller's to allow."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        id_: str,
+        *,
+        config: StageConfig,
+        code: lambda_.Code,
+        jobs: JobTable,
+        lanes: Sequence[Lane],
+        environment: Mapping[str, str],
+    ) -> None:
+        super().__init__(scope, id_)
+        self.config = config
+        #: What is in it names a stretch of the stream, not a job: Lambda sends metadata only.
+        self.failures = letter_queue(self, "Failures")
+        self.function = JobFunction(
+            self,
+            "Function",
+            config=config,
+            code=code,
+            verb="publish",
+            timeout_seconds=config.publish_timeout_seconds,
+            environment={**environment, names.Env.LANES: lane_urls(self, lanes)},
+        )
+        queues = [queue.queue_arn for lane in lanes for queue in (lane.queue, lane.letters)]
+        self.function.allow(["sqs:SendMessage"], [*queues, self.failures.queue_arn])
+        self.function.allow(READ_STREAM, [jobs.stream_arn])
+        # The resource and not the construct: the construct's failure destination grants more than sending.
+        lambda_.CfnEventSourceMapping(
+            self,
+            "Mapping",
+            function_name=self.function.function.function_arn,
+            event_source_arn=jobs.stream_arn,
+            starting_position="TRIM_HORIZON",
+            batch_size=BATCH_SIZE,
+            # More would still keep the order of each job, but publish at the same time to one lane for no gain.
+            parallelization_factor=1,
+            bisect_batch_on_function_error=True,
+            maximum_retry_attempts=RETRIES,
+            maximum_record_age_in_seconds=OLDEST_RECORD_SECONDS,
+            function_response_types=["ReportBatchItemFailures"],
+            destination_config=lambda_.CfnEventSourceMapping.DestinationConfigProperty(
+                on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=self.failures.queue_arn)
+            ),
+            filter_criteria=lambda_.CfnEventSourceMapping.FilterCriteriaProperty(
+                filters=[
+                    lambda_.CfnEventSourceMapping.FilterProperty(pattern=Stack.of(self).to_json_string(pattern))
+                    for pattern in PATTERNS
+                ]
+            ),
+        )

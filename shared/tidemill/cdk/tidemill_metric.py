@@ -1,0 +1,21 @@
+"""`own_metric`: one of the metrics that our functions write about a lane."""
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+
+from tidemill import names
+from tidemill.cdk.config import StageConfig
+from tidemill.names import Metric
+
+
+def own_metric(
+    config: StageConfig, lane: names.Lane, metric: Metric, *, statistic: str = "Sum", label: str | None = None
+) -> cloudwatch.Metric:
+    return cloudwatch.Metric(
+        namespace=names.METRIC_NAMESPACE,
+        metric_name=metric,
+        dimensions_map={"stage": config.label, "lane": lane},
+        statistic=statistic,
+        period=Duration.minutes(1),
+        label=label,
+    )

@@ -1,0 +1,169 @@
+"""The composition root: reads the environment once and builds what the functions need, each when first asked for."""
+
+import json
+import os
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cache
+
+from tidemill.application.control import Control
+from tidemill.application.job_types import JobTypes
+from tidemill.application.publish import Publisher
+from tidemill.application.reconcile import Reconciler
+from tidemill.application.settle import Tools
+from tidemill.application.submit import Submit
+from tidemill.application.wake import Waker
+from tidemill.aws import clients
+from tidemill.domain.errors import TidemillError
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.listing import DynamoListing
+from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
+from tidemill.dynamodb.table_scan import DynamoSurvey
+from tidemill.http.cursors import Cursors
+from tidemill.names import Env, Lane
+from tidemill.sqs import queue_depth
+from tidemill.sqs.queues import LaneUrls, SqsLanes, SqsLetterBox
+from tidemill.system import clock, job_type_loader
+from tidemill.telemetry.outcome_log import Telemetry
+from tidemill.worker.lane_worker import Worker
+from tidemill.worker.message_run import Terms
+
+
+class SettingError(TidemillError):
+    """An environment variable that the stack should have set is missing."""
+
+
+def setting(name: Env) -> str:
+    """Raises `SettingError`."""
+    try:
+        return os.environ[name]
+    except KeyError:
+        raise SettingError(f"{name} is not set; the stack sets it, so this function was deployed without it") from None
+
+
+@cache
+def store() -> DynamoJobStore:
+    return DynamoJobStore(
+        clients.dynamodb(),
+        table=setting(Env.JOBS_TABLE),
+        retention=timedelta(days=int(setting(Env.RETENTION_DAYS))),
+        listed=bool(setting(Env.LISTING)),
+    )
+
+
+@cache
+def payloads() -> DynamoPayloads:
+    return DynamoPayloads(
+        clients.dynamodb(),
+        table=setting(Env.JOBS_TABLE),
+        # Asked for by the first large payload: a function that meets none needs no bucket.
+        bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
+        new_token=clock.new_token,
+    )
+
+
+@cache
+def known_job_types() -> JobTypes:
+    return job_type_loader.load(setting(Env.JOB_PACKAGES).split(","))
+
+
+@cache
+def submit() -> Submit:
+    return Submit(
+        store=store(), payloads=payloads(), job_types=known_job_types(), clock=clock.now, new_id=clock.new_job_id
+    )
+
+
+@cache
+def control() -> Control:
+    return Control(store=store(), clock=clock.now, new_token=clock.new_token)
+
+
+@cache
+def listing() -> DynamoListing:
+    return DynamoListing(clients.dynamodb(), table=setting(Env.JOBS_TABLE), read=store().get_many)
+
+
+@cache
+def cursors() -> Cursors:
+    """Asks for their key, so it is for those alone who need one."""
+    with clients.translated():
+        answer = clients.secrets().get_secret_value(SecretId=setting(Env.CURSOR_KEY_SECRET))
+    return Cursors(answer["SecretString"].encode())
+
+
+@cache
+def lane_urls() -> Mapping[Lane, LaneUrls]:
+    return {Lane(name): LaneUrls(**urls) for name, urls in json.loads(setting(Env.LANES)).items()}
+
+
+@cache
+def lanes() -> SqsLanes:
+    return SqsLanes(clients.sqs(), lane_urls())
+
+
+@cache
+def publisher() -> Publisher:
+    return Publisher(store=store(), payloads=payloads(), lanes=lanes(), clock=clock.now)
+
+
+def telemetry() -> Telemetry:
+    """A new one for each invocation."""
+    return Telemetry(stage=setting(Env.STAGE))
+
+
+@cache
+def worker() -> Worker:
+    """A worker knows one lane: its own."""
+    ((lane, urls),) = lane_urls().items()
+    terms = Terms(
+        tools=Tools(
+            store=store(),
+            payloads=payloads(),
+            limits=DynamoLimits(clients.dynamodb(), table=setting(Env.JOBS_TABLE), draw=clock.draw),
+            job_types=known_job_types(),
+            submit=submit(),
+            clock=clock.now,
+            new_token=clock.new_token,
+            draw=clock.draw,
+            pause=time.sleep,
+        ),
+        lane=lane,
+        job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),
+        follows_groups=os.environ.get(Env.FOLLOW_GROUPS) != "false",
+    )
+    return Worker(terms=terms, queue_url=urls.queue, queues=clients.sqs(), stage=setting(Env.STAGE))
+
+
+@cache
+def waker() -> Waker:
+    return Waker(store=store(), clock=clock.now, pause=time.sleep)
+
+
+def reconciler() -> Reconciler:
+    """A new one for each invocation, which asks once how far behind each lane is."""
+
+    @cache
+    def lane_delay(lane: Lane) -> timedelta:
+        urls = lane_urls().get(lane)
+        # Nothing waits on a lane that is deployed no more.
+        return (
+            queue_depth.delay(clients.sqs(), clients.cloudwatch(), urls.queue, now=clock.now())
+            if urls
+            else timedelta(0)
+        )
+
+    limit = timedelta(seconds=float(setting(Env.RECONCILE_LIMIT_SECONDS)))
+    return Reconciler(store=store(), clock=clock.now, limit=limit, lane_delay=lane_delay)
+
+
+@cache
+def survey() -> DynamoSurvey:
+    return DynamoSurvey(clients.dynamodb(), table=setting(Env.JOBS_TABLE))
+
+
+@cache
+def letter_boxes() -> Mapping[Lane, SqsLetterBox]:
+    return {lane: SqsLetterBox(clients.sqs(), urls.letters) for lane, urls in lane_urls().items()}

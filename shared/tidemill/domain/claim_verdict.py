@@ -1,0 +1,39 @@
+"""What a refused claim means for the message that asked for it, judged from the document that refused."""
+
+from enum import StrEnum
+
+from tidemill.domain.job import Job, Reference
+
+
+class Verdict(StrEnum):
+    """Why a claim was refused."""
+
+    #: No document: it expired, or was never written. Acknowledge and count.
+    GONE = "gone"
+    #: The document is terminal: an earlier delivery did the work. Acknowledge.
+    DUPLICATE = "duplicate"
+    #: The document has asked for a newer dispatch. Acknowledge.
+    STALE = "stale"
+    #: The document is older than the message: a table restored from a backup. Put back.
+    AHEAD = "ahead"
+    #: Another worker holds the lease. Put back until it ends.
+    LEASED = "leased"
+    #: Delivered before its time. Put back until then.
+    EARLY = "early"
+
+    @property
+    def acknowledged(self) -> bool:
+        return self in {Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE}
+
+
+def judge(reference: Reference, current: Job | None) -> Verdict:
+    """`current` is the document that refused the claim."""
+    if current is None:
+        return Verdict.GONE
+    if current.state.terminal:
+        return Verdict.DUPLICATE
+    if current.generation > reference.generation:
+        return Verdict.STALE
+    if current.generation < reference.generation:
+        return Verdict.AHEAD
+    return Verdict.EARLY if current.owner is None else Verdict.LEASED

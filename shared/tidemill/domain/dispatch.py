@@ -1,0 +1,54 @@
+"""Which changes of a document put a message on a queue, and which message."""
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from tidemill.domain.job import Job, Letter, Reference, reference_to
+from tidemill.domain.states import State
+from tidemill.names import Lane
+
+#: The longest `DelaySeconds` of SQS. A job with more than this to go is left to the clock.
+LONGEST_LANE_DELAY: Final = timedelta(seconds=900)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dispatch:
+    """A message for a job. A `Reference` goes to the lane's queue, a `Letter` to its dead-letter queue."""
+
+    lane: Lane
+    body: Reference | Letter
+    delay_seconds: int
+
+
+def dispatch(before: Job | None, after: Job | None, *, now: datetime) -> Dispatch | None:
+    """The message owed for one stream record, or None when the change asks for none.
+
+    A record may come more than once: the claim refuses what a duplicate message would do.
+    """
+    if after is None or after.state not in {State.QUEUED, State.RETRYING, State.DEAD} or not _changed(before, after):
+        return None
+    reference = reference_to(after)
+    if after.state is State.DEAD:
+        return Dispatch(lane=after.lane, body=_letter(after, reference), delay_seconds=0)
+    wait = min(max((after.due or now) - now, timedelta(0)), LONGEST_LANE_DELAY)
+    return Dispatch(lane=after.lane, body=reference, delay_seconds=math.ceil(wait.total_seconds()))
+
+
+def _changed(before: Job | None, after: Job) -> bool:
+    return before is None or (before.state, before.generation, before.nudged_at) != (
+        after.state,
+        after.generation,
+        after.nudged_at,
+    )
+
+
+def _letter(job: Job, reference: Reference) -> Letter:
+    return Letter(
+        reference=reference,
+        type=job.type,
+        death=job.death or "",
+        error_class=job.errors[-1].error_class if job.errors else "",
+        attempts=job.attempt,
+    )

@@ -1,0 +1,171 @@
+"""The wire form of a job: a DynamoDB item to and from `Job`. Times become epoch milliseconds here and only here."""
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from tidemill.aws.clients import Item
+from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
+from tidemill.domain.states import State
+from tidemill.names import GROUP_ATTRIBUTE, JOB_KEY, LISTING_SORT_KEY, PAYLOAD_PLACE_ATTRIBUTE, TTL_ATTRIBUTE, Lane
+
+#: Raised when a reader of the old form could not read the new one.
+SCHEMA_VERSION: Final = 2
+SCHEMA_ATTRIBUTE: Final = "schema"
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+def text(value: str) -> Item:
+    return {"S": value}
+
+
+def number(value: int) -> Item:
+    return {"N": str(value)}
+
+
+def milliseconds(value: datetime) -> Item:
+    """Rounded up, so that nothing starts before its time."""
+    return number(-((_EPOCH - value) // _MILLISECOND))
+
+
+def seconds(value: datetime) -> Item:
+    """As DynamoDB's TTL wants it. Rounded up, so that nothing is forgotten before its time."""
+    return number(math.ceil((value - _EPOCH).total_seconds()))
+
+
+def key(tenant: str, job_id: str) -> Item:
+    """The primary key of a job. An id has no `#`, so the last one parts the two, whatever the tenant is called."""
+    return {JOB_KEY: text(f"{tenant}#{job_id}")}
+
+
+def split_key(item: Item) -> tuple[str, str]:
+    """The tenant and id of an item, or of an index entry, by its key."""
+    tenant, _, job_id = item[JOB_KEY]["S"].rpartition("#")
+    return tenant, job_id
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    encode: Callable[[Any], Item]
+    decode: Callable[[Item], Any]
+
+
+def from_milliseconds(value: Item) -> datetime:
+    return _EPOCH + int(value["N"]) * _MILLISECOND
+
+
+def _list_of(form: "_Form") -> _Form:
+    return _Form(
+        lambda values: {"L": [form.encode(value) for value in values]},
+        lambda value: tuple(form.decode(entry) for entry in value["L"]),
+    )
+
+
+def _record(record: type, fields: Mapping[str, _Form]) -> _Form:
+    return _Form(
+        lambda value: {"M": _encode_fields(value, fields)},
+        lambda value: record(**_decode_fields(value["M"], fields)),
+    )
+
+
+def _encode_fields(value: Any, fields: Mapping[str, _Form]) -> Item:
+    """What is as it is by default takes no room."""
+    declared = value.__dataclass_fields__
+    return {
+        name: form.encode(held)
+        for name, form in fields.items()
+        if (held := getattr(value, name)) is not None and held != declared[name].default
+    }
+
+
+def _decode_fields(item: Item, fields: Mapping[str, _Form]) -> dict[str, Any]:
+    return {name: form.decode(item[name]) for name, form in fields.items() if name in item}
+
+
+_TEXT: Final = _Form(text, lambda value: str(value["S"]))
+_NUMBER: Final = _Form(number, lambda value: int(value["N"]))
+_TIME: Final = _Form(milliseconds, from_milliseconds)
+_TIME_TO_LIVE: Final = _Form(seconds, lambda value: _EPOCH + timedelta(seconds=int(value["N"])))
+_DURATION: Final = _Form(
+    lambda value: number(math.ceil(value.total_seconds())), lambda value: timedelta(seconds=int(value["N"]))
+)
+_FLAG: Final = _Form(lambda value: {"BOOL": value}, lambda value: bool(value["BOOL"]))
+_DEATH: Final = _Form(text, lambda value: DeathReason(value["S"]))
+
+ATTEMPT_ERRORS: Final = _list_of(
+    _record(
+        AttemptError,
+        {
+            "attempt": _NUMBER,
+            "at": _TIME,
+            "error_class": _TEXT,
+            "message": _TEXT,
+            "retryable": _FLAG,
+            "next_due": _TIME,
+        },
+    )
+)
+REDRIVES: Final = _list_of(_record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH}))
+
+#: Every field of `Job` but its key, each under its own name. An absent attribute is the field's default.
+_FIELDS: Final[Mapping[str, _Form]] = {
+    "type": _TEXT,
+    "lane": _Form(text, lambda value: Lane(value["S"])),
+    "payload": _TEXT,
+    PAYLOAD_PLACE_ATTRIBUTE: _TEXT,
+    "body_hash": _TEXT,
+    "trace": _TEXT,
+    "state": _Form(text, lambda value: State(value["S"])),
+    "generation": _NUMBER,
+    "attempt": _NUMBER,
+    LISTING_SORT_KEY: _TIME,
+    "due": _TIME,
+    "run_at": _TIME,
+    "deadline": _TIME,
+    GROUP_ATTRIBUTE: _TEXT,
+    "sequence": _NUMBER,
+    "blocks": _FLAG,
+    "hops": _NUMBER,
+    "parent": _TEXT,
+    "checkpoint": _TEXT,
+    "checkpoint_at": _TIME,
+    "progress_done": _NUMBER,
+    "progress_total": _NUMBER,
+    "cancel_requested_at": _TIME,
+    "holds": _NUMBER,
+    "unique_until": _TIME,
+    "retention": _DURATION,
+    "ready_at": _TIME,
+    "claimed_at": _TIME,
+    "owner": _TEXT,
+    "last_owner": _TEXT,
+    "result": _TEXT,
+    "death": _DEATH,
+    "errors": ATTEMPT_ERRORS,
+    "redrives": REDRIVES,
+    "releases": _NUMBER,
+    "nudged_at": _TIME,
+    "nudges": _NUMBER,
+    "finished_at": _TIME,
+    TTL_ATTRIBUTE: _TIME_TO_LIVE,
+}
+
+
+def encode(job: Job) -> Item:
+    return key(job.tenant, job.id) | {SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)} | _encode_fields(job, _FIELDS)
+
+
+def decode(item: Item) -> Job:
+    """Raises `NewerSchemaError` for what a newer version wrote, and `MalformedDocumentError` for rubbish."""
+    try:
+        if (schema := int(item[SCHEMA_ATTRIBUTE]["N"])) > SCHEMA_VERSION:
+            raise NewerSchemaError("document", schema, SCHEMA_VERSION)
+        tenant, job_id = split_key(item)
+        return Job(**{"tenant": tenant, "id": job_id, "payload": None} | _decode_fields(item, _FIELDS))
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise MalformedDocumentError(f"not a job document: {error!r}") from error

@@ -1,0 +1,131 @@
+"""The items of a group, as requests: its order, and the place of each job that waits in it. Pure.
+
+They lie in the table of jobs, since a transaction moves a job and its order together.
+"""
+
+import json
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final
+
+from tidemill.aws.clients import Item
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import milliseconds, number, seconds, text
+from tidemill.dynamodb.update_requests import Request, attention, update_job
+from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
+
+#: No tenant begins with it, so no key of a job does.
+GROUP_PREFIX: Final = "!group#"
+PLACE_PREFIX: Final = "!place#"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Who is next in a group. The numbers from `head` to `tail` are taken; a head beyond the tail means nobody."""
+
+    tenant: str
+    group: str
+    head: int = 1
+    tail: int = 0
+    #: The job at the head; None once nobody need wait for it.
+    head_id: str | None = None
+    #: Names the very write that was read; None before the first. A count could come back after the item has expired.
+    version: str | None = None
+
+    @property
+    def empty(self) -> bool:
+        return self.head > self.tail
+
+    def holds(self, job: Job, sequence: int) -> bool:
+        """Whether `job` still has that number. One that expired may have been replaced under its key."""
+        return (job.group, job.sequence) == (self.group, sequence)
+
+    def led_by(self, job: Job) -> bool:
+        return self.head_id == job.id and self.holds(job, self.head)
+
+    def joined_by(self, job: Job) -> tuple["Order", Job]:
+        """The order with `job` at its tail, and the job in its place."""
+        sequence = self.tail + 1
+        if self.empty:
+            return replace(self, head=sequence, tail=sequence, head_id=job.id), replace(job, sequence=sequence)
+        return replace(self, tail=sequence), replace(job, sequence=sequence, state=State.WAITING, due=None)
+
+
+def order_key(tenant: str, group: str) -> Item:
+    return _key(GROUP_PREFIX, tenant, group)
+
+
+def place_key(order: Order, sequence: int) -> Item:
+    return _key(PLACE_PREFIX, order.tenant, order.group, sequence)
+
+
+def is_order(item: Item) -> bool:
+    return str(item[JOB_KEY]["S"]).startswith(GROUP_PREFIX)
+
+
+def decoded(item: Item) -> Order:
+    tenant, group = json.loads(item[JOB_KEY]["S"].removeprefix(GROUP_PREFIX))
+    return Order(
+        tenant=tenant,
+        group=group,
+        head=int(item["head"]["N"]),
+        tail=int(item["tail"]["N"]),
+        head_id=item["head_id"]["S"] if "head_id" in item else None,
+        version=item["version"]["S"],
+    )
+
+
+def put_order(order: Order, *, version: str, expires_at: datetime | None = None) -> Request:
+    """`order` in the place of the one that it was made from, which had its version."""
+    item = order_key(order.tenant, order.group) | {
+        "head": number(order.head),
+        "tail": number(order.tail),
+        "version": text(version),
+    }
+    if order.head_id is not None:
+        item["head_id"] = text(order.head_id)
+    if expires_at is not None:
+        item[TTL_ATTRIBUTE] = seconds(expires_at)
+    # Since it was read somebody has entered the group or moved its head, or it has expired; or somebody has made it.
+    condition = "attribute_not_exists(#version)" if order.version is None else "#version = :read"
+    values = {} if order.version is None else {"ExpressionAttributeValues": {":read": text(order.version)}}
+    return {
+        "Item": item,
+        "ConditionExpression": condition,
+        "ExpressionAttributeNames": {"#version": "version"},
+    } | values
+
+
+def put_place(order: Order, job: Job) -> Request:
+    """Where to find the job that has this number. The order's own condition keeps the number from being given twice."""
+    return {"Item": place_key(order, job.sequence or 0) | {"job": text(job.id)}}
+
+
+def delete_place(order: Order, sequence: int) -> Request:
+    return {"Key": place_key(order, sequence)}
+
+
+def take_turn(job: Job) -> Request:
+    """What a waiting job becomes, given as it is to be: queued, or scheduled if its time has not come."""
+    sets = {"state": text(job.state)}
+    if job.due:
+        sets["due"] = milliseconds(job.due)
+        if job.state is State.SCHEDULED:
+            sets |= attention(State.SCHEDULED, job.id, job.due)
+    return update_job(
+        job.tenant,
+        job.id,
+        sets=sets,
+        conditions=[
+            # It was cancelled since it was read.
+            "#state = :waiting"
+        ],
+        names=["state"],
+        values={":waiting": text(State.WAITING)},
+    )
+
+
+def _key(prefix: str, *parts: str | int) -> Item:
+    """As JSON, so that no part can hold what parts them; unescaped, since a key is at most 2 KiB."""
+    return {JOB_KEY: text(prefix + json.dumps(parts, separators=(",", ":"), ensure_ascii=False))}

@@ -1,0 +1,195 @@
+"""The order of groups: who is the head, who waits behind it, and who comes next.
+
+Each job of a group has a number, given in the transaction that inserts it. An item of the group's own holds the numbers
+of its head and its tail, and each job that waits has a small item, its place, that leads from its number to its id.
+Whatever changes an order asks for the version of it that was read, so of two that meet one reads again.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from tidemill.aws.clients import Item, translated
+from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
+from tidemill.domain.job import Job, Redrive
+from tidemill.domain.outcomes import parked_until
+from tidemill.domain.states import State, Write
+from tidemill.dynamodb import group_items, operator_writes
+from tidemill.dynamodb.document import decode
+from tidemill.dynamodb.group_items import Order
+from tidemill.dynamodb.transactions import Entry, Part, RefusedError, own, transact
+from tidemill.dynamodb.update_requests import Request
+from tidemill.system import clock
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+#: An empty group is remembered for so long, that the numbers of one in use go on rising.
+EMPTY_GROUP_KEPT: Final = timedelta(days=1)
+#: The most places that one transaction clears away.
+MOST_PASSED: Final = 25
+#: The most such transactions in one call, which others wait for.
+MOST_STEPS: Final = 20
+#: How often an order is read again when others have changed it, and the ceiling of the random pause before: it doubles
+#: up to the longest, so that all tries together take a second or two.
+TRIES: Final = 10
+_FIRST_PAUSE_SECONDS: Final = 0.02
+_LONGEST_PAUSE_SECONDS: Final = 0.5
+
+Result = TypeVar("Result")
+
+
+class DynamoGroups:
+    """The groups of one table of jobs. `read` reads a job, consistently.
+
+    What writes raises `TransactionConflictError` when too many others are at the same group.
+    """
+
+    def __init__(self, client: "DynamoDBClient", *, table: str, read: Callable[[str, str], Job | None]) -> None:
+        self._client = client
+        self._table = table
+        self._read = read
+
+    def enter(self, jobs: Sequence[Job]) -> tuple[list[Job], list[Entry]]:
+        """These jobs, those of a group in their places, and what a transaction that inserts them must hold besides."""
+        orders: dict[tuple[str, str], Order] = {}
+        placed: list[Job] = []
+        places: list[Entry] = []
+        for job in jobs:
+            if job.group is None:
+                placed.append(job)
+                continue
+            name = (job.tenant, job.group)
+            orders[name], joined = (orders.get(name) or self._order(*name)).joined_by(job)
+            placed.append(joined)
+            places += self._place(orders[name], joined)
+        return placed, [*places, *(self._write(order) for order in orders.values())]
+
+    def insert(self, job: Job, insertion: Callable[[Job], Request], *, mine: Callable[[Job], bool]) -> Job:
+        """Raises `WriteRefusedError`."""
+
+        def attempt() -> Job:
+            (placed,), entries = self.enter([job])
+            self._transact([own("Put", insertion(placed), table=self._table), *entries])
+            return placed
+
+        return self._unless_refused(attempt, Write.INSERT, mine)
+
+    def redrive(self, job: Job, entry: Redrive, *, mine: Callable[[Job], bool]) -> Job:
+        """To its lane while it is the head of its group, else to the tail. Raises `WriteRefusedError`."""
+
+        def attempt() -> Job | None:
+            order, revived = self._order(job.tenant, job.group or ""), replace(job, state=State.QUEUED)
+            if not order.led_by(job):
+                order, revived = order.joined_by(revived)
+            # Written anew even if it stays as it is: an advance that saw the head dead must read again.
+            entries = [self._write(order), *self._place(order, revived)]
+            request = operator_writes.redrive(job, entry, state=revived.state, sequence=revived.sequence)
+            self._transact([own("Update", request, table=self._table), *entries])
+            return self._read(job.tenant, job.id)
+
+        written = self._unless_refused(attempt, Write.REDRIVE, mine)
+        if written is None:
+            raise WriteRefusedError(Write.REDRIVE, None)
+        return written
+
+    def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
+        """As `JobStore.advance`; a head that is further off than one call may go raises `TransactionConflictError`."""
+        for _ in range(MOST_STEPS):
+            job, further = _insisted(lambda: self._step(tenant, group, now))
+            if not further:
+                return job
+        raise TransactionConflictError(f"{MOST_STEPS * MOST_PASSED} cancelled jobs were passed, and there are more")
+
+    @staticmethod
+    def open(items: Iterable[Item]) -> Iterator[tuple[str, str]]:
+        """Tenant and name of the groups with somebody in them, out of these items of the table."""
+        for item in items:
+            if group_items.is_order(item) and not (order := group_items.decoded(item)).empty:
+                yield order.tenant, order.group
+
+    def _step(self, tenant: str, group: str, now: datetime) -> tuple[Job | None, bool]:
+        """Move the head on to the next job that waits; that job, and whether there is further to go to find it."""
+        order = self._order(tenant, group)
+        if order.empty or self._head_stands(order):
+            return None, False
+        cleared = []
+        for sequence in range(order.head + 1, min(order.head + MOST_PASSED, order.tail) + 1):
+            cleared.append(self._entry("Delete", group_items.delete_place(order, sequence)))
+            if job := self._waiting_at(order, sequence):
+                due = max(job.run_at or now, now)
+                job = replace(job, state=parked_until(due, now=now, otherwise=State.QUEUED), due=due)
+                moved = replace(order, head=sequence, head_id=job.id)
+                self._transact([self._entry("Update", group_items.take_turn(job)), self._write(moved), *cleared])
+                return job, False
+        passed = order.head + len(cleared)
+        if passed < order.tail:
+            self._transact([self._write(replace(order, head=passed, head_id=None)), *cleared])
+            return None, True
+        emptied = replace(order, head=order.tail + 1, head_id=None)
+        self._transact([self._write(emptied, expires_at=now + EMPTY_GROUP_KEPT), *cleared])
+        return None, False
+
+    def _head_stands(self, order: Order) -> bool:
+        """Whether the group must wait for its head: it has not ended, or it is dead and blocks."""
+        head = self._read(order.tenant, order.head_id) if order.head_id else None
+        if head is None or not order.led_by(head):
+            return False
+        return not head.state.terminal or (head.state is State.DEAD and head.blocks)
+
+    def _waiting_at(self, order: Order, sequence: int) -> Job | None:
+        """The job whose turn it would be; None if it was cancelled."""
+        place = self._get(group_items.place_key(order, sequence))
+        job = self._read(order.tenant, place["job"]["S"]) if place else None
+        return job if job and order.holds(job, sequence) and job.state is State.WAITING else None
+
+    def _order(self, tenant: str, group: str) -> Order:
+        item = self._get(group_items.order_key(tenant, group))
+        return group_items.decoded(item) if item else Order(tenant=tenant, group=group)
+
+    def _get(self, item_key: Item) -> Item | None:
+        with translated():
+            answer = self._client.get_item(TableName=self._table, Key=item_key, ConsistentRead=True)
+        return answer.get("Item")
+
+    def _write(self, order: Order, *, expires_at: datetime | None = None) -> Entry:
+        return self._entry("Put", group_items.put_order(order, version=clock.new_token(), expires_at=expires_at))
+
+    def _place(self, order: Order, job: Job) -> list[Entry]:
+        """The head needs none: its order names it."""
+        return [self._entry("Put", group_items.put_place(order, job))] if job.state is State.WAITING else []
+
+    def _entry(self, kind: str, request: Request) -> Entry:
+        return own(kind, request, table=self._table, part=Part.GROUP)
+
+    def _transact(self, entries: Sequence[Entry]) -> None:
+        transact(self._client, entries)
+
+    @staticmethod
+    def _unless_refused(attempt: Callable[[], Result], write: Write, mine: Callable[[Job], bool]) -> Result | Job:
+        """A refusal by a document that this very call made is the SDK's retry of its own success."""
+        try:
+            return _insisted(attempt)
+        except RefusedError as refused:
+            (refusal,) = refused.of(Part.OWN)
+            current = decode(refusal.item) if refusal.item else None
+            if current and mine(current):
+                return current
+            raise WriteRefusedError(write, current) from None
+
+
+def _insisted(attempt: Callable[[], Result]) -> Result:
+    """`attempt` until nobody changes the order meanwhile. Raises `RefusedError` when its own write is refused."""
+    tries = 0
+    while True:
+        try:
+            return attempt()
+        except (RefusedError, TransactionConflictError) as trouble:
+            if isinstance(trouble, RefusedError) and trouble.of(Part.OWN):
+                raise
+            if (tries := tries + 1) == TRIES:
+                raise TransactionConflictError(f"others were faster {TRIES} times: {trouble}") from trouble
+        ceiling_seconds = min(_FIRST_PAUSE_SECONDS * 2**tries, _LONGEST_PAUSE_SECONDS)
+        time.sleep(ceiling_seconds * clock.draw())

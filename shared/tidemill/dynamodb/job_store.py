@@ -1,0 +1,169 @@
+"""The job documents in DynamoDB: one call a write, and what a refusal means is read from the item that it returns."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from tidemill.application.ports import Checkpoint
+from tidemill.aws.clients import Item, translated
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.job import Job, Redrive, Reference
+from tidemill.domain.outcomes import Settlement
+from tidemill.domain.states import State, Write
+from tidemill.dynamodb import job_writes, operator_writes
+from tidemill.dynamodb.document import decode
+from tidemill.dynamodb.groups import DynamoGroups
+from tidemill.dynamodb.job_reader import JobReader
+from tidemill.dynamodb.settle_transaction import settle_together
+from tidemill.dynamodb.update_requests import Request
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class DynamoJobStore(JobReader):
+    """`JobStore` over one table.
+
+    Terminal documents are kept for `retention` unless their type says otherwise. With `listed`, every job is written
+    to the listing index.
+    """
+
+    def __init__(self, client: "DynamoDBClient", *, table: str, retention: timedelta, listed: bool = False) -> None:
+        super().__init__(client, table=table)
+        self._retention = retention
+        self._listed = listed
+        self._groups = DynamoGroups(client, table=table, read=self.get)
+
+    def insert_if_absent(self, job: Job) -> Job:
+        request = job_writes.insert(job, listed=self._listed)
+
+        def mine(current: Job) -> bool:
+            return (current.trace, current.created_at, current.body_hash) == (job.trace, job.created_at, job.body_hash)
+
+        if job.group is not None:
+            return self._groups.insert(job, lambda placed: job_writes.insert(placed, listed=self._listed), mine=mine)
+        self._write(self._client.put_item, Write.INSERT, request, mine=mine)
+        return job
+
+    def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Job:
+        request = job_writes.claim(reference, token=token, now=now, lease_end=lease_end)
+        return self._update(Write.CLAIM, request, mine=lambda current: current.owner == token)
+
+    def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> None:
+        request = job_writes.settle(job, settlement, now=now, retention=self._retention)
+        if settlement.writes or settlement.follow_ups:
+            settle_together(
+                self._client,
+                job,
+                request,
+                settlement,
+                table=self._table,
+                groups=self._groups,
+                insertion=lambda follow_up: job_writes.insert(follow_up, listed=self._listed),
+            )
+        else:
+            self._update(Write.SETTLE, request, mine=job.settled_in)
+
+    def release(self, job: Job, *, due: datetime) -> None:
+        self._update(Write.RELEASE, job_writes.release(job, due=due), mine=job.settled_in)
+
+    def unclaim(self, reference: Reference, *, token: str, now: datetime) -> None:
+        request = job_writes.unclaim(reference, token=token, now=now)
+        self._update(Write.RELEASE, request, mine=lambda current: current.last_owner == token)
+
+    def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
+        request = job_writes.checkpoint(job, saved, now=now)
+        # Nothing but this run writes what it saves, so a repeat of our own is not refused.
+        current = self._update(Write.CHECKPOINT, request, mine=lambda _current: False)
+        return current.cancel_requested_at is not None
+
+    def cancel(self, job: Job, *, now: datetime) -> Job:
+        while True:
+            try:
+                return self._cancel_at_rest(job, now)
+            except WriteRefusedError as refused:
+                if refused.current is None or refused.current.state is not State.RUNNING:
+                    raise
+                job = refused.current
+            try:
+                # A request is as good as another, so a repeat of our own is not refused.
+                return self._update(
+                    Write.CANCEL, operator_writes.request_cancel(job, now=now), mine=lambda _current: False
+                )
+            except WriteRefusedError as refused:
+                if refused.current is None:
+                    raise
+                job = refused.current
+
+    def wake(self, job: Job) -> None:
+        def mine(current: Job) -> bool:
+            """What another clock woke is awake; not so a later job of the key."""
+            same = (current.created_at, current.generation) == (job.created_at, job.generation)
+            return same and current.state is State.QUEUED
+
+        self._update(Write.WAKE, operator_writes.wake(job), mine=mine)
+
+    def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool = False) -> None:
+        self._update(
+            Write.NUDGE,
+            operator_writes.nudge(job, now=now, limit=limit, last=last, retention=self._retention),
+            mine=lambda current: current.generation == job.generation and current.nudged_at == now,
+        )
+
+    def redrive(self, job: Job, *, token: str, now: datetime, by: str) -> Job:
+        entry = Redrive(token=token, at=now, by=by, death=job.death)
+
+        def mine(current: Job) -> bool:
+            return bool(current.redrives) and current.redrives[-1].token == token
+
+        if job.group is not None:
+            return self._groups.redrive(job, entry, mine=mine)
+        return self._update(Write.REDRIVE, operator_writes.redrive(job, entry), mine=mine)
+
+    def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
+        return self._groups.advance(tenant, group, now=now)
+
+    def forget(self, job: Job) -> None:
+        try:
+            self._write(
+                self._client.delete_item, Write.FORGET, operator_writes.forget(job), mine=lambda _current: False
+            )
+        except WriteRefusedError as refused:
+            if refused.current is not None:
+                raise
+
+    def _cancel_at_rest(self, job: Job, now: datetime) -> Job:
+        return self._update(
+            Write.CANCEL,
+            operator_writes.cancel(job, now=now, retention=self._retention),
+            mine=lambda current: current.state is State.CANCELLED,
+        )
+
+    def _update(self, write: Write, request: Request, *, mine: Callable[[Job], bool]) -> Job:
+        answer = self._write(self._client.update_item, write, request | {"ReturnValues": "ALL_NEW"}, mine=mine)
+        return decode(answer)
+
+    def _write(
+        self,
+        call: Callable[..., Mapping[str, Any]],
+        write: Write,
+        request: Request,
+        *,
+        mine: Callable[[Job], bool],
+    ) -> Item:
+        """Make the call. A refusal by a document that this very call made is the SDK's retry of its own success."""
+        try:
+            with translated():
+                answer = call(TableName=self._table, ReturnValuesOnConditionCheckFailure="ALL_OLD", **request)
+        except ClientError as error:
+            response: Mapping[str, Any] = error.response
+            if response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+            item: Item | None = response.get("Item")
+            if item and mine(decode(item)):
+                return item
+            raise WriteRefusedError(write, decode(item) if item else None) from None
+        attributes: Item = answer.get("Attributes", {})
+        return attributes

@@ -1,0 +1,194 @@
+"""The writes of submitting and working as DynamoDB requests. Pure; above each clause stands the race it closes."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from zlib import crc32
+
+from tidemill.application.ports import Checkpoint
+from tidemill.aws.clients import Item
+from tidemill.domain.job import Job, Reference
+from tidemill.domain.outcomes import Settlement, errors_after
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import ATTEMPT_ERRORS, encode, milliseconds, number, seconds, text
+from tidemill.dynamodb.update_requests import ATTENTION, Request, attention, update_job, whole_seconds
+from tidemill.names import JOB_KEY, LISTING_KEY, LISTING_SHARDS, TTL_ATTRIBUTE
+
+
+def insert(job: Job, *, listed: bool) -> Request:
+    conditions = [
+        # Two submissions under one key: the second finds the first.
+        "attribute_not_exists(#pk)",
+        # DynamoDB deletes days late: what is past its time is as good as absent.
+        "#expires_at <= :now",
+    ]
+    item = encode(job)
+    if listed:
+        shard = crc32(job.id.encode()) % LISTING_SHARDS
+        item[LISTING_KEY] = text(listing_partition(job.tenant, shard))
+    if job.state is State.SCHEDULED and job.due:
+        item |= attention(State.SCHEDULED, job.id, job.due)
+    return {
+        "Item": item,
+        "ConditionExpression": " OR ".join(conditions),
+        "ExpressionAttributeNames": {"#pk": JOB_KEY, "#expires_at": TTL_ATTRIBUTE},
+        "ExpressionAttributeValues": {":now": whole_seconds(job.created_at)},
+    }
+
+
+def listing_partition(tenant: str, shard: int) -> str:
+    return f"{tenant}#{shard}"
+
+
+def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Request:
+    return update_job(
+        reference.tenant,
+        reference.job_id,
+        sets={
+            "state": text(State.RUNNING),
+            "owner": text(token),
+            "claimed_at": milliseconds(now),
+            "due": milliseconds(lease_end),
+        },
+        removes=["nudges", *ATTENTION],
+        # DynamoDB reads the right-hand sides before it writes, so this is the old `due`.
+        expressions=["#ready_at = #due", "#attempt = #attempt + :one"],
+        conditions=[
+            # A late or doubled message of an earlier dispatch must not start a run of its own.
+            "#generation = :generation",
+            # Not before its time, not while another worker's lease lasts, and not when terminal (no `due` then).
+            "#due <= :now",
+        ],
+        names=["ready_at", "due", "attempt", "generation"],
+        values={
+            ":one": number(1),
+            ":generation": number(reference.generation),
+            ":now": milliseconds(now),
+        },
+    )
+
+
+def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timedelta) -> Request:
+    sets = {"state": text(settlement.state)}
+    if (errors := errors_after(job, settlement)) != job.errors:
+        sets["errors"] = ATTEMPT_ERRORS.encode(errors)
+    for name in ("result", "death", "checkpoint"):
+        if (value := getattr(settlement, name)) is not None:
+            sets[name] = text(value)
+    for name in ("attempt", "hops"):
+        if (count := getattr(settlement, name)) is not None:
+            sets[name] = number(count)
+    if settlement.holds:
+        sets["holds"] = number(settlement.holds)
+    removes = [] if settlement.holds else ["holds"]
+    if settlement.state is State.DEAD:
+        sets |= attention(State.DEAD, job.id, now)
+    if settlement.state.terminal:
+        return _ending(
+            job, sets=sets | ended(job, settlement.state, now=now, retention=retention), removes=[*removes, "due"]
+        )
+    due = settlement.due or now
+    if settlement.state is State.SCHEDULED:
+        sets |= attention(State.SCHEDULED, job.id, due)
+    return _living_on(
+        job,
+        sets=sets,
+        removes=removes,
+        due=due,
+        # Somebody has asked for its end since it was claimed: it must not slip away into another life.
+        conditions=["attribute_not_exists(#cancel_requested_at)"],
+        names=["cancel_requested_at"],
+    )
+
+
+def ended(job: Job, state: State, *, now: datetime, retention: timedelta) -> dict[str, Item]:
+    """What a terminal job has. Only such a job may ever be forgotten, and not while its group stands for it."""
+    finished = {"finished_at": milliseconds(now)}
+    if state is State.DEAD and job.blocks and job.group:
+        return finished
+    kept_until = now + (job.retention or retention)
+    return finished | {TTL_ATTRIBUTE: seconds(max(kept_until, job.unique_until or kept_until))}
+
+
+def release(job: Job, *, due: datetime) -> Request:
+    given_back = {"attempt": number(job.attempt - 1), "releases": number(job.releases + 1)}
+    return _living_on(job, sets={"state": text(State.RETRYING)} | given_back, due=due)
+
+
+def unclaim(reference: Reference, *, token: str, now: datetime) -> Request:
+    """As release, for a claim whose answer was lost, so that nobody has the job as claimed."""
+    return update_job(
+        reference.tenant,
+        reference.job_id,
+        sets={"state": text(State.RETRYING), "last_owner": text(token), "due": milliseconds(now)},
+        removes=["owner"],
+        expressions=["#attempt = #attempt - :one", "#generation = #generation + :one"],
+        # The claim was not made, or another worker has claimed since.
+        conditions=["#owner = :owner"],
+        names=["attempt", "generation", "owner"],
+        values={":one": number(1), ":owner": text(token)},
+    )
+
+
+def checkpoint(job: Job, saved: Checkpoint, *, now: datetime) -> Request:
+    sets = {"checkpoint_at": milliseconds(now)}
+    if saved.state is not None:
+        sets["checkpoint"] = text(saved.state)
+    if saved.done is not None:
+        sets["progress_done"] = number(saved.done)
+    if saved.total is not None:
+        sets["progress_total"] = number(saved.total)
+    return update_job(
+        job.tenant,
+        job.id,
+        sets=sets,
+        # The fence: a run whose lease was taken over must not move the job back to where it was.
+        conditions=["#owner = :owner"],
+        names=["owner"],
+        values={":owner": text(job.owner or "")},
+    )
+
+
+def _living_on(
+    job: Job,
+    *,
+    sets: Mapping[str, Item],
+    due: datetime,
+    removes: Sequence[str] = (),
+    conditions: Sequence[str] = (),
+    names: Sequence[str] = (),
+) -> Request:
+    """The job asks for another dispatch, which a change of the generation is."""
+    return _ending(
+        job,
+        sets={**sets, "due": milliseconds(due)},
+        removes=removes,
+        expressions=["#generation = #generation + :one"],
+        conditions=conditions,
+        names=["generation", *names],
+        values={":one": number(1)},
+    )
+
+
+def _ending(
+    job: Job,
+    *,
+    sets: Mapping[str, Item],
+    removes: Sequence[str] = (),
+    expressions: Sequence[str] = (),
+    conditions: Sequence[str] = (),
+    names: Sequence[str] = (),
+    values: Mapping[str, Item] | None = None,
+) -> Request:
+    """Whatever ends a run gives up its lease, and only the holder of the lease may end it."""
+    token = text(job.owner or "")
+    return update_job(
+        job.tenant,
+        job.id,
+        sets={**sets, "last_owner": token},
+        removes=["owner", *removes],
+        expressions=expressions,
+        # The fence: a worker whose lease was taken over can write nothing any more.
+        conditions=["#owner = :owner", *conditions],
+        names=["owner", *names],
+        values={":owner": token, **(values or {})},
+    )

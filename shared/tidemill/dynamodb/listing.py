@@ -1,0 +1,139 @@
+"""A tenant's jobs, newest first: found by the listing index, shown as their documents are.
+
+The index has a partition for each shard of a tenant, sorted by time, and a listing is the merge of them. It lags behind
+the documents by a moment and knows no states, so each job is read before it is listed.
+
+https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
+"""
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby, islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from tidemill.aws.clients import Item, translated
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import from_milliseconds, milliseconds, split_key, text
+from tidemill.dynamodb.job_writes import listing_partition
+from tidemill.names import LISTING_INDEX, LISTING_KEY, LISTING_SHARDS, LISTING_SORT_KEY
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+#: What one request may cost, whatever the filters leave out: this many documents, give or take a batch.
+MOST_READ: Final = 500
+#: Documents read at once where filters leave some out, and index entries that one query returns.
+_BATCH: Final = 100
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A job's place in the order, or without an id the place before all jobs of that millisecond."""
+
+    at: datetime
+    id: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which jobs: a tenant's, created at `since` or later. None means any."""
+
+    tenant: str
+    since: datetime
+    state: State | None = None
+    type: str | None = None
+
+    @property
+    def filtered(self) -> bool:
+        return self.state is not None or self.type is not None
+
+    def __contains__(self, job: Job) -> bool:
+        return self.state in {None, job.state} and self.type in {None, job.type}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """Some of the jobs, perhaps none. `end` is where the next page begins, None when there is nothing left."""
+
+    jobs: Sequence[Job]
+    end: Position | None
+
+
+class DynamoListing:
+    """The listing index of one table. `read` reads jobs by (tenant, id), consistently."""
+
+    def __init__(
+        self,
+        client: "DynamoDBClient",
+        *,
+        table: str,
+        read: Callable[[Sequence[tuple[str, str]]], list[Job]],
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._read = read
+
+    def page(self, wanted: Wanted, *, below: Position, limit: int, now: datetime) -> Page:
+        """Up to `limit` jobs older than `below`; fewer when the request has cost enough."""
+        jobs: list[Job] = []
+        read = 0
+        # Nothing comes before a place without an id, so the millisecond before it is the newest that is asked for.
+        newest = below.at if below.id else below.at - _MILLISECOND
+        if newest < wanted.since:
+            return Page(jobs=jobs, end=None)
+        entries = (entry for entry in self._entries(wanted, newest) if entry < below)
+        while batch := list(islice(entries, _BATCH if wanted.filtered else limit - len(jobs))):
+            for entry, job in self._documents(wanted.tenant, batch, now):
+                if job in wanted:
+                    jobs.append(job)
+                if len(jobs) == limit:
+                    return Page(jobs=jobs, end=entry)
+            read += len(batch)
+            if read >= MOST_READ:
+                return Page(jobs=jobs, end=batch[-1])
+        return Page(jobs=jobs, end=None)
+
+    def _documents(self, tenant: str, batch: Sequence[Position], now: datetime) -> Iterator[tuple[Position, Job]]:
+        found = {job.id: job for job in self._read([(tenant, entry.id) for entry in batch])}
+        for entry in batch:
+            job = found.get(entry.id)
+            # A job that expired may have been replaced under its key since: that one has an entry of its own.
+            if job is not None and job.created_at == entry.at and not job.expired(now):
+                yield entry, job
+
+    def _entries(self, wanted: Wanted, newest: datetime) -> Iterator[Position]:
+        shards = (self._shard(wanted, shard, newest) for shard in range(LISTING_SHARDS))
+        return heapq.merge(*map(_in_order, shards), reverse=True)
+
+    def _shard(self, wanted: Wanted, shard: int, newest: datetime) -> Iterator[Position]:
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._table,
+            IndexName=LISTING_INDEX,
+            KeyConditionExpression="#partition = :partition AND #at BETWEEN :since AND :newest",
+            ExpressionAttributeNames={"#partition": LISTING_KEY, "#at": LISTING_SORT_KEY},
+            ExpressionAttributeValues={
+                ":partition": text(listing_partition(wanted.tenant, shard)),
+                ":since": milliseconds(wanted.since),
+                ":newest": milliseconds(newest),
+            },
+            ScanIndexForward=False,
+            PaginationConfig={"PageSize": _BATCH},
+        )
+        with translated():
+            for page in pages:
+                yield from map(_position, page["Items"])
+
+
+def _position(entry: Item) -> Position:
+    return Position(from_milliseconds(entry[LISTING_SORT_KEY]), split_key(entry)[1])
+
+
+def _in_order(entries: Iterator[Position]) -> Iterator[Position]:
+    """DynamoDB leaves open in which order it returns entries of the same millisecond."""
+    for _, tied in groupby(entries, key=attrgetter("at")):
+        yield from sorted(tied, reverse=True)

@@ -1,0 +1,173 @@
+"""The writes of clocks and people as DynamoDB requests. Pure; above each clause stands the race it closes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from tidemill.aws.clients import Item
+from tidemill.domain.job import DeathReason, Job, Redrive
+from tidemill.domain.outcomes import ERRORS_KEPT
+from tidemill.domain.states import TRANSITIONS, State, Write
+from tidemill.dynamodb.document import REDRIVES, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key, milliseconds, number, text
+from tidemill.dynamodb.job_writes import ended
+from tidemill.dynamodb.update_requests import ATTENTION, Request, attention, update, update_job, whole_seconds
+from tidemill.names import TTL_ATTRIBUTE
+
+#: The states from which a cancel ends a job at once.
+AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items() if before not in after)
+
+
+def cancel(job: Job, *, now: datetime, retention: timedelta) -> Request:
+    at_rest = _states(AT_REST)
+    return update_job(
+        job.tenant,
+        job.id,
+        sets={"state": text(State.CANCELLED)} | ended(job, State.CANCELLED, now=now, retention=retention),
+        removes=["due", "death", *ATTENTION],
+        conditions=[
+            # A run may have begun since the job was read, and only its holder may end it.
+            f"#state IN ({', '.join(at_rest)})"
+        ],
+        names=["state"],
+        values=at_rest,
+    )
+
+
+def request_cancel(job: Job, *, now: datetime) -> Request:
+    """The document stays of the schema that its run knows: under a newer one, an older worker could not settle it."""
+    return update(
+        key(job.tenant, job.id),
+        sets={"cancel_requested_at": milliseconds(now)},
+        conditions=[
+            # Its run may have ended since: what was asked of a run must not stick to the next one.
+            "#state = :running",
+            # As for every other write.
+            "#schema <= :schema",
+        ],
+        names=["state", SCHEMA_ATTRIBUTE],
+        values={":running": text(State.RUNNING), ":schema": number(SCHEMA_VERSION)},
+    )
+
+
+def wake(job: Job) -> Request:
+    return _update_as_read(
+        job,
+        sets={"state": text(State.QUEUED)},
+        removes=ATTENTION,
+        conditions=[
+            # Two clocks, or a cancel in between.
+            "#state = :scheduled",
+            # It was woken, ran and was put off again since it was read.
+            "#generation = :generation",
+        ],
+        names=["generation"],
+        values={":scheduled": text(State.SCHEDULED), ":generation": number(job.generation)},
+    )
+
+
+def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: timedelta) -> Request:
+    sets: dict[str, Item] = {"nudged_at": milliseconds(now), "nudges": number(job.nudges + 1)}
+    removes: Sequence[str] = ()
+    if job.state is State.RUNNING:
+        # A lost run is taken back: a state change is what publish looks for, and the generation stays, so that a late
+        # message is still good.
+        sets["state"] = text(State.RETRYING)
+        removes = ["owner"]
+    elif job.state is State.SCHEDULED:
+        # The clock has missed it.
+        sets["state"] = text(State.QUEUED)
+        removes = ATTENTION
+    elif last:
+        sets |= {"state": text(State.DEAD), "death": text(DeathReason.UNDELIVERABLE)}
+        sets |= attention(State.DEAD, job.id, now) | ended(job, State.DEAD, now=now, retention=retention)
+        removes = ["due"]
+    return _update_as_read(
+        job,
+        sets=sets,
+        removes=removes,
+        conditions=[
+            # The job has asked for a newer dispatch since it was read.
+            "#generation = :generation",
+            # It was claimed, or its run ended, since it was read.
+            "#state = :state",
+            # Not overdue: somebody holds its lease, or its time has not come.
+            "#due <= :overdue",
+            # Two who find it at once make one dispatch.
+            "(attribute_not_exists(#nudged_at) OR #nudged_at <= :overdue)",
+        ],
+        names=["generation", "state", "due"],
+        values={
+            ":generation": number(job.generation),
+            ":state": text(job.state),
+            ":overdue": milliseconds(now - limit),
+        },
+    )
+
+
+def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: int | None = None) -> Request:
+    """To the lane, or with a `sequence` to that place in its group, where it may have to wait."""
+    redrivable = _states(state for state in TRANSITIONS[Write.REDRIVE] if state)
+    sets = {
+        "state": text(state),
+        "attempt": number(0),
+        "redrives": REDRIVES.encode((*job.redrives, entry)[-ERRORS_KEPT:]),
+    }
+    removes = [
+        *(TTL_ATTRIBUTE, "finished_at", "death", "releases", "nudges", "nudged_at", "hops", "deadline"),
+        *("cancel_requested_at", "run_at", *ATTENTION),
+    ]
+    if state is State.QUEUED:
+        sets["due"] = milliseconds(entry.at)
+    if sequence is not None:
+        sets["sequence"] = number(sequence)
+    return _update_as_read(
+        job,
+        sets=sets,
+        removes=removes,
+        expressions=["#generation = #generation + :one"],
+        conditions=[
+            # Only the dead are given another life.
+            f"#state IN ({', '.join(redrivable)})",
+            # Two operators at once: the second finds the generation raised.
+            "#generation = :generation",
+            # What is past its time is as good as absent, though DynamoDB deletes it days late.
+            "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
+        ],
+        names=["generation", "state", TTL_ATTRIBUTE],
+        values={":one": number(1), ":generation": number(job.generation), ":now": whole_seconds(entry.at)} | redrivable,
+    )
+
+
+def forget(job: Job) -> Request:
+    return {
+        "Key": key(job.tenant, job.id),
+        # It was redriven, or replaced by a new job under the same key, since it was read.
+        "ConditionExpression": "#generation = :generation AND #finished_at = :finished_at",
+        "ExpressionAttributeNames": {"#generation": "generation", "#finished_at": "finished_at"},
+        "ExpressionAttributeValues": {
+            ":generation": number(job.generation),
+            ":finished_at": milliseconds(job.finished_at or job.created_at),
+        },
+    }
+
+
+def _update_as_read(
+    job: Job, *, conditions: Sequence[str], names: Sequence[str], values: Mapping[str, Item], **request: Any
+) -> Request:
+    """As `update_job`, for the job that was read and no later one under its key."""
+    return update_job(
+        job.tenant,
+        job.id,
+        conditions=[
+            *conditions,
+            # It was past its time, and another has taken its place since it was read: one whose generations begin anew.
+            "#created_at = :created_at",
+        ],
+        names=[*names, "created_at"],
+        values={**values, ":created_at": milliseconds(job.created_at)},
+        **request,
+    )
+
+
+def _states(states: Iterable[State | None]) -> dict[str, Item]:
+    return {f":was_{state}": text(state) for state in sorted(state for state in states if state)}

@@ -1,0 +1,152 @@
+"""Where payloads are that are too large for a document: in an item of their own, or in a file of the bucket.
+
+A document is written three times in the life of its job, and its payload once. Each payload has a place of its own,
+named by its job and a fresh token, and is there before the document that names it. So nothing is ever written over, no
+two submissions share what one of them may take back, and what a crash leaves behind belongs to no job.
+"""
+
+import base64
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from tidemill.application.ports import NewToken, PayloadItem
+from tidemill.aws.clients import Item, translated
+from tidemill.domain.errors import MalformedDocumentError
+from tidemill.domain.job import Job
+from tidemill.dynamodb.document import from_milliseconds, milliseconds, text
+from tidemill.names import JOB_KEY, PAYLOADS_PREFIX
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+#: The most that stands in the document. A running document takes some 500 bytes besides, and a write is charged by the
+#: kilobyte of the whole item, so this leaves a hundred for a result or an error before each write costs twice.
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+LARGEST_INLINE_BYTES: Final = 400
+#: The most that stands in an item. A file takes longer than an item to write and to read, but costs the same whatever
+#: its size, where an item of this size costs 64 writes, and as many when it is deleted.
+LARGEST_ITEM_BYTES: Final = 64 * 1024
+#: No tenant begins with it, so no key of a job does.
+PAYLOAD_PREFIX: Final = "!payload#"
+
+#: What S3 says of a file that is not there; the second to whoever may not list the bucket, as no function of ours may.
+#: https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
+_NOT_THERE: Final = frozenset({"NoSuchKey", "AccessDenied"})
+
+
+class Kind(StrEnum):
+    """What the name of a place begins with."""
+
+    ITEM = "item"
+    FILE = "file"
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """Where files are. `client` is an S3 client."""
+
+    client: Any
+    name: str
+
+
+class DynamoPayloads:
+    """`Payloads` in the jobs table and a bucket, which is asked for when the first file is."""
+
+    def __init__(
+        self, client: "DynamoDBClient", *, table: str, bucket: Callable[[], Bucket], new_token: NewToken
+    ) -> None:
+        self._client = client
+        self._table = table
+        self._bucket = bucket
+        self._new_token = new_token
+
+    def put_away(self, job: Job) -> Job:
+        if job.payload is None or len(job.payload) <= LARGEST_INLINE_BYTES:
+            return job
+        kind = Kind.ITEM if len(job.payload) <= LARGEST_ITEM_BYTES else Kind.FILE
+        stored = replace(job, payload=None, payload_at=f"{kind}/{self._new_token()}")
+        with translated():
+            if kind is Kind.ITEM:
+                self._client.put_item(
+                    TableName=self._table,
+                    Item=_key(stored) | {"payload": text(job.payload), "stored_at": milliseconds(job.created_at)},
+                )
+            else:
+                bucket = self._bucket()
+                bucket.client.put_object(
+                    Bucket=bucket.name,
+                    Key=_path(stored),
+                    Body=job.payload.encode("ascii"),
+                    ContentType="application/json",
+                )
+        return stored
+
+    def load(self, job: Job) -> str:
+        payload = job.payload if job.payload_at is None else self._read(job)
+        if payload is None:
+            raise MalformedDocumentError(f"the payload of job {job.id} is gone, or may not be read")
+        return payload
+
+    def delete(self, job: Job) -> None:
+        if job.payload_at is None:
+            return
+        with translated():
+            if _kind(job) is Kind.ITEM:
+                self._client.delete_item(TableName=self._table, Key=_key(job))
+            else:
+                bucket = self._bucket()
+                bucket.client.delete_object(Bucket=bucket.name, Key=_path(job))
+
+    def _read(self, job: Job) -> str | None:
+        with translated():
+            if _kind(job) is Kind.ITEM:
+                answer = self._client.get_item(TableName=self._table, Key=_key(job), ConsistentRead=True)
+                return answer["Item"]["payload"]["S"] if "Item" in answer else None
+            bucket = self._bucket()
+            try:
+                # Read after write is consistent: https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html
+                body: bytes = bucket.client.get_object(Bucket=bucket.name, Key=_path(job))["Body"].read()
+            except ClientError as error:
+                if error.response["Error"]["Code"] in _NOT_THERE:
+                    return None
+                raise
+            return body.decode("ascii")
+
+
+def payload_item(item: Item) -> PayloadItem | None:
+    """None for an item of another kind."""
+    key = item[JOB_KEY]["S"]
+    if not key.startswith(PAYLOAD_PREFIX):
+        return None
+    tenant, job_id, place = json.loads(key.removeprefix(PAYLOAD_PREFIX))
+    stored_at = from_milliseconds(item["stored_at"])
+    return PayloadItem(tenant=tenant, job_id=job_id, place=place, stored_at=stored_at, key=key)
+
+
+def _kind(job: Job) -> Kind:
+    place = job.payload_at or ""
+    try:
+        return Kind(place.partition("/")[0])
+    except ValueError as error:
+        raise MalformedDocumentError(f"job {job.id} names no place of a payload: {place!r}") from error
+
+
+def _key(job: Job) -> Item:
+    """As JSON, so that no part can hold what parts them."""
+    parts = [job.tenant, job.id, job.payload_at]
+    return {JOB_KEY: text(PAYLOAD_PREFIX + json.dumps(parts, separators=(",", ":")))}
+
+
+def _path(job: Job) -> str:
+    """In letters that need no escaping, at most 800 of the 1,024 bytes that a key of S3 may have.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
+    """
+    tenant = base64.urlsafe_b64encode(job.tenant.encode()).decode().rstrip("=")
+    token = (job.payload_at or "").partition("/")[2]
+    return f"{PAYLOADS_PREFIX}{tenant}/{job.id}/{token}"

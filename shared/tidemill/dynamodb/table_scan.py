@@ -1,0 +1,68 @@
+"""The whole table in segments: overdue jobs, groups with somebody in them, and payloads beside their jobs."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from tidemill.application.ports import Found, OpenGroup, PayloadItem, UnreadableItem
+from tidemill.aws.clients import Item, translated
+from tidemill.domain.errors import MalformedDocumentError
+from tidemill.dynamodb.document import decode, milliseconds, text
+from tidemill.dynamodb.group_items import GROUP_PREFIX
+from tidemill.dynamodb.groups import DynamoGroups
+from tidemill.dynamodb.payloads import PAYLOAD_PREFIX, payload_item
+from tidemill.names import JOB_KEY
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class DynamoSurvey:
+    """`Survey` of one table."""
+
+    def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def segment(self, number: int, *, of: int, overdue_since: datetime) -> Iterator[Sequence[Found]]:
+        """What is filtered out is read all the same, but neither sent nor decoded.
+
+        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Scan.html#Scan.ParallelScan
+        """
+        pages = self._client.get_paginator("scan").paginate(
+            TableName=self._table,
+            Segment=number,
+            TotalSegments=of,
+            ConsistentRead=True,
+            # Neither waiting nor terminal jobs have a `due`, nor has anything that is no job.
+            FilterExpression="#due <= :since OR begins_with(#pk, :group) OR begins_with(#pk, :payload)",
+            ExpressionAttributeNames={"#due": "due", "#pk": JOB_KEY},
+            ExpressionAttributeValues={
+                ":since": milliseconds(overdue_since),
+                ":group": text(GROUP_PREFIX),
+                ":payload": text(PAYLOAD_PREFIX),
+            },
+        )
+        with translated():
+            for page in pages:
+                yield [found for item in page["Items"] for found in _found(item)]
+
+    def discard(self, payload: PayloadItem) -> None:
+        with translated():
+            self._client.delete_item(TableName=self._table, Key={JOB_KEY: text(payload.key)})
+
+
+def _found(item: Item) -> Iterator[Found]:
+    key: str = item[JOB_KEY]["S"]
+    try:
+        if key.startswith(GROUP_PREFIX):
+            for tenant, group in DynamoGroups.open([item]):
+                yield OpenGroup(tenant, group)
+        elif payload := payload_item(item):
+            yield payload
+        else:
+            yield decode(item)
+    except MalformedDocumentError as error:
+        yield UnreadableItem(key, error)
+    except (KeyError, TypeError, ValueError) as error:
+        yield UnreadableItem(key, MalformedDocumentError(f"not an item of ours: {error!r}"))

@@ -1,0 +1,52 @@
+"""Control: `POST /jobs/{id}/cancel` ends a job of the caller's own, `POST /jobs/{id}/retry` revives a dead one."""
+
+from collections.abc import Callable
+from functools import cache
+from http import HTTPStatus
+from typing import Any
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+from pydantic import BaseModel, ConfigDict
+
+from tidemill import composition
+from tidemill.domain.errors import NotAllowedNowError
+from tidemill.domain.job import Job
+from tidemill.http import edge
+from tidemill.http.job_response import answer
+
+
+class Nothing(BaseModel):
+    """There is nothing to say beside the path."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+@cache
+def _app() -> APIGatewayHttpResolver:
+    app = edge.resolver()
+
+    @app.post("/jobs/<job_id>/cancel")
+    def cancel(job_id: str) -> Response[str]:
+        return controlled("cancelled", lambda owner: composition.control().cancel(owner, job_id))
+
+    @app.post("/jobs/<job_id>/retry")
+    def retry(job_id: str) -> Response[str]:
+        return controlled("retried", lambda owner: composition.control().retry(owner, job_id, by=owner))
+
+    def controlled(what: str, act: Callable[[str], Job | None]) -> Response[str]:
+        owner = edge.tenant(app.current_event)
+        if app.current_event.body:
+            edge.read_body(app.current_event, Nothing)
+        try:
+            job = act(owner)
+        except NotAllowedNowError as error:
+            raise edge.ProblemError(HTTPStatus.CONFLICT, "not-allowed-now", str(error)) from error
+        if job is not None:
+            composition.telemetry().controlled(what, job)
+        return answer(job, composition.payloads())
+
+    return app
+
+
+def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    return _app().resolve(event, context)

@@ -1,0 +1,27 @@
+"""Reconcile: called by the clock each day and by alarms, whatever they say; looks after what was left behind.
+
+An alarm rings once, while its trouble may go on for long. What could not be looked after raises, so that Lambda tries
+again, and the call is kept at last where missed ones are.
+"""
+
+from datetime import timedelta
+
+from tidemill import composition
+from tidemill.application.reconcile import Act
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.system import clock
+from tidemill.worker.message_run import Invocation
+
+
+def handle(event: object, context: Invocation) -> None:  # noqa: ARG001 - as Lambda calls it
+    reconciled = composition.reconciler().run(
+        composition.survey(),
+        composition.letter_boxes(),
+        draw=clock.draw,
+        time_left=lambda: timedelta(milliseconds=context.get_remaining_time_in_millis()),
+    )
+    telemetry = composition.telemetry()
+    telemetry.reconciled(reconciled)
+    telemetry.flush()
+    if failed := reconciled.count(Act.FAILED):
+        raise StoreUnavailableError(f"{failed} parts of the work could not be done")

@@ -1,0 +1,118 @@
+"""Submit: `POST /jobs` makes a job with one conditional write, and `POST /jobs/batch` up to a hundred."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from http import HTTPStatus
+from typing import Any, Final
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+
+from tidemill import composition
+from tidemill.application.submit import Accepted
+from tidemill.application.submit_batch import Answer, submit_all
+from tidemill.aws import clients
+from tidemill.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeError, UnknownJobTypeError
+from tidemill.domain.submission import Submission
+from tidemill.http import edge
+from tidemill.http.job_view import payload_of, summary, view
+from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm, read_form
+from tidemill.names import LARGEST_BATCH_BODY_BYTES
+from tidemill.powertools.idempotency import submit_once
+
+#: No job of a batch is begun later. A store that hangs holds up each for some seconds, and a function that runs out of
+#: time answers for none.
+_LAST_START_SECONDS: Final = 3.0
+
+
+@cache
+def _app() -> APIGatewayHttpResolver:
+    app = edge.resolver()
+
+    @app.post("/jobs")
+    def submit() -> Response[str]:
+        event = app.current_event
+        owner = edge.tenant(event)
+        key = edge.idempotency_key(event)
+        body = read_form(SubmissionForm, edge.read_object(event), lambda form: _refused(form.submission(key=key)))
+        accepted = submit_once(
+            composition.submit(), body.submission(key=key), tenant=owner, trace=event.request_context.request_id
+        )
+        _record([accepted])
+        # What was sent is what was written, so only an earlier submission's has to be read.
+        payload = payload_of(accepted.job, composition.payloads()) if accepted.replayed else json.dumps(body.payload)
+        headers = {"Location": f"/jobs/{accepted.job.id}", **(edge.REPLAYED if accepted.replayed else {})}
+        return edge.json_response(_status(accepted), view(accepted.job, payload=payload), headers=headers)
+
+    @app.post("/jobs/batch")
+    def submit_batch() -> Response[str]:
+        event = app.current_event
+        owner = edge.tenant(event)
+        if edge.idempotency_key(event) is not None:
+            detail = "a batch has no Idempotency-Key; give each of its jobs an idempotency_key"
+            raise edge.ProblemError(HTTPStatus.BAD_REQUEST, "invalid-key", detail)
+        body = edge.read_body(event, BatchForm, limit_bytes=LARGEST_BATCH_BODY_BYTES)
+        answers = submit_all(
+            composition.submit(),
+            [_read(job) for job in body.jobs],
+            tenant=owner,
+            trace=event.request_context.request_id,
+            overlap=clients.POOL_SIZE,
+            seconds=_LAST_START_SECONDS,
+        )
+        _record([answer for answer in answers if isinstance(answer, Accepted)])
+        return edge.json_response(
+            HTTPStatus.OK, {"jobs": [_shown(answer, _pointer(index)) for index, answer in enumerate(answers)]}
+        )
+
+    return app
+
+
+def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    return _app().resolve(event, context)
+
+
+def _read(job: Any) -> Submission | InvalidPayloadError:
+    try:
+        form = read_form(BatchedForm, job, lambda form: _refused(form.submission(key=form.idempotency_key)))
+    except InvalidPayloadError as refused:
+        return refused
+    return form.submission(key=form.idempotency_key)
+
+
+def _refused(submission: Submission) -> Sequence[Fault]:
+    """What else would be wrong with a submission that is refused in any case."""
+    try:
+        # Nothing is written, so whose it is does not matter.
+        composition.submit().prepare(submission, tenant="", trace="")
+    except InvalidPayloadError as refused:
+        return refused.faults
+    except UnknownJobTypeError as refused:
+        return [Fault("/type", str(refused))]
+    except PayloadTooLargeError as refused:
+        return [Fault("/payload", str(refused))]
+    return []
+
+
+def _pointer(index: int) -> str:
+    return f"/jobs/{index}"
+
+
+def _shown(answer: Answer, under: str) -> dict[str, Any]:
+    """Without payloads: a hundred of them, escaped, would be more than a function may answer."""
+    if isinstance(answer, Accepted):
+        return {"status": _status(answer), "job": summary(answer.job)}
+    problem = edge.problem(answer, under=under)
+    return {"status": problem.status, "problem": problem.document()}
+
+
+def _status(accepted: Accepted) -> HTTPStatus:
+    return HTTPStatus.OK if accepted.replayed else HTTPStatus.ACCEPTED
+
+
+def _record(accepted: list[Accepted]) -> None:
+    """In the invocation's own thread: telemetry is for one."""
+    telemetry = composition.telemetry()
+    for each in accepted:
+        telemetry.accepted(each)
+    telemetry.flush()

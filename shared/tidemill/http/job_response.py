@@ -1,0 +1,18 @@
+"""A job as the answer to a request. Apart from `view`, which the command line has, without Powertools."""
+
+from http import HTTPStatus
+
+from aws_lambda_powertools.event_handler import Response
+
+from tidemill.application.ports import Payloads
+from tidemill.domain.job import Job
+from tidemill.http.edge import ProblemError, json_response
+from tidemill.http.job_view import payload_of, view
+
+
+def answer(job: Job | None, payloads: Payloads) -> Response[str]:
+    """The whole job, or that there is none: another tenant's job is not there either, since keys begin with one."""
+    if job is None:
+        detail = "no job of yours has this id; finished jobs are kept for a limited time"
+        raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-job", detail)
+    return json_response(HTTPStatus.OK, view(job, payload=payload_of(job, payloads)))

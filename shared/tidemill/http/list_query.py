@@ -1,0 +1,102 @@
+"""What may be asked of a listing: the parameters of `GET /jobs`, checked, and the cursor that stands for a place."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from tidemill.domain.errors import Fault
+from tidemill.domain.states import State
+from tidemill.dynamodb.listing import Position, Wanted
+from tidemill.http.cursors import CursorError, Cursors
+from tidemill.http.edge import ProblemError
+from tidemill.http.submission_form import Moment
+from tidemill.payload_model import faults
+
+LARGEST_PAGE: Final = 100
+DEFAULT_PAGE: Final = 20
+LONGEST_TYPE: Final = 100
+LONGEST_CURSOR: Final = 300
+EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: Another function's clock, which dated the newest jobs, may be ahead of ours.
+_SKEW: Final = timedelta(minutes=1)
+
+_NUMBER: Final = re.compile(r"[1-9]\d{0,2}", re.ASCII)
+
+
+def _to_the_millisecond(moment: datetime) -> datetime:
+    """Up, to what a job's time is told in."""
+    if moment < EARLIEST:
+        raise ValueError(f"must not be before {EARLIEST.year}")
+    try:
+        return moment + timedelta(microseconds=-moment.microsecond % 1000)
+    except OverflowError:
+        raise ValueError("no such time") from None
+
+
+def _number(value: str) -> int:
+    if not _NUMBER.fullmatch(value):
+        raise ValueError(f"must be a whole number from 1 to {LARGEST_PAGE}")
+    return int(value)
+
+
+Bound = Annotated[Moment, AfterValidator(_to_the_millisecond)]
+
+
+class ListingQuery(BaseModel):
+    """The parameters as they come, each at most once."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    state: State | None = None
+    type: str | None = Field(None, min_length=1, max_length=LONGEST_TYPE)
+    since: Bound | None = None
+    until: Bound | None = None
+    limit: Annotated[int, BeforeValidator(_number), Field(le=LARGEST_PAGE)] = DEFAULT_PAGE
+    cursor: str | None = Field(None, min_length=1, max_length=LONGEST_CURSOR)
+
+    def bound_to(self, tenant: str) -> Sequence[str | None]:
+        """What a cursor is good for. The size of a page may change."""
+        moments = [None if moment is None else moment.isoformat() for moment in (self.since, self.until)]
+        return [tenant, self.state, self.type, *moments]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A listing that was asked for. `bound_to` is what the cursor of its next page is good for."""
+
+    wanted: Wanted
+    below: Position
+    limit: int
+    bound_to: Sequence[str | None]
+
+
+def read_query(parameters: Mapping[str, str], *, tenant: str, now: datetime, cursors: Callable[[], Cursors]) -> Asked:
+    """Raises `ProblemError`."""
+    try:
+        query = ListingQuery.model_validate(parameters)
+    except ValidationError as error:
+        raise _invalid(faults(error)) from error
+    until = min(query.until or now + _SKEW, now + _SKEW)
+    since = query.since or EARLIEST
+    if since >= until:
+        raise _invalid([Fault("/since", "must be before until, or without one in the past")])
+    bound_to = query.bound_to(tenant)
+    below = Position(until)
+    if query.cursor is not None:
+        try:
+            below = cursors().read(query.cursor, bound_to=bound_to)
+        except CursorError as error:
+            fault = Fault("/cursor", "take it as it came from the page before, with the same filters")
+            raise _invalid([fault]) from error
+    wanted = Wanted(tenant=tenant, since=since, state=query.state, type=query.type)
+    return Asked(wanted=wanted, below=below, limit=query.limit, bound_to=bound_to)
+
+
+def _invalid(found: Sequence[Fault]) -> ProblemError:
+    detail = "; ".join(str(fault).removeprefix("/") for fault in found)
+    return ProblemError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-query", detail, faults=found)

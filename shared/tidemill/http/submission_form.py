@@ -1,0 +1,102 @@
+"""How a submission is written in JSON. Forms only: what may be asked for is `acceptance`'s to say."""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Final, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+
+from tidemill.application.validation import FARTHEST, SHORTEST_PERIOD
+from tidemill.domain.errors import Fault, InvalidPayloadError
+from tidemill.domain.submission import Submission, Unique
+from tidemill.names import LARGEST_BATCH, Lane
+from tidemill.payload_model import faults
+
+#: RFC 3339, section 5.6. Python reads much else besides, such as week dates and times without an offset.
+_RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def _moment(value: Any) -> datetime:
+    if not isinstance(value, str) or not _RFC_3339.fullmatch(value):
+        raise ValueError("write a time as RFC 3339 does, with its offset from UTC: 2030-01-31T08:00:00Z")
+    try:
+        return datetime.fromisoformat(value.upper()).astimezone(UTC)
+    except OverflowError:
+        raise ValueError("no such time") from None
+
+
+Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
+#: Bounded here, so that a `timedelta` can hold it.
+Delay = Annotated[float, Field(ge=0, le=FARTHEST.total_seconds(), allow_inf_nan=False)]
+Period = Annotated[float, Field(ge=SHORTEST_PERIOD.total_seconds(), le=FARTHEST.total_seconds(), allow_inf_nan=False)]
+#: Visible ASCII, as every proxy passes it on.
+Key = Annotated[str, Field(pattern=r"^[!-~]{1,255}$")]
+
+
+class Form(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class UniqueForm(Form):
+    """One job of its type in each period: by key, or without one by the payload."""
+
+    period_seconds: Period
+    key: str | None = None
+
+
+class SubmissionForm(Form):
+    """The body of `POST /jobs`."""
+
+    type: str = Field(min_length=1, max_length=100)
+    payload: dict[str, Any] = Field(default_factory=dict)
+    lane: Annotated[Lane, Field(strict=False)] | None = None
+    delay_seconds: Delay | None = None
+    run_at: Moment | None = None
+    group: str | None = None
+    deadline: Moment | None = None
+    unique: UniqueForm | None = None
+
+    def submission(self, *, key: str | None) -> Submission:
+        return Submission(
+            type=self.type,
+            payload=self.payload,
+            lane=self.lane,
+            delay=None if self.delay_seconds is None else timedelta(seconds=self.delay_seconds),
+            run_at=self.run_at,
+            group=self.group,
+            deadline=self.deadline,
+            key=key,
+            unique=None
+            if self.unique is None
+            else Unique(period=timedelta(seconds=self.unique.period_seconds), key=self.unique.key),
+        )
+
+
+class BatchedForm(SubmissionForm):
+    """One of a batch, which has no headers of its own."""
+
+    idempotency_key: Key | None = None
+
+
+Read = TypeVar("Read", bound=SubmissionForm)
+
+
+def read_form(form: type[Read], body: Any, others: Callable[[Read], Sequence[Fault]]) -> Read:
+    """Raises `InvalidPayloadError` with all that is wrong: also with what `others` finds in the members that fit."""
+    try:
+        return form.model_validate(body)
+    except ValidationError as error:
+        found = faults(error)
+        unfit = {detail["loc"][0] for detail in error.errors() if detail["loc"]}
+    if isinstance(body, dict) and "type" in body.keys() - unfit:
+        fitting = form.model_validate({name: value for name, value in body.items() if name not in unfit})
+        # Without the members that do not fit, whatever is said of them is not meant.
+        found += [fault for fault in others(fitting) if fault.path.split("/")[1] not in unfit]
+    raise InvalidPayloadError(found)
+
+
+class BatchForm(Form):
+    """The body of `POST /jobs/batch`. Each job is read for itself: what is wrong with one harms no other."""
+
+    jobs: list[Any] = Field(min_length=1, max_length=LARGEST_BATCH)

@@ -1,0 +1,88 @@
+"""The embedded AWS from the command line: `python -m tidemill.local up|down|synth`."""
+
+import argparse
+import shlex
+import sys
+from typing import Final
+
+from rich.console import Console
+
+from tidemill.local import lifecycle
+from tidemill.local.cdk_deploy import synth
+from tidemill.local.deployed_app import App
+from tidemill.local.instance import UP
+from tidemill.local.paths import ROOT
+from tidemill.local.terminal_command import run
+
+#: What the examples in the documents call the URL of the API.
+API_URL: Final = "TIDEMILL_API_URL"
+
+
+def main() -> int:
+    """Exit codes: 0 done, 1 failed and said why, 2 called wrongly, 130 interrupted."""
+    arguments = _parser().parse_args()
+    return run(lambda console: int(COMMANDS[arguments.command](arguments, console)))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tidemill.local")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("up")
+    commands.add_parser("down")
+    synth_ = commands.add_parser("synth")
+    synth_.add_argument("--stage", default="dev")
+    synth_.add_argument("--context", action="append", default=[], metavar="NAME=VALUE")
+    return parser
+
+
+def _up(_: argparse.Namespace, console: Console) -> int:
+    was_up = lifecycle.find_up()
+    if was_up:
+        console.print("the app is already up; deploying it as it is now, its jobs stay", highlight=False)
+    app = lifecycle.bring_up(console)
+    variables = UP / "env"
+    variables.write_text(_exports(app))
+    console.print(f"the app is up at {app.endpoint}", highlight=False)
+    # In quotes: a shell would take the stage `$default` for a variable of its own.
+    print(f"jobs       '{app.api_url}/jobs'")
+    print(f"shortener  '{app.shortener_url}/links'")
+    console.print(
+        f"\nto use it:     source {shlex.quote(str(variables.relative_to(ROOT)))} && .venv/bin/tidemill status\n"
+        "to change it:  make up again\n"
+        f"its log:       {shlex.quote(str((UP / 'emulator.log').relative_to(ROOT)))}\n"
+        "to end it:     make down",
+        highlight=False,
+        soft_wrap=True,
+    )
+    return 0
+
+
+def _exports(app: App) -> str:
+    """Lines for a shell: where the API is, the keys of an ordinary role on it, and nothing of a real profile."""
+    variables = {
+        name: value
+        for name, value in sorted(app.caller.environment().items())
+        if name.startswith("AWS_") or name.upper() == "NO_PROXY"
+    }
+    variables[API_URL] = app.api_url
+    lines = ["unset AWS_PROFILE AWS_DEFAULT_PROFILE AWS_CA_BUNDLE"]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    return "\n".join([*lines, ""])
+
+
+def _down(_: argparse.Namespace, console: Console) -> int:
+    console.print("stopped, and its state is removed" if lifecycle.bring_down() else "nothing was up", highlight=False)
+    return 0
+
+
+def _synth(arguments: argparse.Namespace, console: Console) -> int:
+    output = ROOT / "cdk.out"
+    synth(arguments.stage, output, console, context=arguments.context)
+    print(output.relative_to(ROOT))
+    return 0
+
+
+COMMANDS: Final = {"up": _up, "down": _down, "synth": _synth}
+
+if __name__ == "__main__":
+    sys.exit(main())

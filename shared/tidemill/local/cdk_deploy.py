@@ -1,0 +1,132 @@
+"""Puts the app on an emulator with the real CDK command line: synth and bootstrap at once, then deploy."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from tidemill.local import environment
+from tidemill.local.environment import ACCOUNT, REGION, Keys
+from tidemill.local.paths import CDK, ROOT, node_folder
+from tidemill.names import Output
+
+STAGE: Final = "local"
+QUIET: Final = ("--no-notices", "--no-version-reporting", "--no-color")
+TAIL_LINES: Final = 20
+#: How `app.py` begins to say what is wrong, and what the CDK command line adds.
+EXPLAINED: Final = "tidemill: "
+SUBPROCESS_FAILED: Final = "Subprocess exited"
+
+
+class DeployError(Exception):
+    """A step failed. The text names it and shows the end of what it said."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A run of the CDK command line."""
+
+    text: str
+    process: subprocess.Popen[bytes]
+    log: Path
+    started_at: float
+
+    def finish(self, console: Console) -> None:
+        """Wait for it, and say how long it took. Raises DeployError if it failed."""
+        with console.status(self.text):
+            code = self.process.wait()
+        if code:
+            lines = _lines(self.log)
+            if explained := _said_by_the_app(lines):
+                raise DeployError(f"{self.text}: {explained}")
+            tail = "\n".join(f"  | {line}" for line in lines[-TAIL_LINES:])
+            raise DeployError(f"{self.text}: the CDK command line ended with code {code}\n{tail}\nin {self.log}")
+        console.print(f"  {self.text}: {time.monotonic() - self.started_at:.1f} s", highlight=False)
+
+
+def deploy(folder: Path, endpoint: str, keys: Keys, console: Console) -> Mapping[Output, str]:
+    """The outputs of the deployed stacks, which are also kept in `outputs.json`. Raises DeployError."""
+    assembly, by_stack = folder / "cdk.out", folder / "outputs-by-stack.json"
+    to_emulator = environment.for_aws(endpoint, keys)
+    synth_arguments = ("synth", "--quiet", "--output", str(assembly), "--context", f"stage={STAGE}")
+    bootstrap_arguments = ("bootstrap", f"aws://{ACCOUNT}/{REGION}")
+    deploy_arguments = ("deploy", "--all", "--app", str(assembly), "--require-approval", "never", "--concurrency", "2")
+    with (
+        # Not from the project's folder: a bootstrap would synthesise the app that it finds there.
+        _cdk("bootstrapping", bootstrap_arguments, to_emulator, log=folder / "bootstrap.log", cwd=folder) as bootstrap,
+        _cdk("synthesising", synth_arguments, environment.for_synth(), log=folder / "synth.log", cwd=ROOT) as synth,
+    ):
+        bootstrap.finish(console)
+        synth.finish(console)
+    arguments = (*deploy_arguments, "--outputs-file", str(by_stack))
+    with _cdk("deploying", arguments, to_emulator, log=folder / "deploy.log", cwd=folder) as deployment:
+        deployment.finish(console)
+    outputs = merged(json.loads(by_stack.read_text()))
+    (folder / "outputs.json").write_text(json.dumps(outputs, indent=2))
+    return outputs
+
+
+def synth(stage: str, output: Path, console: Console, *, context: Sequence[str] = ()) -> None:
+    """Write the templates of `stage` without account, credentials or emulator. Raises DeployError.
+
+    `context` holds settings as `name=value`.
+    """
+    settings = [word for setting in (f"stage={stage}", *context) for word in ("--context", setting)]
+    arguments = ("synth", "--quiet", "--output", str(output), *settings)
+    output.parent.mkdir(exist_ok=True)
+    log = environment.home() / "synth.log"
+    with _cdk(f"synthesising stage {stage}", arguments, environment.for_synth(), log=log, cwd=ROOT) as step:
+        step.finish(console)
+
+
+def merged(by_stack: Mapping[str, Mapping[str, str]]) -> dict[Output, str]:
+    """The outputs that have a name of ours. Where two stacks have the same, both are JSON objects, which become one."""
+    outputs: dict[Output, str] = {}
+    for stack in by_stack.values():
+        for name, value in stack.items():
+            if name not in set(Output):
+                continue  # what one stack hands to another
+            output = Output(name)
+            both = output in outputs
+            outputs[output] = json.dumps(json.loads(outputs[output]) | json.loads(value)) if both else value
+    return outputs
+
+
+@contextlib.contextmanager
+def _cdk(text: str, arguments: Sequence[str], env: Mapping[str, str], *, log: Path, cwd: Path) -> Iterator[Step]:
+    """Running while the block does: the group of processes is ended with it, whatever ends it."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [str(node_folder() / "bin" / "node"), str(CDK), *arguments, *QUIET],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        yield Step(text, process, log, time.monotonic())
+    finally:
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _said_by_the_app(lines: Sequence[str]) -> str:
+    """Why the app ended, if it says so: the last word before that of the CDK command line, which only says that."""
+    last = lines[-2] if len(lines) > 1 and SUBPROCESS_FAILED in lines[-1] else ""
+    return last.removeprefix(EXPLAINED) if last.startswith(EXPLAINED) else ""
+
+
+def _lines(log: Path) -> list[str]:
+    return [line for line in log.read_text(errors="replace").splitlines() if line.strip()]

@@ -1,0 +1,155 @@
+"""The deployed app from outside: everything that a demo, a test or a person can do to it."""
+
+import contextlib
+import functools
+import json
+import os
+import shlex
+import signal
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from tidemill.local import environment, processes
+from tidemill.local.environment import ACCOUNT, Keys
+from tidemill.local.launcher import BUSY
+from tidemill.local.paths import VENV
+from tidemill.local.signed_caller import Answer, Caller
+from tidemill.local.wait import wait_until
+from tidemill.names import Output
+
+#: The name of the role whose calls are sent when nobody else is named.
+DEFAULT_CALLER: Final = "demo"
+SESSION_SECONDS: Final = 12 * 3600
+KILL_PATIENCE_SECONDS: Final = 10
+
+
+class CommandError(Exception):
+    """The command line failed. The text says what it said."""
+
+
+@dataclass(frozen=True)
+class App:
+    """Threads may share it."""
+
+    folder: Path
+    endpoint: str
+    outputs: Mapping[Output, str]
+
+    @functools.cached_property
+    def root(self) -> Caller:
+        """May do everything; who looks into tables and queues looks with these eyes."""
+        return Caller(self.endpoint, environment.root_keys(self.folder.name))
+
+    @functools.cached_property
+    def caller(self) -> Caller:
+        """A session of an ordinary role: what signs requests and what the command line runs as."""
+        return self.assume(DEFAULT_CALLER)
+
+    def assume(self, role: str) -> Caller:
+        """A session of another role, which makes it another tenant. The role is made if there is none of that name.
+
+        Only such keys will do for the API: the emulator tells a function nothing about the caller of any other.
+        """
+        trust = {
+            "Version": "2012-10-17",
+            "Statement": [{"Effect": "Allow", "Principal": {"AWS": ACCOUNT}, "Action": "sts:AssumeRole"}],
+        }
+        iam = self.root.client("iam")
+        with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
+            iam.create_role(
+                RoleName=role, AssumeRolePolicyDocument=json.dumps(trust), MaxSessionDuration=SESSION_SECONDS
+            )
+        session = self.root.client("sts").assume_role(
+            RoleArn=f"arn:aws:iam::{ACCOUNT}:role/{role}", RoleSessionName="local", DurationSeconds=SESSION_SECONDS
+        )["Credentials"]
+        keys = Keys(
+            access_key=session["AccessKeyId"], secret_key=session["SecretAccessKey"], token=session["SessionToken"]
+        )
+        return Caller(self.endpoint, keys)
+
+    def client(self, service: str) -> Any:
+        """An SDK client that may do everything."""
+        return self.root.client(service)
+
+    @property
+    def functions(self) -> Mapping[str, str]:
+        """The names of the deployed functions by their verbs."""
+        return dict(json.loads(self.outputs[Output.FUNCTIONS]))
+
+    @property
+    def api_url(self) -> str:
+        return self._url(Output.API_ID)
+
+    @property
+    def shortener_url(self) -> str:
+        return self._url(Output.SHORTENER_API_ID)
+
+    def _url(self, api: Output) -> str:
+        """Where the emulator serves an API without DNS; the URL in the outputs needs a name server of its own."""
+        return f"{self.endpoint}/_aws/execute-api/{self.outputs[api]}/$default"
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        content_type: str = "application/json",
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        shortener: bool = False,
+        signed: bool = True,
+        caller: Caller | None = None,
+    ) -> Answer:
+        """Send one request to the API of jobs, or of the shortener. `key` is the Idempotency-Key."""
+        sent = dict(headers or {})
+        if body is not None:
+            sent.setdefault("Content-Type", content_type)
+        if key is not None:
+            sent.setdefault("Idempotency-Key", key)
+        url = (self.shortener_url if shortener else self.api_url) + path
+        return (caller or self.caller).request(method, url, body=body, headers=sent, signed=signed)
+
+    def kill_worker(self, verb: str) -> int:
+        """SIGKILL the process of a function that has been at its invocation for longest; its process id.
+
+        Raises WaitError if none is at work within ten seconds.
+        """
+
+        def at_work() -> list[tuple[float, int]]:
+            since = []
+            for pid, folder in processes.workers(self.folder, self.functions[verb]).items():
+                with contextlib.suppress(FileNotFoundError):
+                    since.append(((folder / BUSY).stat().st_mtime, pid))
+            return since
+
+        _, pid = min(wait_until(at_work, KILL_PATIENCE_SECONDS, f"a worker of {verb} to be at work"))
+        os.kill(pid, signal.SIGKILL)
+        return pid
+
+    def set_function_variable(self, verb: str, name: str, value: str) -> None:
+        """Change one variable of a deployed function, as a new version of its code might."""
+        lambda_ = self.client("lambda")
+        variables = lambda_.get_function_configuration(FunctionName=self.functions[verb])["Environment"]["Variables"]
+        lambda_.update_function_configuration(
+            FunctionName=self.functions[verb], Environment={"Variables": {**variables, name: value}}
+        )
+
+    def tidemill(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run the command line against the app. Raises CommandError if it fails."""
+        done = subprocess.run(
+            [str(VENV / "bin" / "tidemill"), *arguments],
+            env=self.caller.environment(),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise CommandError(
+                f"tidemill {shlex.join(arguments)} ended with code {done.returncode}: {done.stderr.strip()}"
+            )
+        return done

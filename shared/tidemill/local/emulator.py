@@ -1,0 +1,133 @@
+"""Starts and stops the emulator of one instance, and tells whether it is there. Knows nothing of what runs on it."""
+
+import contextlib
+import http.client
+import json
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import IO, Final
+
+from tidemill.local import environment, launcher, processes
+from tidemill.local.paths import EMULATOR_PYTHON, ROOT
+from tidemill.local.wait import WaitError, wait_until
+
+HEALTH: Final = "/_ministack/health"
+START_PATIENCE_SECONDS: Final = 30
+#: How many ports are tried: another program may take one after we found it free and before the emulator takes it.
+ATTEMPTS: Final = 5
+TAIL_LINES: Final = 15
+
+
+class EmulatorError(Exception):
+    """The emulator did not come up. The text says why, as far as its log does."""
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """One that was started, and may have ended since. Listens on 127.0.0.1 alone."""
+
+    pid: int
+    port: int
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def is_healthy(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=1)
+        with contextlib.closing(connection), contextlib.suppress(OSError, http.client.HTTPException):
+            connection.request("GET", HEALTH)
+            return connection.getresponse().status == http.HTTPStatus.OK
+        return False
+
+
+@contextlib.contextmanager
+def tied(folder: Path) -> Iterator[Emulator]:
+    """An emulator for as long as the block runs. It also ends if this process is killed."""
+    process, emulator = _start(folder, standard_input=subprocess.PIPE)
+    try:
+        yield emulator
+    finally:
+        stop(folder)
+        process.communicate()
+
+
+def leave_running(folder: Path) -> Emulator:
+    """An emulator that outlives this process."""
+    process, emulator = _start(folder, standard_input=subprocess.DEVNULL)
+    process.returncode = 0  # it is not waited for, and that is no oversight to be warned of
+    return emulator
+
+
+def find(folder: Path) -> Emulator | None:
+    """The emulator of the instance in `folder`, if it runs and answers."""
+    try:
+        emulator = Emulator(**json.loads((folder / "emulator.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        return None
+    return emulator if emulator.pid in processes.emulators(folder) and emulator.is_healthy() else None
+
+
+def stop(folder: Path) -> None:
+    """End the emulator and every worker of it, also after a crash. Raises WaitError if one cannot be ended."""
+    processes.end(folder)
+    shutil.rmtree(folder / "tmp", ignore_errors=True)
+    (folder / "emulator.json").unlink(missing_ok=True)
+
+
+def _start(folder: Path, standard_input: int) -> tuple[subprocess.Popen[bytes], Emulator]:
+    stop(folder)
+    (folder / "tmp").mkdir(parents=True)
+    log = folder / "emulator.log"
+    for _ in range(ATTEMPTS):
+        port = free_port()
+        with log.open("wb") as output:
+            process = _launch(folder, port, standard_input, output)
+        emulator = Emulator(process.pid, port)
+
+        def decided(process: subprocess.Popen[bytes] = process, emulator: Emulator = emulator) -> bool:
+            return process.poll() is not None or emulator.is_healthy()
+
+        try:
+            wait_until(decided, START_PATIENCE_SECONDS, "the emulator to answer")
+        except BaseException as error:
+            process.kill()
+            process.communicate()
+            if isinstance(error, WaitError):
+                raise EmulatorError(f"{error}\n{_tail(log)}") from None
+            raise
+        if process.poll() is None:
+            (folder / "emulator.json").write_text(json.dumps(asdict(emulator)))
+            return process, emulator
+        process.communicate()
+        if "already in use" not in log.read_text(errors="replace"):
+            raise EmulatorError(f"the emulator ended with code {process.returncode}\n{_tail(log)}")
+    raise EmulatorError(f"{ATTEMPTS} ports in a row were taken by somebody else")
+
+
+def _launch(folder: Path, port: int, standard_input: int, output: IO[bytes]) -> subprocess.Popen[bytes]:
+    """In a process group of its own, so that Ctrl-C in a terminal reaches us, who then end it in good order."""
+    tie = ["--tied"] if standard_input == subprocess.PIPE else []
+    return subprocess.Popen(
+        [str(EMULATOR_PYTHON), "-P", launcher.__file__, str(folder), *tie],
+        cwd=ROOT,
+        env=environment.for_emulator(folder, port),
+        stdin=standard_input,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+    )
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _tail(log: Path) -> str:
+    return "\n".join(f"  | {line}" for line in log.read_text(errors="replace").splitlines()[-TAIL_LINES:])

@@ -1,0 +1,70 @@
+"""Finds and ends the processes of one instance by their command lines: a noted process id may be somebody else's."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from tidemill.local import launcher
+from tidemill.local.wait import WaitError, wait_until
+
+PROC: Final = Path("/proc")
+#: Takes no part in what it ends.
+SIGTERM_PATIENCE_SECONDS: Final = 2.0
+SIGKILL_PATIENCE_SECONDS: Final = 5.0
+
+
+def emulators(folder: Path) -> list[int]:
+    """Process ids of the launchers that were started for the instance in `folder`: one, or none."""
+    return [pid for pid, command in _running() if f"{launcher.__file__} {folder} " in f"{command} "]
+
+
+def workers(folder: Path, function_name: str = "") -> dict[int, Path]:
+    """Process ids of the Lambda workers of an instance, and their folders; of one function, if it is named.
+
+    The emulator gives each worker a folder of its own, with the function's name and eight characters that it draws.
+    """
+    start = str(folder / "tmp" / f"ministack-lambda-{function_name}")
+    found = {}
+    for pid, command in _running():
+        _, is_worker, rest = command.partition(start)
+        drawn, is_script, _ = rest.partition("/_worker.py")
+        if is_worker and is_script and (not function_name or len(drawn) == len("-01234567")):
+            found[pid] = Path(start + drawn)
+    return found
+
+
+def end(folder: Path) -> None:
+    """End the emulator of an instance and its workers, also those that it left behind. Raises WaitError."""
+    _signal(emulators(folder), signal.SIGTERM)
+    with contextlib.suppress(WaitError):
+        wait_until(lambda: not emulators(folder), SIGTERM_PATIENCE_SECONDS, "the emulator to end")
+
+    def all_gone() -> bool:
+        left = [*emulators(folder), *workers(folder)]
+        _signal(left, signal.SIGKILL)
+        return not left
+
+    wait_until(all_gone, SIGKILL_PATIENCE_SECONDS, f"the processes of {folder} to be gone")
+
+
+def _signal(pids: list[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def _running() -> Iterator[tuple[int, str]]:
+    """Process id and command line of everything that runs. Small Linux images have no `ps`, macOS has no `/proc`."""
+    if (PROC / "self" / "cmdline").exists():
+        for folder in PROC.glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                yield int(folder.name), (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return
+    listing = subprocess.run(["/bin/ps", "-axwwo", "pid=,command="], capture_output=True, text=True, check=True)
+    for line in listing.stdout.splitlines():
+        pid, _, command = line.strip().partition(" ")
+        yield int(pid), command.strip()

@@ -1,0 +1,41 @@
+"""Runs a command that works on the embedded AWS, for a person at a terminal: clean environment, clear errors."""
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Final
+
+from rich.console import Console
+
+from tidemill.local import environment
+from tidemill.local.cdk_deploy import DeployError
+from tidemill.local.deployed_app import CommandError
+from tidemill.local.emulator import EmulatorError
+from tidemill.local.wait import WaitError
+
+INTERRUPTED: Final = 130
+
+
+def run(command: Callable[[Console], int]) -> int:
+    """The exit code: that of `command`, 1 after an error that was printed, 130 when interrupted.
+
+    SIGTERM and SIGHUP end it as Ctrl-C does. No AWS setting of the person reaches it.
+    """
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    clean = environment.without_aws(os.environ)
+    os.environ.clear()
+    os.environ.update(clean)
+    console = Console(stderr=True)
+    try:
+        return command(console)
+    except (EmulatorError, DeployError, CommandError, WaitError) as error:
+        console.print(f"tidemill: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
+        return 1
+    except KeyboardInterrupt:
+        console.print("\ntidemill: interrupted; what was started has been stopped", highlight=False)
+        return INTERRUPTED
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,135 @@
+"""Powertools idempotency over our own writes: these persistence layers add no record and no call of their own.
+
+The stock layer updates and deletes its record without a condition, so a late failure can delete a newer success. Here
+its `put` is the insert or the claim, and its `update` and `delete` are the settle, each as fenced as we write it.
+https://docs.powertools.aws.dev/lambda/python/latest/utilities/idempotency/#bring-your-own-persistent-store
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final, NoReturn
+
+from aws_lambda_powertools.utilities.idempotency import (
+    BasePersistenceLayer,
+    IdempotencyConfig,
+    idempotent_function,
+)
+from aws_lambda_powertools.utilities.idempotency.exceptions import (
+    IdempotencyItemAlreadyExistsError,
+    IdempotencyPersistenceLayerError,
+)
+from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import STATUS_CONSTANTS, DataRecord
+
+from tidemill.application.attempt import Attempt
+from tidemill.application.submit import REFUSALS, Accepted, Submit
+from tidemill.domain.errors import TidemillError
+from tidemill.domain.job import Job
+from tidemill.domain.outcomes import Outcome, outcome_of
+from tidemill.domain.submission import Submission
+
+_CONFIG: Final = IdempotencyConfig()
+
+
+class _JobLayer(BasePersistenceLayer):
+    """The public hooks are overridden, since the inner ones see a hash where we need the job and its exception."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+
+    def _get_record(self, idempotency_key: str) -> NoReturn:
+        raise AssertionError(f"{idempotency_key}: a refused write returns its document, so none is read")
+
+    def _put_record(self, data_record: DataRecord) -> NoReturn:
+        raise AssertionError(f"{data_record.idempotency_key}: written by the public hook")
+
+    def _update_record(self, data_record: DataRecord) -> NoReturn:
+        raise AssertionError(f"{data_record.idempotency_key}: written by the public hook")
+
+    def _delete_record(self, data_record: DataRecord) -> NoReturn:
+        raise AssertionError(f"{data_record.idempotency_key}: written by the public hook")
+
+
+def _found(key: str) -> IdempotencyItemAlreadyExistsError:
+    """Tell Powertools that the work is taken care of, so that it neither runs the function nor reads a record."""
+    return IdempotencyItemAlreadyExistsError(old_data_record=DataRecord(key, status=STATUS_CONSTANTS["COMPLETED"]))
+
+
+class SubmitLayer(_JobLayer):
+    """On submit, put is `insert_if_absent`, and the document is the record: nothing is left to update."""
+
+    def __init__(self, submit: Submit, job: Job) -> None:
+        super().__init__()
+        self._submit = submit
+        self._job = job
+        self.accepted: Accepted | None = None
+
+    def save_inprogress(self, data: Any, remaining_time_in_millis: int | None = None) -> None:  # noqa: ARG002
+        self.accepted = self._submit.insert(self._job)
+        if self.accepted.replayed:
+            raise _found(data)
+
+    def save_success(self, data: Any, result: Any) -> None:
+        pass
+
+    def delete_record(self, data: Any, exception: Exception) -> None:
+        pass
+
+
+class AttemptLayer(_JobLayer):
+    """In the worker, put is the claim, and update and delete are the settle."""
+
+    def __init__(self, attempt: Attempt, *, remaining: timedelta) -> None:
+        super().__init__()
+        self._attempt = attempt
+        self._remaining = remaining
+
+    def save_inprogress(self, data: Any, remaining_time_in_millis: int | None = None) -> None:  # noqa: ARG002
+        if not self._attempt.claim(remaining=self._remaining):
+            raise _found(data)
+
+    def save_success(self, data: Any, result: Outcome) -> None:  # type: ignore[override]  # noqa: ARG002
+        self._attempt.finish(result)
+
+    def delete_record(self, data: Any, exception: Exception) -> None:  # noqa: ARG002
+        self._attempt.finish(outcome_of(exception))
+
+
+def submit_once(submit: Submit, submission: Submission, *, tenant: str, trace: str) -> Accepted:
+    """Raises what `Submit` raises, and `StoreUnavailableError`."""
+    try:
+        job = submit.prepare(submission, tenant=tenant, trace=trace)
+    except REFUSALS as refused:
+        return submit.earlier(submission, tenant=tenant, refused=refused)
+    return insert_once(submit, job)
+
+
+def insert_once(submit: Submit, job: Job) -> Accepted:
+    """As `submit_once`, for a job that is prepared."""
+    layer = SubmitLayer(submit, job)
+    _guarded(lambda *, key: key, layer)(key=job.id)
+    if layer.accepted is None:
+        raise AssertionError("a submission was answered without its write")
+    return layer.accepted
+
+
+def run_once(attempt: Attempt, *, remaining: timedelta) -> None:
+    """Claim, run and settle; `attempt.report` says what happened. Raises what the store or the handler raised."""
+
+    def run(*, key: str) -> Outcome:  # noqa: ARG001
+        return attempt.run()
+
+    _guarded(run, AttemptLayer(attempt, remaining=remaining))(key=attempt.reference.job_id)
+
+
+def _guarded(function: Callable[..., Any], layer: _JobLayer) -> Callable[..., Any]:
+    guarded = idempotent_function(function, data_keyword_argument="key", persistence_store=layer, config=_CONFIG)
+
+    def call(**arguments: Any) -> Any:
+        try:
+            return guarded(**arguments)
+        except IdempotencyPersistenceLayerError as wrapped:
+            if isinstance(wrapped.__cause__, TidemillError):
+                raise wrapped.__cause__ from None
+            raise
+
+    return call

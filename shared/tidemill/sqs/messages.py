@@ -1,0 +1,54 @@
+"""The wire form of what queues carry: ASCII JSON with ids only, since SQS refuses some characters."""
+
+import json
+from typing import Final
+
+from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.job import Letter, Reference, reference_of
+
+SCHEMA_VERSION: Final = 1
+
+
+def encode(body: Reference | Letter) -> str:
+    reference = reference_of(body)
+    wire: dict[str, object] = {
+        "schema": SCHEMA_VERSION,
+        "tenant": reference.tenant,
+        "id": reference.job_id,
+        "generation": reference.generation,
+        "trace": reference.trace,
+    }
+    if isinstance(body, Letter):
+        wire["letter"] = {
+            "type": body.type,
+            "death": body.death,
+            "error_class": body.error_class,
+            "attempts": body.attempts,
+        }
+    return json.dumps(wire, separators=(",", ":"))
+
+
+def decode(text: str) -> Reference | Letter:
+    """Raises `NewerSchemaError`, and `MalformedDocumentError` for anything that is not one of our messages."""
+    try:
+        wire = json.loads(text)
+        if (schema := int(wire["schema"])) > SCHEMA_VERSION:
+            raise NewerSchemaError("message", schema, SCHEMA_VERSION)
+        reference = Reference(
+            tenant=str(wire["tenant"]),
+            job_id=str(wire["id"]),
+            generation=int(wire["generation"]),
+            trace=str(wire["trace"]),
+        )
+        if "letter" not in wire:
+            return reference
+        letter = wire["letter"]
+        return Letter(
+            reference=reference,
+            type=str(letter["type"]),
+            death=str(letter["death"]),
+            error_class=str(letter["error_class"]),
+            attempts=int(letter["attempts"]),
+        )
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise MalformedDocumentError(f"not one of our messages: {error!r}") from error

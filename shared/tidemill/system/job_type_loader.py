@@ -1,0 +1,79 @@
+"""Finds the job types: every `JobType` that stands in a module of the given packages."""
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from tidemill.application.job_types import JobType, JobTypes
+from tidemill.domain.errors import TidemillError
+
+
+class JobFileError(TidemillError):
+    """A module of job types that cannot be imported. The text is one line: which file, where in it, and why."""
+
+
+class DuplicateJobTypeError(JobFileError):
+    """Two modules declare a job type of the same name."""
+
+
+def load(packages: Iterable[str]) -> JobTypes:
+    """Import every module of `packages`; a type is known because it stands there, not because it registered itself.
+
+    Raises `JobFileError`.
+    """
+    found: dict[str, JobType] = {}
+    for package in packages:
+        for module_name in _modules(package):
+            for value in vars(_imported(module_name)).values():
+                if isinstance(value, JobType) and (other := found.setdefault(value.name, value)) is not value:
+                    said = f"job type {value.name!r} is declared already in {_declared(other)}"
+                    raise DuplicateJobTypeError(f"{_declared(value)}: {said}")
+    return JobTypes(found)
+
+
+def _modules(package: str) -> list[str]:
+    paths = _imported(package).__path__
+    return sorted(module.name for module in pkgutil.iter_modules(paths, prefix=f"{package}."))
+
+
+def _imported(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as error:
+        # Whatever the file does while it is imported: only its author knows what could be meant by it.
+        what = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())
+        said = ": ".join(filter(None, (_raised(error, name), type(error).__name__, what)))
+        raise JobFileError(said) from error
+
+
+def _raised(error: BaseException, name: str) -> str:
+    """The innermost line beside or below the module that was imported; its name, if none of them had its say."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return _place(error.filename, error.lineno or 1)
+    folder = name.rpartition(".")[0].replace(".", "/")
+    place, trace = name, error.__traceback__
+    while trace:
+        file = _shown(trace.tb_frame.f_code.co_filename)
+        if file.startswith(f"{folder}/"):
+            place = _place(file, trace.tb_lineno)
+        trace = trace.tb_next
+    return place
+
+
+def _declared(job_type: JobType) -> str:
+    code = getattr(job_type.handler, "__code__", None)
+    return _place(code.co_filename, code.co_firstlineno) if code else job_type.handler.__module__
+
+
+def _place(file: str, line: int) -> str:
+    return f"{_shown(file)}, line {line}"
+
+
+def _shown(file: str) -> str:
+    """As it is called in the repository, wherever that has been copied to."""
+    path = Path(file)
+    roots = (Path(root) for root in sys.path if root)
+    return next((path.relative_to(root).as_posix() for root in roots if path.is_relative_to(root)), file)

@@ -1,0 +1,183 @@
+"""Testing job types without AWS: a job runs in process, at a time of the test's choosing, and says what it came to.
+
+def test_a_welcome_is_followed_by_a_reminder() -> None:
+    ran = run_job(welcome, {"address": "ada@example.com"}, known=[remind])
+    assert ran.state is State.SUCCEEDED
+    assert ran.enqueued == (Submission(type="mail.remind", delay=timedelta(days=3)),)
+
+What parses, runs and settles here is the very code that does so in a worker; only the table is not there, so that no
+condition of a handler's own writes is tried, and no limit holds a job back.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, cast
+
+from tidemill.application.attempt import Attempt
+from tidemill.application.job_types import JobType, JobTypes
+from tidemill.application.ports import JobStore
+from tidemill.application.settle import Tools
+from tidemill.application.submit import Submit
+from tidemill.domain.errors import TidemillError
+from tidemill.domain.job import AttemptError, Job, reference_to
+from tidemill.domain.outcomes import TransactWrite, outcome_of
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission
+from tidemill.in_memory.single_job import Inline, OneJob, Unlimited
+
+__all__ = ["NOON", "TENANT", "Drive", "JobEndedError", "Ran", "State", "Submission", "run_job"]
+
+NOON: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
+TENANT: Final = "tests"
+#: How long an invocation lasts, and so a run whose type sets no time of its own.
+_INVOCATION: Final = timedelta(minutes=5)
+
+
+class JobEndedError(TidemillError):
+    """The job is not going to run again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """What one run came to."""
+
+    #: The document after it.
+    job: Job
+    #: How the run failed, as the document tells it; None if it did not.
+    error: AttemptError | None
+    #: What the handler raised, if it did, with its traceback.
+    raised: Exception | None
+    #: The follow-up jobs and writes that committed with the success.
+    enqueued: tuple[Submission, ...]
+    writes: tuple[TransactWrite, ...]
+    #: The states that `run.checkpoint` saved, decoded, in order.
+    checkpoints: tuple[Any, ...]
+
+    @property
+    def state(self) -> State:
+        return self.job.state
+
+    @property
+    def result(self) -> Any:
+        return None if self.job.result is None else json.loads(self.job.result)
+
+    @property
+    def due(self) -> datetime | None:
+        """When the job would run again."""
+        return self.job.due
+
+
+class Drive:
+    """A job that a test drives through its runs. `now` stands still but for what a test and `run` do to it."""
+
+    def __init__(
+        self,
+        job_type: JobType,
+        payload: Mapping[str, Any] | None = None,
+        *,
+        now: datetime = NOON,
+        known: Sequence[JobType] = (),
+        draw: float = 0.5,
+        **asked: Any,
+    ) -> None:
+        """`known` are the types of its follow-up jobs, and `draw` in [0, 1) stands for chance in its backoff.
+
+        `asked` is the rest of its `Submission`. Raises `InvalidPayloadError` as a real submission does.
+        """
+        self.now = now
+        types = JobTypes({known_type.name: known_type for known_type in (job_type, *known)})
+        self._submit = _Recording(types, self)
+        submission = Submission(type=job_type.name, payload=payload or {}, **asked)
+        self._document = OneJob(self._submit.prepare(submission, tenant=TENANT, trace="test"))
+        self._tools = Tools(
+            # Those of its methods that a run calls.
+            store=cast("JobStore", self._document),
+            payloads=Inline(),
+            limits=Unlimited(),
+            job_types=types,
+            submit=self._submit,
+            clock=lambda: self.now,
+            new_token=self._document.new_token,
+            draw=lambda: draw,
+            pause=lambda _seconds: None,
+        )
+
+    @property
+    def job(self) -> Job:
+        """The document. Set it to begin from a state that no run has led to."""
+        return self._document.job
+
+    @job.setter
+    def job(self, job: Job) -> None:
+        self._document.job = job
+
+    def cancel(self) -> None:
+        """Somebody asks for the end of the job: its next checkpoint says so, or its next run ends before it begins."""
+        self.job = replace(self.job, cancel_requested_at=self.now)
+
+    def run(self) -> Ran:
+        """Let time pass until the job is due, and run it once. Raises `JobEndedError`."""
+        if self.job.due is None:
+            raise JobEndedError(f"the job is {self.job.state}")
+        self.now = max(self.now, self.job.due)
+        self._document.saved.clear()
+        self._submit.asked.clear()
+        attempt = Attempt(reference_to(self.job), self._tools, deadline=self.now + _INVOCATION)
+        attempt.claim(remaining=_INVOCATION)
+        raised = None
+        try:
+            outcome = attempt.run()
+        except Exception as error:  # noqa: BLE001 - as a worker takes it
+            raised, outcome = error, outcome_of(error)
+        attempt.finish(outcome)
+        settled = self._document.settled
+        return Ran(
+            job=self.job,
+            error=settled.error,
+            raised=raised,
+            enqueued=tuple(self._submit.asked) if settled.follow_ups else (),
+            writes=tuple(settled.writes),
+            checkpoints=tuple(json.loads(saved.state) for saved in self._document.saved if saved.state),
+        )
+
+    def run_until_it_ends(self, *, most: int = 100) -> Ran:
+        """Its last run. Raises `AssertionError` if `most` runs do not bring the job to an end."""
+        for _ in range(most):
+            ran = self.run()
+            if ran.state.terminal:
+                return ran
+        raise AssertionError(f"{most} runs have left the job {self.job.state}")
+
+
+def run_job(
+    job_type: JobType,
+    payload: Mapping[str, Any] | None = None,
+    *,
+    now: datetime = NOON,
+    attempt: int = 1,
+    checkpoint: Any = None,
+    known: Sequence[JobType] = (),
+) -> Ran:
+    """One run of a new job: its `attempt`-th, resumed from `checkpoint`. The rest as for `Drive`."""
+    drive = Drive(job_type, payload, now=now, known=known)
+    saved = None if checkpoint is None else json.dumps(checkpoint)
+    drive.job = replace(drive.job, attempt=attempt - 1, checkpoint=saved)
+    return drive.run()
+
+
+class _Recording(Submit):
+    """Remembers what was asked for, which a test compares more easily than the jobs that come of it."""
+
+    def __init__(self, job_types: JobTypes, drive: Drive) -> None:
+        # It prepares and writes nothing.
+        nowhere = cast("JobStore", None)
+        super().__init__(
+            store=nowhere, payloads=Inline(), job_types=job_types, clock=lambda: drive.now, new_id=lambda: "job"
+        )
+        self.asked: list[Submission] = []
+
+    def prepare_follow_up(self, submission: Submission, parent: Job, *, index: int) -> Job:
+        self.asked.append(submission)
+        return super().prepare_follow_up(submission, parent, index=index)

@@ -1,0 +1,92 @@
+"""`forget`: generation = :g, finished_at = :f; and `ended`, which finds what may be forgotten."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.support.builders import MILLISECOND, NOW, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
+from tests.support.faulty_client import Fault, FaultyClient
+from tests.support.job_tables import Table
+from tidemill.application.ports import JobStore
+from tidemill.domain.errors import TidemillError, WriteRefusedError
+from tidemill.domain.states import TERMINAL, State
+
+
+@pytest.mark.parametrize("state", sorted(TERMINAL))
+def test_forget_deletes_a_job_that_has_ended(store: JobStore, state: State) -> None:
+    ended = brought_to(store, state)
+
+    store.forget(ended)
+
+    assert store.get(ended.tenant, ended.id) is None
+
+
+@pytest.mark.parametrize("state", sorted(set(State) - TERMINAL))
+def test_forget_is_rejected_by_a_live_job(store: JobStore, state: State) -> None:
+    live = brought_to(store, state)
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store.forget(live)
+
+    assert refused.value.current == live
+
+
+def test_forget_is_rejected_when_the_job_was_redriven_since_it_was_read(store: JobStore) -> None:
+    dead = brought_to(store, State.DEAD)
+    queued = store.redrive(dead, token="a redrive", now=NOW, by="ada")
+
+    with pytest.raises(WriteRefusedError):
+        store.forget(dead)
+
+    assert stored(store, dead) == queued
+
+
+def test_forget_is_rejected_by_a_new_job_under_the_same_key(store: JobStore, table: Table) -> None:
+    old = brought_to(store, State.SUCCEEDED)
+    table.put(replace(old, expires_at=NOW.replace(microsecond=0) - SECOND))
+    store.insert_if_absent(replace(a_job(), id=old.id))
+    later = NOW + SECOND
+    store.settle(claimed(store, old, now=later), SETTLEMENTS[State.SUCCEEDED], now=later)
+
+    with pytest.raises(WriteRefusedError):
+        store.forget(old)
+
+
+@pytest.mark.parametrize("fault", [None, Fault.SENT_TWICE])
+def test_what_is_gone_is_forgotten(store: JobStore, client: FaultyClient, fault: Fault | None) -> None:
+    ended = brought_to(store, State.SUCCEEDED)
+    client.faults = [fault]
+
+    store.forget(ended)
+    store.forget(ended)
+
+    assert store.get(ended.tenant, ended.id) is None
+
+
+def test_jobs_that_ended_before_a_time_are_found_and_no_other(store: JobStore) -> None:
+    ended = [brought_to(store, state) for state in sorted(TERMINAL)]
+    for state in set(State) - TERMINAL:
+        brought_to(store, state)
+
+    assert {job.id for job in store.ended(before=NOW)} == {job.id for job in ended}
+    assert list(store.ended(before=NOW - MILLISECOND)) == []
+
+
+def test_a_redriven_job_has_not_ended(store: JobStore) -> None:
+    store.redrive(brought_to(store, State.DEAD), token="a redrive", now=NOW, by="ada")
+
+    assert list(store.ended(before=NOW + timedelta(days=1))) == []
+
+
+def test_a_document_that_cannot_be_read_is_told_of_and_hides_nobody(store: JobStore, table: Table) -> None:
+    jobs = [brought_to(store, State.SUCCEEDED) for _ in range(3)]
+    item = table.item(jobs[1])
+    assert item is not None
+    table.client.put_item(TableName=table.name, Item=item | {"state": {"S": "perplexed"}})
+    unreadable: list[tuple[str, str, TidemillError]] = []
+
+    found = store.ended(before=NOW, unreadable=lambda *what: unreadable.append(what))
+
+    assert {job.id for job in found} == {jobs[0].id, jobs[2].id}
+    assert [(tenant, job_id) for tenant, job_id, _ in unreadable] == [(jobs[1].tenant, jobs[1].id)]

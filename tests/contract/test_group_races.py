@@ -1,0 +1,244 @@
+"""Whoever meets at a group, and whatever happens to a call: each job has one place, and the order holds."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+
+import pytest
+
+from tests.support.builders import (
+    NOW,
+    RETENTION,
+    TENANT,
+    a_job,
+    stored,
+)
+from tests.support.faulty_client import Fault, FaultyClient, KilledError
+from tests.support.group_jobs import GROUP, advance, end, enter, ids, redrive, run_all
+from tests.support.interleave import meet
+from tests.support.job_tables import Table
+from tidemill.application.ports import JobStore
+from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
+from tidemill.domain.states import State
+from tidemill.dynamodb import groups
+from tidemill.dynamodb.job_store import DynamoJobStore
+
+
+@pytest.fixture
+def other(table: Table) -> DynamoJobStore:
+    """The same table in the hands of somebody else."""
+    return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
+
+
+@pytest.mark.parametrize("before", [0, 1], ids=["an empty group", "a group"])
+def test_two_submissions_that_meet_get_numbers_of_their_own(
+    store: JobStore, other: JobStore, client: FaultyClient, before: int
+) -> None:
+    earlier, theirs = enter(store, before), a_job(group=GROUP)
+    meet(client, lambda: other.insert_if_absent(theirs))
+
+    (mine,) = enter(store)
+
+    assert stored(store, theirs).sequence == before + 1
+    assert (mine.sequence, mine.state) == (before + 2, State.WAITING)
+    assert run_all(store, [*earlier, theirs, mine]) == ids([*earlier, theirs, mine])
+
+
+def test_submissions_from_all_sides_get_numbers_without_gaps(store: JobStore) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        entered = [job for jobs in pool.map(lambda _: enter(store, 3), range(6)) for job in jobs]
+
+    assert sorted(job.sequence or 0 for job in entered) == list(range(1, 19))
+    assert [job.sequence for job in entered if job.state is State.QUEUED] == [1]
+
+
+def test_of_two_submissions_under_one_key_that_meet_one_enters(
+    store: JobStore, other: JobStore, client: FaultyClient
+) -> None:
+    job = a_job(group=GROUP)
+    meet(client, lambda: other.insert_if_absent(replace(job, trace="another request")))
+
+    with pytest.raises(WriteRefusedError) as refused:
+        store.insert_if_absent(job)
+
+    assert refused.value.current == stored(store, job)
+    assert enter(store)[0].sequence == 2
+
+
+def test_two_who_advance_at_once_move_the_head_once(store: JobStore, other: JobStore, client: FaultyClient) -> None:
+    head, second, third = enter(store, 3)
+    end(store, head)
+    meet(client, lambda: advance(other))
+
+    assert advance(store) is None
+    assert [stored(store, job).state for job in (second, third)] == [State.QUEUED, State.WAITING]
+
+
+def test_a_submission_that_meets_an_advance_waits_behind_whom_it_moved(
+    store: JobStore, other: JobStore, client: FaultyClient
+) -> None:
+    head, second = enter(store, 2)
+    end(store, head)
+    meet(client, lambda: advance(other))
+
+    (third,) = enter(store)
+
+    assert (third.sequence, third.state) == (3, State.WAITING)
+    assert run_all(store, [second]) == ids([second, third])
+
+
+def test_an_advance_that_meets_a_submission_finds_it(store: JobStore, other: JobStore, client: FaultyClient) -> None:
+    """The group was about to be empty."""
+    (head,) = enter(store)
+    end(store, head)
+    late = a_job(group=GROUP)
+    meet(client, lambda: other.insert_if_absent(late))
+
+    following = advance(store)
+
+    assert following is not None
+    assert (following.id, following.state) == (late.id, State.QUEUED)
+
+
+def test_a_submission_that_meets_the_end_of_the_group_leads_it(
+    store: JobStore, other: JobStore, client: FaultyClient
+) -> None:
+    (head,) = enter(store)
+    end(store, head)
+    meet(client, lambda: advance(other))
+
+    (job,) = enter(store)
+
+    assert (job.sequence, job.state) == (2, State.QUEUED)
+
+
+def test_a_job_that_is_cancelled_as_its_turn_comes_is_passed(
+    store: JobStore, other: JobStore, client: FaultyClient
+) -> None:
+    head, second, third = enter(store, 3)
+    end(store, head)
+    meet(client, lambda: other.cancel(second, now=NOW))
+
+    following = advance(store)
+
+    assert following == stored(store, third)
+    assert stored(store, second).state is State.CANCELLED
+
+
+@pytest.mark.parametrize("behind", [0, 1])
+def test_a_redrive_that_comes_before_the_advance_keeps_the_place(
+    store: JobStore, other: JobStore, client: FaultyClient, behind: int
+) -> None:
+    head, *rest = enter(store, 1 + behind)
+    dead = end(store, head, State.DEAD)
+    meet(client, lambda: redrive(other, dead))
+
+    assert advance(store) is None
+    assert stored(store, head).state is State.QUEUED
+    assert {stored(store, job).state for job in [*rest, *enter(store)]} == {State.WAITING}
+
+
+def test_a_redrive_that_meets_an_advance_goes_to_the_tail(
+    store: JobStore, other: JobStore, client: FaultyClient
+) -> None:
+    head, second = enter(store, 2)
+    dead = end(store, head, State.DEAD)
+    meet(client, lambda: advance(other))
+
+    assert redrive(store, dead).state is State.WAITING
+    assert run_all(store, [second]) == ids([second, head])
+
+
+@pytest.mark.parametrize("passed", [False, True], ids=["head", "passed"])
+def test_of_two_who_redrive_at_once_one_is_refused(
+    store: JobStore, other: JobStore, client: FaultyClient, passed: bool
+) -> None:
+    head, _ = enter(store, 2)
+    dead = end(store, head, State.DEAD)
+    if passed:
+        advance(store)
+    meet(client, lambda: redrive(other, dead))
+
+    with pytest.raises(WriteRefusedError) as refused:
+        redrive(store, dead)
+
+    assert refused.value.current == stored(store, head)
+    assert enter(store)[0].sequence == (4 if passed else 3)
+
+
+@contextmanager
+def _whatever_happens(client: FaultyClient, fault: Fault) -> Iterator[None]:
+    client.faults = [fault]
+    with suppress(KilledError, StoreUnavailableError):
+        yield
+    assert not client.faults
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("before", [0, 1], ids=["head", "waiting"])
+def test_a_submission_enters_once_whatever_happens_to_its_call(
+    store: JobStore, client: FaultyClient, fault: Fault, before: int
+) -> None:
+    earlier, job = enter(store, before), a_job(group=GROUP)
+
+    with _whatever_happens(client, fault):
+        assert store.insert_if_absent(job).sequence == before + 1
+    with suppress(WriteRefusedError):
+        store.insert_if_absent(replace(job, trace="the caller's second try"))
+
+    assert stored(store, job).sequence == before + 1
+    (last,) = enter(store)
+    assert run_all(store, [*earlier, job]) == ids([*earlier, job, last])
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("behind", [0, 1, 2])
+def test_a_head_is_passed_once_whatever_happens_to_the_call(
+    store: JobStore, client: FaultyClient, fault: Fault, behind: int
+) -> None:
+    head, *rest = enter(store, 1 + behind)
+    end(store, head)
+
+    with _whatever_happens(client, fault):
+        advance(store)
+    advance(store)
+
+    assert [stored(store, job).state for job in rest] == [State.QUEUED, State.WAITING][:behind]
+    assert run_all(store, rest) == ids(rest)
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("passed", [False, True], ids=["in its place", "to the tail"])
+def test_a_job_is_redriven_once_whatever_happens_to_the_call(
+    store: JobStore, client: FaultyClient, fault: Fault, passed: bool
+) -> None:
+    head, second = *enter(store, blocks=not passed), *enter(store)
+    dead = end(store, head, State.DEAD)
+    if passed:
+        advance(store)
+
+    with _whatever_happens(client, fault):
+        redrive(store, dead)
+    with suppress(WriteRefusedError):
+        redrive(store, dead)
+
+    revived = stored(store, head)
+    assert (revived.generation, len(revived.redrives)) == (2, 1)
+    assert run_all(store, [head, second]) == ids([second, head] if passed else [head, second])
+
+
+def test_who_meets_others_again_and_again_is_told_and_has_written_nothing(
+    store: JobStore, other: JobStore, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    client.watch = lambda applied: None if applied else enter(other).clear()
+    job = a_job(group=GROUP)
+
+    with pytest.raises(TransactionConflictError, match="others were faster 10 times"):
+        store.insert_if_absent(job)
+
+    assert store.get(TENANT, job.id) is None
+    assert len(pauses) == groups.TRIES - 1
+    assert max(pauses) <= 0.5

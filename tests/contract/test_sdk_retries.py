@@ -1,0 +1,126 @@
+"""The SDK sends a write again when its answer is lost: what the first one did is no refusal of the second."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.support.builders import NOW, SECOND, SETTLEMENTS, behind_an_ended_head, brought_to, claimed, stored
+from tests.support.faulty_client import Fault, FaultyClient
+from tests.support.job_tables import Table
+from tidemill.application.ports import Checkpoint
+from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.states import State, Write
+from tidemill.dynamodb.job_store import DynamoJobStore
+
+LIMIT = timedelta(minutes=1)
+LATER = NOW + timedelta(hours=1)
+
+#: Each write, on a job that was brought to where it needs to be.
+WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[DynamoJobStore, Job], object]]] = {
+    Write.INSERT: (State.DEAD, lambda store, job: store.insert_if_absent(_again(job))),
+    Write.CLAIM: (State.QUEUED, claimed),
+    Write.SETTLE: (State.RUNNING, lambda store, job: store.settle(job, SETTLEMENTS[State.RETRYING], now=NOW)),
+    Write.RELEASE: (State.RUNNING, lambda store, job: store.release(job, due=NOW)),
+    Write.CHECKPOINT: (State.RUNNING, lambda store, job: store.checkpoint(job, Checkpoint(state="[1]"), now=NOW)),
+    Write.CANCEL: (State.QUEUED, lambda store, job: store.cancel(job, now=NOW)),
+    Write.WAKE: (State.SCHEDULED, lambda store, job: store.wake(job)),
+    Write.ADVANCE: (behind_an_ended_head, lambda store, job: store.advance(job.tenant, job.group or "", now=NOW)),
+    Write.FORGET: (State.DEAD, lambda store, job: store.forget(job)),
+    Write.NUDGE: (State.RUNNING, lambda store, job: store.nudge(job, now=LATER, limit=LIMIT)),
+    Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),
+}
+
+
+def _again(job: Job) -> Job:
+    """The same submission, long after the job has expired."""
+    assert job.expires_at is not None
+    return replace(job, state=State.QUEUED, created_at=job.expires_at, due=job.expires_at, expires_at=None)
+
+
+def _brought_to(store: DynamoJobStore, where: State | Callable[[DynamoJobStore], Job]) -> Job:
+    return brought_to(store, where) if isinstance(where, State) else where(store)
+
+
+def _but_for_tokens(job: Job | None) -> Job | None:
+    if job is None:
+        return None
+    owners = {"owner": bool(job.owner), "last_owner": bool(job.last_owner)}
+    return replace(job, id="either", group=None, **owners)  # type: ignore[arg-type]  # only to compare
+
+
+@pytest.mark.parametrize("write", Write)
+def test_a_write_that_was_sent_twice_succeeds_and_is_applied_once(
+    store: DynamoJobStore, client: FaultyClient, table: Table, write: Write
+) -> None:
+    state, call = WRITES[write]
+    twin, job = _brought_to(store, state), _brought_to(store, state)
+    call(store, twin)
+
+    client.faults = [Fault.SENT_TWICE]
+    call(store, job)
+
+    twins = [store.get(one.tenant, one.id) for one in (job, twin)]
+    assert _but_for_tokens(twins[0]) == _but_for_tokens(twins[1])
+
+
+@pytest.mark.parametrize("write", Write)
+@pytest.mark.parametrize("fault", [Fault.NOT_SENT, Fault.ANSWER_LOST])
+def test_a_write_without_an_answer_is_unavailable_and_never_refused(
+    store: DynamoJobStore, client: FaultyClient, write: Write, fault: Fault
+) -> None:
+    state, call = WRITES[write]
+    job = _brought_to(store, state)
+
+    client.faults = [fault]
+    with pytest.raises(StoreUnavailableError):
+        call(store, job)
+
+
+def test_a_claim_sent_twice_returns_the_job_as_claimed_once(store: DynamoJobStore, client: FaultyClient) -> None:
+    job = brought_to(store, State.QUEUED)
+
+    client.faults = [Fault.SENT_TWICE]
+    running = claimed(store, job)
+
+    assert running == stored(store, job)
+    assert running.attempt == 1
+
+
+def test_a_settle_whose_answer_was_lost_is_known_again_after_another_worker_went_on(
+    store: DynamoJobStore,
+) -> None:
+    running = brought_to(store, State.RUNNING)
+    store.settle(running, SETTLEMENTS[State.RETRYING], now=NOW)
+    claimed(store, stored(store, running), token="another", now=NOW + 5 * SECOND)
+
+    store.settle(running, SETTLEMENTS[State.RETRYING], now=NOW)
+
+    assert stored(store, running).owner == "another"
+
+
+def test_a_second_nudge_of_the_same_instant_is_refused_once_the_job_has_moved_on(store: DynamoJobStore) -> None:
+    queued = brought_to(store, State.QUEUED)
+    store.nudge(queued, now=LATER, limit=LIMIT)
+    store.release(claimed(store, queued, now=LATER), due=LATER)
+
+    with pytest.raises(WriteRefusedError):
+        store.nudge(queued, now=LATER, limit=LIMIT)
+
+
+def test_a_write_that_is_not_allowed_is_neither_refused_nor_passing(
+    store: DynamoJobStore, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = brought_to(store, State.QUEUED)
+
+    def update_item(**_request: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "UpdateItem")
+
+    monkeypatch.setattr(client, "update_item", update_item, raising=False)
+    denied = DynamoJobStore(client, table="jobs", retention=LIMIT)  # type: ignore[arg-type]  # a proxy
+
+    with pytest.raises(ClientError, match="AccessDenied"):
+        claimed(denied, job)

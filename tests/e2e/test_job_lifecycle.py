@@ -1,0 +1,78 @@
+"""Lives of jobs through the deployed app: retried, dead, redriven, doubled, and with their worker killed."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.e2e.conftest import PATIENCE_SECONDS, Deployed
+from tidemill.local.wait import wait_until
+
+pytestmark = pytest.mark.e2e
+
+
+def reference(deployed: Deployed, job_id: str, generation: int) -> str:
+    """A message for a job, as publish would write it."""
+    tenant = deployed.tenant_of(job_id)
+    return json.dumps({"schema": 1, "tenant": tenant, "id": job_id, "generation": generation, "trace": "by hand"})
+
+
+def test_a_job_that_fails_twice_succeeds_and_tells_of_both(deployed: Deployed) -> None:
+    job = deployed.until(deployed.accepted("demo.flaky", {"failures": 2}), state="succeeded")
+    assert job["attempt"] == 3
+    assert job["result"] == {"attempts": 3}
+    assert [error["class"] for error in job["errors"]] == ["NotYetError", "NotYetError"]
+
+
+def test_a_dead_job_has_a_letter_until_it_is_redriven(deployed: Deployed) -> None:
+    job_id = deployed.accepted("demo.poison", {"body": "x"})
+    job = deployed.until(job_id, state="dead")
+    assert (job["death"], job["attempt"]) == ("permanent error", 1)
+    wait_until(lambda: deployed.letters_of(job_id) == 1, PATIENCE_SECONDS, "the letter")
+    listed = deployed.app.tidemill("dlq", "list", "--json").stdout
+    assert any(json.loads(line)["id"] == job_id for line in listed.splitlines())
+
+    deployed.app.tidemill("redrive", job_id, "--yes")
+    again = deployed.until(job_id, state="dead", holds=lambda found: found["generation"] > job["generation"])
+    assert again["generation"] == job["generation"] + 1
+    wait_until(lambda: deployed.letters_of(job_id) == 1, PATIENCE_SECONDS, "the new letter alone")
+
+
+def test_the_jobs_of_a_killed_worker_run_again(deployed: Deployed) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        ids = list(pool.map(lambda _: deployed.accepted("demo.slow", {"seconds": 1.5}), range(4)))
+    deployed.until(ids[0], state="running")
+    deployed.app.kill_worker("work")
+    jobs = [deployed.until(job_id, state="succeeded") for job_id in ids]
+    assert max(job["attempt"] for job in jobs) == 2
+    for job in jobs:
+        # Each attempt before the last one has left its word, or another has for it.
+        assert [(error["attempt"], error["class"]) for error in job["errors"]] == [(1, "Crashed")] * (
+            job["attempt"] - 1
+        )
+
+
+def test_a_message_that_comes_again_after_the_end_changes_nothing(deployed: Deployed) -> None:
+    job_id = deployed.accepted("demo.flaky", {"failures": 1})
+    job = deployed.until(job_id, state="succeeded")
+    deployed.send(reference(deployed, job_id, generation=1), times=3)
+    deployed.send(reference(deployed, job_id, generation=job["generation"]), times=3)
+    deployed.drained()
+    assert deployed.job(job_id) == job
+
+
+def test_rubbish_on_the_lane_is_dropped_and_the_lane_goes_on(deployed: Deployed) -> None:
+    for body in ("rubbish", "{}", '{"schema": 1}', "[1]"):
+        deployed.send(body)
+    job_id = deployed.accepted("demo.flaky", {"failures": 0})
+    deployed.until(job_id, state="succeeded")
+    deployed.drained()
+
+
+def test_a_letter_that_is_moved_back_to_its_lane_redrives_its_job(deployed: Deployed) -> None:
+    job_id = deployed.accepted("demo.poison", {"body": "x"})
+    generation = deployed.until(job_id, state="dead")["generation"]
+    letter = json.loads(reference(deployed, job_id, generation))
+    letter["letter"] = {"type": "demo.poison", "death": "", "error_class": "", "attempts": 1}
+    deployed.send(json.dumps(letter))
+    deployed.until(job_id, state="dead", holds=lambda found: found["generation"] == generation + 1)

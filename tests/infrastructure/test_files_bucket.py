@@ -1,0 +1,47 @@
+"""The files of jobs are nobody else's, and go in the end."""
+
+import json
+
+import pytest
+
+from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
+from tidemill.application.validation import FARTHEST
+from tidemill.names import EXPORTS_PREFIX, PAYLOADS_PREFIX
+
+
+def _bucket(app: Synthesised) -> Resource:
+    ((_, bucket),) = app.of_type("AWS::S3::Bucket")
+    return bucket
+
+
+def test_files_are_encrypted_and_refused_to_the_public_and_to_what_is_not_tls(dev: Synthesised) -> None:
+    bucket = _bucket(dev)
+    (encryption,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert encryption == {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert len(bucket["PublicAccessBlockConfiguration"]) == 4
+    assert bucket["OwnershipControls"]["Rules"] == [{"ObjectOwnership": "BucketOwnerEnforced"}]
+    ((_, policy),) = dev.of_type("AWS::S3::BucketPolicy")
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"]) == ("Deny", {"AWS": "*"})
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+@pytest.mark.parametrize("stage", ["local", "dev", "prod"])
+def test_files_go_but_not_before_the_last_job_that_needs_them(synthesise: Synthesise, stage: str) -> None:
+    app = synthesise(stage=stage)
+    rules = _bucket(app)["LifecycleConfiguration"]["Rules"]
+    assert {rule["Status"] for rule in rules} == {"Enabled"}
+    days = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "ExpirationInDays" in rule}
+    assert days == {
+        # Scheduled as far ahead as may be, kept as long as may be, and then some.
+        PAYLOADS_PREFIX: 3 * FARTHEST.days,
+        EXPORTS_PREFIX: app.config.export_retention_days,
+    }
+    (unfinished,) = (rule for rule in rules if "AbortIncompleteMultipartUpload" in rule)
+    assert "Prefix" not in unfinished
+
+
+def test_no_function_of_cdk_s_own_is_needed_to_delete_the_bucket(dev: Synthesised) -> None:
+    assert not any(resource["Type"].startswith("Custom::") for _, resource in dev.everything())
+    assert "autoDeleteObjects" not in json.dumps(dev.pipeline)

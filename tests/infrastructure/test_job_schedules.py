@@ -1,0 +1,132 @@
+"""Periodic types are found in their source as they are found by importing it, and what cannot be read is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from stacks.stages import STAGES
+from tidemill.cdk.asset import ROOT
+from tidemill.cdk.job_schedules import Periodic, ScheduleError, periodic
+from tidemill.system import job_type_loader
+
+PACKAGES = STAGES["local"]().job_packages
+HOURLY = 'from tidemill import job_type\n@job_type("a.b", payload=P, schedule="rate(1 hour)")\ndef handle(): ...\n'
+
+
+def _declared(tmp_path: Path, source: str, name: str = "one.py") -> list[Periodic]:
+    path = tmp_path / "functions" / "jobs" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(source)
+    return periodic(["functions.jobs"], root=tmp_path)
+
+
+def _scheduled(expression: str) -> str:
+    return HOURLY.replace("rate(1 hour)", expression)
+
+
+def test_the_source_tells_of_the_same_schedules_as_the_running_code() -> None:
+    known = job_type_loader.load(PACKAGES)
+    running = {Periodic(name, schedule) for name in known.names() if (schedule := known.get(name).schedule)}
+    assert set(periodic(PACKAGES, root=ROOT)) == running
+    assert running
+
+
+def test_every_periodic_type_takes_the_empty_payload_that_the_clock_sends() -> None:
+    known = job_type_loader.load(PACKAGES)
+    for each in periodic(PACKAGES, root=ROOT):
+        known.get(each.type).parse({})
+
+
+def test_a_schedule_is_read_without_importing_anything(tmp_path: Path) -> None:
+    source = "raise SystemExit\nimport not_installed\n" + HOURLY
+    assert _declared(tmp_path, source) == [Periodic("a.b", "rate(1 hour)")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        HOURLY.replace("import job_type\n", "import job_type as declare\n").replace("@job_type", "@declare"),
+        HOURLY.replace("from tidemill import job_type", "from shared import jobs").replace("@job", "@jobs.job"),
+        HOURLY.replace('"a.b"', 'name="a.b"'),
+        "from tidemill import job_type\ndeclared = job_type('a.b', payload=P, schedule='rate(1 hour)')(handle)\n",
+    ],
+    ids=["renamed", "by its module", "name by keyword", "without an at sign"],
+)
+def test_however_it_is_written_a_declaration_is_found(tmp_path: Path, source: str) -> None:
+    assert _declared(tmp_path, source) == [Periodic("a.b", "rate(1 hour)")]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "from tidemill import job_type\n@job_type(NAME, payload=P)\ndef handle(): ...\n",
+        HOURLY.replace('"rate(1 hour)"', "None"),
+        "from elsewhere import job_type\n@job_type('a.b', schedule='whenever')\ndef handle(): ...\n",
+    ],
+    ids=["no schedule", "None", "another library's"],
+)
+def test_a_type_without_a_schedule_is_none_of_the_clock_s_business(tmp_path: Path, source: str) -> None:
+    assert _declared(tmp_path, source) == []
+
+
+def test_only_modules_that_the_running_code_imports_are_read(tmp_path: Path) -> None:
+    _declared(tmp_path, HOURLY, "__init__.py")
+    _declared(tmp_path, HOURLY, "below/deeper.py")
+    assert _declared(tmp_path, HOURLY, "below/__init__.py") == [Periodic("a.b", "rate(1 hour)")]
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        (HOURLY.replace('"a.b"', "NAME"), r"functions/jobs/one\.py, line 2: write the name .* out as a string"),
+        (HOURLY.replace('"a.b", ', ""), "line 2: write the name"),
+        (HOURLY.replace('"rate(1 hour)"', "HOURLY"), "line 2: write schedule of a periodic type out as a string"),
+        (HOURLY.replace('"rate(1 hour)"', 'f"rate({n} hours)"'), "line 2: write schedule"),
+        (HOURLY.replace('schedule="rate(1 hour)"', "**options"), r"line 2: write the options of job_type out"),
+        ("def broken(:\n", r"functions/jobs/one\.py is not Python"),
+        (HOURLY + HOURLY, "job type 'a.b' is declared for the second time"),
+    ],
+)
+def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path, source: str, says: str) -> None:
+    with pytest.raises(ScheduleError, match=says):
+        _declared(tmp_path, source)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "rate(1 minute)",
+        "rate(2 hours)",
+        "rate(10 days)",
+        "cron(0 3 * * ? *)",
+        "cron(0/15 8-18 ? * MON-FRI *)",
+        "cron(15 12 L * ? 2027)",
+        "cron(0 9 ? * 3#2 2026-2030)",
+    ],
+)
+def test_an_expression_of_the_scheduler_is_taken(tmp_path: Path, expression: str) -> None:
+    assert _declared(tmp_path, _scheduled(expression)) == [Periodic("a.b", expression)]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "",
+        "hourly",
+        "rate(0 hours)",
+        "rate(1 hours)",
+        "rate(2 hour)",
+        "rate(1 second)",
+        "rate(-1 hours)",
+        "rate( 1 hour )",
+        "at(2026-01-01T00:00:00)",
+        "cron(0 3 * * ?)",
+        "cron(0 3 * * * *)",
+        "cron(0 3 ? * ? *)",
+        "cron(* 3 * ; ? *)",
+        "0 3 * * *",
+    ],
+)
+def test_an_expression_that_the_scheduler_would_not_take_is_refused(tmp_path: Path, expression: str) -> None:
+    with pytest.raises(ScheduleError, match=r"line 2: '.*' (is neither like rate|must have \?)"):
+        _declared(tmp_path, _scheduled(expression))

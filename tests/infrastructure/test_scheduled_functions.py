@@ -1,0 +1,112 @@
+"""What runs by the clock is called by nobody else, with no more rights than a call, and is missed by somebody."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.infrastructure.conftest import Resource, Synthesised
+from tidemill.cdk.asset import ROOT
+from tidemill.cdk.job_schedules import periodic
+from tidemill.names import SCHEDULED_TIME, WAKE_INTERVAL_SECONDS
+
+
+def _verb(app: Synthesised, function: str) -> str:
+    return str(dict(app.of_type("AWS::Lambda::Function"))[function]["Handler"].split(".")[1])
+
+
+def _schedules(app: Synthesised, verb: str) -> list[Resource]:
+    return [
+        schedule
+        for _, schedule in app.of_type("AWS::Scheduler::Schedule")
+        if _verb(app, schedule["Target"]["Arn"]["Fn::GetAtt"][0]) == verb
+    ]
+
+
+def _said(schedule: Resource) -> Any:
+    return json.loads(schedule["Target"]["Input"])
+
+
+def _invocations(app: Synthesised, verb: str) -> Resource:
+    (config,) = (
+        config
+        for _, config in app.of_type("AWS::Lambda::EventInvokeConfig")
+        if _verb(app, config["FunctionName"]["Ref"]) == verb
+    )
+    return config
+
+
+def test_every_schedule_wakes_reconciles_or_ticks_and_at_its_time(dev: Synthesised) -> None:
+    schedules = list(dev.of_type("AWS::Scheduler::Schedule"))
+    assert len(schedules) == sum(len(_schedules(dev, verb)) for verb in ("wake", "reconcile", "tick"))
+    for id_, schedule in schedules:
+        assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
+        assert schedule.get("State", "ENABLED") == "ENABLED"
+        assert "Name" not in schedule, id_
+
+
+def test_the_clock_wakes_jobs_as_often_as_the_window_expects(dev: Synthesised) -> None:
+    (wake,) = _schedules(dev, "wake")
+    assert wake["ScheduleExpression"] == "rate(1 minute)"
+    assert WAKE_INTERVAL_SECONDS == 60
+
+
+def test_reconcile_runs_each_day(dev: Synthesised) -> None:
+    (reconcile,) = _schedules(dev, "reconcile")
+    assert reconcile["ScheduleExpression"] == "rate(1 day)"
+
+
+def test_every_periodic_type_ticks_with_its_name_and_the_scheduled_time(dev: Synthesised) -> None:
+    ticks = {(tick["ScheduleExpression"], json.dumps(_said(tick))) for tick in _schedules(dev, "tick")}
+    assert ticks == {
+        (each.expression, json.dumps({"type": each.type, "scheduled_at": SCHEDULED_TIME}))
+        for each in periodic(dev.config.job_packages, root=ROOT)
+    }
+    assert ticks
+
+
+def test_a_clock_may_call_its_own_function_and_keep_what_is_missed_and_nothing_else(dev: Synthesised) -> None:
+    roles = {
+        id_: role
+        for id_, role in dev.of_type("AWS::IAM::Role")
+        if role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {"Service": "scheduler.amazonaws.com"}
+    }
+    assert len(roles) == 3
+    for _, schedule in dev.of_type("AWS::Scheduler::Schedule"):
+        id_ = schedule["Target"]["RoleArn"]["Fn::GetAtt"][0]
+        (trust,) = roles[id_]["AssumeRolePolicyDocument"]["Statement"]
+        assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+        (policy,) = (policy for _, policy in dev.of_type("AWS::IAM::Policy") if {"Ref": id_} in policy["Roles"])
+        rights = [(each["Action"], each["Resource"]) for each in policy["PolicyDocument"]["Statement"]]
+        may = [("lambda:InvokeFunction", schedule["Target"]["Arn"])]
+        if "DeadLetterConfig" in schedule["Target"]:
+            may.append(("sqs:SendMessage", schedule["Target"]["DeadLetterConfig"]["Arn"]))
+        assert rights == may
+
+
+@pytest.mark.parametrize("verb", ["tick", "reconcile"])
+def test_a_call_that_cannot_be_made_up_for_is_tried_for_long_and_then_kept(dev: Synthesised, verb: str) -> None:
+    config = _invocations(dev, verb)
+    assert config["MaximumRetryAttempts"] == 2
+    missed = config["DestinationConfig"]["OnFailure"]["Destination"]
+    for schedule in _schedules(dev, verb):
+        policy = schedule["Target"]["RetryPolicy"]
+        assert policy == {"MaximumRetryAttempts": 185, "MaximumEventAgeInSeconds": 24 * 60 * 60}
+        assert schedule["Target"]["DeadLetterConfig"]["Arn"] == missed
+
+
+def test_a_call_to_wake_is_not_tried_again_since_the_next_one_comes(dev: Synthesised) -> None:
+    config = _invocations(dev, "wake")
+    assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (0, WAKE_INTERVAL_SECONDS)
+    assert "DestinationConfig" not in config
+    (schedule,) = _schedules(dev, "wake")
+    assert schedule["Target"]["RetryPolicy"] == {"MaximumRetryAttempts": 0, "MaximumEventAgeInSeconds": 60}
+    assert "DeadLetterConfig" not in schedule["Target"]
+
+
+def test_functions_of_the_clock_end_before_what_they_must_not_outlast(dev: Synthesised) -> None:
+    timeouts = {
+        function["Handler"].split(".")[1]: function["Timeout"] for _, function in dev.of_type("AWS::Lambda::Function")
+    }
+    assert timeouts["wake"] <= WAKE_INTERVAL_SECONDS
+    assert timeouts["reconcile"] == dev.config.reconcile_timeout_seconds <= 900

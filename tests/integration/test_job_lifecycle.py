@@ -1,0 +1,146 @@
+"""Whole lives of jobs, from HTTP through the stream and the lane to the end, and back by redrive."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.deployed_functions import Mill, forget
+from tests.support.job_tables import client
+from tidemill import composition
+from tidemill.application.job_types import Run
+from tidemill.application.redrive import Redriver, Selection, Swept
+from tidemill.domain.errors import PermanentJobError
+from tidemill.domain.job import Letter
+from tidemill.domain.return_values import Done
+from tidemill.domain.states import State
+from tidemill.names import Env
+from tidemill.sqs import messages
+from tidemill.sqs.queues import SqsLetterBox
+
+
+def _always_fails(_payload: Any, run: Run) -> None:
+    raise LookupError(f"no such column, attempt {run.attempt}")
+
+
+def test_a_job_succeeds_and_its_owner_reads_the_result(mill: Mill) -> None:
+    mill.script.handler = lambda payload, run: {"twice": 2 * payload.n, "attempt": run.attempt}
+    job_id = mill.accepted({"n": 21})
+
+    mill.run()
+
+    answer = mill.get(job_id)
+    assert answer.status == 200
+    assert (answer.body["state"], answer.body["result"]) == ("succeeded", {"twice": 42, "attempt": 1})
+    assert (answer.body["payload"], answer.body["due"], answer.body["errors"]) == ({"n": 21}, None, [])
+
+
+def test_a_job_that_fails_twice_is_retried_and_succeeds(mill: Mill) -> None:
+    def handler(_payload: Any, run: Run) -> int:
+        if run.attempt < 3:
+            raise ConnectionError("not yet")
+        return run.attempt
+
+    mill.script.handler = handler
+    job_id = mill.accepted()
+
+    mill.run()
+
+    body = mill.get(job_id).body
+    assert (body["state"], body["result"], body["generation"]) == ("succeeded", 3, 3)
+    assert [(error["attempt"], error["class"], error["retryable"]) for error in body["errors"]] == [
+        (1, "ConnectionError", True),
+        (2, "ConnectionError", True),
+    ]
+    assert mill.depth(mill.letters) == 0
+
+
+def test_a_job_that_always_fails_dies_rings_and_lives_again_by_redrive(mill: Mill) -> None:
+    mill.script.handler = _always_fails
+    job_id = mill.accepted()
+    mill.run()
+
+    dead = mill.job(job_id)
+    assert (dead.state, dead.death, dead.attempt) == (State.DEAD, "attempts used up", 3)
+    (record,) = mill.receive(mill.letters)["Records"]
+    letter = messages.decode(record["body"])
+    assert isinstance(letter, Letter)
+    assert (letter.reference.job_id, letter.reference.generation) == (job_id, dead.generation)
+    assert (letter.type, letter.death, letter.error_class) == ("test.scripted", "attempts used up", "LookupError")
+    client("sqs").change_message_visibility(
+        QueueUrl=mill.letters, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=0
+    )
+
+    mill.script.handler = lambda _payload, _run: "mended"
+    redriver = Redriver(store=composition.store(), clock=mill.now, new_token=lambda: "a redrive")
+    assert [redriver.redrive(job, by="ada") for job in redriver.plan(Selection())] == [True]
+    assert redriver.sweep(SqsLetterBox(client("sqs"), mill.letters)) == Swept(outdated=1)
+    mill.run()
+
+    again = mill.job(job_id)
+    assert (again.state, again.result, again.attempt, len(again.errors)) == (State.SUCCEEDED, '"mended"', 1, 3)
+    assert again.death is None
+    assert (mill.depth(mill.queue), mill.depth(mill.letters)) == (0, 0)
+
+
+def test_a_letter_moved_back_to_its_lane_by_the_console_gives_its_job_another_life(mill: Mill) -> None:
+    mill.script.handler = _always_fails
+    job_id = mill.accepted()
+    mill.run()
+    (letter,) = mill.receive(mill.letters)["Records"]
+
+    mill.script.handler = lambda _payload, _run: "mended"
+    assert mill.work(mill.event(letter["body"])) == []
+    mill.run()
+
+    job = mill.job(job_id)
+    assert (job.state, job.redrives[0].by) == (State.SUCCEEDED, "queue redrive")
+
+
+def test_a_permanent_error_kills_the_job_in_its_first_attempt(mill: Mill) -> None:
+    def handler(_payload: Any, _run: Run) -> None:
+        raise PermanentJobError("cannot digest this")
+
+    mill.script.handler = handler
+    job_id = mill.accepted()
+
+    mill.run()
+
+    body = mill.get(job_id).body
+    assert (body["state"], body["death"], body["attempt"]) == ("dead", "permanent error", 1)
+    assert body["errors"][0]["message"] == "cannot digest this"
+    assert mill.depth(mill.letters) == 1
+
+
+def test_a_job_whose_type_no_worker_knows_is_held_and_dies_in_the_end(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id = mill.accepted()
+    monkeypatch.setattr("tidemill.application.attempt.MOST_HOLDS_OF_A_VERSION", 0)
+    monkeypatch.setenv(Env.JOB_PACKAGES, "functions.demo_jobs")
+    forget()
+
+    mill.run()
+
+    dead = mill.job(job_id)
+    assert (dead.state, dead.death, dead.attempt) == (State.DEAD, "permanent error", 1)
+    assert [error.error_class for error in dead.errors] == ["UnknownJobTypeError"]
+    assert mill.depth(mill.letters) == 1
+
+
+def test_an_effect_commits_once_with_its_job_however_often_its_message_comes(mill: Mill) -> None:
+    effect = {"pk": {"S": "an effect"}}
+    update = {
+        "TableName": mill.table.name,
+        "Key": effect,
+        "UpdateExpression": "ADD times :one",
+        "ExpressionAttributeValues": {":one": {"N": "1"}},
+    }
+    mill.script.handler = lambda _payload, _run: Done(writes=[{"Update": update}])
+    mill.accepted()
+    mill.publish()
+    event = mill.receive()
+
+    for _ in range(3):
+        assert mill.work(event) == []
+
+    assert mill.table.client.get_item(TableName=mill.table.name, Key=effect)["Item"]["times"] == {"N": "1"}

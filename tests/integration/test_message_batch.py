@@ -1,0 +1,262 @@
+"""A batch within an invocation's time: overlapped, bounded, and answered in every case."""
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.deployed_functions import INVOCATION, JOB_TIMEOUT, Context, Event, Mill
+from tests.support.faulty_client import Fault
+from tidemill import composition
+from tidemill.application.attempt import CLOCK_SKEW_MARGIN
+from tidemill.application.job_types import Run
+from tidemill.application.settle import SETTLE_TRIES
+from tidemill.domain.errors import JobTimeoutError
+from tidemill.domain.job import reference_to
+from tidemill.domain.states import State
+from tidemill.local.wait import wait_until
+from tidemill.names import TIMEOUT_MARGIN_SECONDS
+
+BATCH = 10
+SHORT = timedelta(seconds=0.2)
+PATIENCE_SECONDS = 20
+
+
+@pytest.fixture
+def short(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs may take very little time."""
+    monkeypatch.setenv("TIDEMILL_JOB_TIMEOUT_SECONDS", str(SHORT.total_seconds()))
+    composition.worker.cache_clear()
+
+
+@pytest.fixture
+def gate() -> Iterator[threading.Event]:
+    """What a handler hangs on; it opens when the test is over."""
+    gate = threading.Event()
+    yield gate
+    gate.set()
+
+
+def _batch(mill: Mill, size: int) -> tuple[list[str], Event]:
+    job_ids = [mill.accepted({"n": number}) for number in range(size)]
+    mill.publish()
+    return job_ids, mill.receive()
+
+
+def test_the_jobs_of_a_batch_run_side_by_side(mill: Mill) -> None:
+    barrier = threading.Barrier(BATCH, timeout=PATIENCE_SECONDS)
+    mill.script.handler = lambda _payload, _run: bool(barrier.wait() + 1)
+    job_ids, event = _batch(mill, BATCH)
+
+    assert mill.work(event) == []
+
+    assert {mill.job(job_id).result for job_id in job_ids} == {"true"}
+
+
+def test_a_job_over_its_time_fails_and_its_batch_is_answered_in_time(
+    mill: Mill, short: None, gate: threading.Event
+) -> None:
+    ended = threading.Event()
+
+    def handler(payload: Any, _run: Run) -> str:
+        if payload.n == 0:
+            gate.wait(PATIENCE_SECONDS)
+            ended.set()
+        return "done"
+
+    mill.script.handler = handler
+    (late, quick), event = _batch(mill, 2)
+
+    assert mill.work(event) == []
+
+    assert mill.job(quick).state is State.SUCCEEDED
+    failed = mill.job(late)
+    assert (failed.state, failed.errors[0].error_class) == (State.RETRYING, "JobTimeoutError")
+    assert failed.errors[0].message == "it took longer than the 0.2 s that lane default allows"
+    before = mill.table.item(failed)
+    gate.set()
+    assert ended.wait(PATIENCE_SECONDS)
+    _until_threads_end()
+    assert mill.table.item(failed) == before
+
+
+def test_a_job_over_its_own_time_is_told_and_settled_while_its_batch_goes_on(mill: Mill, gate: threading.Event) -> None:
+    settled, told = threading.Event(), threading.Event()
+
+    def handler(payload: Any, run: Run) -> str:
+        if payload.n == 0:
+            gate.wait(PATIENCE_SECONDS)
+            try:
+                run.checkpoint()
+            except JobTimeoutError:
+                told.set()
+                raise
+        else:
+            # The rest of the batch sees it settled, long before the lane's own time is up.
+            wait_until(lambda: mill.job(late).state is State.RETRYING, PATIENCE_SECONDS, "the late job to be settled")
+            settled.set()
+        return "done"
+
+    mill.script.handler = handler
+    late, other = mill.accepted({"n": 0}, job_type="test.quick"), mill.accepted({"n": 1})
+    mill.publish()
+
+    assert mill.work(mill.receive()) == []
+
+    assert settled.is_set()
+    assert (mill.job(late).errors[0].error_class, mill.job(other).state) == ("JobTimeoutError", State.SUCCEEDED)
+    said = "it took longer than the 0.2 s that `timeout_seconds` of test.quick allows"
+    assert mill.job(late).errors[0].message == said
+    gate.set()
+    assert told.wait(PATIENCE_SECONDS)
+    _until_threads_end()
+
+
+def test_a_store_that_hangs_while_time_runs_out_costs_the_batch_no_answer(
+    mill: Mill, short: None, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mill.script.handler = lambda _payload, _run: gate.wait(PATIENCE_SECONDS)
+    (job_id,), event = _batch(mill, 1)
+    store = composition.store()
+    real = store.settle
+
+    def hanging(*arguments: Any, **keywords: Any) -> None:
+        gate.wait(PATIENCE_SECONDS)
+        real(*arguments, **keywords)
+
+    monkeypatch.setattr(store, "settle", hanging)
+
+    assert len(mill.work(event)) == 1
+
+    assert mill.job(job_id).state is State.RUNNING
+    lease = INVOCATION + CLOCK_SKEW_MARGIN
+    assert lease.total_seconds() - 2 <= mill.hidden[0]["VisibilityTimeout"] <= lease.total_seconds()
+    gate.set()
+    _until_threads_end()
+
+
+def test_a_claim_that_hangs_while_time_runs_out_is_put_back_at_once(
+    mill: Mill, short: None, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[Any] = []
+    mill.script.handler = lambda payload, _run: runs.append(payload)
+    _, event = _batch(mill, 1)
+    store = composition.store()
+    real = store.claim
+
+    def hanging(*arguments: Any, **keywords: Any) -> Any:
+        gate.wait(PATIENCE_SECONDS)
+        return real(*arguments, **keywords)
+
+    monkeypatch.setattr(store, "claim", hanging)
+
+    assert len(mill.work(event)) == 1
+
+    assert mill.hidden[0]["VisibilityTimeout"] == 0
+    gate.set()
+    _until_threads_end()
+    assert runs == []
+
+
+@pytest.mark.parametrize("missing", [timedelta(milliseconds=1), JOB_TIMEOUT])
+def test_without_the_time_for_a_job_nothing_is_started_and_all_is_put_back_at_once(
+    mill: Mill, missing: timedelta
+) -> None:
+    job_ids, event = _batch(mill, 3)
+    before = mill.calls.copy()
+    enough = JOB_TIMEOUT + timedelta(seconds=TIMEOUT_MARGIN_SECONDS)
+
+    kept = mill.work(event, Context(enough - missing))
+
+    assert sorted(kept) == sorted(record["messageId"] for record in event["Records"])
+    assert [hidden["VisibilityTimeout"] for hidden in mill.hidden] == [0, 0, 0]
+    assert mill.calls["dynamodb.UpdateItem"] == before["dynamodb.UpdateItem"]
+    assert {mill.job(job_id).attempt for job_id in job_ids} == {0}
+
+
+def test_just_enough_time_is_enough(mill: Mill) -> None:
+    (job_id,), event = _batch(mill, 1)
+
+    assert mill.work(event, Context(JOB_TIMEOUT + timedelta(seconds=TIMEOUT_MARGIN_SECONDS))) == []
+    assert mill.job(job_id).state is State.SUCCEEDED
+
+
+def test_a_store_that_does_not_answer_puts_its_message_back_and_no_other(mill: Mill) -> None:
+    job_ids, event = _batch(mill, 3)
+    mill.client.faults = [Fault.NOT_SENT]
+
+    assert len(mill.work(event)) == 1
+
+    assert 1 <= mill.hidden[0]["VisibilityTimeout"] <= 30
+    assert sorted(mill.job(job_id).state for job_id in job_ids) == [State.QUEUED, State.SUCCEEDED, State.SUCCEEDED]
+
+
+def test_a_settle_without_an_answer_puts_its_message_back_until_the_lease_is_over(mill: Mill) -> None:
+    (job_id,), event = _batch(mill, 1)
+    mill.client.faults = [None, *[Fault.NOT_SENT] * SETTLE_TRIES]
+
+    assert len(mill.work(event)) == 1
+    assert mill.hidden[0]["VisibilityTimeout"] >= INVOCATION.total_seconds()
+    assert mill.job(job_id).state is State.RUNNING
+
+
+def test_a_settle_whose_answer_is_lost_is_found_to_have_been_made(mill: Mill) -> None:
+    (job_id,), event = _batch(mill, 1)
+    mill.client.faults = [None, Fault.ANSWER_LOST]
+
+    assert mill.work(event) == []
+    assert mill.job(job_id).state is State.SUCCEEDED
+
+
+def test_a_handler_that_would_end_its_process_costs_the_batch_nothing(mill: Mill) -> None:
+    def handler(payload: Any, _run: Run) -> None:
+        if payload.n == 1:
+            raise SystemExit(1)
+
+    mill.script.handler = handler
+    job_ids, event = _batch(mill, 3)
+
+    assert mill.work(event) == []
+
+    assert [mill.job(job_id).state for job_id in job_ids] == [State.SUCCEEDED, State.RETRYING, State.SUCCEEDED]
+
+
+def _until_threads_end() -> None:
+    for thread in threading.enumerate():
+        if thread.name.startswith("ThreadPoolExecutor"):
+            thread.join(PATIENCE_SECONDS)
+            assert not thread.is_alive()
+
+
+def test_a_job_that_may_have_killed_its_worker_runs_when_its_batch_has_ended(mill: Mill) -> None:
+    order: list[int] = []
+    mill.script.handler = lambda payload, _run: order.append(payload.n)
+    suspect, *mates = (mill.accepted({"n": number}) for number in range(4))
+    mill.publish()
+    event = mill.receive()
+    _killed_before(mill, suspect)
+
+    assert mill.work(event) == []
+
+    assert order[-1] == 0
+    assert {mill.job(job_id).state for job_id in (suspect, *mates)} == {State.SUCCEEDED}
+
+
+def test_of_two_such_jobs_one_is_given_back_without_burning_an_attempt(mill: Mill) -> None:
+    job_ids, event = _batch(mill, 2)
+    for job_id in job_ids:
+        _killed_before(mill, job_id)
+
+    assert mill.work(event) == []
+
+    states = sorted((mill.job(job_id).state, mill.job(job_id).attempt) for job_id in job_ids)
+    assert states == [(State.QUEUED, 1), (State.SUCCEEDED, 2)]
+
+
+def _killed_before(mill: Mill, job_id: str) -> None:
+    """As if a worker had claimed the job and died, and its lease were over."""
+    job = mill.job(job_id)
+    now = mill.now()
+    composition.store().claim(reference_to(job), token="killed", now=now, lease_end=now)

@@ -1,0 +1,286 @@
+"""All that a submission may ask for over HTTP, and that one that is refused leaves nothing behind."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from tests.support import job_tables
+from tests.support.builders import RETENTION, SECOND
+from tests.support.deployed_functions import Mill
+from tests.support.http_events import Answer
+from tidemill.aws import clients
+from tidemill.domain.states import State
+from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, LARGEST_ITEM_BYTES
+from tidemill.names import LARGEST_BODY_BYTES, LISTING_KEY
+
+YEAR_SECONDS = 366 * 86_400
+Ask = Callable[..., Answer]
+
+
+@pytest.fixture
+def ask(mill: Mill) -> Ask:
+    """Submit with these members of the body."""
+
+    def ask(*, key: str | None = None, **members: Any) -> Answer:
+        return mill.post_text(json.dumps({"type": "test.scripted", **members}), key=key)
+
+    return ask
+
+
+@pytest.fixture
+def files(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Any:
+    s3 = job_tables.client("s3")
+    s3.create_bucket(Bucket="files", CreateBucketConfiguration={"LocationConstraint": job_tables.REGION})
+    monkeypatch.setattr(clients, "s3", lambda: s3)
+    return s3
+
+
+def _in(mill: Mill, after: timedelta) -> str:
+    """A moment from now, as JSON writes it."""
+    return (mill.now() + after).isoformat()
+
+
+def _pointers(answer: Answer) -> list[str]:
+    assert answer.status == 422, answer
+    assert answer.headers["Content-Type"] == "application/problem+json"
+    return [error["pointer"] for error in answer.body["errors"]]
+
+
+def test_a_job_that_is_to_wait_says_so_and_waits(mill: Mill, ask: Ask) -> None:
+    soon, later = ask(delay_seconds=1.5), ask(run_at=_in(mill, timedelta(hours=1)))
+
+    assert (soon.status, later.status) == (202, 202)
+    assert (soon.body["state"], later.body["state"]) == ("queued", "scheduled")
+    assert soon.body["run_at"] == soon.body["due"]
+    assert mill.job(soon.body["id"]).due == mill.job(soon.body["id"]).created_at + 1.5 * SECOND
+    assert mill.get(later.body["id"]).body == later.body
+
+
+def test_what_was_asked_for_is_shown(mill: Mill, ask: Ask) -> None:
+    answer = ask(lane="bulk", group="orders/7", deadline=_in(mill, timedelta(hours=1)))
+
+    assert answer.status == 202
+    assert (answer.body["lane"], answer.body["group"], answer.body["sequence"]) == ("bulk", "orders/7", 1)
+    assert answer.body["deadline"]
+    assert mill.get(answer.body["id"]).body == answer.body
+
+
+def test_a_member_that_is_null_is_as_good_as_absent(ask: Ask) -> None:
+    names = ("lane", "delay_seconds", "run_at", "group", "deadline", "unique")
+
+    assert ask(key="k", **dict.fromkeys(names)).status == 202
+    assert ask(key="k").status == 200
+
+
+@pytest.mark.parametrize(
+    ("members", "pointers"),
+    [
+        ({"delay_seconds": -1}, ["#/delay_seconds"]),
+        ({"delay_seconds": YEAR_SECONDS + 1}, ["#/delay_seconds"]),
+        ({"delay_seconds": 10**400}, ["#/delay_seconds"]),
+        ({"delay_seconds": "1"}, ["#/delay_seconds"]),
+        ({"delay_seconds": True}, ["#/delay_seconds"]),
+        ({"run_at": "2020-01-01T00:00:00Z"}, ["#/run_at"]),
+        ({"run_at": "2999-01-01T00:00:00Z"}, ["#/run_at"]),
+        ({"run_at": "2999-01-01T00:00:00"}, ["#/run_at"]),
+        ({"run_at": "2999-01-01"}, ["#/run_at"]),
+        ({"run_at": "2999-W01-1T00:00:00Z"}, ["#/run_at"]),
+        ({"run_at": "2999-13-01T00:00:00Z"}, ["#/run_at"]),
+        ({"run_at": "0001-01-01T00:00:00+14:00"}, ["#/run_at"]),
+        ({"run_at": "9999-12-31T23:59:59.9999999-14:00"}, ["#/run_at"]),
+        ({"run_at": "\u0662\u0660\u0663\u0660-01-01T00:00:00Z"}, ["#/run_at"]),
+        ({"run_at": 1_900_000_000}, ["#/run_at"]),
+        ({"deadline": "2020-01-01T00:00:00Z"}, ["#/deadline"]),
+        ({"deadline": "tomorrow"}, ["#/deadline"]),
+        ({"group": ""}, ["#/group"]),
+        ({"group": "x" * 129}, ["#/group"]),
+        ({"group": "\ud800"}, ["#/group"]),
+        ({"group": 7}, ["#/group"]),
+        ({"lane": "critical"}, ["#/lane"]),
+        ({"lane": "express"}, ["#/lane"]),
+        ({"lane": 1}, ["#/lane"]),
+        ({"unique": {}}, ["#/unique/period_seconds"]),
+        ({"unique": {"period_seconds": 0}}, ["#/unique/period_seconds"]),
+        ({"unique": {"period_seconds": YEAR_SECONDS + 1}}, ["#/unique/period_seconds"]),
+        ({"unique": {"period_seconds": 60, "key": ""}}, ["#/unique/key"]),
+        ({"unique": {"period_seconds": 60, "keys": "x"}}, ["#/unique/keys"]),
+        ({"unique": 60}, ["#/unique"]),
+        ({"retention": 1, "delay": 1}, ["#/retention", "#/delay"]),
+        ({"lane": "critical", "group": "", "payload": {"n": "x"}}, ["#/lane", "#/group", "#/payload/n"]),
+    ],
+    ids=lambda value: repr(value)[:60],
+)
+def test_what_cannot_be_is_refused_with_its_path_and_leaves_nothing(
+    mill: Mill, ask: Ask, members: dict[str, Any], pointers: list[str]
+) -> None:
+    assert _pointers(ask(**members)) == pointers
+    assert mill.stored() == 0
+
+
+def test_times_that_do_not_go_together_are_refused(mill: Mill, ask: Ask) -> None:
+    hour, two_hours = _in(mill, timedelta(hours=1)), _in(mill, timedelta(hours=2))
+
+    assert _pointers(ask(delay_seconds=1, run_at=hour)) == ["#/run_at"]
+    assert _pointers(ask(run_at=two_hours, deadline=hour)) == ["#/deadline"]
+    assert _pointers(ask(delay_seconds=3600, deadline=hour)) == ["#/deadline"]
+    assert mill.stored() == 0
+
+
+def test_a_job_is_unique_or_has_a_key(mill: Mill, ask: Ask) -> None:
+    assert _pointers(ask(unique={"period_seconds": 60}, key="k")) == ["#/unique"]
+    assert mill.stored() == 0
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "1e400"])
+@pytest.mark.parametrize("member", ["delay_seconds", "unique"])
+def test_a_number_too_large_for_any_clock_is_refused(mill: Mill, member: str, number: str) -> None:
+    value = f'{{"period_seconds": {number}}}' if member == "unique" else number
+
+    answer = mill.post_text(f'{{"type": "test.scripted", "{member}": {value}}}')
+
+    assert answer.status == 422
+    assert mill.stored() == 0
+
+
+def test_a_replay_whose_time_has_come_since_is_answered_with_the_job(mill: Mill, ask: Ask) -> None:
+    asked = {"run_at": _in(mill, timedelta(hours=1)), "deadline": _in(mill, timedelta(hours=2)), "key": "k"}
+    first = ask(**asked)
+    mill.late = timedelta(hours=3)
+
+    again = ask(**asked)
+
+    assert (again.status, again.headers["Idempotent-Replayed"]) == (200, "true")
+    assert again.body == first.body
+    assert ask(**asked | {"group": "g"}).status == 422
+    assert mill.stored() == 1
+
+
+def test_a_submission_that_comes_too_late_and_never_was_is_refused(mill: Mill, ask: Ask) -> None:
+    past = _in(mill, -timedelta(hours=1))
+
+    assert _pointers(ask(run_at=past, key="k")) == ["#/run_at"]
+    assert mill.stored() == 0
+
+
+def test_what_is_right_is_written_without_being_looked_up(mill: Mill, ask: Ask) -> None:
+    ask(run_at=_in(mill, timedelta(hours=1)), key="k")
+
+    assert dict(mill.calls) == {"dynamodb.PutItem": 1}
+
+
+def test_a_unique_job_that_is_there_is_answered_as_a_replay(mill: Mill, ask: Ask) -> None:
+    first = ask(payload={"n": 1}, unique={"period_seconds": YEAR_SECONDS, "key": "k"})
+
+    again = ask(payload={"n": 2}, unique={"period_seconds": YEAR_SECONDS, "key": "k"})
+
+    assert (first.status, again.status, again.headers["Idempotent-Replayed"]) == (202, 200, "true")
+    assert (again.body["id"], again.body["payload"]) == (first.body["id"], {"n": 1})
+    assert mill.stored() == 1
+
+
+@pytest.mark.usefixtures("files")
+@pytest.mark.parametrize("size_bytes", [LARGEST_INLINE_BYTES, LARGEST_ITEM_BYTES, LARGEST_BODY_BYTES])
+def test_a_payload_of_any_size_reaches_its_handler_and_goes_with_its_job(
+    mill: Mill, ask: Ask, files: Any, size_bytes: int
+) -> None:
+    mill.script.handler = lambda payload, _run: len(payload.model_dump()["text"])
+    text = "x" * (size_bytes - 60)
+
+    answer = ask(payload={"text": text})
+    mill.run()
+
+    assert answer.status == 202
+    job = mill.job(answer.body["id"])
+    assert (job.state, job.result) == (State.SUCCEEDED, str(len(text)))
+    assert mill.get(job.id).body["payload"] == {"text": text}
+    item = mill.table.item(job)
+    assert item is not None
+    assert len(json.dumps(item)) < 2_000
+    mill.table.client.delete_item(TableName=mill.table.name, Key={"pk": item["pk"]})
+    mill.publish()
+    assert mill.stored() == 0
+    assert files.list_objects_v2(Bucket="files")["KeyCount"] == 0
+
+
+@pytest.mark.usefixtures("files")
+def test_a_replay_with_a_large_payload_is_answered_with_it(mill: Mill, ask: Ask) -> None:
+    first = ask(payload={"text": "x" * 5_000}, key="k")
+
+    again = ask(payload={"text": "x" * 5_000}, key="k")
+
+    assert (again.status, again.body) == (200, first.body)
+    assert mill.stored() == 2
+
+
+def test_a_payload_of_10_kilobytes_is_one_call_more(mill: Mill, ask: Ask) -> None:
+    ask(payload={"text": "x" * 10_240})
+
+    assert dict(mill.calls) == {"dynamodb.PutItem": 2}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**40), 10**40) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+MOMENTS = st.datetimes(timezones=st.just(UTC)).map(datetime.isoformat) | st.from_regex(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(Z|[+-][0-9]{2}:[0-9]{2})", fullmatch=True
+)
+BODIES = st.fixed_dictionaries(
+    {"type": st.sampled_from(["test.scripted", "test.noop", "none"])},
+    optional={
+        "payload": st.dictionaries(st.text(max_size=4), JSON, max_size=3) | JSON,
+        "lane": st.sampled_from(["default", "bulk", "critical"]) | JSON,
+        "delay_seconds": st.floats() | st.integers() | JSON,
+        "run_at": MOMENTS | JSON,
+        "deadline": MOMENTS | JSON,
+        "group": st.text(max_size=140) | JSON,
+        "unique": st.fixed_dictionaries(
+            {"period_seconds": st.floats() | st.integers() | JSON}, optional={"key": st.text() | JSON}
+        )
+        | JSON,
+        "extra": JSON,
+    },
+)
+
+
+@settings(deadline=None, max_examples=75, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(body={"type": "test.scripted", "payload": {"n": 10**400}}, key=None)
+@example(body={"type": "test.scripted", "delay_seconds": 5e-324}, key=None)
+@example(body={"type": "test.scripted", "deadline": "9999-12-31T23:59:59.999999+00:00"}, key=None)
+@example(body={"type": "test.scripted", "unique": {"period_seconds": 1.0000001}}, key=None)
+@given(body=BODIES, key=st.none() | st.from_regex(r"[!-~]{1,8}", fullmatch=True))
+def test_no_body_of_any_shape_breaks_anything(mill: Mill, body: Any, key: str | None) -> None:
+    stored = mill.stored()
+
+    answer = mill.post_text(json.dumps(body), key=key)
+
+    assert answer.status in {200, 202, 400, 422}
+    if answer.status not in {200, 202}:
+        assert mill.stored() == stored
+    else:
+        shown = mill.get(answer.body["id"]).body
+        assert shown == answer.body
+
+
+def test_a_listed_job_stands_in_the_index_from_its_creation(mill: Mill, ask: Ask) -> None:
+    item = mill.table.item(mill.job(ask().body["id"]))
+
+    assert item is not None
+    assert LISTING_KEY in item
+
+
+def test_an_expired_job_gives_its_key_and_its_payload_up_to_the_next(mill: Mill, ask: Ask) -> None:
+    first = mill.job(ask(payload={"text": "x" * 5_000}, key="k").body["id"])
+    mill.run()
+    mill.late = RETENTION + SECOND
+
+    again = ask(payload={"text": "y" * 5_000}, key="k")
+
+    assert (again.status, again.body["id"]) == (202, first.id)
+    assert mill.get(first.id).body["payload"] == {"text": "y" * 5_000}

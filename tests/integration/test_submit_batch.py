@@ -1,0 +1,240 @@
+"""A hundred jobs in one request: an answer each, and none that fails harms another."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.deployed_functions import Mill
+from tests.support.faulty_client import Fault
+from tests.support.http_events import Answer, call
+from tidemill.application.submit import Accepted, Submit
+from tidemill.aws import clients
+from tidemill.domain.job import Job
+from tidemill.entrypoints import submit
+from tidemill.names import LARGEST_BATCH, LARGEST_BATCH_BODY_BYTES, LARGEST_BODY_BYTES
+
+Post = Callable[..., Answer]
+JSON = {"content-type": "application/json"}
+HOUR = timedelta(hours=1)
+
+
+@pytest.fixture
+def post(mill: Mill) -> Post:
+    def post(*jobs: Any, headers: Mapping[str, str] = JSON, **rest: Any) -> Answer:
+        return call(submit, "POST", "/jobs/batch", body=json.dumps({"jobs": jobs, **rest}), headers=headers)
+
+    return post
+
+
+def _job(n: int = 0, **members: Any) -> dict[str, Any]:
+    return {"type": "test.scripted", "payload": {"n": n}, **members}
+
+
+def _statuses(answer: Answer) -> list[int]:
+    assert answer.status == 200, answer
+    return [each["status"] for each in answer.body["jobs"]]
+
+
+def test_a_hundred_jobs_are_a_write_each_and_answered_in_their_order(mill: Mill, post: Post) -> None:
+    answer = post(*(_job(n) for n in range(LARGEST_BATCH)))
+
+    assert _statuses(answer) == [202] * LARGEST_BATCH
+    assert dict(mill.calls) == {"dynamodb.PutItem": LARGEST_BATCH}
+    payloads = [mill.get(each["job"]["id"]).body["payload"]["n"] for each in answer.body["jobs"]]
+    assert payloads == list(range(LARGEST_BATCH))
+
+
+def test_the_jobs_of_a_batch_run(mill: Mill, post: Post) -> None:
+    ran: list[int] = []
+    mill.script.handler = lambda payload, _run: ran.append(payload.n)
+
+    post(*(_job(n) for n in range(5)))
+    mill.run()
+
+    assert sorted(ran) == [0, 1, 2, 3, 4]
+
+
+def test_a_job_is_shown_as_anywhere_but_for_what_may_be_large(mill: Mill, post: Post) -> None:
+    (answer,) = post(_job(1, lane="bulk")).body["jobs"]
+
+    shown = mill.get(answer["job"]["id"]).body
+    assert answer["job"] == {name: shown[name] for name in answer["job"]}
+    assert "payload" not in answer["job"]
+    assert answer["job"]["lane"] == "bulk"
+
+
+@pytest.mark.parametrize("count", [0, LARGEST_BATCH + 1])
+def test_a_batch_of_none_or_too_many_is_refused_as_a_whole(mill: Mill, post: Post, count: int) -> None:
+    answer = post(*(_job(n) for n in range(count)))
+
+    assert answer.status == 422
+    assert [error["pointer"] for error in answer.body["errors"]] == ["#/jobs"]
+    assert mill.stored() == 0
+
+
+@pytest.mark.parametrize("body", ["[]", "{}", '{"jobs": 1}', '{"jobs": {}}', '{"jobs": [{}], "lane": "bulk"}'])
+def test_what_is_no_batch_is_refused_as_a_whole(mill: Mill, body: str) -> None:
+    assert call(submit, "POST", "/jobs/batch", body=body, headers=JSON).status == 422
+    assert mill.stored() == 0
+
+
+def test_a_key_for_the_whole_batch_is_refused(mill: Mill, post: Post) -> None:
+    answer = post(_job(), headers=JSON | {"idempotency-key": "k"})
+
+    assert (answer.status, answer.body["type"]) == (400, "urn:tidemill:problem:invalid-key")
+    assert mill.stored() == 0
+
+
+def test_a_batch_may_be_larger_than_a_job(mill: Mill) -> None:
+    def sized(size_bytes: int) -> str:
+        return json.dumps({"jobs": [_job()]}).ljust(size_bytes)
+
+    assert call(submit, "POST", "/jobs/batch", body=sized(LARGEST_BATCH_BODY_BYTES), headers=JSON).status == 200
+    too_large = call(submit, "POST", "/jobs/batch", body=sized(LARGEST_BATCH_BODY_BYTES + 1), headers=JSON)
+    assert (too_large.status, mill.stored()) == (413, 1)
+
+
+def test_what_is_wrong_with_one_is_told_with_its_path_and_harms_no_other(mill: Mill, post: Post) -> None:
+    answer = post(
+        _job(0),
+        _job(1, lane="critical"),
+        {"payload": {}},
+        "rubbish",
+        _job(4, idempotency_key="white space"),
+        {"type": "none"},
+        {"type": "test.scripted", "payload": {"n": "x", "a": 1}, "later": True},
+        {"type": "test.scripted", "payload": {"a": "x" * LARGEST_BODY_BYTES}},
+        _job(8),
+    )
+
+    assert _statuses(answer) == [202, 422, 422, 422, 422, 422, 422, 413, 202]
+    problems = [each["problem"] for each in answer.body["jobs"][1:-1]]
+    assert [problem["status"] for problem in problems] == [422] * 6 + [413]
+    assert [[error["pointer"] for error in problem.get("errors", [])] for problem in problems] == [
+        ["#/jobs/1/lane"],
+        ["#/jobs/2/type"],
+        ["#/jobs/3"],
+        ["#/jobs/4/idempotency_key"],
+        ["#/jobs/5/type"],
+        ["#/jobs/6/later", "#/jobs/6/payload/n"],
+        [],
+    ]
+    assert mill.stored() == 2
+
+
+def test_a_write_that_has_no_answer_harms_no_other(mill: Mill, post: Post) -> None:
+    mill.client.faults = [None, Fault.NOT_SENT, None, Fault.ANSWER_LOST]
+    jobs = [_job(n, idempotency_key=f"k{n}") for n in range(6)]
+
+    answer = post(*jobs)
+
+    assert sorted(_statuses(answer)) == [202] * 4 + [503] * 2
+    again = post(*jobs)
+    assert sorted(_statuses(again)) == [200] * 5 + [202]
+    assert mill.stored() == 6
+
+
+def test_an_error_of_our_own_harms_no_other_and_is_not_shown(
+    mill: Mill, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert = Submit.insert
+
+    def broken(self: Submit, job: Job) -> Accepted:
+        if job.payload == '{"n":1}':
+            raise RuntimeError("a secret")
+        return insert(self, job)
+
+    monkeypatch.setattr(Submit, "insert", broken)
+
+    answer = post(_job(0), _job(1), _job(2))
+
+    assert _statuses(answer) == [202, 500, 202]
+    assert "secret" not in json.dumps(answer.body)
+
+
+def test_the_same_key_twice_makes_one_job_and_the_second_is_a_replay(mill: Mill, post: Post) -> None:
+    answer = post(*(_job(7, idempotency_key="k") for _ in range(20)))
+
+    assert _statuses(answer) == [202] + [200] * 19
+    assert len({each["job"]["id"] for each in answer.body["jobs"]}) == 1
+    assert mill.stored() == 1
+
+
+def test_the_same_key_with_another_body_is_refused_and_the_first_stands(mill: Mill, post: Post) -> None:
+    answer = post(_job(1, idempotency_key="k"), _job(2, idempotency_key="k"))
+
+    assert _statuses(answer) == [202, 422]
+    assert answer.body["jobs"][1]["problem"]["type"] == "urn:tidemill:problem:key-reused"
+    assert mill.get(answer.body["jobs"][0]["job"]["id"]).body["payload"] == {"n": 1}
+
+
+def test_one_unique_job_of_a_batch_is_the_first(mill: Mill, post: Post) -> None:
+    unique = {"period_seconds": 86_400, "key": "k"}
+
+    answer = post(*(_job(n, unique=unique) for n in range(1, 20)))
+
+    assert _statuses(answer) == [202] + [200] * 18
+    assert mill.get(answer.body["jobs"][18]["job"]["id"]).body["payload"] == {"n": 1}
+
+
+def test_jobs_of_a_group_are_accepted_in_the_order_of_the_batch(mill: Mill, post: Post) -> None:
+    answer = post(*(_job(n, group=f"g{n % 3}") for n in range(12)))
+
+    assert _statuses(answer) == [202] * 12
+    assert [each["job"]["sequence"] for each in answer.body["jobs"]] == [n // 3 + 1 for n in range(12)]
+
+
+def test_a_replay_whose_time_has_come_since_is_answered_with_its_job(mill: Mill, post: Post) -> None:
+    jobs = [_job(0, idempotency_key="k", run_at=(mill.now() + HOUR).isoformat())]
+    first = post(*jobs)
+    mill.late = 2 * HOUR
+
+    again = post(*jobs, _job(1, idempotency_key="other", run_at="2020-01-01T00:00:00Z"))
+
+    assert (_statuses(first), _statuses(again)) == ([202], [200, 422])
+    assert again.body["jobs"][0]["job"] == first.body["jobs"][0]["job"]
+
+
+def test_the_writes_of_a_batch_overlap(mill: Mill, post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(clients.POOL_SIZE, timeout=10)
+    insert = Submit.insert
+
+    def met(self: Submit, job: Job) -> Accepted:
+        together.wait()
+        return insert(self, job)
+
+    monkeypatch.setattr(Submit, "insert", met)
+
+    assert _statuses(post(*(_job(n) for n in range(clients.POOL_SIZE)))) == [202] * clients.POOL_SIZE
+
+
+def test_what_no_time_is_left_for_is_not_begun(mill: Mill, post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    insert = Submit.insert
+
+    def slow(self: Submit, job: Job) -> Accepted:
+        time.sleep(0.5)
+        return insert(self, job)
+
+    monkeypatch.setattr(Submit, "insert", slow)
+    monkeypatch.setattr(submit, "_LAST_START_SECONDS", 0.4)
+    monkeypatch.setattr(clients, "POOL_SIZE", 1)
+
+    answer = post(_job(0), _job(1), _job(2))
+
+    assert _statuses(answer) == [202, 503, 503]
+    assert mill.stored() == 1
+
+
+def test_each_job_is_counted_once_after_all_is_written(
+    mill: Mill, post: Post, capsys: pytest.CaptureFixture[str]
+) -> None:
+    post(*(_job(idempotency_key=f"k{n % 3}") for n in range(5)))
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (metrics,) = [line for line in lines if "_aws" in line]
+    assert (metrics["JobsSubmitted"], metrics["JobsReplayed"]) == ([1.0] * 3, [1.0] * 2)

@@ -1,0 +1,86 @@
+"""What the two sides are compared by: everything that the protocol promises about, in plain values."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from tests.model.model_types import ENDED, Worker
+from tests.model.reference_model import Reference
+from tests.model.shipped_system import Bench, since_beginning
+from tests.model.workers import Hand
+
+#: By kind and name.
+View = Mapping[tuple[str, str], Any]
+
+
+def of_store(bench: Bench, hands: Mapping[int, Hand]) -> View:
+    view: dict[tuple[str, str], Any] = {}
+    groups: dict[str, list[tuple[int, str]]] = {}
+    for item in bench.table.items.values():
+        if "state" not in item:
+            continue
+        held = {name: value.get("S") or value.get("N") for name, value in item.items()}
+        name, state = bench.names[item["pk"]["S"].rpartition("#")[2]], item["state"]["S"]
+        view["job", name] = {
+            "state": state,
+            "generation": int(held["generation"]),
+            "attempt": int(held["attempt"]),
+            "owner": int(held["owner"].partition("/")[0]) if "owner" in held else None,
+            "due": _seconds(held.get("due")),
+            "TTL": _seconds(held.get("expires_at"), 1000),
+            "hops": int(held.get("hops", 0)),
+            "checkpoint": held.get("checkpoint"),
+            "asked to end": "cancel_requested_at" in held,
+            "death": held.get("death"),
+        }
+        if "group" in held and state not in ENDED:
+            groups.setdefault(held["group"], []).append((int(held["sequence"]), name))
+    view |= {("group", group): [name for _, name in sorted(line)] for group, line in groups.items()}
+    view["lane", ""] = sorted(message for message, _ in bench.lane)
+    view["letters", ""] = sorted(bench.letters)
+    view["effects", ""] = {name: int(item["effects"]["N"]) for (name,), item in bench.effects.items.items()}
+    view["misplaced payloads", ""] = bench.misplaced()
+    return view | {("worker", str(number)): (hand.told, hand.runs) for number, hand in hands.items()}
+
+
+def of_reference(reference: Reference, workers: Mapping[int, Worker]) -> View:
+    view: dict[tuple[str, str], Any] = {}
+    for job in reference.jobs.values():
+        view["job", job.name] = {
+            "state": job.state,
+            "generation": job.generation,
+            "attempt": job.attempt,
+            "owner": job.owner.number if job.owner else None,
+            "due": job.due,
+            "TTL": job.expires,
+            "hops": job.hops,
+            "checkpoint": None if job.checkpoint is None else str(job.checkpoint),
+            "asked to end": job.cancel_requested,
+            "death": job.death,
+        }
+    for group, line in reference.lines.items():
+        if alive := [job.name for job in line if job.state not in ENDED]:
+            view["group", group] = alive
+    view["lane", ""] = sorted(reference.lane)
+    view["letters", ""] = sorted(reference.letters)
+    view["effects", ""] = {name: count for name, count in reference.effects.items() if count}
+    view["misplaced payloads", ""] = []
+    return view | {("worker", str(number)): (worker.told, bool(worker.job)) for number, worker in workers.items()}
+
+
+def differences(store: View, reference: View) -> list[str]:
+    """In words; none when the two agree."""
+    found = []
+    for kind, name in sorted({*store, *reference}):
+        has, should = store.get((kind, name)), reference.get((kind, name))
+        if isinstance(has, dict) and isinstance(should, dict):
+            parts = [part for part in {**should, **has} if has.get(part) != should.get(part)]
+            found += [f"{kind} {name}: {part} is {has.get(part)}, not {should.get(part)}" for part in parts]
+        elif has != should:
+            found.append(f"{f'{kind} {name}'.strip()}: {has}, not {should}")
+    return found
+
+
+def _seconds(epoch: str | None, milliseconds: int = 1) -> float:
+    """Since the beginning; infinite for none."""
+    return math.inf if epoch is None else since_beginning(int(epoch) * milliseconds)

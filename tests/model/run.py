@@ -1,0 +1,45 @@
+"""Plays the state machine."""
+
+from dataclasses import dataclass
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.model.shipped_system import in_turn
+from tests.model.state_machine import Protocol
+
+
+@dataclass
+class Played:
+    """How much was played."""
+
+    examples: int = 0
+    steps: int = 0
+
+
+def play(examples: int, *, steps: int = 30, by_chance: bool = False) -> Played:
+    """Raises whatever is found, with its story. The same each time, unless `by_chance`."""
+    played = Played()
+
+    class Counted(Protocol):
+        def teardown(self) -> None:
+            played.examples += 1
+            played.steps += len(self.both.story)
+            super().teardown()
+
+    with in_turn():
+        run_state_machine_as_test(
+            Counted,
+            settings=settings(
+                max_examples=examples,
+                stateful_step_count=steps,
+                derandomize=not by_chance,
+                database=None,
+                deadline=None,
+                report_multiple_bugs=False,
+                # Without the explanation, which takes as long again.
+                phases=[Phase.generate, Phase.shrink],
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+    return played

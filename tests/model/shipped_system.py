@@ -1,0 +1,262 @@
+"""The code that ships, over the simulated DynamoDB. A lane is a list, and a test turns the clock."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from random import Random
+from typing import Any, Final, Self
+from unittest.mock import patch
+
+import boto3
+from botocore.client import BaseClient
+from greenlet import getcurrent  # type: ignore[import-untyped]
+
+from tests.model import model_types
+from tests.model.model_types import Message
+from tests.simulation.deployment import Deployment
+from tests.simulation.world.dynamodb import DynamoDB
+from tests.simulation.world.dynamodb_table import Record, Schema, Table
+from tests.simulation.world.errors import ServiceError
+from tests.simulation.world.faults import Weather
+from tests.simulation.world.scheduler import BEGINNING_MS, Killed, Scheduler
+from tests.simulation.world.sdk import _client_error, _snake
+from tests.simulation.world.stream_mapping import event_record, matches
+from tests.simulation.world.transactions import Transactions
+from tidemill.application import publish, reconcile, wake
+from tidemill.application.control import Control
+from tidemill.application.job_types import JobTypes
+from tidemill.application.nudge import Nudger
+from tidemill.application.publish import Publisher
+from tidemill.application.purge import Purger
+from tidemill.application.reconcile import Reconciler
+from tidemill.application.redrive import Redriver
+from tidemill.application.settle import Tools
+from tidemill.application.submit import Submit
+from tidemill.application.wake import Waker
+from tidemill.aws import clients
+from tidemill.cdk.stream_settings import PATTERNS
+from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.job import Letter, Reference, reference_of
+from tidemill.dynamodb import stream
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
+from tidemill.dynamodb.table_scan import DynamoSurvey
+from tidemill.names import PAYLOAD_PLACE_ATTRIBUTE as PLACE
+from tidemill.names import TIMEOUT_MARGIN_SECONDS, Lane
+from tidemill.worker.message_run import Terms
+
+TENANT: Final = "ada"
+EFFECTS: Final = "effects"
+#: As far ahead as that of a simulated world, at the beginning of a period.
+_BEGINNING: Final = BEGINNING_MS // 1000 - BEGINNING_MS // 1000 % model_types.PERIOD
+_MINUTE: Final = timedelta(minutes=1)
+_WRITES: Final = frozenset({"put_item", "update_item", "delete_item", "transact_write_items"})
+_DRAW: Final = 0.5
+
+
+class Bench:
+    """A deployment for one example."""
+
+    def __init__(self, job_types: JobTypes) -> None:
+        self._scheduler = Scheduler(Random(0))
+        weather = Weather(Random(0))
+        weather.calm = True
+        dynamodb = DynamoDB(self._scheduler, weather)
+        self._services = (dynamodb, Transactions(dynamodb))
+        self.table = Deployment().jobs_table()
+        self.effects = Table(EFFECTS, Schema(names=("pk",), types=("S",)))
+        dynamodb.add(self.table)
+        dynamodb.add(self.effects)
+        self.table.watchers.append(self._changed)
+        #: By the key of its document, what the stream has yet to tell of a job, and what it told last.
+        self.untold: dict[str, list[Record]] = {}
+        self.told: dict[str, list[Record]] = {}
+        #: With what was sent.
+        self.lane: list[tuple[Message, Reference]] = []
+        self.letters: list[Message] = []
+        self.at(0)
+        #: What a job is called, by its id.
+        self.names: dict[str, str] = {}
+        self._sends_twice = False
+        #: Nothing is written any more.
+        self.over = False
+        self._tokens = 0
+        client: Any = _client()
+        client._make_api_call = lambda operation, request: self._call(client, operation, request)
+        self.store = DynamoJobStore(
+            client, table=self.table.name, retention=timedelta(seconds=model_types.RETENTION), listed=True
+        )
+        payloads = DynamoPayloads(client, table=self.table.name, bucket=_no_bucket, new_token=self.new_token)
+        self.submit = Submit(
+            store=self.store, payloads=payloads, job_types=job_types, clock=self.clock, new_id=self.new_token
+        )
+        self.terms = Terms(
+            tools=Tools(
+                store=self.store,
+                payloads=payloads,
+                limits=DynamoLimits(client, table=self.table.name, draw=_draw),
+                job_types=job_types,
+                submit=self.submit,
+                clock=self.clock,
+                new_token=self.new_token,
+                draw=_draw,
+                pause=_no_pause,
+            ),
+            lane=Lane.DEFAULT,
+            job_timeout=timedelta(seconds=model_types.LONGEST_RUN - TIMEOUT_MARGIN_SECONDS),
+        )
+        self.publisher = Publisher(store=self.store, payloads=payloads, lanes=self, clock=self.clock)
+        self.control = Control(store=self.store, clock=self.clock, new_token=self.new_token)
+        self.redriver = Redriver(store=self.store, clock=self.clock, new_token=self.new_token)
+        self.purger = Purger(store=self.store, clock=self.clock)
+        self.late = timedelta(seconds=model_types.LATE)
+        self.nudger = Nudger(store=self.store, clock=self.clock, limit=self.late)
+        self._survey = DynamoSurvey(client, table=self.table.name)
+
+    @property
+    def now(self) -> float:
+        """Seconds since the beginning."""
+        return since_beginning(self._scheduler.now_ms)
+
+    def at(self, seconds: float) -> None:
+        """Turn the clock."""
+        self._scheduler.now_ms = round((_BEGINNING + seconds) * 1000)
+
+    def clock(self) -> datetime:
+        return moment(self.now)
+
+    def new_token(self) -> str:
+        """It begins with the number of the worker that asks for it."""
+        self._tokens += 1
+        return f"{getattr(getcurrent(), 'number', 0)}/{self._tokens}"
+
+    def publish(self, key: str) -> None:
+        """All that the stream has yet to tell of a document."""
+        self.told[key] = self.untold.pop(key, [])
+        self.publish_again(key)
+
+    def publish_again(self, key: str) -> None:
+        events = [event for event in map(event_record, self.told.get(key, [])) if matches(PATTERNS, event)]
+        if events:
+            batch = stream.read({"Records": events}, lanes=[Lane.DEFAULT], now=self.clock())
+            published = self.publisher.publish(batch.changes)
+            assert batch.unreadable is None
+            assert not published.troubles
+
+    def sent(self, message: Message) -> Reference:
+        return next(reference for said, reference in self.lane if said == message)
+
+    def send_twice(self) -> None:
+        """The answer to the next write is lost, and the SDK sends it again."""
+        self._sends_twice = True
+
+    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
+        """`Lanes`."""
+        for dispatch in dispatches:
+            reference = reference_of(dispatch.body)
+            name = self.names[reference.job_id]
+            if isinstance(dispatch.body, Letter):
+                self.letters.append(Message(name, reference.generation))
+            else:
+                message = Message(name, reference.generation, self.now + dispatch.delay_seconds)
+                self.lane.append((message, reference))
+        return ()
+
+    def wake(self) -> None:
+        Waker(store=self.store, clock=self.clock, pause=_no_pause).wake(time_left=_MINUTE)
+
+    def reconcile(self) -> None:
+        reconciler = Reconciler(store=self.store, clock=self.clock, limit=self.late)
+        reconciled = reconciler.run(self._survey, {}, draw=_draw, time_left=lambda: _MINUTE)
+        assert not reconciled.unreadable
+
+    def expire(self) -> None:
+        """As DynamoDB does it, days late or not."""
+        for key in list(self.table.expired(self._scheduler.now_ms)):
+            self.table.put(key, None, now_ms=self._scheduler.now_ms, by_ttl=True)
+
+    def misplaced(self) -> list[str]:
+        """Payloads that belong to no job, now or before what the stream has yet to tell, and those that a job lacks."""
+        items = self.table.items.values()
+        there = {owner.place for item in items if (owner := payload_item(dict(item)))}
+        named = {item[PLACE]["S"] for item in items if PLACE in item}
+        untold = [record.before or {} for records in self.untold.values() for record in records]
+        return sorted((named - there) | (there - named - {item[PLACE]["S"] for item in untold if PLACE in item}))
+
+    def _changed(self, record: Record) -> None:
+        if "state" in (record.after or record.before or {}):
+            self.untold.setdefault(record.keys["pk"]["S"], []).append(record)
+
+    def _call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Any:
+        """As `_make_api_call`."""
+        if self.over:
+            raise Killed
+        name = _snake(operation)
+        call: Callable[[Mapping[str, Any]], Any]
+        call = next(found for service in self._services if (found := getattr(service, name, None)))
+        twice, self._sends_twice = self._sends_twice and name in _WRITES, self._sends_twice and name not in _WRITES
+        try:
+            if twice:
+                call(request)
+            return call(request)
+        except ServiceError as error:
+            raise _client_error(client, error, operation) from None
+
+
+def moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(_BEGINNING, UTC) + timedelta(seconds=seconds)
+
+
+def since_beginning(milliseconds: float) -> float:
+    """Seconds."""
+    return milliseconds / 1000 - _BEGINNING
+
+
+@contextmanager
+def in_turn() -> Iterator[None]:
+    """What is done side by side is done in turn, and the table, of few items, is read in one part."""
+    with (
+        patch.object(publish, "ThreadPoolExecutor", _InTurn),
+        patch.object(wake, "ThreadPoolExecutor", _InTurn),
+        patch.object(reconcile, "ThreadPoolExecutor", _InTurn),
+        patch.object(reconcile, "SEGMENTS", 1),
+    ):
+        yield
+
+
+class _InTurn:
+    map = staticmethod(map)
+
+    def __init__(self, _workers: int) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+
+@cache
+def _client() -> Any:
+    return boto3.client(
+        "dynamodb",
+        region_name="eu-west-1",
+        aws_access_key_id="simulated",
+        aws_secret_access_key="simulated",
+        config=clients._CONFIG,
+    )
+
+
+def _draw() -> float:
+    return _DRAW
+
+
+def _no_pause(_seconds: float) -> None:
+    pass
+
+
+def _no_bucket() -> Any:
+    raise AssertionError("no payload of these is that large")

@@ -1,0 +1,179 @@
+"""Workers of the bench: each has one message, runs the code that ships, and stops wherever its handler is."""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from functools import cache
+from typing import Any, Final
+
+from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
+
+from tests.model import model_types
+from tests.model.model_types import Asked, Ending
+from tests.model.shipped_system import EFFECTS, Bench, moment, since_beginning
+from tests.simulation.world.scheduler import Killed
+from tidemill.application.attempt_report import Ending as Came
+from tidemill.application.attempt_report import Report
+from tidemill.application.job_types import JobType, JobTypes, Run
+from tidemill.domain.errors import InvalidPayloadError, PermanentJobError, RetryAfter
+from tidemill.domain.job import Reference
+from tidemill.domain.limits import Limit
+from tidemill.domain.retry import RetryPolicy
+from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze
+from tidemill.domain.submission import Submission, Unique
+from tidemill.names import Lane
+from tidemill.sqs import messages
+from tidemill.worker.message_run import MessageRun
+
+_LARGE: Final = "x" * 500
+_GOES_ON: Final = object()
+_LIVES_ON: Final = {Came.RETRYING, Came.SNOOZED, Came.CONTINUED, Came.HELD}
+
+#: What a handler does next; it returns what ends the run, or `_GOES_ON`.
+Step = Callable[[Run], Any]
+
+
+class Hand:
+    """A worker with a message."""
+
+    def __init__(self, bench: Bench, number: int, reference: Reference) -> None:
+        self._bench = bench
+        self._until = bench.now + model_types.INVOCATION
+        record = {"attributes": {"ApproximateReceiveCount": "1"}, "body": messages.encode(reference)}
+        self._run = MessageRun(
+            record,
+            bench.terms,
+            deadline=moment(self._until),
+            alone=lambda deadline: deadline,
+            hastened=lambda: None,
+        )
+        self._greenlet = greenlet(lambda: self._run.run(self))
+        self._greenlet.number = number
+
+    def begins(self) -> None:
+        self._greenlet.switch()
+
+    def get_remaining_time_in_millis(self) -> int:
+        return max(round((self._until - self._bench.now) * 1000), 0)
+
+    @property
+    def runs(self) -> bool:
+        return not self._greenlet.dead
+
+    @property
+    def told(self) -> list[str]:
+        """What became of each job that it tried."""
+        attempts = [*self._run._earlier, self._run._attempt]
+        return [_told(attempt.report) for attempt in attempts if attempt and attempt.report]
+
+    def saves(self, value: int) -> None:
+        def save(run: Run) -> Any:
+            run.checkpoint(value)
+            return _GOES_ON
+
+        self._greenlet.switch(save)
+
+    def ends(self, ending: Ending) -> None:
+        self._greenlet.switch(lambda run: _ended(ending, self._bench.names[run.job_id]))
+
+    def times_out(self) -> None:
+        self._run.expire()
+
+    def goes(self) -> None:
+        """Its world is over. Nothing that it does on its way out may reach another."""
+        with suppress(Killed):
+            self._greenlet.throw(Killed)
+
+
+def submission(asked: Asked) -> Submission:
+    return Submission(
+        type=asked.kind,
+        payload={"large": _LARGE} if asked.large else {},
+        delay=timedelta(seconds=asked.delay),
+        group=asked.group,
+        deadline=moment(asked.deadline) if asked.deadline < math.inf else None,
+        key=None if asked.unique else asked.name,
+        unique=Unique(period=timedelta(seconds=model_types.PERIOD), key=asked.name) if asked.unique else None,
+    )
+
+
+@cache
+def job_types() -> JobTypes:
+    types = [
+        JobType(
+            name=kind,
+            lane=Lane.DEFAULT,
+            retry=RetryPolicy(
+                max_attempts=model_types.MAX_ATTEMPTS,
+                max_hops=model_types.MAX_HOPS,
+                backoff_seconds=model_types.BACKOFF,
+            ),
+            parse=_parsed,
+            handler=_handle,
+            blocks=kind == "strict",
+            limit=Limit(concurrency=1) if kind == "single" else None,
+        )
+        for kind in ("plain", "strict", "single")
+    ]
+    return JobTypes({job_type.name: job_type for job_type in types})
+
+
+def _parsed(payload: Any) -> Any:
+    if payload not in ({}, {"large": _LARGE}):
+        raise InvalidPayloadError([])
+    return payload
+
+
+def _handle(_payload: Any, run: Run) -> Any:
+    """Stops, and does what it is told when it goes on."""
+    while True:
+        step: Step = getcurrent().parent.switch()
+        if (value := step(run)) is not _GOES_ON:
+            return value
+
+
+def _ended(ending: Ending, name: str) -> Any:
+    after = timedelta(seconds=ending.seconds)
+    match ending.word:
+        case "succeeded":
+            return Done(writes=[_effect(name)], then=[submission(ending.then)] if ending.then else [])
+        case "cancelled":
+            return Cancelled()
+        case "gave up":
+            return GiveUp("no point")
+        case "snoozed":
+            return Snooze(after)
+        case "continued":
+            return Continue(checkpoint=0, after=after)
+        case "effect refused":
+            return Done(writes=[_effect(name, ConditionExpression="attribute_exists(nothing)")])
+        case "permanent error":
+            raise PermanentJobError
+        case _ if ending.seconds:
+            raise RetryAfter(ending.seconds)
+        case _:
+            raise RuntimeError
+
+
+def _effect(name: str, **more: Any) -> dict[str, Any]:
+    return {
+        "Update": {
+            "TableName": EFFECTS,
+            "Key": {"pk": {"S": name}},
+            "UpdateExpression": "ADD effects :one",
+            "ExpressionAttributeValues": {":one": {"N": "1"}},
+            **more,
+        }
+    }
+
+
+def _told(report: Report) -> str:
+    until = f" until {since_beginning(report.put_back_until.timestamp() * 1000):g}" if report.put_back_until else ""
+    if report.ending is Came.REFUSED:
+        return f"{report.verdict}{until}"
+    if report.ending is Came.FENCED:
+        return f"fenced, {report.verdict}{until}"
+    if report.ending in _LIVES_ON:
+        return f"lives on{until}"
+    return f"{report.ending}{until}"

@@ -1,0 +1,83 @@
+"""The alarms that call reconcile, when they ring and when they are over: what rings them, and what comes of it.
+
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-actions.html
+"""
+
+from functools import partial
+from typing import Final
+
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.sqs_queue import Queue
+from tests.simulation.world.world import World
+from tidemill.names import Metric
+
+#: Each is of one period of a minute, and none needs more than one: see `tidemill.cdk.alarm_catalogue`.
+_PERIOD_MS: Final = 60_000
+#: From the end of a period to when it is known: CloudWatch takes metrics from a log, and looks each minute.
+_KNOWN_WITHIN_MS: Final = 90_000
+#: From then on until a period without any is known.
+_OVER_WITHIN_MS: Final = (_PERIOD_MS, 10 * _PERIOD_MS)
+#: "The metrics of an idle queue come up to 15 minutes late": see `tidemill.cdk.alarm_catalogue`.
+_IDLE_QUEUE_MS: Final = 15 * 60_000
+#: Alarms about letters are looked at in some seeds: jobs die in most, and reconcile reads everything.
+_SEEDS_WITH_LETTERS: Final = 0.15
+#: How often a queue is looked at while its alarm is on.
+_LOOK_AGAIN_MS: Final = 3_600_000
+
+
+class Alarms:
+    """The alarms of one world. What goes on ringing calls nobody again.
+
+    "The actions happen only on state transitions, and are not performed again if the condition persists for hours or
+    days."
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        #: When the last period ends in which records were given up, as far as it is known.
+        self._passed_over_until_ms = 0
+        self._on: dict[str, bool] = {}
+        world.cloudwatch.watchers.append(self._counted)
+        told = world.letters.values() if world.random.random() < _SEEDS_WITH_LETTERS else ()
+        for queue in (world.failures, *told):
+            queue.watchers.append(partial(self._look_at, queue))
+
+    def _counted(self, metric: Metric) -> None:
+        if metric is Metric.PASSED_OVER:
+            ends_ms = (self._world.scheduler.now_ms // _PERIOD_MS + 1) * _PERIOD_MS
+            known_ms = ends_ms + self._world.random.randint(0, _KNOWN_WITHIN_MS)
+            self._world.scheduler.at(known_ms, self._passed_over, ends_ms)
+
+    def _passed_over(self, ends_ms: int) -> None:
+        silent = ends_ms - self._passed_over_until_ms > _PERIOD_MS
+        self._passed_over_until_ms = max(ends_ms, self._passed_over_until_ms)
+        if silent:
+            self._tell("PassedOverRecords", "ALARM")
+        self._world.scheduler.after(self._world.random.randint(*_OVER_WITHIN_MS), self._over, ends_ms)
+
+    def _over(self, ends_ms: int) -> None:
+        if self._passed_over_until_ms == ends_ms:
+            self._tell("PassedOverRecords", "OK")
+
+    def _look_at(self, queue: Queue, visible_ms: int) -> None:
+        if queue.name not in self._on:
+            self._on[queue.name] = False
+            late_ms = _PERIOD_MS + self._world.random.randint(0, _IDLE_QUEUE_MS)
+            self._world.scheduler.at(visible_ms + late_ms, self._looked_at, queue)
+
+    def _looked_at(self, queue: Queue) -> None:
+        visible, *_ = queue.counts()
+        if not visible:
+            if self._on.pop(queue.name):
+                self._tell(f"messages in {queue.name}", "OK")
+            return
+        if not self._on[queue.name]:
+            self._on[queue.name] = True
+            self._tell(f"messages in {queue.name}", "ALARM")
+        self._world.scheduler.after(_LOOK_AGAIN_MS, self._looked_at, queue)
+
+    def _tell(self, name: str, state: str) -> None:
+        """As SNS does; reconcile does not look."""
+        self._world.weather.note(Fault.ALARM)
+        self._world.say("alarm", f"*{name}: {state}")
+        self._world.calls["reconcile"].call({"AlarmName": name, "NewStateValue": state})

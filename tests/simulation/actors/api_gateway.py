@@ -1,0 +1,111 @@
+"""The HTTP API of one world: requests as API Gateway hands them on, and what their caller is answered, if anything.
+
+https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from tests.simulation.checks.violation import Violation
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.lambda_environments import FunctionError, Throttled
+from tests.simulation.world.world import World
+from tidemill.domain.submission import Submission
+
+OK: Final = 200
+ACCEPTED: Final = 202
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+UNPROCESSABLE: Final = 422
+BROKEN: Final = 500
+UNAVAILABLE: Final = 503
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back. `body` is decoded JSON."""
+
+    status: int
+    body: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A request that is under way."""
+
+    tenant: str
+    path: str
+
+
+def ask(
+    world: World,
+    function: str,
+    method: str,
+    path: str,
+    *,
+    tenant: str,
+    key: str | None = None,
+    body: Mapping[str, Any] | None = None,
+    query: Mapping[str, str] | None = None,
+) -> Answer | None:
+    """From a task. None when nothing was answered in time, whatever was done."""
+    asking = Asking(tenant, path)
+    world.asking.append(asking)
+    try:
+        answer = world.functions[function].invoke(_event(world, asking, method, key=key, body=body, query=query))
+    except Throttled:
+        return None
+    finally:
+        world.asking.remove(asking)
+    if isinstance(answer, FunctionError) or world.weather.strikes(Fault.ANSWER_LOST):
+        return None
+    if answer["statusCode"] == BROKEN:
+        found = Violation("nothing breaks behind the API", f"{method} {path}: {answer['body']}", "*")
+        world.scheduler.found = world.scheduler.found or found
+    return Answer(answer["statusCode"], json.loads(answer["body"]))
+
+
+def as_json(submission: Submission) -> dict[str, Any]:
+    """A submission as the body of a request, without its key."""
+    written = {
+        "type": submission.type,
+        "payload": dict(submission.payload),
+        "delay_seconds": submission.delay.total_seconds() if submission.delay else None,
+        "run_at": submission.run_at.isoformat() if submission.run_at else None,
+        "deadline": submission.deadline.isoformat() if submission.deadline else None,
+        "group": submission.group,
+    }
+    return {name: value for name, value in written.items() if value is not None}
+
+
+def _event(
+    world: World,
+    asking: Asking,
+    method: str,
+    *,
+    key: str | None,
+    body: Mapping[str, Any] | None,
+    query: Mapping[str, str] | None,
+) -> dict[str, Any]:
+    account, _, user = asking.tenant.partition(":")
+    now_ms = world.scheduler.now_ms
+    return {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": asking.path,
+        "rawQueryString": urlencode(query or {}),
+        **({"queryStringParameters": dict(query)} if query else {}),
+        "headers": {"content-type": "application/json"} | ({"idempotency-key": key} if key else {}),
+        "body": None if body is None else json.dumps(body),
+        "isBase64Encoded": False,
+        "requestContext": {
+            "requestId": f"request-{now_ms}-{world.random.getrandbits(32):08x}",
+            "stage": "$default",
+            "http": {"method": method, "path": asking.path, "sourceIp": "203.0.113.9", "protocol": "HTTP/1.1"},
+            # Whoever assumes a role calls each session as they please.
+            "authorizer": {"iam": {"accountId": account, "userId": f"{user}:session-{now_ms}"}},
+        },
+    }

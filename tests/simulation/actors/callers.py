@@ -1,0 +1,222 @@
+"""Whoever stands outside: callers that submit and try again, operators, and the clocks of the deployment."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from tests.simulation.actors.api_gateway import ACCEPTED, BROKEN, OK, UNPROCESSABLE, as_json, ask
+from tests.simulation.checks.violation import has_expired, observe
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.scheduler import Process
+from tests.simulation.world.world import World
+from tidemill import composition
+from tidemill.domain.errors import TidemillError
+from tidemill.domain.submission import Submission
+from tidemill.powertools.idempotency import submit_once
+from tidemill.system import clock
+
+TENANTS: Final = ("111122223333:AROAADA", "111122223333:AROABOB")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: After so long a caller submits the same again: two of five when what they submitted is past its time.
+_COMES_BACK_MS: Final = (0, 1_000, 40 * 60_000, 26 * 3_600_000, 26 * 3_600_000)
+_ANSWERED_WITHIN_MS: Final = 60_000
+#: How many of those send JSON that could as well be an application with our code in it.
+_OVER_HTTP: Final = 0.15
+_GROUPS: Final = ("orders", "orders", "mail")
+_PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
+    "sim.effect": lambda random: {"fails": random.choice([0, 0, 0, 1, 2, 9]), "seconds": random.choice([0, 0, 1, 24])},
+    "sim.urgent": lambda random: {"fails": random.choice([0, 1, 2, 9]), "seconds": random.choice([0, 5, 40])},
+    "sim.plain": lambda random: {"fails": random.choice([0, 0, 1, 9]), "count": random.randint(0, 9)},
+    "sim.permanent": lambda random: {"seconds": random.choice([0, 1])},
+    "sim.refused": lambda random: {"fails": random.choice([0, 1, 9])},
+    "sim.give-up": lambda random: {"count": random.randint(0, 1)},
+    "sim.later": lambda random: {"fails": random.choice([1, 2]), "seconds": random.choice([1, 10, 30])},
+    "sim.chain": lambda random: {"count": random.randint(1, 3), "fails": random.choice([0, 0, 1])},
+    "sim.snooze": lambda random: {"count": random.choice([1, 20, 60]), "seconds": random.choice([5, 16, 30])},
+    "sim.continue": lambda random: {
+        "count": random.randint(1, 3),
+        "seconds": random.choice([0, 1]),
+        "fails": random.choice([0, 0, 9]),
+    },
+    "sim.steps": lambda random: random.choice(
+        [{"count": 3, "seconds": 1}, {"count": 4, "seconds": 9}, {"count": 40, "seconds": 0.5}]
+    ),
+    "sim.poison": lambda random: {"fails": random.choice([1, 2, 9]), "seconds": random.choice([0, 2])},
+    "sim.blocking": lambda random: {"fails": random.choice([0, 0, 9]), "seconds": random.choice([0, 1])},
+    "sim.limited": lambda random: {"key": random.choice("ab"), "seconds": random.choice([0, 3])},
+    "sim.slots": lambda random: {"key": random.choice("aab"), "seconds": random.choice([1, 3, 20])},
+    "sim.paced": lambda random: {"key": random.choice("aab"), "fails": random.choice([0, 0, 1])},
+    "sim.metered": lambda random: {"seconds": random.choice([0, 2])},
+    "sim.unique": lambda random: {"count": random.randint(0, 1)},
+}
+#: Of types that two versions do not have alike.
+_PLANS_OF_ONE_VERSION: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
+    "sim.added": lambda random: {"fails": random.choice([0, 0, 10, 11]), "count": random.choice([0, 0, 1])},
+    "sim.changed": lambda random: {"amount": random.choice([1, {"value": 1}])},
+    "sim.dropped": lambda random: {"seconds": random.choice([0, 1])},
+}
+
+
+@dataclass(slots=True)
+class Asked:
+    """A submission as its caller means it, and what it was told."""
+
+    tenant: str
+    submission: Submission
+    at_ms: int
+    #: Ids that answers named, one for each that came.
+    ids: list[str] = field(default_factory=list)
+
+
+class Workload:
+    """What is asked for in one seed: a few kinds of jobs, spread or at once, so that they get in each other's way."""
+
+    def __init__(self, world: World) -> None:
+        random = world.random
+        self._random = random
+        self._begun = _EPOCH + timedelta(milliseconds=world.scheduler.now_ms)
+        self._kinds = random.sample(sorted(_PLANS), random.choice([1, 2, 3, len(_PLANS)]))
+        if world.rollout.planned:
+            self._kinds += sorted(_PLANS_OF_ONE_VERSION)
+        if Fault.CLOCK_FAR_OFF in world.weather.rates:
+            # Long enough to outlast a lease that such a clock has made.
+            self._kinds.append("sim.steps")
+        self._grouped = random.choice([0.0, 0.3, 1.0])
+        self._padded = random.choice([0.0, 0.0, 0.0, 0.0, 0.0, 0.4])
+        self._groups = _GROUPS[: random.choice([1, len(_GROUPS)])]
+        self._tenants = TENANTS[: random.choice([1, len(TENANTS)])]
+        self.jobs = random.randint(1, 8)
+        # A deployment is met by those that come while it goes on.
+        self.window_ms = world.rollout.takes_ms or random.choice([50, 5_000, 60_000, 900_000])
+
+    def tenant(self) -> str:
+        return self._random.choice(self._tenants)
+
+    def submission(self, number: int) -> Submission:
+        random = self._random
+        kind = random.choice(self._kinds)
+        payload = (_PLANS_OF_ONE_VERSION.get(kind) or _PLANS[kind])(random)
+        made = Submission(type=kind, payload=payload, key=None if kind == "sim.unique" else f"key-{number}")
+        if random.random() < self._grouped:
+            made = replace(made, group=random.choice(self._groups))
+        if random.random() < 0.15:
+            made = replace(made, delay=timedelta(seconds=random.choice([1, 30, 899, 901, 3000])))
+        elif random.random() < 0.1:
+            made = replace(made, run_at=self._begun + timedelta(hours=random.choice([1, 5])))
+        if random.random() < 0.1:
+            begins = made.run_at or self._begun + (made.delay or timedelta(0)) + timedelta(hours=1)
+            made = replace(made, deadline=begins + timedelta(seconds=random.choice([1, 60, 3600])))
+        if random.random() < self._padded:
+            made = replace(made, payload={**payload, "padding": "x" * random.choice([1, 2000, 100_000])})
+        return made
+
+
+class Told:
+    """What one caller is told of a submission, as often as it asks."""
+
+    def __init__(self, world: World, asked: Asked, name: str) -> None:
+        self._world = world
+        self._name = name
+        self.asked = asked
+        world.asked.append(asked)
+
+    def accepted(self, job_id: str) -> None:
+        self.asked.ids.append(job_id)
+        world, key = self._world, f"{self.asked.tenant}#{job_id}"
+        world.say(self._name, f"was told that {job_id} is accepted")
+        item = world.jobs.items.get((key,))
+        long_gone = item is not None and has_expired(item, world.scheduler.now_ms - _ANSWERED_WITHIN_MS)
+        what = "the answer was that it is accepted"
+        observe(world.scheduler, not long_gone, "what is accepted is not expired", what, key)
+
+
+def may_be_refused(asked: Asked) -> bool:
+    """Whether its time may have passed, or a version of the code does not know what it asks for."""
+    submission = asked.submission
+    return bool(submission.run_at or submission.deadline) or submission.type in _PLANS_OF_ONE_VERSION
+
+
+class Caller:
+    """Submits until it is told that the job is accepted, and then perhaps once more."""
+
+    def __init__(self, world: World, asked: Asked, number: int) -> None:
+        self._world = world
+        self._asked = asked
+        self._name = f"caller {number}"
+        self._told = Told(world, asked, self._name)
+        world.scheduler.at(asked.at_ms, self._begin)
+
+    def _begin(self) -> None:
+        self._world.scheduler.spawn(self._world.process(self._name), self._submit)
+
+    def _submit(self) -> None:
+        submission = self._asked.submission
+        plain = not (submission.group or submission.delay or submission.run_at or submission.deadline)
+        over_http = (plain and submission.key) or self._world.random.random() < _OVER_HTTP
+        act = self._over_http if over_http else self._in_python
+        for _ in range(30):
+            if (job_id := act()) is not None:
+                self._told.accepted(job_id)
+                if submission.key and self._world.weather.strikes(Fault.KEY_REUSED):
+                    self._reuse_key(submission, job_id)
+                if not self._world.weather.strikes(Fault.CALLER_REPEATS):
+                    return
+                self._world.scheduler.sleep(self._world.random.choice(_COMES_BACK_MS))
+            self._world.scheduler.sleep(self._world.random.randint(10, 60_000))
+
+    def _reuse_key(self, submission: Submission, job_id: str) -> None:
+        key = f"{self._asked.tenant}#{job_id}"
+        item = self._world.jobs.items.get((key,))
+        other = replace(submission, payload={**submission.payload, "padding": "another"})
+        try:
+            submit_once(composition.submit(), other, tenant=self._asked.tenant, trace=self._name)
+        except TidemillError as error:
+            self._world.say(self._name, f"was refused a key used before: {type(error).__name__}")
+            return
+        late_ms = self._world.scheduler.now_ms + _ANSWERED_WITHIN_MS
+        after = self._world.jobs.items.get((key,))
+        # Somebody may have purged it meanwhile; what is there instead has checks of its own.
+        gone = item is None or has_expired(item, late_ms) or after is None or after["created_at"] != item["created_at"]
+        observe(self._world.scheduler, gone, "a key stands for one body", "another one was accepted", key)
+
+    def _over_http(self) -> str | None:
+        submission, tenant = self._asked.submission, self._asked.tenant
+        body = as_json(submission)
+        answer = ask(self._world, "submit", "POST", "/jobs", tenant=tenant, key=submission.key, body=body)
+        if answer and answer.status in {OK, ACCEPTED}:
+            return str(answer.body["id"])
+        if answer and answer.status == UNPROCESSABLE and may_be_refused(self._asked):
+            return None
+        if answer and answer.status < BROKEN:
+            raise AssertionError(f"a good submission was refused: {answer}")
+        return None
+
+    def _in_python(self) -> str | None:
+        """An application of the tenant's own, with our code in it."""
+        try:
+            accepted = submit_once(
+                composition.submit(), self._asked.submission, tenant=self._asked.tenant, trace=self._name
+            )
+        except TidemillError as error:
+            self._world.say(self._name, f"could not submit: {error}")
+            return None
+        return accepted.job.id
+
+
+def in_a_tool(world: World, name: str, act: Callable[[Process], None]) -> None:
+    """Have somebody do this now, with the command line's own means; what AWS refuses them, they see and leave."""
+    process = world.process(name)
+
+    def tried() -> None:
+        try:
+            act(process)
+        except TidemillError as error:
+            world.say(name, f"gave up: {error}")
+
+    world.scheduler.spawn(process, tried)
+
+
+def present() -> datetime:
+    """As a tool sees it."""
+    return clock.now()

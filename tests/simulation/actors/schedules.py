@@ -1,0 +1,138 @@
+"""EventBridge Scheduler, with the schedules of the deployment: it calls `wake`, `tick` and `reconcile`.
+
+At least once, so perhaps twice, and late where Lambda does not take the call.
+https://docs.aws.amazon.com/scheduler/latest/UserGuide/what-is-scheduler.html
+"""
+
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from tests.simulation.checks.violation import require, tenant_of
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.world import World
+from tidemill.cdk.job_schedules import Periodic, periodic
+from tidemill.cdk.schedule_retries import DELIVERY_SECONDS, PROMPT_SECONDS
+from tidemill.domain.states import State
+from tidemill.names import TICK_SCHEDULED_AT, TICK_TYPE, WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS
+
+_ROOT: Final = Path(__file__).parents[3]
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_WAKE_MS: Final = WAKE_INTERVAL_SECONDS * 1000
+_WINDOW_MS: Final = WAKE_WINDOW_SECONDS * 1000
+_LONG_LATE_MS: Final = 1_800_000
+_DAY_MS: Final = 86_400_000
+#: A call may be late by less than the scheduler's patience, and within the life of a seed.
+_LATEST_MS: Final = 2 * 3_600_000
+#: Periodic jobs are looked at in some seeds, and for so many minutes at most.
+_SEEDS_WITH_TICKS: Final = 0.08
+_MOST_TICKS: Final = 4
+#: As `functions.tick` has it, which no caller's tenant is like.
+_TENANT: Final = "schedule"
+
+
+class Clockwork:
+    """The clocks of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._next_wake_ms = 0
+        #: The times that came, and calls of `tick` that are yet to reach Lambda.
+        self._ticked: list[str] = []
+        self._on_their_way = 0
+
+    def begin(self) -> None:
+        """Minutes with nothing to wake are passed over."""
+        self._world.jobs.watchers.append(lambda record: self._look(record.after))
+        self._daily()
+        if self._world.random.random() < _SEEDS_WITH_TICKS:
+            for schedule in _schedules():
+                self._begin_ticks(schedule)
+
+    def at_rest(self) -> bool:
+        """Whether every time that came is known to `tick`."""
+        return not self._on_their_way and not self._world.calls["tick"].under_way
+
+    def at_end(self) -> None:
+        """Each scheduled time is one job, however often the clock says so, unless it is kept where missed calls are."""
+        inserted: dict[str, int] = {}
+        for change in self._world.trace.changes:
+            if tenant_of(change.key) == _TENANT and change.before is None:
+                inserted[change.key] = inserted.get(change.key, 0) + 1
+        check = "each scheduled time is one job"
+        for key, times in inserted.items():
+            require(times == 1, check, f"it was submitted {times} times", key)
+        missed = len(self._world.calls["tick"].missed)
+        due = len(self._ticked)
+        what = f"{due} times, {missed} of them missed, made {len(inserted)} jobs"
+        require(due - missed <= len(inserted) <= due, check, what, f"{_TENANT}#")
+
+    def _daily(self) -> None:
+        self._call("reconcile", {}, patience_seconds=DELIVERY_SECONDS)
+        self._world.scheduler.after(_DAY_MS, self._daily)
+
+    def _begin_ticks(self, schedule: Periodic) -> None:
+        scheduler = self._world.scheduler
+        every_ms = _every(schedule.expression) // timedelta(milliseconds=1)
+        first_ms = (scheduler.now_ms // every_ms + 1) * every_ms
+        for number in range(scheduler.random.randint(1, _MOST_TICKS)):
+            self._on_their_way += 1
+            scheduler.at(first_ms + number * every_ms, self._tick, schedule.type, first_ms + number * every_ms)
+
+    def _tick(self, type_: str, tick_ms: int) -> None:
+        self._on_their_way -= 1
+        scheduled_at = f"{_EPOCH + timedelta(milliseconds=tick_ms):%Y-%m-%dT%H:%M:%SZ}"
+        self._ticked.append(scheduled_at)
+        event = {TICK_TYPE: type_, TICK_SCHEDULED_AT: scheduled_at}
+        self._call("tick", event, patience_seconds=DELIVERY_SECONDS)
+
+    def _look(self, item: Any) -> None:
+        if item and item.get("state", {}).get("S") == State.SCHEDULED:
+            wake_ms = int(item["due"]["N"]) - _WINDOW_MS
+            minute_ms = (max(wake_ms, self._world.scheduler.now_ms) // _WAKE_MS + 1) * _WAKE_MS
+            self._world.scheduler.at(minute_ms, self._wake, minute_ms)
+
+    def _wake(self, minute_ms: int) -> None:
+        """At every minute while something waits that is due soon; the index may be behind, so the next will see it."""
+        world = self._world
+        if minute_ms <= self._next_wake_ms:
+            return
+        self._next_wake_ms = minute_ms
+        self._call("wake", {}, patience_seconds=PROMPT_SECONDS)
+        now_ms = world.scheduler.now_ms
+        due_ms = [
+            int(item["due"]["N"])
+            for item in world.jobs.items.values()
+            if item.get("state", {}).get("S") == State.SCHEDULED
+        ]
+        soon = [each for each in due_ms if each <= now_ms + _WINDOW_MS + _WAKE_MS]
+        if soon:
+            # What no version at hand can read waits, and every minute is as the one before.
+            pause_ms = _WAKE_MS if max(soon) > now_ms - _LONG_LATE_MS else _LONG_LATE_MS
+            world.scheduler.at(minute_ms + pause_ms, self._wake, minute_ms + pause_ms)
+
+    def _call(self, verb: str, event: Any, *, patience_seconds: int) -> None:
+        weather, scheduler = self._world.weather, self._world.scheduler
+        for _ in range(2 if weather.strikes(Fault.CLOCK_TWICE) else 1):
+            late_ms = 0
+            if weather.strikes(Fault.CLOCK_LATE):
+                late_ms = scheduler.random.randint(0, min(patience_seconds * 1000, _LATEST_MS))
+            self._on_their_way += 1
+            scheduler.after(late_ms, self._deliver, verb, event)
+
+    def _deliver(self, verb: str, event: Any) -> None:
+        self._on_their_way -= 1
+        self._world.calls[verb].call(event)
+
+
+@cache
+def _schedules() -> list[Periodic]:
+    """As the stack finds them."""
+    return periodic(["tests.simulation.jobs"], root=_ROOT)
+
+
+def _every(expression: str) -> timedelta:
+    """Of `rate(1 minute)`."""
+    number, unit = expression.removeprefix("rate(").removesuffix(")").split()
+    return int(number) * timedelta(**{unit.removesuffix("s") + "s": 1})

@@ -1,0 +1,72 @@
+"""What limits promise, computed from the figures of each job type: so many at a time, and so many within any while."""
+
+from collections import defaultdict
+from datetime import timedelta
+from typing import Final
+
+from tests.simulation.checks.document_changes import DocumentChecks
+from tests.simulation.checks.violation import require
+from tests.simulation.jobs.observed import Observed
+from tests.simulation.world.code_versions import job_type
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
+from tests.simulation.world.world import World
+from tidemill.domain.limits import Rate
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+class LimitChecks:
+    """Looks at the runs of one world at its end."""
+
+    def __init__(self, world: World, documents: DocumentChecks) -> None:
+        self._world = world
+        self._documents = documents
+
+    def at_end(self) -> None:
+        if self._world.weather.counted[Fault.CLOCK_FAR_OFF]:
+            # Whoever takes a place and whoever gives it up do so by their clocks.
+            return
+        by_key: dict[tuple[str, ...], list[Observed]] = defaultdict(list)
+        for run in self._world.runs:
+            if run.limit_key is not None and run.kind:
+                whose = () if job_type(run.kind).limit_spans_tenants else (run.tenant,)
+                by_key[run.kind, run.limit_key, *whose].append(run)
+        for key, runs in by_key.items():
+            limit = job_type(key[0]).limit
+            runs.sort(key=lambda run: run.began_ms)
+            if limit and limit.concurrency:
+                self._limits_hold(key, runs, limit.concurrency)
+            if limit and limit.rate:
+                self._rates_hold(key, runs, limit.rate)
+
+    def _limits_hold(self, key: tuple[str, ...], runs: list[Observed], most: int) -> None:
+        """A run that was cut short does nothing any more, and one that outlives its lease is fenced."""
+        for index, run in enumerate(runs):
+            before = [one for one in runs[:index] if one.ended_ms is not None]
+            still = [one for one in before if run.began_ms < min(one.ended_ms or 0, one.lease_ends_ms)]
+            others = ", ".join(one.job_id for one in still)
+            require(len(still) < most, "limits hold", f"{key}: {others} still ran, {most} may", run.key)
+
+    def _rates_hold(self, key: tuple[str, ...], runs: list[Observed], rate: Rate) -> None:
+        """Within any while, no more began than `count`, and one for each interval in it.
+
+        A run has entered between its claim and its beginning, so those that were claimed after one moment and have
+        begun by another entered within that while.
+        """
+        interval_ms = rate.interval / _MILLISECOND
+        for first in runs:
+            since_ms = self._claimed_ms(first)
+            within = 0
+            for run in runs:
+                if self._claimed_ms(run) < since_ms:
+                    continue
+                within += 1
+                while_ms = run.began_ms + LARGEST_SKEW_MS - since_ms
+                most = rate.count + while_ms // interval_ms
+                what = f"{key}: {within} began within {while_ms} ms, {most:.0f} may"
+                require(within <= most, "rates hold", what, run.key)
+
+    def _claimed_ms(self, run: Observed) -> int:
+        """0 if somebody else had taken the job over by then, so that it cannot be told."""
+        return run.claimed_ms if self._documents.claimed_by.get(run.owner) == run.by else 0

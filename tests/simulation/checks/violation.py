@@ -1,0 +1,56 @@
+"""What a check raises, and how it reads a document as DynamoDB holds it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.simulation.world.scheduler import Scheduler
+from tidemill.domain.states import State
+
+Item = Mapping[str, Any]
+
+
+class Violation(AssertionError):  # noqa: N818 - a finding
+    """A promise that was broken."""
+
+    def __init__(self, check: str, what: str, about: str) -> None:
+        super().__init__(check, what, about)
+        self.check = check
+        self.what = what
+        #: Key of the job.
+        self.about = about
+
+    def __str__(self) -> str:
+        return f"{self.check}: {self.what}"
+
+
+def require(holds: bool, check: str, what: str, about: str) -> None:
+    if not holds:
+        raise Violation(check, what, about)
+
+
+def observe(scheduler: Scheduler, holds: bool, check: str, what: str, about: str) -> None:
+    """As `require`, from within the world: what is found ends it, whatever code catches."""
+    if not holds:
+        scheduler.found = scheduler.found or Violation(check, what, about)
+
+
+def state_of(item: Item | None) -> State | None:
+    return State(item["state"]["S"]) if item else None
+
+
+def number_of(item: Item | None, name: str) -> int:
+    """0 where there is none."""
+    return int(item[name]["N"]) if item and name in item else 0
+
+
+def text_of(item: Item | None, name: str) -> str:
+    return str(item[name]["S"]) if item and name in item else ""
+
+
+def tenant_of(key: str) -> str:
+    return key.rpartition("#")[0]
+
+
+def has_expired(item: Item, now_ms: int, *, late_ms: int = 0) -> bool:
+    """With `late_ms`, by a clock that is so far ahead."""
+    return "expires_at" in item and number_of(item, "expires_at") * 1000 <= now_ms + late_ms

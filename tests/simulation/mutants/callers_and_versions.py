@@ -1,0 +1,94 @@
+"""Who is outside: callers and owners, and the other version of the code."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+OUTSIDE: Final = (
+    # Two versions at once.
+    Mutant(
+        "an older version writes over what it cannot read",
+        "tidemill.dynamodb.update_requests",
+        '            f"#{SCHEMA_ATTRIBUTE} <= :new_{SCHEMA_ATTRIBUTE}",\n',
+        "",
+    ),
+    Mutant(
+        "a request to end makes a run's document newer",
+        modules.OPERATORS,
+        '        sets={"cancel_requested_at": milliseconds(now)},\n',
+        '        sets={"cancel_requested_at": milliseconds(now), "schema": number(SCHEMA_VERSION)},\n',
+    ),
+    Mutant(
+        "a newer message is rubbish",
+        modules.RUN_OF_MESSAGE,
+        "Report(ending=Ending.UNAVAILABLE, error=str(error), put_back_until=until)",
+        "Report(ending=Ending.MALFORMED, cause=error)",
+    ),
+    Mutant(
+        "a newer document is acknowledged",
+        modules.RUN_OF_MESSAGE,
+        "            attempt.unavailable(error)\n",
+        "            attempt.unavailable(error)\n"
+        "            if attempt.report and isinstance(error, NewerSchemaError):\n"
+        "                attempt.report = replace(attempt.report, put_back_until=None)\n",
+    ),
+    Mutant("an unknown type dies at once", modules.RUN, "if job.holds >= MOST_HOLDS_OF_A_VERSION:", "if job:"),
+    Mutant(
+        "an unknown type uses up attempts",
+        modules.RUN,
+        "            return replace(Failed.because(refusal), death=DeathReason.PERMANENT)\n",
+        "            return replace(Failed.because(refusal), death=DeathReason.PERMANENT)\n        raise refusal\n",
+    ),
+    Mutant(
+        "a type that is not known has a policy of its own",
+        modules.SETTLE,
+        "RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS)",
+        "RetryPolicy(max_attempts=1)",
+    ),
+    Mutant(
+        "publish passes over what it cannot read",
+        modules.STREAM,
+        "                batch.unreadable = unreadable\n                break\n",
+        "                continue\n",
+    ),
+    Mutant("publish gives up at once what it cannot read", modules.STREAM, "< PATIENCE:", "< PATIENCE * 0:"),
+    Mutant(
+        "reconcile tells nobody of what it cannot read",
+        modules.RECONCILE,
+        "                    unreadable.append(came_of_it)\n",
+        "                    continue\n",
+    ),
+    # Callers and owners.
+    Mutant("a session is a tenant", modules.HTTP, 'principal = user.partition(":")[0]', "principal = user"),
+    Mutant("an account is a tenant", modules.HTTP, 'return f"{account}:{principal}"', "return str(account)"),
+    Mutant(
+        "whoever called first is every caller",
+        modules.HTTP,
+        'return f"{account}:{principal}"',
+        'return globals().setdefault("_caller", f"{account}:{principal}")',
+    ),
+    Mutant("a cursor is anybody's", modules.CURSORS, "json.dumps([*bound_to, ", "json.dumps([*bound_to[1:], "),
+    Mutant(
+        "a cursor is good for any filters", modules.CURSORS, "json.dumps([*bound_to, ", "json.dumps([*bound_to[:1], "
+    ),
+    Mutant(
+        "a listing ends with its first page",
+        modules.LISTING,
+        "return Page(jobs=jobs, end=entry)",
+        "return Page(jobs=jobs, end=None)",
+    ),
+    Mutant("a page begins with the end of the one before", modules.LISTING, "if entry < below)", "if entry <= below)"),
+    Mutant(
+        "a batch accepts what failed",
+        modules.BATCHES,
+        "it is the answer\n        return error\n",
+        "it is the answer\n        return Accepted(job=insert.args[1], replayed=False) if insert.args[1:] else error\n",
+    ),
+    Mutant(
+        "answers of a batch come as they please",
+        modules.BATCHES,
+        "return [answers[index] for index in range(len(submissions))]",
+        "return list(answers.values())",
+    ),
+)

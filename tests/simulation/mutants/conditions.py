@@ -1,0 +1,167 @@
+"""Each clause of each condition, dropped, and what a write must set or remove besides, forgotten."""
+
+import re
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+
+def _always(name: str, module: str, race: str, clause: str) -> Mutant:
+    """`clause`, found by the race that stands above it, holds always: DynamoDB refuses names that nothing uses."""
+    above = f"# {race}\n            "
+    attribute = re.findall(r"#\w+", clause)[0]
+    always = f"({clause} OR attribute_exists({attribute}) OR attribute_not_exists({attribute}))"
+    return Mutant(name, module, f'{above}"{clause}"', f'{above}"{always}"')
+
+
+CLAUSES: Final = (
+    # Conditions.
+    _always(
+        "wake what was put off since",
+        modules.OPERATORS,
+        "It was woken, ran and was put off again since it was read.",
+        "#generation = :generation",
+    ),
+    _always(
+        "nudge what has moved on",
+        modules.OPERATORS,
+        "It was claimed, or its run ended, since it was read.",
+        "#state = :state",
+    ),
+    _always(
+        "nudge twice at once",
+        modules.OPERATORS,
+        "Two who find it at once make one dispatch.",
+        "(attribute_not_exists(#nudged_at) OR #nudged_at <= :overdue)",
+    ),
+    _always(
+        "redrive another death",
+        modules.OPERATORS,
+        "Two operators at once: the second finds the generation raised.",
+        "#generation = :generation",
+    ),
+    _always(
+        "redrive what is past its time",
+        modules.OPERATORS,
+        "What is past its time is as good as absent, though DynamoDB deletes it days late.",
+        "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
+    ),
+    _always(
+        "act on a later job of the key",
+        modules.OPERATORS,
+        "It was past its time, and another has taken its place since it was read: one whose generations begin anew.",
+        "#created_at = :created_at",
+    ),
+    Mutant(
+        "purge whatever is there",
+        modules.OPERATORS,
+        '"#generation = :generation AND #finished_at = :finished_at"',
+        '"#generation = :generation AND (#finished_at = :finished_at OR #finished_at <> :finished_at '
+        'OR attribute_not_exists(#finished_at))"',
+    ),
+    Mutant(
+        "a group is made twice",
+        modules.GROUP_ITEMS,
+        '"attribute_not_exists(#version)" if',
+        '"(attribute_not_exists(#version) OR attribute_exists(#version))" if',
+    ),
+    # What a write sets or removes.
+    Mutant("nobody knows when it was claimed", modules.WRITES, '            "claimed_at": milliseconds(now),\n', ""),
+    Mutant("nudges are counted for ever", modules.WRITES, 'removes=["nudges", *ATTENTION],', "removes=[*ATTENTION],"),
+    Mutant("holds are not counted", modules.WRITES, 'sets["holds"] = number(settlement.holds)', "pass"),
+    Mutant(
+        "holds are counted for ever", modules.WRITES, 'removes = [] if settlement.holds else ["holds"]', "removes = []"
+    ),
+    Mutant(
+        "checkpoints are not kept", modules.WRITES, '        sets["checkpoint"] = text(saved.state)\n', "        pass\n"
+    ),
+    Mutant("progress is not kept", modules.WRITES, 'sets["progress_done"] = number(saved.done)', "pass"),
+    Mutant(
+        "a continuation begins anew",
+        modules.WRITES,
+        'for name in ("result", "death", "checkpoint"):',
+        'for name in ("result", "death"):',
+    ),
+    Mutant("releases are not counted", modules.WRITES, ', "releases": number(job.releases + 1)}', "}"),
+    Mutant(
+        "a claim taken back stays taken",
+        modules.WRITES,
+        '"last_owner": text(token), "due": milliseconds(now)},',
+        '"last_owner": text(token)},',
+    ),
+    Mutant(
+        "a dead head may be forgotten",
+        modules.WRITES,
+        "if state is State.DEAD and job.blocks and job.group:",
+        "if state is State.WAITING:",
+    ),
+    Mutant(
+        "all are kept for as long as any",
+        modules.WRITES,
+        "kept_until = now + (job.retention or retention)",
+        "kept_until = now + retention",
+    ),
+    Mutant("jobs are not listed", modules.WRITES, "    if listed:\n", "    if not listed:\n"),
+    Mutant(
+        "the cancelled keep their death",
+        modules.OPERATORS,
+        'removes=["due", "death", *ATTENTION],',
+        'removes=["due", *ATTENTION],',
+    ),
+    Mutant("nudges are not told", modules.OPERATORS, ', "nudges": number(job.nudges + 1)}', "}"),
+    Mutant("a lost run stays lost", modules.OPERATORS, 'sets["state"] = text(State.RETRYING)', "pass"),
+    Mutant("redrives are not told", modules.OPERATORS, "(*job.redrives, entry)[-ERRORS_KEPT:]", "job.redrives"),
+    Mutant("redrive keeps the hops", modules.OPERATORS, '"nudged_at", "hops", "deadline"', '"nudged_at", "deadline"'),
+    Mutant("redrive keeps a request to end", modules.OPERATORS, '*("cancel_requested_at", "run_at", ', '*("run_at", '),
+    Mutant(
+        "places stay",
+        modules.GROUPS,
+        'cleared.append(self._entry("Delete", group_items.delete_place(order, sequence)))',
+        "pass",
+    ),
+    Mutant("who waited forgets until when", modules.GROUPS, "due = max(job.run_at or now, now)", "due = now"),
+    Mutant("a group goes too far", modules.GROUPS, "            if not further:\n", "            if further:\n"),
+    Mutant(
+        "one trouble stops the stream",
+        modules.PUBLISH,
+        "        except Exception as error:",
+        "        except () as error:",
+    ),
+    # Nudges.
+    Mutant(
+        "nobody is given up",
+        modules.NUDGE,
+        "last = job.state is not State.RUNNING and _given_up(job, now)",
+        "last = False",
+    ),
+    # Runs.
+    Mutant(
+        "a claim without an answer stays",
+        modules.RUN,
+        "self._tools.store.unclaim(self.reference, token=token, now=now)",
+        "pass",
+    ),
+    Mutant("the suspect run in company", modules.RUN, "if job.suspect and job.holds", "if False and job.holds"),
+    Mutant("types have no time of their own", modules.RUN, "        if job_type.timeout:\n", "        if False:\n"),
+    Mutant("an outage is the job's failure", modules.RUN, "if job.holds >= MOST_HOLDS_OF_AN_OUTAGE:", "if True:"),
+    Mutant(
+        "a settle is put together twice",
+        modules.SETTLE,
+        "                return _report(job, outcome, written, now)\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "what was asked to end is fenced",
+        modules.SETTLE,
+        "refused.current.owner == job.owner and refused.current.cancel_requested_at:",
+        "refused.current.owner != job.owner:",
+    ),
+    Mutant("conflicts count at once", modules.SETTLE, "if job.releases >= MOST_RELEASES:", "if True:"),
+    Mutant(
+        "a transaction that cannot be is an outage",
+        modules.SETTLE,
+        "except (EffectRefusedError, TransactionTooLargeError) as refused:",
+        "except TransactionTooLargeError as refused:",
+    ),
+)

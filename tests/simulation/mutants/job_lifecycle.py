@@ -1,0 +1,259 @@
+"""A job from its submission to its end."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+PROTOCOL: Final = (
+    # Submit.
+    Mutant("insert without a condition", modules.WRITES, '" OR ".join(conditions)', '"attribute_not_exists(nothing)"'),
+    Mutant(
+        "insert may not replace the expired",
+        modules.WRITES,
+        '        "#expires_at <= :now",\n    ]',
+        '        "#expires_at < #expires_at AND #expires_at <= :now",\n    ]',
+    ),
+    Mutant("insert replaces whatever will expire", modules.WRITES, '"#expires_at <= :now",', '"#expires_at > :now",'),
+    Mutant(
+        "any refusal of an insert is one's own",
+        modules.STORE,
+        "return (current.trace, current.created_at, current.body_hash) == (job.trace, job.created_at, job.body_hash)",
+        "return True",
+    ),
+    Mutant(
+        "submit forgets the key",
+        "tidemill.application.submit",
+        "            job_id = keyed_job_id(tenant, submission.key)\n",
+        "            job_id = self._new_id()\n",
+    ),
+    # Claim.
+    Mutant(
+        "claim forgets the generation",
+        modules.WRITES,
+        '"#generation = :generation",',
+        '"(#generation >= :generation OR #generation < :generation)",',
+    ),
+    Mutant("claim before its time", modules.WRITES, '"#due <= :now",', '"(#due <= :now OR #due > :now)",'),
+    Mutant(
+        "claim takes what has ended",
+        modules.WRITES,
+        '"#due <= :now",',
+        '"(attribute_not_exists(#due) OR #due <= :now)",',
+    ),
+    Mutant("claim counts no attempt", modules.WRITES, '":one": number(1),\n', '":one": number(0),\n'),
+    Mutant("one token for all", modules.RUN, "token = self._tools.new_token()", 'token = "token"'),
+    Mutant(
+        "a lease that is over at once",
+        modules.RUN,
+        "lease_end = now + remaining + CLOCK_SKEW_MARGIN",
+        "lease_end = now",
+    ),
+    Mutant(
+        "an own claim is refused",
+        modules.STORE,
+        "mine=lambda current: current.owner == token",
+        "mine=lambda current: False",
+    ),
+    Mutant(
+        "any claim is one's own",
+        modules.STORE,
+        "mine=lambda current: current.owner == token",
+        "mine=lambda current: True",
+    ),
+    Mutant(
+        "a claim taken back keeps its attempt",
+        modules.WRITES,
+        'expressions=["#attempt = #attempt - :one", "#generation = #generation + :one"],',
+        'expressions=["#attempt = #attempt + :one", "#generation = #generation + :one"],',
+    ),
+    Mutant(
+        "a claim taken back asks for no dispatch",
+        modules.WRITES,
+        'expressions=["#attempt = #attempt - :one", "#generation = #generation + :one"],',
+        'expressions=["#attempt = #attempt - :one", "#generation = #generation"],',
+    ),
+    Mutant(
+        "a claim taken back is another's",
+        modules.WRITES,
+        'conditions=["#owner = :owner"],\n        names=["attempt", "generation", "owner"],',
+        'conditions=["(#owner = :owner OR attribute_exists(#owner))"],\n'
+        '        names=["attempt", "generation", "owner"],',
+    ),
+    # Settle.
+    Mutant(
+        "no fence",
+        modules.WRITES,
+        'conditions=["#owner = :owner", *conditions],',
+        'conditions=["(#owner = :owner OR attribute_exists(#owner) OR attribute_not_exists(#owner))", *conditions],',
+    ),
+    Mutant(
+        "settle forgets the generation", modules.WRITES, 'values={":one": number(1)},', 'values={":one": number(0)},'
+    ),
+    Mutant(
+        "what was asked to end lives on",
+        modules.WRITES,
+        'conditions=["attribute_not_exists(#cancel_requested_at)"],',
+        'conditions=["(attribute_not_exists(#cancel_requested_at) OR attribute_exists(#cancel_requested_at))"],',
+    ),
+    Mutant("the owner stays", modules.WRITES, 'removes=["owner", *removes],', "removes=[*removes],"),
+    Mutant("nobody settled last", modules.WRITES, 'sets={**sets, "last_owner": token},', "sets={**sets},"),
+    Mutant("the ended stay due", modules.WRITES, 'removes=[*removes, "due"]', "removes=[*removes]"),
+    Mutant(
+        "a live job may expire",
+        modules.WRITES,
+        'sets={**sets, "due": milliseconds(due)},',
+        'sets={**sets, "due": milliseconds(due), TTL_ATTRIBUTE: seconds(due)},',
+    ),
+    Mutant(
+        "the unique are forgotten",
+        modules.WRITES,
+        "max(kept_until, job.unique_until or kept_until)",
+        "max(kept_until, kept_until)",
+    ),
+    Mutant(
+        "the dead are not found",
+        modules.WRITES,
+        "        sets |= attention(State.DEAD, job.id, now)\n",
+        "        pass\n",
+    ),
+    Mutant(
+        "the scheduled are not found",
+        modules.WRITES,
+        "        sets |= attention(State.SCHEDULED, job.id, due)\n",
+        "        pass\n",
+    ),
+    Mutant(
+        "an own settle is refused",
+        modules.STORE,
+        "self._update(Write.SETTLE, request, mine=job.settled_in)",
+        "self._update(Write.SETTLE, request, mine=lambda _: False)",
+    ),
+    Mutant(
+        "an effect outside of the transaction",
+        modules.SETTLING,
+        "*puts, *orders, *effects])",
+        "*puts, *orders])\n            transact(client, effects) if effects else None",
+    ),
+    Mutant(
+        "effects without the settle",
+        modules.SETTLING,
+        'transact(client, [own("Update", request, table=table), *puts, *orders, *effects])',
+        "transact(client, [*puts, *orders, *effects])",
+    ),
+    Mutant("a fenced settle is repeated", modules.SETTLING, "if current and job.settled_in(current):", "if current:"),
+    Mutant("the follow-ups are forgotten", modules.SETTLING, "*puts, *orders, *effects])", "*effects])"),
+    Mutant(
+        "a release burns the attempt",
+        modules.WRITES,
+        '"attempt": number(job.attempt - 1), "releases"',
+        '"attempt": number(job.attempt + 1), "releases"',
+    ),
+    Mutant(
+        "a store that is busy means success",
+        modules.SETTLE,
+        "            raise trouble\n",
+        "            return _report(job, outcome, written, now)\n",
+    ),
+    # Runs.
+    Mutant(
+        "a crashed job is run for ever",
+        modules.OUTCOMES,
+        "if job.attempt > policy.max_attempts:",
+        "if job.attempt > policy.max_attempts + 100:",
+    ),
+    Mutant(
+        "attempts without an end",
+        modules.OUTCOMES,
+        "job.attempt >= policy.max_attempts",
+        "job.attempt >= policy.max_attempts + 3",
+    ),
+    Mutant(
+        "a job asked to end runs", modules.OUTCOMES, "    if job.cancel_requested_at:\n        return Stopped()\n", ""
+    ),
+    Mutant(
+        "a snooze burns the attempt",
+        modules.OUTCOMES,
+        "case Snoozed():\n            return _again(now + outcome.after, now=now, attempt=job.attempt - 1,",
+        "case Snoozed():\n            return _again(now + outcome.after, now=now, attempt=job.attempt,",
+    ),
+    Mutant(
+        "checkpoints go unfenced",
+        modules.WRITES,
+        '        conditions=["#owner = :owner"],\n        names=["owner"],\n        values={":owner": '
+        'text(job.owner or "")},',
+        '        conditions=["(#owner = :owner OR attribute_exists(#generation))"],\n        names=["owner", '
+        '"generation"],\n        values={":owner": text(job.owner or "")},',
+    ),
+    # Messages.
+    Mutant(
+        "the worker answers nothing",
+        modules.WORK,
+        "return composition.worker().work(event, context)",
+        "return (composition.worker().work(event, context), {})[1]",
+    ),
+    Mutant("put-backs are acknowledged", modules.BATCH, "if message.report.put_back_until:", "if not message.report:"),
+    Mutant(
+        "a lease held elsewhere is acknowledged",
+        modules.VERDICT,
+        "{Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE}",
+        "{Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE, Verdict.LEASED}",
+    ),
+    Mutant(
+        "an early message is acknowledged",
+        modules.VERDICT,
+        "{Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE}",
+        "{Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE, Verdict.EARLY}",
+    ),
+    Mutant(
+        "every message is put back",
+        modules.VERDICT,
+        "return self in {Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE}",
+        "return False",
+    ),
+    # Publish.
+    Mutant(
+        "failed entries are ignored",
+        modules.QUEUES,
+        'return [int(entry["Id"]) for entry in answer.get("Failed", [])]',
+        "return []",
+    ),
+    Mutant(
+        "a queue that does not answer has it",
+        modules.QUEUES,
+        "        except StoreUnavailableError:\n            return indices\n",
+        "        except StoreUnavailableError:\n            return []\n",
+    ),
+    Mutant(
+        "publish reports no failures",
+        "tidemill.entrypoints.publish",
+        "failed = [*published.failed]",
+        "failed: list[str] = []",
+    ),
+    Mutant(
+        "retries are not dispatched",
+        modules.DISPATCH,
+        "{State.QUEUED, State.RETRYING, State.DEAD}",
+        "{State.QUEUED, State.DEAD}",
+    ),
+    Mutant(
+        "the dead have no letter",
+        modules.DISPATCH,
+        "{State.QUEUED, State.RETRYING, State.DEAD}",
+        "{State.QUEUED, State.RETRYING}",
+    ),
+    Mutant(
+        "nudges are not dispatched",
+        modules.DISPATCH,
+        "(before.state, before.generation, before.nudged_at) != (\n        after.state,\n        "
+        "after.generation,\n        after.nudged_at,\n    )",
+        "(before.state, before.generation) != (\n        after.state,\n        after.generation,\n    )",
+    ),
+    Mutant(
+        "groups do not go on",
+        modules.PUBLISH,
+        "            return self._store.advance(job.tenant",
+        "            return None and self._store.advance(job.tenant",
+    ),
+    Mutant("a group is given up at once", modules.PUBLISH, "given_up=end.gone or not young", "given_up=True"),
+)

@@ -1,0 +1,192 @@
+"""What holds jobs back, looks after them, and keeps what is too large for a document."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+OPERATION: Final = (
+    # Operators.
+    Mutant(
+        "cancel ends a run that is not its own",
+        modules.OPERATORS,
+        "AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items() if before "
+        "not in after)",
+        "AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items())",
+    ),
+    Mutant(
+        "a cancelled job stays due",
+        modules.OPERATORS,
+        'removes=["due", "death", *ATTENTION],',
+        'removes=["death", *ATTENTION],',
+    ),
+    Mutant(
+        "a request to end sticks to the next run",
+        modules.OPERATORS,
+        '            "#state = :running",\n',
+        '            "(#state = :running OR attribute_exists(#state))",\n',
+    ),
+    Mutant(
+        "wake whatever its state",
+        modules.OPERATORS,
+        '"#state = :scheduled",',
+        '"(#state = :scheduled OR attribute_exists(#state))",',
+    ),
+    Mutant(
+        "redrive whatever its state",
+        modules.OPERATORS,
+        "f\"#state IN ({', '.join(redrivable)})\",",
+        "f\"(#state IN ({', '.join(redrivable)}) OR attribute_exists(#state))\",",
+    ),
+    Mutant(
+        "redrive keeps the TTL",
+        modules.OPERATORS,
+        '*(TTL_ATTRIBUTE, "finished_at", "death",',
+        '*("finished_at", "death",',
+    ),
+    Mutant("redrive keeps the generation", modules.OPERATORS, '":one": number(1), ', '":one": number(0), '),
+    Mutant(
+        "redrive keeps the attempts",
+        modules.OPERATORS,
+        '        "attempt": number(0),\n',
+        '        "attempt": number(job.attempt),\n',
+    ),
+    Mutant("redrive keeps the deadline", modules.OPERATORS, '"hops", "deadline"),', '"hops"),'),
+    Mutant(
+        "nudge takes a live lease",
+        modules.OPERATORS,
+        '"#due <= :overdue",',
+        '"(#due <= :overdue OR attribute_exists(#due))",',
+    ),
+    Mutant("nudge leaves the owner", modules.OPERATORS, '        removes = ["owner"]\n', "        removes = []\n"),
+    # Groups.
+    Mutant(
+        "a group forgets its order",
+        modules.GROUP_ITEMS,
+        "replace(self, tail=sequence), replace(job, sequence=sequence, state=State.WAITING, due=None)",
+        "replace(self, tail=sequence), replace(job, sequence=sequence)",
+    ),
+    Mutant(
+        "a group is not read again",
+        modules.GROUP_ITEMS,
+        'condition = "attribute_not_exists(#version)" if order.version is None else "#version = :read"',
+        'condition = "attribute_not_exists(#version)" if order.version is None else "(#version = :read OR '
+        'attribute_exists(#version))"',
+    ),
+    Mutant(
+        "a group goes on past the living",
+        modules.GROUPS,
+        "return not head.state.terminal or (head.state is State.DEAD and head.blocks)",
+        "return False",
+    ),
+    Mutant(
+        "a group goes on past a dead head that blocks",
+        modules.GROUPS,
+        "return not head.state.terminal or (head.state is State.DEAD and head.blocks)",
+        "return not head.state.terminal",
+    ),
+    Mutant(
+        "a turn is given to the cancelled",
+        modules.GROUP_ITEMS,
+        '            "#state = :waiting"\n',
+        '            "(#state = :waiting OR attribute_exists(#state))"\n',
+    ),
+    Mutant(
+        "a place is lost",
+        modules.GROUPS,
+        'return [self._entry("Put", group_items.put_place(order, job))] if job.state is State.WAITING else []',
+        "return []",
+    ),
+    # Limits.
+    Mutant(
+        "a slot has no end",
+        modules.LIMIT,
+        '"until": _microseconds(place.until)}',
+        '"until": _microseconds(place.until + KEPT * 9)}',
+    ),
+    Mutant(
+        "a slot is taken twice",
+        modules.LIMIT,
+        'conditions.append(f"(attribute_not_exists(#{slot}) OR #{slot}.#until <= :now)")',
+        'conditions.append(f"(attribute_not_exists(#{slot}) OR #{slot}.#until <> :now)")',
+    ),
+    Mutant(
+        "a limit keeps to one tenant",
+        modules.RUN,
+        "whose = [] if job_type.limit_spans_tenants else [job.tenant]",
+        "whose = [job.tenant]",
+    ),
+    Mutant(
+        "a slot too many",
+        modules.LIMIT,
+        "for slot in range(place.limit.concurrency or 0)]",
+        "for slot in range((place.limit.concurrency or -1) + 1)]",
+    ),
+    Mutant(
+        "a rate is ignored", modules.LIMIT, "return (rate.count - 1) * interval(rate)", "return 99 * interval(rate)"
+    ),
+    Mutant(
+        "a burst is one too large",
+        modules.LIMIT,
+        "return (rate.count - 1) * interval(rate)",
+        "return rate.count * interval(rate)",
+    ),
+    Mutant(
+        "the first of a rate is free",
+        modules.LIMIT,
+        "sets[ARRIVAL] = _microseconds(now + interval(rate))",
+        "sets[ARRIVAL] = _microseconds(now)",
+    ),
+    # Clocks and alarms.
+    Mutant("a tick forgets its time", modules.TICK, 'key=f"{type_} {scheduled_at}"', "key=type_"),
+    Mutant("a tick has no key", modules.TICK, 'type=type_, key=f"{type_} {scheduled_at}"', "type=type_"),
+    Mutant(
+        "reconcile passes groups over",
+        modules.RECONCILE,
+        "job = self._store.advance(found.tenant, found.group, now=self._clock())",
+        "job = None",
+    ),
+    Mutant(
+        "reconcile is silent about what it could not do",
+        "tidemill.entrypoints.reconcile",
+        "if failed := reconciled.count(Act.FAILED):",
+        "if failed := 0:",
+    ),
+    Mutant(
+        "publish is silent about what it gave up",
+        "tidemill.telemetry.outcome_log",
+        "            if trouble.given_up:\n                self._pass_over()\n",
+        "",
+    ),
+    # Payloads.
+    Mutant(
+        "a second submission takes the payload of the first",
+        modules.SUBMIT,
+        "self._payloads.delete(stored)",
+        'self._payloads.delete(getattr(refused, "current", None) or stored)',
+    ),
+    Mutant(
+        "a conflict means that nothing was written",
+        modules.SUBMIT,
+        "if isinstance(refused, TransactionConflictError) and job.group is None:",
+        "if False:",
+    ),
+    Mutant(
+        "payloads stay when their jobs go",
+        "tidemill.cdk.stream_settings",
+        "names.PAYLOAD_PLACE_ATTRIBUTE: _THERE",
+        'names.PAYLOAD_PLACE_ATTRIBUTE: {"S": [{"exists": False}]}',
+    ),
+    Mutant(
+        "payloads go when their jobs end",
+        modules.PUBLISH,
+        "not (after and after.payload_at == before.payload_at)",
+        "not (after and not after.state.terminal)",
+    ),
+    Mutant(
+        "what belongs to no job stays",
+        modules.RECONCILE,
+        "if payload.stored_at > self._clock() - ORPHANED_AFTER:",
+        "if payload.stored_at:",
+    ),
+)

@@ -1,0 +1,106 @@
+"""Runs many seeds, and says how it goes to a person at a terminal."""
+
+import gc
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from typing import Final
+
+from tests.simulation.run_one_seed import Result, simulate
+from tests.simulation.world.faults import Fault
+
+#: Every kind of fault must come up in so many seeds.
+COVERING_SEEDS: Final = 1000
+_TELL_EVERY_SECONDS: Final = 5.0
+_MOST_STORIES: Final = 3
+_MOST_SEEDS_NAMED: Final = 8
+
+
+class Tally:
+    """What came of the seeds so far."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._began = self._told = time.monotonic()
+        self._done = self._jobs = self._calls = 0
+        self._faults: Counter[Fault] = Counter()
+        self._broken: dict[str, list[int]] = {}
+        self._slowest = 0.0
+
+    def add(self, result: Result) -> None:
+        """Says how far it is, from time to time, and the story of the first seeds that break a promise."""
+        self._done += 1
+        self._jobs += result.jobs
+        self._calls += result.calls
+        self._faults += result.faults
+        self._slowest = max(self._slowest, result.rested_at)
+        if result.violation:
+            self._broken.setdefault(result.violation.check, []).append(result.seed)
+            _tell(result, whole=self.violations <= _MOST_STORIES)
+        if time.monotonic() - self._told > _TELL_EVERY_SECONDS:
+            self._told = time.monotonic()
+            _say(f"{self._done} of {self._count} seeds, {self._speed:.1f} a second, {self.violations} violations")
+
+    @property
+    def violations(self) -> int:
+        return sum(map(len, self._broken.values()))
+
+    @property
+    def missing(self) -> list[Fault]:
+        """Kinds of fault that should have come up."""
+        return [fault for fault in Fault if not self._faults[fault]] if self._count >= COVERING_SEEDS else []
+
+    def tell(self) -> None:
+        _say("\nfaults")
+        for fault in Fault:
+            _say(f"  {self._faults[fault]:>9,}  {fault}")
+        for fault in self.missing:
+            _say(f"never came up: {fault}")
+        seconds = time.monotonic() - self._began
+        _say(f"\n{self._done:,} seeds in {seconds:.1f} s, {self._speed:.1f} a second")
+        _say(f"{self._jobs:,} jobs, {self._calls:,} calls to AWS, {self._faults.total():,} faults")
+        _say(f"all at rest by {self._slowest:.0%} of the bound at the latest")
+        _say(f"{self.violations} violations")
+        for check, seeds in sorted(self._broken.items(), key=lambda broken: -len(broken[1])):
+            _say(f"  {len(seeds):>6}  {check}: seeds {', '.join(map(str, seeds[:_MOST_SEEDS_NAMED]))}")
+
+    @property
+    def _speed(self) -> float:
+        return self._done / max(time.monotonic() - self._began, 0.001)
+
+
+def run_seeds(first: int, count: int, *, processes: int) -> int:
+    """0 when every promise held, and every kind of fault came up if there were seeds enough."""
+    tally = Tally(count)
+    for result in _results(range(first, first + count), processes):
+        tally.add(result)
+        if count == 1:
+            _say(f"trace {result.hash}")
+    tally.tell()
+    return 1 if tally.violations or tally.missing else 0
+
+
+def _results(seeds: range, processes: int) -> Iterator[Result]:
+    if processes == 1 or len(seeds) == 1:
+        yield from map(simulate, seeds)
+        return
+    # What is imported by now lives for ever, and need not be looked through for garbage.
+    with ProcessPoolExecutor(processes, initializer=gc.freeze) as pool:
+        yield from pool.map(simulate, seeds, chunksize=20)
+
+
+def _tell(result: Result, *, whole: bool) -> None:
+    violation = result.violation
+    if violation:
+        _say(f"\nseed {result.seed} breaks a promise: {violation.check}\n  {violation.what}\n  {violation.about}")
+        if whole:
+            _say(result.story)
+        _say(f"again: make simulate SEED={result.seed}\n")
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - for a person
+
+
+__all__ = ["COVERING_SEEDS", "run_seeds"]

@@ -1,0 +1,319 @@
+"""Puts the simulated world under the code that ships: its clock, chance, threads, environment and AWS.
+
+Nothing of `shared` or `functions` is written anew or skipped. What they import from the standard library and is not
+deterministic is replaced, and so is the one method through which boto3 makes a call. `functools.cache` keeps a value
+for each execution environment instead of each interpreter, since here many environments live in one. All of it lasts
+for as long as a world is entered, so that no other test meets it.
+"""
+
+import functools
+import importlib
+import os
+import pkgutil
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from concurrent import futures
+from datetime import UTC, datetime, timedelta, tzinfo
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+from aws_lambda_powertools import Logger
+from botocore.client import BaseClient
+
+from tests.simulation.world import code_versions
+from tests.simulation.world.faults import Fault
+from tidemill.application import reconcile
+from tidemill.aws import clients
+from tidemill.cdk.asset import NOT_SHIPPED
+from tidemill.dynamodb import document
+from tidemill.names import Metric
+from tidemill.system import clock
+from tidemill.telemetry import outcome_log
+
+if TYPE_CHECKING:
+    from tests.simulation.world.world import World
+
+_ROOT: Final = "tidemill"
+#: Parts of the engine that no function imports.
+_NOT_SHIPPED: Final = tuple(".".join(parts).removesuffix(".py") for parts in NOT_SHIPPED)
+#: What an environment makes and never changes: made once for all, since making it takes longer than a seed.
+_MADE_ONCE: Final = "known_job_types"
+#: A table of ten items is not read in sixty-four parts.
+_SEGMENTS: Final = 3
+_SETTINGS: Final = {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_TRACE_DISABLED": "true"}
+#: What `clients` calls each, and the service behind it.
+_CLIENTS: Final = {name: name for name in ("dynamodb", "sqs", "s3", "cloudwatch")} | {"secrets": "secretsmanager"}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: How the error of a job begins that a worker of another version cannot run.
+_OF_ANOTHER_VERSION: Final = {"UnknownJobTypeError": Fault.UNKNOWN_TYPE, "InvalidPayloadError": Fault.REFUSED_PAYLOAD}
+
+#: One attribute, and what it is while a world is entered.
+Patch = tuple[Any, str, Any]
+
+
+class _Stage:
+    """Which world plays, and what was there before it."""
+
+    world: "World | None" = None
+    before: list[Patch]
+
+
+def enter(world: "World") -> None:
+    if _Stage.world is not None:
+        raise AssertionError("one world at a time")
+    patches = _patches()
+    _Stage.before = [(holder, name, getattr(holder, name)) for holder, name, _ in patches]
+    for holder, name, value in patches:
+        setattr(holder, name, value)
+    os.environ.update(_SETTINGS)
+    _Stage.world = world
+
+
+def leave() -> None:
+    _Stage.world = None
+    for holder, name, value in _Stage.before:
+        setattr(holder, name, value)
+    for name in _SETTINGS:
+        os.environ.pop(name)
+
+
+def world() -> "World":
+    if _Stage.world is None:
+        raise AssertionError("no world is being simulated")
+    return _Stage.world
+
+
+def _note(fault: Fault) -> None:
+    world().weather.note(fault)
+
+
+def _environment() -> Mapping[str, str]:
+    """Of the process that runs; none outside of processes, where a check may read what is there."""
+    task = world().scheduler.current
+    return task.process.environment if task else {}
+
+
+def _process() -> Any:
+    task = world().scheduler.current
+    if task is None:
+        raise AssertionError("no process runs")
+    return task.process
+
+
+def modules() -> list[ModuleType]:
+    """Every module of the engine that ships, imported."""
+    package = importlib.import_module(_ROOT)
+    for module in pkgutil.walk_packages(package.__path__, prefix=f"{_ROOT}."):
+        if _ships(module.name):
+            importlib.import_module(module.name)
+    return [module for name, module in sorted(sys.modules.items()) if name.partition(".")[0] == _ROOT and _ships(name)]
+
+
+def _ships(name: str) -> bool:
+    return not f"{name}.".startswith(tuple(f"{part}." for part in _NOT_SHIPPED))
+
+
+@functools.cache
+def _patches() -> list[Patch]:
+    """Found once in an interpreter."""
+    replacements = _replacements()
+    kept: dict[int, Any] = {}
+    found: list[Patch] = []
+    shipped = modules()
+    for module in shipped:
+        for name, value in vars(module).items():
+            if id(value) in replacements:
+                found.append((module, name, replacements[id(value)]))
+            elif _is_made_for_each(value):
+                found.append((module, name, kept.setdefault(id(value), _Kept(value.__wrapped__))))
+    found += [(clients, name, functools.partial(client, service)) for name, service in _CLIENTS.items()]
+    return [
+        *found,
+        *_of_the_clock(),
+        *code_versions.patches(shipped, _environment, _note),
+        (outcome_log.Telemetry, "worked", _watched(outcome_log.Telemetry.worked)),
+        (outcome_log.Telemetry, "published", _watched_publish(outcome_log.Telemetry.published)),
+        (outcome_log.Telemetry, "passed_over", _watched_stream(outcome_log.Telemetry.passed_over)),
+        (outcome_log.Telemetry, "reconciled", _watched_reconcile(outcome_log.Telemetry.reconciled)),
+        (outcome_log.Telemetry, "flush", _watched_flush(outcome_log.Telemetry.flush)),
+        (reconcile, "SEGMENTS", _SEGMENTS),
+        (time, "sleep", _threads("sleep")),
+        (BaseClient, "_make_api_call", _call),
+    ]
+
+
+def _threads(name: str) -> Callable[..., Any]:
+    """What the world of the moment has under this name."""
+
+    def made(*given: Any, **named: Any) -> Any:
+        return getattr(world().threads, name)(*given, **named)
+
+    return made
+
+
+def _replacements() -> dict[int, Any]:
+    """What stands in for what, by identity."""
+    quiet = Logger(service="simulation", level="CRITICAL")
+    threads = SimpleNamespace(**{**vars(threading), "Lock": _threads("lock"), "Event": _threads("event")})
+    environ = _Environ()
+    # All that is asked of it, so that nothing else can be by mistake.
+    clocks = SimpleNamespace(sleep=_threads("sleep"), monotonic=_monotonic_seconds, time_ns=_nanoseconds)
+    return {
+        id(time): clocks,
+        id(threading): threads,
+        id(os): SimpleNamespace(**{**vars(os), "environ": environ, "getenv": environ.get}),
+        id(futures.ThreadPoolExecutor): _threads("pool"),
+        id(futures.wait): _threads("wait"),
+        id(futures.as_completed): _threads("as_completed"),
+        id(outcome_log.logger): lambda: quiet,
+        id(document.encode): code_versions.marking(document.encode, _environment),
+    }
+
+
+def _of_the_clock() -> list[Patch]:
+    def bits(count: int) -> int:
+        return world().scheduler.random.getrandbits(count)
+
+    return [
+        (clock, "datetime", _Datetime),
+        (clock, "secrets", SimpleNamespace(randbits=bits)),
+        (clock, "uuid", SimpleNamespace(UUID=uuid.UUID, uuid4=lambda: uuid.UUID(int=bits(128), version=4))),
+    ]
+
+
+def _nanoseconds() -> int:
+    return int(world().scheduler.now_ms + _process().skew_ms) * 1_000_000
+
+
+def _monotonic_seconds() -> float:
+    return world().scheduler.now_ms / 1000
+
+
+def _is_made_for_each(value: Any) -> bool:
+    """A `functools.cache` of the composition roots and handlers, and not a memory of pure answers."""
+    return (
+        isinstance(value, functools._lru_cache_wrapper)
+        and value.cache_parameters()["maxsize"] is None
+        and value.__module__ not in {clients.__name__, outcome_log.__name__}
+        and value.__name__ != _MADE_ONCE
+    )
+
+
+def _call(client: BaseClient, operation: str, request: Mapping[str, Any]) -> Any:
+    return world().sdk.call(client, operation, request)
+
+
+def _watched(worked: Callable[..., None]) -> Callable[..., None]:
+    """The one place that learns what became of each message also tells the world."""
+
+    def watched(self: outcome_log.Telemetry, lane: Any, reference: Any, report: Any) -> None:
+        world().reports.append((world().scheduler.now_ms, _process().name, report))
+        world().answered.append((reference, report))
+        for error, fault in _OF_ANOTHER_VERSION.items():
+            if (report.error or "").startswith(error):
+                world().weather.note(fault)
+        worked(self, lane, reference, report)
+
+    return watched
+
+
+def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
+    """The same for publish: an alarm would ring for a group that it gave up."""
+
+    def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
+        for trouble in came_of_it.troubles:
+            if trouble.given_up and trouble.job.payload_at is not None:
+                world().untidied.add(trouble.job.payload_at)
+            if trouble.given_up and trouble.job.group is not None:
+                world().given_up.append((world().scheduler.now_ms, trouble.job.tenant, trouble.job.group))
+                world().say(_process().name, f"*gives up the group {trouble.job.group}: {trouble.error}")
+        published(self, came_of_it)
+
+    return watched
+
+
+def _watched_flush(flush: Callable[..., None]) -> Callable[..., None]:
+    """What is flushed is what CloudWatch hears of: of an invocation that dies before, nothing."""
+
+    def watched(self: outcome_log.Telemetry) -> None:
+        for metrics in self._metrics.values():
+            for name in metrics.metric_set:
+                world().cloudwatch.count(Metric(name))
+        flush(self)
+
+    return watched
+
+
+def _watched_stream(passed_over: Callable[..., None]) -> Callable[..., None]:
+    """And for a record that it could not read."""
+
+    def watched(self: outcome_log.Telemetry, sequence: str, error: Any) -> None:
+        world().passed_over.append((world().scheduler.now_ms, int(sequence)))
+        world().weather.note(Fault.PASSED_OVER)
+        world().say(_process().name, f"*gives up the record {sequence}: {error}")
+        passed_over(self, sequence, error)
+
+    return watched
+
+
+def _watched_reconcile(reconciled: Callable[..., None]) -> Callable[..., None]:
+    """And for reconcile: people are told of what it could not read."""
+
+    def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
+        world().unreadable.update({item.key: world().scheduler.now_ms for item in came_of_it.unreadable})
+        reconciled(self, came_of_it)
+
+    return watched
+
+
+@functools.cache
+def client(service: str) -> Any:
+    """A real client of boto3, of which only the last step is replaced."""
+    return boto3.client(
+        service,  # type: ignore[call-overload]  # whichever
+        region_name="eu-west-1",
+        aws_access_key_id="simulated",
+        aws_secret_access_key="simulated",
+        config=clients._CONFIG,
+    )
+
+
+class _Datetime:
+    """`datetime`, as far as the clock adapter asks it."""
+
+    @staticmethod
+    def now(zone: tzinfo | None = None) -> datetime:
+        return (_EPOCH + timedelta(milliseconds=world().scheduler.now_ms + _process().skew_ms)).astimezone(zone)
+
+
+class _Environ(Mapping[str, str]):
+    """`os.environ` of the process that runs."""
+
+    def __getitem__(self, name: str) -> str:
+        value: str = _process().environment[name]
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_process().environment)
+
+    def __len__(self) -> int:
+        return len(_process().environment)
+
+
+class _Kept:
+    """`functools.cache` for one execution environment."""
+
+    def __init__(self, make: Callable[..., Any]) -> None:
+        self._make = make
+        functools.update_wrapper(self, make)
+
+    def __call__(self, *arguments: Any) -> Any:
+        built: dict[Any, Any] = _process().built
+        name = (self._make, arguments)
+        if name not in built:
+            built[name] = self._make(*arguments)
+        return built[name]

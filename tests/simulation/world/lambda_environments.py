@@ -1,0 +1,171 @@
+"""The simulated Lambda: environments that are made, reused with their globals, frozen between invocations and killed.
+
+https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
+
+A process can be killed in the middle of its own Python, as when it runs out of memory, which the simulator does only
+where a thread waits: in a call, a pause, or for another thread. That is no less. Between two such places code reads and
+writes nothing but the memory of its process, and that dies with it. Whatever is left, documents, messages and other
+processes, is the same as if it had died before the next call, and no time passes in between by which anybody could
+tell. With several threads at work each is in such a place at every moment, one in a call that has been applied, one
+before its first: killed at any moment, they leave behind every mixture that can be.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.simulation.world.code_versions import PRESENT, Rollout
+from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.scheduler import Killed, Process, Scheduler
+from tests.simulation.world.trace import Trace
+
+#: Two clocks may differ by twice as much, which is what a lease allows for.
+LARGEST_SKEW_MS: Final = 1000
+#: No two workers can be kept apart by such clocks; what they do to documents must be right all the same.
+FAR_OFF_MS: Final = 40_000
+#: How it is told that a handler raised, before what.
+RAISED: Final = "*raised "
+_COLD_START_MS: Final = (200, 900)
+#: Within how long an invocation runs out of memory: most take no time, and some all they have.
+_FULL_WITHIN_MS: Final = (30, 300, 3_000, 30_000)
+
+
+class Throttled(Exception):  # noqa: N818 - as Lambda calls it
+    """The invocation never began."""
+
+
+@dataclass(slots=True)
+class FunctionError:
+    """An invocation that ended without an answer: it raised, was killed, or took too long."""
+
+    what: str
+
+
+class Context:
+    """What a function is told of its invocation. Remaining time does not depend on a clock that may be off."""
+
+    def __init__(self, scheduler: Scheduler, name: str, ends_ms: int) -> None:
+        self._scheduler = scheduler
+        self._ends_ms = ends_ms
+        self.function_name = name
+        self.memory_limit_in_mb = 512
+        self.invoked_function_arn = f"arn:aws:lambda:eu-west-1:111122223333:function:{name}"
+        self.aws_request_id = f"{name}-{ends_ms}"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return max(self._ends_ms - self._scheduler.now_ms, 0)
+
+
+class Function:
+    """One function, with as many environments as it is invoked at a time."""
+
+    def __init__(
+        self,
+        name: str,
+        handler: Callable[[Any, Context], Any],
+        *,
+        timeout_seconds: int,
+        environment: Mapping[str, str],
+        scheduler: Scheduler,
+        weather: Weather,
+        trace: Trace,
+        rollout: Rollout | None = None,
+    ) -> None:
+        self.name = name
+        self._handler = handler
+        self._timeout_ms = timeout_seconds * 1000
+        self._environment = dict(environment)
+        self._scheduler = scheduler
+        self._weather = weather
+        self._trace = trace
+        self._rollout = rollout
+        self._idle: list[Process] = []
+        self._made = 0
+
+    def invoke(self, event: Any) -> Any:
+        """From a task: what the handler returned, or a `FunctionError`. Raises `Throttled`."""
+        if self._weather.strikes(Fault.NOT_STARTED):
+            raise Throttled
+        process, cold = self._environment_for_one()
+        waiter, token = self._scheduler.current, object()
+        ended: list[Any] = []
+
+        def end(answer: Any) -> None:
+            if ended:
+                return
+            ended.append(answer)
+            if process.alive:
+                self._put_away(process)
+            if waiter:
+                self._scheduler.wake(waiter, token)
+
+        start_ms = self._scheduler.random.randint(*_COLD_START_MS) if cold else 0
+        timeout_ms = start_ms + self._timeout_ms
+        if self._weather.strikes(Fault.TIMED_OUT):
+            timeout_ms = start_ms + self._scheduler.random.randint(1, self._timeout_ms)
+        context = Context(self._scheduler, self.name, self._scheduler.now_ms + start_ms + self._timeout_ms)
+        self._scheduler.spawn(process, lambda: self._run(process, event, context, end), delay_ms=start_ms)
+        self._scheduler.after(timeout_ms, self._time_out, process, ended, end)
+        if self._weather.looms(Fault.OUT_OF_MEMORY):
+            full_ms = start_ms + self._scheduler.random.randint(1, self._scheduler.random.choice(_FULL_WITHIN_MS))
+            self._scheduler.after(full_ms, self._run_out_of_memory, process, ended)
+        self._scheduler.park(token)
+        return ended[0]
+
+    def _run(self, process: Process, event: Any, context: Context, end: Callable[[Any], None]) -> None:
+        answer: Any = FunctionError("killed")
+        try:
+            answer = self._handler(event, context)
+        except Killed:
+            # Lambda notices that a process is gone.
+            raise
+        except Exception as error:  # noqa: BLE001 - as the runtime does
+            answer = FunctionError(f"{type(error).__name__}: {error}")
+            self._say(process, f"{RAISED}{answer.what}")
+        finally:
+            end(answer)
+
+    def _time_out(self, process: Process, ended: list[Any], end: Callable[[Any], None]) -> None:
+        if not ended:
+            if process.alive:
+                self._weather.note(Fault.TIMED_OUT)
+                self._say(process, "*timed out")
+                self._scheduler.kill(process)
+            end(FunctionError("timed out"))
+
+    def _run_out_of_memory(self, process: Process, ended: list[Any]) -> None:
+        """All runs of a batch at once. With one thread it is as any other death at a call."""
+        if not ended and process.alive and len(process.tasks) > 1:
+            self._weather.note(Fault.OUT_OF_MEMORY)
+            self._say(process, f"*out of memory, {len(process.tasks)} threads")
+            self._scheduler.kill(process)
+
+    def _environment_for_one(self) -> tuple[Process, bool]:
+        code = self._rollout.code(self.name) if self._rollout else PRESENT
+        environment = {**self._environment, **code.environment}
+        # Those of the version before are used no more.
+        self._idle = [process for process in self._idle if process.environment == environment]
+        if self._idle and not self._weather.strikes(Fault.COLD_START):
+            process = self._idle.pop(self._scheduler.random.randrange(len(self._idle)))
+            self._scheduler.thaw(process)
+            return process, False
+        self._made += 1
+        skew_ms = 0
+        if self._weather.strikes(Fault.CLOCK_SKEW):
+            skew_ms = self._scheduler.random.randint(-LARGEST_SKEW_MS, LARGEST_SKEW_MS)
+        if self._weather.strikes(Fault.CLOCK_FAR_OFF):
+            skew_ms = self._scheduler.random.choice([-FAR_OFF_MS, FAR_OFF_MS])
+        name = f"{self.name} {self._made}" if code is PRESENT else f"{self.name} {self._made} ({code.name})"
+        return Process(name, environment=environment, skew_ms=skew_ms), True
+
+    def _put_away(self, process: Process) -> None:
+        """Threads that still run stop where they are, until the environment is used again."""
+        current = self._scheduler.current
+        if [task for task in process.tasks if current is None or task is not current]:
+            self._weather.note(Fault.FROZEN_MID_CALL)
+            self._scheduler.cut_short.add(process.name)
+        self._scheduler.freeze(process)
+        self._idle.append(process)
+
+    def _say(self, process: Process, what: str) -> None:
+        self._trace.say(self._scheduler.now_ms, process.name, what)

@@ -1,0 +1,254 @@
+"""The functions as they are deployed, with moto's DynamoDB, its stream and SQS between them."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Any, Final
+
+import pytest
+
+from tests.support.faulty_client import FaultyClient
+from tests.support.http_events import ROLE, Answer, call
+from tests.support.job_tables import Table, client
+from tests.support.jobs.scripted import Anything, Script, script
+from tidemill import composition
+from tidemill.aws import clients
+from tidemill.domain.job import Job
+from tidemill.entrypoints import publish, query, submit, work
+from tidemill.names import (
+    DISPATCHED_STATES,
+    ENDED_STATES,
+    GROUP_ATTRIBUTE,
+    PAYLOAD_PLACE_ATTRIBUTE,
+    STATE_ATTRIBUTE,
+    TERMINAL_STATES,
+    Env,
+    Lane,
+)
+from tidemill.system import clock
+
+JOB_TIMEOUT: Final = timedelta(seconds=5)
+INVOCATION: Final = timedelta(seconds=10)
+#: More than any test needs.
+MOST_ROUNDS: Final = 1_000
+TENANT: Final = "111122223333:AROAEXAMPLE"
+Event = Mapping[str, Any]
+_numbers = count(1)
+
+
+@dataclass(frozen=True)
+class Context:
+    """What Lambda tells of the time that is left."""
+
+    remaining: timedelta = INVOCATION
+
+    def get_remaining_time_in_millis(self) -> int:
+        return round(self.remaining.total_seconds() * 1000)
+
+
+class Mill:
+    """Submit over HTTP, feed the stream to publish and the queue to work, and look at what comes of it."""
+
+    def __init__(self, table: Table, faulty: FaultyClient, queue: str, letters: str) -> None:
+        self.table = table
+        self.client = faulty
+        self.queue = queue
+        self.letters = letters
+        self.script = script
+        #: Calls of AWS that our code made, as `service.Operation`.
+        self.calls: Counter[str] = Counter()
+        #: The entries by which workers had messages come back at another time.
+        self.hidden: list[Mapping[str, Any]] = []
+        self.late = timedelta(0)
+        self._sequence = ""
+
+    def now(self) -> datetime:
+        return clock_now() + self.late
+
+    def post(self, payload: Any = None, *, job_type: str = "test.scripted", key: str | None = None) -> Answer:
+        return self.post_text(json.dumps({"type": job_type, "payload": payload or {}}), key=key)
+
+    def post_text(
+        self,
+        body: str | None,
+        *,
+        key: str | None = None,
+        media_type: str = "application/json",
+        length_bytes: int | None = None,
+        **changes: Any,
+    ) -> Answer:
+        told = {"content-type": media_type, "idempotency-key": key, "content-length": length_bytes}
+        headers = {name: str(value) for name, value in told.items() if value is not None}
+        return call(submit, "POST", "/jobs", body=body, headers=headers, **changes)
+
+    def get(self, job_id: str, *, iam: Mapping[str, Any] | None = ROLE) -> Answer:
+        return call(query, "GET", f"/jobs/{job_id}", iam=iam)
+
+    def accepted(self, payload: Any = None, *, job_type: str = "test.scripted") -> str:
+        answer = self.post(payload, job_type=job_type)
+        assert answer.status == 202
+        return str(answer.body["id"])
+
+    def job(self, job_id: str) -> Job:
+        found = composition.store().get(TENANT, job_id)
+        assert found is not None
+        return found
+
+    def stored(self) -> int:
+        return int(self.table.client.scan(TableName=self.table.name, Select="COUNT")["Count"])
+
+    def records(self) -> list[dict[str, Any]]:
+        """What the stream has since the last that was published, past the filter of the mapping."""
+        streams = client("dynamodbstreams")
+        arn = self.table.client.describe_table(TableName=self.table.name)["Table"]["LatestStreamArn"]
+        (shard,) = streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
+        after: Any = (
+            {"ShardIteratorType": "AFTER_SEQUENCE_NUMBER", "SequenceNumber": self._sequence}
+            if self._sequence
+            else {"ShardIteratorType": "TRIM_HORIZON"}
+        )
+        iterator = streams.get_shard_iterator(StreamArn=arn, ShardId=shard["ShardId"], **after)["ShardIterator"]
+        records = streams.get_records(ShardIterator=iterator)["Records"]
+        for record in records:
+            # Lambda hands it on as a number.
+            written_at = record["dynamodb"]["ApproximateCreationDateTime"]
+            record["dynamodb"]["ApproximateCreationDateTime"] = written_at.timestamp()
+        return [record for record in records if _passes(record)]
+
+    def publish(self, records: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
+        """Have the stream published; the sequences that failed."""
+        owed = self.records() if records is None else records
+        answer = publish.handle({"Records": owed}, None)
+        assert set(answer) == {"batchItemFailures"}
+        failed = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+        if owed and not failed:
+            self._sequence = owed[-1]["dynamodb"]["SequenceNumber"]
+        return failed
+
+    def receive(self, queue: str | None = None) -> Event:
+        """What the lane's mapping hands to a worker."""
+        answer = client("sqs").receive_message(
+            QueueUrl=queue or self.queue, MaxNumberOfMessages=10, MessageSystemAttributeNames=["All"]
+        )
+        return {
+            "Records": [
+                {
+                    "messageId": message["MessageId"],
+                    "receiptHandle": message["ReceiptHandle"],
+                    "body": message["Body"],
+                    "attributes": message["Attributes"],
+                    "messageAttributes": {},
+                    "eventSource": "aws:sqs",
+                }
+                for message in answer.get("Messages", [])
+            ]
+        }
+
+    def work(self, event: Event, context: Context | None = None) -> list[str]:
+        """Run a batch and delete what it does not keep, as the mapping does; the receipts of what it keeps."""
+        answer = work.handle(event, context or Context())
+        assert set(answer) == {"batchItemFailures"}
+        kept = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
+        # An empty or unknown id would have the whole batch come back.
+        assert set(kept) <= {record["messageId"] for record in event["Records"]}
+        done = [record["receiptHandle"] for record in event["Records"] if record["messageId"] not in kept]
+        if done:
+            entries: Any = [{"Id": str(index), "ReceiptHandle": receipt} for index, receipt in enumerate(done)]
+            client("sqs").delete_message_batch(QueueUrl=self.queue, Entries=entries)
+        return kept
+
+    def event(self, *bodies: str) -> Event:
+        """Messages that somebody put on the lane by hand."""
+        for body in bodies:
+            client("sqs").send_message(QueueUrl=self.queue, MessageBody=body)
+        return self.receive()
+
+    def run(self) -> None:
+        """Until nothing is owed and nothing waits on the lane, and what that brings about neither."""
+        for _ in range(MOST_ROUNDS):
+            owed = self.records()
+            assert self.publish(owed) == []
+            event = self.receive()
+            if event["Records"]:
+                self.work(event)
+            elif not owed:
+                return
+        raise AssertionError("it does not come to rest")
+
+    def depth(self, queue: str) -> int:
+        names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+        attributes = client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=names)["Attributes"]
+        return sum(int(value) for value in attributes.values())
+
+
+def _passes(record: Mapping[str, Any]) -> bool:
+    """Whether the filter of the stream's mapping lets the record through."""
+    images = record["dynamodb"]
+    before, after = images.get("OldImage", {}), images.get("NewImage", {})
+    state = after.get(STATE_ATTRIBUTE, {}).get("S")
+    return (
+        state in DISPATCHED_STATES
+        or (state in ENDED_STATES and GROUP_ATTRIBUTE in after)
+        or (before.get(STATE_ATTRIBUTE, {}).get("S") in TERMINAL_STATES and PAYLOAD_PLACE_ATTRIBUTE in before)
+    )
+
+
+clock_now = clock.now
+
+
+@contextmanager
+def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
+    """Deployed on moto, which must be on."""
+    sqs = client("sqs")
+    number = next(_numbers)
+    queue, letters = (sqs.create_queue(QueueName=f"{name}-{number}")["QueueUrl"] for name in ("lane", "letters"))
+    faulty = FaultyClient(table.client)
+    mill = Mill(table, faulty, queue, letters)
+    mill.script.handler = Script().handler
+    environment = {
+        Env.STAGE: "test",
+        Env.JOBS_TABLE: table.name,
+        Env.LANES: json.dumps({Lane.DEFAULT: {"queue": queue, "letters": letters}}),
+        Env.JOB_PACKAGES: "tests.support.jobs",
+        Env.JOB_TIMEOUT_SECONDS: str(JOB_TIMEOUT.total_seconds()),
+        Env.RETENTION_DAYS: "30",
+        Env.LISTING: "true",
+        Env.FILES_BUCKET: "files",
+        Env.JWT: "",
+    }
+    for variable, value in environment.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr(clients, "dynamodb", lambda: faulty)
+    monkeypatch.setattr(clients, "sqs", lambda: sqs)
+    monkeypatch.setattr(clock, "now", mill.now)
+
+    def count_call(event_name: str, params: Mapping[str, Any], **_rest: Any) -> None:
+        _, service, operation = event_name.split(".")
+        mill.calls[f"{service}.{operation}"] += 1
+        if operation == "ChangeMessageVisibilityBatch" and (body := json.loads(params["body"]))["QueueUrl"] == queue:
+            mill.hidden.extend(body["Entries"])
+
+    watched = (table.client, sqs)
+    for each in watched:
+        each.meta.events.register("before-call", count_call)
+    forget()
+    try:
+        yield mill
+    finally:
+        for each in watched:
+            each.meta.events.unregister("before-call", count_call)
+        forget()
+
+
+def forget() -> None:
+    """Empty the composition root, as a new execution environment has it."""
+    for built in vars(composition).values():
+        if hasattr(built, "cache_clear"):
+            built.cache_clear()
+
+
+__all__ = ["Anything", "Context", "Event", "Mill", "forget", "mill_on"]

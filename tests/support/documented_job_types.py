@@ -1,0 +1,32 @@
+"""The job types that a page of the documentation shows, as a reader would have them after writing its file."""
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from tidemill.application.job_types import JobTypes
+from tidemill.system import job_type_loader
+
+DOCS: Final = Path(__file__).parents[2] / "docs"
+
+
+@contextmanager
+def job_types_of(page: str) -> Iterator[JobTypes]:
+    """Of the one file in `functions/jobs` that the page has."""
+    (source,) = re.findall(r"```python\n# functions/jobs/\w+\.py\n(.+?)```", (DOCS / page).read_text(), re.DOTALL)
+    package = re.sub(r"\W", "_", page)
+    with TemporaryDirectory() as folder:
+        (Path(folder) / package).mkdir()
+        (Path(folder) / package / "__init__.py").touch()
+        (Path(folder) / package / "jobs.py").write_text(source)
+        sys.path.insert(0, folder)
+        try:
+            yield job_type_loader.load([package])
+        finally:
+            sys.path.remove(folder)
+            for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+                del sys.modules[name]

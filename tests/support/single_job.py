@@ -1,0 +1,194 @@
+"""The life of one job in process: a clock that a test turns, the stream, a lane, and workers that can be killed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from tests.support.builders import NOW, SECOND, TENANT, fresh_token
+from tests.support.faulty_client import FaultyClient, KilledError
+from tests.support.in_memory_dlq import Letters
+from tidemill.application.attempt import Attempt
+from tidemill.application.attempt_report import Report
+from tidemill.application.job_types import JobTypes
+from tidemill.application.ports import JobStore
+from tidemill.application.publish import Change, Publisher
+from tidemill.application.redrive import Redriver, Selection
+from tidemill.application.settle import Tools
+from tidemill.application.submit import Submit, keyed_job_id
+from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.job import Job, Letter, Reference
+from tidemill.domain.submission import Submission
+from tidemill.in_memory.single_job import Unlimited
+from tidemill.powertools.idempotency import run_once
+
+INVOCATION: Final = 10 * SECOND
+#: How long a message stays hidden when the worker that held it was killed.
+VISIBILITY: Final = 6 * INVOCATION
+#: No job of these tests may take longer.
+PATIENCE: Final = timedelta(hours=2)
+
+
+@dataclass
+class Clock:
+    """The present stands still until a test moves it."""
+
+    now: datetime = NOW
+
+    def __call__(self) -> datetime:
+        return self.now
+
+
+class Inline:
+    """`Payloads` that are all small."""
+
+    def put_away(self, job: Job) -> Job:
+        return job
+
+    def load(self, job: Job) -> str:
+        assert job.payload is not None
+        return job.payload
+
+    def delete(self, job: Job) -> None:
+        pass
+
+
+def tools(store: JobStore, job_types: JobTypes, clock: Clock) -> Tools:
+    payloads = Inline()
+    return Tools(
+        store=store,
+        payloads=payloads,
+        limits=Unlimited(),
+        job_types=job_types,
+        submit=Submit(store=store, payloads=payloads, job_types=job_types, clock=clock, new_id=fresh_token),
+        clock=clock,
+        new_token=fresh_token,
+        draw=lambda: 0.5,
+        pause=lambda _seconds: None,
+    )
+
+
+def carried_out(attempt: Attempt) -> Report:
+    """Run it as the worker does."""
+    try:
+        run_once(attempt, remaining=INVOCATION)
+    except Exception as error:  # noqa: BLE001
+        attempt.unavailable(error)
+    assert attempt.report is not None
+    return attempt.report
+
+
+@dataclass(eq=False)
+class _Message:
+    body: Reference | Letter
+    visible_at: datetime
+
+
+class World:
+    """Whoever calls may be killed, or lose an answer; whoever is not answered tries again, as in the world."""
+
+    def __init__(self, store: JobStore, client: FaultyClient, job_types: JobTypes) -> None:
+        self.clock = Clock()
+        self.letters = Letters()
+        self.reports: list[Report] = []
+        self.messages: list[_Message] = []
+        #: What happens to the next sends: killed before (False) or after (True) the messages are taken.
+        self.kill_sends: list[bool | None] = []
+        self._key = fresh_token()
+        self._tools = tools(store, job_types, self.clock)
+        self._store = store
+        self._publisher = Publisher(store=store, payloads=self._tools.payloads, lanes=self, clock=self.clock)
+        self._before: Job | None = None
+        self._changes: list[Change] = []
+        client.watch = self._watch
+
+    @property
+    def job(self) -> Job | None:
+        return self._store.get(TENANT, keyed_job_id(TENANT, self._key))
+
+    def submit(self, job_type: str) -> None:
+        """A caller who has no answer sends the same again under the same key."""
+        submission = Submission(type=job_type, key=self._key)
+        self._insist(lambda: self._tools.submit(submission, tenant=TENANT, trace="request"))
+
+    def redrive(self) -> None:
+        """An operator who has no answer runs the command again."""
+
+        def command() -> None:
+            for job in list(redriver.plan(Selection())):
+                redriver.redrive(job, by="ada")
+            redriver.sweep(self.letters)
+
+        redriver = Redriver(store=self._store, clock=self.clock, new_token=self._tools.new_token)
+        self._insist(command)
+
+    def run_until(self, done: Callable[[], bool]) -> None:
+        """Let publish and the workers go on, and time pass when there is nothing to do."""
+        while not done():
+            if not self.step():
+                assert self.messages, "the job stands still"
+                self.clock.now = min(message.visible_at for message in self.messages)
+                assert self.clock.now < NOW + PATIENCE, "the job does not end"
+
+    def step(self) -> bool:
+        """One thing that can be done at once; False when there is none."""
+        if self._changes:
+            self._publish()
+        elif ready := [message for message in self.messages if message.visible_at <= self.clock.now]:
+            self._work(ready[0])
+        else:
+            return False
+        return True
+
+    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
+        """`Lanes`, with one lane."""
+        kill = self.kill_sends.pop(0) if self.kill_sends else None
+        if kill is False:
+            raise KilledError
+        for dispatch in dispatches:
+            if isinstance(dispatch.body, Letter):
+                self.letters.add(dispatch.body)
+            else:
+                visible_at = self.clock.now + timedelta(seconds=dispatch.delay_seconds)
+                self.messages.append(_Message(dispatch.body, visible_at))
+        if kill:
+            raise KilledError
+        return ()
+
+    def _publish(self) -> None:
+        try:
+            published = self._publisher.publish(self._changes[:1])
+        except KilledError:
+            return  # the stream brings the record again
+        assert not published.failed
+        del self._changes[0]
+
+    def _work(self, message: _Message) -> None:
+        message.visible_at = self.clock.now + VISIBILITY
+        attempt = Attempt(message.body, self._tools, deadline=self.clock.now + INVOCATION)
+        try:
+            report = carried_out(attempt)
+        except KilledError:
+            return
+        self.reports.append(report)
+        if report.put_back_until:
+            message.visible_at = report.put_back_until
+        elif message in self.messages:
+            # SQS does not promise that a receipt of an earlier delivery deletes nothing.
+            self.messages.remove(message)
+
+    def _insist(self, act: Callable[[], object]) -> None:
+        while True:
+            try:
+                act()
+            except (KilledError, StoreUnavailableError):
+                continue
+            return
+
+    def _watch(self, applied: bool) -> None:
+        """What the table's stream would tell of a write."""
+        if not applied:
+            self._before = self.job
+        elif (after := self.job) != self._before:
+            self._changes.append(Change("sequence", self._before, after, self.clock()))

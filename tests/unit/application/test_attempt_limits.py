@@ -1,0 +1,212 @@
+"""What a run waits for that is not its own fault: room within its limits, and a store that does not answer."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.builders import (
+    NOW,
+    SECOND,
+    a_job,
+    a_job_type,
+    an_error,
+    reference_to,
+    stored,
+    types_of,
+)
+from tests.support.faulty_client import Fault, FaultyClient
+from tests.support.single_job import INVOCATION, Clock, Inline, carried_out, tools
+from tests.unit.conftest import Carry
+from tidemill.application.attempt import MOST_HOLDS_OF_AN_OUTAGE, Attempt
+from tidemill.application.attempt_report import Ending
+from tidemill.application.job_types import JobType, Run
+from tidemill.application.ports import Place
+from tidemill.application.settle import Tools
+from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
+from tidemill.domain.job import Job, Redrive
+from tidemill.domain.limits import Limit
+from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.http.job_view import view
+from tidemill.in_memory.single_job import Unlimited
+
+Handler = Callable[[Any, Run], Any]
+
+
+def _type(handler: Handler, **changes: Any) -> JobType:
+    return replace(a_job_type(handler), **changes)
+
+
+class _Full(Unlimited):
+    def __init__(self, until: Any) -> None:
+        self.until = until
+        self.calls: list[tuple[str, Place]] = []
+
+    def enter(self, place: Place, *, now: Any) -> Any:
+        self.calls.append(("enter", place))
+        if isinstance(self.until, Exception):
+            raise self.until
+        return self.until
+
+    def leave(self, place: Place) -> None:
+        self.calls.append(("leave", place))
+
+
+def _with_limits(store: DynamoJobStore, job_type: JobType, clock: Clock, limits: _Full) -> Tools:
+    return replace(tools(store, types_of(job_type), clock), limits=limits)
+
+
+LIMITED = Limit(concurrency=1)
+
+
+def test_a_job_over_its_limit_waits_and_burns_neither_attempt_nor_hop(
+    store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    runs: list[int] = []
+    full = _Full(NOW + 7 * SECOND)
+    limited = _type(lambda _payload, _run: runs.append(1), limit=LIMITED, limit_key=lambda _payload: "acme")
+
+    report = carried_out(
+        Attempt(reference_to(queued), _with_limits(store, limited, clock, full), deadline=NOW + INVOCATION)
+    )
+
+    job = stored(store, queued)
+    assert (report.ending, runs) == (Ending.HELD, [])
+    assert (job.state, job.due, job.attempt, job.hops, job.holds) == (State.QUEUED, NOW + 7 * SECOND, 0, 0, 1)
+    assert [(call, place.key) for call, place in full.calls] == [
+        ("enter", '["test.job", "acme", "111122223333:AROAEXAMPLE"]')
+    ]
+
+
+@pytest.mark.parametrize("error", [None, ValueError("no")], ids=["success", "failure"])
+def test_a_place_is_given_back_whatever_became_of_its_run(
+    store: DynamoJobStore, clock: Clock, queued: Job, error: Exception | None
+) -> None:
+    def handler(_payload: Any, _run: Run) -> None:
+        if error:
+            raise error
+
+    free = _Full(None)
+    attempt = Attempt(
+        reference_to(queued),
+        _with_limits(store, _type(handler, limit=LIMITED), clock, free),
+        deadline=NOW + INVOCATION,
+    )
+    carried_out(attempt)
+
+    assert [call for call, _ in free.calls] == ["enter", "leave"]
+    assert len({place for _, place in free.calls}) == 1
+
+
+def test_limits_that_cannot_be_read_cost_no_attempt(store: DynamoJobStore, clock: Clock, queued: Job) -> None:
+    out = _Full(StoreUnavailableError("busy"))
+    limited = _type(lambda _payload, _run: None, limit=LIMITED)
+
+    report = carried_out(
+        Attempt(reference_to(queued), _with_limits(store, limited, clock, out), deadline=NOW + INVOCATION)
+    )
+
+    assert (report.ending, stored(store, queued).attempt) == (Ending.HELD, 0)
+
+
+def test_a_payload_that_cannot_be_read_costs_no_attempt_and_one_that_is_gone_does(
+    store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    class Lost(Inline):
+        error: Exception = StoreUnavailableError("busy")
+
+        def load(self, job: Job) -> str:
+            raise self.error
+
+    lost = Lost()
+    shared_tools = replace(tools(store, types_of(a_job_type()), clock), payloads=lost)
+
+    held = carried_out(Attempt(reference_to(queued), shared_tools, deadline=NOW + INVOCATION))
+    lost.error = MalformedDocumentError("gone")
+    clock.now += timedelta(minutes=2)
+    failed = carried_out(Attempt(reference_to(stored(store, queued)), shared_tools, deadline=clock.now + INVOCATION))
+
+    assert (held.ending, failed.ending) == (Ending.HELD, Ending.RETRYING)
+    assert stored(store, queued).attempt == 1
+
+
+def test_a_limit_may_span_tenants(store: DynamoJobStore, clock: Clock, queued: Job) -> None:
+    full = _Full(None)
+    shared = _type(lambda _payload, _run: None, limit=LIMITED, limit_spans_tenants=True)
+
+    carried_out(Attempt(reference_to(queued), _with_limits(store, shared, clock, full), deadline=NOW + INVOCATION))
+
+    assert {place.key for _, place in full.calls} == {json.dumps(["test.job", ""])}
+
+
+def test_a_store_that_does_not_answer_a_handler_costs_no_attempt_until_it_is_no_outage(
+    carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    def handler(_payload: Any, _run: Run) -> None:
+        raise StoreUnavailableError("busy")
+
+    endings = []
+    for _ in range(MOST_HOLDS_OF_AN_OUTAGE + 1):
+        endings.append(carry(stored(store, queued), a_job_type(handler)).ending)
+        clock.now += timedelta(minutes=2)
+
+    assert endings == [Ending.HELD] * MOST_HOLDS_OF_AN_OUTAGE + [Ending.RETRYING]
+    assert stored(store, queued).attempt == 1
+
+
+def test_a_claim_whose_answer_was_lost_is_given_back(
+    carry: Carry, store: DynamoJobStore, client: FaultyClient, queued: Job
+) -> None:
+    client.faults = [Fault.ANSWER_LOST]
+
+    report = carry(queued)
+
+    job = stored(store, queued)
+    assert report.ending is Ending.UNAVAILABLE
+    assert (job.state, job.attempt, job.owner, job.generation) == (State.RETRYING, 0, None, 2)
+
+
+def test_a_claim_that_was_never_made_is_not_given_back(
+    carry: Carry, store: DynamoJobStore, client: FaultyClient, queued: Job
+) -> None:
+    client.faults = [Fault.NOT_SENT]
+
+    carry(queued)
+
+    assert stored(store, queued) == queued
+
+
+def test_a_run_whose_time_was_up_while_its_payload_was_read_does_not_begin(
+    store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    runs: list[int] = []
+
+    class Slow(Inline):
+        def load(self, job: Job) -> str:
+            attempt.expire()
+            return super().load(job)
+
+    slow = replace(tools(store, types_of(a_job_type(lambda _payload, _run: runs.append(1))), clock), payloads=Slow())
+    attempt = Attempt(reference_to(queued), slow, deadline=NOW + INVOCATION)
+
+    assert (carried_out(attempt).ending, runs) == (Ending.RETRYING, [])
+
+
+def test_an_error_of_an_earlier_life_hides_no_crash(store: DynamoJobStore, clock: Clock, queued: Job) -> None:
+    job = replace(queued, attempt=2, errors=(an_error(attempt=1),))
+
+    assert not job.suspect
+    assert replace(job, redrives=(Redrive(token="t", at=NOW + SECOND, by="ada"),)).suspect
+
+
+def test_runs_that_ended_without_a_word_are_known_from_the_claim_after_them_on() -> None:
+    running = a_job(state=State.RUNNING, attempt=4, errors=(an_error(attempt=1),), claimed_at=NOW + SECOND)
+
+    assert [(error.attempt, error.at) for error in running.lost] == [(2, NOW + SECOND), (3, NOW + SECOND)]
+    assert [error["attempt"] for error in view(running, payload=None)["errors"]] == [1, 2, 3]
+    # What the settle of the run after them has written is not told again.
+    assert replace(running, state=State.SUCCEEDED).lost == ()

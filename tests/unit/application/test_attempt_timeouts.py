@@ -1,0 +1,244 @@
+"""Attempts that run out of time, that get no answer, and letters that come back to the lane."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.support.builders import (
+    LEASE,
+    NOW,
+    RETENTION,
+    SECOND,
+    a_job_type,
+    brought_to,
+    letter_for,
+    reference_to,
+    stored,
+    types_of,
+)
+from tests.support.faulty_client import Fault, FaultyClient
+from tests.support.single_job import INVOCATION, Clock, carried_out, tools
+from tidemill.application.attempt import Attempt
+from tidemill.application.attempt_report import Ending, Report
+from tidemill.application.job_types import Run
+from tidemill.application.settle import SETTLE_TRIES
+from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.errors import JobTimeoutError, TransactionConflictError, WriteRefusedError
+from tidemill.domain.job import Job, Letter, Reference
+from tidemill.domain.outcomes import Succeeded
+from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.powertools.idempotency import run_once
+
+Take = Callable[..., Attempt]
+
+
+@pytest.fixture
+def attempt_at(store: DynamoJobStore, clock: Clock) -> Take:
+    def attempt_at(
+        body: Reference | Letter, handler: Callable[[Any, Run], Any] = lambda _payload, _run: None
+    ) -> Attempt:
+        return Attempt(body, tools(store, types_of(a_job_type(handler)), clock), deadline=NOW + INVOCATION)
+
+    return attempt_at
+
+
+def test_an_attempt_that_expires_before_its_claim_is_put_back_at_once(
+    attempt_at: Take, store: DynamoJobStore, queued: Job
+) -> None:
+    attempt = attempt_at(reference_to(queued))
+
+    attempt.expire()
+
+    assert attempt.report == Report(ending=Ending.NOT_STARTED, put_back_until=NOW)
+    run_once(attempt, remaining=INVOCATION)
+    assert stored(store, queued) == queued
+
+
+def test_an_attempt_that_expires_while_it_runs_fails_and_what_it_returns_later_is_lost(
+    attempt_at: Take, store: DynamoJobStore, queued: Job
+) -> None:
+    def handler(_payload: Any, _run: Run) -> str:
+        attempt.expire()
+        return "too late"
+
+    attempt = attempt_at(reference_to(queued), handler)
+
+    assert carried_out(attempt).ending is Ending.RETRYING
+    late = stored(store, queued)
+    assert (late.state, late.result, late.errors[0].error_class) == (State.RETRYING, None, "JobTimeoutError")
+
+
+def test_an_attempt_that_expires_while_its_claim_is_on_its_way_gives_the_job_back(
+    attempt_at: Take, store: DynamoJobStore, queued: Job
+) -> None:
+    runs: list[Any] = []
+    attempt = attempt_at(reference_to(queued), lambda _payload, _run: runs.append(1))
+    claim = store.claim
+
+    def slow_claim(*arguments: Any, **keywords: Any) -> Job:
+        attempt.expire()
+        return claim(*arguments, **keywords)
+
+    store.claim = slow_claim  # type: ignore[method-assign]
+
+    assert carried_out(attempt).ending is Ending.NOT_STARTED
+    assert runs == []
+    given_back = stored(store, queued)
+    assert (given_back.state, given_back.attempt, given_back.due) == (State.RETRYING, 0, NOW)
+
+
+def test_an_attempt_that_expires_between_claim_and_run_does_not_run(attempt_at: Take, queued: Job) -> None:
+    runs: list[Any] = []
+    attempt = attempt_at(reference_to(queued), lambda _payload, _run: runs.append(1))
+
+    assert attempt.claim(remaining=INVOCATION)
+    attempt.expire()
+
+    with pytest.raises(JobTimeoutError):
+        attempt.run()
+    assert runs == []
+
+
+def test_an_attempt_that_has_ended_does_not_expire(attempt_at: Take, queued: Job) -> None:
+    attempt = attempt_at(reference_to(queued))
+    report = carried_out(attempt)
+
+    attempt.expire()
+    attempt.unavailable(ValueError())
+
+    assert attempt.report is report
+    refused = attempt_at(reference_to(queued))
+    assert carried_out(refused).verdict is Verdict.DUPLICATE
+    refused.expire()
+    assert refused.report is not None
+    assert refused.report.ending is Ending.REFUSED
+
+
+def test_an_attempt_cannot_be_finished_before_its_claim(attempt_at: Take, queued: Job) -> None:
+    with pytest.raises(AssertionError, match="only after its claim"):
+        attempt_at(reference_to(queued)).finish(Succeeded())
+
+
+def test_a_claim_without_an_answer_puts_the_message_back_for_a_while(
+    attempt_at: Take, client: FaultyClient, queued: Job
+) -> None:
+    client.faults = [Fault.NOT_SENT]
+
+    report = carried_out(attempt_at(reference_to(queued)))
+
+    assert (report.ending, report.job, report.put_back_until) == (Ending.UNAVAILABLE, None, NOW + 2 * SECOND)
+    assert report.error
+
+
+@pytest.mark.parametrize("backoff", [(1, 2), (2, 3), (8, 129), (60, 451), (5000, 451)])
+def test_the_more_often_a_message_was_received_the_longer_it_is_put_back(
+    store: DynamoJobStore, client: FaultyClient, clock: Clock, queued: Job, backoff: tuple[int, int]
+) -> None:
+    receives, seconds = backoff
+    client.faults = [Fault.NOT_SENT]
+    of = tools(store, types_of(a_job_type()), clock)
+
+    report = carried_out(Attempt(reference_to(queued), of, deadline=NOW + LEASE, receives=receives))
+
+    assert report.put_back_until == NOW + seconds * SECOND
+
+
+def test_a_settle_that_never_arrives_leaves_the_message_until_the_lease_is_over(
+    attempt_at: Take, client: FaultyClient, queued: Job
+) -> None:
+    client.faults = [None, *[Fault.NOT_SENT] * SETTLE_TRIES]
+
+    report = carried_out(attempt_at(reference_to(queued)))
+
+    assert report.job is not None
+    assert (report.ending, report.put_back_until) == (Ending.UNAVAILABLE, report.job.due)
+
+
+@pytest.mark.parametrize("faults", [[Fault.ANSWER_LOST], [Fault.NOT_SENT] * (SETTLE_TRIES - 1)])
+def test_a_settle_is_tried_again_in_place_when_the_store_does_not_answer(
+    attempt_at: Take, client: FaultyClient, queued: Job, faults: list[Fault]
+) -> None:
+    client.faults = [None, *faults]
+
+    assert carried_out(attempt_at(reference_to(queued))).ending is Ending.SUCCEEDED
+
+
+def test_a_failure_that_cannot_be_settled_leaves_the_message_until_the_lease_is_over(
+    attempt_at: Take, client: FaultyClient, store: DynamoJobStore, queued: Job
+) -> None:
+    def handler(_payload: Any, _run: Run) -> None:
+        raise ValueError("no")
+
+    client.faults = [None, *[Fault.NOT_SENT] * SETTLE_TRIES]
+
+    assert carried_out(attempt_at(reference_to(queued), handler)).ending is Ending.UNAVAILABLE
+    assert stored(store, queued).state is State.RUNNING
+
+
+def test_a_letter_that_comes_back_to_the_lane_redrives_its_job(
+    attempt_at: Take, store: DynamoJobStore, clock: Clock
+) -> None:
+    dead = brought_to(store, State.DEAD)
+    clock.now += SECOND
+
+    report = carried_out(attempt_at(letter_for(dead)))
+
+    queued = stored(store, dead)
+    assert report == Report(ending=Ending.REDRIVEN, job=queued)
+    assert (queued.state, queued.generation, queued.redrives[0].by) == (State.QUEUED, 2, "queue redrive")
+
+
+def test_a_letter_whose_job_somebody_redrives_at_this_moment_is_acknowledged(
+    attempt_at: Take, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = brought_to(store, State.DEAD)
+    redrive = store.redrive
+
+    def slow_redrive(job: Job, **keywords: Any) -> Job:
+        redrive(job, token="faster", now=NOW, by="ada")
+        return redrive(job, **keywords)
+
+    monkeypatch.setattr(store, "redrive", slow_redrive)
+
+    report = carried_out(attempt_at(letter_for(dead)))
+
+    assert (report.ending, report.verdict, report.put_back_until) == (Ending.REFUSED, Verdict.STALE, None)
+    assert [entry.by for entry in stored(store, dead).redrives] == ["ada"]
+
+
+def test_a_letter_of_an_earlier_life_is_acknowledged(attempt_at: Take, store: DynamoJobStore) -> None:
+    dead = brought_to(store, State.DEAD)
+    queued = store.redrive(dead, token="a redrive", now=NOW, by="ada")
+
+    report = carried_out(attempt_at(letter_for(dead)))
+
+    assert (report.verdict, report.put_back_until) == (Verdict.STALE, None)
+    assert stored(store, dead) == queued
+
+
+def test_a_letter_whose_job_is_past_its_time_redrives_nothing(
+    attempt_at: Take, store: DynamoJobStore, clock: Clock
+) -> None:
+    dead = brought_to(store, State.DEAD)
+    clock.now += RETENTION + SECOND
+
+    assert carried_out(attempt_at(letter_for(dead))).verdict is Verdict.DUPLICATE
+    assert stored(store, dead) == dead
+
+
+@pytest.mark.parametrize("error", [TransactionConflictError(), WriteRefusedError("claim", None)])
+def test_whatever_stops_a_claim_never_runs_the_handler(
+    attempt_at: Take, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch, queued: Job, error: Exception
+) -> None:
+    runs: list[Any] = []
+
+    def claim(*_arguments: Any, **_keywords: Any) -> Job:
+        raise error
+
+    monkeypatch.setattr(store, "claim", claim)
+
+    carried_out(attempt_at(reference_to(queued), lambda _payload, _run: runs.append(1)))
+
+    assert runs == []

@@ -1,0 +1,216 @@
+"""Control decides from the document that it meets, also when that has moved since it was read."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.builders import (
+    NOW,
+    RETENTION,
+    SECOND,
+    SETTLEMENTS,
+    TENANT,
+    a_job,
+    brought_to,
+    claimed,
+    fresh_token,
+    stored,
+)
+from tests.support.faulty_client import Fault, FaultyClient
+from tests.support.interleave import meet
+from tests.support.job_tables import Table
+from tests.support.single_job import Clock
+from tidemill.application.control import Control
+from tidemill.application.ports import JobStore
+from tidemill.domain.errors import NotAllowedNowError, StoreUnavailableError
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
+
+AT_REST = [State.WAITING, State.SCHEDULED, State.QUEUED, State.RETRYING, State.DEAD]
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def other(table: Table) -> DynamoJobStore:
+    """Somebody else's hands on the same table."""
+    return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
+
+
+@pytest.fixture
+def control(store: JobStore, clock: Clock) -> Control:
+    return Control(store=store, clock=clock, new_token=fresh_token)
+
+
+def ended_by_another(store: JobStore, job: Job) -> None:
+    store.settle(claimed(store, job), SETTLEMENTS[State.SUCCEEDED], now=NOW)
+
+
+@pytest.mark.parametrize("state", AT_REST)
+def test_cancel_ends_a_job_at_rest(store: JobStore, control: Control, state: State) -> None:
+    job = brought_to(store, state)
+
+    cancelled = control.cancel(job.tenant, job.id)
+
+    assert cancelled == stored(store, job)
+    assert (cancelled.state, cancelled.finished_at, cancelled.due) == (State.CANCELLED, NOW, None)
+
+
+def test_cancel_asks_a_running_job_to_end(store: JobStore, control: Control) -> None:
+    job = brought_to(store, State.RUNNING)
+
+    asked = control.cancel(job.tenant, job.id)
+
+    assert asked == replace(job, cancel_requested_at=NOW)
+
+
+def test_cancel_leaves_a_cancelled_job_as_it_is(store: JobStore, control: Control, clock: Clock) -> None:
+    job = brought_to(store, State.QUEUED)
+    first = control.cancel(job.tenant, job.id)
+    clock.now += SECOND
+
+    assert control.cancel(job.tenant, job.id) == first == stored(store, job)
+
+
+def test_cancel_is_not_allowed_once_the_job_succeeded(store: JobStore, control: Control) -> None:
+    job = brought_to(store, State.SUCCEEDED)
+
+    with pytest.raises(NotAllowedNowError, match="succeeded cannot be cancelled"):
+        control.cancel(job.tenant, job.id)
+
+    assert stored(store, job) == job
+
+
+def test_cancel_is_not_allowed_when_the_job_succeeds_at_that_moment(
+    store: JobStore, control: Control, client: FaultyClient, other: DynamoJobStore
+) -> None:
+    job = brought_to(store, State.QUEUED)
+    meet(client, lambda: ended_by_another(other, job))
+
+    with pytest.raises(NotAllowedNowError):
+        control.cancel(job.tenant, job.id)
+
+
+def test_cancel_asks_a_job_to_end_that_is_claimed_at_that_moment(
+    store: JobStore, control: Control, client: FaultyClient, other: DynamoJobStore
+) -> None:
+    job = brought_to(store, State.QUEUED)
+    meet(client, lambda: claimed(other, job))
+
+    asked = control.cancel(job.tenant, job.id)
+
+    assert asked is not None
+    assert (asked.state, asked.cancel_requested_at) == (State.RUNNING, NOW)
+
+
+def test_cancel_finds_no_job_that_is_deleted_at_that_moment(
+    store: JobStore, control: Control, table: Table, client: FaultyClient, other: DynamoJobStore
+) -> None:
+    job = brought_to(store, State.DEAD)
+    meet(client, lambda: other.forget(job))
+
+    assert control.cancel(job.tenant, job.id) is None
+    assert table.item(job) is None
+
+
+def test_retry_gives_a_dead_job_another_life_and_says_who_did(store: JobStore, control: Control, clock: Clock) -> None:
+    job = brought_to(store, State.DEAD)
+    clock.now += SECOND
+
+    queued = control.retry(job.tenant, job.id, by="ada")
+
+    assert queued == stored(store, job)
+    assert (queued.state, queued.generation, queued.attempt, queued.due) == (State.QUEUED, 2, 0, NOW + SECOND)
+    assert [(redrive.by, redrive.death) for redrive in queued.redrives] == [("ada", job.death)]
+
+
+@pytest.mark.parametrize("state", [state for state in State if state not in {State.DEAD, State.CANCELLED}])
+def test_retry_is_not_allowed_unless_the_job_is_dead(store: JobStore, control: Control, state: State) -> None:
+    job = brought_to(store, state)
+
+    with pytest.raises(NotAllowedNowError, match=f"that is {state} cannot be retried"):
+        control.retry(job.tenant, job.id, by="ada")
+
+    assert stored(store, job) == job
+
+
+def test_of_two_who_retry_at_once_one_is_told_that_the_job_is_not_dead(
+    store: JobStore, control: Control, client: FaultyClient, other: DynamoJobStore
+) -> None:
+    job = brought_to(store, State.DEAD)
+    meet(client, lambda: other.redrive(job, token="another", now=NOW, by="grace"))
+
+    with pytest.raises(NotAllowedNowError):
+        control.retry(job.tenant, job.id, by="ada")
+
+    assert [redrive.by for redrive in stored(store, job).redrives] == ["grace"]
+
+
+def test_retry_of_a_job_that_is_redriven_and_dies_again_at_that_moment_redrives_that_death(
+    store: JobStore, control: Control, client: FaultyClient, other: DynamoJobStore
+) -> None:
+    def die_again() -> None:
+        queued = other.redrive(job, token="another", now=NOW, by="grace")
+        other.settle(claimed(other, queued), SETTLEMENTS[State.DEAD], now=NOW)
+
+    job = brought_to(store, State.DEAD)
+    meet(client, die_again)
+
+    queued = control.retry(job.tenant, job.id, by="ada")
+
+    assert queued is not None
+    assert (queued.state, queued.generation) == (State.QUEUED, 3)
+    assert [redrive.by for redrive in queued.redrives] == ["grace", "ada"]
+
+
+def test_retry_finds_no_job_that_is_deleted_at_that_moment(
+    store: JobStore, control: Control, client: FaultyClient, other: DynamoJobStore
+) -> None:
+    job = brought_to(store, State.DEAD)
+    meet(client, lambda: other.forget(job))
+
+    assert control.retry(job.tenant, job.id, by="ada") is None
+
+
+def test_a_job_past_its_time_is_not_there(store: JobStore, control: Control, clock: Clock) -> None:
+    job = brought_to(store, State.DEAD)
+    clock.now = NOW + RETENTION + SECOND
+
+    assert control.find(job.tenant, job.id) is None
+    assert control.cancel(job.tenant, job.id) is None
+    assert control.retry(job.tenant, job.id, by="ada") is None
+    assert stored(store, job) == job
+
+
+def test_another_tenants_job_is_not_there(store: JobStore, control: Control) -> None:
+    job = brought_to(store, State.DEAD)
+
+    assert control.find("another", job.id) is None
+    assert control.cancel("another", job.id) is None
+    assert control.retry("another", job.id, by="ada") is None
+    assert stored(store, job) == job
+
+
+@pytest.mark.parametrize("job_id", ["", "none", "x" * 3000, f"#{TENANT}", "\x00"])
+def test_what_is_no_id_is_not_there(control: Control, job_id: str) -> None:
+    assert control.find(TENANT, job_id) is None
+
+
+@pytest.mark.parametrize("fault", [Fault.NOT_SENT, Fault.ANSWER_LOST])
+def test_whether_a_cancel_took_effect_is_unknown_when_the_store_does_not_answer(
+    store: JobStore, control: Control, client: FaultyClient, fault: Fault
+) -> None:
+    job = a_job()
+    store.insert_if_absent(job)
+    client.faults = [fault]
+
+    with pytest.raises(StoreUnavailableError):
+        control.cancel(job.tenant, job.id)
+
+    again = control.cancel(job.tenant, job.id)
+    assert again is not None
+    assert again.state is State.CANCELLED

@@ -1,0 +1,120 @@
+"""The payloads of follow-up jobs are stored before the success that makes them, and go when another end is written."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.support.builders import LEASE, NOW, a_job_type, claimed, reference_to, stored, types_of
+from tests.support.group_jobs import items
+from tests.support.job_tables import Table
+from tests.support.single_job import INVOCATION, Clock, carried_out, tools
+from tidemill.application.attempt import Attempt
+from tidemill.application.attempt_report import Ending, Report
+from tidemill.application.submit import Submit
+from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
+from tidemill.domain.job import Job
+from tidemill.domain.return_values import Done
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.payloads import PAYLOAD_PREFIX, Bucket, DynamoPayloads
+from tidemill.system.clock import new_token
+
+_LARGE = {"x": "x" * 1_000}
+
+Meanwhile = Callable[[Attempt], Any]
+
+
+def _no_bucket() -> Bucket:
+    raise AssertionError("no payload is so large")
+
+
+@pytest.fixture
+def carry(store: DynamoJobStore, table: Table, clock: Clock, queued: Job) -> Callable[..., Report]:
+    def carry(meanwhile: Meanwhile = lambda _attempt: None, **done: Any) -> Report:
+        def handler(_payload: Any, _run: Any) -> Done:
+            meanwhile(attempt)
+            return Done(**{"then": [Submission(type="test.job", payload=_LARGE)]} | done)
+
+        payloads = DynamoPayloads(table.client, table=table.name, bucket=_no_bucket, new_token=new_token)
+        types = types_of(a_job_type(handler))
+        submit = Submit(store=store, payloads=payloads, job_types=types, clock=clock, new_id=new_token)
+        with_payloads = replace(tools(store, types, clock), payloads=payloads, submit=submit)
+        attempt = Attempt(reference_to(queued), with_payloads, deadline=NOW + INVOCATION)
+        return carried_out(attempt)
+
+    return carry
+
+
+def test_it_stays_with_the_success(carry: Callable[..., Report], store: DynamoJobStore, table: Table) -> None:
+    assert carry().ending is Ending.SUCCEEDED
+
+    (follow_up,) = [job for job in store.overdue(before=NOW) if job.parent]
+    assert follow_up.payload_at in items(table, PAYLOAD_PREFIX)[0]["pk"]["S"]
+
+
+def test_two_of_one_key_have_one(carry: Callable[..., Report], table: Table) -> None:
+    carry(then=[Submission(type="test.job", key="one", payload=_LARGE)] * 2)
+
+    assert len(items(table, PAYLOAD_PREFIX)) == 1
+
+
+def test_it_goes_when_the_run_is_given_back(
+    carry: Callable[..., Report], store: DynamoJobStore, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def settle(*_arguments: Any, **_named: Any) -> None:
+        raise TransactionConflictError
+
+    monkeypatch.setattr(store, "settle", settle)
+
+    assert carry().ending is Ending.RELEASED
+    assert items(table, PAYLOAD_PREFIX) == []
+
+
+def test_it_stays_when_our_own_success_lies_behind_the_conflicts(
+    carry: Callable[..., Report], store: DynamoJobStore, table: Table, queued: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, troubles = store.settle, iter([StoreUnavailableError("its answer was lost")])
+
+    def settle(*arguments: Any, **named: Any) -> None:
+        if trouble := next(troubles, None):
+            real(*arguments, **named)
+            raise trouble
+        raise TransactionConflictError
+
+    monkeypatch.setattr(store, "settle", settle)
+
+    carry()
+
+    assert stored(store, queued).state is State.SUCCEEDED
+    assert len(items(table, PAYLOAD_PREFIX)) == 1
+
+
+def test_it_goes_when_the_handlers_own_condition_does_not_hold(carry: Callable[..., Report], table: Table) -> None:
+    check = {
+        "TableName": table.name,
+        "Key": {"pk": {"S": "an effect"}},
+        "ConditionExpression": "attribute_exists(pk)",
+    }
+
+    assert carry(writes=[{"ConditionCheck": check}]).ending is Ending.RETRYING
+    assert items(table, PAYLOAD_PREFIX) == []
+
+
+def test_it_goes_when_time_was_up(carry: Callable[..., Report], table: Table) -> None:
+    assert carry(lambda attempt: attempt.expire()).ending is Ending.RETRYING
+
+    assert items(table, PAYLOAD_PREFIX) == []
+
+
+def test_it_stays_when_the_lease_was_lost_since_that_may_be_by_our_own_success(
+    carry: Callable[..., Report], store: DynamoJobStore, table: Table, clock: Clock, queued: Job
+) -> None:
+    def stall(_attempt: Attempt) -> None:
+        clock.now += 2 * LEASE
+        claimed(store, queued, token="another", now=clock.now)
+
+    assert carry(stall).ending is Ending.FENCED
+    assert len(items(table, PAYLOAD_PREFIX)) == 1

@@ -1,0 +1,89 @@
+"""The purge use case: what is planned, what is forgotten, and whose group goes on."""
+
+import pytest
+
+from tests.support.builders import (
+    NOW,
+    SECOND,
+    SETTLEMENTS,
+    a_job,
+    behind_an_ended_head,
+    brought_to,
+    claimed,
+    fresh_token,
+    stored,
+)
+from tests.support.single_job import Clock
+from tidemill.application.ports import JobStore
+from tidemill.application.purge import Purge, Purger
+from tidemill.domain.states import TERMINAL, State
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(NOW + SECOND)
+
+
+@pytest.fixture
+def purger(store: JobStore, clock: Clock) -> Purger:
+    return Purger(store=store, clock=clock)
+
+
+def planned(purger: Purger, **which: object) -> set[str]:
+    return {job.id for job in purger.plan(Purge(**which))}  # type: ignore[arg-type]  # as the test has it
+
+
+def test_the_plan_names_what_has_ended_and_changes_nothing(purger: Purger, store: JobStore) -> None:
+    jobs = {state: brought_to(store, state) for state in State}
+    other = brought_to(store, State.SUCCEEDED, type="test.other")
+    ended = {jobs[state].id for state in TERMINAL} | {other.id}
+
+    assert planned(purger) == ended
+    assert planned(purger, states=[State.DEAD, State.CANCELLED]) == {jobs[State.DEAD].id, jobs[State.CANCELLED].id}
+    assert planned(purger, types=["test.other"]) == {other.id}
+    assert planned(purger, types=["test.other"], states=[State.DEAD]) == set()
+    assert planned(purger, ended_before=NOW) == set()
+    assert planned(purger, ended_before=NOW + SECOND) == ended
+    assert {stored(store, job) for job in jobs.values()} == set(jobs.values())
+
+
+@pytest.mark.parametrize("state", sorted(set(State) - TERMINAL))
+def test_live_jobs_cannot_be_asked_for(state: State) -> None:
+    with pytest.raises(ValueError, match=f"none that is {state}"):
+        Purge(states=[State.DEAD, state])
+
+
+def test_what_is_purged_is_gone_and_may_be_purged_again(purger: Purger, store: JobStore) -> None:
+    ended = brought_to(store, State.SUCCEEDED)
+
+    assert [purger.purge(ended), purger.purge(ended)] == [True, True]
+    assert store.get(ended.tenant, ended.id) is None
+
+
+def test_a_job_that_was_redriven_since_it_was_planned_stays(purger: Purger, store: JobStore) -> None:
+    planned_job = brought_to(store, State.DEAD)
+    queued = store.redrive(planned_job, token="a redrive", now=NOW, by="ada")
+
+    assert not purger.purge(planned_job)
+    assert stored(store, planned_job) == queued
+
+
+def test_a_group_that_stood_for_a_dead_job_goes_on_when_it_is_purged(purger: Purger, store: JobStore) -> None:
+    group = fresh_token()
+    store.insert_if_absent(head := a_job(group=group, blocks=True))
+    behind = store.insert_if_absent(a_job(group=group, blocks=True))
+    store.settle(claimed(store, head), SETTLEMENTS[State.DEAD], now=NOW)
+    assert store.advance(head.tenant, group, now=NOW) is None
+
+    assert purger.purge(stored(store, head))
+
+    assert stored(store, behind).state is State.QUEUED
+
+
+def test_purging_an_ended_head_moves_its_group_once(purger: Purger, store: JobStore) -> None:
+    waiting = behind_an_ended_head(store)
+    (ended,) = purger.plan(Purge())
+
+    purger.purge(ended)
+
+    assert stored(store, waiting).state is State.QUEUED

@@ -1,0 +1,357 @@
+"""The reconcile use case: what was left behind is found, and what is only late comes to no harm."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.builders import (
+    LEASE,
+    MILLISECOND,
+    NOW,
+    SECOND,
+    a_job,
+    a_job_type,
+    behind_an_ended_head,
+    brought_to,
+    fresh_token,
+    letter_for,
+    reference_to,
+    stored,
+    types_of,
+)
+from tests.support.faulty_client import FaultyClient
+from tests.support.in_memory_dlq import Letters
+from tests.support.job_tables import Table
+from tests.support.single_job import Clock, World
+from tidemill.application.job_types import Run
+from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, MOST_NUDGES, UNDELIVERABLE_AFTER
+from tidemill.application.ports import Found, LetterBox, PayloadItem, ReceivedLetter
+from tidemill.application.reconcile import MARGIN, ORPHANED_AFTER, SEGMENTS, Act, Reconciled, Reconciler
+from tidemill.application.redrive import Swept
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
+from tidemill.dynamodb.table_scan import DynamoSurvey
+from tidemill.names import Lane
+
+LIMIT = timedelta(minutes=30)
+HOUR = timedelta(hours=1)
+INVOCATION = timedelta(minutes=15)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(NOW + LIMIT)
+
+
+@pytest.fixture
+def reconciler(store: DynamoJobStore, clock: Clock) -> Reconciler:
+    return Reconciler(store=store, clock=clock, limit=LIMIT)
+
+
+@pytest.fixture
+def survey(table: Table) -> DynamoSurvey:
+    return DynamoSurvey(table.client, table=table.name)
+
+
+def run(
+    reconciler: Reconciler,
+    survey: Any,
+    boxes: Mapping[Lane, LetterBox] | None = None,
+    *,
+    time_left: timedelta = INVOCATION,
+) -> Reconciled:
+    return reconciler.run(survey, boxes or {}, draw=lambda: 0.5, time_left=lambda: time_left)
+
+
+def test_a_job_is_overdue_once_it_is_late_by_the_limit(
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler
+) -> None:
+    job = brought_to(store, State.QUEUED)
+
+    assert [found.id for found in reconciler.overdue()] == [job.id]
+    clock.now -= SECOND
+    assert list(reconciler.overdue()) == []
+
+
+def test_a_job_is_left_alone_after_a_nudge_for_twice_as_long_each_time_up_to_a_day(
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler
+) -> None:
+    job = brought_to(store, State.QUEUED)
+
+    for wait in [min(LIMIT * 2**nudges, LONGEST_BETWEEN_NUDGES) for nudges in range(1, 9)]:
+        assert reconciler.nudge(stored(store, job))
+        clock.now += wait - SECOND
+        assert list(reconciler.overdue()) == []
+        assert not reconciler.nudge(stored(store, job))
+        clock.now += SECOND
+        assert [found.id for found in reconciler.overdue()] == [job.id]
+
+
+def test_of_two_who_find_a_job_one_nudges_it(store: DynamoJobStore, clock: Clock, reconciler: Reconciler) -> None:
+    job = brought_to(store, State.QUEUED)
+
+    assert reconciler.nudge(job)
+    clock.now += MILLISECOND
+    assert not reconciler.nudge(job)
+
+
+def test_what_its_lane_explains_is_not_overdue(store: DynamoJobStore, clock: Clock) -> None:
+    slow, quick = brought_to(store, State.QUEUED, lane=Lane.BULK), brought_to(store, State.QUEUED)
+    delays = {Lane.BULK: HOUR, Lane.DEFAULT: timedelta(0)}
+    reconciler = Reconciler(store=store, clock=clock, limit=LIMIT, lane_delay=delays.__getitem__)
+
+    assert [job.id for job in reconciler.overdue()] == [quick.id]
+    assert not reconciler.nudge(slow)
+    clock.now += HOUR
+    assert reconciler.nudge(slow)
+
+
+def test_a_run_counts_every_kind_of_overdue_job(
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, survey: DynamoSurvey
+) -> None:
+    jobs = {state: brought_to(store, state) for state in State}
+    clock.now += LEASE + 1000 * SECOND
+
+    reconciled = run(reconciler, survey)
+
+    # One of the four is the head of the group in which the waiting one is.
+    assert reconciled.acts == Counter({(Act.NUDGED, Lane.DEFAULT): 4, (Act.WOKEN, Lane.DEFAULT): 1})
+    assert stored(store, jobs[State.QUEUED]).nudges == 1
+    assert stored(store, jobs[State.RUNNING]).state is State.RETRYING
+    assert stored(store, jobs[State.SCHEDULED]).state is State.QUEUED
+    untouched = (State.WAITING, State.SUCCEEDED, State.DEAD, State.CANCELLED)
+    assert [stored(store, jobs[state]) for state in untouched] == [jobs[state] for state in untouched]
+
+
+def test_what_a_run_has_done_the_next_one_need_not_do(
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, survey: DynamoSurvey
+) -> None:
+    brought_to(store, State.QUEUED)
+    behind_an_ended_head(store)
+    run(reconciler, survey)
+    clock.now += SECOND
+
+    assert run(reconciler, survey).acts == Counter()
+
+
+def test_a_job_dies_as_undeliverable_after_many_nudges_and_a_week_in_vain(
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler
+) -> None:
+    job = brought_to(store, State.QUEUED)
+    nudges = 0
+
+    while (current := stored(store, job)).state is State.QUEUED:
+        clock.now += HOUR
+        nudges += sum(map(reconciler.nudge, reconciler.overdue()))
+
+    assert (current.state, current.death) == (State.DEAD, DeathReason.UNDELIVERABLE)
+    assert current.finished_at is not None
+    assert UNDELIVERABLE_AFTER <= current.finished_at - NOW <= UNDELIVERABLE_AFTER + 2 * LONGEST_BETWEEN_NUDGES
+    assert MOST_NUDGES < nudges <= MOST_NUDGES + 8
+
+
+def test_however_often_it_is_called_a_day_kills_no_job(store: DynamoJobStore, clock: Clock) -> None:
+    job = brought_to(store, State.QUEUED)
+    impatient = Reconciler(store=store, clock=clock, limit=SECOND)
+
+    for _ in range(24 * 6):
+        clock.now += timedelta(minutes=10)
+        for found in impatient.overdue():
+            impatient.nudge(found)
+
+    assert stored(store, job).state is State.QUEUED
+
+
+def test_a_group_goes_on_whose_head_has_ended_unnoticed(
+    store: DynamoJobStore, reconciler: Reconciler, survey: DynamoSurvey
+) -> None:
+    waiting = behind_an_ended_head(store, run_at=None)
+
+    reconciled = run(reconciler, survey)
+
+    assert reconciled.acts == Counter({(Act.ADVANCED, Lane.DEFAULT): 1})
+    assert stored(store, waiting).state is State.QUEUED
+
+
+def test_payloads_of_no_job_are_discarded_once_they_are_a_day_old(
+    store: DynamoJobStore, table: Table, clock: Clock, reconciler: Reconciler, survey: DynamoSurvey
+) -> None:
+    def no_bucket() -> Bucket:
+        raise AssertionError("none of these is so large")
+
+    payloads = DynamoPayloads(table.client, table=table.name, bucket=no_bucket, new_token=fresh_token)
+    large = '"' + "x" * 5_000 + '"'
+    used = payloads.put_away(a_job(payload=large, state=State.WAITING, due=None))
+    table.put(used)
+    replaced = payloads.put_away(replace(used, payload=large, payload_at=None))
+    ownerless = payloads.put_away(a_job(payload=large))
+    clock.now = NOW + ORPHANED_AFTER - MILLISECOND
+    assert run(reconciler, survey).count(Act.DISCARDED) == 0
+
+    clock.now += MILLISECOND
+    assert run(reconciler, survey).count(Act.DISCARDED) == 2
+
+    assert payloads.load(used) == large
+    for orphan in (replaced, ownerless):
+        with pytest.raises(Exception, match="is gone"):
+            payloads.load(orphan)
+
+
+def test_letters_are_sorted_by_the_one_rule(
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, survey: DynamoSurvey
+) -> None:
+    dead, done, stranded = (brought_to(store, state) for state in (State.DEAD, State.SUCCEEDED, State.QUEUED))
+    box = Letters(letter_for(dead), letter_for(done), reference_to(stranded))
+    clock.now = NOW + timedelta(minutes=1)
+
+    reconciled = run(reconciler, survey, {Lane.DEFAULT: box})
+
+    assert reconciled.letters == {Lane.DEFAULT: Swept(outdated=1, nudged=1, kept=1)}
+    assert [letter.body for letter in box.waiting] == [letter_for(dead)]
+
+
+def test_what_cannot_be_read_is_reported_and_keeps_nobody_waiting(
+    store: DynamoJobStore, table: Table, reconciler: Reconciler, survey: DynamoSurvey
+) -> None:
+    jobs = [brought_to(store, State.QUEUED) for _ in range(3)]
+    table.put(jobs[1], schema={"N": "99"})
+
+    reconciled = run(reconciler, survey)
+
+    assert reconciled.count(Act.NUDGED) == 2
+    assert [item.key for item in reconciled.unreadable] == [f"{jobs[1].tenant}#{jobs[1].id}"]
+
+
+def test_a_group_whose_next_job_cannot_be_read_is_reported_and_not_tried_again(
+    store: DynamoJobStore, table: Table, reconciler: Reconciler, survey: DynamoSurvey
+) -> None:
+    waiting = behind_an_ended_head(store)
+    table.client.put_item(TableName=table.name, Item={**(table.item(waiting) or {}), "schema": {"N": "99"}})
+
+    reconciled = run(reconciler, survey)
+
+    assert reconciled.acts == Counter()
+    assert [item.key for item in reconciled.unreadable] == [f"the group {waiting.group} of {waiting.tenant}"]
+
+
+def test_a_letter_whose_job_cannot_be_read_stays(
+    store: DynamoJobStore, table: Table, reconciler: Reconciler, survey: DynamoSurvey
+) -> None:
+    job = brought_to(store, State.DEAD)
+    table.put(job, schema={"N": "99"})
+    box = Letters(letter_for(job))
+
+    assert run(reconciler, survey, {Lane.DEFAULT: box}).letters == {Lane.DEFAULT: Swept(kept=1)}
+    assert len(box.waiting) == 1
+
+
+def test_a_lane_whose_letters_cannot_be_had_keeps_no_other_waiting(
+    store: DynamoJobStore, reconciler: Reconciler, survey: DynamoSurvey
+) -> None:
+    class Unavailable(Letters):
+        def receive(self) -> Sequence[ReceivedLetter]:
+            raise StoreUnavailableError("no answer")
+
+    dead = brought_to(store, State.DEAD)
+    boxes = {Lane.CRITICAL: Unavailable(), Lane.DEFAULT: Letters(letter_for(dead))}
+
+    reconciled = run(reconciler, survey, boxes)
+
+    assert reconciled.letters == {Lane.DEFAULT: Swept(kept=1)}
+    assert reconciled.acts == Counter({(Act.FAILED, Lane.CRITICAL): 1})
+
+
+class Segments:
+    """A `Survey` of jobs in a list, read on until `broken`."""
+
+    def __init__(self, jobs: Sequence[Job], *, broken: int | None = None) -> None:
+        self.jobs = jobs
+        self.broken = broken
+        self.read: list[int] = []
+
+    def segment(self, number: int, *, of: int, overdue_since: Any) -> Iterator[Sequence[Found]]:
+        self.read.append(number)
+        for index, job in enumerate(self.jobs):
+            if index % of == number:
+                if index == self.broken:
+                    raise StoreUnavailableError("throttled")
+                yield [job]
+
+    def discard(self, payload: PayloadItem) -> None:
+        raise AssertionError("there are none")
+
+
+def test_a_part_that_cannot_be_read_is_left_to_the_next_run_and_the_others_are_not(
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler
+) -> None:
+    jobs = [brought_to(store, State.QUEUED) for _ in range(5)]
+
+    first = run(reconciler, Segments(jobs, broken=3))
+    assert (first.count(Act.NUDGED), first.count(Act.FAILED)) == (4, 1)
+
+    clock.now += MILLISECOND
+    second = run(reconciler, Segments(jobs))
+    assert (second.count(Act.NUDGED), second.count(Act.FAILED)) == (1, 0)
+
+
+def test_a_run_that_has_no_time_left_does_nothing_and_says_so(store: DynamoJobStore, reconciler: Reconciler) -> None:
+    jobs = [brought_to(store, State.QUEUED) for _ in range(3)]
+    box = Letters(letter_for(jobs[0]))
+
+    reconciled = run(reconciler, Segments(jobs), {Lane.DEFAULT: box}, time_left=MARGIN)
+
+    assert reconciled.acts == Counter({(Act.UNFINISHED, None): SEGMENTS})
+    assert len(box.waiting) == 1
+
+
+def test_each_run_takes_the_parts_in_another_order(reconciler: Reconciler) -> None:
+    def order_by(draws: Iterator[int]) -> list[int]:
+        segments = Segments([])
+        reconciler.run(segments, {}, draw=lambda: next(draws) / 1000, time_left=lambda: INVOCATION)
+        assert sorted(segments.read) == list(range(SEGMENTS))
+        return segments.read
+
+    forwards, backwards = order_by(iter(range(SEGMENTS))), order_by(iter(range(SEGMENTS, 0, -1)))
+
+    assert forwards[0] == backwards[-1] == 0
+
+
+def lost_in_the_queue(world: World) -> None:
+    """The job's message goes, and nobody is told."""
+    world.run_until(lambda: bool(world.messages))
+    world.messages.clear()
+    world.clock.now += 2 * LIMIT
+
+
+def test_a_job_whose_message_was_lost_runs_after_a_reconcile(store: DynamoJobStore, client: FaultyClient) -> None:
+    runs: list[Run] = []
+    world = World(store, client, types_of(a_job_type(lambda _payload, run: runs.append(run))))
+    world.submit("test.job")
+    lost_in_the_queue(world)
+    reconciler = Reconciler(store=store, clock=world.clock, limit=LIMIT)
+
+    assert [reconciler.nudge(job) for job in reconciler.overdue()] == [True]
+    world.run_until(lambda: world.job is not None and world.job.state is State.SUCCEEDED)
+
+    assert len(runs) == 1
+
+
+def test_a_job_that_is_only_late_runs_once_although_it_was_nudged(store: DynamoJobStore, client: FaultyClient) -> None:
+    runs: list[Run] = []
+    world = World(store, client, types_of(a_job_type(lambda _payload, run: runs.append(run))))
+    world.submit("test.job")
+    world.run_until(lambda: bool(world.messages))
+    world.clock.now += 2 * LIMIT
+    reconciler = Reconciler(store=store, clock=world.clock, limit=LIMIT)
+
+    assert [reconciler.nudge(job) for job in reconciler.overdue()] == [True]
+    world.run_until(lambda: len(world.reports) == 2)
+
+    assert len(runs) == 1

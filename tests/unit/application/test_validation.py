@@ -1,0 +1,112 @@
+"""What may be asked for and what may not, by its path, and that what is refused leaves nothing behind."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job_type, fresh_token, types_of
+from tests.support.job_tables import Table
+from tests.support.single_job import Clock, Inline
+from tidemill.application.submit import Submit
+from tidemill.application.validation import FARTHEST, LONGEST_KEY, LONGEST_NAME_BYTES, is_tenant
+from tidemill.domain.errors import InvalidPayloadError
+from tidemill.domain.submission import Submission, Unique
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.names import Lane
+
+Paths = Callable[..., list[str]]
+HOUR = timedelta(hours=1)
+#: A year later in UTC.
+END_OF_TIME = datetime.max.replace(tzinfo=timezone(-HOUR))
+
+
+@pytest.fixture
+def paths(store: DynamoJobStore, table: Table, clock: Clock) -> Paths:
+    """The paths of what is wrong with a submission, which leaves nothing behind."""
+    types = types_of(a_job_type())
+    submit = Submit(store=store, payloads=Inline(), job_types=types, clock=clock, new_id=fresh_token)
+
+    def paths(payload: Any = None, **asked: Any) -> list[str]:
+        submission = Submission(type="test.job", payload=payload or {}, **asked)
+        with pytest.raises(InvalidPayloadError) as refused:
+            submit(submission, tenant=TENANT, trace="request")
+        assert table.client.scan(TableName=table.name)["Count"] == 0
+        return [fault.path for fault in refused.value.faults]
+
+    return paths
+
+
+def _nested(levels: int) -> Any:
+    value: Any = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("asked", "path"),
+    [
+        ({"delay": -MILLISECOND}, "/delay_seconds"),
+        ({"delay": FARTHEST + MILLISECOND}, "/delay_seconds"),
+        ({"delay": timedelta.max}, "/delay_seconds"),
+        ({"run_at": NOW - timedelta(minutes=2)}, "/run_at"),
+        ({"run_at": NOW + FARTHEST + MILLISECOND}, "/run_at"),
+        ({"run_at": datetime.max.replace(tzinfo=UTC)}, "/run_at"),
+        ({"run_at": NOW.replace(tzinfo=None)}, "/run_at"),
+        ({"run_at": END_OF_TIME, "key": "k"}, "/run_at"),
+        ({"delay": SECOND, "run_at": NOW + SECOND}, "/run_at"),
+        ({"deadline": NOW}, "/deadline"),
+        ({"deadline": NOW.replace(tzinfo=None)}, "/deadline"),
+        ({"deadline": END_OF_TIME}, "/deadline"),
+        ({"deadline": NOW + HOUR, "delay": HOUR}, "/deadline"),
+        ({"deadline": NOW + HOUR, "run_at": NOW + HOUR}, "/deadline"),
+        ({"group": ""}, "/group"),
+        ({"group": "x" * (LONGEST_NAME_BYTES + 1)}, "/group"),
+        ({"group": "\N{GRINNING FACE}" * (LONGEST_NAME_BYTES // 4 + 1)}, "/group"),
+        ({"group": "\ud800"}, "/group"),
+        ({"lane": Lane.CRITICAL}, "/lane"),
+        ({"key": ""}, "/idempotency_key"),
+        ({"key": "x" * (LONGEST_KEY + 1)}, "/idempotency_key"),
+        ({"key": "k", "unique": Unique(period=HOUR)}, "/unique"),
+        ({"unique": Unique(period=timedelta(0))}, "/unique/period_seconds"),
+        ({"unique": Unique(period=FARTHEST + SECOND)}, "/unique/period_seconds"),
+        ({"unique": Unique(period=HOUR, key="")}, "/unique/key"),
+        ({"unique": Unique(period=HOUR, key="x" * 129)}, "/unique/key"),
+        ({"payload": {"at": NOW}}, "/payload"),
+        ({"payload": [1]}, "/payload"),
+        ({"payload": {"n": 10**5000}}, "/payload"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_its_path(paths: Paths, asked: dict[str, Any], path: str) -> None:
+    assert paths(**asked) == [path]
+
+
+def test_everything_that_is_wrong_is_told_at_once(paths: Paths) -> None:
+    found = paths({"n": float("nan")}, lane=Lane.CRITICAL, group="", delay=-SECOND)
+
+    assert found == ["/lane", "/group", "/delay_seconds", "/payload"]
+
+
+@pytest.mark.parametrize("payload", [{"n": float("inf")}, _nested(10_000)], ids=["infinite", "bottomless"])
+def test_what_could_never_have_been_accepted_is_not_looked_up(paths: Paths, payload: Any) -> None:
+    assert paths(payload, key="key", run_at=NOW - HOUR)[-1] == "/payload"
+
+
+@pytest.mark.parametrize(
+    ("name", "holds"),
+    [
+        ("x", True),
+        ("x" * 512, True),
+        ("https://issuer.example/|auth0|7", True),
+        ("", False),
+        ("x" * 513, False),
+        ("!group#x", False),
+        ("a b", False),
+        ("ü", False),
+        ("x\n", False),
+    ],
+)
+def test_a_tenant_is_visible_ascii_that_no_key_of_ours_begins_with(name: str, holds: bool) -> None:
+    assert is_tenant(name) is holds

@@ -1,0 +1,64 @@
+"""What a refused claim means, and the one rule for letters."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.builders import NOW, SECOND, a_job, reference_to
+from tidemill.domain.claim_verdict import Verdict, judge
+from tidemill.domain.dead_letters import LetterAction, letter_action
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+
+JOB = a_job(generation=5)
+RUNNING = replace(JOB, state=State.RUNNING, owner="another")
+DEAD = replace(JOB, state=State.DEAD, expires_at=NOW + SECOND)
+SUCCEEDED = replace(DEAD, state=State.SUCCEEDED)
+
+
+@pytest.mark.parametrize(
+    ("current", "verdict"),
+    [
+        (None, Verdict.GONE),
+        (SUCCEEDED, Verdict.DUPLICATE),
+        (DEAD, Verdict.DUPLICATE),
+        (replace(SUCCEEDED, generation=4), Verdict.DUPLICATE),
+        (replace(JOB, generation=6), Verdict.STALE),
+        (replace(RUNNING, generation=6), Verdict.STALE),
+        (replace(JOB, generation=4), Verdict.AHEAD),
+        (RUNNING, Verdict.LEASED),
+        (JOB, Verdict.EARLY),
+        (replace(JOB, state=State.RETRYING), Verdict.EARLY),
+    ],
+)
+def test_a_refusal_is_judged_from_the_document_that_refused(current: Job | None, verdict: Verdict) -> None:
+    assert judge(reference_to(JOB), current) is verdict
+
+
+def test_a_message_is_acknowledged_only_when_its_document_needs_it_no_more() -> None:
+    acknowledged = {verdict for verdict in Verdict if verdict.acknowledged}
+
+    assert acknowledged == {Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE}
+
+
+@pytest.mark.parametrize(
+    ("current", "action"),
+    [
+        (DEAD, LetterAction.DEAD),
+        (JOB, LetterAction.STRANDED),
+        (RUNNING, LetterAction.STRANDED),
+        (replace(JOB, state=State.RETRYING), LetterAction.STRANDED),
+        (SUCCEEDED, LetterAction.OUTDATED),
+        (replace(DEAD, expires_at=NOW), LetterAction.OUTDATED),
+        (replace(DEAD, generation=6), LetterAction.OUTDATED),
+        (replace(JOB, generation=6), LetterAction.OUTDATED),
+        (replace(JOB, generation=4), LetterAction.OUTDATED),
+        (None, LetterAction.OUTDATED),
+    ],
+)
+def test_a_letter_is_judged_from_the_document_that_it_is_about(current: Job | None, action: LetterAction) -> None:
+    assert letter_action(reference_to(JOB), current, now=NOW) is action
+
+
+def test_rubbish_is_outdated() -> None:
+    assert letter_action(None, None, now=NOW) is LetterAction.OUTDATED

@@ -1,0 +1,147 @@
+"""The wire form of a job, there and back."""
+
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.builders import NOW, a_job, an_error
+from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.job import AttemptError, Job, Redrive
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import decode, encode, milliseconds, seconds, split_key
+from tidemill.names import JOB_KEY, Lane
+
+TEXTS = st.text(max_size=20)
+NUMBERS = st.integers(min_value=0, max_value=2**53)
+SECONDS = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1), timezones=st.just(UTC)).map(  # noqa: DTZ001 - hypothesis adds it
+    lambda instant: instant.replace(microsecond=0)
+)
+INSTANTS = st.builds(lambda second, fraction: second + timedelta(milliseconds=fraction), SECONDS, st.integers(0, 999))
+ERRORS = st.builds(
+    AttemptError, attempt=NUMBERS, at=INSTANTS, error_class=TEXTS, message=TEXTS, next_due=st.none() | INSTANTS
+)
+REDRIVES = st.builds(Redrive, token=TEXTS, at=INSTANTS, by=TEXTS)
+
+
+def _maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | strategy
+
+
+JOBS = st.builds(
+    Job,
+    tenant=TEXTS,
+    id=st.uuids().map(str),
+    type=TEXTS,
+    payload=_maybe(TEXTS),
+    payload_at=_maybe(TEXTS),
+    run_at=_maybe(INSTANTS),
+    group=_maybe(TEXTS),
+    sequence=_maybe(NUMBERS),
+    blocks=st.booleans(),
+    checkpoint=_maybe(TEXTS),
+    retention=_maybe(st.integers(1, 10**6).map(lambda count: timedelta(seconds=count))),
+    body_hash=TEXTS,
+    trace=TEXTS,
+    generation=NUMBERS,
+    attempt=NUMBERS,
+    created_at=INSTANTS,
+    due=_maybe(INSTANTS),
+    ready_at=_maybe(INSTANTS),
+    claimed_at=_maybe(INSTANTS),
+    owner=_maybe(TEXTS),
+    last_owner=_maybe(TEXTS),
+    result=_maybe(TEXTS),
+    errors=st.lists(ERRORS, max_size=3).map(tuple),
+    redrives=st.lists(REDRIVES, max_size=3).map(tuple),
+    nudged_at=_maybe(INSTANTS),
+    finished_at=_maybe(INSTANTS),
+    expires_at=_maybe(SECONDS),
+)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
+@given(JOBS)
+def test_a_job_comes_back_from_the_wire_as_it_went(job: Job) -> None:
+    assert decode(encode(job)) == job
+
+
+def test_every_field_of_a_job_is_written() -> None:
+    filled = a_job(
+        **dict.fromkeys(("ready_at", "claimed_at", "nudged_at", "finished_at", "expires_at"), NOW),
+        **dict.fromkeys(("run_at", "deadline", "unique_until", "checkpoint_at", "cancel_requested_at"), NOW),
+        **dict.fromkeys(("owner", "last_owner", "result", "group", "parent", "checkpoint", "payload_at"), "text"),
+        **dict.fromkeys(("releases", "sequence", "hops", "holds", "nudges", "progress_done", "progress_total"), 1),
+        death="permanent error",
+        blocks=True,
+        retention=timedelta(days=1),
+        errors=(an_error(),),
+        redrives=(Redrive(token="t", at=NOW, by="ada"),),
+    )
+
+    item = encode(filled)
+
+    assert set(item) == {field.name for field in fields(Job)} - {"tenant", "id"} | {JOB_KEY, "schema"}
+
+
+def test_what_is_not_set_takes_no_room() -> None:
+    assert {"due", "owner", "errors", "redrives", "expires_at"}.isdisjoint(encode(a_job(due=None)))
+
+
+@pytest.mark.parametrize("tenant", ["111122223333:AROA", "with#a#hash", ""])
+def test_tenant_and_id_are_told_apart_by_the_key(tenant: str) -> None:
+    job = a_job(tenant=tenant)
+
+    assert split_key(encode(job)) == (tenant, job.id)
+
+
+@pytest.mark.parametrize(("microseconds", "expected"), [(0, "1000"), (1, "1001"), (999, "1001"), (1000, "1001")])
+def test_times_are_rounded_up_so_that_nothing_starts_too_soon(microseconds: int, expected: str) -> None:
+    assert milliseconds(datetime(1970, 1, 1, 0, 0, 1, microseconds, UTC)) == {"N": expected}
+
+
+@pytest.mark.parametrize(("microseconds", "expected"), [(0, "1"), (1, "2"), (999_999, "2")])
+def test_the_ttl_is_rounded_up_so_that_nothing_is_forgotten_too_soon(microseconds: int, expected: str) -> None:
+    assert seconds(datetime(1970, 1, 1, 0, 0, 1, microseconds, UTC)) == {"N": expected}
+
+
+def test_a_document_of_a_newer_schema_is_refused_as_such() -> None:
+    with pytest.raises(NewerSchemaError, match="a document of schema 3; this code reads 2"):
+        decode(encode(a_job()) | {"schema": {"N": "3"}})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": None},
+        {"schema": {"N": "one"}},
+        {"schema": {"S": "1"}},
+        {JOB_KEY: None},
+        {"state": {"S": "paused"}},
+        {"lane": {"S": "fast"}},
+        {"death": {"S": "boredom"}},
+        {"generation": {"N": "1.5"}},
+        {"attempt": None},
+        {"due": {"S": "tomorrow"}},
+        {"due": "tomorrow"},
+        {"created_at": {"N": "9" * 30}},
+        {"errors": {"L": [{"M": {}}]}},
+        {"errors": {"L": [{"S": "no"}]}},
+        {"redrives": {"M": {}}},
+    ],
+    ids=str,
+)
+def test_rubbish_is_refused(change: dict[str, Any]) -> None:
+    item = {name: value for name, value in (encode(a_job()) | change).items() if value is not None}
+
+    with pytest.raises(MalformedDocumentError):
+        decode(item)
+
+
+def test_all_states_and_lanes_have_a_wire_form() -> None:
+    for state in State:
+        for lane in Lane:
+            assert decode(encode(a_job(state=state, lane=lane))).state is state

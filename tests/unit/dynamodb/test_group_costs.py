@@ -1,0 +1,107 @@
+"""What an order costs, counted: items written and reads, for each step of a job's life."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.builders import NOW, a_job
+from tests.support.group_jobs import advance, end, enter, redrive
+from tests.support.job_tables import Table
+from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
+
+#: Items written, of those in transactions, and reads.
+Cost = tuple[int, int, int]
+
+
+class Meter:
+    """Counts what a client is asked for."""
+
+    def __init__(self) -> None:
+        self.written = self.together = self.read = 0
+
+    def count(self, params: Any, model: Any, **_rest: Any) -> None:
+        match model.name:
+            case "TransactWriteItems":
+                self.written += len(params["TransactItems"])
+                self.together += len(params["TransactItems"])
+            case "PutItem" | "UpdateItem" | "DeleteItem":
+                self.written += 1
+            case "GetItem":
+                self.read += 1
+            case other:
+                raise AssertionError(other)
+
+
+@pytest.fixture
+def cost(table: Table) -> Iterator[Callable[[Callable[[], object]], Cost]]:
+    meter = Meter()
+
+    def cost(step: Callable[[], object]) -> Cost:
+        before = (meter.written, meter.together, meter.read)
+        step()
+        written, together, read = (
+            now - then for now, then in zip((meter.written, meter.together, meter.read), before, strict=True)
+        )
+        return written, together, read
+
+    table.client.meta.events.register("provide-client-params.dynamodb", meter.count)
+    yield cost
+    table.client.meta.events.unregister("provide-client-params.dynamodb", meter.count)
+
+
+Price = Callable[[Callable[[], object]], Cost]
+
+
+def test_a_job_without_a_group_pays_nothing_for_those_that_have_one(store: DynamoJobStore, cost: Price) -> None:
+    assert cost(lambda: store.insert_if_absent(a_job())) == (1, 0, 0)
+
+
+def test_the_first_of_a_group_is_submitted_with_its_order(store: DynamoJobStore, cost: Price) -> None:
+    assert cost(lambda: enter(store)) == (2, 2, 1)
+
+
+def test_a_job_that_waits_is_submitted_with_its_place_and_the_order(store: DynamoJobStore, cost: Price) -> None:
+    enter(store)
+
+    assert cost(lambda: enter(store)) == (3, 3, 1)
+
+
+def test_the_next_takes_its_turn_with_the_order_and_without_its_place(store: DynamoJobStore, cost: Price) -> None:
+    head, _ = enter(store, 2)
+    end(store, head)
+
+    assert cost(lambda: advance(store)) == (3, 3, 4)
+
+
+def test_the_last_leaves_an_empty_order(store: DynamoJobStore, cost: Price) -> None:
+    (head,) = enter(store)
+    end(store, head)
+
+    assert cost(lambda: advance(store)) == (1, 1, 2)
+
+
+def test_asking_for_the_next_while_the_head_lives_writes_nothing(store: DynamoJobStore, cost: Price) -> None:
+    enter(store, 2)
+
+    assert cost(lambda: advance(store)) == (0, 0, 2)
+
+
+def test_what_was_cancelled_is_cleared_away_with_the_next_turn(store: DynamoJobStore, cost: Price) -> None:
+    head, *waiting, _ = enter(store, 5)
+    for job in waiting:
+        store.cancel(job, now=NOW)
+    end(store, head)
+
+    assert cost(lambda: advance(store)) == (3 + len(waiting), 3 + len(waiting), 4 + 2 * len(waiting))
+
+
+def test_a_dead_job_comes_back_with_the_order_and_a_place_at_the_tail(store: DynamoJobStore, cost: Price) -> None:
+    head, _ = enter(store, 2)
+    dead = end(store, head, State.DEAD)
+    assert cost(lambda: redrive(store, dead)) == (2, 2, 2)
+
+    dead = end(store, dead, State.DEAD)
+    advance(store)
+    assert cost(lambda: redrive(store, dead)) == (3, 3, 2)

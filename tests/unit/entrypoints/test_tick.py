@@ -1,0 +1,88 @@
+"""The clock's call becomes one job, however often it is made; what cannot become one is heard of."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+
+from tests.support.deployed_functions import Mill, mill_on
+from tests.support.faulty_client import Fault
+from tests.support.job_tables import Table
+from tidemill.domain.errors import StoreUnavailableError, UnknownJobTypeError
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import decode
+from tidemill.entrypoints.tick import TENANT, handle
+from tidemill.names import SCHEDULED_TIME, TICK_SCHEDULED_AT, TICK_TYPE
+
+TIME = "2026-01-01T03:00:00Z"
+
+
+@dataclass(frozen=True)
+class Call:
+    """What Lambda tells of a call."""
+
+    aws_request_id: str = "request"
+
+
+@pytest.fixture
+def mill(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
+    with mill_on(table, monkeypatch) as mill:
+        yield mill
+
+
+def _tick(scheduled_at: str = TIME, type_: str = "test.noop") -> None:
+    handle({TICK_TYPE: type_, TICK_SCHEDULED_AT: scheduled_at}, Call())
+
+
+def _jobs(mill: Mill) -> list[Job]:
+    return [decode(item) for item in mill.table.client.scan(TableName=mill.table.name)["Items"]]
+
+
+def test_a_call_submits_a_job_of_its_type_for_the_clock_s_own_tenant(mill: Mill) -> None:
+    _tick()
+    (job,) = _jobs(mill)
+    assert (job.type, job.tenant, job.state, job.payload) == ("test.noop", TENANT, State.QUEUED, "{}")
+    assert job.trace == "request"
+
+
+def test_a_schedule_that_fires_twice_makes_one_job(mill: Mill) -> None:
+    _tick()
+    mill.late = timedelta(minutes=7)
+    _tick()
+    assert len(_jobs(mill)) == 1
+
+
+def test_each_scheduled_time_and_each_type_has_a_job_of_its_own(mill: Mill) -> None:
+    _tick("2026-01-01T03:00:00Z")
+    _tick("2026-01-01T04:00:00Z")
+    _tick("2026-01-01T03:00:00Z", "test.scripted")
+    assert len(_jobs(mill)) == 3
+
+
+def test_a_scheduler_that_does_not_say_the_time_gets_one_job_a_minute(mill: Mill) -> None:
+    begun = mill.now()
+    mill.late = timedelta(seconds=60 - begun.second)
+    _tick(SCHEDULED_TIME)
+    mill.late += timedelta(seconds=30)
+    _tick(SCHEDULED_TIME)
+    assert len(_jobs(mill)) == 1
+    mill.late += timedelta(seconds=40)
+    _tick(SCHEDULED_TIME)
+    assert len(_jobs(mill)) == 2
+
+
+def test_a_type_that_is_not_known_raises_so_that_the_alarm_rings(mill: Mill) -> None:
+    with pytest.raises(UnknownJobTypeError):
+        _tick(type_="test.gone")
+    assert not _jobs(mill)
+
+
+@pytest.mark.parametrize("fault", [Fault.NOT_SENT, Fault.ANSWER_LOST])
+def test_a_store_that_does_not_answer_raises_and_the_next_try_makes_the_one_job(mill: Mill, fault: Fault) -> None:
+    mill.client.faults = [fault]
+    with pytest.raises(StoreUnavailableError):
+        _tick()
+    _tick()
+    assert len(_jobs(mill)) == 1

@@ -1,0 +1,53 @@
+"""Whose address is believed."""
+
+import pytest
+
+from shortener.client_address import client_address, parsed
+
+SOURCE = "203.0.113.9"
+
+
+def test_without_trusted_proxies_the_header_is_not_believed() -> None:
+    assert client_address("198.51.100.1", SOURCE, trusted_hops=0) == SOURCE
+
+
+def test_a_trusted_proxy_is_believed_about_who_connected_to_it() -> None:
+    assert client_address("198.51.100.1", SOURCE, trusted_hops=1) == "198.51.100.1"
+
+
+def test_what_a_visitor_claims_stands_left_of_what_is_believed() -> None:
+    assert client_address("8.8.8.8, 198.51.100.1", SOURCE, trusted_hops=1) == "198.51.100.1"
+
+
+def test_each_trusted_proxy_is_one_step_to_the_left() -> None:
+    assert client_address("8.8.8.8, 198.51.100.1, 192.0.2.7", SOURCE, trusted_hops=2) == "198.51.100.1"
+
+
+def test_the_source_is_not_counted_twice_when_the_gateway_has_appended_it() -> None:
+    assert client_address(f"8.8.8.8, 198.51.100.1, {SOURCE}", SOURCE, trusted_hops=1) == "198.51.100.1"
+    assert client_address(SOURCE, SOURCE, trusted_hops=1) == SOURCE
+
+
+def test_behind_fewer_proxies_than_are_trusted_it_is_the_leftmost() -> None:
+    assert client_address("198.51.100.1", SOURCE, trusted_hops=5) == "198.51.100.1"
+    assert client_address("", SOURCE, trusted_hops=5) == SOURCE
+
+
+def test_empty_places_in_the_header_are_no_hops() -> None:
+    assert client_address(" , 198.51.100.1 ,, ", SOURCE, trusted_hops=1) == "198.51.100.1"
+
+
+@pytest.mark.parametrize("rubbish", ["unknown", "198.51.100.1:443", "1", "300.1.1.1", "<script>", "198.51.100.1 x"])
+def test_what_is_no_address_is_none(rubbish: str) -> None:
+    assert client_address(rubbish, SOURCE, trusted_hops=1) is None
+
+
+def test_an_address_has_one_spelling() -> None:
+    assert client_address("2001:DB8:0::1", SOURCE, trusted_hops=1) == "2001:db8::1"
+    assert client_address("::ffff:198.51.100.1", SOURCE, trusted_hops=1) == "198.51.100.1"
+
+
+def test_no_text_is_no_address() -> None:
+    assert parsed(None) is None
+    assert parsed("") is None
+    assert parsed("fe80::1%" + "z" * 200) is None

@@ -1,0 +1,121 @@
+"""Countries of addresses."""
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from shortener import country
+from shortener.country import UNKNOWN, country_of
+from tests.unit.shortener import mmdb
+from tidemill.names import Env
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """The data is read by this test, and not kept for the next."""
+    monkeypatch.delenv(Env.GEOIP_DATABASE, raising=False)
+    country._lookup.forget()
+    yield monkeypatch
+    country._lookup.forget()
+
+
+@pytest.fixture
+def with_database(fresh: pytest.MonkeyPatch, tmp_path: Path) -> Any:
+    def configure(record: dict[str, Any]) -> None:
+        path = tmp_path / "test.mmdb"
+        mmdb.write(path, record)
+        fresh.setenv(Env.GEOIP_DATABASE, str(path))
+
+    return configure
+
+
+@pytest.mark.parametrize(
+    ("address", "country"), [("83.149.9.216", "RU"), ("8.8.8.8", "US"), ("::ffff:83.149.9.216", "RU")]
+)
+def test_an_address_has_the_country_that_uses_it(address: str, country: str) -> None:
+    assert country_of(address) == country
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        None,
+        "",
+        "rubbish",
+        "8.8.8.8 ; drop",
+        "134744072",  # the library would take it for 8.8.8.8
+        "10.0.0.1",
+        "127.0.0.1",
+        "100.64.0.1",
+        "224.0.0.1",
+        "0.0.0.0",
+        "255.255.255.255",
+        "2001:4860:4860::8888",
+        "::1",
+    ],
+)
+def test_who_has_no_country_is_unknown(address: str | None) -> None:
+    assert country_of(address) == UNKNOWN
+
+
+def test_the_data_is_read_once_by_however_many_threads(fresh: pytest.MonkeyPatch) -> None:
+    loads: list[str] = []
+    load = country._geoip2fast
+
+    def counted() -> Any:
+        loads.append("load")
+        return load()
+
+    fresh.setattr(country, "_geoip2fast", counted)
+    with ThreadPoolExecutor(8) as pool:
+        countries = set(pool.map(country_of, ["83.149.9.216"] * 32))
+    assert countries == {"RU"}
+    assert loads == ["load"]
+
+
+def test_a_file_of_the_same_name_in_the_working_directory_is_not_taken(
+    fresh: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "geoip2fast.dat.gz").write_bytes(b"not a database")
+    fresh.chdir(tmp_path)
+    assert country_of("8.8.8.8") == "US"
+
+
+def test_a_configured_database_goes_first(with_database: Any) -> None:
+    with_database({"country": {"iso_code": "NZ"}})
+    assert country_of("8.8.8.8") == "NZ"
+
+
+def test_a_configured_database_is_looked_for_at_the_top_of_the_code(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    mmdb.write(tmp_path / "test.mmdb", {"country": {"iso_code": "NZ"}})
+    fresh.setattr(country, "_TOP", tmp_path)
+    fresh.setenv(Env.GEOIP_DATABASE, "test.mmdb")
+    fresh.chdir(os.sep)
+    assert country_of("8.8.8.8") == "NZ"
+
+
+def test_where_an_address_is_registered_is_better_than_nothing(with_database: Any) -> None:
+    with_database({"registered_country": {"iso_code": "NZ"}})
+    assert country_of("8.8.8.8") == "NZ"
+
+
+@pytest.mark.parametrize("record", [{}, {"country": {}}, {"country": "NZ"}])
+def test_a_record_without_a_country_is_unknown(with_database: Any, record: dict[str, Any]) -> None:
+    with_database(record)
+    assert country_of("8.8.8.8") == UNKNOWN
+
+
+@pytest.mark.parametrize("address", ["200.1.1.1", "2001:4860:4860::8888"])
+def test_what_a_configured_database_does_not_cover_is_unknown(with_database: Any, address: str) -> None:
+    with_database({"country": {"iso_code": "NZ"}})
+    assert country_of(address) == UNKNOWN
+
+
+def test_a_configured_database_that_is_not_there_is_an_error(fresh: pytest.MonkeyPatch) -> None:
+    fresh.setenv(Env.GEOIP_DATABASE, "missing.mmdb")
+    with pytest.raises(FileNotFoundError):
+        country_of("8.8.8.8")

@@ -1,0 +1,165 @@
+"""One log line for each thing that happened, and its metrics in CloudWatch's embedded format."""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from functools import cache
+from typing import Any
+
+import pytest
+from aws_lambda_powertools import Logger
+
+from tests.support.builders import NOW, SECOND, a_job, fresh_token, letter_for, reference_to
+from tidemill.application.attempt_report import Ending, Report
+from tidemill.application.publish import Published
+from tidemill.application.submit import Accepted
+from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.errors import MalformedDocumentError
+from tidemill.names import Lane
+from tidemill.telemetry import outcome_log
+from tidemill.telemetry.outcome_log import Telemetry
+
+Said = Callable[[Telemetry], tuple[list[dict[str, Any]], list[dict[str, Any]]]]
+JOB = a_job(attempt=2, claimed_at=NOW, ready_at=NOW - timedelta(milliseconds=1500))
+
+
+@pytest.fixture
+def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Said:
+    """What an invocation has written: log lines, then metrics."""
+    # A logger writes to what was the standard output when it was made: here, once the test itself runs.
+    monkeypatch.setattr(outcome_log, "logger", cache(lambda: Logger(service=fresh_token(), stream=sys.stdout)))
+
+    def said(of: Telemetry) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        of.flush()
+        lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        return [line for line in lines if "_aws" not in line], [line for line in lines if "_aws" in line]
+
+    return said
+
+
+def test_metrics_are_one_line_a_lane_with_stage_and_lane_as_dimensions(said: Said) -> None:
+    of = Telemetry(stage="test")
+    of.accepted(Accepted(job=JOB, replayed=False))
+    of.accepted(Accepted(job=JOB, replayed=False))
+
+    _, (metrics,) = said(of)
+
+    (directive,) = metrics["_aws"]["CloudWatchMetrics"]
+    assert directive == {
+        "Namespace": "Tidemill",
+        "Dimensions": [["stage", "lane"]],
+        "Metrics": [{"Name": "JobsSubmitted", "Unit": "Count"}],
+    }
+    assert (metrics["stage"], metrics["lane"], metrics["JobsSubmitted"]) == ("test", "default", [1.0, 1.0])
+
+
+def test_an_invocation_in_which_nothing_happened_writes_nothing(said: Said) -> None:
+    assert said(Telemetry(stage="test")) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("replayed", "message", "metric"), [(False, "accepted", "JobsSubmitted"), (True, "replayed", "JobsReplayed")]
+)
+def test_a_submission_is_told_with_its_job(said: Said, replayed: bool, message: str, metric: str) -> None:
+    of = Telemetry(stage="test")
+    of.accepted(Accepted(job=JOB, replayed=replayed))
+
+    (line,), (metrics,) = said(of)
+
+    assert (line["level"], line["message"]) == ("INFO", message)
+    assert (line["job_id"], line["job_type"], line["tenant"], line["trace"]) == (
+        JOB.id,
+        JOB.type,
+        JOB.tenant,
+        JOB.trace,
+    )
+    assert metrics[metric] == [1.0]
+
+
+def test_what_was_sent_and_what_was_not_is_told(said: Said) -> None:
+    of = Telemetry(stage="test")
+    sent = [Dispatch(lane=Lane.DEFAULT, body=body, delay_seconds=3) for body in (reference_to(JOB), letter_for(JOB))]
+    of.published(Published(sent=sent, failed=["7"]))
+    of.unreadable("8", MalformedDocumentError("rubbish"))
+
+    lines, (metrics,) = said(of)
+
+    assert [(line["level"], line["message"]) for line in lines] == [
+        ("INFO", "dispatched"),
+        ("INFO", "letter sent"),
+        ("ERROR", "not dispatched; the stream will bring them again"),
+        ("ERROR", "unreadable stream record"),
+    ]
+    assert (lines[0]["job_id"], lines[0]["delay_seconds"]) == (JOB.id, 3)
+    assert (lines[2]["sequences"], lines[3]["sequence"]) == (["7"], "8")
+    assert metrics["JobsDispatched"] == [1.0, 1.0]
+
+
+def test_an_attempt_is_told_with_how_long_it_took_and_how_late_it_began(said: Said) -> None:
+    of = Telemetry(stage="test")
+    of.worked(Lane.DEFAULT, reference_to(JOB), Report(ending=Ending.SUCCEEDED, job=JOB, duration_seconds=0.25))
+
+    (line,), (metrics,) = said(of)
+
+    assert (line["level"], line["message"], line["attempt"]) == ("INFO", "succeeded", 2)
+    assert (line["attempt_ms"], line["start_latency_ms"]) == (250, 1500)
+    assert (metrics["JobsSucceeded"], metrics["AttemptDuration"], metrics["StartLatency"]) == ([1.0], [250.0], [1500.0])
+
+
+def test_a_job_of_unknown_readiness_tells_no_start_latency(said: Said) -> None:
+    of = Telemetry(stage="test")
+    of.worked(Lane.DEFAULT, None, Report(ending=Ending.SUCCEEDED, job=replace(JOB, ready_at=None)))
+
+    (line,), (metrics,) = said(of)
+
+    assert "start_latency_ms" not in line
+    assert "StartLatency" not in metrics
+
+
+@pytest.mark.parametrize(
+    ("report", "level", "counted"),
+    [
+        (Report(ending=Ending.RETRYING, job=JOB, error="ValueError: no"), "WARNING", {"JobsRetried"}),
+        (Report(ending=Ending.DEAD, job=JOB, error="ValueError: no"), "ERROR", {"JobsDead"}),
+        (Report(ending=Ending.MALFORMED), "ERROR", {"MessagesDropped"}),
+        (Report(ending=Ending.RELEASED, job=JOB, error="conflict"), "WARNING", {"JobsReleased"}),
+        (Report(ending=Ending.REFUSED, job=JOB, verdict=Verdict.STALE), "INFO", set()),
+        (
+            Report(ending=Ending.REFUSED, verdict=Verdict.LEASED, put_back_until=NOW + SECOND),
+            "INFO",
+            {"MessagesPutBack"},
+        ),
+        (
+            Report(ending=Ending.UNAVAILABLE, error="no answer", put_back_until=NOW),
+            "WARNING",
+            {"MessagesPutBack", "StoreUnavailable"},
+        ),
+    ],
+    ids=lambda value: getattr(value, "ending", None),
+)
+def test_each_ending_has_its_level_and_its_metric(said: Said, report: Report, level: str, counted: set[str]) -> None:
+    of = Telemetry(stage="test")
+    of.worked(Lane.DEFAULT, reference_to(JOB), report)
+
+    (line,), metrics = said(of)
+
+    assert (line["level"], line["message"]) == (level, report.ending.value)
+    assert line.get("verdict") == report.verdict
+    assert line.get("error") == report.error
+    assert ("put_back_until" in line) is bool(report.put_back_until)
+    names = {metric["Name"] for written in metrics for metric in written["_aws"]["CloudWatchMetrics"][0]["Metrics"]}
+    assert names - {"AttemptDuration", "StartLatency"} == counted
+
+
+def test_what_was_raised_is_told_with_its_traceback(said: Said) -> None:
+    of = Telemetry(stage="test")
+    with pytest.raises(ValueError, match="caf") as raised:
+        int("caf\ud83d")
+    of.worked(Lane.DEFAULT, None, Report(ending=Ending.RETRYING, job=JOB, cause=raised.value))
+
+    (line,), _ = said(of)
+
+    assert "ValueError" in line["exception"]

@@ -1,0 +1,164 @@
+"""How job types are declared and found."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, Field, ValidationError
+
+from tests.support.builders import NOW, TENANT
+from tidemill import Done, PermanentJobError, Run, job_type
+from tidemill.domain.errors import Fault as PayloadFault
+from tidemill.domain.errors import InvalidPayloadError, UnknownJobTypeError
+from tidemill.names import Lane
+from tidemill.payload_model import faults
+from tidemill.system.job_type_loader import DuplicateJobTypeError, JobFileError, load
+
+MODULE = """
+from pydantic import BaseModel
+from tidemill import job_type
+
+class Payload(BaseModel):
+    n: int
+
+@job_type({name!r}, payload=Payload)
+def {function}(payload, run):
+    return payload.n
+"""
+
+
+class Address(BaseModel):
+    street: str
+    number: int = Field(alias="no/~", ge=1)
+
+
+class Person(BaseModel):
+    name: str
+    addresses: list[Address] = []
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A package that can be imported, of this test's own."""
+    folder = tmp_path / f"jobs_of_{tmp_path.name}"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    return folder
+
+
+def _write(package: Path, module: str, name: str) -> None:
+    (package / f"{module}.py").write_text(MODULE.format(name=name, function=module))
+
+
+def _a_run(attempt: int = 1) -> Run:
+    return Run(
+        job_id="id",
+        tenant=TENANT,
+        attempt=attempt,
+        max_attempts=8,
+        submitted_at=NOW,
+        deadline=NOW,
+        idempotency_key="id",
+    )
+
+
+def test_a_declaration_makes_a_type_with_its_lane_policy_and_model() -> None:
+    @job_type("test.greet", payload=Person, max_attempts=3, backoff_seconds=1, backoff_cap_seconds=60)
+    def greet(payload: Person, run: Run) -> Any:
+        return Done(result=f"{payload.name}, attempt {run.attempt}")
+
+    assert (greet.name, greet.lane) == ("test.greet", Lane.DEFAULT)
+    assert (greet.retry.max_attempts, greet.retry.backoff_seconds, greet.retry.backoff_cap_seconds) == (3, 1, 60)
+    assert greet(greet.parse({"name": "Ada"}), _a_run()) == Done(result="Ada, attempt 1")
+
+
+def test_a_payload_that_does_not_fit_is_refused_with_the_pointer_of_each_fault() -> None:
+    parse = job_type("test.greet", payload=Person)(lambda _payload, _run: None).parse
+
+    with pytest.raises(InvalidPayloadError) as refused:
+        parse({"addresses": [{"street": 1, "no/~": 0}]})
+
+    assert [fault.path for fault in refused.value.faults] == [
+        "/payload/name",
+        "/payload/addresses/0/street",
+        "/payload/addresses/0/no~1~0",
+    ]
+    assert "/payload/name: Field required" in str(refused.value)
+
+
+def test_a_fault_of_the_whole_has_an_empty_pointer() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Person.model_validate(1)
+
+    assert [fault.path for fault in faults(refused.value)] == [""]
+    assert isinstance(faults(refused.value)[0], PayloadFault)
+
+
+def test_every_type_in_a_module_of_the_packages_is_found(package: Path) -> None:
+    _write(package, "one", "test.one")
+    _write(package, "two", "test.two")
+    (package / "imports.py").write_text(f"from {package.name}.one import one\nONE = one\n")
+
+    known = load([package.name, "functions.demo_jobs"])
+
+    assert {"test.one", "test.two", "demo.flaky"} <= set(known.names())
+    assert known.get("test.two").name == "test.two"
+
+
+def test_two_types_of_one_name_are_refused(package: Path) -> None:
+    _write(package, "one", "test.same")
+    _write(package, "two", "test.same")
+
+    there = rf"{package.name}/two\.py, line 8"
+    with pytest.raises(
+        DuplicateJobTypeError, match=rf"{there}: job type 'test\.same' .* in {package.name}/one\.py, line 8"
+    ):
+        load([package.name])
+
+
+def test_a_module_that_cannot_be_imported_is_told_with_the_line_of_its_package_that_failed(package: Path) -> None:
+    (package / "helper.py").write_text("\nVALUE = {}['rate']\n")
+    (package / "one.py").write_text(f"from {package.name}.helper import VALUE\n")
+
+    with pytest.raises(JobFileError, match=rf"^{package.name}/helper\.py, line 2: KeyError: 'rate'$"):
+        load([package.name])
+
+
+def test_a_package_without_types_knows_none(package: Path) -> None:
+    with pytest.raises(UnknownJobTypeError, match=r"unknown job type 'test\.one'; known types: none"):
+        load([package.name]).get("test.one")
+
+
+def test_a_package_that_is_not_there_is_an_error() -> None:
+    assert "no_such_package" not in sys.modules
+
+    with pytest.raises(JobFileError, match="no_such_package: ModuleNotFoundError: "):
+        load(["no_such_package"])
+
+
+@pytest.mark.parametrize(("attempt", "succeeds"), [(1, False), (2, False), (3, True)])
+def test_the_flaky_type_fails_as_often_as_it_is_told_to(attempt: int, succeeds: bool) -> None:
+    flaky = load(["functions.demo_jobs"]).get("demo.flaky")
+
+    if succeeds:
+        assert flaky(flaky.parse({"failures": 2}), _a_run(attempt)) == {"attempts": 3}
+    else:
+        with pytest.raises(Exception, match="failing 2 times"):
+            flaky(flaky.parse({"failures": 2}), _a_run(attempt))
+
+
+def test_the_other_types_of_the_demo_do_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = load(["functions.demo_jobs"])
+    broken, poison, slow = (known.get(f"demo.{name}") for name in ("broken", "poison", "slow"))
+
+    with pytest.raises(LookupError):
+        broken(broken.parse({"order": 7}), _a_run())
+    with pytest.raises(PermanentJobError, match="cannot digest 'x'"):
+        poison(poison.parse({"body": "x"}), _a_run())
+    monkeypatch.setenv("TIDEMILL_DEMO_MENDED", "yes")
+    assert broken(broken.parse({"order": 7}), _a_run()) == {"order": 7, "attempts": 1}
+    assert poison(poison.parse({"body": "x"}), _a_run()) == {"set aside": "x"}
+    assert slow(slow.parse({"seconds": 0}), _a_run()) == {"attempts": 1}
+    assert slow(slow.parse({"seconds": 1.5}), _a_run(attempt=2)) == {"attempts": 2}
