@@ -29,12 +29,12 @@ def all_jobs(app: App) -> list[Job]:
     return [decode(item) for item in items if not item[JOB_KEY]["S"].startswith("!")]
 
 
-def letters(app: App) -> int:
+def dead_letters(app: App) -> int:
     """Messages in the dead-letter queues, seen and hidden."""
     names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
     total = 0
     for urls in json.loads(app.outputs[Output.LANES]).values():
-        answer = app.client("sqs").get_queue_attributes(QueueUrl=urls["letters"], AttributeNames=list(names))
+        answer = app.client("sqs").get_queue_attributes(QueueUrl=urls["dead_letters"], AttributeNames=list(names))
         total += sum(int(answer["Attributes"][name]) for name in names)
     return total
 
@@ -59,8 +59,8 @@ def await_jobs(app: App, *, done: Callable[[list[Job]], bool], show: Callable[[s
 def await_letters(app: App, expected: int) -> int:
     """Wait for the dead-letter queues to hold so many; return what they hold in the end."""
     with contextlib.suppress(WaitError):
-        wait_until(lambda: letters(app) == expected, PATIENCE_SECONDS, f"{expected} letters")
-    return letters(app)
+        wait_until(lambda: dead_letters(app) == expected, PATIENCE_SECONDS, f"{expected} letters")
+    return dead_letters(app)
 
 
 def terminal(jobs: Iterable[Job]) -> bool:

@@ -71,7 +71,9 @@ def steps(wanted: str) -> list[Step]:
         _packages("the packages of the functions", VENV, ROOT / "functions" / "requirements.txt"),
         Step("the project itself", "project", VENV, (ROOT / "pyproject.toml",), _install_project),
         _environment(EMULATOR_VENV, "an environment for the embedded AWS"),
-        _packages("the embedded AWS", EMULATOR_VENV, ROOT / "shared" / "tidemill" / "local" / "requirements.txt", NO_COMPILE),
+        _packages(
+            "the embedded AWS", EMULATOR_VENV, ROOT / "shared" / "tidemill" / "local" / "requirements.txt", NO_COMPILE
+        ),
         Step("the CDK command line", "cdk", NODE_MODULES, (ROOT / "package-lock.json",), _install_cdk),
     ]
     dev = [_packages("the packages of the tests", VENV, ROOT / "requirements-dev.txt", NO_COMPILE)]

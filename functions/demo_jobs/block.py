@@ -16,7 +16,7 @@ class Parcel(BaseModel):
     opens_at: float = 0.0
 
 
-@job_type("demo.depot", payload=Parcel, dead_head="block")
+@job_type("demo.depot", payload=Parcel, on_dead="block")
 def depot(payload: Parcel, run: Run) -> Done | GiveUp:  # noqa: ARG001 - every handler is given its run
     if time.time() < payload.opens_at:
         return GiveUp("the depot is closed")

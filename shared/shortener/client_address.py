@@ -5,7 +5,7 @@ import hmac
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
-from shortener.lazy import Once
+from shortener.lazy import Lazy
 from tidemill.aws import clients
 from tidemill.composition import setting
 from tidemill.names import Env
@@ -48,7 +48,7 @@ def fingerprint(address: str) -> str:
     return hmac.new(_key(), address.encode(), hashlib.sha256).hexdigest()
 
 
-@Once
+@Lazy
 def _key() -> bytes:
     with clients.translated():
         answer = clients.secrets().get_secret_value(SecretId=setting(Env.ADDRESS_KEY_SECRET))

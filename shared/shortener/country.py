@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from shortener.client_address import Address, parsed
-from shortener.lazy import Once
+from shortener.lazy import Lazy
 from tidemill.names import Env
 
 #: The country of who has none: private, unassigned and malformed addresses, those that the data does not cover (all of
@@ -30,7 +30,7 @@ def country_of(address: str | None) -> str:
     return (_lookup()(known) if known else None) or UNKNOWN
 
 
-@Once
+@Lazy
 def _lookup() -> _Lookup:
     """Read the data: 0.1 s and 27 MB, paid by the first click and not by a cold start that has none."""
     database = os.environ.get(Env.GEOIP_DATABASE)

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 Made = TypeVar("Made")
 
 
-class Once(Generic[Made]):
+class Lazy(Generic[Made]):
     """Calls `make` once and keeps what it returns; what it raises is not kept.
 
     `functools.cache` calls it once in each of the threads that come at the same time, and a cold worker starts with a

@@ -36,8 +36,8 @@ def made_up(owner: str, key: str | None) -> Iterator[str]:
 
 
 def _spelt(number: int) -> str:
-    letters = []
+    dead_letters = []
     for _ in range(_LENGTH):
         number, digit = divmod(number, len(_ALPHABET))
-        letters.append(_ALPHABET[digit])
-    return "".join(letters)
+        dead_letters.append(_ALPHABET[digit])
+    return "".join(dead_letters)

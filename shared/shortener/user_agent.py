@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, Protocol
 
-from shortener.lazy import Once
+from shortener.lazy import Lazy
 
 if TYPE_CHECKING:
     from ua_parser import Parser
@@ -56,7 +56,7 @@ def read(user_agent: str) -> Agent:
     )
 
 
-@Once
+@Lazy
 def _parser() -> "Parser":
     """Always the resolver in pure Python with rules compiled when first tried: ready in 3 ms instead of 90."""
     import ua_parser  # noqa: PLC0415 - a third of a worker's imports, for the first click to pay

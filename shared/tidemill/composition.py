@@ -20,11 +20,11 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.listing import DynamoListing
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
-from tidemill.dynamodb.table_scan import DynamoSurvey
+from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.http.cursors import Cursors
 from tidemill.names import Env, Lane
 from tidemill.sqs import queue_depth
-from tidemill.sqs.queues import LaneUrls, SqsLanes, SqsLetterBox
+from tidemill.sqs.queues import LaneUrls, SqsDeadLetterQueue, SqsLanes
 from tidemill.system import clock, job_type_loader
 from tidemill.telemetry.outcome_log import Telemetry
 from tidemill.worker.lane_worker import Worker
@@ -160,10 +160,10 @@ def reconciler() -> Reconciler:
 
 
 @cache
-def survey() -> DynamoSurvey:
-    return DynamoSurvey(clients.dynamodb(), table=setting(Env.JOBS_TABLE))
+def table_scan() -> DynamoTableScan:
+    return DynamoTableScan(clients.dynamodb(), table=setting(Env.JOBS_TABLE))
 
 
 @cache
-def letter_boxes() -> Mapping[Lane, SqsLetterBox]:
-    return {lane: SqsLetterBox(clients.sqs(), urls.letters) for lane, urls in lane_urls().items()}
+def dead_letter_queues() -> Mapping[Lane, SqsDeadLetterQueue]:
+    return {lane: SqsDeadLetterQueue(clients.sqs(), urls.dead_letters) for lane, urls in lane_urls().items()}

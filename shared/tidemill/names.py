@@ -17,7 +17,7 @@ class Env(StrEnum):
 
     STAGE = "TIDEMILL_STAGE"
     JOBS_TABLE = "TIDEMILL_JOBS_TABLE"
-    #: JSON object: lane name to `{"queue": url, "letters": url}`. Read by publish.
+    #: JSON object: lane name to `{"queue": url, "dead_letters": url}`. Read by publish.
     LANES = "TIDEMILL_LANES"
     #: Comma-separated packages that hold job types, e.g. `functions.jobs`.
     JOB_PACKAGES = "TIDEMILL_JOB_PACKAGES"

@@ -136,7 +136,7 @@ def test_a_redriven_job_gets_done_and_its_letter_goes_whatever_happens_to_the_re
 
     world = begin(broken)
     world.submit("test.job")
-    world.run_until(lambda: bool(world.letters.waiting))
+    world.run_until(lambda: bool(world.dead_letters.waiting))
     mended.append(True)
 
     client.faults = [fault]
@@ -145,8 +145,8 @@ def test_a_redriven_job_gets_done_and_its_letter_goes_whatever_happens_to_the_re
 
     assert not client.faults
     assert _effects(table) == 1
-    assert not world.letters.waiting
-    assert not world.letters.hidden
+    assert not world.dead_letters.waiting
+    assert not world.dead_letters.hidden
 
 
 @pytest.mark.parametrize("fault", Fault)
@@ -161,12 +161,12 @@ def test_a_stranded_job_gets_done_whatever_happens_to_the_nudge(
         client.faults = [Fault.KILLED_AFTER]
         world.run_until(_is(world, State.RUNNING))
     # SQS gives the message up.
-    world.letters.add(world.messages.pop().body)
+    world.dead_letters.add(world.messages.pop().body)
     world.clock.now += 2 * VISIBILITY
 
     client.faults = [fault]
     world.redrive()
-    while world.letters.waiting:
+    while world.dead_letters.waiting:
         world.clock.now += VISIBILITY + SECOND
         world.redrive()
     world.run_until(_is(world, State.SUCCEEDED))

@@ -113,8 +113,8 @@ def post(store: DynamoJobStore, payloads: DynamoPayloads) -> Post:
     return post
 
 
-def _payload(size_bytes: int, letter: str = "x") -> str:
-    return f'{{"a":"{letter * (size_bytes - 8)}"}}'
+def _payload(size_bytes: int, character: str = "x") -> str:
+    return f'{{"a":"{character * (size_bytes - 8)}"}}'
 
 
 @pytest.mark.parametrize("size_bytes", [2, LARGEST_INLINE_BYTES])

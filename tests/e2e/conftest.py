@@ -24,7 +24,7 @@ class Deployed:
         self.app = app
         urls = json.loads(app.outputs[Output.LANES])[Lane.DEFAULT]
         self.queue_url: str = urls["queue"]
-        self.letters_url: str = urls["letters"]
+        self.letters_url: str = urls["dead_letters"]
 
     def submit(self, type_: str, payload: dict[str, Any], *, key: str | None = None) -> Answer:
         body = json.dumps({"type": type_, "payload": payload}).encode()

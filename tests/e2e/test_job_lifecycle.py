@@ -72,7 +72,7 @@ def test_rubbish_on_the_lane_is_dropped_and_the_lane_goes_on(deployed: Deployed)
 def test_a_letter_that_is_moved_back_to_its_lane_redrives_its_job(deployed: Deployed) -> None:
     job_id = deployed.accepted("demo.poison", {"body": "x"})
     generation = deployed.until(job_id, state="dead")["generation"]
-    letter = json.loads(reference(deployed, job_id, generation))
-    letter["letter"] = {"type": "demo.poison", "death": "", "error_class": "", "attempts": 1}
-    deployed.send(json.dumps(letter))
+    dead_letter = json.loads(reference(deployed, job_id, generation))
+    dead_letter["letter"] = {"type": "demo.poison", "death": "", "error_class": "", "attempts": 1}
+    deployed.send(json.dumps(dead_letter))
     deployed.until(job_id, state="dead", holds=lambda found: found["generation"] == generation + 1)

@@ -58,8 +58,8 @@ def test_letters_outlive_their_messages(dev: Synthesised) -> None:
     queues = _queues(dev)
     for queue in queues.values():
         if "RedrivePolicy" in queue:
-            letters = queues[_letters_of(queue)]
-            assert queue["MessageRetentionPeriod"] < letters["MessageRetentionPeriod"] == 14 * DAY_SECONDS
+            dead_letters = queues[_letters_of(queue)]
+            assert queue["MessageRetentionPeriod"] < dead_letters["MessageRetentionPeriod"] == 14 * DAY_SECONDS
 
 
 def test_receives_cannot_kill_a_job(dev: Synthesised) -> None:
@@ -83,8 +83,8 @@ def test_a_dead_letter_queue_is_open_to_its_own_queue_alone(dev: Synthesised) ->
 
 def test_other_queues_are_nobody_s_dead_letter_queue(dev: Synthesised) -> None:
     queues = _queues(dev)
-    letters = {_letters_of(queue) for queue in queues.values() if "RedrivePolicy" in queue}
-    for id_ in queues.keys() - letters:
+    dead_letters = {_letters_of(queue) for queue in queues.values() if "RedrivePolicy" in queue}
+    for id_ in queues.keys() - dead_letters:
         assert queues[id_]["RedriveAllowPolicy"] == {"redrivePermission": "denyAll"}
 
 

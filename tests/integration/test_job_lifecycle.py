@@ -10,12 +10,12 @@ from tidemill import composition
 from tidemill.application.job_types import Run
 from tidemill.application.redrive import Redriver, Selection, Swept
 from tidemill.domain.errors import PermanentJobError
-from tidemill.domain.job import Letter
+from tidemill.domain.job import DeadLetter
 from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
 from tidemill.names import Env
 from tidemill.sqs import messages
-from tidemill.sqs.queues import SqsLetterBox
+from tidemill.sqs.queues import SqsDeadLetterQueue
 
 
 def _always_fails(_payload: Any, run: Run) -> None:
@@ -51,7 +51,7 @@ def test_a_job_that_fails_twice_is_retried_and_succeeds(mill: Mill) -> None:
         (1, "ConnectionError", True),
         (2, "ConnectionError", True),
     ]
-    assert mill.depth(mill.letters) == 0
+    assert mill.depth(mill.dead_letters) == 0
 
 
 def test_a_job_that_always_fails_dies_rings_and_lives_again_by_redrive(mill: Mill) -> None:
@@ -61,35 +61,39 @@ def test_a_job_that_always_fails_dies_rings_and_lives_again_by_redrive(mill: Mil
 
     dead = mill.job(job_id)
     assert (dead.state, dead.death, dead.attempt) == (State.DEAD, "attempts used up", 3)
-    (record,) = mill.receive(mill.letters)["Records"]
-    letter = messages.decode(record["body"])
-    assert isinstance(letter, Letter)
-    assert (letter.reference.job_id, letter.reference.generation) == (job_id, dead.generation)
-    assert (letter.type, letter.death, letter.error_class) == ("test.scripted", "attempts used up", "LookupError")
+    (record,) = mill.receive(mill.dead_letters)["Records"]
+    dead_letter = messages.decode(record["body"])
+    assert isinstance(dead_letter, DeadLetter)
+    assert (dead_letter.reference.job_id, dead_letter.reference.generation) == (job_id, dead.generation)
+    assert (dead_letter.type, dead_letter.death, dead_letter.error_class) == (
+        "test.scripted",
+        "attempts used up",
+        "LookupError",
+    )
     client("sqs").change_message_visibility(
-        QueueUrl=mill.letters, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=0
+        QueueUrl=mill.dead_letters, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=0
     )
 
     mill.script.handler = lambda _payload, _run: "mended"
     redriver = Redriver(store=composition.store(), clock=mill.now, new_token=lambda: "a redrive")
     assert [redriver.redrive(job, by="ada") for job in redriver.plan(Selection())] == [True]
-    assert redriver.sweep(SqsLetterBox(client("sqs"), mill.letters)) == Swept(outdated=1)
+    assert redriver.sweep(SqsDeadLetterQueue(client("sqs"), mill.dead_letters)) == Swept(outdated=1)
     mill.run()
 
     again = mill.job(job_id)
     assert (again.state, again.result, again.attempt, len(again.errors)) == (State.SUCCEEDED, '"mended"', 1, 3)
     assert again.death is None
-    assert (mill.depth(mill.queue), mill.depth(mill.letters)) == (0, 0)
+    assert (mill.depth(mill.queue), mill.depth(mill.dead_letters)) == (0, 0)
 
 
 def test_a_letter_moved_back_to_its_lane_by_the_console_gives_its_job_another_life(mill: Mill) -> None:
     mill.script.handler = _always_fails
     job_id = mill.accepted()
     mill.run()
-    (letter,) = mill.receive(mill.letters)["Records"]
+    (dead_letter,) = mill.receive(mill.dead_letters)["Records"]
 
     mill.script.handler = lambda _payload, _run: "mended"
-    assert mill.work(mill.event(letter["body"])) == []
+    assert mill.work(mill.event(dead_letter["body"])) == []
     mill.run()
 
     job = mill.job(job_id)
@@ -108,7 +112,7 @@ def test_a_permanent_error_kills_the_job_in_its_first_attempt(mill: Mill) -> Non
     body = mill.get(job_id).body
     assert (body["state"], body["death"], body["attempt"]) == ("dead", "permanent error", 1)
     assert body["errors"][0]["message"] == "cannot digest this"
-    assert mill.depth(mill.letters) == 1
+    assert mill.depth(mill.dead_letters) == 1
 
 
 def test_a_job_whose_type_no_worker_knows_is_held_and_dies_in_the_end(
@@ -124,7 +128,7 @@ def test_a_job_whose_type_no_worker_knows_is_held_and_dies_in_the_end(
     dead = mill.job(job_id)
     assert (dead.state, dead.death, dead.attempt) == (State.DEAD, "permanent error", 1)
     assert [error.error_class for error in dead.errors] == ["UnknownJobTypeError"]
-    assert mill.depth(mill.letters) == 1
+    assert mill.depth(mill.dead_letters) == 1
 
 
 def test_an_effect_commits_once_with_its_job_however_often_its_message_comes(mill: Mill) -> None:

@@ -46,12 +46,12 @@ def test_a_job_that_gives_up_is_dead_with_its_reason_and_rings(mill: Mill) -> No
     job = ended(mill, lambda _payload, _run: GiveUp("the guest has declined"))
     assert (job["state"], job["death"], job["attempt"]) == ("dead", "gave up", 1)
     assert job["errors"][0]["message"] == "the guest has declined"
-    assert mill.depth(mill.letters) == 1
+    assert mill.depth(mill.dead_letters) == 1
 
 
 def test_a_handler_may_end_its_job_without_effect(mill: Mill) -> None:
     job = ended(mill, lambda _payload, _run: Cancelled())
-    assert (job["state"], job["result"], mill.depth(mill.letters)) == ("cancelled", None, 0)
+    assert (job["state"], job["result"], mill.depth(mill.dead_letters)) == ("cancelled", None, 0)
 
 
 def test_retry_after_uses_up_an_attempt_and_sets_the_delay(mill: Mill) -> None:

@@ -152,7 +152,7 @@ def test_a_payload_that_belongs_to_no_job_is_deleted_after_a_day(mill: Mill) -> 
 
 
 def bodies(mill: Mill) -> Sequence[Any]:
-    answer = client("sqs").receive_message(QueueUrl=mill.letters, MaxNumberOfMessages=10, VisibilityTimeout=0)
+    answer = client("sqs").receive_message(QueueUrl=mill.dead_letters, MaxNumberOfMessages=10, VisibilityTimeout=0)
     return [messages.decode(message["Body"]) for message in answer.get("Messages", [])]
 
 
@@ -166,7 +166,7 @@ def test_letters_are_looked_after_by_the_one_rule(mill: Mill) -> None:
     stranded = lost(mill)
     gone = letter_for(a_job())
     for body in (reference_to(mill.job(stranded)), gone):
-        client("sqs").send_message(QueueUrl=mill.letters, MessageBody=messages.encode(body))
+        client("sqs").send_message(QueueUrl=mill.dead_letters, MessageBody=messages.encode(body))
     mill.script.handler = lambda _payload, _run: None
     mill.late = timedelta(minutes=2)
 
@@ -174,7 +174,7 @@ def test_letters_are_looked_after_by_the_one_rule(mill: Mill) -> None:
     mill.run()
 
     assert mill.job(stranded).state is State.SUCCEEDED
-    assert [letter.reference.job_id for letter in bodies(mill)] == [dead]
+    assert [dead_letter.reference.job_id for dead_letter in bodies(mill)] == [dead]
 
 
 def test_reconcile_says_what_it_did_and_what_it_could_not_read(

@@ -37,7 +37,7 @@ def of_store(bench: Bench, hands: Mapping[int, Hand]) -> View:
             groups.setdefault(held["group"], []).append((int(held["sequence"]), name))
     view |= {("group", group): [name for _, name in sorted(line)] for group, line in groups.items()}
     view["lane", ""] = sorted(message for message, _ in bench.lane)
-    view["letters", ""] = sorted(bench.letters)
+    view["letters", ""] = sorted(bench.dead_letters)
     view["effects", ""] = {name: int(item["effects"]["N"]) for (name,), item in bench.effects.items.items()}
     view["misplaced payloads", ""] = bench.misplaced()
     return view | {("worker", str(number)): (hand.told, hand.runs) for number, hand in hands.items()}
@@ -62,7 +62,7 @@ def of_reference(reference: Reference, workers: Mapping[int, Worker]) -> View:
         if alive := [job.name for job in line if job.state not in ENDED]:
             view["group", group] = alive
     view["lane", ""] = sorted(reference.lane)
-    view["letters", ""] = sorted(reference.letters)
+    view["letters", ""] = sorted(reference.dead_letters)
     view["effects", ""] = {name: count for name, count in reference.effects.items() if count}
     view["misplaced payloads", ""] = []
     return view | {("worker", str(number)): (worker.told, bool(worker.job)) for number, worker in workers.items()}

@@ -22,7 +22,7 @@ class Reference:
         self.lines: dict[str, list[Job]] = {}  # of each group, its head first
         self.stream: list[tuple[Job | None, Job]] = []
         self.lane: list[Message] = []
-        self.letters: list[Message] = []
+        self.dead_letters: list[Message] = []
         self.effects: Counter[str] = Counter()
         self.slots: dict[Worker, float] = {}  # until when
         self._chance = chance
@@ -45,7 +45,7 @@ class Reference:
             delay = min(max(math.ceil(after.due - self.now), 0), model_types.DELAY)
             self.lane.append(Message(after.name, after.generation, self.now + delay))
         elif after.state == "dead":
-            self.letters.append(Message(after.name, after.generation))
+            self.dead_letters.append(Message(after.name, after.generation))
         if after.state in ENDED and after.asked.group:
             self.advance(after.asked.group)
 

@@ -37,12 +37,12 @@ from tidemill.application.wake import Waker
 from tidemill.aws import clients
 from tidemill.cdk.stream_settings import PATTERNS
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.job import Letter, Reference, reference_of
+from tidemill.domain.job import DeadLetter, Reference, reference_of
 from tidemill.dynamodb import stream
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
-from tidemill.dynamodb.table_scan import DynamoSurvey
+from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import PAYLOAD_PLACE_ATTRIBUTE as PLACE
 from tidemill.names import TIMEOUT_MARGIN_SECONDS, Lane
 from tidemill.worker.message_run import Terms
@@ -75,7 +75,7 @@ class Bench:
         self.told: dict[str, list[Record]] = {}
         #: With what was sent.
         self.lane: list[tuple[Message, Reference]] = []
-        self.letters: list[Message] = []
+        self.dead_letters: list[Message] = []
         self.at(0)
         #: What a job is called, by its id.
         self.names: dict[str, str] = {}
@@ -113,7 +113,7 @@ class Bench:
         self.purger = Purger(store=self.store, clock=self.clock)
         self.late = timedelta(seconds=model_types.LATE)
         self.nudger = Nudger(store=self.store, clock=self.clock, limit=self.late)
-        self._survey = DynamoSurvey(client, table=self.table.name)
+        self._survey = DynamoTableScan(client, table=self.table.name)
 
     @property
     def now(self) -> float:
@@ -157,8 +157,8 @@ class Bench:
         for dispatch in dispatches:
             reference = reference_of(dispatch.body)
             name = self.names[reference.job_id]
-            if isinstance(dispatch.body, Letter):
-                self.letters.append(Message(name, reference.generation))
+            if isinstance(dispatch.body, DeadLetter):
+                self.dead_letters.append(Message(name, reference.generation))
             else:
                 message = Message(name, reference.generation, self.now + dispatch.delay_seconds)
                 self.lane.append((message, reference))

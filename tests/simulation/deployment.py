@@ -55,7 +55,7 @@ class Deployment:
     def urls(self, lane: str) -> dict[str, str]:
         return {
             "queue": _QUEUE_URL.format(lane=lane, kind=""),
-            "letters": _QUEUE_URL.format(lane=lane, kind="-letters"),
+            "dead_letters": _QUEUE_URL.format(lane=lane, kind="-letters"),
         }
 
     def environment(self) -> dict[str, str]:

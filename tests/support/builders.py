@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tidemill.application.job_types import JobType, JobTypes, Run
 from tidemill.application.ports import JobStore
-from tidemill.domain.job import AttemptError, DeathReason, Job, Letter, Reference
+from tidemill.domain.job import AttemptError, DeadLetter, DeathReason, Job, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
@@ -48,8 +48,8 @@ def reference_to(job: Job, **changes: Any) -> Reference:
     return replace(reference, **changes)
 
 
-def letter_for(job: Job) -> Letter:
-    return Letter(
+def letter_for(job: Job) -> DeadLetter:
+    return DeadLetter(
         reference=reference_to(job),
         type=job.type,
         death=job.death or "",

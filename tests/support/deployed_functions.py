@@ -53,11 +53,11 @@ class Context:
 class Mill:
     """Submit over HTTP, feed the stream to publish and the queue to work, and look at what comes of it."""
 
-    def __init__(self, table: Table, faulty: FaultyClient, queue: str, letters: str) -> None:
+    def __init__(self, table: Table, faulty: FaultyClient, queue: str, dead_letters: str) -> None:
         self.table = table
         self.client = faulty
         self.queue = queue
-        self.letters = letters
+        self.dead_letters = dead_letters
         self.script = script
         #: Calls of AWS that our code made, as `service.Operation`.
         self.calls: Counter[str] = Counter()
@@ -205,14 +205,14 @@ def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
     """Deployed on moto, which must be on."""
     sqs = client("sqs")
     number = next(_numbers)
-    queue, letters = (sqs.create_queue(QueueName=f"{name}-{number}")["QueueUrl"] for name in ("lane", "letters"))
+    queue, dead_letters = (sqs.create_queue(QueueName=f"{name}-{number}")["QueueUrl"] for name in ("lane", "letters"))
     faulty = FaultyClient(table.client)
-    mill = Mill(table, faulty, queue, letters)
+    mill = Mill(table, faulty, queue, dead_letters)
     mill.script.handler = Script().handler
     environment = {
         Env.STAGE: "test",
         Env.JOBS_TABLE: table.name,
-        Env.LANES: json.dumps({Lane.DEFAULT: {"queue": queue, "letters": letters}}),
+        Env.LANES: json.dumps({Lane.DEFAULT: {"queue": queue, "dead_letters": dead_letters}}),
         Env.JOB_PACKAGES: "tests.support.jobs",
         Env.JOB_TIMEOUT_SECONDS: str(JOB_TIMEOUT.total_seconds()),
         Env.RETENTION_DAYS: "30",

@@ -3,31 +3,31 @@
 from collections.abc import Sequence
 
 from tests.support.builders import NOW
-from tidemill.application.ports import ReceivedLetter
-from tidemill.domain.job import Letter, Reference
+from tidemill.application.ports import ReceivedDeadLetter
+from tidemill.domain.job import DeadLetter, Reference
 
 
 class Letters:
-    """A `LetterBox`. What is received stays hidden until it is put back."""
+    """A `DeadLetterQueue`. What is received stays hidden until it is put back."""
 
-    def __init__(self, *bodies: Letter | Reference | None) -> None:
-        self.waiting: list[ReceivedLetter] = []
-        self.hidden: list[ReceivedLetter] = []
+    def __init__(self, *bodies: DeadLetter | Reference | None) -> None:
+        self.waiting: list[ReceivedDeadLetter] = []
+        self.hidden: list[ReceivedDeadLetter] = []
         for body in bodies:
             self.add(body)
 
-    def add(self, body: Letter | Reference | None) -> None:
+    def add(self, body: DeadLetter | Reference | None) -> None:
         number = str(len(self.waiting) + len(self.hidden))
-        self.waiting.append(ReceivedLetter(message_id=number, receipt=number, body=body, sent_at=NOW))
+        self.waiting.append(ReceivedDeadLetter(message_id=number, receipt=number, body=body, sent_at=NOW))
 
-    def receive(self) -> Sequence[ReceivedLetter]:
+    def receive(self) -> Sequence[ReceivedDeadLetter]:
         received, self.waiting = self.waiting[:10], self.waiting[10:]
         self.hidden += received
         return received
 
-    def delete(self, letters: Sequence[ReceivedLetter]) -> None:
-        self.hidden = [letter for letter in self.hidden if letter not in letters]
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+        self.hidden = [dead_letter for dead_letter in self.hidden if dead_letter not in dead_letters]
 
-    def put_back(self, letters: Sequence[ReceivedLetter]) -> None:
-        self.delete(letters)
-        self.waiting += letters
+    def put_back(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+        self.delete(dead_letters)
+        self.waiting += dead_letters

@@ -18,7 +18,7 @@ from tidemill.application.settle import Tools
 from tidemill.application.submit import Submit, keyed_job_id
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.job import Job, Letter, Reference
+from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.submission import Submission
 from tidemill.in_memory.single_job import Unlimited
 from tidemill.powertools.idempotency import run_once
@@ -81,7 +81,7 @@ def carried_out(attempt: Attempt) -> Report:
 
 @dataclass(eq=False)
 class _Message:
-    body: Reference | Letter
+    body: Reference | DeadLetter
     visible_at: datetime
 
 
@@ -90,7 +90,7 @@ class World:
 
     def __init__(self, store: JobStore, client: FaultyClient, job_types: JobTypes) -> None:
         self.clock = Clock()
-        self.letters = Letters()
+        self.dead_letters = Letters()
         self.reports: list[Report] = []
         self.messages: list[_Message] = []
         #: What happens to the next sends: killed before (False) or after (True) the messages are taken.
@@ -118,7 +118,7 @@ class World:
         def command() -> None:
             for job in list(redriver.plan(Selection())):
                 redriver.redrive(job, by="ada")
-            redriver.sweep(self.letters)
+            redriver.sweep(self.dead_letters)
 
         redriver = Redriver(store=self._store, clock=self.clock, new_token=self._tools.new_token)
         self._insist(command)
@@ -147,8 +147,8 @@ class World:
         if kill is False:
             raise KilledError
         for dispatch in dispatches:
-            if isinstance(dispatch.body, Letter):
-                self.letters.add(dispatch.body)
+            if isinstance(dispatch.body, DeadLetter):
+                self.dead_letters.add(dispatch.body)
             else:
                 visible_at = self.clock.now + timedelta(seconds=dispatch.delay_seconds)
                 self.messages.append(_Message(dispatch.body, visible_at))

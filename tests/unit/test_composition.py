@@ -26,7 +26,7 @@ HANDLERS = [
 SETTINGS: dict[Env, str] = {
     Env.STAGE: "test",
     Env.JOBS_TABLE: "jobs",
-    Env.LANES: json.dumps({Lane.DEFAULT: {"queue": "https://queue.invalid", "letters": "https://letters.invalid"}}),
+    Env.LANES: json.dumps({Lane.DEFAULT: {"queue": "https://queue.invalid", "dead_letters": "https://letters.invalid"}}),
     Env.JOB_PACKAGES: "functions.demo_jobs",
     Env.JOB_TIMEOUT_SECONDS: "1.5",
     Env.RETENTION_DAYS: "30",

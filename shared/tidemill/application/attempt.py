@@ -14,7 +14,7 @@ from tidemill.application.job_types import JobType, Run
 from tidemill.application.ports import Checkpoint, Place
 from tidemill.application.settle import Settler, Tools, back_at
 from tidemill.domain.claim_verdict import Verdict, judge
-from tidemill.domain.dead_letters import LetterAction, letter_action
+from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.errors import (
     CancelRequestedError,
     InvalidPayloadError,
@@ -25,7 +25,7 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
     WriteRefusedError,
 )
-from tidemill.domain.job import DeathReason, Job, Letter, Reference, reference_of
+from tidemill.domain.job import DeadLetter, DeathReason, Job, Reference, reference_of
 from tidemill.domain.outcomes import Failed, Held, Outcome, outcome_before_run
 
 #: Lease beyond the invocation's end, for clocks that differ.
@@ -56,7 +56,7 @@ class Attempt:
 
     def __init__(
         self,
-        body: Reference | Letter,
+        body: Reference | DeadLetter,
         tools: Tools,
         *,
         deadline: datetime,
@@ -270,7 +270,10 @@ class Attempt:
             raise CancelRequestedError("somebody asked for this job to end")
 
     def _refused(self, verdict: Verdict, current: Job | None, now: datetime) -> Report:
-        if isinstance(self._body, Letter) and letter_action(self.reference, current, now=now) is LetterAction.DEAD:
+        if (
+            isinstance(self._body, DeadLetter)
+            and dead_letter_action(self.reference, current, now=now) is DeadLetterAction.DEAD
+        ):
             return self._redrive(current, now)
         until = None if verdict.acknowledged else back_at(verdict, current, now)
         return Report(ending=Ending.REFUSED, job=current, verdict=verdict, put_back_until=until)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import TidemillError
-from tidemill.domain.job import Job, Letter, Reference, reference_of
+from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.limits import Limit
 from tidemill.domain.outcomes import Settlement
 
@@ -21,7 +21,7 @@ Draw = Callable[[], float]
 Unreadable = Callable[[str, str, TidemillError], None]
 
 
-def pass_over(_tenant: str, _job_id: str, _error: TidemillError) -> None:
+def ignore_unreadable(_tenant: str, _job_id: str, _error: TidemillError) -> None:
     """`Unreadable`, for whoever has nobody to tell."""
 
 
@@ -96,19 +96,19 @@ class JobStore(Protocol):
     def get(self, tenant: str, job_id: str) -> Job | None:
         """Read one job, expired or not, consistently."""
 
-    def get_many(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable = pass_over) -> list[Job]:
+    def get_many(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable = ignore_unreadable) -> list[Job]:
         """Read the jobs of these (tenant, id), consistently, in any order, leaving out those that are not there."""
 
-    def scheduled(self, *, before: datetime, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+    def scheduled(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         """Every scheduled job whose `due` is not after `before`, the earliest first."""
 
-    def dead(self, *, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+    def dead(self, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         """Every dead job, oldest death first, each read from its document."""
 
-    def overdue(self, *, before: datetime, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+    def overdue(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         """Every live job whose `due` is not after `before`, in any order, by reading the whole table."""
 
-    def ended(self, *, before: datetime, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+    def ended(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         """Every terminal job that ended before that, in any order, by reading the whole table."""
 
 
@@ -183,7 +183,7 @@ class UnreadableItem:
 Found = Job | OpenGroup | PayloadItem | UnreadableItem
 
 
-class Survey(Protocol):
+class TableScan(Protocol):
     """The whole table, for whoever looks after what was left behind."""
 
     def segment(self, number: int, *, of: int, overdue_since: datetime) -> Iterator[Sequence[Found]]:
@@ -204,12 +204,12 @@ class Lanes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ReceivedLetter:
+class ReceivedDeadLetter:
     """A message found in a dead-letter queue. A bare reference was moved there by SQS: its worker never started."""
 
     message_id: str
     receipt: str
-    body: Letter | Reference | None
+    body: DeadLetter | Reference | None
     sent_at: datetime
     #: Written by a newer version, which alone can tell what to do with it.
     newer: bool = False
@@ -220,13 +220,13 @@ class ReceivedLetter:
         return None if self.body is None else reference_of(self.body)
 
 
-class LetterBox(Protocol):
+class DeadLetterQueue(Protocol):
     """One lane's dead-letter queue, as an operator's tool sees it."""
 
-    def receive(self) -> Sequence[ReceivedLetter]:
+    def receive(self) -> Sequence[ReceivedDeadLetter]:
         """Up to ten letters, hidden from others for a while; none when the queue seems empty."""
 
-    def delete(self, letters: Sequence[ReceivedLetter]) -> None: ...
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None: ...
 
-    def put_back(self, letters: Sequence[ReceivedLetter]) -> None:
+    def put_back(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
         """Make these visible again at once."""

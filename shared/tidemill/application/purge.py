@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from tidemill.application.ports import Clock, JobStore, Unreadable, pass_over
+from tidemill.application.ports import Clock, JobStore, Unreadable, ignore_unreadable
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL, State
@@ -38,7 +38,7 @@ class Purger:
         self._store = store
         self._clock = clock
 
-    def plan(self, purge: Purge, *, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+    def plan(self, purge: Purge, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         """The jobs that `purge` names, by reading the whole table. Changes nothing."""
         ended = self._store.ended(before=purge.ended_before or self._clock(), unreadable=unreadable)
         return (job for job in ended if job in purge)

@@ -11,13 +11,13 @@ from typing import Final
 from tidemill.application.nudge import LaneDelay, Nudger, no_delay
 from tidemill.application.ports import (
     Clock,
+    DeadLetterQueue,
     Draw,
     Found,
     JobStore,
-    LetterBox,
     OpenGroup,
     PayloadItem,
-    Survey,
+    TableScan,
     UnreadableItem,
 )
 from tidemill.application.redrive import Swept, sweep
@@ -62,7 +62,7 @@ class Reconciled:
     #: How often, by lane where it concerns one.
     acts: Counter[tuple[Act, Lane | None]] = field(default_factory=Counter)
     unreadable: tuple[UnreadableItem, ...] = ()
-    letters: Mapping[Lane, Swept] = field(default_factory=dict)
+    dead_letters: Mapping[Lane, Swept] = field(default_factory=dict)
 
     def count(self, act: Act) -> int:
         return sum(number for (done, _), number in self.acts.items() if done is act)
@@ -90,7 +90,12 @@ class Reconciler:
         return self._nudger.nudge(job) is not None
 
     def run(
-        self, survey: Survey, boxes: Mapping[Lane, LetterBox], *, draw: Draw, time_left: Callable[[], timedelta]
+        self,
+        table_scan: TableScan,
+        boxes: Mapping[Lane, DeadLetterQueue],
+        *,
+        draw: Draw,
+        time_left: Callable[[], timedelta],
     ) -> Reconciled:
         """Everything, as far as the time goes: jobs, groups and payloads, then letters, whose jobs may have moved."""
 
@@ -98,28 +103,28 @@ class Reconciler:
             return time_left() > MARGIN
 
         def part(number: int) -> Reconciled:
-            return self._part(survey, number, in_time)
+            return self._part(table_scan, number, in_time)
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             parts = list(pool.map(part, sorted(range(SEGMENTS), key=lambda _: draw())))
         acts = sum((each.acts for each in parts), Counter())
-        letters = {}
+        dead_letters = {}
         for lane, box in boxes.items():
             try:
-                letters[lane] = sweep(box, store=self._store, clock=self._clock, in_time=in_time)
+                dead_letters[lane] = sweep(box, store=self._store, clock=self._clock, in_time=in_time)
             except StoreUnavailableError:
                 acts[Act.FAILED, lane] += 1
         unreadable = tuple(item for each in parts for item in each.unreadable)
-        return Reconciled(acts=acts, unreadable=unreadable, letters=letters)
+        return Reconciled(acts=acts, unreadable=unreadable, dead_letters=dead_letters)
 
-    def _part(self, survey: Survey, number: int, in_time: InTime) -> Reconciled:
+    def _part(self, table_scan: TableScan, number: int, in_time: InTime) -> Reconciled:
         acts: Counter[tuple[Act, Lane | None]] = Counter()
         unreadable = []
         try:
             for found in _while(
-                in_time, survey.segment(number, of=SEGMENTS, overdue_since=self._clock() - self._limit)
+                in_time, table_scan.segment(number, of=SEGMENTS, overdue_since=self._clock() - self._limit)
             ):
-                came_of_it = found if isinstance(found, UnreadableItem) else self._look_after(survey, found)
+                came_of_it = found if isinstance(found, UnreadableItem) else self._look_after(table_scan, found)
                 if isinstance(came_of_it, UnreadableItem):
                     unreadable.append(came_of_it)
                 elif came_of_it:
@@ -131,7 +136,7 @@ class Reconciler:
         return Reconciled(acts=acts, unreadable=tuple(unreadable))
 
     def _look_after(
-        self, survey: Survey, found: Job | OpenGroup | PayloadItem
+        self, table_scan: TableScan, found: Job | OpenGroup | PayloadItem
     ) -> tuple[Act, Lane | None] | UnreadableItem | None:
         """What was done, if anything had to be. One that fails keeps nobody else waiting."""
         try:
@@ -143,20 +148,20 @@ class Reconciler:
                     job = self._store.advance(found.tenant, found.group, now=self._clock())
                     return (Act.ADVANCED, job.lane) if job else None
                 case PayloadItem():
-                    return (Act.DISCARDED, None) if self._discard(survey, found) else None
+                    return (Act.DISCARDED, None) if self._discard(table_scan, found) else None
         except MalformedDocumentError as error:
             # The head of the group, or the next, or the job that a payload is of. To try again would read no better.
             return UnreadableItem(_name(found), error)
         except (StoreUnavailableError, TransactionConflictError):
             return Act.FAILED, None
 
-    def _discard(self, survey: Survey, payload: PayloadItem) -> bool:
+    def _discard(self, table_scan: TableScan, payload: PayloadItem) -> bool:
         if payload.stored_at > self._clock() - ORPHANED_AFTER:
             return False
         job = self._store.get(payload.tenant, payload.job_id)
         if job is not None and job.payload_at == payload.place:
             return False
-        survey.discard(payload)
+        table_scan.discard(payload)
         return True
 
 

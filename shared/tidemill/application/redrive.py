@@ -6,8 +6,16 @@ from datetime import timedelta
 from typing import Final
 
 from tidemill.application.nudge import Nudger
-from tidemill.application.ports import Clock, JobStore, LetterBox, NewToken, ReceivedLetter, Unreadable, pass_over
-from tidemill.domain.dead_letters import LetterAction, letter_action
+from tidemill.application.ports import (
+    Clock,
+    DeadLetterQueue,
+    JobStore,
+    NewToken,
+    ReceivedDeadLetter,
+    Unreadable,
+    ignore_unreadable,
+)
+from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.errors import TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 
@@ -40,8 +48,8 @@ class Swept:
 
 @dataclass(slots=True)
 class _Sorted:
-    delete: list[ReceivedLetter] = field(default_factory=list)
-    keep: list[ReceivedLetter] = field(default_factory=list)
+    delete: list[ReceivedDeadLetter] = field(default_factory=list)
+    keep: list[ReceivedDeadLetter] = field(default_factory=list)
     nudged: int = 0
 
 
@@ -53,7 +61,7 @@ class Redriver:
         self._clock = clock
         self._new_token = new_token
 
-    def plan(self, selection: Selection, *, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+    def plan(self, selection: Selection, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         """The dead jobs that `selection` names, without those past their time. Changes nothing."""
         now = self._clock()
         dead = self._store.dead(unreadable=unreadable)
@@ -67,24 +75,26 @@ class Redriver:
             return False
         return True
 
-    def sweep(self, box: LetterBox) -> Swept:
+    def sweep(self, box: DeadLetterQueue) -> Swept:
         return sweep(box, store=self._store, clock=self._clock)
 
 
-def sweep(box: LetterBox, *, store: JobStore, clock: Clock, in_time: Callable[[], bool] = lambda: True) -> Swept:
+def sweep(box: DeadLetterQueue, *, store: JobStore, clock: Clock, in_time: Callable[[], bool] = lambda: True) -> Swept:
     """Read every letter once: delete what is outdated, nudge what is stranded, leave the dead ones."""
     swept = Swept()
     seen: set[str] = set()
-    held: dict[str, ReceivedLetter] = {}
+    held: dict[str, ReceivedDeadLetter] = {}
     try:
         # A kept letter comes back when its hiding ends; a batch of nothing but those is the end of the box.
-        while in_time() and (fresh := [letter for letter in box.receive() if letter.message_id not in seen]):
-            seen.update(letter.message_id for letter in fresh)
-            held |= {letter.message_id: letter for letter in fresh}
+        while in_time() and (
+            fresh := [dead_letter for dead_letter in box.receive() if dead_letter.message_id not in seen]
+        ):
+            seen.update(dead_letter.message_id for dead_letter in fresh)
+            held |= {dead_letter.message_id: dead_letter for dead_letter in fresh}
             done = _sort(fresh, store, clock)
             box.delete(done.delete)
-            for letter in done.delete:
-                del held[letter.message_id]
+            for dead_letter in done.delete:
+                del held[dead_letter.message_id]
             swept = replace(
                 swept,
                 outdated=swept.outdated + len(done.delete) - done.nudged,
@@ -96,29 +106,31 @@ def sweep(box: LetterBox, *, store: JobStore, clock: Clock, in_time: Callable[[]
     return swept
 
 
-def _sort(letters: list[ReceivedLetter], store: JobStore, clock: Clock) -> _Sorted:
+def _sort(dead_letters: list[ReceivedDeadLetter], store: JobStore, clock: Clock) -> _Sorted:
     unreadable: set[tuple[str, str]] = set()
 
     def note(tenant: str, job_id: str, _error: TidemillError) -> None:
         unreadable.add((tenant, job_id))
 
-    keys = {(reference.tenant, reference.job_id) for letter in letters if (reference := letter.reference)}
+    keys = {
+        (reference.tenant, reference.job_id) for dead_letter in dead_letters if (reference := dead_letter.reference)
+    }
     documents = {(job.tenant, job.id): job for job in store.get_many(sorted(keys), unreadable=note)}
     # A letter says that no message is left, whatever else waits on its lane.
     nudger = Nudger(store=store, clock=clock, limit=NUDGE_LIMIT)
     done = _Sorted()
-    for letter in letters:
-        reference = letter.reference
+    for dead_letter in dead_letters:
+        reference = dead_letter.reference
         key = (reference.tenant, reference.job_id) if reference else None
         job = documents.get(key) if key else None
-        action = letter_action(reference, job, now=clock())
-        if letter.newer or key in unreadable or action is LetterAction.DEAD:
-            done.keep.append(letter)
-        elif action is LetterAction.OUTDATED or job is None:
-            done.delete.append(letter)
+        action = dead_letter_action(reference, job, now=clock())
+        if dead_letter.newer or key in unreadable or action is DeadLetterAction.DEAD:
+            done.keep.append(dead_letter)
+        elif action is DeadLetterAction.OUTDATED or job is None:
+            done.delete.append(dead_letter)
         elif nudger.nudge(job):
-            done.delete.append(letter)
+            done.delete.append(dead_letter)
             done.nudged += 1
         else:
-            done.keep.append(letter)
+            done.keep.append(dead_letter)
     return done

@@ -46,7 +46,7 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
         heading=Heading.DEAD_JOBS,
         says=f"Jobs of lane {name} are dead and wait in its dead-letter queue.",
         # Not the number sent: that leaves out the messages which SQS itself moves. Theirs are the jobs that are alive.
-        metric=_waiting(lane.letters),
+        metric=_waiting(lane.dead_letters),
         reconciles=True,
     )
     yield Alarm(

@@ -50,7 +50,9 @@ class Dashboard(Construct):
                 lane.queue.metric_approximate_number_of_messages_visible(label="waiting", statistic="Maximum"),
                 lane.queue.metric_approximate_number_of_messages_not_visible(label="in flight", statistic="Maximum"),
                 lane.queue.metric_approximate_number_of_messages_delayed(label="delayed", statistic="Maximum"),
-                lane.letters.metric_approximate_number_of_messages_visible(label="dead letters", statistic="Maximum"),
+                lane.dead_letters.metric_approximate_number_of_messages_visible(
+                    label="dead letters", statistic="Maximum"
+                ),
             ),
             _graph(
                 f"{name}: age of the oldest message (s)",

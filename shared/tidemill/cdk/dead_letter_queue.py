@@ -10,7 +10,7 @@ from constructs import Construct
 from tidemill.cdk.config import LETTER_RETENTION_DAYS
 
 
-def letter_queue(scope: Construct, id_: str, *, sources: Sequence[str] = ()) -> sqs.Queue:
+def dead_letter_queue(scope: Construct, id_: str, *, sources: Sequence[str] = ()) -> sqs.Queue:
     """A queue kept as long as SQS can, which the queues with the ARNs `sources` may call theirs, and no other."""
     queue = sqs.Queue(
         scope,

@@ -10,7 +10,7 @@ from constructs import Construct
 
 from tidemill import names
 from tidemill.cdk.config import LaneConfig, StageConfig
-from tidemill.cdk.dead_letter_queue import letter_queue
+from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.job_function import JobFunction
 
 DEFAULT_LANE: Final[str] = names.Lane.DEFAULT
@@ -48,7 +48,7 @@ class Lane(Construct):
         # made. The stack's own GUID makes one that no other installation can have, nor the same stack made again.
         guid = Fn.select(2, Fn.split("/", Aws.STACK_ID))
         queue_name = f"{names.APP}-{lane.name}-{guid}"
-        self.letters = letter_queue(
+        self.dead_letters = dead_letter_queue(
             self, "Letters", sources=[Stack.of(self).format_arn(service="sqs", resource=queue_name)]
         )
         self.queue = sqs.Queue(
@@ -59,7 +59,7 @@ class Lane(Construct):
             enforce_ssl=True,
             visibility_timeout=Duration.seconds(lane.visibility_timeout_seconds),
             retention_period=Duration.days(lane.queue_retention_days),
-            dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=lane.max_receive_count, queue=self.letters),
+            dead_letter_queue=sqs.DeadLetterQueue(max_receive_count=lane.max_receive_count, queue=self.dead_letters),
             redrive_allow_policy=sqs.RedriveAllowPolicy(redrive_permission=sqs.RedrivePermission.DENY_ALL),
         )
         self.worker = JobFunction(
@@ -97,7 +97,7 @@ class Lane(Construct):
     @property
     def urls(self) -> dict[str, dict[str, str]]:
         """This lane's part of `names.Env.LANES`, and all that its worker sees of it."""
-        return {self.config.name: {"queue": self.queue.queue_url, "letters": self.letters.queue_url}}
+        return {self.config.name: {"queue": self.queue.queue_url, "dead_letters": self.dead_letters.queue_url}}
 
 
 def lane_urls(scope: Construct, lanes: Sequence[Lane]) -> str:

@@ -9,7 +9,7 @@ from constructs import Construct
 
 from tidemill import names
 from tidemill.cdk.config import OLDEST_RECORD_SECONDS, StageConfig
-from tidemill.cdk.dead_letter_queue import letter_queue
+from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import Lane, lane_urls
@@ -41,7 +41,7 @@ class Publisher(Construct):
         super().__init__(scope, id_)
         self.config = config
         #: What is in it names a stretch of the stream, not a job: Lambda sends metadata only.
-        self.failures = letter_queue(self, "Failures")
+        self.failures = dead_letter_queue(self, "Failures")
         self.function = JobFunction(
             self,
             "Function",
@@ -51,7 +51,7 @@ class Publisher(Construct):
             timeout_seconds=config.publish_timeout_seconds,
             environment={**environment, names.Env.LANES: lane_urls(self, lanes)},
         )
-        queues = [queue.queue_arn for lane in lanes for queue in (lane.queue, lane.letters)]
+        queues = [queue.queue_arn for lane in lanes for queue in (lane.queue, lane.dead_letters)]
         self.function.allow(["sqs:SendMessage"], [*queues, self.failures.queue_arn])
         self.function.allow(READ_STREAM, [jobs.stream_arn])
         # The resource and not the construct: the construct's failure destination grants more than sending.

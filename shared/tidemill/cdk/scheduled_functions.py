@@ -8,7 +8,7 @@ from aws_cdk import Acknowledgment, Validations
 from tidemill import names
 from tidemill.cdk.app_stack import AppStack
 from tidemill.cdk.asset import ROOT
-from tidemill.cdk.dead_letter_queue import letter_queue
+from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.iam_actions import ADVANCE, GET, GET_MANY, PUT, QUERY, SCAN, UPDATE
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_schedules import periodic
@@ -30,7 +30,7 @@ class Clockwork:
         self.wake, self.tick, self.reconcile = self._wake(), self._tick(), self._reconcile(lanes)
         self.functions: Sequence[JobFunction] = (self.wake, self.tick, self.reconcile)
         #: Calls that came to nothing.
-        self.missed = letter_queue(stack, "Missed")
+        self.missed = dead_letter_queue(stack, "Missed")
         # A call that is missed is made up for by the next one, a minute later.
         Clock(stack, "WakeClock", function=self.wake, missed=None).call("Schedule", WAKING)
         Clock(stack, "ReconcileClock", function=self.reconcile, missed=self.missed).call("Schedule", RECONCILING)
@@ -67,7 +67,7 @@ class Clockwork:
             timeout_seconds=self._stack.config.reconcile_timeout_seconds,
         )
         self._storage.allow(reconcile, SCAN, GET_MANY, *ADVANCE)
-        reconcile.allow(CONSUME, [lane.letters.queue_arn for lane in lanes])
+        reconcile.allow(CONSUME, [lane.dead_letters.queue_arn for lane in lanes])
         reconcile.allow(["sqs:GetQueueAttributes"], [lane.queue.queue_arn for lane in lanes])
         # How long a lane's oldest message has waited. CloudWatch knows no resources that metrics belong to:
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-access-control-overview-cw.html

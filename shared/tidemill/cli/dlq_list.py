@@ -61,14 +61,14 @@ def _compare(installation: Installation, dead: Sequence[Job]) -> None:
     """The documents are the record; a number of letters that differs is worth a word."""
     jobs_in = Counter(str(job.lane) for job in dead)
     for lane in installation.deployment.lanes:
-        jobs, letters = jobs_in[lane], installation.letters(lane)
-        held = f"{count(letters, 'letter')} in the dead-letter queue"
-        say(f"{lane}: {count(jobs, 'dead job')}, {held}.{_hint(jobs, letters)}")
+        jobs, dead_letters = jobs_in[lane], installation.dead_letters(lane)
+        held = f"{count(dead_letters, 'letter')} in the dead-letter queue"
+        say(f"{lane}: {count(jobs, 'dead job')}, {held}.{_hint(jobs, dead_letters)}")
 
 
-def _hint(jobs: int, letters: int) -> str:
-    if letters > jobs:
+def _hint(jobs: int, dead_letters: int) -> str:
+    if dead_letters > jobs:
         return " Some letters tell of jobs that have moved on or never started; `tidemill redrive` sorts them out."
-    if letters < jobs:
+    if dead_letters < jobs:
         return " Letters are kept for 14 days and may be seconds late; jobs are found without them."
     return ""

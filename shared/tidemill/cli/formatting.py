@@ -17,7 +17,7 @@ def age(span: timedelta | None) -> str:
         return NOTHING
     left = max(span, timedelta())
     return next(
-        (f"{left // unit}{letter}" for unit, letter in _UNITS if left >= unit), f"{left // timedelta(seconds=1)}s"
+        (f"{left // unit}{symbol}" for unit, symbol in _UNITS if left >= unit), f"{left // timedelta(seconds=1)}s"
     )
 
 

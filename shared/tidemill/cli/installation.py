@@ -11,13 +11,13 @@ from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
 from tidemill.aws import clients
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.table_scan import DynamoSurvey
+from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import Lane
 from tidemill.operator import deployment
 from tidemill.operator.deployment import Deployment
 from tidemill.operator.http_client import HttpApi, by_signature, by_token
 from tidemill.sqs.queue_depth import Backlog, backlog, delay, oldest_age
-from tidemill.sqs.queues import SqsLetterBox
+from tidemill.sqs.queues import SqsDeadLetterQueue
 from tidemill.system import clock
 
 
@@ -55,8 +55,8 @@ class Installation:
         return Purger(store=self.store, clock=clock.now)
 
     @cached_property
-    def survey(self) -> DynamoSurvey:
-        return DynamoSurvey(clients.dynamodb(), table=self.deployment.jobs_table)
+    def table_scan(self) -> DynamoTableScan:
+        return DynamoTableScan(clients.dynamodb(), table=self.deployment.jobs_table)
 
     def reconciler(self, limit: timedelta) -> Reconciler:
         """Asks once how far behind each lane is."""
@@ -73,14 +73,14 @@ class Installation:
     def queue(self, lane: str) -> Backlog:
         return backlog(clients.sqs(), self.deployment.lanes[lane].queue)
 
-    def letters(self, lane: str) -> int:
-        return backlog(clients.sqs(), self.deployment.lanes[lane].letters).total
+    def dead_letters(self, lane: str) -> int:
+        return backlog(clients.sqs(), self.deployment.lanes[lane].dead_letters).total
 
     def oldest_age(self, lane: str) -> timedelta | None:
         return oldest_age(clients.cloudwatch(), self.deployment.lanes[lane].queue, now=clock.now())
 
-    def letter_box(self, lane: str) -> SqsLetterBox:
-        return SqsLetterBox(clients.sqs(), self.deployment.lanes[lane].letters)
+    def dead_letter_queue(self, lane: str) -> SqsDeadLetterQueue:
+        return SqsDeadLetterQueue(clients.sqs(), self.deployment.lanes[lane].dead_letters)
 
 
 def operator() -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from tidemill.application.ports import Found, PayloadItem, Survey
+from tidemill.application.ports import Found, PayloadItem, TableScan
 from tidemill.application.reconcile import SEGMENTS, Act, Reconciled, Reconciler
 from tidemill.cli.errors import ExplainedError
 from tidemill.cli.formatting import count, visible
@@ -53,19 +53,19 @@ def reconcile(installation: Installation, *, minutes: int, dry_run: bool) -> Non
     if dry_run:
         _count(reconciler)
         return
-    boxes = {Lane(lane): installation.letter_box(lane) for lane in installation.deployment.lanes}
+    boxes = {Lane(lane): installation.dead_letter_queue(lane) for lane in installation.deployment.lanes}
     with bar("reading", SEGMENTS) as advance:
         done = reconciler.run(
-            _Watched(installation.survey, advance), boxes, draw=clock.draw, time_left=lambda: timedelta.max
+            _Watched(installation.table_scan, advance), boxes, draw=clock.draw, time_left=lambda: timedelta.max
         )
     _show(done)
 
 
 class _Watched:
-    """A `Survey` that says when a part has been read."""
+    """A `TableScan` that says when a part has been read."""
 
-    def __init__(self, survey: Survey, advance: Callable[[], object]) -> None:
-        self._survey = survey
+    def __init__(self, table_scan: TableScan, advance: Callable[[], object]) -> None:
+        self._survey = table_scan
         self._advance = advance
 
     def segment(self, number: int, *, of: int, overdue_since: datetime) -> Iterator[Sequence[Found]]:
@@ -89,10 +89,10 @@ def _show(done: Reconciled) -> None:
         show(f"{count(number, noun)} {what}.")
     if not acts:
         show("Nothing was left behind.")
-    letters = done.letters.values()
+    dead_letters = done.dead_letters.values()
     show(
-        f"Letters: {sum(one.outdated for one in letters)} deleted, "
-        f"{sum(one.nudged for one in letters)} nudged, {sum(one.kept for one in letters)} kept."
+        f"Letters: {sum(one.outdated for one in dead_letters)} deleted, "
+        f"{sum(one.nudged for one in dead_letters)} nudged, {sum(one.kept for one in dead_letters)} kept."
     )
     for item in done.unreadable:
         say(f"Passed over {visible(item.key)}: {visible(str(item.error))}", style="bold yellow")

@@ -72,13 +72,15 @@ def _plan(installation: Installation, selection: Selection) -> Plan:
     jobs = sorted(
         installation.redriver.plan(selection, unreadable=tell_unreadable), key=lambda job: (ended_at(job), job.id)
     )
-    return Plan(jobs=jobs, letters={lane: installation.letters(lane) for lane in installation.deployment.lanes})
+    return Plan(
+        jobs=jobs, dead_letters={lane: installation.dead_letters(lane) for lane in installation.deployment.lanes}
+    )
 
 
 def _question(plan: Plan) -> str:
     if plan.jobs:
         return f"Redrive {count(len(plan.jobs), 'job')}?"
-    return f"Tidy {count(sum(plan.letters.values()), 'letter')}?"
+    return f"Tidy {count(sum(plan.dead_letters.values()), 'letter')}?"
 
 
 def _carry_out(installation: Installation, plan: Plan) -> None:
@@ -87,9 +89,9 @@ def _carry_out(installation: Installation, plan: Plan) -> None:
     try:
         with bar("redriving", len(plan.jobs)) as advance:
             redriving.run(advance)
-        with bar("letters", sum(plan.letters.values())) as advance:
+        with bar("letters", sum(plan.dead_letters.values())) as advance:
             swept = [
-                sweep(installation.redriver, installation.letter_box(lane), advance)
+                sweep(installation.redriver, installation.dead_letter_queue(lane), advance)
                 for lane in installation.deployment.lanes
             ]
     except BaseException:

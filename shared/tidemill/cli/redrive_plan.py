@@ -18,11 +18,11 @@ class Plan:
     """The jobs to redrive, and how many letters each lane has to tidy."""
 
     jobs: Sequence[Job]
-    letters: Mapping[str, int]
+    dead_letters: Mapping[str, int]
 
     @property
     def empty(self) -> bool:
-        return not self.jobs and not any(self.letters.values())
+        return not self.jobs and not any(self.dead_letters.values())
 
     def present(self, *, dry_run: bool) -> None:
         """On stdout if it is all there will be, else on stderr."""
@@ -35,5 +35,5 @@ class Plan:
             put("The first ids:" if len(self.jobs) > _IDS_SHOWN else "Their ids:")
             for job in self.jobs[:_IDS_SHOWN]:
                 put(f"  {job.id}")
-        for lane, letters in self.letters.items():
-            put(f"{lane}: {count(letters, 'letter')} in the dead-letter queue to look through.")
+        for lane, dead_letters in self.dead_letters.items():
+            put(f"{lane}: {count(dead_letters, 'letter')} in the dead-letter queue to look through.")

@@ -25,7 +25,7 @@ class LaneStatus:
     name: str
     queue: Backlog
     oldest: timedelta | None
-    letters: int
+    dead_letters: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +69,12 @@ def status(installation: Installation, *, as_json: bool) -> None:
     else:
         _show(installation, lanes, jobs)
     for lane in lanes:
-        if lane.letters:
+        if lane.dead_letters:
             say(
                 f"The dead-letter queue of {lane.name} is not empty: `tidemill dlq list` shows who died of what.",
                 style="bold yellow",
             )
-    if jobs.dead and not any(lane.letters for lane in lanes):
+    if jobs.dead and not any(lane.dead_letters for lane in lanes):
         say("There are dead jobs without letters: `tidemill dlq list` shows them.", style="bold yellow")
 
 
@@ -92,7 +92,7 @@ def _lane(installation: Installation, name: str) -> LaneStatus:
         name=name,
         queue=installation.queue(name),
         oldest=installation.oldest_age(name),
-        letters=installation.letters(name),
+        dead_letters=installation.dead_letters(name),
     )
 
 
@@ -104,7 +104,7 @@ def _show(installation: Installation, lanes: list[LaneStatus], jobs: JobCounts) 
             lane.name,
             *map(str, (lane.queue.waiting, lane.queue.delayed, lane.queue.in_flight)),
             age(lane.oldest),
-            str(lane.letters),
+            str(lane.dead_letters),
         )
         for lane in lanes
     ]
@@ -125,5 +125,5 @@ def _json(lane: LaneStatus) -> dict[str, object]:
         "delayed": lane.queue.delayed,
         "in_flight": lane.queue.in_flight,
         "oldest_seconds": None if lane.oldest is None else lane.oldest.total_seconds(),
-        "dead_letters": lane.letters,
+        "dead_letters": lane.dead_letters,
     }

@@ -7,7 +7,7 @@ from tidemill.domain.job import Job, Reference
 from tidemill.domain.states import TRANSITIONS, State, Write
 
 
-class LetterAction(StrEnum):
+class DeadLetterAction(StrEnum):
     """What to do with a letter."""
 
     #: Dead at the letter's generation: the letter is right. Redrive the job, or leave the letter.
@@ -18,11 +18,11 @@ class LetterAction(StrEnum):
     OUTDATED = "outdated"
 
 
-def letter_action(reference: Reference | None, current: Job | None, *, now: datetime) -> LetterAction:
+def dead_letter_action(reference: Reference | None, current: Job | None, *, now: datetime) -> DeadLetterAction:
     """`reference` is None for rubbish, which no job waits for."""
     if reference is None or current is None or current.expired(now) or current.generation != reference.generation:
-        return LetterAction.OUTDATED
+        return DeadLetterAction.OUTDATED
     if current.state is State.DEAD:
-        return LetterAction.DEAD
+        return DeadLetterAction.DEAD
     # Whoever waits for its turn or its time asks for a message of its own when that has come.
-    return LetterAction.STRANDED if current.state in TRANSITIONS[Write.NUDGE] else LetterAction.OUTDATED
+    return DeadLetterAction.STRANDED if current.state in TRANSITIONS[Write.NUDGE] else DeadLetterAction.OUTDATED

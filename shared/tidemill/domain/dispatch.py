@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from tidemill.domain.job import Job, Letter, Reference, reference_to
+from tidemill.domain.job import DeadLetter, Job, Reference, reference_to
 from tidemill.domain.states import State
 from tidemill.names import Lane
 
@@ -15,10 +15,10 @@ LONGEST_LANE_DELAY: Final = timedelta(seconds=900)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatch:
-    """A message for a job. A `Reference` goes to the lane's queue, a `Letter` to its dead-letter queue."""
+    """A message for a job. A `Reference` goes to the lane's queue, a `DeadLetter` to its dead-letter queue."""
 
     lane: Lane
-    body: Reference | Letter
+    body: Reference | DeadLetter
     delay_seconds: int
 
 
@@ -44,8 +44,8 @@ def _changed(before: Job | None, after: Job) -> bool:
     )
 
 
-def _letter(job: Job, reference: Reference) -> Letter:
-    return Letter(
+def _letter(job: Job, reference: Reference) -> DeadLetter:
+    return DeadLetter(
         reference=reference,
         type=job.type,
         death=job.death or "",

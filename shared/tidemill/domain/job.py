@@ -195,7 +195,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Letter:
+class DeadLetter:
     """A message in a dead-letter queue for a job that died; for a person to read, never the record."""
 
     reference: Reference
@@ -210,6 +210,6 @@ def reference_to(job: Job) -> Reference:
     return Reference(tenant=job.tenant, job_id=job.id, generation=job.generation, trace=job.trace)
 
 
-def reference_of(body: Reference | Letter) -> Reference:
+def reference_of(body: Reference | DeadLetter) -> Reference:
     """The job that a message of either kind is about."""
-    return body.reference if isinstance(body, Letter) else body
+    return body.reference if isinstance(body, DeadLetter) else body

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.application.ports import Unreadable, pass_over
+from tidemill.application.ports import Unreadable, ignore_unreadable
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.job import Job
@@ -40,7 +40,7 @@ class JobReader:
             answer = self._client.get_item(TableName=self._table, Key=key(tenant, job_id), ConsistentRead=True)
         return decode(answer["Item"]) if "Item" in answer else None
 
-    def get_many(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable = pass_over) -> list[Job]:
+    def get_many(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable = ignore_unreadable) -> list[Job]:
         # One call refuses to be asked for a key twice.
         asked = [key(*pair) for pair in dict.fromkeys(keys)]
         return [
@@ -49,17 +49,17 @@ class JobReader:
             for job in readable(self._get_batch(asked[start : start + _BATCH_GET_LIMIT]), unreadable)
         ]
 
-    def scheduled(self, *, before: datetime, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+    def scheduled(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         return self._attention(State.SCHEDULED, lambda job: job.due, before=before, unreadable=unreadable)
 
-    def dead(self, *, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+    def dead(self, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         return self._attention(State.DEAD, lambda job: job.finished_at, before=None, unreadable=unreadable)
 
-    def overdue(self, *, before: datetime, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+    def overdue(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         # Neither waiting nor terminal jobs have a `due`.
         return self._scan("due", milliseconds(before), unreadable)
 
-    def ended(self, *, before: datetime, unreadable: Unreadable = pass_over) -> Iterator[Job]:
+    def ended(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         # A redrive takes it away.
         return self._scan("finished_at", milliseconds(before), unreadable)
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 
-class DynamoSurvey:
-    """`Survey` of one table."""
+class DynamoTableScan:
+    """`TableScan` of one table."""
 
     def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
         self._client = client

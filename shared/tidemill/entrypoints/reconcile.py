@@ -15,8 +15,8 @@ from tidemill.worker.message_run import Invocation
 
 def handle(event: object, context: Invocation) -> None:  # noqa: ARG001 - as Lambda calls it
     reconciled = composition.reconciler().run(
-        composition.survey(),
-        composition.letter_boxes(),
+        composition.table_scan(),
+        composition.dead_letter_queues(),
         draw=clock.draw,
         time_left=lambda: timedelta(milliseconds=context.get_remaining_time_in_millis()),
     )

@@ -4,12 +4,12 @@ import json
 from typing import Final
 
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
-from tidemill.domain.job import Letter, Reference, reference_of
+from tidemill.domain.job import DeadLetter, Reference, reference_of
 
 SCHEMA_VERSION: Final = 1
 
 
-def encode(body: Reference | Letter) -> str:
+def encode(body: Reference | DeadLetter) -> str:
     reference = reference_of(body)
     wire: dict[str, object] = {
         "schema": SCHEMA_VERSION,
@@ -18,7 +18,7 @@ def encode(body: Reference | Letter) -> str:
         "generation": reference.generation,
         "trace": reference.trace,
     }
-    if isinstance(body, Letter):
+    if isinstance(body, DeadLetter):
         wire["letter"] = {
             "type": body.type,
             "death": body.death,
@@ -28,7 +28,7 @@ def encode(body: Reference | Letter) -> str:
     return json.dumps(wire, separators=(",", ":"))
 
 
-def decode(text: str) -> Reference | Letter:
+def decode(text: str) -> Reference | DeadLetter:
     """Raises `NewerSchemaError`, and `MalformedDocumentError` for anything that is not one of our messages."""
     try:
         wire = json.loads(text)
@@ -42,13 +42,13 @@ def decode(text: str) -> Reference | Letter:
         )
         if "letter" not in wire:
             return reference
-        letter = wire["letter"]
-        return Letter(
+        dead_letter = wire["letter"]
+        return DeadLetter(
             reference=reference,
-            type=str(letter["type"]),
-            death=str(letter["death"]),
-            error_class=str(letter["error_class"]),
-            attempts=int(letter["attempts"]),
+            type=str(dead_letter["type"]),
+            death=str(dead_letter["death"]),
+            error_class=str(dead_letter["error_class"]),
+            attempts=int(dead_letter["attempts"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise MalformedDocumentError(f"not one of our messages: {error!r}") from error

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.application.ports import ReceivedLetter
+from tidemill.application.ports import ReceivedDeadLetter
 from tidemill.aws.clients import translated
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, StoreUnavailableError
-from tidemill.domain.job import Letter, Reference, reference_of
+from tidemill.domain.job import DeadLetter, Reference, reference_of
 from tidemill.names import Lane
 from tidemill.sqs import messages
 
@@ -28,7 +28,7 @@ class LaneUrls:
     """Where one lane is."""
 
     queue: str
-    letters: str
+    dead_letters: str
 
 
 class SqsLanes:
@@ -42,7 +42,7 @@ class SqsLanes:
         by_url: dict[str, list[int]] = {}
         for index, dispatch in enumerate(dispatches):
             urls = self._urls[dispatch.lane]
-            url = urls.letters if isinstance(dispatch.body, Letter) else urls.queue
+            url = urls.dead_letters if isinstance(dispatch.body, DeadLetter) else urls.queue
             by_url.setdefault(url, []).append(index)
         return [
             refused
@@ -74,14 +74,14 @@ def _entry(index: int, dispatch: Dispatch) -> dict[str, object]:
     }
 
 
-class SqsLetterBox:
-    """`LetterBox` over one dead-letter queue."""
+class SqsDeadLetterQueue:
+    """`DeadLetterQueue` over one dead-letter queue."""
 
     def __init__(self, client: "SQSClient", url: str) -> None:
         self._client = client
         self._url = url
 
-    def receive(self) -> Sequence[ReceivedLetter]:
+    def receive(self) -> Sequence[ReceivedDeadLetter]:
         with translated():
             answer = self._client.receive_message(
                 QueueUrl=self._url,
@@ -93,32 +93,35 @@ class SqsLetterBox:
             )
         return [_letter(message) for message in answer.get("Messages", [])]
 
-    def delete(self, letters: Sequence[ReceivedLetter]) -> None:
-        for batch in _batches(letters):
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+        for batch in _batches(dead_letters):
             with translated():
                 self._client.delete_message_batch(
                     QueueUrl=self._url,
-                    Entries=[{"Id": str(index), "ReceiptHandle": letter.receipt} for index, letter in enumerate(batch)],
+                    Entries=[
+                        {"Id": str(index), "ReceiptHandle": dead_letter.receipt}
+                        for index, dead_letter in enumerate(batch)
+                    ],
                 )
 
-    def put_back(self, letters: Sequence[ReceivedLetter]) -> None:
-        for batch in _batches(letters):
+    def put_back(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+        for batch in _batches(dead_letters):
             with translated():
                 self._client.change_message_visibility_batch(
                     QueueUrl=self._url,
                     Entries=[
-                        {"Id": str(index), "ReceiptHandle": letter.receipt, "VisibilityTimeout": 0}
-                        for index, letter in enumerate(batch)
+                        {"Id": str(index), "ReceiptHandle": dead_letter.receipt, "VisibilityTimeout": 0}
+                        for index, dead_letter in enumerate(batch)
                     ],
                 )
 
 
-def _batches(letters: Sequence[ReceivedLetter]) -> Sequence[Sequence[ReceivedLetter]]:
-    return [letters[start : start + BATCH_LIMIT] for start in range(0, len(letters), BATCH_LIMIT)]
+def _batches(dead_letters: Sequence[ReceivedDeadLetter]) -> Sequence[Sequence[ReceivedDeadLetter]]:
+    return [dead_letters[start : start + BATCH_LIMIT] for start in range(0, len(dead_letters), BATCH_LIMIT)]
 
 
-def _letter(message: Mapping[str, Any]) -> ReceivedLetter:
-    body: Letter | Reference | None = None
+def _letter(message: Mapping[str, Any]) -> ReceivedDeadLetter:
+    body: DeadLetter | Reference | None = None
     newer = False
     try:
         body = messages.decode(message["Body"])
@@ -126,7 +129,7 @@ def _letter(message: Mapping[str, Any]) -> ReceivedLetter:
         newer = True
     except MalformedDocumentError:
         pass
-    return ReceivedLetter(
+    return ReceivedDeadLetter(
         message_id=message["MessageId"],
         receipt=message["ReceiptHandle"],
         body=body,

@@ -16,7 +16,7 @@ from tidemill.application.reconcile import Act, Reconciled
 from tidemill.application.submit import Accepted
 from tidemill.application.wake import Woken
 from tidemill.domain.errors import TidemillError
-from tidemill.domain.job import Job, Letter, Reference, reference_of
+from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.names import METRIC_NAMESPACE, Lane, Metric
 
 _ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
@@ -75,7 +75,7 @@ class Telemetry:
     def published(self, published: Published) -> None:
         for sent in published.sent:
             self._count(sent.lane, Metric.DISPATCHED)
-            what = "letter sent" if isinstance(sent.body, Letter) else "dispatched"
+            what = "letter sent" if isinstance(sent.body, DeadLetter) else "dispatched"
             logger().info(
                 what, extra=_reference_fields(reference_of(sent.body)) | {"delay_seconds": sent.delay_seconds}
             )
@@ -132,9 +132,9 @@ class Telemetry:
             if lane and act in _ACT_METRICS:
                 self._count(lane, _ACT_METRICS[act], number)
         extra = {act.value: reconciled.count(act) for act in Act}
-        letters = {lane: asdict(swept) for lane, swept in reconciled.letters.items()}
+        dead_letters = {lane: asdict(swept) for lane, swept in reconciled.dead_letters.items()}
         left = reconciled.count(Act.FAILED) + reconciled.count(Act.UNFINISHED)
-        (logger().warning if left else logger().info)("reconciled", extra=extra | {"letters": letters})
+        (logger().warning if left else logger().info)("reconciled", extra=extra | {"dead_letters": dead_letters})
         self._unreadable({item.key: item.error for item in reconciled.unreadable})
 
     def flush(self) -> None:

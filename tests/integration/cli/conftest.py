@@ -21,7 +21,7 @@ from tests.support.job_tables import REGION, Table, client, create_table
 from tidemill import composition
 from tidemill.aws import clients
 from tidemill.cli.main import tidemill
-from tidemill.domain.job import Job, Letter, Reference
+from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.http.cursors import Cursors
@@ -113,18 +113,18 @@ class Cloud:
     table: Table
     store: DynamoJobStore
     queue: str
-    letters: str
+    dead_letters: str
 
-    def dead_job(self, *, letter: bool = True, **changes: Any) -> Job:
+    def dead_job(self, *, dead_letter: bool = True, **changes: Any) -> Job:
         job = brought_to(self.store, State.DEAD, **changes)
-        if letter:
+        if dead_letter:
             self.write(letter_for(job))
         return job
 
-    def write(self, letter: Letter | Reference | str) -> None:
+    def write(self, dead_letter: DeadLetter | Reference | str) -> None:
         """Put a letter, or rubbish, into the dead-letter queue."""
-        body = letter if isinstance(letter, str) else messages.encode(letter)
-        clients.sqs().send_message(QueueUrl=self.letters, MessageBody=body)
+        body = dead_letter if isinstance(dead_letter, str) else messages.encode(dead_letter)
+        clients.sqs().send_message(QueueUrl=self.dead_letters, MessageBody=body)
 
     def state(self, job: Job) -> State:
         found = self.store.get(job.tenant, job.id)
@@ -135,7 +135,9 @@ class Cloud:
         """Of all letters that can be seen. It looks without hiding them."""
         seen: dict[str, str] = {}
         for _ in range(10):
-            found = clients.sqs().receive_message(QueueUrl=self.letters, MaxNumberOfMessages=10, VisibilityTimeout=0)
+            found = clients.sqs().receive_message(
+                QueueUrl=self.dead_letters, MaxNumberOfMessages=10, VisibilityTimeout=0
+            )
             seen |= {message["MessageId"]: message["Body"] for message in found.get("Messages", [])}
         return sorted(seen.values())
 
@@ -143,7 +145,7 @@ class Cloud:
         """All that a command could have changed."""
         items = clients.dynamodb().scan(TableName=self.table.name)["Items"]
         names: list[Any] = ["All"]
-        attributes = clients.sqs().get_queue_attributes(QueueUrl=self.letters, AttributeNames=names)["Attributes"]
+        attributes = clients.sqs().get_queue_attributes(QueueUrl=self.dead_letters, AttributeNames=names)["Attributes"]
         return sorted(json.dumps(item, sort_keys=True) for item in items), attributes, self.bodies()
 
 
@@ -156,10 +158,10 @@ def cloud(server: Loopback, environment: pytest.MonkeyPatch) -> Iterator[Cloud]:
         sqs = clients.sqs()
         # A long poll of an empty queue would cost each test a second.
         sqs.meta.events.register(_RECEIVE, _poll_shortly)
-        urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("queue", "letters")}
+        urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("queue", "dead_letters")}
         server.stacks = [pipeline(table.name, json.dumps({"default": urls})), shortener()]
         store = DynamoJobStore(clients.dynamodb(), table=table.name, retention=timedelta(days=30))
-        yield Cloud(server, table, store, urls["queue"], urls["letters"])
+        yield Cloud(server, table, store, urls["queue"], urls["dead_letters"])
         sqs.meta.events.unregister(_RECEIVE, _poll_shortly)
 
 

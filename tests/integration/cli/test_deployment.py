@@ -12,7 +12,7 @@ from tests.integration.cli.loopback import Loopback, Stack
 from tidemill.names import Tag
 from tidemill.operator.deployment import Deployment, DeploymentNotFoundError, find
 
-LANES = json.dumps({"default": {"queue": "https://q", "letters": "https://l"}})
+LANES = json.dumps({"default": {"queue": "https://q", "dead_letters": "https://l"}})
 
 
 def test_the_only_stack_is_found_and_the_shortener_is_not_it(cloud: Cloud) -> None:
@@ -121,7 +121,7 @@ def test_the_api_is_below_an_endpoint_on_this_machine_and_else_where_the_output_
     found = _found(endpoint, pipeline("jobs", LANES))
     assert found.api_url == url
     assert found.jobs_table == "jobs"
-    assert found.lanes["default"].letters == "https://l"
+    assert found.lanes["default"].dead_letters == "https://l"
 
 
 def test_the_tag_alone_does_not_make_a_stack_ours() -> None:

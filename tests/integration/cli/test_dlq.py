@@ -44,7 +44,7 @@ def test_a_type_selects_and_the_comparison_with_letters_stays_whole(cloud: Cloud
 
 
 def test_letters_that_differ_from_the_documents_are_explained(cloud: Cloud) -> None:
-    job = cloud.dead_job(letter=False)
+    job = cloud.dead_job(dead_letter=False)
     assert "1 dead job, 0 letters in the dead-letter queue. Letters are kept for 14 days" in run("dlq", "list").stderr
     cloud.write(reference_to(job))
     cloud.write("rubbish")

@@ -73,7 +73,7 @@ def test_a_service_that_is_not_there_is_explained(environment: pytest.MonkeyPatc
 
 
 def test_a_queue_that_is_gone_is_explained(cloud: Cloud) -> None:
-    clients.sqs().delete_queue(QueueUrl=cloud.letters)
+    clients.sqs().delete_queue(QueueUrl=cloud.dead_letters)
     result = run("status")
     assert result.exit_code == 1
     assert "deploy the stack again" in result.stderr

@@ -11,7 +11,7 @@ from tidemill.aws import clients
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.table_scan import DynamoSurvey
+from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.system import clock
 
 NO_LETTERS = "Letters: 0 deleted, 0 nudged, 0 kept."
@@ -96,7 +96,7 @@ def test_what_could_not_be_done_is_said_and_the_exit_code_too(cloud: Cloud) -> N
 
     brought_to(cloud.store, State.QUEUED)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DynamoSurvey, "segment", broken)
+        patch.setattr(DynamoTableScan, "segment", broken)
         result = run("reconcile")
     assert result.exit_code == 1
     assert "64 parts of the work could not be done" in result.stderr

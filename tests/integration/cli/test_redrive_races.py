@@ -14,7 +14,7 @@ from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.sqs.queues import SqsLetterBox
+from tidemill.sqs.queues import SqsDeadLetterQueue
 from tidemill.system import clock
 
 
@@ -91,7 +91,7 @@ def test_interrupted_among_the_letters_the_repeat_finishes(cloud: Cloud) -> None
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(SqsLetterBox, "delete", interrupted)
+        patch.setattr(SqsDeadLetterQueue, "delete", interrupted)
         result = run("redrive", "--type", "redriven", "--yes")
     assert result.exit_code == 130
     assert "Redrove 1 of 1 job. Nothing is left half done." in result.stderr

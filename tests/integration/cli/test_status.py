@@ -59,7 +59,7 @@ def test_an_age_that_is_not_recent_is_none(cloud: Cloud) -> None:
 
 
 def test_dead_jobs_without_letters_are_not_passed_over(cloud: Cloud) -> None:
-    cloud.dead_job(letter=False)
+    cloud.dead_job(dead_letter=False)
     assert "dead jobs without letters" in run("status").stderr
 
 
@@ -103,7 +103,7 @@ def test_groups_that_stand_for_a_dead_job_are_counted(cloud: Cloud) -> None:
 
 
 def test_every_lane_has_a_line(cloud: Cloud) -> None:
-    urls = {"queue": cloud.queue, "letters": cloud.letters}
+    urls = {"queue": cloud.queue, "dead_letters": cloud.dead_letters}
     cloud.server.stacks = [pipeline(cloud.table.name, json.dumps(dict.fromkeys(Lane, urls)))]
     lines = run("status").stdout.splitlines()[1:-2]
     assert [line.split()[0] for line in lines] == ["critical", "default", "bulk"]

@@ -181,7 +181,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             Env.LISTING: "",
             Env.JOB_PACKAGES: "functions.jobs",
             Env.JOB_TIMEOUT_SECONDS: "30",
-            Env.LANES: json.dumps({Lane.BULK: {"queue": "lane", "letters": "letters"}}),
+            Env.LANES: json.dumps({Lane.BULK: {"queue": "lane", "dead_letters": "letters"}}),
             Env.FILES_BUCKET: BUCKET,
             Env.LINKS_TABLE: links,
             Env.CLICKS_TABLE: clicks,

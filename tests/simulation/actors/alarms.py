@@ -38,7 +38,7 @@ class Alarms:
         self._passed_over_until_ms = 0
         self._on: dict[str, bool] = {}
         world.cloudwatch.watchers.append(self._counted)
-        told = world.letters.values() if world.random.random() < _SEEDS_WITH_LETTERS else ()
+        told = world.dead_letters.values() if world.random.random() < _SEEDS_WITH_LETTERS else ()
         for queue in (world.failures, *told):
             queue.watchers.append(partial(self._look_at, queue))
 

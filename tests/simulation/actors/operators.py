@@ -21,7 +21,7 @@ from tidemill.aws import clients
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb import document
-from tidemill.sqs.queues import SqsLetterBox
+from tidemill.sqs.queues import SqsDeadLetterQueue
 from tidemill.system import clock
 
 _OF_A_LIFE: Final = ("cancel_requested_at", "hops", "nudges", "releases", "deadline")
@@ -179,15 +179,15 @@ class Operators:
         for job in list(redriver.plan(Selection())):
             redriver.redrive(job, by=name)
         for urls in composition.lane_urls().values():
-            redriver.sweep(SqsLetterBox(clients.sqs(), urls.letters))
+            redriver.sweep(SqsDeadLetterQueue(clients.sqs(), urls.dead_letters))
 
     def move_letters(self) -> None:
         """The console's redrive: SQS moves what is in a dead-letter queue back to the lane, as new messages."""
-        for lane, letters in self._world.letters.items():
-            moved, letters.messages = letters.messages, []
-            for letter in moved:
+        for lane, dead_letters in self._world.dead_letters.items():
+            moved, dead_letters.messages = dead_letters.messages, []
+            for dead_letter in moved:
                 self._world.say("console", f"moves a letter of {lane} back")
-                self._world.lanes[lane].send(letter.body, attributes=letter.attributes)
+                self._world.lanes[lane].send(dead_letter.body, attributes=dead_letter.attributes)
 
     def reconcile(self) -> None:
         """Somebody invokes the function, and does not again when it fails."""

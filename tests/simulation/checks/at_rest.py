@@ -229,7 +229,7 @@ class HistoryChecks:
 
     def letters_and_the_dead_agree(self) -> None:
         """Each dead job has its reason, and its letter unless SQS or the stream lost it."""
-        bodies = [message.body for queue in self._world.letters.values() for message in queue.messages]
+        bodies = [message.body for queue in self._world.dead_letters.values() for message in queue.messages]
         counted = self._world.weather.counted
         lost = any(counted[fault] for fault in (*LOSSES, Fault.DUPLICATE))
         for key, item in self._jobs().items():

@@ -34,13 +34,13 @@ class Simulated(Aws):
         index = Index(name=INDEX, schema=Schema(names=("colour", "size"), types=("S", "N")))
         self.table = Table(TABLE, Schema(names=("pk",), types=("S",)), indexes=(index,), ttl="expires_at")
         self.world.dynamodb.add(self.table)
-        self.letters = Queue(_URL + LETTERS, self.scheduler, self.world.weather)
+        self.dead_letters = Queue(_URL + LETTERS, self.scheduler, self.world.weather)
         self.queue = Queue(
-            _URL + QUEUE, self.scheduler, self.world.weather, letters=self.letters, max_receives=MOST_RECEIVES
+            _URL + QUEUE, self.scheduler, self.world.weather, dead_letters=self.dead_letters, max_receives=MOST_RECEIVES
         )
         self.world.sqs.add(self.queue)
-        self.world.sqs.add(self.letters)
-        self.queue_url, self.letters_url = self.queue.url, self.letters.url
+        self.world.sqs.add(self.dead_letters)
+        self.queue_url, self.letters_url = self.queue.url, self.dead_letters.url
         self.dynamodb = _InATask(self, client("dynamodb"))
         self.sqs = _InATask(self, client("sqs"))
         self.s3 = _InATask(self, client("s3"))
@@ -137,7 +137,7 @@ class Simulated(Aws):
         return StreamMapping(
             self.table,
             self.function(handler),
-            failures=self.letters,
+            failures=self.dead_letters,
             scheduler=self.scheduler,
             weather=self.world.weather,
             trace=self.world.trace,

@@ -15,11 +15,11 @@ def given_up(aws: Aws) -> Any:
     for _ in range(MOST_RECEIVES):
         (received,) = aws.eventually(lambda: aws.receive(VisibilityTimeout=0))
 
-    def letter() -> list[Any]:
+    def dead_letter() -> list[Any]:
         assert aws.receive(VisibilityTimeout=0) == []
         return aws.receive(queue_url=aws.letters_url)
 
-    (found,) = aws.eventually(letter)
+    (found,) = aws.eventually(dead_letter)
     return received, found
 
 
@@ -29,8 +29,8 @@ def given_up(aws: Aws) -> Any:
     " to the dead-letter-queue.",
 )
 def test_a_message_received_too_often_goes_to_the_letters(aws: Aws) -> None:
-    _, letter = given_up(aws)
-    assert letter["Body"] == "x"
+    _, dead_letter = given_up(aws)
+    assert dead_letter["Body"] == "x"
     assert aws.counts() == ["0", "0", "0"]
 
 
@@ -50,8 +50,8 @@ def test_a_message_is_delivered_as_often_as_the_policy_says(aws: Aws) -> None:
     "deleted.",
 )
 def test_a_letter_counts_on(aws: Aws) -> None:
-    _, letter = given_up(aws)
-    assert int(letter["Attributes"]["ApproximateReceiveCount"]) > MOST_RECEIVES
+    _, dead_letter = given_up(aws)
+    assert int(dead_letter["Attributes"]["ApproximateReceiveCount"]) > MOST_RECEIVES
 
 
 @cites(
@@ -60,8 +60,8 @@ def test_a_letter_counts_on(aws: Aws) -> None:
     " a message is moved to a dead-letter queue, the enqueue timestamp is unchanged.",
 )
 def test_a_letter_keeps_the_time_it_was_sent(aws: Aws) -> None:
-    received, letter = given_up(aws)
-    assert letter["Attributes"]["SentTimestamp"] == received["Attributes"]["SentTimestamp"]
+    received, dead_letter = given_up(aws)
+    assert dead_letter["Attributes"]["SentTimestamp"] == received["Attributes"]["SentTimestamp"]
 
 
 @cites(

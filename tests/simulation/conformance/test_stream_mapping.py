@@ -155,8 +155,8 @@ def test_a_record_given_up_is_told_of_without_its_item(simulated: Simulated) -> 
     simulated.stream(handle, retries=0)
     simulated.put("secret")
     simulated.sleep(60)
-    (letter,) = simulated.letters.messages
-    assert "secret" not in letter.body
+    (dead_letter,) = simulated.dead_letters.messages
+    assert "secret" not in dead_letter.body
 
 
 @cites(
@@ -231,7 +231,7 @@ def test_a_poison_record_is_given_up_and_told_of(simulated: Simulated) -> None:
     simulated.put("a")
     simulated.sleep(60)
     assert len(calls) == 3
-    assert [letter.body for letter in simulated.letters.messages] == ['{"DDBStreamBatchInfo":{}}']
+    assert [dead_letter.body for dead_letter in simulated.dead_letters.messages] == ['{"DDBStreamBatchInfo":{}}']
 
 
 @cites(LAMBDA, "MaximumRecordAgeInSeconds - Discard records older than the specified age.")
@@ -243,7 +243,7 @@ def test_an_old_record_is_given_up(simulated: Simulated) -> None:
     simulated.put("a")
     simulated.sleep(300)
     assert mapping.behind == 0
-    assert len(simulated.letters.messages) == 1
+    assert len(simulated.dead_letters.messages) == 1
 
 
 @cites(

@@ -142,7 +142,7 @@ def steps(plan: Plan, run: Run) -> Done:
         return Done(writes=[effect(run)])
 
 
-@job_type("sim.blocking", payload=Plan, max_attempts=2, backoff_cap_seconds=10, dead_head="block")
+@job_type("sim.blocking", payload=Plan, max_attempts=2, backoff_cap_seconds=10, on_dead="block")
 def blocking(plan: Plan, run: Run) -> Done:
     with running(run):
         _step(plan, run)

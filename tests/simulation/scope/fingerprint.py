@@ -47,7 +47,7 @@ class Fingerprint:
             director.now_ms,
             sorted(self._items.items()),
             [sorted(table.held) for table in (world.jobs, world.effects)],
-            [self._queue(queue) for queue in (*world.lanes.values(), *world.letters.values())],
+            [self._queue(queue) for queue in (*world.lanes.values(), *world.dead_letters.values())],
             [
                 [(record.keys, record.after) for record in shard._records[shard._position :]]
                 for shard in world.stream._shards

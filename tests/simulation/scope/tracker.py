@@ -49,5 +49,5 @@ class Tracker:
         world = self._world
         return [
             [(message.id, message.receives, message.visible_ms) for message in queue.messages]
-            for queue in (*world.lanes.values(), *world.letters.values())
+            for queue in (*world.lanes.values(), *world.dead_letters.values())
         ], [actor.label for actor in self._director.actors.values()]

@@ -47,7 +47,7 @@ class Queue:
         *,
         visibility_ms: int = 30_000,
         retention_ms: int = 4 * 86_400_000,
-        letters: "Queue | None" = None,
+        dead_letters: "Queue | None" = None,
         max_receives: int = 0,
         most_in_flight: int = 120_000,
         say: Callable[[str, str], None] = lambda _who, _what: None,
@@ -57,7 +57,7 @@ class Queue:
         self.weather = weather
         self.visibility_ms = visibility_ms
         self.retention_ms = retention_ms
-        self.letters = letters
+        self.dead_letters = dead_letters
         self.max_receives = max_receives
         self.most_in_flight = most_in_flight
         self._say = say
@@ -80,7 +80,7 @@ class Queue:
         now_ms = self.scheduler.now_ms
         message = Message(f"{self.name}-{self._number}", body, now_ms, now_ms + delay_seconds * 1000)
         message.attributes.update(attributes or {})
-        if self.letters and self.weather.strikes(Fault.RECEIVES_BURNED):
+        if self.dead_letters and self.weather.strikes(Fault.RECEIVES_BURNED):
             message.receives, message.burned = self.max_receives - self.scheduler.random.randint(0, 2), True
         if self.weather.strikes(Fault.LATE_MESSAGE):
             message.visible_ms += self.scheduler.random.randint(1, _LATE_MS)
@@ -146,14 +146,14 @@ class Queue:
             self._say(self.name, f"loses {message.receipt}: {message.body}")
             self.messages.remove(message)
             return False
-        if self.letters and message.receives >= self.max_receives:
+        if self.dead_letters and message.receives >= self.max_receives:
             # It keeps its id, the time it was sent and what it tells of its receives; those that count begin anew.
             self.messages.remove(message)
             moved = Message(message.id, message.body, message.sent_ms, now_ms, dict(message.attributes))
             moved.earlier_receives = message.receives
             self.moved.append(message)
             self.weather.note(Fault.MOVED_TO_LETTERS)
-            self.letters.add(moved)
+            self.dead_letters.add(moved)
             return False
         message.receives += 1
         message.first_received_ms = message.first_received_ms or now_ms

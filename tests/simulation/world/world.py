@@ -91,7 +91,7 @@ class World:
         #: When reconcile last said that it could not read this: milliseconds by key.
         self.unreadable: dict[str, int] = {}
         self.lanes: dict[str, Queue] = {}
-        self.letters: dict[str, Queue] = {}
+        self.dead_letters: dict[str, Queue] = {}
         self.functions: dict[str, Function] = {}
         #: The events of those that clocks and alarms call.
         self.calls: dict[str, Calls] = {}
@@ -138,7 +138,7 @@ class World:
     def _deploy(self) -> None:
         deployment = self.deployment
         for lane in deployment.lanes:
-            queue, letters = self._queues(lane.name)
+            queue, dead_letters = self._queues(lane.name)
             worker = self.function(
                 f"work-{lane.name}",
                 deployment.handler("work"),
@@ -154,7 +154,7 @@ class World:
                 weather=self.weather,
                 trace=self.trace,
             )
-            self.lanes[lane.name], self.letters[lane.name] = queue, letters
+            self.lanes[lane.name], self.dead_letters[lane.name] = queue, dead_letters
         for verb in deployment.api_verbs:
             self.function(verb, deployment.handler(verb), deployment.stage.api_timeout_seconds)
         for verb in deployment.clock_verbs:
@@ -183,20 +183,20 @@ class World:
 
     def _queues(self, lane_name: str) -> tuple[Queue, Queue]:
         urls, lane = self.deployment.urls(lane_name), self.deployment.lane(lane_name)
-        letters = Queue(urls["letters"], self.scheduler, self.weather, retention_ms=14 * 86_400_000, say=self.say)
+        dead_letters = Queue(urls["dead_letters"], self.scheduler, self.weather, retention_ms=14 * 86_400_000, say=self.say)
         queue = Queue(
             urls["queue"],
             self.scheduler,
             self.weather,
             visibility_ms=lane.visibility_timeout_seconds * 1000,
             retention_ms=lane.queue_retention_days * 86_400_000,
-            letters=letters,
+            dead_letters=dead_letters,
             max_receives=lane.max_receive_count,
             say=self.say,
         )
         self.sqs.add(queue)
-        self.sqs.add(letters)
-        return queue, letters
+        self.sqs.add(dead_letters)
+        return queue, dead_letters
 
     def _changed(self, record: Record) -> None:
         task = self.scheduler.current

@@ -25,7 +25,7 @@ from tidemill.application.job_types import Run
 from tidemill.application.settle import SETTLE_TRIES
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.errors import JobTimeoutError, TransactionConflictError, WriteRefusedError
-from tidemill.domain.job import Job, Letter, Reference
+from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.outcomes import Succeeded
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -37,7 +37,7 @@ Take = Callable[..., Attempt]
 @pytest.fixture
 def attempt_at(store: DynamoJobStore, clock: Clock) -> Take:
     def attempt_at(
-        body: Reference | Letter, handler: Callable[[Any, Run], Any] = lambda _payload, _run: None
+        body: Reference | DeadLetter, handler: Callable[[Any, Run], Any] = lambda _payload, _run: None
     ) -> Attempt:
         return Attempt(body, tools(store, types_of(a_job_type(handler)), clock), deadline=NOW + INVOCATION)
 

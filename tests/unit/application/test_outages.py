@@ -16,7 +16,7 @@ from tidemill.application.publish import Change, Publisher
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.wake import Waker
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.job import Job, Letter, Reference
+from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import Lane
@@ -34,7 +34,7 @@ class Mill:
     lane_delay: LaneDelay | None = None
     stream_is_down: bool = False
     clock: Clock = field(default_factory=Clock)
-    queue: deque[tuple[datetime, Reference | Letter]] = field(default_factory=deque)
+    queue: deque[tuple[datetime, Reference | DeadLetter]] = field(default_factory=deque)
     sent: int = 0
     runs: Counter[str] = field(default_factory=Counter)
     #: As publish last saw them, or would have.

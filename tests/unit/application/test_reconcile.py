@@ -29,7 +29,7 @@ from tests.support.job_tables import Table
 from tests.support.single_job import Clock, World
 from tidemill.application.job_types import Run
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, MOST_NUDGES, UNDELIVERABLE_AFTER
-from tidemill.application.ports import Found, LetterBox, PayloadItem, ReceivedLetter
+from tidemill.application.ports import DeadLetterQueue, Found, PayloadItem, ReceivedDeadLetter
 from tidemill.application.reconcile import MARGIN, ORPHANED_AFTER, SEGMENTS, Act, Reconciled, Reconciler
 from tidemill.application.redrive import Swept
 from tidemill.domain.errors import StoreUnavailableError
@@ -37,7 +37,7 @@ from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
-from tidemill.dynamodb.table_scan import DynamoSurvey
+from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import Lane
 
 LIMIT = timedelta(minutes=30)
@@ -56,18 +56,18 @@ def reconciler(store: DynamoJobStore, clock: Clock) -> Reconciler:
 
 
 @pytest.fixture
-def survey(table: Table) -> DynamoSurvey:
-    return DynamoSurvey(table.client, table=table.name)
+def table_scan(table: Table) -> DynamoTableScan:
+    return DynamoTableScan(table.client, table=table.name)
 
 
 def run(
     reconciler: Reconciler,
-    survey: Any,
-    boxes: Mapping[Lane, LetterBox] | None = None,
+    table_scan: Any,
+    boxes: Mapping[Lane, DeadLetterQueue] | None = None,
     *,
     time_left: timedelta = INVOCATION,
 ) -> Reconciled:
-    return reconciler.run(survey, boxes or {}, draw=lambda: 0.5, time_left=lambda: time_left)
+    return reconciler.run(table_scan, boxes or {}, draw=lambda: 0.5, time_left=lambda: time_left)
 
 
 def test_a_job_is_overdue_once_it_is_late_by_the_limit(
@@ -114,12 +114,12 @@ def test_what_its_lane_explains_is_not_overdue(store: DynamoJobStore, clock: Clo
 
 
 def test_a_run_counts_every_kind_of_overdue_job(
-    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, survey: DynamoSurvey
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     jobs = {state: brought_to(store, state) for state in State}
     clock.now += LEASE + 1000 * SECOND
 
-    reconciled = run(reconciler, survey)
+    reconciled = run(reconciler, table_scan)
 
     # One of the four is the head of the group in which the waiting one is.
     assert reconciled.acts == Counter({(Act.NUDGED, Lane.DEFAULT): 4, (Act.WOKEN, Lane.DEFAULT): 1})
@@ -131,14 +131,14 @@ def test_a_run_counts_every_kind_of_overdue_job(
 
 
 def test_what_a_run_has_done_the_next_one_need_not_do(
-    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, survey: DynamoSurvey
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     brought_to(store, State.QUEUED)
     behind_an_ended_head(store)
-    run(reconciler, survey)
+    run(reconciler, table_scan)
     clock.now += SECOND
 
-    assert run(reconciler, survey).acts == Counter()
+    assert run(reconciler, table_scan).acts == Counter()
 
 
 def test_a_job_dies_as_undeliverable_after_many_nudges_and_a_week_in_vain(
@@ -170,18 +170,18 @@ def test_however_often_it_is_called_a_day_kills_no_job(store: DynamoJobStore, cl
 
 
 def test_a_group_goes_on_whose_head_has_ended_unnoticed(
-    store: DynamoJobStore, reconciler: Reconciler, survey: DynamoSurvey
+    store: DynamoJobStore, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     waiting = behind_an_ended_head(store, run_at=None)
 
-    reconciled = run(reconciler, survey)
+    reconciled = run(reconciler, table_scan)
 
     assert reconciled.acts == Counter({(Act.ADVANCED, Lane.DEFAULT): 1})
     assert stored(store, waiting).state is State.QUEUED
 
 
 def test_payloads_of_no_job_are_discarded_once_they_are_a_day_old(
-    store: DynamoJobStore, table: Table, clock: Clock, reconciler: Reconciler, survey: DynamoSurvey
+    store: DynamoJobStore, table: Table, clock: Clock, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     def no_bucket() -> Bucket:
         raise AssertionError("none of these is so large")
@@ -193,10 +193,10 @@ def test_payloads_of_no_job_are_discarded_once_they_are_a_day_old(
     replaced = payloads.put_away(replace(used, payload=large, payload_at=None))
     ownerless = payloads.put_away(a_job(payload=large))
     clock.now = NOW + ORPHANED_AFTER - MILLISECOND
-    assert run(reconciler, survey).count(Act.DISCARDED) == 0
+    assert run(reconciler, table_scan).count(Act.DISCARDED) == 0
 
     clock.now += MILLISECOND
-    assert run(reconciler, survey).count(Act.DISCARDED) == 2
+    assert run(reconciler, table_scan).count(Act.DISCARDED) == 2
 
     assert payloads.load(used) == large
     for orphan in (replaced, ownerless):
@@ -205,71 +205,71 @@ def test_payloads_of_no_job_are_discarded_once_they_are_a_day_old(
 
 
 def test_letters_are_sorted_by_the_one_rule(
-    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, survey: DynamoSurvey
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     dead, done, stranded = (brought_to(store, state) for state in (State.DEAD, State.SUCCEEDED, State.QUEUED))
     box = Letters(letter_for(dead), letter_for(done), reference_to(stranded))
     clock.now = NOW + timedelta(minutes=1)
 
-    reconciled = run(reconciler, survey, {Lane.DEFAULT: box})
+    reconciled = run(reconciler, table_scan, {Lane.DEFAULT: box})
 
-    assert reconciled.letters == {Lane.DEFAULT: Swept(outdated=1, nudged=1, kept=1)}
-    assert [letter.body for letter in box.waiting] == [letter_for(dead)]
+    assert reconciled.dead_letters == {Lane.DEFAULT: Swept(outdated=1, nudged=1, kept=1)}
+    assert [dead_letter.body for dead_letter in box.waiting] == [letter_for(dead)]
 
 
 def test_what_cannot_be_read_is_reported_and_keeps_nobody_waiting(
-    store: DynamoJobStore, table: Table, reconciler: Reconciler, survey: DynamoSurvey
+    store: DynamoJobStore, table: Table, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     jobs = [brought_to(store, State.QUEUED) for _ in range(3)]
     table.put(jobs[1], schema={"N": "99"})
 
-    reconciled = run(reconciler, survey)
+    reconciled = run(reconciler, table_scan)
 
     assert reconciled.count(Act.NUDGED) == 2
     assert [item.key for item in reconciled.unreadable] == [f"{jobs[1].tenant}#{jobs[1].id}"]
 
 
 def test_a_group_whose_next_job_cannot_be_read_is_reported_and_not_tried_again(
-    store: DynamoJobStore, table: Table, reconciler: Reconciler, survey: DynamoSurvey
+    store: DynamoJobStore, table: Table, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     waiting = behind_an_ended_head(store)
     table.client.put_item(TableName=table.name, Item={**(table.item(waiting) or {}), "schema": {"N": "99"}})
 
-    reconciled = run(reconciler, survey)
+    reconciled = run(reconciler, table_scan)
 
     assert reconciled.acts == Counter()
     assert [item.key for item in reconciled.unreadable] == [f"the group {waiting.group} of {waiting.tenant}"]
 
 
 def test_a_letter_whose_job_cannot_be_read_stays(
-    store: DynamoJobStore, table: Table, reconciler: Reconciler, survey: DynamoSurvey
+    store: DynamoJobStore, table: Table, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     job = brought_to(store, State.DEAD)
     table.put(job, schema={"N": "99"})
     box = Letters(letter_for(job))
 
-    assert run(reconciler, survey, {Lane.DEFAULT: box}).letters == {Lane.DEFAULT: Swept(kept=1)}
+    assert run(reconciler, table_scan, {Lane.DEFAULT: box}).dead_letters == {Lane.DEFAULT: Swept(kept=1)}
     assert len(box.waiting) == 1
 
 
 def test_a_lane_whose_letters_cannot_be_had_keeps_no_other_waiting(
-    store: DynamoJobStore, reconciler: Reconciler, survey: DynamoSurvey
+    store: DynamoJobStore, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     class Unavailable(Letters):
-        def receive(self) -> Sequence[ReceivedLetter]:
+        def receive(self) -> Sequence[ReceivedDeadLetter]:
             raise StoreUnavailableError("no answer")
 
     dead = brought_to(store, State.DEAD)
     boxes = {Lane.CRITICAL: Unavailable(), Lane.DEFAULT: Letters(letter_for(dead))}
 
-    reconciled = run(reconciler, survey, boxes)
+    reconciled = run(reconciler, table_scan, boxes)
 
-    assert reconciled.letters == {Lane.DEFAULT: Swept(kept=1)}
+    assert reconciled.dead_letters == {Lane.DEFAULT: Swept(kept=1)}
     assert reconciled.acts == Counter({(Act.FAILED, Lane.CRITICAL): 1})
 
 
 class Segments:
-    """A `Survey` of jobs in a list, read on until `broken`."""
+    """A `TableScan` of jobs in a list, read on until `broken`."""
 
     def __init__(self, jobs: Sequence[Job], *, broken: int | None = None) -> None:
         self.jobs = jobs

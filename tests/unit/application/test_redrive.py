@@ -24,7 +24,7 @@ from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.in_memory_dlq import Letters
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
-from tidemill.application.ports import JobStore, ReceivedLetter
+from tidemill.application.ports import JobStore, ReceivedDeadLetter
 from tidemill.application.redrive import NUDGE_LIMIT, Redriver, Selection, Swept
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
@@ -39,7 +39,7 @@ def redriver(store: JobStore, clock: Clock) -> Redriver:
 
 
 def _bodies(box: Letters) -> list[object]:
-    return [letter.body for letter in box.waiting]
+    return [dead_letter.body for dead_letter in box.waiting]
 
 
 def test_the_plan_names_the_dead_jobs_of_a_type_or_an_id_and_changes_nothing(
@@ -100,7 +100,9 @@ def test_the_letters_of_dead_jobs_stay(redriver: Redriver, store: JobStore) -> N
     box = Letters(*(letter_for(job) for job in dead))
 
     assert redriver.sweep(box) == Swept(kept=25)
-    assert {letter.reference.job_id for letter in box.waiting if letter.reference} == {job.id for job in dead}
+    assert {dead_letter.reference.job_id for dead_letter in box.waiting if dead_letter.reference} == {
+        job.id for job in dead
+    }
     assert box.hidden == []
 
 
@@ -116,7 +118,7 @@ def test_letters_that_nobody_waits_for_are_deleted(redriver: Redriver, store: Jo
 
 def test_a_letter_that_a_newer_version_wrote_stays(redriver: Redriver) -> None:
     box = Letters()
-    box.waiting = [ReceivedLetter(message_id="1", receipt="1", body=None, sent_at=NOW, newer=True)]
+    box.waiting = [ReceivedDeadLetter(message_id="1", receipt="1", body=None, sent_at=NOW, newer=True)]
 
     assert redriver.sweep(box) == Swept(kept=1)
     assert len(box.waiting) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, a_job, reference_to
 from tidemill.domain.claim_verdict import Verdict, judge
-from tidemill.domain.dead_letters import LetterAction, letter_action
+from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
@@ -44,21 +44,21 @@ def test_a_message_is_acknowledged_only_when_its_document_needs_it_no_more() -> 
 @pytest.mark.parametrize(
     ("current", "action"),
     [
-        (DEAD, LetterAction.DEAD),
-        (JOB, LetterAction.STRANDED),
-        (RUNNING, LetterAction.STRANDED),
-        (replace(JOB, state=State.RETRYING), LetterAction.STRANDED),
-        (SUCCEEDED, LetterAction.OUTDATED),
-        (replace(DEAD, expires_at=NOW), LetterAction.OUTDATED),
-        (replace(DEAD, generation=6), LetterAction.OUTDATED),
-        (replace(JOB, generation=6), LetterAction.OUTDATED),
-        (replace(JOB, generation=4), LetterAction.OUTDATED),
-        (None, LetterAction.OUTDATED),
+        (DEAD, DeadLetterAction.DEAD),
+        (JOB, DeadLetterAction.STRANDED),
+        (RUNNING, DeadLetterAction.STRANDED),
+        (replace(JOB, state=State.RETRYING), DeadLetterAction.STRANDED),
+        (SUCCEEDED, DeadLetterAction.OUTDATED),
+        (replace(DEAD, expires_at=NOW), DeadLetterAction.OUTDATED),
+        (replace(DEAD, generation=6), DeadLetterAction.OUTDATED),
+        (replace(JOB, generation=6), DeadLetterAction.OUTDATED),
+        (replace(JOB, generation=4), DeadLetterAction.OUTDATED),
+        (None, DeadLetterAction.OUTDATED),
     ],
 )
-def test_a_letter_is_judged_from_the_document_that_it_is_about(current: Job | None, action: LetterAction) -> None:
-    assert letter_action(reference_to(JOB), current, now=NOW) is action
+def test_a_letter_is_judged_from_the_document_that_it_is_about(current: Job | None, action: DeadLetterAction) -> None:
+    assert dead_letter_action(reference_to(JOB), current, now=NOW) is action
 
 
 def test_rubbish_is_outdated() -> None:
-    assert letter_action(None, None, now=NOW) is LetterAction.OUTDATED
+    assert dead_letter_action(None, None, now=NOW) is DeadLetterAction.OUTDATED

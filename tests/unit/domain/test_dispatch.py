@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job, an_error, reference_to
 from tidemill.domain.dispatch import LONGEST_LANE_DELAY, Dispatch, dispatch
-from tidemill.domain.job import DeathReason, Letter
+from tidemill.domain.job import DeadLetter, DeathReason
 from tidemill.domain.states import State
 from tidemill.names import DISPATCHED_STATES, Lane
 
@@ -24,18 +24,18 @@ def test_a_new_job_is_dispatched() -> None:
 
 
 def test_a_dead_job_sends_its_letter_with_what_a_person_wants_to_know() -> None:
-    letter = Letter(
+    dead_letter = DeadLetter(
         reference=reference_to(DEAD), type=DEAD.type, death="attempts used up", error_class="ValueError", attempts=1
     )
 
-    assert dispatch(RUNNING, DEAD, now=NOW) == Dispatch(lane=Lane.DEFAULT, body=letter, delay_seconds=0)
+    assert dispatch(RUNNING, DEAD, now=NOW) == Dispatch(lane=Lane.DEFAULT, body=dead_letter, delay_seconds=0)
 
 
 def test_a_letter_makes_do_without_a_reason_or_an_error() -> None:
     sent = dispatch(RUNNING, replace(DEAD, death=None, errors=()), now=NOW)
 
     assert sent is not None
-    assert isinstance(sent.body, Letter)
+    assert isinstance(sent.body, DeadLetter)
     assert (sent.body.death, sent.body.error_class) == ("", "")
 
 

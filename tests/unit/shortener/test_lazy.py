@@ -5,14 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from shortener.lazy import Once
+from shortener.lazy import Lazy
 
 
 def test_threads_that_come_at_once_wait_for_one_making() -> None:
     made: list[object] = []
     both_are_here = threading.Barrier(8)
 
-    @Once
+    @Lazy
     def thing() -> object:
         made.append(object())
         return made[-1]
@@ -29,14 +29,14 @@ def test_threads_that_come_at_once_wait_for_one_making() -> None:
 
 def test_none_counts_as_made() -> None:
     calls: list[int] = []
-    once = Once(lambda: calls.append(1))
+    once = Lazy(lambda: calls.append(1))
     once()
     once()
     assert calls == [1]
 
 
 def test_what_was_forgotten_is_made_anew() -> None:
-    once = Once(object)
+    once = Lazy(object)
     first = once()
     once.forget()
     assert once() is not first
@@ -45,7 +45,7 @@ def test_what_was_forgotten_is_made_anew() -> None:
 def test_a_failure_is_not_kept() -> None:
     failures = [OSError("not yet")]
 
-    @Once
+    @Lazy
     def thing() -> str:
         if failures:
             raise failures.pop()

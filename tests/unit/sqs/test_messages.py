@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from tests.support.builders import a_job, letter_for, reference_to
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
-from tidemill.domain.job import Letter, Reference
+from tidemill.domain.job import DeadLetter, Reference
 from tidemill.sqs.messages import decode, encode
 
 REFERENCES = st.builds(Reference, generation=st.integers())
-LETTERS = st.builds(Letter, reference=REFERENCES, attempts=st.integers())
+LETTERS = st.builds(DeadLetter, reference=REFERENCES, attempts=st.integers())
 GOOD = json.loads(encode(letter_for(a_job())))
 
 
 @given(REFERENCES | LETTERS)
-def test_a_message_comes_back_from_the_wire_as_it_went(body: Reference | Letter) -> None:
+def test_a_message_comes_back_from_the_wire_as_it_went(body: Reference | DeadLetter) -> None:
     wire = encode(body)
 
     assert decode(wire) == body
