@@ -16,11 +16,9 @@ from shortener import composition as shortener
 from shortener.click import CLICK, LONGEST_HEADER_CHARACTERS, VISITORS, Click
 from shortener.client_address import client_address
 from shortener.link_codes import is_code
-from tidemill import composition
-from tidemill.domain.errors import KeyReusedError, StoreUnavailableError, TransactionConflictError
-from tidemill.domain.submission import Submission
+from shortener.names import Env
+from tidemill import KeyReusedError, StoreUnavailableError, Submission, TransactionConflictError, composition, setting
 from tidemill.http import edge
-from tidemill.names import Env
 from tidemill.powertools.idempotency import submit_once
 
 
@@ -72,7 +70,7 @@ def _click(event: APIGatewayProxyEventV2, code: str) -> Click:
         address=client_address(
             event.headers.get("x-forwarded-for", ""),
             event.request_context.http.source_ip,
-            trusted_hops=int(composition.setting(Env.TRUSTED_PROXY_HOPS)),
+            trusted_hops=int(setting(Env.TRUSTED_PROXY_HOPS)),
         ),
         user_agent=_header(event, "user-agent"),
         referrer=_header(event, "referer"),

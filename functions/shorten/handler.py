@@ -10,11 +10,10 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from shortener import composition, link_codes
+from shortener import clock, composition, link_codes
 from shortener.link_table import Link
 from shortener.shorten import CodeTakenError, shorten
 from tidemill.http import edge
-from tidemill.system import clock
 
 #: There are browsers and proxies that pass on no more.
 LONGEST_URL_CHARACTERS: Final = 2048

@@ -24,6 +24,7 @@ from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.transactions import own
 from tidemill.names import Env, Lane
 from tidemill.powertools.idempotency import submit_once
+from tidemill.settings import setting
 from tidemill.system import clock, job_type_loader
 
 if TYPE_CHECKING:
@@ -71,8 +72,8 @@ class Tidemill:
             composition.submit(),
             composition.payloads(),
             tenant=tenant,
-            table=composition.setting(Env.JOBS_TABLE),
-            listed=bool(composition.setting(Env.LISTING)),
+            table=setting(Env.JOBS_TABLE),
+            listed=bool(setting(Env.LISTING)),
             overlap=clients.POOL_SIZE,
         )
 

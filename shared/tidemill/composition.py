@@ -15,7 +15,6 @@ from tidemill.application.settle import Tools
 from tidemill.application.submit import Submit
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
-from tidemill.domain.errors import TidemillError
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.listing import DynamoListing
@@ -23,24 +22,13 @@ from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.http.cursors import Cursors
 from tidemill.names import Env, Lane
+from tidemill.settings import setting
 from tidemill.sqs import queue_depth
 from tidemill.sqs.queues import LaneUrls, SqsDeadLetterQueue, SqsLanes
 from tidemill.system import clock, job_type_loader
 from tidemill.telemetry.outcome_log import Telemetry
 from tidemill.worker.lane_worker import Worker
 from tidemill.worker.message_run import Terms
-
-
-class SettingError(TidemillError):
-    """An environment variable that the stack should have set is missing."""
-
-
-def setting(name: Env) -> str:
-    """Raises `SettingError`."""
-    try:
-        return os.environ[name]
-    except KeyError:
-        raise SettingError(f"{name} is not set; the stack sets it, so this function was deployed without it") from None
 
 
 @cache

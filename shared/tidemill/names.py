@@ -36,14 +36,6 @@ class Env(StrEnum):
     JWT = "TIDEMILL_JWT"
     #: Seconds by which a live job must be overdue before reconcile looks after it.
     RECONCILE_LIMIT_SECONDS = "TIDEMILL_RECONCILE_LIMIT_SECONDS"
-    LINKS_TABLE = "TIDEMILL_LINKS_TABLE"
-    CLICKS_TABLE = "TIDEMILL_CLICKS_TABLE"
-    #: ARN of the secret that keys the hash of a client's address.
-    ADDRESS_KEY_SECRET = "TIDEMILL_ADDRESS_KEY_SECRET"  # noqa: S105 - the name of a variable
-    #: How many proxies in front of the API may be believed about `X-Forwarded-For`.
-    TRUSTED_PROXY_HOPS = "TIDEMILL_TRUSTED_PROXY_HOPS"
-    #: Path of a MaxMind database inside the asset; empty for the database that geoip2fast brings.
-    GEOIP_DATABASE = "TIDEMILL_GEOIP_DATABASE"
 
 
 class Output(StrEnum):
@@ -60,8 +52,6 @@ class Output(StrEnum):
     FUNCTIONS = "Functions"
     ALARM_TOPIC = "AlarmTopic"
     DASHBOARD = "Dashboard"
-    SHORTENER_API_ID = "ShortenerApiId"
-    SHORTENER_API_URL = "ShortenerApiUrl"
 
 
 class Tag(StrEnum):
@@ -110,11 +100,6 @@ TICK_SCHEDULED_AT: Final = "scheduled_at"
 #: EventBridge Scheduler puts the time in its place:
 #: https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 SCHEDULED_TIME: Final = "<aws.scheduler.scheduled-time>"
-
-# The shortener's tables.
-LINK_KEY: Final = "code"
-CLICK_KEY: Final = "pk"
-CLICK_SORT_KEY: Final = "sk"
 
 #: Largest `max_attempts` that a job type may ask for. The lanes derive their receive count from it.
 LARGEST_MAX_ATTEMPTS: Final = 25

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
@@ -18,24 +19,6 @@ SCHEMA_ATTRIBUTE: Final = "schema"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
-
-
-def text(value: str) -> Item:
-    return {"S": value}
-
-
-def number(value: int) -> Item:
-    return {"N": str(value)}
-
-
-def milliseconds(value: datetime) -> Item:
-    """Rounded up, so that nothing starts before its time."""
-    return number(-((_EPOCH - value) // _MILLISECOND))
-
-
-def seconds(value: datetime) -> Item:
-    """As DynamoDB's TTL wants it. Rounded up, so that nothing is forgotten before its time."""
-    return number(math.ceil((value - _EPOCH).total_seconds()))
 
 
 def key(tenant: str, job_id: str) -> Item:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import milliseconds, number, seconds, text
 from tidemill.dynamodb.update_requests import Request, attention, update_job
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 

@@ -13,9 +13,9 @@ from typing import Final
 from zlib import crc32
 
 from tidemill.application.ports import Place
+from tidemill.aws.attribute_values import number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.limits import Rate
-from tidemill.dynamodb.document import number, seconds, text
 from tidemill.dynamodb.update_requests import Request, update
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from tidemill.application.ports import NewToken, PayloadItem
+from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
-from tidemill.dynamodb.document import from_milliseconds, milliseconds, text
+from tidemill.dynamodb.document import from_milliseconds
 from tidemill.names import JOB_KEY, PAYLOADS_PREFIX
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from tidemill import composition
-from tidemill.composition import setting
 from tidemill.http import edge, openapi
 from tidemill.http.job_response import answer
 from tidemill.http.job_view import summary
 from tidemill.http.list_query import read_query
 from tidemill.names import Env
+from tidemill.settings import setting
 from tidemill.system import clock
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SETTLEMENTS, TENANT, brought_to, claimed, reference_to
+from tidemill.aws.attribute_values import number
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import number
 from tidemill.names import TTL_ATTRIBUTE
 
 IDS = ("01a1faf4-3139-7af6-9982-09538b03026f", "01a1faf4-352f-7b7a-81fb-5d167a478114")

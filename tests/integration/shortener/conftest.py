@@ -19,6 +19,8 @@ from functions.shorten import handler as shorten
 from functions.stats import handler as stats
 from shortener import client_address
 from shortener import composition as shortener
+from shortener import names as shortener_names
+from shortener.names import CLICK_KEY, CLICK_SORT_KEY, LINK_KEY
 from tests.support import job_tables
 from tests.support.builders import reference_to
 from tests.support.faulty_client import FaultyClient
@@ -30,7 +32,7 @@ from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, decode
-from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, LINK_KEY, Env, Lane
+from tidemill.names import Env, Lane
 from tidemill.powertools.idempotency import run_once
 from tidemill.system import clock
 
@@ -183,14 +185,15 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             Env.JOB_TIMEOUT_SECONDS: "30",
             Env.LANES: json.dumps({Lane.BULK: {"queue": "lane", "dead_letters": "letters"}}),
             Env.FILES_BUCKET: BUCKET,
-            Env.LINKS_TABLE: links,
-            Env.CLICKS_TABLE: clicks,
-            Env.ADDRESS_KEY_SECRET: secret["ARN"],
-            Env.TRUSTED_PROXY_HOPS: "1",
+            shortener_names.Env.EXPORTS_BUCKET: BUCKET,
+            shortener_names.Env.LINKS_TABLE: links,
+            shortener_names.Env.CLICKS_TABLE: clicks,
+            shortener_names.Env.ADDRESS_KEY_SECRET: secret["ARN"],
+            shortener_names.Env.TRUSTED_PROXY_HOPS: "1",
         }
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.delenv(Env.GEOIP_DATABASE, raising=False)
+        monkeypatch.delenv(shortener_names.Env.GEOIP_DATABASE, raising=False)
         faulty = FaultyClient(dynamodb)
         monkeypatch.setattr(clients, "dynamodb", lambda: faulty)
         monkeypatch.setattr(clients, "secrets", lambda: secrets)

@@ -9,6 +9,7 @@ import pytest
 
 from shortener import click_tally
 from shortener.click import CLICK
+from shortener.names import CLICK_SORT_KEY, TTL_ATTRIBUTE
 from tests.integration.shortener.conftest import REMAINING, SECRET, World, refusing
 from tests.support.faulty_client import Fault, KilledError
 from tidemill.application.attempt_report import Ending
@@ -16,7 +17,6 @@ from tidemill.aws import clients
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
-from tidemill.names import CLICK_SORT_KEY, TTL_ATTRIBUTE
 from tidemill.system import clock
 
 ADDRESS = "83.149.9.216"

@@ -12,13 +12,13 @@ from shortener import composition as shortener
 from shortener.click import Click
 from shortener.click_rollup import SHARDS_KEPT, last_closed_day
 from shortener.click_table import RECORDS_KEPT, SHARDS
+from shortener.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
 from shortener.visitor import Visitor
 from tests.integration.shortener.conftest import World
 from tests.support.faulty_client import KilledError
 from tidemill import composition
 from tidemill.application.attempt_report import Ending
 from tidemill.domain.job import Job
-from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
 from tidemill.system import clock
 
 NOON: Final = datetime(2045, 3, 4, 12, tzinfo=UTC)

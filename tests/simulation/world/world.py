@@ -183,7 +183,9 @@ class World:
 
     def _queues(self, lane_name: str) -> tuple[Queue, Queue]:
         urls, lane = self.deployment.urls(lane_name), self.deployment.lane(lane_name)
-        dead_letters = Queue(urls["dead_letters"], self.scheduler, self.weather, retention_ms=14 * 86_400_000, say=self.say)
+        dead_letters = Queue(
+            urls["dead_letters"], self.scheduler, self.weather, retention_ms=14 * 86_400_000, say=self.say
+        )
         queue = Queue(
             urls["queue"],
             self.scheduler,
