@@ -23,7 +23,6 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.transactions import own
 from tidemill.names import Env, Lane
-from tidemill.powertools.idempotency import submit_once
 from tidemill.settings import setting
 from tidemill.system import clock, job_type_loader
 
@@ -119,7 +118,7 @@ class Tidemill:
         `KeyReusedError`, and leaves nothing behind. After `StoreUnavailableError` or `TransactionConflictError` submit
         the same again: with a key or `unique`, it makes no second job.
         """
-        return submit_once(self._submit, submission, tenant=self._tenant, trace=clock.new_token())
+        return self._submit(submission, tenant=self._tenant, trace=clock.new_token())
 
     def submit_many(self, submissions: Sequence[Submission]) -> list[Answer]:
         """An answer each, in their order: what `submit` would return, or what it would raise.

@@ -22,6 +22,7 @@ from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.http.cursors import Cursors
 from tidemill.names import Env, Lane
+from tidemill.powertools import idempotency
 from tidemill.settings import setting
 from tidemill.sqs import queue_depth
 from tidemill.sqs.queues import LaneUrls, SqsDeadLetterQueue, SqsLanes
@@ -60,7 +61,12 @@ def known_job_types() -> JobTypes:
 @cache
 def submit() -> Submit:
     return Submit(
-        store=store(), payloads=payloads(), job_types=known_job_types(), clock=clock.now, new_id=clock.new_job_id
+        store=store(),
+        payloads=payloads(),
+        job_types=known_job_types(),
+        clock=clock.now,
+        new_id=clock.new_job_id,
+        insert_once=idempotency.insert_once,
     )
 
 

@@ -44,6 +44,7 @@ from tidemill.dynamodb.payloads import (
     payload_item,
 )
 from tidemill.names import JOB_KEY, LARGEST_BODY_BYTES, PAYLOADS_PREFIX
+from tidemill.powertools.idempotency import insert_once
 
 #: As an HTTP API and IAM give them.
 CALLER = "111122223333:AROAEXAMPLEROLEID0042"
@@ -103,7 +104,9 @@ def apart(table: Table, files: Files) -> Apart:
 def post(store: DynamoJobStore, payloads: DynamoPayloads) -> Post:
     clock = Clock()
     types = types_of(a_job_type())
-    submit = Submit(store=store, payloads=payloads, job_types=types, clock=clock, new_id=fresh_token)
+    submit = Submit(
+        store=store, payloads=payloads, job_types=types, clock=clock, new_id=fresh_token, insert_once=insert_once
+    )
 
     def post(payload: Mapping[str, Any], *, later: bool = False, **asked: Any) -> Accepted:
         clock.now = NOW + 2 * RETENTION if later else NOW

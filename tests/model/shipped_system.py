@@ -45,6 +45,7 @@ from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import PAYLOAD_PLACE_ATTRIBUTE as PLACE
 from tidemill.names import TIMEOUT_MARGIN_SECONDS, Lane
+from tidemill.powertools.idempotency import insert_once
 from tidemill.worker.message_run import Terms
 
 TENANT: Final = "ada"
@@ -90,7 +91,12 @@ class Bench:
         )
         payloads = DynamoPayloads(client, table=self.table.name, bucket=_no_bucket, new_token=self.new_token)
         self.submit = Submit(
-            store=self.store, payloads=payloads, job_types=job_types, clock=self.clock, new_id=self.new_token
+            store=self.store,
+            payloads=payloads,
+            job_types=job_types,
+            clock=self.clock,
+            new_id=self.new_token,
+            insert_once=insert_once,
         )
         self.terms = Terms(
             tools=Tools(

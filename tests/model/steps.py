@@ -10,7 +10,6 @@ from tests.model.shipped_system import TENANT
 from tests.model.workers import Hand, submission
 from tidemill.domain import job as documents
 from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, NotAllowedNowError
-from tidemill.powertools.idempotency import submit_once
 
 #: Longer than a job is nudged in vain before it dies.
 _NEGLECTED_DAYS: Final = 8
@@ -21,7 +20,7 @@ def submit(both: Both, asked: Asked) -> Step:
         both.asked = list(dict.fromkeys((*both.asked, asked)))
         bench = both.bench
         try:
-            accepted = submit_once(bench.submit, submission(asked), tenant=TENANT, trace=bench.new_token())
+            accepted = bench.submit(submission(asked), tenant=TENANT, trace=bench.new_token())
         except (InvalidPayloadError, KeyReusedError) as refused:
             return "invalid" if isinstance(refused, InvalidPayloadError) else "key reused"
         bench.names.setdefault(accepted.job.id, f"{asked.name}{bench.now // model_types.PERIOD:.0f}")

@@ -21,7 +21,7 @@ from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.submission import Submission
 from tidemill.in_memory.single_job import Unlimited
-from tidemill.powertools.idempotency import run_once
+from tidemill.powertools.idempotency import insert_once, run_once
 
 INVOCATION: Final = 10 * SECOND
 #: How long a message stays hidden when the worker that held it was killed.
@@ -61,7 +61,14 @@ def tools(store: JobStore, job_types: JobTypes, clock: Clock) -> Tools:
         payloads=payloads,
         limits=Unlimited(),
         job_types=job_types,
-        submit=Submit(store=store, payloads=payloads, job_types=job_types, clock=clock, new_id=fresh_token),
+        submit=Submit(
+            store=store,
+            payloads=payloads,
+            job_types=job_types,
+            clock=clock,
+            new_id=fresh_token,
+            insert_once=insert_once,
+        ),
         clock=clock,
         new_token=fresh_token,
         draw=lambda: 0.5,

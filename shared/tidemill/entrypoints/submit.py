@@ -18,7 +18,6 @@ from tidemill.http import edge
 from tidemill.http.job_view import payload_of, summary, view
 from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm, read_form
 from tidemill.names import LARGEST_BATCH_BODY_BYTES
-from tidemill.powertools.idempotency import submit_once
 
 #: No job of a batch is begun later. A store that hangs holds up each for some seconds, and a function that runs out of
 #: time answers for none.
@@ -35,9 +34,8 @@ def _app() -> APIGatewayHttpResolver:
         owner = edge.tenant(event)
         key = edge.idempotency_key(event)
         body = read_form(SubmissionForm, edge.read_object(event), lambda form: _refused(form.submission(key=key)))
-        accepted = submit_once(
-            composition.submit(), body.submission(key=key), tenant=owner, trace=event.request_context.request_id
-        )
+        submission, request_id = body.submission(key=key), event.request_context.request_id
+        accepted = composition.submit()(submission, tenant=owner, trace=request_id)
         _record([accepted])
         # What was sent is what was written, so only an earlier submission's has to be read.
         payload = payload_of(accepted.job, composition.payloads()) if accepted.replayed else json.dumps(body.payload)

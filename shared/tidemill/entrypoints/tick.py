@@ -11,7 +11,6 @@ from typing import Any, Final
 from tidemill import composition
 from tidemill.domain.submission import Submission
 from tidemill.names import SCHEDULED_TIME, TICK_SCHEDULED_AT, TICK_TYPE
-from tidemill.powertools.idempotency import submit_once
 from tidemill.system import clock
 
 #: Whose jobs the periodic ones are. No caller's tenant is like it: those are of two parts or more.
@@ -24,12 +23,6 @@ def handle(event: Mapping[str, Any], context: Any) -> None:
         # A scheduler that does not put the time in its place, as the embedded one. Schedules are of whole minutes.
         scheduled_at = f"{clock.now().astimezone(UTC):%Y-%m-%dT%H:%MZ}"
     telemetry = composition.telemetry()
-    telemetry.accepted(
-        submit_once(
-            composition.submit(),
-            Submission(type=type_, key=f"{type_} {scheduled_at}"),
-            tenant=TENANT,
-            trace=context.aws_request_id,
-        )
-    )
+    submission = Submission(type=type_, key=f"{type_} {scheduled_at}")
+    telemetry.accepted(composition.submit()(submission, tenant=TENANT, trace=context.aws_request_id))
     telemetry.flush()

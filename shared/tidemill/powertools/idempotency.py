@@ -21,7 +21,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import STATUS_CONSTANTS, DataRecord
 
 from tidemill.application.attempt import Attempt
-from tidemill.application.submit import REFUSALS, Accepted, Submit
+from tidemill.application.submit import Accepted, Insert, Submit
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Outcome, outcome_of
@@ -55,16 +55,16 @@ def _found(key: str) -> IdempotencyItemAlreadyExistsError:
 
 
 class SubmitLayer(_JobLayer):
-    """On submit, put is `insert_if_absent`, and the document is the record: nothing is left to update."""
+    """For a submission, `put` is the insert. The job document is the record, so `update` and `delete` do nothing."""
 
-    def __init__(self, submit: Submit, job: Job) -> None:
+    def __init__(self, insert: Insert, job: Job) -> None:
         super().__init__()
-        self._submit = submit
+        self._insert = insert
         self._job = job
         self.accepted: Accepted | None = None
 
     def save_inprogress(self, data: Any, remaining_time_in_millis: int | None = None) -> None:  # noqa: ARG002
-        self.accepted = self._submit.insert(self._job)
+        self.accepted = self._insert(self._job)
         if self.accepted.replayed:
             raise _found(data)
 
@@ -95,20 +95,16 @@ class AttemptLayer(_JobLayer):
 
 
 def submit_once(submit: Submit, submission: Submission, *, tenant: str, trace: str) -> Accepted:
-    """Raises what `Submit` raises, and `StoreUnavailableError`."""
-    try:
-        job = submit.prepare(submission, tenant=tenant, trace=trace)
-    except REFUSALS as refused:
-        return submit.earlier(submission, tenant=tenant, refused=refused)
-    return insert_once(submit, job)
+    """The same as `submit(…)`. `composition.submit` puts `insert_once` into `Submit`."""
+    return submit(submission, tenant=tenant, trace=trace)
 
 
-def insert_once(submit: Submit, job: Job) -> Accepted:
-    """As `submit_once`, for a job that is prepared."""
-    layer = SubmitLayer(submit, job)
+def insert_once(insert: Insert, job: Job) -> Accepted:
+    """`InsertOnce`: the write of a submission, inside the idempotency utility. Raises what `insert` raises."""
+    layer = SubmitLayer(insert, job)
     _guarded(lambda *, key: key, layer)(key=job.id)
     if layer.accepted is None:
-        raise AssertionError("a submission was answered without its write")
+        raise AssertionError("the idempotency utility returned without writing the job; do not disable idempotency")
     return layer.accepted
 
 

@@ -20,6 +20,7 @@ from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import PAYLOAD_PREFIX, Bucket, DynamoPayloads
+from tidemill.powertools.idempotency import insert_once
 from tidemill.system.clock import new_token
 
 _LARGE = {"x": "x" * 1_000}
@@ -40,7 +41,9 @@ def carry(store: DynamoJobStore, table: Table, clock: Clock, queued: Job) -> Cal
 
         payloads = DynamoPayloads(table.client, table=table.name, bucket=_no_bucket, new_token=new_token)
         types = types_of(a_job_type(handler))
-        submit = Submit(store=store, payloads=payloads, job_types=types, clock=clock, new_id=new_token)
+        submit = Submit(
+            store=store, payloads=payloads, job_types=types, clock=clock, new_id=new_token, insert_once=insert_once
+        )
         with_payloads = replace(tools(store, types, clock), payloads=payloads, submit=submit)
         attempt = Attempt(reference_to(queued), with_payloads, deadline=NOW + INVOCATION)
         return carried_out(attempt)

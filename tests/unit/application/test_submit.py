@@ -40,6 +40,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.names import LARGEST_BODY_BYTES, Lane
+from tidemill.powertools.idempotency import insert_once
 
 Post = Callable[..., Accepted]
 HOUR = timedelta(hours=1)
@@ -55,7 +56,9 @@ TYPES = types_of(
 @pytest.fixture
 def post(store: JobStore, clock: Clock) -> Post:
     ids = iter(["first", "second", "third"])
-    submit = Submit(store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=lambda: next(ids))
+    submit = Submit(
+        store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=lambda: next(ids), insert_once=insert_once
+    )
 
     def post(payload: Any = None, *, tenant: str = TENANT, job_type: str = "test.job", **asked: Any) -> Accepted:
         submission = Submission(type=job_type, payload={} if payload is None else payload, **asked)
@@ -242,7 +245,14 @@ def test_a_group_may_be_called_anything_that_is_short(post: Post, store: JobStor
 def test_a_payload_is_looked_at_as_its_handler_will_see_it(store: JobStore, clock: Clock) -> None:
     seen: list[Any] = []
     job_type: JobType = a_job_type(parse=seen.append)
-    submit = Submit(store=store, payloads=Inline(), job_types=types_of(job_type), clock=clock, new_id=fresh_token)
+    submit = Submit(
+        store=store,
+        payloads=Inline(),
+        job_types=types_of(job_type),
+        clock=clock,
+        new_id=fresh_token,
+        insert_once=insert_once,
+    )
 
     submit(Submission(type="test.job", payload={"pair": (1, 2)}), tenant=TENANT, trace="request")
 
@@ -307,7 +317,9 @@ def test_a_type_that_is_unique_needs_no_word_of_it(post: Post, clock: Clock) -> 
 
 
 def test_a_follow_up_has_an_id_of_its_place_unless_what_it_asks_for_gives_one(store: JobStore, clock: Clock) -> None:
-    submit = Submit(store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=fresh_token)
+    submit = Submit(
+        store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=fresh_token, insert_once=insert_once
+    )
     parent = a_job(hops=2)
 
     def follow_up(**asked: Any) -> Job:

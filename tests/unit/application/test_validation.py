@@ -15,6 +15,7 @@ from tidemill.domain.errors import InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import Lane
+from tidemill.powertools.idempotency import insert_once
 
 Paths = Callable[..., list[str]]
 HOUR = timedelta(hours=1)
@@ -26,7 +27,9 @@ END_OF_TIME = datetime.max.replace(tzinfo=timezone(-HOUR))
 def paths(store: DynamoJobStore, table: Table, clock: Clock) -> Paths:
     """The paths of what is wrong with a submission, which leaves nothing behind."""
     types = types_of(a_job_type())
-    submit = Submit(store=store, payloads=Inline(), job_types=types, clock=clock, new_id=fresh_token)
+    submit = Submit(
+        store=store, payloads=Inline(), job_types=types, clock=clock, new_id=fresh_token, insert_once=insert_once
+    )
 
     def paths(payload: Any = None, **asked: Any) -> list[str]:
         submission = Submission(type="test.job", payload=payload or {}, **asked)
