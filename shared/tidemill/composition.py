@@ -103,9 +103,14 @@ def publisher() -> Publisher:
     return Publisher(store=store(), payloads=payloads(), lanes=lanes(), clock=clock.now)
 
 
+@cache
+def stage() -> str:
+    return setting(Env.STAGE)
+
+
 def telemetry() -> Telemetry:
     """A new one for each invocation."""
-    return Telemetry(stage=setting(Env.STAGE))
+    return Telemetry(stage=stage())
 
 
 @cache
@@ -128,7 +133,7 @@ def worker() -> Worker:
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),
         follows_groups=os.environ.get(Env.FOLLOW_GROUPS) != "false",
     )
-    return Worker(terms=terms, queue_url=urls.queue, queues=clients.sqs(), stage=setting(Env.STAGE))
+    return Worker(terms=terms, queue_url=urls.queue, queues=clients.sqs(), stage=stage())
 
 
 @cache

@@ -1,6 +1,8 @@
-"""Submitting from Python: checked as over HTTP, many at once, and in a transaction of the caller's own."""
+"""Submitting from Python: the checks of the HTTP API, many at once, and in a transaction of the caller."""
 
+import os
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -61,6 +63,13 @@ def test_a_submission_is_a_job_of_the_tenant(tidemill: Tidemill, table: Table) -
     assert [accepted.job] == _stored(table)
     assert (accepted.replayed, accepted.job.tenant, accepted.job.lane) == (False, TENANT, Lane.BULK)
     assert LISTING_KEY in (table.item(accepted.job) or {})
+
+
+def test_the_trace_of_a_job_is_the_callers_or_a_fresh_token(tidemill: Tidemill) -> None:
+    traces = [tidemill.submit(_noop(), trace=trace).job.trace for trace in ("request-1", None, None)]
+
+    assert traces[0] == "request-1"
+    assert len(set(traces)) == 3
 
 
 def test_a_key_is_the_same_from_python_as_over_http(tidemill: Tidemill) -> None:
@@ -244,6 +253,48 @@ def test_a_function_of_the_app_knows_where_everything_is(table: Table, users: st
 
     assert sorted(each.id for each in _stored(table)) == sorted([job.id, job_id_of(entry)])
     assert all(LISTING_KEY not in (table.item(each) or {}) for each in _stored(table))
+
+
+WITHOUT_POWERTOOLS = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "aws_lambda_powertools":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Blocked())
+import tidemill, tidemill.testing
+from tests.support.job_tables import table_on_moto
+from tidemill.client import Submission, Tidemill
+
+with table_on_moto() as table:
+    import os
+    os.environ["TIDEMILL_JOBS_TABLE"] = table.name
+    at = Tidemill.at(table.name, tenant="billing", job_packages=["tests.support.jobs"], client=table.client)
+    for client in (at, Tidemill.here(tenant="billing")):
+        assert table.item(client.submit(Submission(type="test.noop")).job)
+"""
+
+
+def test_a_program_submits_without_powertools() -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": REGION,
+        Env.JOB_PACKAGES: "tests.support.jobs",
+        Env.LISTING: "",
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", WITHOUT_POWERTOOLS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_page_lists_all_that_a_run_has() -> None:
