@@ -13,11 +13,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from tidemill.application.attempt import Attempt
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.ports import JobStore
 from tidemill.application.settle import Tools
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import TidemillError
@@ -25,7 +24,7 @@ from tidemill.domain.job import AttemptError, Job, reference_to
 from tidemill.domain.outcomes import TransactWrite, outcome_of
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
-from tidemill.in_memory.single_job import Inline, OneJob, Unlimited
+from tidemill.in_memory.single_job import Inline, NoJobs, OneJob, Unlimited
 
 __all__ = ["NOON", "TENANT", "Drive", "JobEndedError", "Ran", "State", "Submission", "run_job"]
 
@@ -92,8 +91,7 @@ class Drive:
         submission = Submission(type=job_type.name, payload=payload or {}, **asked)
         self._document = OneJob(self._submit.prepare(submission, tenant=TENANT, trace="test"))
         self._tools = Tools(
-            # Those of its methods that a run calls.
-            store=cast("JobStore", self._document),
+            store=self._document,
             payloads=Inline(),
             limits=Unlimited(),
             job_types=types,
@@ -171,10 +169,8 @@ class _Recording(Submit):
     """Remembers what was asked for, which a test compares more easily than the jobs that come of it."""
 
     def __init__(self, job_types: JobTypes, drive: Drive) -> None:
-        # It prepares and writes nothing.
-        nowhere = cast("JobStore", None)
         super().__init__(
-            store=nowhere, payloads=Inline(), job_types=job_types, clock=lambda: drive.now, new_id=lambda: "job"
+            store=NoJobs(), payloads=Inline(), job_types=job_types, clock=lambda: drive.now, new_id=lambda: "job"
         )
         self.asked: list[Submission] = []
 

@@ -26,7 +26,7 @@ from tidemill.domain.errors import InvalidPayloadError
 from tidemill.domain.job import DeathReason
 from tidemill.domain.outcomes import Settlement
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.in_memory.single_job import OneJob
+from tidemill.in_memory.single_job import NoJobs, OneJob
 from tidemill.testing import NOON, TENANT, Drive, JobEndedError, State, Submission, run_job
 
 DAY = timedelta(days=1)
@@ -272,3 +272,24 @@ def test_the_document_in_process_is_the_one_that_the_table_would_hold(
         each.settle(claim, settlement, now=NOW + SECOND)
 
     assert one.job == replace(stored(store, job), expires_at=None)
+
+
+def test_a_job_in_process_is_alone_in_its_group_and_keeps_its_claim() -> None:
+    one = OneJob(a_job())
+
+    assert one.get(TENANT, one.job.id) is one.job
+    assert one.advance(TENANT, "group", now=NOW) is None
+    with pytest.raises(AssertionError, match="no DLQ message arrives here"):
+        one.redrive(one.job, token="token", now=NOW, by="ada")
+    with pytest.raises(AssertionError, match="no transaction here conflicts"):
+        one.release(one.job, due=NOW)
+    with pytest.raises(AssertionError, match="no answer is lost here"):
+        one.unclaim(reference_to(one.job), token="token", now=NOW)
+
+
+def test_a_submission_in_process_is_accepted_and_not_kept() -> None:
+    jobs = NoJobs()
+    job = a_job()
+
+    assert jobs.insert_if_absent(job) is job
+    assert jobs.get(TENANT, job.id) is None

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from typing import Final
 
-from tidemill.application.ports import Clock, JobStore, NewToken
+from tidemill.application.ports import Clock, ControlStore, NewToken
 from tidemill.domain.errors import NotAllowedNowError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -15,7 +15,7 @@ _LONGEST_ID: Final = 36
 class Control:
     """The use case. Another tenant's job, a missing one and one past its time are all the same: None."""
 
-    def __init__(self, *, store: JobStore, clock: Clock, new_token: NewToken) -> None:
+    def __init__(self, *, store: ControlStore, clock: Clock, new_token: NewToken) -> None:
         self._store = store
         self._clock = clock
         self._new_token = new_token

@@ -1,15 +1,61 @@
-"""What the use cases need of the world. Adapters implement these; one contract suite holds for every job store."""
+"""What the use cases need of the outside world. Adapters implement these. The job documents are in `job_store`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
+from tidemill.application.job_store import (
+    AttemptStore,
+    Checkpoint,
+    ControlStore,
+    GroupStore,
+    JobStore,
+    NudgeStore,
+    PurgeStore,
+    ReconcileStore,
+    RedriveStore,
+    SubmitStore,
+    SweepStore,
+    Unreadable,
+    WakeStore,
+    ignore_unreadable,
+)
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.limits import Limit
-from tidemill.domain.outcomes import Settlement
+
+__all__ = [
+    "AttemptStore",
+    "Checkpoint",
+    "Clock",
+    "ControlStore",
+    "DeadLetterQueue",
+    "Draw",
+    "Found",
+    "GroupStore",
+    "JobStore",
+    "Lanes",
+    "Limits",
+    "NewToken",
+    "NudgeStore",
+    "OpenGroup",
+    "PayloadItem",
+    "Payloads",
+    "Place",
+    "PurgeStore",
+    "ReceivedDeadLetter",
+    "ReconcileStore",
+    "RedriveStore",
+    "SubmitStore",
+    "SweepStore",
+    "TableScan",
+    "Unreadable",
+    "UnreadableItem",
+    "WakeStore",
+    "ignore_unreadable",
+]
 
 #: The present, as an aware UTC datetime.
 Clock = Callable[[], datetime]
@@ -17,99 +63,6 @@ Clock = Callable[[], datetime]
 NewToken = Callable[[], str]
 #: A draw from [0, 1).
 Draw = Callable[[], float]
-#: Told of the tenant and id of a document that this code cannot read, and why, while those beside it are read on.
-Unreadable = Callable[[str, str, TidemillError], None]
-
-
-def ignore_unreadable(_tenant: str, _job_id: str, _error: TidemillError) -> None:
-    """`Unreadable`, for whoever has nobody to tell."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
-    """What a handler saves while it runs. None leaves what was saved before."""
-
-    #: JSON text.
-    state: str | None = None
-    done: int | None = None
-    total: int | None = None
-
-
-class JobStore(Protocol):
-    """The job documents.
-
-    Every write is one conditional call. It raises `WriteRefusedError` with the document that refused it, and
-    `StoreUnavailableError` when it is unknown whether it took effect. A write that the SDK sent twice and that
-    was applied the first time succeeds.
-    """
-
-    def insert_if_absent(self, job: Job) -> Job:
-        """Write a new job unless one with its id is there and has not expired; return it as written.
-
-        A job of a group is given its place in it, and waits if it is not the head.
-        """
-
-    def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Job:
-        """Take the job to run it until `lease_end`; return it as claimed."""
-
-    def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> None:
-        """End the run that claimed `job`, with the handler's own writes and follow-up jobs in the same transaction.
-
-        A job that is to live on is refused once somebody has asked for its end: the document then is still this
-        run's. Raises `EffectRefusedError` or `TransactionConflictError` when what goes with it stands in the way,
-        also `TransactionTooLargeError` when it is more than a transaction holds.
-        """
-
-    def release(self, job: Job, *, due: datetime) -> None:
-        """Give the claim back as if it had not been made, to run again at `due`."""
-
-    def unclaim(self, reference: Reference, *, token: str, now: datetime) -> None:
-        """Give a claim back whose answer was lost, if it was made after all, as if it had not been."""
-
-    def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
-        """Save how far the run that claimed `job` is. True when somebody has asked for its end."""
-
-    def cancel(self, job: Job, *, now: datetime) -> Job:
-        """End a job that does not run, or ask a running one to end; return it as written. `job` may be out of date."""
-
-    def wake(self, job: Job) -> None:
-        """Put a scheduled job on its lane; its `due` stays."""
-
-    def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool = False) -> None:
-        """Have a live job, overdue by more than `limit` and not nudged within it, dispatched once more.
-
-        With `last`, one that waits on its lane dies as undeliverable instead.
-        """
-
-    def redrive(self, job: Job, *, token: str, now: datetime, by: str) -> Job:
-        """Give a dead job another life; return it as written: queued, or waiting if its group has passed it."""
-
-    def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
-        """Move the head of a group past its ended jobs, and put the next on its lane.
-
-        Returns that job as written, or None when the head has not ended, blocks, or is the last. May be repeated.
-        """
-
-    def forget(self, job: Job) -> None:
-        """Delete a terminal job that has not changed since it was read. Does nothing if it is gone."""
-
-    def get(self, tenant: str, job_id: str) -> Job | None:
-        """Read one job, expired or not, consistently."""
-
-    def get_many(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable = ignore_unreadable) -> list[Job]:
-        """Read the jobs of these (tenant, id), consistently, in any order, leaving out those that are not there."""
-
-    def scheduled(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        """Every scheduled job whose `due` is not after `before`, the earliest first."""
-
-    def dead(self, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        """Every dead job, oldest death first, each read from its document."""
-
-    def overdue(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        """Every live job whose `due` is not after `before`, in any order, by reading the whole table."""
-
-    def ended(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        """Every terminal job that ended before that, in any order, by reading the whole table."""
 
 
 class Payloads(Protocol):

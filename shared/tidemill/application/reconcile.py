@@ -14,9 +14,9 @@ from tidemill.application.ports import (
     DeadLetterQueue,
     Draw,
     Found,
-    JobStore,
     OpenGroup,
     PayloadItem,
+    ReconcileStore,
     TableScan,
     UnreadableItem,
 )
@@ -75,7 +75,9 @@ class Reconciler:
     was killed stay hidden, or jobs are nudged that are on their way.
     """
 
-    def __init__(self, *, store: JobStore, clock: Clock, limit: timedelta, lane_delay: LaneDelay = no_delay) -> None:
+    def __init__(
+        self, *, store: ReconcileStore, clock: Clock, limit: timedelta, lane_delay: LaneDelay = no_delay
+    ) -> None:
         self._store = store
         self._clock = clock
         self._limit = limit

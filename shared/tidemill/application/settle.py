@@ -8,7 +8,7 @@ from typing import Final
 
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import JobTypes
-from tidemill.application.ports import Clock, Draw, JobStore, Limits, NewToken, Payloads
+from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads
 from tidemill.application.submit import Submit
 from tidemill.domain.claim_verdict import Verdict, judge
 from tidemill.domain.errors import (
@@ -54,7 +54,7 @@ UNKNOWN_TYPE_POLICY: Final = RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_
 class Tools:
     """What every attempt of a worker shares."""
 
-    store: JobStore
+    store: AttemptStore
     payloads: Payloads
     limits: Limits
     job_types: JobTypes

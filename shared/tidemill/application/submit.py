@@ -11,7 +11,7 @@ from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid5
 
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.ports import Clock, JobStore, NewToken, Payloads
+from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore
 from tidemill.application.validation import faults, read_payload
 from tidemill.domain.errors import (
     InvalidPayloadError,
@@ -106,7 +106,7 @@ class Submit:
     def __init__(
         self,
         *,
-        store: JobStore,
+        store: SubmitStore,
         payloads: Payloads,
         job_types: JobTypes,
         clock: Clock,

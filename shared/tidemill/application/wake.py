@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from tidemill.application.ports import Clock, JobStore
+from tidemill.application.ports import Clock, WakeStore
 from tidemill.domain.errors import StoreUnavailableError, TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Lane
@@ -49,7 +49,7 @@ class _Try(Enum):
 class Waker:
     """The use case. Two at once are harmless: the documents decide."""
 
-    def __init__(self, *, store: JobStore, clock: Clock, pause: Callable[[float], None]) -> None:
+    def __init__(self, *, store: WakeStore, clock: Clock, pause: Callable[[float], None]) -> None:
         self._store = store
         self._clock = clock
         self._pause = pause
