@@ -12,14 +12,16 @@ from typing import Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
+from functions.jobs.click_enrich import click_enrich
 from shortener import composition as shortener
 from shortener.click import CLICK, LONGEST_HEADER_CHARACTERS, VISITORS, Click
 from shortener.client_address import client_address
 from shortener.link_codes import is_code
 from shortener.names import Env
-from tidemill import KeyReusedError, StoreUnavailableError, Submission, TransactionConflictError, composition, setting
+from tidemill import KeyReusedError, StoreUnavailableError, Submission, TransactionConflictError, setting
+from tidemill.client import Tidemill
 from tidemill.http import edge
-from tidemill.powertools.idempotency import submit_once
+from tidemill.telemetry import Telemetry
 
 
 @cache
@@ -41,15 +43,18 @@ def _app() -> APIGatewayHttpResolver:
     return app
 
 
+@cache
+def _visitors() -> Tidemill:
+    return Tidemill.here(tenant=VISITORS)
+
+
 def _submit(click: Click, *, key: str | None, trace: str) -> bool:
     """Whether the click was there already."""
-    telemetry = composition.telemetry()
+    telemetry = Telemetry.here()
     try:
-        accepted = submit_once(
-            composition.submit(),
-            # No code has a space in it, so keys that come with different links are different.
+        accepted = _visitors().submit(
+            # No code contains a space, so the same key with another link is another key.
             Submission(type=CLICK, payload=click.model_dump(), key=None if key is None else f"{click.code} {key}"),
-            tenant=VISITORS,
             trace=trace,
         )
         telemetry.accepted(accepted)
@@ -57,7 +62,7 @@ def _submit(click: Click, *, key: str | None, trace: str) -> bool:
         # A click with this key is there, from another place or browser, or is being counted at this moment.
         return True
     except StoreUnavailableError as error:
-        telemetry.not_accepted(composition.known_job_types().get(CLICK), error)
+        telemetry.not_accepted(click_enrich, error)
         return False
     finally:
         telemetry.flush()

@@ -219,4 +219,5 @@ def _forget() -> None:
         for built in vars(root).values():
             if hasattr(built, "cache_clear"):
                 built.cache_clear()
+    redirect._visitors.cache_clear()
     client_address._key.forget()
