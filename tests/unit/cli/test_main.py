@@ -10,10 +10,24 @@ from click.testing import CliRunner
 
 from tidemill.cli.main import tidemill
 
-#: Not in the environment of a person who only deploys and operates.
-ABSENT = ("aws_lambda_powertools", "pydantic", "ministack", "moto", "pytest")
+#: Absent where an operator installs the command line: these belong to the Lambda functions, the emulator and the tests.
+ABSENT = ("aws_lambda_powertools", "ministack", "moto", "pytest")
+#: Code that runs in Lambda, builds stacks or runs the local stage. The command line works without it.
+FOREIGN = (
+    "aws_cdk",
+    "demo",
+    "functions",
+    "shortener",
+    "stacks",
+    "tidemill.cdk",
+    "tidemill.composition",
+    "tidemill.entrypoints",
+    "tidemill.local",
+    "tidemill.powertools",
+    "tidemill.worker",
+)
 
-IMPORT_WITHOUT = """
+IMPORT_ALL = """
 import importlib, pkgutil, sys
 
 class Blocked:
@@ -22,17 +36,19 @@ class Blocked:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Blocked())
-import cli
-for module in pkgutil.iter_modules(cli.__path__, "cli."):
-    importlib.import_module(module.name)
-own = {{name.partition(".")[0] for name in sys.modules}} & {{"functions", "stacks", "local"}}
-assert not own, own
+import tidemill.cli
+names = [module.name for module in pkgutil.iter_modules(tidemill.cli.__path__, "tidemill.cli.")]
+for name in names:
+    importlib.import_module(name)
+assert "tidemill.cli.main" in names, names
+foreign = [name for name in sys.modules if any(f"{{name}}.".startswith(f"{{package}}.") for package in {foreign})]
+assert not foreign, foreign
 """
 
 
-def test_every_module_imports_without_the_packages_of_the_functions_and_tests() -> None:
+def test_every_module_imports_without_powertools_the_emulator_the_tests_and_the_other_entry_points() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", IMPORT_WITHOUT.format(absent=ABSENT)],
+        [sys.executable, "-W", "error", "-c", IMPORT_ALL.format(absent=ABSENT, foreign=FOREIGN)],
         capture_output=True,
         text=True,
         timeout=60,
