@@ -1,27 +1,31 @@
-"""The table of the dead jobs of all tenants, read from their documents."""
+"""`tidemill dlq list`: the dead jobs of all tenants, read from their documents."""
 
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
 
 import click
 
 from tidemill.application.redrive import Selection
-from tidemill.cli.dlq_show import ended_at, error_class, reason, report, tell_unreadable
+from tidemill.cli.dead_job_report import ended_at, error_class, reason, report
+from tidemill.cli.errors import tell_unreadable
 from tidemill.cli.formatting import age, count
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import console, framed, plain_table, say, stacked
+from tidemill.cli.output import ID_WIDTH, NARROWEST, console, framed, plain_table, say, stacked
 from tidemill.domain.job import Job
 from tidemill.system import clock
 
-#: A job's id is a UUID, which is never cut.
-_ID_WIDTH: Final = 36
-#: A terminal less wide has no room for anything beside the ids.
-_NARROWEST: Final = 64
 
+@click.command("list")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only jobs of this type; may be given again.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with everything known of the job.")
+@click.pass_obj
+def dlq_list(installation: Installation, types: tuple[str, ...], *, as_json: bool) -> None:
+    """List the dead jobs, oldest death first.
 
-def list_dead(installation: Installation, types: Sequence[str], *, as_json: bool) -> None:
+    For each: reason, error class, attempts and how long it has been dead. They are read from their documents; how many
+    letters the dead-letter queues hold is said on stderr.
+    """
     everything = list(installation.redriver.plan(Selection(), unreadable=tell_unreadable))
     chosen = Selection(types=types)
     jobs = sorted((job for job in everything if job in chosen), key=lambda job: (ended_at(job), job.id))
@@ -42,13 +46,13 @@ def _show(jobs: Sequence[Job]) -> None:
         (job.id, job.tenant, job.type, reason(job), error_class(job), job.attempt, age(now - ended_at(job)))
         for job in jobs
     ]
-    if not screen.is_terminal or screen.width < _NARROWEST:
+    if not screen.is_terminal or screen.width < NARROWEST:
         titles = ("ID", "TENANT", "TYPE", "REASON", "ERROR", "ATTEMPTS", "AGE")
         click.echo(plain_table(titles, [[str(cell) for cell in row] for row in rows]))
         return
     # Two lines a job, so that ids fit into 80 columns.
     table = framed()
-    table.add_column("ID\nTENANT", no_wrap=True, min_width=_ID_WIDTH)
+    table.add_column("ID\nTENANT", no_wrap=True, min_width=ID_WIDTH)
     table.add_column("TYPE\nERROR", overflow="fold")
     table.add_column("REASON\nATTEMPTS", overflow="fold")
     table.add_column("AGE", justify="right", no_wrap=True)

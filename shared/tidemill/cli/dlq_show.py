@@ -1,44 +1,64 @@
-"""All that there is to know of one dead job, for programs and for people."""
+"""`tidemill dlq show`: all that there is to know of one dead job."""
 
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from tidemill.cli.errors import explain, visible_lines
+import click
+
+from tidemill.application.redrive import Selection
+from tidemill.cli.dead_job_report import reason, report
+from tidemill.cli.errors import ExplainedError, tell_unreadable
 from tidemill.cli.formatting import NOTHING, age, instant, visible
-from tidemill.cli.output import say
-from tidemill.domain.errors import TidemillError
+from tidemill.cli.installation import Installation
+from tidemill.cli.output import show, show_json
 from tidemill.domain.job import AttemptError, Job, Redrive
-from tidemill.http.job_view import view
+from tidemill.domain.states import State
+from tidemill.system import clock
 
 HEADING: Final = "bold"
 
 
-def reason(job: Job) -> str:
-    return job.death or NOTHING
+@click.command("show")
+@click.argument("job_id", metavar="ID")
+@click.option("--tenant", help="Whose job; needed only where two tenants have a job of this id.")
+@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+@click.pass_obj
+def dlq_show(installation: Installation, job_id: str, tenant: str | None, *, as_json: bool) -> None:
+    """Show all about one dead job: payload, errors, redrives."""
+    job = _of_tenant(installation, tenant, job_id) if tenant else _of_any_tenant(installation, job_id)
+    if as_json:
+        show_json(report(job))
+    else:
+        for line, style in _lines(job, now=clock.now()):
+            show(line, style=style)
 
 
-def error_class(job: Job) -> str:
-    return job.errors[-1].error_class if job.errors else NOTHING
+def _of_tenant(installation: Installation, tenant: str, job_id: str) -> Job:
+    now = clock.now()
+    job = installation.store.get(tenant, job_id)
+    if job is None or job.expired(now):
+        raise ExplainedError(f"tenant {tenant} has no job {job_id}", remedy="`tidemill dlq list` shows both names.")
+    if job.state is not State.DEAD:
+        raise ExplainedError(f"job {job_id} is not dead but {job.state}", remedy="`tidemill get ID` shows it.")
+    return job
 
 
-def ended_at(job: Job) -> datetime:
-    return job.finished_at or job.created_at
+def _of_any_tenant(installation: Installation, job_id: str) -> Job:
+    found = list(installation.redriver.plan(Selection(ids=[job_id]), unreadable=tell_unreadable))
+    if not found:
+        raise ExplainedError(
+            f"no dead job has the id {job_id}",
+            remedy="`tidemill dlq list` shows the dead; `tidemill get ID` shows a job of your own in any state.",
+        )
+    if len(found) > 1:
+        tenants = ", ".join(sorted(job.tenant for job in found))
+        raise ExplainedError(f"several tenants have a job {job_id}: {tenants}", remedy="Say whose with --tenant.")
+    return found[0]
 
 
-def tell_unreadable(tenant: str, job_id: str, error: TidemillError) -> None:
-    """`Unreadable`, for commands that read many jobs: one that they cannot read is said, and the others are shown."""
-    say(visible_lines(f"Passed over job {job_id} of {tenant}.\n{explain(error)}"))
-
-
-def report(job: Job) -> dict[str, Any]:
-    """What the owner sees over HTTP, and what only operators do."""
-    shown = view(job, payload=job.payload)
-    return {"tenant": job.tenant, **shown, "payload_at": job.payload_at, "trace": job.trace}
-
-
-def lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
+def _lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
     """The report as text: each line with its style."""
     yield f"{visible(job.id)}  {visible(job.type)}  {job.state}: {reason(job)}", HEADING
     for name, value in {

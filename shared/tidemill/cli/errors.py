@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from tidemill.aws.clients import AWS_ERRORS
-from tidemill.cli.formatting import visible
+from tidemill.cli.formatting import visible_lines
 from tidemill.cli.output import say
 from tidemill.domain.errors import NewerSchemaError, TidemillError
 from tidemill.operator.aws_error_advice import remedy
@@ -70,8 +70,9 @@ def explain(error: BaseException) -> str:
     return "\n".join(lines)
 
 
-def visible_lines(text: str) -> str:
-    return "\n".join(visible(line) for line in text.splitlines())
+def tell_unreadable(tenant: str, job_id: str, error: TidemillError) -> None:
+    """`Unreadable`, for commands that read many jobs: one that they cannot read is said, and the others are shown."""
+    say(visible_lines(f"Passed over job {job_id} of {tenant}.\n{explain(error)}"))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

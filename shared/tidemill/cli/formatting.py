@@ -1,7 +1,13 @@
 """How the command line puts things: times, ages, numbers, and text that is safe to show. Pure."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
+
+from tidemill.domain.states import State
+
+#: A job as the HTTP API shows it.
+JobView = Mapping[str, Any]
 
 _UNITS: Final = ((timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "m"))
 NOTHING: Final = "–"  # noqa: RUF001 - a dash, as in a printed table
@@ -33,3 +39,30 @@ def timestamp(value: datetime) -> str:
 def visible(text: str) -> str:
     """Without what would move the cursor, colour the terminal or hide itself: a job's texts are a stranger's."""
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+
+
+def visible_lines(text: str) -> str:
+    return "\n".join(visible(line) for line in text.splitlines())
+
+
+def standing(job: JobView) -> str:
+    """How a job stands, in a few words."""
+    said = [visible(job["state"])]
+    if job.get("cancel_requested_at") and job["state"] == State.RUNNING:
+        said.append("asked to end")
+    if job.get("attempt"):
+        said.append(f"attempt {job['attempt']}")
+    if job.get("hops"):
+        said.append(count(job["hops"], "hop"))
+    if job.get("death"):
+        said.append(visible(job["death"]))
+    if job["state"] in {State.SCHEDULED, State.RETRYING} and job.get("due"):
+        said.append(f"due {visible(job['due'])}")
+    return ", ".join(said)
+
+
+def how_far(job: JobView) -> str:
+    """In whatever the handler counts; empty if it does not say."""
+    progress = job.get("progress") or {}
+    done, total = progress.get("done"), progress.get("total")
+    return "" if done is None else f"{done}" if total is None else f"{done} of {total}"

@@ -10,11 +10,10 @@ import click
 
 from tidemill.cli.api_call import RefusedError, call
 from tidemill.cli.errors import ExplainedError
-from tidemill.cli.formatting import NOTHING, age, timestamp, visible
+from tidemill.cli.formatting import NOTHING, age, how_far, timestamp, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import console, framed, plain_table, say, stacked
+from tidemill.cli.output import ID_WIDTH, NARROWEST, console, framed, plain_table, say, stacked
 from tidemill.cli.parameter_types import MOMENT
-from tidemill.cli.watch import how_far
 from tidemill.domain.states import State
 from tidemill.operator.http_client import HttpApi
 from tidemill.system import clock
@@ -24,10 +23,6 @@ _STATES: Final = click.Choice(list(map(str, State)))
 _LARGEST_PAGE: Final = 100
 #: What one request covers. Unbounded, an empty year would be asked for month by month.
 _LOOK_BACK: Final = timedelta(days=30)
-#: A job's id is a UUID, which is never cut.
-_ID_WIDTH: Final = 36
-#: A terminal less wide has no room for anything beside the ids.
-_NARROWEST: Final = 64
 
 
 @click.command("list")
@@ -118,12 +113,12 @@ def _show(jobs: Sequence[Any]) -> None:
         )
         for job in jobs
     ]
-    if not screen.is_terminal or screen.width < _NARROWEST:
+    if not screen.is_terminal or screen.width < NARROWEST:
         click.echo(plain_table(("ID", "TYPE", "STATE", "LANE", "ATTEMPTS", "PROGRESS", "AGE"), rows))
         return
     # Two lines a job, so that ids fit into 80 columns.
     table = framed()
-    table.add_column("ID\nTYPE", min_width=_ID_WIDTH, overflow="fold")
+    table.add_column("ID\nTYPE", min_width=ID_WIDTH, overflow="fold")
     table.add_column("STATE\nLANE", no_wrap=True)
     table.add_column("ATTEMPTS\nPROGRESS", overflow="fold")
     table.add_column("AGE", justify="right", no_wrap=True)

@@ -5,8 +5,9 @@ from typing import Final
 
 import click
 
-from tidemill.cli.cancel_retry import cancel, retry
-from tidemill.cli.dlq import dlq
+from tidemill.cli.cancel import cancel
+from tidemill.cli.dlq_list import dlq_list
+from tidemill.cli.dlq_show import dlq_show
 from tidemill.cli.errors import ExplainingGroup
 from tidemill.cli.get import get
 from tidemill.cli.installation import Installation
@@ -14,6 +15,7 @@ from tidemill.cli.list import list_
 from tidemill.cli.purge import purge
 from tidemill.cli.reconcile import reconcile
 from tidemill.cli.redrive import redrive
+from tidemill.cli.retry import retry
 from tidemill.cli.status import status
 from tidemill.cli.submit import submit
 from tidemill.cli.watch import watch_
@@ -48,6 +50,13 @@ def tidemill(ctx: click.Context, *, stack: str | None, region: str | None, profi
     ctx.obj = Installation(stack=stack, region=region, profile=profile)
 
 
+@click.group()
+def dlq() -> None:
+    """Look at the dead jobs of all tenants."""
+
+
+for command in (dlq_list, dlq_show):
+    dlq.add_command(command)
 for command in (submit, get, watch_, list_, cancel, retry, dlq, redrive, reconcile, purge, status):
     tidemill.add_command(command)
 

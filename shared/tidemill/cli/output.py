@@ -1,7 +1,8 @@
 """Where output goes: results to stdout, the rest to stderr; for a terminal with `rich`, else as plain stable text."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import click
@@ -9,12 +10,17 @@ from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
 from rich.highlighter import JSONHighlighter
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from tidemill.cli.formatting import visible
 
 GAP: Final = "  "
+#: A job's id is a UUID, which is never cut.
+ID_WIDTH: Final = 36
+#: A terminal less wide has no room for anything beside the ids.
+NARROWEST: Final = 64
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -77,6 +83,16 @@ def plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         GAP.join(cell + " " * (width - cell_len(cell)) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+@contextmanager
+def progress_bar(what: str, total: int) -> Iterator[Callable[[], None]]:
+    """Gives a function to call at each of `total` steps. Shows nothing without a terminal, or with nothing to do."""
+    screen = console(stderr=True)
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=screen, disable=not (total and screen.is_terminal)) as progress:
+        task = progress.add_task(what, total=total)
+        yield lambda: progress.advance(task)
 
 
 def _print(text: str, *, style: str, stderr: bool) -> None:

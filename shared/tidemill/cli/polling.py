@@ -1,10 +1,11 @@
 """Asks after jobs over the HTTP API until each has ended, and no more often than it has to."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 from tidemill.cli.api_call import RefusedError, call, path_of
+from tidemill.cli.formatting import JobView
 from tidemill.cli.output import say
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.states import TERMINAL
@@ -24,9 +25,6 @@ _PASSING: Final = frozenset(
         HTTPStatus.GATEWAY_TIMEOUT,
     }
 )
-
-#: A job as the API shows it.
-JobView = Mapping[str, Any]
 
 
 def watch(

@@ -9,13 +9,13 @@ import click
 
 from tidemill.application.purge import Purge
 from tidemill.cli.confirm import confirmed, require_somebody
-from tidemill.cli.dlq_show import ended_at, tell_unreadable
+from tidemill.cli.dead_job_report import ended_at
+from tidemill.cli.errors import tell_unreadable
 from tidemill.cli.formatting import count, instant
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import say, show, show_table
+from tidemill.cli.output import progress_bar, say, show, show_table
 from tidemill.cli.parallel_writes import AtOnce
 from tidemill.cli.parameter_types import SPAN
-from tidemill.cli.progress_bar import bar
 from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL, State
 from tidemill.system import clock
@@ -72,7 +72,7 @@ def _present(jobs: Sequence[Job], *, dry_run: bool) -> None:
 def _carry_out(installation: Installation, jobs: Sequence[Job]) -> None:
     purging = AtOnce(installation.purger.purge, jobs, done="Deleted")
     try:
-        with bar("deleting", len(jobs)) as advance:
+        with progress_bar("deleting", len(jobs)) as advance:
             purging.run(advance)
     except BaseException:
         say(f"{purging.summary} Run the command again to go on.")

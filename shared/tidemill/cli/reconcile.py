@@ -12,8 +12,7 @@ from tidemill.application.reconcile import SEGMENTS, Act, Reconciled, Reconciler
 from tidemill.cli.errors import ExplainedError
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import say, show
-from tidemill.cli.progress_bar import bar
+from tidemill.cli.output import progress_bar, say, show
 from tidemill.names import Lane
 from tidemill.system import clock
 
@@ -54,7 +53,7 @@ def reconcile(installation: Installation, *, minutes: int, dry_run: bool) -> Non
         _count(reconciler)
         return
     boxes = {Lane(lane): installation.dead_letter_queue(lane) for lane in installation.deployment.lanes}
-    with bar("reading", SEGMENTS) as advance:
+    with progress_bar("reading", SEGMENTS) as advance:
         done = reconciler.run(
             _Watched(installation.table_scan, advance), boxes, draw=clock.draw, time_left=lambda: timedelta.max
         )

@@ -1,19 +1,19 @@
 """`tidemill redrive`: give dead jobs another life, and tidy the letters that told of them."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import click
 
+from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter
 from tidemill.application.redrive import Selection
 from tidemill.cli.confirm import confirmed, require_somebody
-from tidemill.cli.dlq_show import ended_at, tell_unreadable
-from tidemill.cli.dlq_sweep import sweep
-from tidemill.cli.errors import ExplainedError
+from tidemill.cli.dead_job_report import ended_at
+from tidemill.cli.errors import ExplainedError, tell_unreadable
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation, operator
-from tidemill.cli.output import say, show
+from tidemill.cli.output import progress_bar, say, show
 from tidemill.cli.parallel_writes import AtOnce
-from tidemill.cli.progress_bar import bar
 from tidemill.cli.redrive_plan import Plan
 
 
@@ -87,11 +87,11 @@ def _carry_out(installation: Installation, plan: Plan) -> None:
     redrive_ = partial(installation.redriver.redrive, by=operator())
     redriving = AtOnce(redrive_, plan.jobs, done="Redrove")
     try:
-        with bar("redriving", len(plan.jobs)) as advance:
+        with progress_bar("redriving", len(plan.jobs)) as advance:
             redriving.run(advance)
-        with bar("letters", sum(plan.dead_letters.values())) as advance:
+        with progress_bar("letters", sum(plan.dead_letters.values())) as advance:
             swept = [
-                sweep(installation.redriver, installation.dead_letter_queue(lane), advance)
+                installation.redriver.sweep(_Watched(installation.dead_letter_queue(lane), advance))
                 for lane in installation.deployment.lanes
             ]
     except BaseException:
@@ -104,3 +104,23 @@ def _carry_out(installation: Installation, plan: Plan) -> None:
         f"Letters: {sum(one.outdated for one in swept)} deleted, "
         f"{sum(one.nudged for one in swept)} nudged, {sum(one.kept for one in swept)} kept."
     )
+
+
+class _Watched:
+    """A `DeadLetterQueue` that says when a letter is read."""
+
+    def __init__(self, box: DeadLetterQueue, advance: Callable[[], object]) -> None:
+        self._box = box
+        self._advance = advance
+
+    def receive(self) -> Sequence[ReceivedDeadLetter]:
+        dead_letters = self._box.receive()
+        for _ in dead_letters:
+            self._advance()
+        return dead_letters
+
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+        self._box.delete(dead_letters)
+
+    def put_back(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+        self._box.put_back(dead_letters)

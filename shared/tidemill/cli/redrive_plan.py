@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tidemill.cli.dlq_show import reason
+from tidemill.cli.dead_job_report import reason
 from tidemill.cli.formatting import count
 from tidemill.cli.output import say, show, show_table
 from tidemill.domain.job import Job

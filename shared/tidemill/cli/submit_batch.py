@@ -9,12 +9,11 @@ from typing import Any, Final
 import click
 
 from tidemill.cli.api_call import call, refusal
-from tidemill.cli.errors import ExplainedError, visible_lines
-from tidemill.cli.formatting import count
+from tidemill.cli.errors import ExplainedError
+from tidemill.cli.formatting import count, visible_lines
 from tidemill.cli.installation import Installation
 from tidemill.cli.json_input import decoded, read_text
-from tidemill.cli.output import say
-from tidemill.cli.progress_bar import bar
+from tidemill.cli.output import progress_bar, say
 from tidemill.domain.errors import TidemillError
 from tidemill.names import LARGEST_BATCH, LARGEST_BATCH_BODY_BYTES
 
@@ -42,7 +41,7 @@ def submit_batch(installation: Installation, name: str, *, key: str | None) -> N
     lines = _read(name, key=key)
     accepted = replayed = sent = 0
     try:
-        with bar("submitting", len(lines)) as advance:
+        with progress_bar("submitting", len(lines)) as advance:
             for chunk in _chunks(lines):
                 for line, answer in zip(chunk, _send(installation, chunk), strict=True):
                     accepted += "job" in answer

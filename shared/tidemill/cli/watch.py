@@ -8,10 +8,10 @@ from typing import Final
 import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tidemill.cli.formatting import count, visible
+from tidemill.cli.formatting import JobView, how_far, standing, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import console, say, show_json
-from tidemill.cli.polling import JobView, watch
+from tidemill.cli.polling import watch
 from tidemill.domain.states import TERMINAL, State
 
 #: Of those that did not succeed, the dead count before the cancelled.
@@ -47,29 +47,6 @@ def follow(installation: Installation, ids: Sequence[str]) -> int:
         show_json(job)
     states = {job["state"] for job in ended}
     return DIED if State.DEAD in states else CANCELLED if State.CANCELLED in states else 0
-
-
-def standing(job: JobView) -> str:
-    """How a job stands, in a few words."""
-    said = [visible(job["state"])]
-    if job.get("cancel_requested_at") and job["state"] == State.RUNNING:
-        said.append("asked to end")
-    if job.get("attempt"):
-        said.append(f"attempt {job['attempt']}")
-    if job.get("hops"):
-        said.append(count(job["hops"], "hop"))
-    if job.get("death"):
-        said.append(visible(job["death"]))
-    if job["state"] in {State.SCHEDULED, State.RETRYING} and job.get("due"):
-        said.append(f"due {visible(job['due'])}")
-    return ", ".join(said)
-
-
-def how_far(job: JobView) -> str:
-    """In whatever the handler counts; empty if it does not say."""
-    progress = job.get("progress") or {}
-    done, total = progress.get("done"), progress.get("total")
-    return "" if done is None else f"{done}" if total is None else f"{done} of {total}"
 
 
 @contextmanager

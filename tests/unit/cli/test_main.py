@@ -22,6 +22,7 @@ FOREIGN = (
     "tidemill.cdk",
     "tidemill.composition",
     "tidemill.entrypoints",
+    "tidemill.http",
     "tidemill.local",
     "tidemill.powertools",
     "tidemill.worker",
