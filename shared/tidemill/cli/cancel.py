@@ -1,4 +1,4 @@
-"""`tidemill cancel`: end jobs of one's own over the HTTP API."""
+"""`tidemill cancel`: cancel the caller's own jobs over the HTTP API."""
 
 import click
 
@@ -8,13 +8,13 @@ from tidemill.cli.own_jobs import change_own_jobs
 
 @click.command()
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line: each job as it is then.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--json", "as_json", is_flag=True, help="Print each resulting job as a line of JSON.")
 @click.pass_obj
 def cancel(installation: Installation, ids: tuple[str, ...], *, yes: bool, as_json: bool) -> None:
-    """End jobs of your own.
+    """Cancel your own jobs.
 
-    One that does not run is cancelled at once, a dead one is discarded. A running one is asked to end: it does at its
-    next checkpoint, and `tidemill watch` shows when. Safe to repeat.
+    A job that is not running is cancelled immediately, also if it is dead. A running job receives a cancel request and
+    ends at its next checkpoint; `tidemill watch` shows when. Safe to repeat.
     """
     change_own_jobs(installation, ids, "cancel", yes=yes, as_json=as_json)

@@ -1,19 +1,19 @@
-"""A dead job for an operator: its record as JSON, and the fields that tables show."""
+"""A dead job as operators see it: the full document as JSON, and the fields that tables show."""
 
 import json
 from datetime import datetime
 from typing import Any
 
-from tidemill.cli.formatting import NOTHING, timestamp
+from tidemill.cli.formatting import DASH, timestamp
 from tidemill.domain.job import Job
 
 
 def reason(job: Job) -> str:
-    return job.death or NOTHING
+    return job.death or DASH
 
 
 def error_class(job: Job) -> str:
-    return job.errors[-1].error_class if job.errors else NOTHING
+    return job.errors[-1].error_class if job.errors else DASH
 
 
 def ended_at(job: Job) -> datetime:

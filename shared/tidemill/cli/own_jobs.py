@@ -1,4 +1,4 @@
-"""One request for each of several jobs of the caller's own, over the HTTP API."""
+"""Apply one action to several of the caller's own jobs over the HTTP API, one request per job."""
 
 import json
 from collections.abc import Sequence
@@ -7,29 +7,34 @@ from typing import Final
 
 import click
 
-from tidemill.cli.api_call import RefusedError, call, path_of
-from tidemill.cli.confirm import confirmed, require_somebody
-from tidemill.cli.errors import ExplainedError
-from tidemill.cli.formatting import count, standing, visible, visible_lines
+from tidemill.cli.api_call import ApiError, call, job_path
+from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import count, state_text, visible, visible_lines
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show
 
-#: Refusals of one job that say nothing of the next.
-_OF_THE_JOB: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
-_DONE: Final = {"cancel": "cancelled", "retry": "retried"}
+#: Refusals that concern one job; the next request may succeed.
+_JOB_REFUSALS: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
+_PAST_PARTICIPLES: Final = {"cancel": "cancelled", "retry": "retried"}
 
 
-def change_own_jobs(installation: Installation, ids: Sequence[str], verb: str, *, yes: bool, as_json: bool) -> None:
-    chosen = list(dict.fromkeys(ids))
-    require_somebody(yes=yes)
-    if not confirmed(f"{verb.capitalize()} {count(len(chosen), 'job')}?", yes=yes):
+def change_own_jobs(installation: Installation, ids: Sequence[str], action: str, *, yes: bool, as_json: bool) -> None:
+    """Print each job after the change. `action` is "cancel" or "retry", and the last part of the request's path.
+
+    Raises `CommandError` after the last job if the API refused some of several, and `ApiError` at once if it refuses
+    a single job or the caller.
+    """
+    unique_ids = list(dict.fromkeys(ids))
+    require_confirmation(yes=yes)
+    if not confirmed(f"{action.capitalize()} {count(len(unique_ids), 'job')}?", yes=yes):
         return
     refused = 0
-    for job_id in chosen:
+    for job_id in unique_ids:
         try:
-            job, _ = call(installation.api, "POST", f"{path_of(job_id)}/{verb}")
-        except RefusedError as error:
-            if len(chosen) == 1 or error.status not in _OF_THE_JOB:
+            job, _ = call(installation.api, "POST", f"{job_path(job_id)}/{action}")
+        except ApiError as error:
+            if len(unique_ids) == 1 or error.status not in _JOB_REFUSALS:
                 raise
             refused += 1
             say(visible_lines(f"{job_id}  {error}"))
@@ -37,6 +42,6 @@ def change_own_jobs(installation: Installation, ids: Sequence[str], verb: str, *
             if as_json:
                 click.echo(json.dumps(job, separators=(",", ":")))
             else:
-                show(f"{visible(job['id'])}  {standing(job)}")
+                show(f"{visible(job['id'])}  {state_text(job)}")
     if refused:
-        raise ExplainedError(f"{refused} of {count(len(chosen), 'job')} could not be {_DONE[verb]}")
+        raise CommandError(f"{refused} of {count(len(unique_ids), 'job')} could not be {_PAST_PARTICIPLES[action]}")

@@ -1,4 +1,4 @@
-"""API Gateway between the command line and the functions: the routes of the API of jobs, and what a function gets."""
+"""A stand-in for API Gateway between the command line and the functions: the routes and the events."""
 
 import base64
 import json
@@ -25,11 +25,11 @@ _requests = count(1)
 
 
 def respond(request: Request) -> Answer:
-    """What the function of the route answers to whoever signs."""
+    """The response of the function behind the route, to any signed caller."""
     parts = urlsplit(request.path.removeprefix(_BASE))
     for route, function in _ROUTES.items():
         if re.fullmatch(route, f"{request.method} {parts.path}"):
-            # Metrics are printed, and the command line's output is what the test looks at.
+            # Functions print metrics to stdout; tests read the command line's output there.
             with redirect_stdout(StringIO()):
                 answer = function.handle(_event(request, unquote(parts.path), parts.query), None)
             return answer["statusCode"], answer["headers"], answer["body"].encode()

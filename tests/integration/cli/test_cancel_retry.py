@@ -1,4 +1,4 @@
-"""`cancel` and `retry` through the functions behind the API."""
+"""`cancel` and `retry` with the functions behind the API."""
 
 import json
 
@@ -10,7 +10,7 @@ from tests.support.deployed_functions import Mill
 from tidemill.domain.states import State
 
 
-def dead(behind: Mill) -> str:
+def dead_job(behind: Mill) -> str:
     def broken(*_: object) -> None:
         raise ValueError("no such thing")
 
@@ -21,7 +21,7 @@ def dead(behind: Mill) -> str:
     return job_id
 
 
-def test_a_queued_job_is_cancelled_and_a_repeat_says_the_same(behind: Mill) -> None:
+def test_a_queued_job_is_cancelled_and_a_repeat_prints_the_same(behind: Mill) -> None:
     job_id = behind.accepted()
     for _ in range(2):
         result = run("cancel", job_id, "--yes")
@@ -30,8 +30,8 @@ def test_a_queued_job_is_cancelled_and_a_repeat_says_the_same(behind: Mill) -> N
 
 
 @pytest.mark.parametrize(("command", "state"), [("cancel", "cancelled"), ("retry", "queued")])
-def test_as_json_each_job_is_a_line_as_it_is_then(behind: Mill, command: str, state: str) -> None:
-    ids = [dead(behind) for _ in range(2)]
+def test_json_prints_each_resulting_job_as_a_line(behind: Mill, command: str, state: str) -> None:
+    ids = [dead_job(behind) for _ in range(2)]
     result = run(command, *ids, "nope", "--yes", "--json")
     assert result.exit_code == 1
     jobs = [json.loads(line) for line in result.stdout.splitlines()]
@@ -39,14 +39,14 @@ def test_as_json_each_job_is_a_line_as_it_is_then(behind: Mill, command: str, st
     assert jobs[0] == json.loads(run("get", ids[0]).stdout)
 
 
-def test_a_dead_job_is_given_another_life(behind: Mill) -> None:
-    job_id = dead(behind)
+def test_a_dead_job_is_requeued_with_a_fresh_set_of_attempts(behind: Mill) -> None:
+    job_id = dead_job(behind)
     result = run("retry", job_id, "--yes")
     assert (result.exit_code, result.stdout) == (0, f"{job_id}  queued\n")
     assert (behind.job(job_id).state, behind.job(job_id).attempt) == (State.QUEUED, 0)
 
 
-def test_a_job_that_is_not_dead_cannot_be_retried_and_stays_as_it_is(behind: Mill) -> None:
+def test_a_job_that_is_not_dead_is_refused_and_unchanged(behind: Mill) -> None:
     job_id = behind.accepted()
     before = behind.job(job_id)
     result = run("retry", job_id, "--yes")
@@ -70,7 +70,7 @@ def test_an_unknown_id_is_explained(behind: Mill) -> None:
         assert "404 Not Found: no job of yours has this id" in result.stderr
 
 
-def test_of_many_each_is_dealt_with_and_those_refused_are_named(behind: Mill) -> None:
+def test_the_other_jobs_are_cancelled_if_the_api_refuses_one(behind: Mill) -> None:
     ids = [behind.accepted() for _ in range(2)]
     result = run("cancel", ids[0], "nope", ids[1], ids[0], "--yes")
     assert result.exit_code == 1
@@ -79,31 +79,31 @@ def test_of_many_each_is_dealt_with_and_those_refused_are_named(behind: Mill) ->
     assert "1 of 3 jobs could not be cancelled" in result.stderr
 
 
-def test_a_running_job_is_said_to_have_been_asked(server: Loopback) -> None:
+def test_a_running_job_is_shown_with_its_cancel_request(server: Loopback) -> None:
     job = {"id": "0197", "state": "running", "attempt": 1, "cancel_requested_at": "2026-01-31T12:00:00.000Z"}
     server.answers(200, job)
-    assert run("cancel", "0197", "--yes").stdout == "0197  running, asked to end, attempt 1\n"
+    assert run("cancel", "0197", "--yes").stdout == "0197  running, cancel requested, attempt 1\n"
     assert [(request.method, request.path.rpartition("$default")[2]) for request in server.requests] == [
         ("POST", "/jobs/0197/cancel")
     ]
 
 
-def test_a_refusal_that_is_not_of_the_job_ends_it(server: Loopback) -> None:
+def test_a_refusal_of_the_caller_stops_the_command(server: Loopback) -> None:
     server.answers(403, {"message": "Forbidden"})
     assert run("cancel", "a", "b", "--yes").exit_code == 1
     assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("command", ["cancel", "retry"])
-def test_with_nobody_to_ask_it_is_wrong_usage_and_sends_nothing(server: Loopback, command: str) -> None:
+def test_without_a_terminal_it_requires_yes_and_sends_nothing(server: Loopback, command: str) -> None:
     result = run(command, "0197")
     assert result.exit_code == 2
-    assert "say --yes" in result.stderr
+    assert "pass --yes to confirm" in result.stderr
     assert not server.requests
 
 
-@pytest.mark.usefixtures("attended")
-def test_it_asks_and_takes_no_for_an_answer(server: Loopback) -> None:
+@pytest.mark.usefixtures("interactive")
+def test_a_declined_confirmation_sends_nothing(server: Loopback) -> None:
     server.answers(200, {"id": "a", "state": "cancelled"})
     result = run("cancel", "a", "b", typed="n\n")
     assert result.exit_code == 0
@@ -113,7 +113,7 @@ def test_it_asks_and_takes_no_for_an_answer(server: Loopback) -> None:
     assert run("cancel", "a", typed="y\n").stdout == "a  cancelled\n"
 
 
-def test_the_json_of_a_cancelled_job_says_when_it_ended(behind: Mill) -> None:
+def test_the_json_of_a_cancelled_job_has_its_end_time(behind: Mill) -> None:
     job_id = behind.accepted()
     run("cancel", job_id, "--yes")
     job = json.loads(run("get", job_id).stdout)

@@ -1,4 +1,4 @@
-"""What the command line is as a whole: its help, its version, and what it may import."""
+"""The command line as a whole: its help, its version and its imports."""
 
 import subprocess
 import sys
@@ -58,7 +58,7 @@ def test_every_module_imports_without_powertools_the_emulator_the_tests_and_the_
     assert done.returncode == 0, done.stderr
 
 
-def test_help_documents_the_exit_codes_and_where_output_goes() -> None:
+def test_help_documents_the_exit_codes_and_the_output_streams() -> None:
     text = CliRunner().invoke(tidemill, ["--help"]).output
     for code in ("0 ", "1 ", "2 ", "3 ", "4 ", "130 ", "141 "):
         assert f"\n    {code}" in text
@@ -89,7 +89,7 @@ def test_every_command_has_help_that_fits_80_columns(command: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize("arguments", [["nope"], ["list", "--nope"], ["get"], ["dlq", "show"]])
-def test_wrong_usage_exits_with_2_and_says_so_on_stderr(arguments: list[str]) -> None:
+def test_wrong_usage_exits_with_2_and_prints_the_usage_to_stderr(arguments: list[str]) -> None:
     result = CliRunner().invoke(tidemill, arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Usage:" in result.stderr
