@@ -16,11 +16,13 @@ from tidemill.cli.output import say, show
 
 #: Refusals that concern one job; the next request may succeed.
 _JOB_REFUSALS: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
-_PAST_PARTICIPLES: Final = {"cancel": "cancelled", "retry": "retried"}
+#: The last part of the request's path, by action.
+_ROUTES: Final = {"cancel": "cancel", "redrive": "retry"}
+_PAST_PARTICIPLES: Final = {"cancel": "cancelled", "redrive": "redriven"}
 
 
 def change_own_jobs(installation: Installation, ids: Sequence[str], action: str, *, yes: bool, as_json: bool) -> None:
-    """Print each job after the change. `action` is "cancel" or "retry", and the last part of the request's path.
+    """Print each job after the change. `action` is "cancel" or "redrive".
 
     Raises `CommandError` after the last job if the API refused some of several, and `ApiError` at once if it refuses
     a single job or the caller.
@@ -32,7 +34,7 @@ def change_own_jobs(installation: Installation, ids: Sequence[str], action: str,
     refused = 0
     for job_id in unique_ids:
         try:
-            job, _ = call(installation.api, "POST", f"{job_path(job_id)}/{action}")
+            job, _ = call(installation.api, "POST", f"{job_path(job_id)}/{_ROUTES[action]}")
         except ApiError as error:
             if len(unique_ids) == 1 or error.status not in _JOB_REFUSALS:
                 raise

@@ -13,6 +13,7 @@ from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import sweep_text
 from tidemill.cli.installation import Installation, operator_name
 from tidemill.cli.output import progress_bar, say, show
+from tidemill.cli.own_jobs import change_own_jobs
 from tidemill.cli.parallel_writes import ParallelWrites
 from tidemill.cli.redrive_plan import Plan
 
@@ -21,8 +22,10 @@ from tidemill.cli.redrive_plan import Plan
 @click.argument("ids", nargs=-1, metavar="[ID]...")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Jobs of this type; repeatable.")
 @click.option("--all", "everything", is_flag=True, help="All dead jobs.")
+@click.option("--own", is_flag=True, help="Your own jobs, by ID, over the HTTP API.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--json", "as_json", is_flag=True, help="With --own: print each resulting job as a line of JSON.")
 @click.pass_obj
 def redrive(
     installation: Installation,
@@ -30,17 +33,29 @@ def redrive(
     types: tuple[str, ...],
     *,
     everything: bool,
+    own: bool,
     dry_run: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
     """Requeue dead jobs with a fresh set of attempts.
 
-    Select the jobs by ID, by --type (a job must match both if both are given), or with --all. Afterwards the command
-    processes every dead-letter queue. It deletes the messages of jobs that have moved on. It dispatches jobs again
-    (nudges them) that no worker ever started. It keeps the messages of dead or running jobs.
+    Without --own, this command is for operators and works on the jobs of all tenants. Select the jobs by ID, by --type
+    (a job must match both if both are given), or with --all. Afterwards the command processes every dead-letter queue.
+    It deletes the messages of jobs that have moved on. It dispatches jobs again (nudges them) that no worker ever
+    started. It keeps the messages of dead or running jobs.
+
+    With --own, it requeues your own dead jobs by ID, and leaves the dead-letter queues unchanged.
 
     Safe to repeat and to run concurrently. After an interruption, each job is either dead or redriven.
     """
+    if own:
+        if not ids or types or everything or dry_run:
+            raise click.UsageError("--own requires IDs, and cannot be combined with --type, --all or --dry-run")
+        change_own_jobs(installation, ids, "redrive", yes=yes, as_json=as_json)
+        return
+    if as_json:
+        raise click.UsageError("--json requires --own")
     _check_selection(selected=bool(ids or types), everything=everything)
     require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
     plan = _plan(installation, Selection(ids=ids, types=types))

@@ -105,6 +105,19 @@ def run(*arguments: str, typed: str | bytes | None = None) -> Result:
     return result
 
 
+def submit_dead_job(mill: Mill) -> str:
+    """Submit a job whose handler fails, and run it until it is dead. Returns its id."""
+
+    def broken(*_: object) -> None:
+        raise ValueError("no such thing")
+
+    mill.script.handler = broken
+    job_id = mill.accepted()
+    mill.run()
+    assert mill.job(job_id).state is State.DEAD
+    return job_id
+
+
 @dataclass(frozen=True)
 class Cloud:
     """One deployed Tidemill with one lane. Its functions do not run."""

@@ -19,7 +19,7 @@ _BASE: Final = "/_aws/execute-api/a1b2/$default"
 _ROUTES: Final[Mapping[str, ModuleType]] = {
     r"POST /jobs(/batch)?": submit,
     r"GET /jobs(/[^/]+)?": query,
-    r"POST /jobs/[^/]+/(cancel|retry)": control,
+    r"POST /jobs/[^/]+/(cancel|redrive|retry)": control,
 }
 _requests = count(1)
 

@@ -1,24 +1,13 @@
-"""`cancel` and `retry` with the functions behind the API."""
+"""`cancel` with the functions behind the API."""
 
 import json
 
 import pytest
 
-from tests.integration.cli.conftest import run
+from tests.integration.cli.conftest import run, submit_dead_job
 from tests.integration.cli.loopback import Loopback
 from tests.support.deployed_functions import Mill
 from tidemill.domain.states import State
-
-
-def dead_job(behind: Mill) -> str:
-    def broken(*_: object) -> None:
-        raise ValueError("no such thing")
-
-    behind.script.handler = broken
-    job_id = behind.accepted()
-    behind.run()
-    assert behind.job(job_id).state is State.DEAD
-    return job_id
 
 
 def test_a_queued_job_is_cancelled_and_a_repeat_prints_the_same(behind: Mill) -> None:
@@ -29,45 +18,12 @@ def test_a_queued_job_is_cancelled_and_a_repeat_prints_the_same(behind: Mill) ->
     assert behind.job(job_id).state is State.CANCELLED
 
 
-@pytest.mark.parametrize(("command", "state"), [("cancel", "cancelled"), ("retry", "queued")])
-def test_json_prints_each_resulting_job_as_a_line(behind: Mill, command: str, state: str) -> None:
-    ids = [dead_job(behind) for _ in range(2)]
-    result = run(command, *ids, "nope", "--yes", "--json")
-    assert result.exit_code == 1
-    jobs = [json.loads(line) for line in result.stdout.splitlines()]
-    assert [(job["id"], job["state"]) for job in jobs] == [(job_id, state) for job_id in ids]
-    assert jobs[0] == json.loads(run("get", ids[0]).stdout)
-
-
-def test_a_dead_job_is_requeued_with_a_fresh_set_of_attempts(behind: Mill) -> None:
-    job_id = dead_job(behind)
-    result = run("retry", job_id, "--yes")
-    assert (result.exit_code, result.stdout) == (0, f"{job_id}  queued\n")
-    assert (behind.job(job_id).state, behind.job(job_id).attempt) == (State.QUEUED, 0)
-
-
-def test_a_job_that_is_not_dead_is_refused_and_unchanged(behind: Mill) -> None:
-    job_id = behind.accepted()
-    before = behind.job(job_id)
-    result = run("retry", job_id, "--yes")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "409 Conflict: a job that is queued cannot be retried" in result.stderr
-    assert behind.job(job_id) == before
-
-
 def test_a_job_that_succeeded_cannot_be_cancelled(behind: Mill) -> None:
     job_id = behind.accepted()
     behind.run()
     result = run("cancel", job_id, "--yes")
     assert result.exit_code == 1
     assert "a job that is succeeded cannot be cancelled" in result.stderr
-
-
-def test_an_unknown_id_is_explained(behind: Mill) -> None:
-    for command in ("cancel", "retry"):
-        result = run(command, "nope", "--yes")
-        assert result.exit_code == 1
-        assert "404 Not Found: no job of yours has this id" in result.stderr
 
 
 def test_the_other_jobs_are_cancelled_if_the_api_refuses_one(behind: Mill) -> None:
@@ -94,14 +50,6 @@ def test_a_refusal_of_the_caller_stops_the_command(server: Loopback) -> None:
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("command", ["cancel", "retry"])
-def test_without_a_terminal_it_requires_yes_and_sends_nothing(server: Loopback, command: str) -> None:
-    result = run(command, "0197")
-    assert result.exit_code == 2
-    assert "pass --yes to confirm" in result.stderr
-    assert not server.requests
-
-
 @pytest.mark.usefixtures("interactive")
 def test_a_declined_confirmation_sends_nothing(server: Loopback) -> None:
     server.answers(200, {"id": "a", "state": "cancelled"})
@@ -119,3 +67,25 @@ def test_the_json_of_a_cancelled_job_has_its_end_time(behind: Mill) -> None:
     job = json.loads(run("get", job_id).stdout)
     assert job["state"] == "cancelled"
     assert job["finished_at"]
+
+
+def test_json_prints_each_resulting_job_as_a_line(behind: Mill) -> None:
+    ids = [submit_dead_job(behind) for _ in range(2)]
+    result = run("cancel", *ids, "nope", "--yes", "--json")
+    assert result.exit_code == 1
+    jobs = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(job["id"], job["state"]) for job in jobs] == [(job_id, "cancelled") for job_id in ids]
+    assert jobs[0] == json.loads(run("get", ids[0]).stdout)
+
+
+def test_an_unknown_id_is_explained(behind: Mill) -> None:
+    result = run("cancel", "nope", "--yes")
+    assert result.exit_code == 1
+    assert "404 Not Found: no job of yours has this id" in result.stderr
+
+
+def test_without_a_terminal_it_requires_yes_and_sends_nothing(server: Loopback) -> None:
+    result = run("cancel", "0197")
+    assert result.exit_code == 2
+    assert "pass --yes to confirm" in result.stderr
+    assert not server.requests
