@@ -65,4 +65,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         # Escape characters that the terminal's encoding lacks, instead of failing.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]  # both are text files here
-    tidemill()
+    tidemill(prog_name="tidemill")
+
+
+if __name__ == "__main__":
+    main()

@@ -70,6 +70,13 @@ def test_version_is_that_of_the_package() -> None:
     assert CliRunner().invoke(tidemill, ["--version"]).output == f"tidemill {version('tidemill')}\n"
 
 
+def test_the_module_runs_as_a_program() -> None:
+    program = [sys.executable, "-m", "tidemill.cli.main", "get"]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: tidemill get ")
+
+
 def _commands(group: click.Group, *path: str) -> list[tuple[str, ...]]:
     found: list[tuple[str, ...]] = []
     for name, command in group.commands.items():
