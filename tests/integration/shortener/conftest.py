@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -163,6 +163,12 @@ def refusing(code: str) -> Callable[..., Any]:
         raise ClientError({"Error": {"Code": code, "Message": code}}, "Operation")
 
     return call
+
+
+def set_now(monkeypatch: pytest.MonkeyPatch, now: Callable[[], datetime]) -> None:
+    """Set the time of the engine and of the example."""
+    monkeypatch.setattr(clock, "now", now)
+    monkeypatch.setattr("shortener.clock.now", now)
 
 
 @pytest.fixture
