@@ -20,24 +20,24 @@ from shortener.link_codes import is_code
 from shortener.names import Env
 from tidemill import KeyReusedError, StoreUnavailableError, Submission, TransactionConflictError, setting
 from tidemill.client import Tidemill
-from tidemill.http import edge
+from tidemill.http import REPLAYED, ProblemError, idempotency_key, resolver
 from tidemill.telemetry import Telemetry
 
 
 @cache
 def _app() -> APIGatewayHttpResolver:
-    app = edge.resolver()
+    app = resolver()
 
     @app.get("/<code>")
     def get(code: str) -> Response[str]:
         event = app.current_event
-        key = edge.idempotency_key(event)
+        key = idempotency_key(event)
         link = shortener.links().get(code) if is_code(code) else None
         if link is None:
-            raise edge.ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link has this code")
+            raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link has this code")
         headers = {"Location": link.url, "Cache-Control": "no-store"}
         if _submit(_click(event, code), key=key, trace=event.request_context.request_id):
-            headers |= edge.REPLAYED
+            headers |= REPLAYED
         return Response(HTTPStatus.FOUND, body="", headers=headers)
 
     return app

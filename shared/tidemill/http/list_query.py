@@ -13,7 +13,7 @@ from tidemill.domain.errors import Fault
 from tidemill.domain.states import State
 from tidemill.dynamodb.listing import Position, Wanted
 from tidemill.http.cursors import CursorError, Cursors
-from tidemill.http.edge import ProblemError
+from tidemill.http.problems import ProblemError
 from tidemill.http.submission_form import Moment
 from tidemill.payload_model import faults
 

@@ -60,11 +60,11 @@ OUTSIDE: Final = (
         "                    continue\n",
     ),
     # Callers and owners.
-    Mutant("a session is a tenant", modules.HTTP, 'principal = user.partition(":")[0]', "principal = user"),
-    Mutant("an account is a tenant", modules.HTTP, 'return f"{account}:{principal}"', "return str(account)"),
+    Mutant("a session is a tenant", modules.CALLER, 'principal = user.partition(":")[0]', "principal = user"),
+    Mutant("an account is a tenant", modules.CALLER, 'return f"{account}:{principal}"', "return str(account)"),
     Mutant(
         "whoever called first is every caller",
-        modules.HTTP,
+        modules.CALLER,
         'return f"{account}:{principal}"',
         'return globals().setdefault("_caller", f"{account}:{principal}")',
     ),

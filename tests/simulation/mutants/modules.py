@@ -4,11 +4,11 @@ from typing import Final
 
 BATCH: Final = "tidemill.worker.message_batch"
 BATCHES: Final = "tidemill.application.submit_batch"
+CALLER: Final = "tidemill.http.caller_identity"
 CURSORS: Final = "tidemill.http.cursors"
 DISPATCH: Final = "tidemill.domain.dispatch"
 GROUPS: Final = "tidemill.dynamodb.groups"
 GROUP_ITEMS: Final = "tidemill.dynamodb.group_items"
-HTTP: Final = "tidemill.http.edge"
 LIMIT: Final = "tidemill.dynamodb.limit_item"
 LISTING: Final = "tidemill.dynamodb.listing"
 NUDGE: Final = "tidemill.application.nudge"
