@@ -14,6 +14,7 @@ JOBS = {
     "GET /jobs": "query",
     "GET /jobs/{id}": "query",
     "POST /jobs/{id}/cancel": "control",
+    "POST /jobs/{id}/redrive": "control",
     "POST /jobs/{id}/retry": "control",
     "GET /openapi.json": "query",
 }

@@ -39,6 +39,7 @@ class JobApi:
         self.api.add_route(HttpMethod.GET, "/jobs", query)
         self.api.add_route(HttpMethod.GET, "/jobs/{id}", query)
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/cancel", control)
+        self.api.add_route(HttpMethod.POST, "/jobs/{id}/redrive", control)
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/retry", control)
         self.api.add_open_route(
             HttpMethod.GET, "/openapi.json", query, reason="It describes the API, which is public, and holds no job."

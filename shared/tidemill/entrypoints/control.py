@@ -1,4 +1,4 @@
-"""Control: `POST /jobs/{id}/cancel` ends a job of the caller's own, `POST /jobs/{id}/retry` revives a dead one."""
+"""Control: `POST /jobs/{id}/cancel` ends a job of the caller, `POST /jobs/{id}/redrive` requeues a dead one."""
 
 from collections.abc import Callable
 from functools import cache
@@ -32,9 +32,10 @@ def _app() -> APIGatewayHttpResolver:
     def cancel(job_id: str) -> Response[str]:
         return controlled("cancelled", lambda owner: composition.control().cancel(owner, job_id))
 
-    @app.post("/jobs/<job_id>/retry")
-    def retry(job_id: str) -> Response[str]:
-        return controlled("retried", lambda owner: composition.control().retry(owner, job_id, by=owner))
+    @app.post("/jobs/<job_id>/redrive")
+    @app.post("/jobs/<job_id>/retry")  # an alias
+    def redrive(job_id: str) -> Response[str]:
+        return controlled("redriven", lambda owner: composition.control().redrive(owner, job_id, by=owner))
 
     def controlled(what: str, act: Callable[[str], Job | None]) -> Response[str]:
         owner = tenant(app.current_event)

@@ -26,7 +26,7 @@ def test_a_job_that_is_not_dead_is_refused_and_unchanged(behind: Mill, command: 
     before = behind.job(job_id)
     result = run(*command, job_id, "--yes")
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "409 Conflict: a job that is queued cannot be retried" in result.stderr
+    assert "409 Conflict: a job that is queued cannot be redriven" in result.stderr
     assert behind.job(job_id) == before
 
 
