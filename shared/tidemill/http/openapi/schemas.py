@@ -58,7 +58,6 @@ _SUMMARY: Final[Schema] = {
     "type": _TEXT,
     "lane": ref("Lane"),
     "state": ref("State"),
-    "generation": _COUNT | {"description": "How often the job has asked to be dispatched."},
     "attempt": _COUNT | {"description": "Runs begun since it was submitted, continued or retried."},
     "death": _or_null(ref("DeathReason")),
     "progress": _object(
