@@ -16,8 +16,6 @@ from tidemill.cli.output import say, show
 
 #: Refusals that concern one job; the next request may succeed.
 _JOB_REFUSALS: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
-#: The last part of the request's path, by action.
-_ROUTES: Final = {"cancel": "cancel", "redrive": "retry"}
 _PAST_PARTICIPLES: Final = {"cancel": "cancelled", "redrive": "redriven"}
 
 
@@ -34,7 +32,7 @@ def change_own_jobs(installation: Installation, ids: Sequence[str], action: str,
     refused = 0
     for job_id in unique_ids:
         try:
-            job, _ = call(installation.api, "POST", f"{job_path(job_id)}/{_ROUTES[action]}")
+            job, _ = call(installation.api, "POST", f"{job_path(job_id)}/{action}")
         except ApiError as error:
             if len(unique_ids) == 1 or error.status not in _JOB_REFUSALS:
                 raise
