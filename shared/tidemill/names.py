@@ -76,7 +76,7 @@ ENDED_STATES: Final = ("succeeded", "cancelled")
 #: States from which nothing but a redrive leads: only a job in one of them is ever removed.
 TERMINAL_STATES: Final = ("succeeded", "dead", "cancelled")
 #: Only jobs whose payload is stored elsewhere have it: publish is told when such a job is gone.
-PAYLOAD_PLACE_ATTRIBUTE: Final = "payload_at"
+PAYLOAD_LOCATION_ATTRIBUTE: Final = "payload_at"
 #: Sparse index over the jobs that wait for a clock or a person: scheduled and dead ones.
 ATTENTION_INDEX: Final = "attention"
 ATTENTION_KEY: Final = "attention"

@@ -145,7 +145,7 @@ def test_a_larger_one_has_an_item_of_its_own_and_needs_no_bucket(
     assert set(item) == {JOB_KEY, "payload", "stored_at"}
     owner = payload_item(item)
     assert owner is not None
-    assert (owner.tenant, owner.job_id, owner.place, owner.stored_at) == (TENANT, job.id, apart.payload_at, NOW)
+    assert (owner.tenant, owner.job_id, owner.location, owner.stored_at) == (TENANT, job.id, apart.payload_at, NOW)
     payloads.delete(apart)
     payloads.delete(apart)
     assert table.client.scan(TableName=table.name)["Items"] == []
@@ -178,7 +178,7 @@ def test_a_payload_that_is_gone_is_told_of(payloads: DynamoPayloads, size_bytes:
 
 
 @pytest.mark.parametrize("changes", [{"payload": None}, {"payload": None, "payload_at": "elsewhere/1"}], ids=str)
-def test_a_job_that_names_no_place_of_ours_is_malformed(payloads: DynamoPayloads, changes: dict[str, Any]) -> None:
+def test_a_job_that_has_no_location_of_ours_is_malformed(payloads: DynamoPayloads, changes: dict[str, Any]) -> None:
     with pytest.raises(MalformedDocumentError):
         payloads.load(a_job(**changes))
 
@@ -324,13 +324,13 @@ def test_a_payload_that_a_crash_leaves_behind_can_be_told_from_one_that_is_neede
 
     owners = [owner for item in table.client.scan(TableName=table.name)["Items"] if (owner := payload_item(item))]
 
-    def wanted(job: Job | None, place: str) -> bool:
-        return job is not None and job.payload_at == place
+    def wanted(job: Job | None, location: str) -> bool:
+        return job is not None and job.payload_at == location
 
-    kept = [owner for owner in owners if wanted(store.get(owner.tenant, owner.job_id), owner.place)]
+    kept = [owner for owner in owners if wanted(store.get(owner.tenant, owner.job_id), owner.location)]
     assert len(owners) == 3
     assert len(kept) == (2 if fault is Fault.KILLED_AFTER else 1)
-    assert needed.payload_at in {owner.place for owner in kept}
+    assert needed.payload_at in {owner.location for owner in kept}
     assert all(owner.stored_at - NOW < MILLISECOND for owner in owners)
 
 

@@ -43,7 +43,7 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
 from tidemill.dynamodb.table_scan import DynamoTableScan
-from tidemill.names import PAYLOAD_PLACE_ATTRIBUTE as PLACE
+from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE as LOCATION
 from tidemill.names import TIMEOUT_MARGIN_SECONDS, Lane
 from tidemill.powertools.idempotency import insert_once
 from tidemill.worker.message_run import Terms
@@ -186,10 +186,10 @@ class Bench:
     def misplaced(self) -> list[str]:
         """Payloads that belong to no job, now or before what the stream has yet to tell, and those that a job lacks."""
         items = self.table.items.values()
-        there = {owner.place for item in items if (owner := payload_item(dict(item)))}
-        named = {item[PLACE]["S"] for item in items if PLACE in item}
+        there = {owner.location for item in items if (owner := payload_item(dict(item)))}
+        named = {item[LOCATION]["S"] for item in items if LOCATION in item}
         untold = [record.before or {} for records in self.untold.values() for record in records]
-        return sorted((named - there) | (there - named - {item[PLACE]["S"] for item in untold if PLACE in item}))
+        return sorted((named - there) | (there - named - {item[LOCATION]["S"] for item in untold if LOCATION in item}))
 
     def _changed(self, record: Record) -> None:
         if "state" in (record.after or record.before or {}):

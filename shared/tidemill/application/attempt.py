@@ -11,7 +11,7 @@ from typing import Any, Final
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.handler_results import checkpoint_text, outcome_of_value
 from tidemill.application.job_types import JobType, Run
-from tidemill.application.ports import Checkpoint, Place
+from tidemill.application.ports import Checkpoint, LimitSlot
 from tidemill.application.settle import Settler, Tools, back_at
 from tidemill.domain.claim_verdict import Verdict, judge
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
@@ -215,8 +215,8 @@ class Attempt:
 
     def _within_limits(self, job_type: JobType, payload: Any, job: Job) -> Outcome:
         now = self._tools.clock()
-        place = _place(job_type, payload, job, now)
-        if place and (wait_until := self._tools.limits.enter(place, now=now)):
+        slot = _limit_slot(job_type, payload, job, now)
+        if slot and (wait_until := self._tools.limits.acquire(slot, now=now)):
             return Held(until=wait_until)
         try:
             if self.has_ended():
@@ -224,8 +224,8 @@ class Attempt:
                 raise JobTimeoutError("time was up before this run could start")
             return self._call(job_type, payload, job)
         finally:
-            if place:
-                self._leave(place)
+            if slot:
+                self._release_slot(slot)
 
     def _call(self, job_type: JobType, payload: Any, job: Job) -> Outcome:
         try:
@@ -237,10 +237,10 @@ class Attempt:
             raise TidemillError(f"the handler tried to end its process: {ended!r}") from ended
         return outcome_of_value(value, job, self._tools.submit)
 
-    def _leave(self, place: Place) -> None:
+    def _release_slot(self, slot: LimitSlot) -> None:
         """What cannot be given back now is given back by its own end."""
         with contextlib.suppress(StoreUnavailableError):
-            self._tools.limits.leave(place)
+            self._tools.limits.release(slot)
 
     def _context(self, job: Job, job_type: JobType) -> Run:
         return Run(
@@ -289,14 +289,14 @@ class Attempt:
         return Report(ending=Ending.REDRIVEN, job=job)
 
 
-def _place(job_type: JobType, payload: Any, job: Job, now: datetime) -> Place | None:
+def _limit_slot(job_type: JobType, payload: Any, job: Job, now: datetime) -> LimitSlot | None:
     if job_type.limit is None:
         return None
     key = job_type.limit_key(payload) if job_type.limit_key else ""
-    # A payload is what its tenant says: by a key of another's it must not take the other's places.
+    # A payload is what its tenant says: by a key of another's it must not take the other's slots.
     whose = [] if job_type.limit_spans_tenants else [job.tenant]
-    return Place(
-        key=json.dumps([job.type, key, *whose]),
+    return LimitSlot(
+        limit_key=json.dumps([job.type, key, *whose]),
         limit=job_type.limit,
         token=job.owner or "",
         until=job.due or now,

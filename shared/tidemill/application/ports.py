@@ -37,13 +37,13 @@ __all__ = [
     "GroupStore",
     "JobStore",
     "Lanes",
+    "LimitSlot",
     "Limits",
     "NewToken",
     "NudgeStore",
     "OpenGroup",
     "PayloadItem",
     "Payloads",
-    "Place",
     "PurgeStore",
     "ReceivedDeadLetter",
     "ReconcileStore",
@@ -69,7 +69,7 @@ class Payloads(Protocol):
     """Where payloads are that are too large for a document."""
 
     def put_away(self, job: Job) -> Job:
-        """`job` as it is to be written: if its payload is large, stored at a place of its own, which the job names."""
+        """`job` as it is to be written. A large payload is stored apart, and the job names its location."""
 
     def load(self, job: Job) -> str:
         """The payload, JSON text, wherever it is. Raises `MalformedDocumentError` when it is gone."""
@@ -79,11 +79,11 @@ class Payloads(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """What one run takes of what the limits of its key leave."""
+class LimitSlot:
+    """The share of a limit that one run takes while it lasts."""
 
-    #: The type, the key that its payload gives, and whose it is.
-    key: str
+    #: Limit key: the job type, the key that the payload gives, and the tenant unless the limit spans tenants.
+    limit_key: str
     limit: Limit
     #: The owner token of the run.
     token: str
@@ -96,11 +96,11 @@ class Place:
 class Limits(Protocol):
     """The bounds of each key on what runs at once and how often."""
 
-    def enter(self, place: Place, *, now: datetime) -> datetime | None:
-        """Take the place. None, or when it is worth trying again."""
+    def acquire(self, slot: LimitSlot, *, now: datetime) -> datetime | None:
+        """Take the slot and return None, or return the time at which to try again."""
 
-    def leave(self, place: Place) -> None:
-        """Give the place back. Does nothing if it is no longer this run's."""
+    def release(self, slot: LimitSlot) -> None:
+        """Give the slot back. Does nothing if it no longer belongs to this run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +113,16 @@ class OpenGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayloadItem:
-    """A payload beside its job. An orphan, unless the document of that job names the place."""
+    """A payload beside its job. An orphan, unless the document of that job names its location."""
 
     tenant: str
     job_id: str
     #: As `Job.payload_at`. Never given twice.
-    place: str
+    location: str
     #: A document that names it is written a moment later, or by the transaction of whoever asked for it.
     stored_at: datetime
-    #: Of the item.
-    key: str
+    #: Partition key of the item.
+    item_key: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ class Reconciler:
         if payload.stored_at > self._clock() - ORPHANED_AFTER:
             return False
         job = self._store.get(payload.tenant, payload.job_id)
-        if job is not None and job.payload_at == payload.place:
+        if job is not None and job.payload_at == payload.location:
             return False
         table_scan.discard(payload)
         return True
@@ -174,7 +174,7 @@ def _name(found: Job | OpenGroup | PayloadItem) -> str:
         case OpenGroup():
             return f"the group {found.group} of {found.tenant}"
         case PayloadItem():
-            return found.key
+            return found.item_key
 
 
 def _while(in_time: InTime, pages: Iterator[Sequence[Found]]) -> Iterator[Found]:

@@ -11,7 +11,7 @@ from tidemill.aws.clients import Item
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
 from tidemill.domain.states import State
-from tidemill.names import GROUP_ATTRIBUTE, JOB_KEY, LISTING_SORT_KEY, PAYLOAD_PLACE_ATTRIBUTE, TTL_ATTRIBUTE, Lane
+from tidemill.names import GROUP_ATTRIBUTE, JOB_KEY, LISTING_SORT_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE, Lane
 
 #: Raised when a reader of the old form could not read the new one.
 SCHEMA_VERSION: Final = 2
@@ -100,7 +100,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "type": _TEXT,
     "lane": _Form(text, lambda value: Lane(value["S"])),
     "payload": _TEXT,
-    PAYLOAD_PLACE_ATTRIBUTE: _TEXT,
+    PAYLOAD_LOCATION_ATTRIBUTE: _TEXT,
     "body_hash": _TEXT,
     "trace": _TEXT,
     "state": _Form(text, lambda value: State(value["S"])),

@@ -106,7 +106,7 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
 
 
 def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: int | None = None) -> Request:
-    """To the lane, or with a `sequence` to that place in its group, where it may have to wait."""
+    """To the lane, or with a `sequence` to that position in its group, where it may have to wait."""
     redrivable = _states(state for state in TRANSITIONS[Write.REDRIVE] if state)
     sets = {
         "state": text(state),

@@ -50,7 +50,7 @@ class DynamoTableScan:
 
     def discard(self, payload: PayloadItem) -> None:
         with translated():
-            self._client.delete_item(TableName=self._table, Key={JOB_KEY: text(payload.key)})
+            self._client.delete_item(TableName=self._table, Key={JOB_KEY: text(payload.item_key)})
 
 
 def _found(item: Item) -> Iterator[Found]:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NoReturn
 
-from tidemill.application.ports import Checkpoint, Place
+from tidemill.application.ports import Checkpoint, LimitSlot
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import Settlement, errors_after
@@ -103,10 +103,10 @@ class Inline:
 class Unlimited:
     """`Limits` that never hold a job back."""
 
-    def enter(self, place: Place, *, now: datetime) -> datetime | None:  # noqa: ARG002
+    def acquire(self, slot: LimitSlot, *, now: datetime) -> datetime | None:  # noqa: ARG002
         return None
 
-    def leave(self, place: Place) -> None:
+    def release(self, slot: LimitSlot) -> None:
         pass
 
 

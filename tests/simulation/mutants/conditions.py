@@ -117,7 +117,7 @@ CLAUSES: Final = (
     Mutant(
         "places stay",
         modules.GROUPS,
-        'cleared.append(self._entry("Delete", group_items.delete_place(order, sequence)))',
+        'cleared.append(self._entry("Delete", group_items.delete_position(order, sequence)))',
         "pass",
     ),
     Mutant("who waited forgets until when", modules.GROUPS, "due = max(job.run_at or now, now)", "due = now"),

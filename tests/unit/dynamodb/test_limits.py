@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, fresh_token
 from tests.support.job_tables import Table, table_on_moto
-from tidemill.application.ports import Place
+from tidemill.application.ports import LimitSlot
 from tidemill.domain.limits import Limit, Rate
 from tidemill.dynamodb.limits import LONGEST_LINE, DynamoLimits
 
@@ -24,7 +24,7 @@ RATES = st.builds(Rate, count=COUNTS, period=st.sampled_from([SECOND, 7 * SECOND
 LIMITS = st.one_of(
     st.builds(Limit, concurrency=COUNTS), st.builds(Limit, rate=RATES), st.builds(Limit, concurrency=COUNTS, rate=RATES)
 )
-#: Enter, or leave the place that entered so many before the last; and how long to wait before.
+#: Enter, or leave the slot that entered so many before the last; and how long to wait before.
 STEPS = st.lists(
     st.tuples(st.one_of(st.none(), st.integers(0, 5)), st.sampled_from([0, 1, 333, 1_000, 7_000, 31_000])), max_size=40
 )
@@ -60,24 +60,24 @@ def interval_of(rate: Rate) -> int:
 
 @settings(max_examples=60, deadline=None)
 @given(limit=LIMITS, steps=STEPS)
-def test_a_place_is_given_exactly_when_the_limits_leave_room(limit: Limit, steps: list[tuple[int | None, int]]) -> None:
+def test_a_slot_is_given_exactly_when_the_limits_leave_room(limit: Limit, steps: list[tuple[int | None, int]]) -> None:
     with table_on_moto() as table:
-        limits, model, now, places = limits_on(table), Model(limit), NOW, []
+        limits, model, now, slots = limits_on(table), Model(limit), NOW, []
         for leaves, wait in steps:
             now += wait * MILLISECOND
             if leaves is None:
-                place = Place(key="a", limit=limit, token=fresh_token(), until=now + LEASE)
+                slot = LimitSlot(limit_key="a", limit=limit, token=fresh_token(), until=now + LEASE)
                 room = model.has_room(now)
-                told = limits.enter(place, now=now)
+                told = limits.acquire(slot, now=now)
                 assert (told is None) == room
                 assert told is None or told > now
                 if room:
-                    places.append(place)
-                    model.inside[place.token] = place.until
+                    slots.append(slot)
+                    model.inside[slot.token] = slot.until
                     model.entries.append(now)
-            elif leaves < len(places):
-                limits.leave(places[-1 - leaves])
-                model.inside.pop(places[-1 - leaves].token, None)
+            elif leaves < len(slots):
+                limits.release(slots[-1 - leaves])
+                model.inside.pop(slots[-1 - leaves].token, None)
         if limit.rate:
             for start in model.entries:
                 within = sum(start <= entry < start + limit.rate.period for entry in model.entries)
@@ -124,7 +124,7 @@ def wait_out(limits: DynamoLimits, limit: Limit, *, jobs: int) -> tuple[Counter[
     while waiting:
         now, job = heapq.heappop(waiting)
         claims[job] += 1
-        place = Place(key="a", limit=limit, token=fresh_token(), until=now + LEASE)
-        if told := limits.enter(place, now=now):
+        slot = LimitSlot(limit_key="a", limit=limit, token=fresh_token(), until=now + LEASE)
+        if told := limits.acquire(slot, now=now):
             heapq.heappush(waiting, (told, job))
     return claims, now
