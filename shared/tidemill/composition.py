@@ -11,7 +11,7 @@ from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
 from tidemill.application.publish import Publisher
 from tidemill.application.reconcile import Reconciler
-from tidemill.application.settle import Tools
+from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
@@ -29,7 +29,7 @@ from tidemill.sqs.queues import LaneUrls, SqsDeadLetterQueue, SqsLanes
 from tidemill.system import clock, job_type_loader
 from tidemill.telemetry.outcome_log import Telemetry
 from tidemill.worker.lane_worker import Worker
-from tidemill.worker.message_run import Terms
+from tidemill.worker.message_run import WorkerSettings
 
 
 @cache
@@ -117,8 +117,8 @@ def telemetry() -> Telemetry:
 def worker() -> Worker:
     """A worker knows one lane: its own."""
     ((lane, urls),) = lane_urls().items()
-    terms = Terms(
-        tools=Tools(
+    settings = WorkerSettings(
+        context=AttemptContext(
             store=store(),
             payloads=payloads(),
             limits=DynamoLimits(clients.dynamodb(), table=setting(Env.JOBS_TABLE), draw=clock.draw),
@@ -133,7 +133,7 @@ def worker() -> Worker:
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),
         follows_groups=os.environ.get(Env.FOLLOW_GROUPS) != "false",
     )
-    return Worker(terms=terms, queue_url=urls.queue, queues=clients.sqs(), stage=stage())
+    return Worker(settings=settings, queue_url=urls.queue, queues=clients.sqs(), stage=stage())
 
 
 @cache

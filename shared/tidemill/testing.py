@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from tidemill.application.attempt import Attempt
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.settle import Tools
+from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import AttemptError, Job, reference_to
@@ -90,7 +90,7 @@ class Drive:
         self._submit = _Recording(types, self)
         submission = Submission(type=job_type.name, payload=payload or {}, **asked)
         self._document = OneJob(self._submit.prepare(submission, tenant=TENANT, trace="test"))
-        self._tools = Tools(
+        self._tools = AttemptContext(
             store=self._document,
             payloads=Inline(),
             limits=Unlimited(),

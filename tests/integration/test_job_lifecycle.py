@@ -119,7 +119,7 @@ def test_a_job_whose_type_no_worker_knows_is_held_and_dies_in_the_end(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = mill.accepted()
-    monkeypatch.setattr("tidemill.application.attempt.MOST_HOLDS_OF_A_VERSION", 0)
+    monkeypatch.setattr("tidemill.application.attempt_gates.MOST_HOLDS_OF_A_VERSION", 0)
     monkeypatch.setenv(Env.JOB_PACKAGES, "functions.demo_jobs")
     forget()
 

@@ -31,7 +31,7 @@ from tidemill.application.publish import Publisher
 from tidemill.application.purge import Purger
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
-from tidemill.application.settle import Tools
+from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
@@ -46,7 +46,7 @@ from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE as LOCATION
 from tidemill.names import TIMEOUT_MARGIN_SECONDS, Lane
 from tidemill.powertools.idempotency import insert_once
-from tidemill.worker.message_run import Terms
+from tidemill.worker.message_run import WorkerSettings
 
 TENANT: Final = "ada"
 EFFECTS: Final = "effects"
@@ -98,8 +98,8 @@ class Bench:
             new_id=self.new_token,
             insert_once=insert_once,
         )
-        self.terms = Terms(
-            tools=Tools(
+        self.settings = WorkerSettings(
+            context=AttemptContext(
                 store=self.store,
                 payloads=payloads,
                 limits=DynamoLimits(client, table=self.table.name, draw=_draw),

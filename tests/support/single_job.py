@@ -14,7 +14,7 @@ from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import JobStore
 from tidemill.application.publish import Change, Publisher
 from tidemill.application.redrive import Redriver, Selection
-from tidemill.application.settle import Tools
+from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit, keyed_job_id
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import StoreUnavailableError
@@ -54,9 +54,9 @@ class Inline:
         pass
 
 
-def tools(store: JobStore, job_types: JobTypes, clock: Clock) -> Tools:
+def tools(store: JobStore, job_types: JobTypes, clock: Clock) -> AttemptContext:
     payloads = Inline()
-    return Tools(
+    return AttemptContext(
         store=store,
         payloads=payloads,
         limits=Unlimited(),

@@ -85,8 +85,8 @@ def test_a_missing_setting_is_named(build: Callable[[], Any], missing: Env, monk
 def test_a_worker_knows_its_own_lane_alone() -> None:
     worker = composition.worker()
 
-    assert (worker.terms.lane, worker.queue_url, worker.stage) == (Lane.DEFAULT, "https://queue.invalid", "test")
-    assert worker.terms.job_timeout.total_seconds() == 1.5
+    assert (worker.settings.lane, worker.queue_url, worker.stage) == (Lane.DEFAULT, "https://queue.invalid", "test")
+    assert worker.settings.job_timeout.total_seconds() == 1.5
 
 
 def _answer(code: str, status: int = 400) -> ClientError:

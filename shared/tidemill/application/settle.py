@@ -51,7 +51,7 @@ UNKNOWN_TYPE_POLICY: Final = RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
+class AttemptContext:
     """What every attempt of a worker shares."""
 
     store: AttemptStore
@@ -70,22 +70,26 @@ class Tools:
         except UnknownJobTypeError:
             return UNKNOWN_TYPE_POLICY
 
+    def held_below(self, ceiling_seconds: float) -> Held:
+        """Held for a random time of 1 s to 1 s more than the ceiling."""
+        return Held(until=self.clock() + timedelta(seconds=1 + ceiling_seconds * self.draw()))
+
 
 class Settler:
     """Ends the run that claimed a job from the message `reference`."""
 
-    def __init__(self, reference: Reference, tools: Tools) -> None:
+    def __init__(self, reference: Reference, context: AttemptContext) -> None:
         self._reference = reference
-        self._tools = tools
+        self._context = context
 
     def settle(self, job: Job, outcome: Outcome) -> Report:
         """Raises `StoreUnavailableError` when it is unknown whether it was written."""
         report = self._settle(job, outcome)
         if report.ending is not Ending.SUCCEEDED:
-            self.clear_away(job, outcome)
+            self.delete_unused_payloads(job, outcome)
         return report
 
-    def clear_away(self, job: Job, outcome: Outcome) -> None:
+    def delete_unused_payloads(self, job: Job, outcome: Outcome) -> None:
         """The payloads of follow-up jobs, when another end was written, so that this one never was, nor will be.
 
         The document says so, and not what became of our calls: behind a conflict may be a success of our own, whose
@@ -95,18 +99,18 @@ class Settler:
         if not stored:
             return
         with contextlib.suppress(TidemillError):
-            current = self._tools.store.get(job.tenant, job.id)
+            current = self._context.store.get(job.tenant, job.id)
             if current and job.settled_in(current) and current.state is not State.SUCCEEDED:
                 for follow_up in stored:
-                    self._tools.payloads.delete(follow_up)
+                    self._context.payloads.delete(follow_up)
 
     def _settle(self, job: Job, outcome: Outcome) -> Report:
-        now = self._tools.clock()
-        written = settlement(job, outcome, self._tools.policy(job), now=now, draw=self._tools.draw())
+        now = self._context.clock()
+        written = settlement(job, outcome, self._context.policy(job), now=now, draw=self._context.draw())
         for attempt in range(SETTLE_TRIES):
             try:
                 # The same settlement each time: a client token that comes again with other content is refused.
-                self._tools.store.settle(job, written, now=now)
+                self._context.store.settle(job, written, now=now)
             except WriteRefusedError as refused:
                 if refused.current and refused.current.owner == job.owner and refused.current.cancel_requested_at:
                     return self.settle(job, Stopped())
@@ -115,7 +119,7 @@ class Settler:
                 return self.settle(job, Failed.because(refused))
             except (StoreUnavailableError, TransactionConflictError) as unsettled:
                 trouble = unsettled
-                self._tools.pause(SETTLE_PAUSE_SECONDS * 2**attempt * self._tools.draw())
+                self._context.pause(SETTLE_PAUSE_SECONDS * 2**attempt * self._context.draw())
             else:
                 return _report(job, outcome, written, now)
         if isinstance(trouble, StoreUnavailableError):
@@ -125,10 +129,10 @@ class Settler:
         return self._release(job, trouble)
 
     def _release(self, job: Job, conflict: TransactionConflictError) -> Report:
-        now = self._tools.clock()
+        now = self._context.clock()
         ceiling_seconds = min(2.0**job.releases, LONGEST_RELEASE_SECONDS)
         try:
-            self._tools.store.release(job, due=now + timedelta(seconds=ceiling_seconds * self._tools.draw()))
+            self._context.store.release(job, due=now + timedelta(seconds=ceiling_seconds * self._context.draw()))
         except WriteRefusedError as refused:
             return self._fenced(job, refused.current, now)
         return Report(ending=Ending.RELEASED, job=job, error=str(conflict))
@@ -136,11 +140,11 @@ class Settler:
     def _fenced(self, job: Job, current: Job | None, now: datetime) -> Report:
         """Whoever took the job over may have had it from this very message, which stays until theirs is settled."""
         verdict = judge(self._reference, current)
-        until = None if verdict.acknowledged else back_at(verdict, current, now)
+        until = None if verdict.acknowledged else put_back_time(verdict, current, now)
         return Report(ending=Ending.FENCED, job=job, verdict=verdict, put_back_until=until)
 
 
-def back_at(verdict: Verdict, current: Job | None, now: datetime) -> datetime:
+def put_back_time(verdict: Verdict, current: Job | None, now: datetime) -> datetime:
     """When a message that was put back can be of use."""
     return current.due if current and current.due and verdict is not Verdict.AHEAD else now + AHEAD_DELAY
 

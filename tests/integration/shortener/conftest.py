@@ -140,7 +140,7 @@ class World:
         return [dict(item) for item in self.dynamodb.scan(TableName=table)["Items"]]
 
     def attempt(self, job: Job) -> Attempt:
-        tools = replace(composition.worker().terms.tools, clock=clock.now, pause=lambda _seconds: None)
+        tools = replace(composition.worker().settings.context, clock=clock.now, pause=lambda _seconds: None)
         return Attempt(reference_to(job), tools, deadline=clock.now() + REMAINING)
 
     def run(self, job: Job) -> Report:

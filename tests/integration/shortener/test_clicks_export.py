@@ -279,7 +279,7 @@ def test_cancelled_while_it_runs_it_leaves_nothing_behind(world: World, monkeypa
     attempt = world.attempt(world.job(job))
     assert attempt.claim(remaining=REMAINING)
     composition.store().cancel(world.job(job), now=NOON)
-    with pytest.raises(Exception, match="asked for this job to end"):
+    with pytest.raises(Exception, match="the job was asked to end"):
         attempt.run()
     assert world.files() == {}
     assert left_behind(world) == []

@@ -33,10 +33,10 @@ OUTSIDE: Final = (
         "            if attempt.report and isinstance(error, NewerSchemaError):\n"
         "                attempt.report = replace(attempt.report, put_back_until=None)\n",
     ),
-    Mutant("an unknown type dies at once", modules.RUN, "if job.holds >= MOST_HOLDS_OF_A_VERSION:", "if job:"),
+    Mutant("an unknown type dies at once", modules.GATES, "if job.holds >= MOST_HOLDS_OF_A_VERSION:", "if job:"),
     Mutant(
         "an unknown type uses up attempts",
-        modules.RUN,
+        modules.GATES,
         "            return replace(Failed.because(refusal), death=DeathReason.PERMANENT)\n",
         "            return replace(Failed.because(refusal), death=DeathReason.PERMANENT)\n        raise refusal\n",
     ),

@@ -139,11 +139,11 @@ CLAUSES: Final = (
     Mutant(
         "a claim without an answer stays",
         modules.RUN,
-        "self._tools.store.unclaim(self.reference, token=token, now=now)",
+        "self._context.store.unclaim(self.reference, token=token, now=now)",
         "pass",
     ),
-    Mutant("the suspect run in company", modules.RUN, "if job.suspect and job.holds", "if False and job.holds"),
-    Mutant("types have no time of their own", modules.RUN, "        if job_type.timeout:\n", "        if False:\n"),
+    Mutant("the suspect run in company", modules.GATES, "if job.suspect and job.holds", "if False and job.holds"),
+    Mutant("types have no time of their own", modules.GATES, "        if job_type.timeout:\n", "        if False:\n"),
     Mutant("an outage is the job's failure", modules.RUN, "if job.holds >= MOST_HOLDS_OF_AN_OUTAGE:", "if True:"),
     Mutant(
         "a settle is put together twice",

@@ -112,9 +112,9 @@ OPERATION: Final = (
     ),
     Mutant(
         "a limit keeps to one tenant",
-        modules.RUN,
-        "whose = [] if job_type.limit_spans_tenants else [job.tenant]",
-        "whose = [job.tenant]",
+        modules.GATES,
+        "tenants = [] if job_type.limit_spans_tenants else [job.tenant]",
+        "tenants = [job.tenant]",
     ),
     Mutant(
         "a slot too many",

@@ -25,7 +25,7 @@ from tidemill.application.attempt import MOST_HOLDS_OF_AN_OUTAGE, Attempt
 from tidemill.application.attempt_report import Ending
 from tidemill.application.job_types import JobType, Run
 from tidemill.application.ports import LimitSlot
-from tidemill.application.settle import Tools
+from tidemill.application.settle import AttemptContext
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.limits import Limit
@@ -56,7 +56,7 @@ class _Full(Unlimited):
         self.calls.append(("release", slot))
 
 
-def _with_limits(store: DynamoJobStore, job_type: JobType, clock: Clock, limits: _Full) -> Tools:
+def _with_limits(store: DynamoJobStore, job_type: JobType, clock: Clock, limits: _Full) -> AttemptContext:
     return replace(tools(store, types_of(job_type), clock), limits=limits)
 
 
