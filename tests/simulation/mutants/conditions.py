@@ -154,8 +154,8 @@ CLAUSES: Final = (
     Mutant(
         "what was asked to end is fenced",
         modules.SETTLE,
-        "refused.current.owner == job.owner and refused.current.cancel_requested_at:",
-        "refused.current.owner != job.owner:",
+        "current.owner == job.owner and current.cancel_requested_at is not None",
+        "current.owner != job.owner",
     ),
     Mutant("conflicts count at once", modules.SETTLE, "if job.releases >= MOST_RELEASES:", "if True:"),
     Mutant(
