@@ -4,6 +4,7 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -40,7 +41,9 @@ MOST_HOLDS_OF_AN_OUTAGE: Final = 20
 class Attempt:
     """Claim, run and finish, in that order. `report` is set once the attempt has ended.
 
-    The worker's thread calls `finish`. The thread of the invocation may call `expire` or `unavailable` at any time.
+    The thread of the message calls these. The thread of the invocation may call `expire` and `unavailable` at any time.
+    The first report counts: each later one is dropped, even if its settle is the one that was written. The message is
+    then put back, and the next claim from it is refused by the document.
     """
 
     def __init__(
@@ -71,9 +74,12 @@ class Attempt:
             deadline_moved=deadline_moved,
         )
         self._settler = Settler(self.reference, context)
+        #: Held during a settle, so that one thread settles at a time.
+        self._settling = threading.Lock()
+        #: Held for each write of the two fields below, and never during a call, so that `unavailable` does not wait.
         self._lock = threading.Lock()
         self._job: Job | None = None
-        self.report: Report | None = None
+        self._report: Report | None = None
 
     @property
     def reference(self) -> Reference:
@@ -84,9 +90,14 @@ class Attempt:
         """When the run counts as failed. A gate moves it when the job type allows less time than the lane."""
         return self._gates.deadline
 
+    @property
+    def report(self) -> Report | None:
+        """What became of the message; None until the attempt has ended."""
+        return self._report
+
     def has_ended(self) -> bool:
-        """Another thread may end the attempt at any moment, unless the lock is held."""
-        return self.report is not None
+        """Another thread may end the attempt at any moment, unless `_lock` is held."""
+        return self._report is not None
 
     def claim(self, *, remaining: timedelta) -> bool:
         """Take the job for as long as the invocation can last. False leaves the reason in `report`."""
@@ -98,7 +109,7 @@ class Attempt:
         try:
             job = self._context.store.claim(self.reference, token=token, now=now, lease_end=lease_end)
         except WriteRefusedError as refused:
-            self.report = self._claim_refused(refused.current, now)
+            self._end(self._claim_refused(refused.current, now))
             return False
         except StoreUnavailableError:
             # The claim may have been applied. Take it back, or it uses up an attempt and holds a lease without a run.
@@ -142,33 +153,44 @@ class Attempt:
 
     def finish(self, outcome: Outcome) -> None:
         """Settle, unless the attempt has ended. Raises `StoreUnavailableError`."""
-        with self._lock:
-            if self.report is None:
-                self.report = self._settler.settle(self._claimed(), outcome)
-            else:
+        with self._settling:
+            if self.has_ended():
                 self._settler.delete_unused_payloads(self._claimed(), outcome)
+            else:
+                self._end(self._settler.settle(self._claimed(), outcome))
 
     def expire(self) -> None:
         """Time is up: end the attempt as failed, or put its message back if it has no claim yet."""
-        if self._job is not None:
-            message = f"it took longer than {self._time_allowed()}"
-            self.finish(Failed(error_class=JobTimeoutError.__name__, message=message))
-            return
         with self._lock:
-            if self.report is None:
-                self.report = Report(ending=Ending.NOT_STARTED, put_back_until=self._context.clock())
+            if self._job is None:
+                self._report = self._report or Report(ending=Ending.NOT_STARTED, put_back_until=self._context.clock())
+                return
+        message = f"it took longer than {self._time_allowed()}"
+        self.finish(Failed(error_class=JobTimeoutError.__name__, message=message))
 
     def unavailable(self, error: Exception) -> None:
-        """The store did not respond: put the message back until the lease ends. No-op if the attempt has ended."""
-        if self.report is not None:
+        """The store did not respond: put the message back until the lease ends. No-op if the attempt has ended.
+
+        It does not wait for a settle that is under way: no time is left for that.
+        """
+        if self.has_ended():
             return
         now = self._context.clock()
         lease_end = self._job.due if self._job else None
         ceiling_seconds = min(2.0 ** min(self._receives, 30), LONGEST_PUT_BACK_SECONDS)
         backoff = timedelta(seconds=1 + ceiling_seconds * self._context.draw())
-        self.report = Report(
-            ending=Ending.UNAVAILABLE, job=self._job, error=str(error), put_back_until=lease_end or now + backoff
-        )
+        until = lease_end or now + backoff
+        self._end(Report(ending=Ending.UNAVAILABLE, job=self._job, error=str(error), put_back_until=until))
+
+    def add_cause(self, error: Exception) -> None:
+        """Add the exception to the report, for its traceback. No-op if it has one, or if the attempt has not ended."""
+        with self._lock:
+            if self._report and self._report.cause is None:
+                self._report = replace(self._report, cause=error)
+
+    def _end(self, report: Report) -> None:
+        with self._lock:
+            self._report = self._report or report
 
     def _claimed(self) -> Job:
         if self._job is None:

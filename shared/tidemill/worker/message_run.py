@@ -1,7 +1,7 @@
 """One message of a batch: the attempt at its job, then attempts at the next jobs of the same group."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Protocol
@@ -160,5 +160,4 @@ class MessageRun:
             step(attempt)
         except Exception as error:  # noqa: BLE001
             attempt.unavailable(error)
-            if attempt.report:
-                attempt.report = replace(attempt.report, cause=error)
+            attempt.add_cause(error)

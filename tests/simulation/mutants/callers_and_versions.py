@@ -30,8 +30,9 @@ OUTSIDE: Final = (
         modules.RUN_OF_MESSAGE,
         "            attempt.unavailable(error)\n",
         "            attempt.unavailable(error)\n"
+        "            import dataclasses\n"
         "            if attempt.report and isinstance(error, NewerSchemaError):\n"
-        "                attempt.report = replace(attempt.report, put_back_until=None)\n",
+        "                attempt._report = dataclasses.replace(attempt.report, put_back_until=None)\n",
     ),
     Mutant("an unknown type dies at once", modules.GATES, "if job.holds >= MOST_HOLDS_OF_A_VERSION:", "if job:"),
     Mutant(

@@ -1,6 +1,7 @@
 """Attempts that run out of time, that get no answer, and letters that come back to the lane."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -114,6 +115,74 @@ def test_an_attempt_that_has_ended_does_not_expire(attempt_at: Take, queued: Job
     refused.expire()
     assert refused.report is not None
     assert refused.report.ending is Ending.REFUSED
+
+
+def test_a_settle_that_ends_after_the_message_was_put_back_leaves_the_report_as_it_is(
+    attempt_at: Take, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch, queued: Job
+) -> None:
+    attempt = attempt_at(reference_to(queued))
+    settle = store.settle
+
+    def slow_settle(*arguments: Any, **keywords: Any) -> None:
+        settle(*arguments, **keywords)
+        # The invocation has no time left, and does not wait for the answer.
+        attempt.unavailable(JobTimeoutError("no time left"))
+
+    monkeypatch.setattr(store, "settle", slow_settle)
+
+    report = carried_out(attempt)
+
+    assert stored(store, queued).state is State.SUCCEEDED
+    assert report.job is not None
+    assert (report.ending, report.put_back_until) == (Ending.UNAVAILABLE, report.job.due)
+
+
+def test_a_message_whose_job_is_settled_at_this_moment_is_not_put_back(
+    store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    shared_tools = tools(store, types_of(a_job_type()), clock)
+    unsettled = iter([True])
+
+    def draw() -> float:
+        # `unavailable` draws after it has found no report.
+        if next(unsettled, False):
+            attempt.finish(Succeeded())
+        return 0.5
+
+    attempt = Attempt(reference_to(queued), replace(shared_tools, draw=draw), deadline=NOW + INVOCATION)
+    assert attempt.claim(remaining=INVOCATION)
+
+    attempt.unavailable(JobTimeoutError("no time left"))
+
+    assert attempt.report is not None
+    assert (attempt.report.ending, attempt.report.put_back_until) == (Ending.SUCCEEDED, None)
+
+
+def test_a_claim_that_is_refused_after_the_message_was_put_back_leaves_the_report_as_it_is(
+    attempt_at: Take, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch, queued: Job
+) -> None:
+    attempt = attempt_at(reference_to(queued))
+
+    def slow_claim(*_arguments: Any, **_keywords: Any) -> Job:
+        attempt.expire()
+        raise WriteRefusedError("claim", None)
+
+    monkeypatch.setattr(store, "claim", slow_claim)
+
+    assert carried_out(attempt).ending is Ending.NOT_STARTED
+
+
+def test_a_report_keeps_the_first_exception_that_is_added_to_it(attempt_at: Take, queued: Job) -> None:
+    attempt, first = attempt_at(reference_to(queued)), ValueError("first")
+    attempt.add_cause(first)
+    assert attempt.report is None
+    carried_out(attempt)
+
+    attempt.add_cause(first)
+    attempt.add_cause(ValueError("second"))
+
+    assert attempt.report is not None
+    assert attempt.report.cause is first
 
 
 def test_an_attempt_cannot_be_finished_before_its_claim(attempt_at: Take, queued: Job) -> None:
