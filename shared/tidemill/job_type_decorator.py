@@ -17,11 +17,12 @@ from pydantic import BaseModel
 from tidemill.application.job_types import JobType, Run
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.retry import DEFAULT_BACKOFF_CAP_SECONDS, RetryPolicy
+from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import Lane
 from tidemill.payload_model import parser
 
-#: Large payloads are in files, which are there for three years.
-LONGEST_RETENTION_DAYS: Final = 366
+#: The bucket keeps the file of a large payload for three times as long.
+LONGEST_RETENTION_DAYS: Final = LONGEST_SPAN.days
 
 Payload = TypeVar("Payload", bound=BaseModel)
 

@@ -21,7 +21,7 @@ class Env(StrEnum):
     LANES = "TIDEMILL_LANES"
     #: Comma-separated packages that hold job types, e.g. `functions.jobs`.
     JOB_PACKAGES = "TIDEMILL_JOB_PACKAGES"
-    #: Seconds that one attempt may take; less than the function's timeout by the margin.
+    #: Seconds that one attempt may take; less than the function's timeout by the settle reserve.
     JOB_TIMEOUT_SECONDS = "TIDEMILL_JOB_TIMEOUT_SECONDS"
     #: `false` has a worker leave the next job of a group to its message. Set by nobody but who measures.
     FOLLOW_GROUPS = "TIDEMILL_FOLLOW_GROUPS"
@@ -103,9 +103,9 @@ SCHEDULED_TIME: Final = "<aws.scheduler.scheduled-time>"
 
 #: Largest `max_attempts` that a job type may ask for. The lanes derive their receive count from it.
 LARGEST_MAX_ATTEMPTS: Final = 25
-#: What a worker keeps back, in seconds, to settle an attempt that used its whole time; it starts none that would not
-#: leave this much. Job timeout plus margin is less than the function's timeout.
-TIMEOUT_MARGIN_SECONDS: Final = 0.5
+#: The time, in seconds, that a worker keeps back to settle an attempt that used its whole time. It starts no attempt
+#: that would not leave this much. Job timeout plus reserve is less than the function's timeout.
+SETTLE_RESERVE_SECONDS: Final = 0.5
 #: Largest body of a submission, in bytes.
 LARGEST_BODY_BYTES: Final = 256 * 1024
 #: Largest body of a batch of submissions, in bytes, and the most that it may hold.

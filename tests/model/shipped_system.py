@@ -44,7 +44,7 @@ from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE as LOCATION
-from tidemill.names import TIMEOUT_MARGIN_SECONDS, Lane
+from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
 from tidemill.powertools.idempotency import insert_once
 from tidemill.worker.message_run import WorkerSettings
 
@@ -111,7 +111,7 @@ class Bench:
                 pause=_no_pause,
             ),
             lane=Lane.DEFAULT,
-            job_timeout=timedelta(seconds=model_types.LONGEST_RUN - TIMEOUT_MARGIN_SECONDS),
+            job_timeout=timedelta(seconds=model_types.LONGEST_RUN - SETTLE_RESERVE_SECONDS),
         )
         self.publisher = Publisher(store=self.store, payloads=payloads, lanes=self, clock=self.clock)
         self.control = Control(store=self.store, clock=self.clock, new_token=self.new_token)

@@ -31,8 +31,8 @@ SEGMENTS: Final = 64
 _AT_ONCE: Final = 8
 #: A payload is stored before the document that names it, so only one that is older can have been left behind.
 ORPHANED_AFTER: Final = timedelta(days=1)
-#: What is kept back of the time, to end what has begun and to report.
-MARGIN: Final = timedelta(seconds=10)
+#: The time of an invocation that is kept back to finish the work in progress and to report.
+RECONCILE_RESERVE: Final = timedelta(seconds=10)
 
 #: Whether there is time for more.
 InTime = Callable[[], bool]
@@ -102,7 +102,7 @@ class Reconciler:
         """Everything, as far as the time goes: jobs, groups and payloads, then letters, whose jobs may have moved."""
 
         def in_time() -> bool:
-            return time_left() > MARGIN
+            return time_left() > RECONCILE_RESERVE
 
         def part(number: int) -> Reconciled:
             return self._part(table_scan, number, in_time)

@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid5
@@ -27,11 +27,9 @@ from tidemill.domain.job import Job
 from tidemill.domain.outcomes import parked_until
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.names import LARGEST_BODY_BYTES
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: The precision of a document. A start time is rounded up to it, and a deadline down.
-_MILLISECOND: Final = timedelta(milliseconds=1)
 #: A repeated submission may raise these only because it is late: its times have passed, or its type was removed.
 _REFUSALS: Final = (InvalidPayloadError, UnknownJobTypeError)
 
@@ -80,11 +78,11 @@ def unique_job_id(tenant: str, type_: str, unique: Unique, payload_hash: str, *,
 
 def period_end(unique: Unique, now: datetime) -> datetime:
     """The end of the period that contains `now`."""
-    return _EPOCH + (_period(unique, now) + 1) * unique.period
+    return EPOCH + (_period(unique, now) + 1) * unique.period
 
 
 def _period(unique: Unique, now: datetime) -> int:
-    return (now - _EPOCH) // unique.period
+    return (now - EPOCH) // unique.period
 
 
 def follow_up_id(parent: Job, index: int) -> str:
@@ -210,11 +208,11 @@ class Submit:
             job_id = new_id()
         run_at = submission.run_at or (now + submission.delay if submission.delay else None)
         if run_at is not None:
-            run_at = run_at.astimezone(UTC) + (_EPOCH - run_at) % _MILLISECOND
+            run_at = run_at.astimezone(UTC) + (EPOCH - run_at) % MILLISECOND
         due = max(run_at or now, now)
         deadline = submission.deadline
         if deadline is not None:
-            deadline = deadline.astimezone(UTC) - (deadline - _EPOCH) % _MILLISECOND
+            deadline = deadline.astimezone(UTC) - (deadline - EPOCH) % MILLISECOND
         return Job(
             tenant=tenant,
             id=job_id,

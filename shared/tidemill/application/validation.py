@@ -9,12 +9,11 @@ from typing import Any, Final
 from tidemill.application.job_types import JobType
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import Lane
 
 #: Whoever reads JSON walks it with a stack of limited depth, so what is accepted stays far from every reader's limit.
 DEEPEST_NESTING: Final = 100
-#: How far ahead a job may be scheduled.
-FARTHEST: Final = timedelta(days=366)
 SHORTEST_PERIOD: Final = timedelta(seconds=1)
 #: Of the name of a group and of the key of a unique job, in bytes. Beside a tenant and escaped as JSON, it stays within
 #: the 2,048 bytes of a partition key.
@@ -91,14 +90,14 @@ def _times(submission: Submission, *, now: datetime) -> list[_Check]:
     ]
     if not all(holds for holds, _, _ in forms):
         return forms
-    days = FARTHEST.days
-    delayed = delay is None or timedelta(0) <= delay <= FARTHEST
+    days = LONGEST_SPAN.days
+    delayed = delay is None or timedelta(0) <= delay <= LONGEST_SPAN
     begins = run_at or now + (delay if delay and delayed else timedelta(0))
     return [
         (delay is None or run_at is None, "/run_at", "give delay_seconds or run_at, not both"),
         (delayed, "/delay_seconds", f"must be 0 to {days} days"),
         (run_at is None or run_at >= now - _PAST_ALLOWED, "/run_at", "must not lie in the past"),
-        (run_at is None or run_at <= now + FARTHEST, "/run_at", f"must be at most {days} days ahead"),
+        (run_at is None or run_at <= now + LONGEST_SPAN, "/run_at", f"must be at most {days} days ahead"),
         (deadline is None or deadline > max(begins, now), "/deadline", "must be after the job may begin"),
     ]
 
@@ -107,9 +106,9 @@ def _unique(unique: Unique, *, key: str | None) -> list[_Check]:
     return [
         (key is None, "/unique", "give an idempotency key or unique, not both"),
         (
-            SHORTEST_PERIOD <= unique.period <= FARTHEST,
+            SHORTEST_PERIOD <= unique.period <= LONGEST_SPAN,
             "/unique/period_seconds",
-            f"must be {SHORTEST_PERIOD.seconds} s to {FARTHEST.days} days",
+            f"must be {SHORTEST_PERIOD.seconds} s to {LONGEST_SPAN.days} days",
         ),
         (unique.key is None or _is_name(unique.key), "/unique/key", _NAME_RULE),
     ]

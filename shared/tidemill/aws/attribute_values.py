@@ -1,13 +1,10 @@
 """Values of DynamoDB attributes in the wire form of the low-level client."""
 
 import math
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from tidemill.aws.clients import Item
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
+from tidemill.domain.time_constants import EPOCH, MILLISECOND
 
 
 def text(value: str) -> Item:
@@ -20,9 +17,9 @@ def number(value: int) -> Item:
 
 def milliseconds(value: datetime) -> Item:
     """Rounded up, so that nothing starts before its time."""
-    return number(-((_EPOCH - value) // _MILLISECOND))
+    return number(-((EPOCH - value) // MILLISECOND))
 
 
 def seconds(value: datetime) -> Item:
     """As DynamoDB's TTL wants it. Rounded up, so that nothing is forgotten before its time."""
-    return number(math.ceil((value - _EPOCH).total_seconds()))
+    return number(math.ceil((value - EPOCH).total_seconds()))

@@ -10,7 +10,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from tidemill.names import LARGEST_MAX_ATTEMPTS, TIMEOUT_MARGIN_SECONDS, WAKE_INTERVAL_SECONDS, Lane
+from tidemill.names import LARGEST_MAX_ATTEMPTS, SETTLE_RESERVE_SECONDS, WAKE_INTERVAL_SECONDS, Lane
 
 #: The most that SQS keeps a message. A letter's time counts from when its message was sent, not from when it died.
 LETTER_RETENTION_DAYS: Final = 14
@@ -72,9 +72,9 @@ class LaneConfig:
     def __post_init__(self) -> None:
         _require(self.job_timeout_seconds > 0, "job_timeout_seconds must be positive")
         _require(
-            self.job_timeout_seconds + TIMEOUT_MARGIN_SECONDS < self.function_timeout_seconds,
-            f"job_timeout_seconds {self.job_timeout_seconds} and the margin of {TIMEOUT_MARGIN_SECONDS} do not fit "
-            f"function_timeout_seconds {self.function_timeout_seconds}",
+            self.job_timeout_seconds + SETTLE_RESERVE_SECONDS < self.function_timeout_seconds,
+            f"job_timeout_seconds {self.job_timeout_seconds} and the settle reserve of {SETTLE_RESERVE_SECONDS} "
+            f"do not fit function_timeout_seconds {self.function_timeout_seconds}",
         )
         _require(
             self.function_timeout_seconds <= LONGEST_FUNCTION_TIMEOUT_SECONDS,

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.submission import Submission
-
-#: As far ahead as a job may be scheduled.
-LONGEST_WAIT: Final = timedelta(days=366)
+from tidemill.domain.time_constants import LONGEST_SPAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,5 +62,5 @@ class Cancelled:
 def _require_wait(after: timedelta) -> None:
     if not isinstance(after, timedelta):
         raise TypeError(f"after is a timedelta, as timedelta(seconds=30); got {after!r}")
-    if not timedelta(0) <= after <= LONGEST_WAIT:
-        raise ValueError(f"after must lie within nothing and {LONGEST_WAIT.days} days; got {after}")
+    if not timedelta(0) <= after <= LONGEST_SPAN:
+        raise ValueError(f"after must lie within nothing and {LONGEST_SPAN.days} days; got {after}")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
@@ -11,14 +11,12 @@ from tidemill.aws.clients import Item
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
 from tidemill.domain.states import State
+from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.names import GROUP_ATTRIBUTE, JOB_KEY, LISTING_SORT_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE, Lane
 
 #: Raised when a reader of the old form could not read the new one.
 SCHEMA_VERSION: Final = 2
 SCHEMA_ATTRIBUTE: Final = "schema"
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 def key(tenant: str, job_id: str) -> Item:
@@ -39,7 +37,7 @@ class _Form:
 
 
 def from_milliseconds(value: Item) -> datetime:
-    return _EPOCH + int(value["N"]) * _MILLISECOND
+    return EPOCH + int(value["N"]) * MILLISECOND
 
 
 def _list_of(form: "_Form") -> _Form:
@@ -73,7 +71,7 @@ def _decode_fields(item: Item, fields: Mapping[str, _Form]) -> dict[str, Any]:
 _TEXT: Final = _Form(text, lambda value: str(value["S"]))
 _NUMBER: Final = _Form(number, lambda value: int(value["N"]))
 _TIME: Final = _Form(milliseconds, from_milliseconds)
-_TIME_TO_LIVE: Final = _Form(seconds, lambda value: _EPOCH + timedelta(seconds=int(value["N"])))
+_TIME_TO_LIVE: Final = _Form(seconds, lambda value: EPOCH + timedelta(seconds=int(value["N"])))
 _DURATION: Final = _Form(
     lambda value: number(math.ceil(value.total_seconds())), lambda value: timedelta(seconds=int(value["N"]))
 )

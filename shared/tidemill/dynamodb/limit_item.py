@@ -10,7 +10,7 @@ https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm
 import hashlib
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 from zlib import crc32
 
@@ -18,6 +18,8 @@ from tidemill.application.ports import LimitSlot
 from tidemill.aws.attribute_values import number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.limits import Rate
+from tidemill.domain.time_constants import EPOCH
+from tidemill.dynamodb.document import number, seconds, text
 from tidemill.dynamodb.update_requests import Request, update
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
@@ -36,7 +38,6 @@ LINE: Final = "line"
 #: The token of the run that acquired last, for a limit key without slots.
 LAST: Final = "last"
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
@@ -136,12 +137,12 @@ def interval(rate: Rate) -> timedelta:
 
 def earliest_entry(rate: Rate, item: Item) -> datetime:
     """When the rate lets the next run start; the epoch for a rate that no run has used."""
-    return time_of(item, ARRIVAL) - _burst(rate) if ARRIVAL in item else _EPOCH
+    return time_of(item, ARRIVAL) - _burst(rate) if ARRIVAL in item else EPOCH
 
 
 def time_of(item: Item, name: str) -> datetime:
     """The epoch if the item has no such attribute."""
-    return _EPOCH + int(item[name]["N"]) * _MICROSECOND if name in item else _EPOCH
+    return EPOCH + int(item[name]["N"]) * _MICROSECOND if name in item else EPOCH
 
 
 def _item_key(slot: LimitSlot) -> Item:
@@ -161,4 +162,4 @@ def _burst(rate: Rate) -> timedelta:
 
 
 def _microseconds(value: datetime) -> Item:
-    return number((value - _EPOCH) // _MICROSECOND)
+    return number((value - EPOCH) // _MICROSECOND)

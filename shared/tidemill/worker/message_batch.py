@@ -11,7 +11,7 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from tidemill.domain.errors import TidemillError
 from tidemill.telemetry.outcome_log import logger
-from tidemill.worker.message_run import MARGIN, Invocation, MessageRun, WorkerSettings, time_left
+from tidemill.worker.message_run import SETTLE_RESERVE, Invocation, MessageRun, WorkerSettings, time_left
 
 
 class PutBackError(TidemillError):
@@ -66,8 +66,8 @@ class Batch(BatchProcessor):
         if not self._waiting_alone.acquire(blocking=False):
             return None
         # At its deadline the attempt is settled as failed, and its handler must not start any more.
-        until_deadline = deadline - self._settings.context.clock() - MARGIN
-        longest = min(time_left(self._invocation) - self._settings.job_timeout - MARGIN, until_deadline)
+        until_deadline = deadline - self._settings.context.clock() - SETTLE_RESERVE
+        longest = min(time_left(self._invocation) - self._settings.job_timeout - SETTLE_RESERVE, until_deadline)
         if not self._others_ended.wait(timeout=max(longest.total_seconds(), 0.0)):
             return None
         return self._settings.context.clock() + self._settings.job_timeout
@@ -96,8 +96,8 @@ class Batch(BatchProcessor):
 
 
 def _in_parallel(messages: Sequence[MessageRun], step: Callable[[MessageRun], None]) -> None:
-    """Take the step with each message, and wait for all of them at most half of the time kept back."""
+    """Take the step with each message, and wait for all of them at most half of the settle reserve."""
     if messages:
         pool = ThreadPoolExecutor(max_workers=len(messages))
-        wait([pool.submit(step, message) for message in messages], timeout=(MARGIN / 2).total_seconds())
+        wait([pool.submit(step, message) for message in messages], timeout=(SETTLE_RESERVE / 2).total_seconds())
         pool.shutdown(wait=False)

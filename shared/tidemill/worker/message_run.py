@@ -13,13 +13,12 @@ from tidemill.application.settle import AHEAD_DELAY, AttemptContext
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError
 from tidemill.domain.job import Job, Reference, reference_to
 from tidemill.domain.states import State
-from tidemill.names import TIMEOUT_MARGIN_SECONDS, Lane
+from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
 from tidemill.powertools.idempotency import run_once
 from tidemill.sqs import messages
 from tidemill.telemetry.outcome_log import logger
 
-#: The time of an invocation that is kept back to settle a run that used its whole time.
-MARGIN: Final = timedelta(seconds=TIMEOUT_MARGIN_SECONDS)
+SETTLE_RESERVE: Final = timedelta(seconds=SETTLE_RESERVE_SECONDS)
 
 
 class Invocation(Protocol):
@@ -40,7 +39,7 @@ class WorkerSettings:
 
     def can_start_run(self, left: timedelta) -> bool:
         """Whether the time left is enough for a run that uses its whole time."""
-        return left >= self.job_timeout + MARGIN
+        return left >= self.job_timeout + SETTLE_RESERVE
 
 
 def time_left(invocation: Invocation) -> timedelta:

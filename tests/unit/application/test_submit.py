@@ -27,7 +27,7 @@ from tests.support.single_job import Clock, Inline
 from tidemill.application.job_types import JobType
 from tidemill.application.ports import JobStore
 from tidemill.application.submit import Accepted, Submit, follow_up_id, keyed_job_id
-from tidemill.application.validation import DEEPEST_NESTING, FARTHEST, LONGEST_NAME_BYTES
+from tidemill.application.validation import DEEPEST_NESTING, LONGEST_NAME_BYTES
 from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -39,6 +39,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import LARGEST_BODY_BYTES, Lane
 from tidemill.powertools.idempotency import insert_once
 
@@ -198,7 +199,7 @@ def test_what_a_submission_asks_for_is_what_its_job_says(post: Post, store: JobS
         (timedelta(0), State.QUEUED),
         (15 * timedelta(minutes=1), State.QUEUED),
         (15 * timedelta(minutes=1) + MILLISECOND, State.SCHEDULED),
-        (FARTHEST, State.SCHEDULED),
+        (LONGEST_SPAN, State.SCHEDULED),
     ],
     ids=str,
 )

@@ -10,9 +10,10 @@ from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job_type,
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock, Inline
 from tidemill.application.submit import Submit
-from tidemill.application.validation import FARTHEST, LONGEST_KEY, LONGEST_NAME_BYTES, is_tenant
+from tidemill.application.validation import LONGEST_KEY, LONGEST_NAME_BYTES, is_tenant
 from tidemill.domain.errors import InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import Lane
 from tidemill.powertools.idempotency import insert_once
@@ -52,10 +53,10 @@ def _nested(levels: int) -> Any:
     ("asked", "path"),
     [
         ({"delay": -MILLISECOND}, "/delay_seconds"),
-        ({"delay": FARTHEST + MILLISECOND}, "/delay_seconds"),
+        ({"delay": LONGEST_SPAN + MILLISECOND}, "/delay_seconds"),
         ({"delay": timedelta.max}, "/delay_seconds"),
         ({"run_at": NOW - timedelta(minutes=2)}, "/run_at"),
-        ({"run_at": NOW + FARTHEST + MILLISECOND}, "/run_at"),
+        ({"run_at": NOW + LONGEST_SPAN + MILLISECOND}, "/run_at"),
         ({"run_at": datetime.max.replace(tzinfo=UTC)}, "/run_at"),
         ({"run_at": NOW.replace(tzinfo=None)}, "/run_at"),
         ({"run_at": END_OF_TIME, "key": "k"}, "/run_at"),
@@ -74,7 +75,7 @@ def _nested(levels: int) -> Any:
         ({"key": "x" * (LONGEST_KEY + 1)}, "/idempotency_key"),
         ({"key": "k", "unique": Unique(period=HOUR)}, "/unique"),
         ({"unique": Unique(period=timedelta(0))}, "/unique/period_seconds"),
-        ({"unique": Unique(period=FARTHEST + SECOND)}, "/unique/period_seconds"),
+        ({"unique": Unique(period=LONGEST_SPAN + SECOND)}, "/unique/period_seconds"),
         ({"unique": Unique(period=HOUR, key="")}, "/unique/key"),
         ({"unique": Unique(period=HOUR, key="x" * 129)}, "/unique/key"),
         ({"payload": {"at": NOW}}, "/payload"),
