@@ -213,7 +213,7 @@ class Attempt:
             save=self._save_checkpoint,
         )
         try:
-            value = job_type(self._gates.payload, run)
+            value = job_type.handler(self._gates.payload, run)
         except Exception:
             raise
         except BaseException as exit_:

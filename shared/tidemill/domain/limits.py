@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-#: Each slot is an attribute of one item, and a claim may look at all of them.
+#: Each slot is an attribute of one item, and a run may look at all of them.
 LARGEST_CONCURRENCY: Final = 100
 #: A lane delays by whole seconds.
 SHORTEST_RATE_PERIOD: Final = timedelta(seconds=1)

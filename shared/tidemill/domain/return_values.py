@@ -1,4 +1,4 @@
-"""What a handler may return instead of a plain value."""
+"""The values that a handler may return instead of a plain result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tidemill.domain.time_constants import LONGEST_SPAN
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Success, for a handler that wants more than to return a value.
+    """Success with more than a result.
 
     `writes` and the jobs of `then` commit together with the success or not at all: the exactly-once effect.
     """
@@ -24,7 +24,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Not now: run the job again after this time. The attempt is given back; the hop is counted."""
+    """Run the job again after this time. The attempt is given back; the hop is counted."""
 
     after: timedelta
 
@@ -34,7 +34,7 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """Go on from `checkpoint` (JSON) in another invocation, with all attempts anew; the hop is counted."""
+    """Continue from `checkpoint` (JSON) in another invocation, with all attempts left. The hop is counted."""
 
     checkpoint: Any = None
     after: timedelta = timedelta(0)
@@ -45,22 +45,22 @@ class Continue:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The job is dead: nothing broke, but there is no point in trying again."""
+    """The job dies: nothing failed, but a retry cannot help."""
 
     reason: str
 
     def __post_init__(self) -> None:
         if not isinstance(self.reason, str):
-            raise TypeError(f"GiveUp takes its reason as text; got {self.reason!r}")
+            raise TypeError(f"GiveUp takes its reason as a str; got {self.reason!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The job has ended without effect, since somebody asked it to."""
+    """The job ended without effect, because a cancel was requested."""
 
 
 def _require_wait(after: timedelta) -> None:
     if not isinstance(after, timedelta):
-        raise TypeError(f"after is a timedelta, as timedelta(seconds=30); got {after!r}")
+        raise TypeError(f"after must be a timedelta, such as timedelta(seconds=30); got {after!r}")
     if not timedelta(0) <= after <= LONGEST_SPAN:
-        raise ValueError(f"after must lie within nothing and {LONGEST_SPAN.days} days; got {after}")
+        raise ValueError(f"after must be from 0 to {LONGEST_SPAN.days} days; got {after}")

@@ -76,7 +76,7 @@ class SubmitLayer(_JobLayer):
 
 
 class AttemptLayer(_JobLayer):
-    """In the worker, put is the claim, and update and delete are the settle."""
+    """For an attempt, `put` is the claim, and `update` and `delete` are the settle."""
 
     def __init__(self, attempt: Attempt, *, remaining: timedelta) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ def insert_once(insert: Insert, job: Job) -> Accepted:
 
 
 def run_once(attempt: Attempt, *, remaining: timedelta) -> None:
-    """Claim, run and settle; `attempt.report` says what happened. Raises what the store or the handler raised."""
+    """Claim, run and settle; `attempt.report` is set. Raises the exception of the store or the handler."""
 
     def run(*, key: str) -> Outcome:  # noqa: ARG001
         return attempt.run()

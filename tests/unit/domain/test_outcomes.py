@@ -107,7 +107,7 @@ def test_an_error_that_cannot_say_what_it_is_fails_its_attempt_like_any_other() 
         def __str__(self) -> str:
             raise RuntimeError("speechless")
 
-    assert Failed.because(SpeechlessError()).message == "it could not say what it is"
+    assert Failed.because(SpeechlessError()).message == "the text of the error could not be read"
 
 
 def test_retry_after_sets_its_own_delay_and_counts_as_an_attempt() -> None:
