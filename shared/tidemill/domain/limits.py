@@ -1,4 +1,4 @@
-"""How much of a type may run for one key. A job above the limit waits, and burns no attempt."""
+"""How many jobs of a type may run for one limit key. A job above the limit waits, and uses up no attempt."""
 
 from dataclasses import dataclass
 from datetime import timedelta

@@ -21,7 +21,7 @@ TransactWrite = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Succeeded:
-    """The run succeeded. `result` is JSON text, or None if there is none."""
+    """The run succeeded. `result` is JSON text, or None if the handler returned nothing."""
 
     result: str | None = None
     #: The handler's own writes and its follow-up jobs. They commit together with the success or not at all.

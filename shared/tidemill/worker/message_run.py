@@ -144,7 +144,7 @@ class MessageRun:
         now = self._settings.context.clock()
         try:
             following = self._settings.context.store.advance(job.tenant, job.group, now=now)
-        except Exception as error:  # noqa: BLE001 - the job has ended whatever the error is, and publish advances the group too
+        except Exception as error:  # noqa: BLE001 - the job has ended in any case, and publish advances the group too
             logger().warning("group not advanced by the worker", extra={"job_id": job.id, "error": str(error)})
             return None
         ready = following and following.state is State.QUEUED and following.lane is self._settings.lane

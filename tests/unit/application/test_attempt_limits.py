@@ -1,4 +1,4 @@
-"""What a run waits for that is not its own fault: room within its limits, and a store that does not answer."""
+"""Runs that wait through no fault of their own: their limit is full, or the store does not respond."""
 
 import json
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def _with_limits(store: DynamoJobStore, job_type: JobType, clock: Clock, limits:
 LIMITED = Limit(concurrency=1)
 
 
-def test_a_job_over_its_limit_waits_and_burns_neither_attempt_nor_hop(
+def test_a_job_over_its_limit_waits_and_uses_up_neither_attempt_nor_hop(
     store: DynamoJobStore, clock: Clock, queued: Job
 ) -> None:
     runs: list[int] = []
@@ -83,7 +83,7 @@ def test_a_job_over_its_limit_waits_and_burns_neither_attempt_nor_hop(
 
 
 @pytest.mark.parametrize("error", [None, ValueError("no")], ids=["success", "failure"])
-def test_a_slot_is_given_back_whatever_became_of_its_run(
+def test_a_slot_is_released_after_success_and_failure(
     store: DynamoJobStore, clock: Clock, queued: Job, error: Exception | None
 ) -> None:
     def handler(_payload: Any, _run: Run) -> None:
@@ -196,17 +196,17 @@ def test_a_run_whose_time_was_up_while_its_payload_was_read_does_not_begin(
     assert (carried_out(attempt).ending, runs) == (Ending.RETRYING, [])
 
 
-def test_an_error_of_an_earlier_life_hides_no_crash(store: DynamoJobStore, clock: Clock, queued: Job) -> None:
+def test_an_error_from_before_a_redrive_hides_no_crash(store: DynamoJobStore, clock: Clock, queued: Job) -> None:
     job = replace(queued, attempt=2, errors=(an_error(attempt=1),))
 
     assert not job.suspect
     assert replace(job, redrives=(Redrive(token="t", at=NOW + SECOND, by="ada"),)).suspect
 
 
-def test_runs_that_ended_without_a_word_are_known_from_the_claim_after_them_on() -> None:
+def test_runs_that_reported_no_result_are_known_from_the_next_claim_on() -> None:
     running = a_job(state=State.RUNNING, attempt=4, errors=(an_error(attempt=1),), claimed_at=NOW + SECOND)
 
     assert [(error.attempt, error.at) for error in running.lost] == [(2, NOW + SECOND), (3, NOW + SECOND)]
     assert [error["attempt"] for error in view(running, payload=None)["errors"]] == [1, 2, 3]
-    # What the settle of the run after them has written is not told again.
+    # The settle of the run after them has written these errors; they are not reported twice.
     assert replace(running, state=State.SUCCEEDED).lost == ()

@@ -1,4 +1,4 @@
-"""Attempts that run out of time, that get no answer, and letters that come back to the lane."""
+"""Attempts that run out of time or get no answer, and dead-letter messages that come back to the lane."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -174,9 +174,8 @@ def test_a_claim_that_is_refused_after_the_message_was_put_back_leaves_the_repor
 
 def test_a_report_keeps_the_first_exception_that_is_added_to_it(attempt_at: Take, queued: Job) -> None:
     attempt, first = attempt_at(reference_to(queued)), ValueError("first")
-    attempt.add_cause(first)
-    assert attempt.report is None
-    carried_out(attempt)
+    attempt.add_cause(ValueError("before the report"))
+    assert carried_out(attempt).cause is None
 
     attempt.add_cause(first)
     attempt.add_cause(ValueError("second"))
@@ -246,7 +245,7 @@ def test_a_failure_that_cannot_be_settled_leaves_the_message_until_the_lease_is_
     assert stored(store, queued).state is State.RUNNING
 
 
-def test_a_letter_that_comes_back_to_the_lane_redrives_its_job(
+def test_a_dead_letter_message_that_comes_back_to_the_lane_redrives_its_job(
     attempt_at: Take, store: DynamoJobStore, clock: Clock
 ) -> None:
     dead = brought_to(store, State.DEAD)
@@ -259,7 +258,7 @@ def test_a_letter_that_comes_back_to_the_lane_redrives_its_job(
     assert (queued.state, queued.generation, queued.redrives[0].by) == (State.QUEUED, 2, "queue redrive")
 
 
-def test_a_letter_whose_job_somebody_redrives_at_this_moment_is_acknowledged(
+def test_a_dead_letter_message_whose_job_is_redriven_at_this_moment_is_acknowledged(
     attempt_at: Take, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = brought_to(store, State.DEAD)
@@ -277,7 +276,7 @@ def test_a_letter_whose_job_somebody_redrives_at_this_moment_is_acknowledged(
     assert [entry.by for entry in stored(store, dead).redrives] == ["ada"]
 
 
-def test_a_letter_of_an_earlier_life_is_acknowledged(attempt_at: Take, store: DynamoJobStore) -> None:
+def test_a_dead_letter_message_from_before_a_redrive_is_acknowledged(attempt_at: Take, store: DynamoJobStore) -> None:
     dead = brought_to(store, State.DEAD)
     queued = store.redrive(dead, token="a redrive", now=NOW, by="ada")
 
@@ -287,7 +286,7 @@ def test_a_letter_of_an_earlier_life_is_acknowledged(attempt_at: Take, store: Dy
     assert stored(store, dead) == queued
 
 
-def test_a_letter_whose_job_is_past_its_time_redrives_nothing(
+def test_a_dead_letter_message_of_an_expired_job_redrives_nothing(
     attempt_at: Take, store: DynamoJobStore, clock: Clock
 ) -> None:
     dead = brought_to(store, State.DEAD)
@@ -298,7 +297,7 @@ def test_a_letter_whose_job_is_past_its_time_redrives_nothing(
 
 
 @pytest.mark.parametrize("error", [TransactionConflictError(), WriteRefusedError("claim", None)])
-def test_whatever_stops_a_claim_never_runs_the_handler(
+def test_a_claim_that_fails_never_runs_the_handler(
     attempt_at: Take, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch, queued: Job, error: Exception
 ) -> None:
     runs: list[Any] = []

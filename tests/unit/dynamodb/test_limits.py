@@ -1,4 +1,4 @@
-"""The limits against a model that knows everything, and what waiting for them costs."""
+"""The limits against a model, and the cost of waiting for them."""
 
 import heapq
 import re
@@ -45,7 +45,7 @@ class Model:
         )
 
     def _tokens(self, rate: Rate, now: datetime) -> Fraction:
-        """The same rule as it is mostly told: a bucket of `count` tokens, to which each interval adds one."""
+        """The same rule in its usual form: a bucket of `count` tokens, to which each interval adds one."""
         tokens, at = Fraction(rate.count), NOW
         for entry in self.entries:
             tokens = min(Fraction(rate.count), tokens + Fraction((entry - at) // MICROSECOND, interval_of(rate))) - 1
@@ -68,9 +68,9 @@ def test_a_slot_is_given_exactly_when_the_limits_leave_room(limit: Limit, steps:
             if leaves is None:
                 slot = LimitSlot(limit_key="a", limit=limit, token=fresh_token(), until=now + LEASE)
                 room = model.has_room(now)
-                told = limits.acquire(slot, now=now)
-                assert (told is None) == room
-                assert told is None or told > now
+                wait_until = limits.acquire(slot, now=now)
+                assert (wait_until is None) == room
+                assert wait_until is None or wait_until > now
                 if room:
                     slots.append(slot)
                     model.inside[slot.token] = slot.until
@@ -91,11 +91,11 @@ def test_jobs_that_wait_for_a_rate_are_claimed_once_more_and_not_at_each_interva
     assert finished == NOW + 98 * 5 * SECOND
 
 
-def test_who_stands_too_far_back_in_the_line_asks_again_and_is_not_forgotten(table: Table) -> None:
+def test_a_job_too_far_back_in_the_line_tries_again_and_is_not_forgotten(table: Table) -> None:
     claims, finished = wait_out(limits_on(table), Limit(rate=Rate(count=1, period=5 * 60 * SECOND)), jobs=60)
 
     assert finished <= NOW + timedelta(minutes=59 * 5) + 2 * LONGEST_LINE
-    # Five hours of waiting, and an hour is as far ahead as anybody is told.
+    # Five hours of waiting; a job gets a time at most an hour ahead.
     assert max(claims.values()) <= 12
 
 
@@ -125,6 +125,6 @@ def wait_out(limits: DynamoLimits, limit: Limit, *, jobs: int) -> tuple[Counter[
         now, job = heapq.heappop(waiting)
         claims[job] += 1
         slot = LimitSlot(limit_key="a", limit=limit, token=fresh_token(), until=now + LEASE)
-        if told := limits.acquire(slot, now=now):
-            heapq.heappush(waiting, (told, job))
+        if wait_until := limits.acquire(slot, now=now):
+            heapq.heappush(waiting, (wait_until, job))
     return claims, now
