@@ -19,7 +19,6 @@ from tidemill.aws.attribute_values import number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.limits import Rate
 from tidemill.domain.time_constants import EPOCH
-from tidemill.dynamodb.document import number, seconds, text
 from tidemill.dynamodb.update_requests import Request, update
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 

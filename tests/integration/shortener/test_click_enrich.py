@@ -130,7 +130,9 @@ def test_a_click_that_met_an_outage_is_counted_by_the_run_that_succeeds(
     assert report.ending is Ending.HELD
     assert counted(world) == 0
     (job,) = world.jobs()
-    set_now(monkeypatch, lambda: job.due or NOON)
+    due = job.due
+    assert due
+    set_now(monkeypatch, lambda: due)
     assert world.run(job).ending is Ending.SUCCEEDED
     assert counted(world) == 1
 
