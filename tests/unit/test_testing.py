@@ -216,7 +216,7 @@ def test_a_job_that_snoozes_for_ever_dies_of_its_hops() -> None:
 
 
 def test_a_job_that_does_not_end_is_told_of() -> None:
-    with pytest.raises(AssertionError, match="3 runs have left the job scheduled"):
+    with pytest.raises(AssertionError, match="after 3 runs the job is still scheduled"):
         Drive(_type(lambda _payload, _run: Snooze(DAY))).run_until_it_ends(most=3)
 
 

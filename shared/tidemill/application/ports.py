@@ -59,23 +59,23 @@ __all__ = [
 
 #: The present, as an aware UTC datetime.
 Clock = Callable[[], datetime]
-#: A fresh token of at most 36 characters, never given twice.
+#: A fresh token of at most 36 characters. Each call returns another one.
 NewToken = Callable[[], str]
-#: A draw from [0, 1).
+#: A random number from [0, 1).
 Draw = Callable[[], float]
 
 
 class Payloads(Protocol):
-    """Where payloads are that are too large for a document."""
+    """The payloads that are too large for a document."""
 
     def put_away(self, job: Job) -> Job:
         """`job` as it is to be written. A large payload is stored apart, and the job names its location."""
 
     def load(self, job: Job) -> str:
-        """The payload, JSON text, wherever it is. Raises `MalformedDocumentError` when it is gone."""
+        """The payload as JSON text. Raises `MalformedDocumentError` if it is gone."""
 
     def delete(self, job: Job) -> None:
-        """Delete what `put_away` stored for this job, if anything."""
+        """Delete the payload that `put_away` stored for this job, if any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class LimitSlot:
 
 
 class Limits(Protocol):
-    """The bounds of each key on what runs at once and how often."""
+    """For each limit key, the bounds on how many jobs run at once and how often."""
 
     def acquire(self, slot: LimitSlot, *, now: datetime) -> datetime | None:
         """Take the slot and return None, or return the time at which to try again."""
@@ -105,7 +105,7 @@ class Limits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenGroup:
-    """A group with somebody in it."""
+    """A group that holds jobs."""
 
     tenant: str
     group: str
@@ -127,7 +127,7 @@ class PayloadItem:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableItem:
-    """What this code cannot read."""
+    """An item that this code cannot read."""
 
     key: str
     error: TidemillError
@@ -137,49 +137,49 @@ Found = Job | OpenGroup | PayloadItem | UnreadableItem
 
 
 class TableScan(Protocol):
-    """The whole table, for whoever looks after what was left behind."""
+    """The whole jobs table, for reconcile."""
 
     def segment(self, number: int, *, of: int, overdue_since: datetime) -> Iterator[Sequence[Found]]:
-        """What is in one of `of` parts, page by page, read consistently. A page may be empty.
+        """The items in one of `of` parts of the table, page by page, read consistently. A page may be empty.
 
-        Of the jobs, those whose `due` is not after that time.
+        Jobs are included if their `due` is not after `overdue_since`.
         """
 
     def discard(self, payload: PayloadItem) -> None:
-        """Delete it."""
+        """Delete an orphan."""
 
 
 class Lanes(Protocol):
-    """The queues, as publish sees them."""
+    """The queues of the lanes, for publish."""
 
     def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
-        """Send these messages; return the indices of those that were not taken."""
+        """Send these messages; return the indices of those that SQS did not accept."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedDeadLetter:
-    """A message found in a dead-letter queue. A bare reference was moved there by SQS: its worker never started."""
+    """A DLQ message. Its body is a bare `Reference` if SQS moved it there because its worker never started."""
 
     message_id: str
     receipt: str
     body: DeadLetter | Reference | None
     sent_at: datetime
-    #: Written by a newer version, which alone can tell what to do with it.
+    #: A newer version of the code wrote it, and only that version can handle it.
     newer: bool = False
 
     @property
     def reference(self) -> Reference | None:
-        """None for rubbish, which no job waits for."""
+        """None if the body is unreadable: then no job waits for this message."""
         return None if self.body is None else reference_of(self.body)
 
 
 class DeadLetterQueue(Protocol):
-    """One lane's dead-letter queue, as an operator's tool sees it."""
+    """The dead-letter queue of one lane, for operators and reconcile."""
 
     def receive(self) -> Sequence[ReceivedDeadLetter]:
-        """Up to ten letters, hidden from others for a while; none when the queue seems empty."""
+        """Up to ten messages, hidden from other receivers for a time. Empty when the queue seems empty."""
 
     def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None: ...
 
     def put_back(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
-        """Make these visible again at once."""
+        """Make these messages visible again at once."""

@@ -1,4 +1,4 @@
-"""Submit: `POST /jobs` makes a job with one conditional write, and `POST /jobs/batch` up to a hundred."""
+"""`POST /jobs` makes one job with one conditional write, and `POST /jobs/batch` makes up to a hundred."""
 
 import json
 from collections.abc import Sequence
@@ -23,8 +23,8 @@ from tidemill.http.router import json_response, resolver
 from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm, read_form
 from tidemill.names import LARGEST_BATCH_BODY_BYTES
 
-#: No job of a batch is begun later. A store that hangs holds up each for some seconds, and a function that runs out of
-#: time answers for none.
+#: The writes of a batch start within this time. Each write may wait some seconds for a slow store, and a function that
+#: times out answers for none of its jobs.
 _LAST_START_SECONDS: Final = 3.0
 
 
@@ -41,7 +41,7 @@ def _app() -> APIGatewayHttpResolver:
         submission, request_id = body.submission(key=key), event.request_context.request_id
         accepted = composition.submit()(submission, tenant=owner, trace=request_id)
         _record([accepted])
-        # What was sent is what was written, so only an earlier submission's has to be read.
+        # This request holds the payload of a new job. Only a replayed job needs a read.
         payload = payload_of(accepted.job, composition.payloads()) if accepted.replayed else json.dumps(body.payload)
         headers = {"Location": f"/jobs/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
         return json_response(_status(accepted), view(accepted.job, payload=payload), headers=headers)
@@ -83,9 +83,9 @@ def _read(job: Any) -> Submission | InvalidPayloadError:
 
 
 def _refused(submission: Submission) -> Sequence[Fault]:
-    """What else would be wrong with a submission that is refused in any case."""
+    """The faults that the checks of `Submit` add to those of the form."""
     try:
-        # Nothing is written, so whose it is does not matter.
+        # Nothing is written, so the tenant does not matter.
         composition.submit().prepare(submission, tenant="", trace="")
     except InvalidPayloadError as refused:
         return refused.faults
@@ -101,7 +101,7 @@ def _pointer(index: int) -> str:
 
 
 def _shown(answer: Answer, under: str) -> dict[str, Any]:
-    """Without payloads: a hundred of them, escaped, would be more than a function may answer."""
+    """Without payloads: a hundred of them could exceed the size of a Lambda response."""
     if isinstance(answer, Accepted):
         return {"status": _status(answer), "job": summary(answer.job)}
     problem = as_problem(answer, under=under)
@@ -113,7 +113,7 @@ def _status(accepted: Accepted) -> HTTPStatus:
 
 
 def _record(accepted: list[Accepted]) -> None:
-    """In the invocation's own thread: telemetry is for one."""
+    """Call it in the thread of the invocation: telemetry is not thread-safe."""
     telemetry = composition.telemetry()
     for each in accepted:
         telemetry.accepted(each)

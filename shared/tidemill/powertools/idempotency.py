@@ -1,7 +1,7 @@
-"""Powertools idempotency over our own writes: these persistence layers add no record and no call of their own.
+"""Powertools idempotency over our own writes: these persistence layers add no record and no call.
 
-The stock layer updates and deletes its record without a condition, so a late failure can delete a newer success. Here
-its `put` is the insert or the claim, and its `update` and `delete` are the settle, each as fenced as we write it.
+The DynamoDB layer of Powertools updates and deletes its record without a condition, so a late failure can delete a
+newer success. Here, `put` is the insert or the claim, and `update` and `delete` are the settle. Each is conditional.
 https://docs.powertools.aws.dev/lambda/python/latest/utilities/idempotency/#bring-your-own-persistent-store
 """
 
@@ -31,7 +31,7 @@ _CONFIG: Final = IdempotencyConfig()
 
 
 class _JobLayer(BasePersistenceLayer):
-    """The public hooks are overridden, since the inner ones see a hash where we need the job and its exception."""
+    """Overrides the public hooks: the inner ones get a hash, and these layers need the job and its exception."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -50,7 +50,7 @@ class _JobLayer(BasePersistenceLayer):
 
 
 def _found(key: str) -> IdempotencyItemAlreadyExistsError:
-    """Tell Powertools that the work is taken care of, so that it neither runs the function nor reads a record."""
+    """Makes Powertools skip the function and read no record, because the job exists or its claim was refused."""
     return IdempotencyItemAlreadyExistsError(old_data_record=DataRecord(key, status=STATUS_CONSTANTS["COMPLETED"]))
 
 
