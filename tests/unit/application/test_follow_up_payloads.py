@@ -1,4 +1,4 @@
-"""The payloads of follow-up jobs are stored before the success that makes them, and go when another end is written."""
+"""The payloads of follow-up jobs: stored before the settle, and deleted if another outcome was settled."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -29,7 +29,7 @@ Meanwhile = Callable[[Attempt], Any]
 
 
 def _no_bucket() -> Bucket:
-    raise AssertionError("no payload is so large")
+    raise AssertionError("no payload here needs a bucket")
 
 
 @pytest.fixture
@@ -51,20 +51,20 @@ def carry(store: DynamoJobStore, table: Table, clock: Clock, queued: Job) -> Cal
     return carry
 
 
-def test_it_stays_with_the_success(carry: Callable[..., Report], store: DynamoJobStore, table: Table) -> None:
+def test_it_stays_after_the_success(carry: Callable[..., Report], store: DynamoJobStore, table: Table) -> None:
     assert carry().ending is Ending.SUCCEEDED
 
     (follow_up,) = [job for job in store.overdue(before=NOW) if job.parent]
     assert follow_up.payload_at in items(table, PAYLOAD_PREFIX)[0]["pk"]["S"]
 
 
-def test_two_of_one_key_have_one(carry: Callable[..., Report], table: Table) -> None:
+def test_two_follow_ups_with_one_key_store_one_payload(carry: Callable[..., Report], table: Table) -> None:
     carry(then=[Submission(type="test.job", key="one", payload=_LARGE)] * 2)
 
     assert len(items(table, PAYLOAD_PREFIX)) == 1
 
 
-def test_it_goes_when_the_run_is_given_back(
+def test_it_is_deleted_when_the_run_is_released(
     carry: Callable[..., Report], store: DynamoJobStore, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def settle(*_arguments: Any, **_named: Any) -> None:
@@ -76,7 +76,7 @@ def test_it_goes_when_the_run_is_given_back(
     assert items(table, PAYLOAD_PREFIX) == []
 
 
-def test_it_stays_when_our_own_success_lies_behind_the_conflicts(
+def test_it_stays_when_an_applied_success_causes_the_conflicts(
     carry: Callable[..., Report], store: DynamoJobStore, table: Table, queued: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, troubles = store.settle, iter([StoreUnavailableError("its answer was lost")])
@@ -95,7 +95,7 @@ def test_it_stays_when_our_own_success_lies_behind_the_conflicts(
     assert len(items(table, PAYLOAD_PREFIX)) == 1
 
 
-def test_it_goes_when_the_handlers_own_condition_does_not_hold(carry: Callable[..., Report], table: Table) -> None:
+def test_it_is_deleted_when_a_condition_of_the_handler_fails(carry: Callable[..., Report], table: Table) -> None:
     check = {
         "TableName": table.name,
         "Key": {"pk": {"S": "an effect"}},
@@ -106,13 +106,13 @@ def test_it_goes_when_the_handlers_own_condition_does_not_hold(carry: Callable[.
     assert items(table, PAYLOAD_PREFIX) == []
 
 
-def test_it_goes_when_time_was_up(carry: Callable[..., Report], table: Table) -> None:
+def test_it_is_deleted_when_the_run_timed_out(carry: Callable[..., Report], table: Table) -> None:
     assert carry(lambda attempt: attempt.expire()).ending is Ending.RETRYING
 
     assert items(table, PAYLOAD_PREFIX) == []
 
 
-def test_it_stays_when_the_lease_was_lost_since_that_may_be_by_our_own_success(
+def test_it_stays_when_the_lease_was_lost_because_the_success_may_be_applied(
     carry: Callable[..., Report], store: DynamoJobStore, table: Table, clock: Clock, queued: Job
 ) -> None:
     def stall(_attempt: Attempt) -> None:

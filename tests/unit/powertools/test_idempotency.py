@@ -1,4 +1,4 @@
-"""The bridge to Powertools: its writes are ours, and none of its own are ever made."""
+"""The Powertools layers: they make the writes of Tidemill, and no other."""
 
 from datetime import timedelta
 from typing import Any
@@ -48,7 +48,7 @@ def test_a_submission_is_written_once_and_found_again(submit: Submit, store: Dyn
     assert again.job == stored(store, first.job)
 
 
-def test_our_own_errors_come_out_as_they_were_raised(submit: Submit, client: FaultyClient) -> None:
+def test_the_errors_of_tidemill_pass_unchanged(submit: Submit, client: FaultyClient) -> None:
     client.faults = [Fault.NOT_SENT]
     with pytest.raises(StoreUnavailableError):
         _once(submit)
@@ -57,7 +57,7 @@ def test_our_own_errors_come_out_as_they_were_raised(submit: Submit, client: Fau
         _once(submit, {"x": "x" * 300_000})
 
 
-def test_an_error_that_is_not_ours_comes_out_wrapped_with_its_cause(
+def test_any_other_error_is_wrapped_with_its_cause(
     submit: Submit, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(DynamoJobStore, "insert_if_absent")
@@ -69,7 +69,7 @@ def test_an_error_that_is_not_ours_comes_out_wrapped_with_its_cause(
 
 
 @pytest.mark.filterwarnings("ignore:Disabling idempotency")
-def test_idempotency_that_is_switched_off_accepts_nothing(
+def test_disabled_idempotency_raises_and_writes_nothing(
     submit: Submit, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POWERTOOLS_IDEMPOTENCY_DISABLED", "true")
@@ -78,7 +78,7 @@ def test_idempotency_that_is_switched_off_accepts_nothing(
         _once(submit)
 
 
-def test_what_a_handler_raises_comes_out_when_it_is_written_down(store: DynamoJobStore, queued: Job) -> None:
+def test_the_error_of_a_handler_is_raised_after_its_settle(store: DynamoJobStore, queued: Job) -> None:
     def handler(_payload: Any, _run: Run) -> None:
         raise KeyError("no")
 
@@ -90,9 +90,7 @@ def test_what_a_handler_raises_comes_out_when_it_is_written_down(store: DynamoJo
     assert stored(store, queued).state is State.RETRYING
 
 
-def test_an_error_by_which_powertools_would_begin_again_runs_no_handler_twice(
-    store: DynamoJobStore, queued: Job
-) -> None:
+def test_an_error_that_powertools_retries_runs_the_handler_once(store: DynamoJobStore, queued: Job) -> None:
     runs = []
 
     def handler(_payload: Any, _run: Run) -> None:
@@ -118,7 +116,7 @@ def test_powertools_reads_and_writes_no_record_of_its_own(submit: Submit, store:
                 write(record)
 
 
-def test_a_submission_that_was_written_is_not_taken_back(submit: Submit, store: DynamoJobStore, queued: Job) -> None:
+def test_the_layer_never_deletes_a_written_job(submit: Submit, store: DynamoJobStore, queued: Job) -> None:
     SubmitLayer(submit.insert, queued).delete_record("key", ValueError())
 
     assert stored(store, queued) == queued
