@@ -24,7 +24,7 @@ from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.transactions import own
 from tidemill.names import Env, Lane
 from tidemill.settings import setting
-from tidemill.system import clock, job_type_loader
+from tidemill.system import clock, ids, job_type_loader
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -64,13 +64,13 @@ class Tidemill:
         if not is_tenant(tenant):
             rule = f"use 1 to {LONGEST_TENANT} visible ASCII characters, and do not start with '!'"
             raise TenantError(f"invalid tenant {tenant!r}: {rule}")
-        self._payloads = DynamoPayloads(client, table=table, bucket=bucket, new_token=clock.new_token)
+        self._payloads = DynamoPayloads(client, table=table, bucket=bucket, new_token=ids.new_token)
         self._submit = Submit(
             store=DynamoJobStore(client, table=table, retention=_NO_RETENTION, listed=listed),
             payloads=self._payloads,
             job_types=job_type_loader.load(job_packages),
             clock=clock.now,
-            new_id=clock.new_job_id,
+            new_id=ids.new_job_id,
         )
         self._tenant = tenant
         self._table = table
@@ -128,7 +128,7 @@ class Tidemill:
         `KeyReusedError`; nothing was written then. After `StoreUnavailableError` or `TransactionConflictError`, submit
         the same again: with a key or `unique`, it makes no second job.
         """
-        return self._submit(submission, tenant=self._tenant, trace=clock.new_token() if trace is None else trace)
+        return self._submit(submission, tenant=self._tenant, trace=ids.new_token() if trace is None else trace)
 
     def submit_many(self, submissions: Sequence[Submission]) -> list[Answer]:
         """One answer each, in their order: the value that `submit` returns, or the error that it raises.
@@ -137,7 +137,7 @@ class Tidemill:
         order.
         """
         return submit_all(
-            self._submit, submissions, tenant=self._tenant, trace=clock.new_token(), overlap=self._overlap
+            self._submit, submissions, tenant=self._tenant, trace=ids.new_token(), overlap=self._overlap
         )
 
     def submission_item(self, submission: Submission) -> TransactWrite:
@@ -149,7 +149,7 @@ class Tidemill:
         if submission.group is not None:
             message = "a job enters its group in a separate transaction; use submit, or leave the group out"
             raise InvalidPayloadError([Fault("/group", message)])
-        job = self._submit.prepare(submission, tenant=self._tenant, trace=clock.new_token())
+        job = self._submit.prepare(submission, tenant=self._tenant, trace=ids.new_token())
         # Store the payload before the transaction. Without the transaction it belongs to no job, and reconcile deletes
         # it.
         stored = self._payloads.put_away(job)

@@ -25,8 +25,9 @@ from tidemill.names import Env, Lane
 from tidemill.powertools import idempotency
 from tidemill.settings import setting
 from tidemill.sqs import queue_depth
-from tidemill.sqs.queues import LaneUrls, SqsDeadLetterQueue, SqsLanes
-from tidemill.system import clock, job_type_loader
+from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
+from tidemill.sqs.lanes import LaneUrls, SqsLanes
+from tidemill.system import clock, ids, job_type_loader, random_draw
 from tidemill.telemetry.outcome_log import Telemetry
 from tidemill.worker.lane_worker import Worker
 from tidemill.worker.message_run import WorkerSettings
@@ -49,7 +50,7 @@ def payloads() -> DynamoPayloads:
         table=setting(Env.JOBS_TABLE),
         # Asked for by the first large payload: a function that meets none needs no bucket.
         bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
-        new_token=clock.new_token,
+        new_token=ids.new_token,
     )
 
 
@@ -65,14 +66,14 @@ def submit() -> Submit:
         payloads=payloads(),
         job_types=known_job_types(),
         clock=clock.now,
-        new_id=clock.new_job_id,
+        new_id=ids.new_job_id,
         insert_once=idempotency.insert_once,
     )
 
 
 @cache
 def control() -> Control:
-    return Control(store=store(), clock=clock.now, new_token=clock.new_token)
+    return Control(store=store(), clock=clock.now, new_token=ids.new_token)
 
 
 @cache
@@ -121,12 +122,12 @@ def worker() -> Worker:
         context=AttemptContext(
             store=store(),
             payloads=payloads(),
-            limits=DynamoLimits(clients.dynamodb(), table=setting(Env.JOBS_TABLE), draw=clock.draw),
+            limits=DynamoLimits(clients.dynamodb(), table=setting(Env.JOBS_TABLE), draw=random_draw.draw),
             job_types=known_job_types(),
             submit=submit(),
             clock=clock.now,
-            new_token=clock.new_token,
-            draw=clock.draw,
+            new_token=ids.new_token,
+            draw=random_draw.draw,
             pause=time.sleep,
         ),
         lane=lane,

@@ -15,7 +15,7 @@ from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
 from tidemill.names import Env
 from tidemill.sqs import messages
-from tidemill.sqs.queues import SqsDeadLetterQueue
+from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 
 
 def _always_fails(_payload: Any, run: Run) -> None:

@@ -16,9 +16,9 @@ from tidemill.names import Lane
 from tidemill.operator import deployment
 from tidemill.operator.deployment import Deployment
 from tidemill.operator.http_client import HttpApi, by_signature, by_token
+from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.queue_depth import Backlog, backlog, delay, oldest_age
-from tidemill.sqs.queues import SqsDeadLetterQueue
-from tidemill.system import clock
+from tidemill.system import clock, ids
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Installation:
 
     @cached_property
     def redriver(self) -> Redriver:
-        return Redriver(store=self.store, clock=clock.now, new_token=clock.new_token)
+        return Redriver(store=self.store, clock=clock.now, new_token=ids.new_token)
 
     @cached_property
     def purger(self) -> Purger:

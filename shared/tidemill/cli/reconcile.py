@@ -14,7 +14,7 @@ from tidemill.cli.formatting import count, sweep_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import progress_bar, say, show
 from tidemill.names import Lane
-from tidemill.system import clock
+from tidemill.system import random_draw
 
 #: The noun and the verb that report each act, in the order shown.
 _REPORTED_ACTS: Final = (
@@ -57,7 +57,7 @@ def reconcile(installation: Installation, *, minutes: int, dry_run: bool) -> Non
         done = reconciler.run(
             _ScanWithProgress(installation.table_scan, advance),
             queues,
-            draw=clock.draw,
+            draw=random_draw.draw,
             time_left=lambda: timedelta.max,
         )
     _show_result(done)

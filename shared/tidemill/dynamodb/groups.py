@@ -21,7 +21,7 @@ from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.group_items import Order
 from tidemill.dynamodb.transactions import Entry, Part, RefusedError, own, transact
 from tidemill.dynamodb.update_requests import Request
-from tidemill.system import clock
+from tidemill.system import ids, random_draw
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -155,7 +155,7 @@ class DynamoGroups:
         return answer.get("Item")
 
     def _write(self, order: Order, *, expires_at: datetime | None = None) -> Entry:
-        return self._entry("Put", group_items.put_order(order, version=clock.new_token(), expires_at=expires_at))
+        return self._entry("Put", group_items.put_order(order, version=ids.new_token(), expires_at=expires_at))
 
     def _position(self, order: Order, job: Job) -> list[Entry]:
         """The head needs none: its order names it."""
@@ -192,4 +192,4 @@ def _insisted(attempt: Callable[[], Result]) -> Result:
             if (tries := tries + 1) == TRIES:
                 raise TransactionConflictError(f"others were faster {TRIES} times: {trouble}") from trouble
         ceiling_seconds = min(_FIRST_PAUSE_SECONDS * 2**tries, _LONGEST_PAUSE_SECONDS)
-        time.sleep(ceiling_seconds * clock.draw())
+        time.sleep(ceiling_seconds * random_draw.draw())

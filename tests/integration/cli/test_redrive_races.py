@@ -14,7 +14,7 @@ from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.sqs.queues import SqsDeadLetterQueue
+from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.system import clock
 
 

@@ -21,7 +21,7 @@ from tidemill.domain.submission import Submission
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import PAYLOAD_PREFIX, Bucket, DynamoPayloads
 from tidemill.powertools.idempotency import insert_once
-from tidemill.system.clock import new_token
+from tidemill.system.ids import new_token
 
 _LARGE = {"x": "x" * 1_000}
 
