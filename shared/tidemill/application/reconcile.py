@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
+from tidemill.application.dead_letter_sweep import Swept, sweep
 from tidemill.application.nudge import LaneDelay, Nudger, no_delay
 from tidemill.application.ports import (
     Clock,
@@ -20,7 +21,6 @@ from tidemill.application.ports import (
     TableScan,
     UnreadableItem,
 )
-from tidemill.application.redrive import Swept, sweep
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.names import Lane

@@ -27,10 +27,18 @@ from tests.support.faulty_client import FaultyClient
 from tests.support.in_memory_dlq import Letters
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock, World
+from tidemill.application.dead_letter_sweep import Swept
 from tidemill.application.job_types import Run
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, MOST_NUDGES, UNDELIVERABLE_AFTER
 from tidemill.application.ports import DeadLetterQueue, Found, PayloadItem, ReceivedDeadLetter
-from tidemill.application.reconcile import ORPHANED_AFTER, RECONCILE_RESERVE, SEGMENTS, Act, Reconciled, Reconciler
+from tidemill.application.reconcile import (
+    ORPHANED_AFTER,
+    RECONCILE_RESERVE,
+    SEGMENTS,
+    Act,
+    Reconciled,
+    Reconciler,
+)
 from tidemill.application.redrive import Swept
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
