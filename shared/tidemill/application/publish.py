@@ -28,13 +28,15 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """What was to follow the end of a job did not."""
+class FailedStep:
+    """A step after the end of a job failed: the advance of its group, or the deletion of its payload."""
 
     sequence: str
     job: Job
     error: Exception
-    #: Its change does not come again: reconcile looks after it.
+    #: The document is deleted, and the step was to delete its payload. Otherwise it was to advance the group.
+    gone: bool
+    #: The stream does not deliver the change again; reconcile repairs it.
     given_up: bool
 
 
@@ -45,7 +47,7 @@ class Published:
     sent: Sequence[Dispatch]
     advanced: Sequence[Job] = ()
     failed: Sequence[str] = ()
-    troubles: Sequence[Trouble] = ()
+    failed_steps: Sequence[FailedStep] = ()
 
 
 class Publisher:
@@ -62,14 +64,14 @@ class Publisher:
         sent, failed = self._send(changes)
         ends = _ends(changes)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            came_to = list(pool.map(self._follow, ends))
-        troubles = [what for what in came_to if isinstance(what, Trouble)]
-        failed += [trouble.sequence for trouble in troubles if not trouble.given_up]
+            results = list(pool.map(self._follow, ends))
+        failed_steps = [result for result in results if isinstance(result, FailedStep)]
+        failed += [step.sequence for step in failed_steps if not step.given_up]
         return Published(
             sent=sent,
-            advanced=[what for what in came_to if isinstance(what, Job)],
+            advanced=[result for result in results if isinstance(result, Job)],
             failed=list(dict.fromkeys(failed)),
-            troubles=troubles,
+            failed_steps=failed_steps,
         )
 
     def _send(self, changes: Sequence[Change]) -> tuple[list[Dispatch], list[str]]:
@@ -85,7 +87,7 @@ class Publisher:
             [sequence for index, (sequence, _) in enumerate(owed) if index in refused],
         )
 
-    def _follow(self, end: "_End") -> Job | Trouble | None:
+    def _follow(self, end: "_End") -> Job | FailedStep | None:
         """The job whose turn it is in the group of the one that ended, or why nothing could be done."""
         job = end.job
         try:
@@ -96,7 +98,7 @@ class Publisher:
         except Exception as error:  # noqa: BLE001 - whatever it is, it may not cost others their messages
             # A store that does not answer may be one hot item of a group, or files while the table is well.
             young = self._clock() - end.change.written_at < PATIENCE
-            return Trouble(end.change.sequence, job, error, given_up=end.gone or not young)
+            return FailedStep(end.change.sequence, job, error, gone=end.gone, given_up=end.gone or not young)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

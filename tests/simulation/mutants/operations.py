@@ -155,7 +155,7 @@ OPERATION: Final = (
     Mutant(
         "publish is silent about what it gave up",
         "tidemill.telemetry.outcome_log",
-        "            if trouble.given_up:\n                self._pass_over()\n",
+        "            if step.given_up:\n                self._count_given_up()\n",
         "",
     ),
     # Payloads.

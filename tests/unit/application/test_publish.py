@@ -108,7 +108,9 @@ def test_a_change_whose_message_was_not_taken_is_named_by_its_sequence(world: Wo
 
 
 def test_changes_that_owe_nothing_call_nobody(world: World) -> None:
-    assert world.publish(CHANGES[1], _end("5", group=None)) == Published(sent=[], advanced=[], failed=[], troubles=[])
+    assert world.publish(CHANGES[1], _end("5", group=None)) == Published(
+        sent=[], advanced=[], failed=[], failed_steps=[]
+    )
     assert (world.lanes.calls, world.groups.calls, world.payloads.deleted) == ([], [], [])
 
 
@@ -183,7 +185,7 @@ def test_while_the_store_does_not_answer_a_change_comes_again(world: World) -> N
     published = world.publish(_end("1"))
 
     assert published.failed == ["1"]
-    assert [trouble.given_up for trouble in published.troubles] == [False]
+    assert [step.given_up for step in published.failed_steps] == [False]
 
 
 def test_one_hot_group_holds_up_no_others_for_long(world: World) -> None:
@@ -193,7 +195,7 @@ def test_one_hot_group_holds_up_no_others_for_long(world: World) -> None:
     published = world.publish(_end("1"))
 
     assert published.failed == []
-    assert [trouble.given_up for trouble in published.troubles] == [True]
+    assert [step.given_up for step in published.failed_steps] == [True]
 
 
 def test_a_payload_that_cannot_be_tidied_away_holds_up_nobody(world: World) -> None:
@@ -205,7 +207,7 @@ def test_a_payload_that_cannot_be_tidied_away_holds_up_nobody(world: World) -> N
 
     published = world.publish(Change("1", gone, None, NOW))
 
-    assert (published.failed, [trouble.given_up for trouble in published.troubles]) == ([], [True])
+    assert (published.failed, [step.given_up for step in published.failed_steps]) == ([], [True])
 
 
 TROUBLES = [
@@ -230,7 +232,7 @@ def test_a_groups_own_trouble_is_told_and_holds_up_the_stream_for_minutes_at_mos
     late = world.publish(end)
 
     assert (early.failed, late.failed) == (["1"], [])
-    assert [(trouble.job, trouble.error) for trouble in (*early.troubles, *late.troubles)] == [(end.after, error)] * 2
+    assert [(step.job, step.error) for step in (*early.failed_steps, *late.failed_steps)] == [(end.after, error)] * 2
 
 
 def test_a_bad_group_costs_the_others_of_its_batch_nothing(world: World) -> None:
