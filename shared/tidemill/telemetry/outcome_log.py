@@ -12,7 +12,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import JobType
 from tidemill.application.publish import Published
-from tidemill.application.reconcile import Act, Reconciled
+from tidemill.application.reconcile import Reconciled, RepairAction
 from tidemill.application.submit import Accepted
 from tidemill.application.wake import Woken
 from tidemill.domain.errors import TidemillError
@@ -32,11 +32,11 @@ _ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
     Ending.UNAVAILABLE: Metric.UNAVAILABLE,
     Ending.MALFORMED: Metric.DROPPED,
 }
-_ACT_METRICS: Final[Mapping[Act, Metric]] = {
-    Act.NUDGED: Metric.NUDGED,
-    Act.WOKEN: Metric.WOKEN,
-    Act.UNDELIVERABLE: Metric.UNDELIVERABLE,
-    Act.ADVANCED: Metric.ADVANCED,
+_REPAIR_METRICS: Final[Mapping[RepairAction, Metric]] = {
+    RepairAction.NUDGED: Metric.NUDGED,
+    RepairAction.WOKEN: Metric.WOKEN,
+    RepairAction.UNDELIVERABLE: Metric.UNDELIVERABLE,
+    RepairAction.ADVANCED: Metric.ADVANCED,
 }
 #: One log line names at most this many unreadable items. They mostly share one cause.
 _UNREADABLE_NAMED: Final = 20
@@ -133,12 +133,12 @@ class Telemetry:
         self._unreadable_items({f"{tenant}#{job_id}": error for tenant, job_id, error in woken.unreadable})
 
     def reconciled(self, reconciled: Reconciled) -> None:
-        for (act, lane), number in reconciled.acts.items():
-            if lane and act in _ACT_METRICS:
-                self._count(lane, _ACT_METRICS[act], number)
-        extra = {act.value: reconciled.count(act) for act in Act}
+        for (action, lane), number in reconciled.actions.items():
+            if lane and action in _REPAIR_METRICS:
+                self._count(lane, _REPAIR_METRICS[action], number)
+        extra = {action.value: reconciled.count(action) for action in RepairAction}
         dead_letters = {lane: asdict(swept) for lane, swept in reconciled.dead_letters.items()}
-        left = reconciled.count(Act.FAILED) + reconciled.count(Act.UNFINISHED)
+        left = reconciled.count(RepairAction.FAILED) + reconciled.count(RepairAction.UNFINISHED)
         (logger().warning if left else logger().info)("reconciled", extra=extra | {"dead_letters": dead_letters})
         self._unreadable_items({item.key: item.error for item in reconciled.unreadable})
 

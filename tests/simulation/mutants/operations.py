@@ -149,7 +149,7 @@ OPERATION: Final = (
     Mutant(
         "reconcile is silent about what it could not do",
         "tidemill.entrypoints.reconcile",
-        "if failed := reconciled.count(Act.FAILED):",
+        "if failed := reconciled.count(RepairAction.FAILED):",
         "if failed := 0:",
     ),
     Mutant(
