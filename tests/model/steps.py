@@ -38,7 +38,7 @@ def retry(both: Both, name: str) -> Step:
     control, job_id = both.bench.control, both.id(name)
     return Step(
         f"retry {name}",
-        lambda: _state(control.retry, TENANT, job_id, by="ada"),
+        lambda: _state(control.redrive, TENANT, job_id, by="ada"),
         lambda: both.reference.redrive(name),
     )
 

@@ -39,7 +39,6 @@ from tidemill.application.reconcile import (
     Reconciler,
     RepairAction,
 )
-from tidemill.application.redrive import Swept
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
