@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.builders import SETTLEMENTS
 from tests.support.deployed_functions import TENANT, Event, Mill, forget
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill import composition
 from tidemill.application.job_types import Run
 from tidemill.application.publish import PATIENCE
@@ -22,8 +23,6 @@ from tidemill.domain.submission import Submission
 from tidemill.names import Env
 from tidemill.sqs import messages
 
-#: Of a test, in seconds: the lane's own clock is the real one.
-PATIENCE_SECONDS = 60
 LEASE = timedelta(milliseconds=300)
 
 
@@ -159,12 +158,14 @@ def test_a_worker_that_dies_holds_its_group_until_its_lease_is_over(parcels: Par
     mill, store = parcels.mill, composition.store()
     ids = parcels.submit(3)
     mill.publish()
+    mill.stop_clock()
     event, now = mill.receive(), mill.now()
     store.claim(_reference(event), token="a worker that is no more", now=now, lease_end=now + LEASE)
 
     mill.work(event)
     assert parcels.begun == []
     assert parcels.states(ids) == [State.RUNNING, State.WAITING, State.WAITING]
+    mill.late += LEASE
     parcels.run_until_ended(ids)
 
     assert parcels.begun == [("ada", 0, 2), ("ada", 1, 1), ("ada", 2, 1)]

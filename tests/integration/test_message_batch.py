@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.deployed_functions import INVOCATION, JOB_TIMEOUT, Context, Event, Mill
 from tests.support.faulty_client import Fault
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill import composition
 from tidemill.application.attempt import CLOCK_SKEW_MARGIN
 from tidemill.application.job_types import Run
@@ -18,22 +19,29 @@ from tidemill.domain.job import reference_to
 from tidemill.domain.states import State
 from tidemill.local.wait import wait_until
 from tidemill.names import SETTLE_RESERVE_SECONDS
+from tidemill.worker import message_batch
 
 BATCH = 10
 SHORT = timedelta(seconds=0.2)
-PATIENCE_SECONDS = 20
 
 
 @pytest.fixture
 def short(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Jobs may take very little time."""
+    """Jobs may take very little time, by a clock that only the test moves."""
+    mill.stop_clock()
     monkeypatch.setenv("TIDEMILL_JOB_TIMEOUT_SECONDS", str(SHORT.total_seconds()))
     composition.worker.cache_clear()
 
 
 @pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A settle after the timeout of its job may take as long as it takes."""
+    monkeypatch.setattr(message_batch, "MARGIN", timedelta(seconds=PATIENCE_SECONDS))
+
+
+@pytest.fixture
 def gate() -> Iterator[threading.Event]:
-    """What a handler hangs on; it opens when the test is over."""
+    """Handlers wait for it. It opens at the end of the test."""
     gate = threading.Event()
     yield gate
     gate.set()
@@ -56,18 +64,29 @@ def test_the_jobs_of_a_batch_run_side_by_side(mill: Mill) -> None:
 
 
 def test_a_job_over_its_time_fails_and_its_batch_is_answered_in_time(
-    mill: Mill, short: None, gate: threading.Event
+    mill: Mill, short: None, unhurried: None, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = threading.Event()
+    begun, ended = threading.Event(), threading.Event()
 
     def handler(payload: Any, _run: Run) -> str:
         if payload.n == 0:
+            begun.set()
             gate.wait(PATIENCE_SECONDS)
             ended.set()
+        else:
+            begun.wait(PATIENCE_SECONDS)
         return "done"
 
     mill.script.handler = handler
     (late, quick), event = _batch(mill, 2)
+    store = composition.store()
+    settle = store.settle
+
+    def settle_and_let_time_pass(*arguments: Any, **keywords: Any) -> None:
+        settle(*arguments, **keywords)
+        mill.late = SHORT
+
+    monkeypatch.setattr(store, "settle", settle_and_let_time_pass)
 
     assert mill.work(event) == []
 
@@ -82,11 +101,14 @@ def test_a_job_over_its_time_fails_and_its_batch_is_answered_in_time(
     assert mill.table.item(failed) == before
 
 
-def test_a_job_over_its_own_time_is_told_and_settled_while_its_batch_goes_on(mill: Mill, gate: threading.Event) -> None:
-    settled, told = threading.Event(), threading.Event()
+def test_a_job_over_its_own_time_is_told_and_settled_while_its_batch_goes_on(
+    mill: Mill, unhurried: None, gate: threading.Event
+) -> None:
+    begun, settled, told = threading.Event(), threading.Event(), threading.Event()
 
     def handler(payload: Any, run: Run) -> str:
         if payload.n == 0:
+            begun.set()
             gate.wait(PATIENCE_SECONDS)
             try:
                 run.checkpoint()
@@ -94,12 +116,15 @@ def test_a_job_over_its_own_time_is_told_and_settled_while_its_batch_goes_on(mil
                 told.set()
                 raise
         else:
-            # The rest of the batch sees it settled, long before the lane's own time is up.
+            begun.wait(PATIENCE_SECONDS)
+            # Longer than `timeout_seconds` of test.quick, and shorter than the timeout of the lane.
+            mill.late = JOB_TIMEOUT / 2
             wait_until(lambda: mill.job(late).state is State.RETRYING, PATIENCE_SECONDS, "the late job to be settled")
             settled.set()
         return "done"
 
     mill.script.handler = handler
+    mill.stop_clock()
     late, other = mill.accepted({"n": 0}, job_type="test.quick"), mill.accepted({"n": 1})
     mill.publish()
 
@@ -117,7 +142,12 @@ def test_a_job_over_its_own_time_is_told_and_settled_while_its_batch_goes_on(mil
 def test_a_store_that_hangs_while_time_runs_out_costs_the_batch_no_answer(
     mill: Mill, short: None, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mill.script.handler = lambda _payload, _run: gate.wait(PATIENCE_SECONDS)
+
+    def handler(_payload: Any, _run: Run) -> None:
+        mill.late = SHORT
+        gate.wait(PATIENCE_SECONDS)
+
+    mill.script.handler = handler
     (job_id,), event = _batch(mill, 1)
     store = composition.store()
     real = store.settle
@@ -147,6 +177,7 @@ def test_a_claim_that_hangs_while_time_runs_out_is_put_back_at_once(
     real = store.claim
 
     def hanging(*arguments: Any, **keywords: Any) -> Any:
+        mill.late = SHORT
         gate.wait(PATIENCE_SECONDS)
         return real(*arguments, **keywords)
 

@@ -2,9 +2,9 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from tests.support.deployed_functions import Mill
 from tests.support.faulty_client import Fault
 from tests.support.http_events import Answer, call
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.submit import Accepted, Submit
 from tidemill.aws import clients
 from tidemill.domain.job import Job
@@ -201,7 +202,7 @@ def test_a_replay_whose_time_has_come_since_is_answered_with_its_job(mill: Mill,
 
 
 def test_the_writes_of_a_batch_overlap(mill: Mill, post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    together = threading.Barrier(clients.POOL_SIZE, timeout=10)
+    together = threading.Barrier(clients.POOL_SIZE, timeout=PATIENCE_SECONDS)
     insert = Submit.insert
 
     def met(self: Submit, job: Job) -> Accepted:
@@ -215,13 +216,14 @@ def test_the_writes_of_a_batch_overlap(mill: Mill, post: Post, monkeypatch: pyte
 
 def test_what_no_time_is_left_for_is_not_begun(mill: Mill, post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     insert = Submit.insert
+    seconds = [0.0]
 
     def slow(self: Submit, job: Job) -> Accepted:
-        time.sleep(0.5)
+        seconds[0] += submit._LAST_START_SECONDS + 1
         return insert(self, job)
 
     monkeypatch.setattr(Submit, "insert", slow)
-    monkeypatch.setattr(submit, "_LAST_START_SECONDS", 0.4)
+    monkeypatch.setattr("tidemill.application.submit_batch.time", SimpleNamespace(monotonic=lambda: seconds[0]))
     monkeypatch.setattr(clients, "POOL_SIZE", 1)
 
     answer = post(_job(0), _job(1), _job(2))

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from tests.local.sockets import free_port
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.local import cdk_deploy, environment
 from tidemill.local.cdk_deploy import DeployError
 from tidemill.local.wait import wait_until
@@ -57,7 +58,7 @@ def test_what_a_step_started_ends_with_it(monkeypatch: pytest.MonkeyPatch, tmp_p
     ):
         raise KeyboardInterrupt
     assert step.process.poll() is not None
-    wait_until(lambda: not _members(step.process.pid), 5, "the group to be gone")
+    wait_until(lambda: not _members(step.process.pid), PATIENCE_SECONDS, "the group to be gone")
 
 
 def _members(group: int) -> list[str]:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.local.fake_processes import pretend_worker
 from tests.local.sockets import free_port, listening
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.local import emulator, environment, instance, processes
 from tidemill.local.emulator import EmulatorError
 from tidemill.local.lifecycle import bare
@@ -58,7 +59,7 @@ def test_it_ends_with_an_owner_that_is_killed() -> None:
     assert running.is_healthy()
     owner.kill()
     owner.communicate()
-    wait_until(lambda: not running.is_healthy(), 5, "the emulator to follow its owner")
+    wait_until(lambda: not running.is_healthy(), PATIENCE_SECONDS, "the emulator to follow its owner")
 
 
 def test_what_a_killed_owner_left_is_cleared_away_by_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_what_a_killed_owner_left_is_cleared_away_by_the_next(monkeypatch: pytes
         instance.owned() as other,
     ):
         assert not left.exists()
-        assert worker.wait(timeout=5) == -signal.SIGKILL
+        assert worker.wait(timeout=PATIENCE_SECONDS) == -signal.SIGKILL
         assert folder.exists()
         assert other.exists()
     assert list(tmp_path.iterdir()) == []
@@ -107,13 +108,13 @@ def test_one_that_is_left_running_is_found_again_and_stopped(folder: Path) -> No
     assert emulator.find(folder) == running
     emulator.stop(folder)
     assert emulator.find(folder) is None
-    wait_until(lambda: not running.is_healthy(), 5, "the emulator to end")
+    wait_until(lambda: not running.is_healthy(), PATIENCE_SECONDS, "the emulator to end")
 
 
 def test_one_that_was_killed_is_not_found_and_can_be_started_again(folder: Path) -> None:
     killed = emulator.leave_running(folder)
     os.kill(killed.pid, signal.SIGKILL)
-    wait_until(lambda: not processes.emulators(folder), 5, "the emulator to be gone")
+    wait_until(lambda: not processes.emulators(folder), PATIENCE_SECONDS, "the emulator to be gone")
     assert emulator.find(folder) is None
     with emulator.tied(folder) as running:
         assert running.is_healthy()
@@ -145,7 +146,9 @@ def test_the_figures_about_queues_that_aws_publishes_are_there(folder: Path) -> 
         queue = root.client("sqs").create_queue(QueueName="here")["QueueUrl"]
         root.client("sqs").send_message(QueueUrl=queue, MessageBody="x")
         found = wait_until(
-            lambda: root.client("cloudwatch").list_metrics(Namespace="AWS/SQS")["Metrics"], 15, "metrics"
+            lambda: root.client("cloudwatch").list_metrics(Namespace="AWS/SQS")["Metrics"],
+            PATIENCE_SECONDS,
+            "the metrics of the queue",
         )
         assert {"Name": "QueueName", "Value": "here"} in found[0]["Dimensions"]
         assert "ApproximateAgeOfOldestMessage" in {metric["MetricName"] for metric in found}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.local.fake_processes import pretend_worker
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.local import processes
 
 
@@ -53,4 +54,4 @@ def test_a_program_that_only_reads_a_file_of_the_instance_is_left_alone(tmp_path
 
 def test_workers_are_ended_though_their_emulator_is_gone(worker: subprocess.Popen[bytes], tmp_path: Path) -> None:
     processes.end(tmp_path)
-    assert worker.wait(timeout=5) < 0
+    assert worker.wait(timeout=PATIENCE_SECONDS) < 0

@@ -19,6 +19,7 @@ from tests.support.deployed_functions import forget
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import REGION, Table
 from tests.support.job_tables import client as aws
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.job_types import Run
 from tidemill.application.submit import Submit, keyed_job_id
 from tidemill.aws import clients
@@ -119,7 +120,7 @@ def test_many_submissions_have_one_answer_each_in_their_order(
 def test_many_are_written_in_parallel_up_to_the_connections_of_the_client(
     tidemill: Tidemill, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    together = threading.Barrier(clients.POOL_SIZE, timeout=10)
+    together = threading.Barrier(clients.POOL_SIZE, timeout=PATIENCE_SECONDS)
     insert = Submit.insert
 
     def met(self: Submit, job: Job) -> Accepted:

@@ -14,6 +14,7 @@ from xml.sax.saxutils import escape
 
 from tests.support import api_gateway
 from tests.support.http_events import ROLE
+from tests.support.patience import PATIENCE_SECONDS
 
 #: Where the embedded AWS serves the API whose id the stack of `conftest.pipeline` names.
 _BASE: Final = "/_aws/execute-api/a1b2/$default"
@@ -125,7 +126,7 @@ def loopback() -> Iterator[Loopback]:
             request = Request(self.command, self.path, self.headers, body)
             serving.requests.append(request)
             serving.arrived.set()
-            serving.release.wait(10)
+            serving.release.wait(PATIENCE_SECONDS)
             self._send(*(serving.respond(request) if serving.respond else serving.answer))
 
         do_POST = do_GET  # noqa: N815 - the name that the base class requires

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.integration.cli.loopback import Loopback
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.aws import clients
 
 PROGRAM = [sys.executable, "-c", "from tidemill.cli.main import main; main()"]
@@ -104,16 +105,16 @@ def test_a_closed_pipe_ends_the_command_silently(server: Loopback) -> None:
     os.close(reader)
     with subprocess.Popen([*PROGRAM, "get", "x"], stdout=writer, stderr=subprocess.PIPE) as process:
         os.close(writer)
-        _, stderr = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, stderr) == (141, b"")
 
 
 def test_ctrl_c_prints_one_line(server: Loopback) -> None:
     server.release.clear()
     with subprocess.Popen([*PROGRAM, "get", "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert server.arrived.wait(30)
+        assert server.arrived.wait(PATIENCE_SECONDS)
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, stdout, stderr) == (130, b"", b"Interrupted.\n")
 
 
@@ -121,7 +122,8 @@ def test_characters_outside_the_encoding_of_the_stream_are_escaped(server: Loopb
     server.answers(200, {"id": "x"}, Idempotent_Replayed="true")
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "TTY_COMPATIBLE": "1", "NO_COLOR": "1"}
     server.answers(200, {"id": "–"})  # noqa: RUF001
-    done = subprocess.run([*PROGRAM, "get", "x"], env=environment, capture_output=True, timeout=30, check=False)
+    command = [*PROGRAM, "get", "x"]
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=PATIENCE_SECONDS, check=False)
     assert done.returncode == 0
     assert b"\\u2013" in done.stdout
 

@@ -13,6 +13,7 @@ from tests.integration.cli.conftest import run
 from tests.integration.cli.loopback import Answer, Loopback, Request
 from tests.integration.cli.test_failures import PROGRAM
 from tests.support.deployed_functions import Mill
+from tests.support.patience import PATIENCE_SECONDS
 
 QUEUED = {"id": "a", "type": "t", "state": "queued", "attempt": 0}
 RUNNING = {**QUEUED, "state": "running", "attempt": 1, "progress": {"done": 30, "total": 100, "at": None}}
@@ -123,12 +124,12 @@ def test_a_refusal_while_watching_is_an_error(server: Loopback, pauses: list[flo
 def test_ctrl_c_stops_watching_and_leaves_the_job_running(server: Loopback) -> None:
     with subprocess.Popen([*PROGRAM, "watch", "a"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         answering(server, QUEUED)
-        assert server.arrived.wait(30)
+        assert server.arrived.wait(PATIENCE_SECONDS)
         assert process.stderr is not None
         # The command has the answer, so it pauses, or is about to.
         assert process.stderr.readline() == b"a  queued\n"
         process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=30)
+        stdout, stderr = process.communicate(timeout=PATIENCE_SECONDS)
     assert (process.returncode, stdout) == (130, b"")
     assert b"The jobs continue: `tidemill watch a`" in stderr
     assert {request.method for request in server.requests} == {"GET"}

@@ -11,9 +11,9 @@ from typing import Any, Final, Self
 from tests.simulation.conformance import scripted_function
 from tests.simulation.conformance.case import BUCKET, INDEX, LETTERS, MOST_RECEIVES, QUEUE, TABLE, Aws, Value
 from tests.support.job_tables import REGION, client
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.local.wait import wait_until
 
-_PATIENCE_SECONDS: Final = 20
 _FUNCTION: Final = "told"
 
 
@@ -37,7 +37,7 @@ class Served(Aws):
             served._delete()
 
     def eventually(self, ask: Callable[[], Value]) -> Value:
-        return wait_until(ask, _PATIENCE_SECONDS, "the answer")
+        return wait_until(ask, PATIENCE_SECONDS, "the answer")
 
     def records(self) -> list[Any]:
         streams = self._client("dynamodbstreams")

@@ -1,4 +1,4 @@
-"""Types of which only so many may run for one key, and a note of how many did."""
+"""Types that limit the runs of one key, and a record of how many ran."""
 
 import threading
 import time
@@ -7,29 +7,32 @@ from datetime import timedelta
 
 from pydantic import BaseModel
 
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill import Rate, Run, job_type
 
-#: How long a run takes: long enough that a batch's runs would meet.
+#: The length of a run, which gives a further run the chance to break the limit.
 RUN_SECONDS = 0.05
 
 
 class Keyed(BaseModel):
-    """For whom the job is."""
+    """The payload: the key of the limit."""
 
     key: str = "a"
 
 
 class Meetings:
-    """How many ran at the same time, for each key."""
+    """How many runs there were of each key, and how many at the same time."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.Condition()
+        #: How many runs of a key the first run waits for, itself included.
+        self.expected: Counter[str] = Counter()
         self.inside: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
         self.runs: Counter[str] = Counter()
 
     def forget(self) -> None:
-        for counted in (self.inside, self.most, self.runs):
+        for counted in (self.expected, self.inside, self.most, self.runs):
             counted.clear()
 
     def run(self, key: str) -> None:
@@ -37,6 +40,8 @@ class Meetings:
             self.inside[key] += 1
             self.runs[key] += 1
             self.most[key] = max(self.most[key], self.inside[key])
+            self.lock.notify_all()
+            self.lock.wait_for(lambda: self.most[key] >= self.expected[key], PATIENCE_SECONDS)
         time.sleep(RUN_SECONDS)
         with self.lock:
             self.inside[key] -= 1

@@ -8,6 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.cli.main import tidemill
 
 #: Absent where an operator installs the command line: these belong to the Lambda functions, the emulator and the tests.
@@ -52,7 +53,7 @@ def test_every_module_imports_without_powertools_the_emulator_the_tests_and_the_
         [sys.executable, "-W", "error", "-c", IMPORT_ALL.format(absent=ABSENT, foreign=FOREIGN)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr
