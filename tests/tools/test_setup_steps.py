@@ -49,7 +49,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "functions/requirements.txt",
         "shared/tidemill/local/requirements.txt",
     ):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(name)
     (tmp_path / "pyproject.toml").touch()
     (tmp_path / "package-lock.json").touch()
