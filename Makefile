@@ -25,18 +25,21 @@ LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --unive
 SOURCES := app.py demo functions shared stacks tests tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test cover up down lint synth docs figures simulate mutants scope model lock clean setup-app setup-dev wheel
+.PHONY: help demo test test-fast cover up down lint synth docs figures simulate mutants scope model lock clean setup-app setup-dev wheel
 
 help: ## say what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 demo: setup-app ## deploy to an embedded AWS, run real jobs, check every figure (LOG=access.log.gz LIMIT=1000)
 	@$(PY) -m demo $(if $(LOG),--log "$$LOG") $(if $(LIMIT),--limit "$$LIMIT")
 
-test: setup-dev ## run every test there is (ARGS='-k fence' for some of them)
+test: setup-dev ## run every test (ARGS='-k fence' for some of them)
 	@$(PY) -m tools.run_tests $(ARGS)
 
-cover: setup-dev ## the same, and which lines no test has reached
+test-fast: setup-dev ## run the tests that take at most two minutes together and need no embedded AWS
+	@$(PY) -m tools.run_tests --fast $(ARGS)
+
+cover: setup-dev ## run every test and print the lines that no test reaches
 	@$(PY) -m tools.run_tests --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(ARGS)
 
 up: setup-app ## deploy to an embedded AWS and leave it running to play with

@@ -1,6 +1,7 @@
-"""What several folders share: a job store on a table of its own, and, once a session, an emulator and the app."""
+"""Fixtures that several folders share, and the marks and groups of tests that follow from their fixtures."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 import pytest
 
@@ -12,24 +13,48 @@ from tidemill.local import emulator, instance
 from tidemill.local.lifecycle import App, deployed
 from tidemill.telemetry.outcome_log import logger
 
+#: The mark of a test that uses the fixture.
+MARKS: Final[Mapping[str, pytest.MarkDecorator]] = {
+    "app": pytest.mark.e2e,
+    "emulated": pytest.mark.emulator,
+}
+#: The group of a test that uses the fixture. The tests of one group run in one process, so that they share one result
+#: of the fixture: a deployed app, a build of the asset, templates. Every process may start an emulator of its own.
+GROUPS: Final[Mapping[str, str]] = {
+    "app": "deployed app",
+    "built": "synth",
+    "synthesise": "synth",
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark and group each test, before pytest-xdist reads the groups and pytest selects by marks."""
+    for item in items:
+        for fixture in getattr(item, "fixturenames", ()):
+            if fixture in MARKS:
+                item.add_marker(MARKS[fixture])
+            if fixture in GROUPS:
+                item.add_marker(pytest.mark.xdist_group(GROUPS[fixture]))
+
 
 @pytest.fixture(scope="session")
 def app() -> Iterator[App]:
-    """Deployed with the real CDK command line when the first test asks for it, and stopped with the session."""
+    """The app, which the real CDK command line deploys for the first test that needs it. It ends with the session."""
     with deployed() as app:
         yield app
 
 
 @pytest.fixture(scope="session")
 def emulated() -> Iterator[str]:
-    """The endpoint of an embedded AWS with nothing on it."""
+    """The endpoint of an empty embedded AWS, one for each process."""
     with instance.owned() as folder, emulator.tied(folder) as running:
         yield running.endpoint
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _logger() -> None:
-    """Made while standard output is the session's: a logger keeps what it finds, and a test may take its own away."""
+    """Make the logger while standard output is the session's: it keeps the stream, and a test may close its own."""
     logger()
 
 

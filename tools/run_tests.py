@@ -1,16 +1,56 @@
-"""`python -m tools.run_tests ARGUMENTS`: pytest, without the person's AWS settings, whatever a test imports."""
+"""Run pytest on every core, without the AWS settings of the caller: `python -m tools.run_tests [--fast] ARGUMENTS`.
+
+`--fast` leaves out the tests that need the embedded AWS and those marked as slow. All other arguments are pytest's.
+"""
 
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
+from typing import Final
 
 from tidemill.local import environment
 from tools.paths import ROOT
 
+FAST: Final = ("-m", "not e2e and not emulator and not slow")
+#: Two processes pay even on one core, since the end-to-end tests mostly wait. Beyond four, the end-to-end tests, which
+#: share one process, take longer than all others together.
+FEWEST_PROCESSES: Final = 2
+MOST_PROCESSES: Final = 4
+#: Options that choose some of the tests, or look into a test. Starting processes and collecting the tests in each takes
+#: longer than a few tests do.
+SHORT_OPTIONS: Final = ("-k", "-m", "-s", "-x")
+LONG_OPTIONS: Final = frozenset(("--co", "--collect-only", "--deselect", "--last-failed", "--lf", "--pdb", "--trace"))
+#: Tests of one group share a fixture, such as the deployed app, and stay in one process.
+BY_GROUP: Final = ("--dist", "loadgroup")
+
+
+def pytest_arguments(arguments: Sequence[str]) -> list[str]:
+    """The arguments of pytest for the arguments of this program."""
+    chosen = [argument for argument in arguments if argument != "--fast"]
+    selection = FAST if "--fast" in arguments else ()
+    return [*_processes(chosen), *selection, *chosen]
+
+
+def _processes(arguments: Sequence[str]) -> Sequence[str]:
+    if any(argument.startswith(("-n", "--numprocesses")) for argument in arguments):
+        return BY_GROUP
+    if any(_chooses(argument) for argument in arguments):
+        return ()
+    return ("--numprocesses", str(min(max(os.cpu_count() or 1, FEWEST_PROCESSES), MOST_PROCESSES)), *BY_GROUP)
+
+
+def _chooses(argument: str) -> bool:
+    if argument.startswith("-"):
+        return argument.startswith(SHORT_OPTIONS) or argument.partition("=")[0] in LONG_OPTIONS
+    return (ROOT / argument.partition("::")[0]).exists()
+
 
 def main() -> int:
+    """Return the exit code of pytest."""
     clean = environment.without_aws(os.environ)
-    return subprocess.call([sys.executable, "-m", "pytest", *sys.argv[1:]], cwd=ROOT, env=clean)
+    command = [sys.executable, "-m", "pytest", *pytest_arguments(sys.argv[1:])]
+    return subprocess.call(command, cwd=ROOT, env=clean)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,50 @@
+"""`make test` uses every core for all tests, and one process for a few of them."""
+
+import pytest
+
+from tools import run_tests
+
+PARALLEL = ["--numprocesses", "2", "--dist", "loadgroup"]
+
+
+@pytest.fixture(autouse=True)
+def cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+
+
+@pytest.mark.parametrize("arguments", [[], ["-q"], ["--cov", "--cov-fail-under=95"], ["--durations=20"]], ids=str)
+def test_all_tests_run_on_every_core(arguments: list[str]) -> None:
+    assert run_tests.pytest_arguments(arguments) == PARALLEL + arguments
+
+
+@pytest.mark.parametrize(("cores", "processes"), [(None, 2), (1, 2), (3, 3), (64, 4)])
+def test_there_are_two_to_four_processes(monkeypatch: pytest.MonkeyPatch, cores: int | None, processes: int) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: cores)
+    assert run_tests.pytest_arguments([])[:2] == ["--numprocesses", str(processes)]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-k", "fence"],
+        ["-mslow"],
+        ["--lf"],
+        ["--pdb"],
+        ["tests/tools"],
+        ["tests/tools/test_run_tests.py::test_there_are_two_to_four_processes"],
+    ],
+    ids=str,
+)
+def test_chosen_tests_run_in_one_process(arguments: list[str]) -> None:
+    assert run_tests.pytest_arguments(arguments) == arguments
+
+
+@pytest.mark.parametrize("arguments", [["-n", "3"], ["-n3", "-k", "fence"], ["--numprocesses=3"]], ids=str)
+def test_a_number_of_processes_on_the_command_line_is_kept(arguments: list[str]) -> None:
+    assert run_tests.pytest_arguments(arguments) == ["--dist", "loadgroup", *arguments]
+
+
+def test_the_fast_run_leaves_out_slow_tests_and_those_that_need_the_embedded_aws() -> None:
+    fast = ["-m", "not e2e and not emulator and not slow"]
+    assert run_tests.pytest_arguments(["--fast"]) == [*PARALLEL, *fast]
+    assert run_tests.pytest_arguments(["--fast", "-k", "fence"]) == [*fast, "-k", "fence"]
