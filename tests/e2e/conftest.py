@@ -8,14 +8,12 @@ from uuid import uuid4
 import pytest
 
 from demo.observe import all_jobs
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.domain.job import Job
 from tidemill.local.lifecycle import App
 from tidemill.local.signed_caller import Answer
 from tidemill.local.wait import wait_until
 from tidemill.names import Lane, Output
-
-#: Longer than a killed worker's messages stay hidden: six function timeouts of three seconds.
-PATIENCE_SECONDS = 40
 
 
 class Deployed:

@@ -6,10 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from tests.e2e.conftest import PATIENCE_SECONDS, Deployed
+from tests.e2e.conftest import Deployed
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.local.paths import VENV
-
-pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture

@@ -5,12 +5,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-import pytest
-
 from tests.e2e.conftest import Deployed
 from tidemill.local.signed_caller import Answer
-
-pytestmark = pytest.mark.e2e
 
 
 def delayed(deployed: Deployed) -> dict[str, Any]:

@@ -9,8 +9,6 @@ import pytest
 from tests.e2e.conftest import Deployed
 from tidemill.names import LARGEST_BODY_BYTES
 
-pytestmark = pytest.mark.e2e
-
 FLAKY = b'{"type": "demo.flaky", "payload": {"failures": 0}}'
 
 

@@ -3,12 +3,9 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-
-from tests.e2e.conftest import PATIENCE_SECONDS, Deployed
+from tests.e2e.conftest import Deployed
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.local.wait import wait_until
-
-pytestmark = pytest.mark.e2e
 
 
 def reference(deployed: Deployed, job_id: str, generation: int) -> str:

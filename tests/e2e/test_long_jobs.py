@@ -13,13 +13,11 @@ from shortener.click_table import Clicks, _record
 from shortener.names import Output as ShortenerOutput
 from shortener.visitor import Visitor
 from tests.e2e.conftest import Deployed
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.local.wait import wait_until
-
-pytestmark = pytest.mark.e2e
 
 #: More than one invocation can read in pages so small: a bulk run has two seconds here.
 CLICKS, PAGE = 2_000, 10
-PATIENCE_SECONDS = 90
 VISITOR = Visitor(country="SE", browser="Firefox", system="Linux", device="Other", bot=False)
 MILLISECOND = timedelta(milliseconds=1)
 

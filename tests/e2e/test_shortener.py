@@ -7,12 +7,11 @@ import pytest
 
 from demo.observe import all_jobs
 from shortener.names import Output as ShortenerOutput
-from tests.e2e.conftest import PATIENCE_SECONDS, Deployed
+from tests.e2e.conftest import Deployed
+from tests.support.patience import PATIENCE_SECONDS
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.local.wait import wait_until
-
-pytestmark = pytest.mark.e2e
 
 ADDRESS = "8.8.8.8"
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:125.0) Gecko/20100101 Firefox/125.0"

@@ -11,8 +11,6 @@ from tests.e2e.conftest import Deployed
 from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, LARGEST_ITEM_BYTES
 from tidemill.local.signed_caller import Answer
 
-pytestmark = pytest.mark.e2e
-
 
 def _post(deployed: Deployed, path: str = "/jobs", **body: Any) -> Answer:
     return deployed.app.request("POST", path, body=json.dumps(body).encode())

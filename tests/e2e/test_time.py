@@ -5,14 +5,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-import pytest
-
 from tests.e2e.conftest import Deployed
 from tidemill.aws.attribute_values import milliseconds
 from tidemill.dynamodb.document import key
 from tidemill.names import ATTENTION_SORT_KEY, Output
-
-pytestmark = pytest.mark.e2e
 
 
 def submitted(deployed: Deployed, run_at: datetime) -> dict[str, Any]:
@@ -58,10 +54,10 @@ def test_a_scheduled_job_is_woken_and_runs_at_its_time(deployed: Deployed) -> No
     brought_forward(deployed, job_id, due)
 
     call(deployed, "wake")
+    assert deployed.job(job_id)["state"] != "scheduled"
     done = deployed.until(job_id, state="succeeded")
 
     assert datetime.fromisoformat(done["claimed_at"]) >= due - timedelta(milliseconds=1)
-    assert datetime.fromisoformat(done["claimed_at"]) <= due + timedelta(seconds=10)
 
 
 def test_a_scheduled_job_that_its_clock_has_missed_is_found_by_reconcile(deployed: Deployed) -> None:
