@@ -205,6 +205,7 @@ def test_a_worker_that_was_fenced_leaves_the_message_to_the_one_that_took_over(
     assert (world.job.tenant, world.job.attempt) == (TENANT, 3)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )

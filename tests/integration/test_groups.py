@@ -283,6 +283,7 @@ GROUPS = 12
 MEMBERS = 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("poison", ["dies and blocks", "dies", "never ends"])
 def test_of_many_groups_a_poisonous_one_harms_no_other(mill: Mill, poison: str) -> None:
     """`python -m local figures groups` does so with a thousand, through the deployed app."""

@@ -55,6 +55,7 @@ def lost(mill: Mill) -> str:
     return job_id
 
 
+@pytest.mark.slow
 def test_a_job_whose_record_the_stream_has_lost_runs_after_a_reconcile(mill: Mill) -> None:
     job_id = lost(mill)
     mill.late = LIMIT - timedelta(minutes=1)
@@ -81,6 +82,7 @@ def test_whatever_the_alarm_says_it_is_the_same(mill: Mill) -> None:
     assert mill.job(job_id).state is State.SUCCEEDED
 
 
+@pytest.mark.slow
 def test_a_lane_that_is_only_slow_is_left_to_drain(mill: Mill, metrics: Metrics) -> None:
     jobs = [mill.accepted() for _ in range(5)]
     mill.publish()

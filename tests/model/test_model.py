@@ -20,10 +20,12 @@ STEPS: Final = 15
 LONGEST_STORY: Final = 8
 
 
+@pytest.mark.slow
 def test_what_ships_does_what_the_reference_says() -> None:
     assert play(EXAMPLES).examples >= EXAMPLES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutant", CAUGHT)
 def test_a_mutant_is_caught_with_a_short_story(mutant: str) -> None:
     ran = subprocess.run(

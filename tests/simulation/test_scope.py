@@ -31,6 +31,7 @@ def _touched(actor: str, *, task: int = 0, reads: str = "", writes: str = "", of
     return Footprint(actor, task, frozenset(filter(None, [reads])), frozenset(filter(None, [writes])), of_all)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [one.name for one in SCENARIOS if one.name not in LARGEST])
 def test_every_schedule_keeps_every_promise(name: str) -> None:
     most_faults = 0 if name in LARGE else 1
@@ -85,6 +86,7 @@ def test_steps_that_touch_nothing_in_common_are_apart(one: Footprint, other: Foo
     assert one.apart_from(other) is other.apart_from(one) is apart
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mutant", "name", "faults"), CAUGHT)
 def test_a_mutant_is_caught_by_so_few_faults(mutant: str, name: str, faults: int) -> None:
     run = subprocess.run(

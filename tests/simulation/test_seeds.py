@@ -32,6 +32,7 @@ def _worlds() -> int:
     return sum(isinstance(value, World) for value in gc.get_objects())
 
 
+@pytest.mark.slow
 def test_seeds_keep_every_promise() -> None:
     broken = [(result.seed, result.violation) for seed in range(SEEDS) if (result := simulate(seed)).violation]
     assert broken == []
@@ -48,6 +49,7 @@ def test_a_seed_replays_exactly() -> None:
     assert [simulate(seed).hash for seed in reversed(range(10))] == hashes[::-1]
 
 
+@pytest.mark.slow
 def test_a_seed_replays_exactly_in_another_interpreter() -> None:
     """Where text hashes to other numbers, so that nothing may hang on the order of a set."""
     script = "from tests.simulation.run_one_seed import simulate; print(*(simulate(seed).hash for seed in range(30)))"
@@ -92,6 +94,7 @@ def test_every_mutant_can_be_applied() -> None:
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 40
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICKLY_CAUGHT)
 def test_a_mutant_is_caught(name: str) -> None:
     run = subprocess.run(

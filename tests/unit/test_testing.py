@@ -86,7 +86,7 @@ def test_a_failed_run_has_its_error_and_the_time_of_its_retry() -> None:
         (Continue({"page": 2}), State.QUEUED, NOON, None),
         (GiveUp("pointless"), State.DEAD, None, DeathReason.GAVE_UP),
         (Cancelled(), State.CANCELLED, None, None),
-        (object(), State.DEAD, None, DeathReason.RESULT_UNSTORABLE),
+        pytest.param(object(), State.DEAD, None, DeathReason.RESULT_UNSTORABLE, id="an object"),
         (Continue("x" * 9000), State.DEAD, None, DeathReason.RESULT_UNSTORABLE),
     ],
     ids=str,

@@ -160,6 +160,7 @@ def test_clicks_of_anybody_but_the_redirect_die(world: World) -> None:
     assert world.items(world.clicks_table) == []
 
 
+@pytest.mark.slow
 def test_made_up_names_cannot_fill_the_counters(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(click_tally, "NAMES_KEPT", 1)
     world.post_link({"url": "https://example.com/a", "code": "spring"})

@@ -206,6 +206,7 @@ def test_it_goes_on_over_many_invocations_and_shows_how_far_it_is(
     assert left_behind(world) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
 @pytest.mark.parametrize("short", [False, True], ids=["one run", "a run a page"])
 def test_killed_at_any_call_the_file_has_every_click_once(

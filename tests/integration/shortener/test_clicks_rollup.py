@@ -194,6 +194,7 @@ def test_shards_in_the_total_go_after_a_day_and_links_that_nobody_followed_cost_
     assert stats(world)[0]["clicks"] == 3
 
 
+@pytest.mark.slow
 def test_a_rollup_that_did_not_run_for_weeks_catches_up(
     world: World, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +236,7 @@ def test_of_two_rollups_at_once_the_second_adds_nothing_again(
     assert stats(world) == before
 
 
+@pytest.mark.slow
 def test_it_goes_on_in_another_invocation_when_time_is_short(
     world: World, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -253,6 +255,7 @@ def test_it_goes_on_in_another_invocation_when_time_is_short(
     assert kinds(world) == {"total"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
 def test_killed_between_any_two_calls_the_stats_stay_exact_and_the_next_run_ends_the_work(
     world: World, time: Time, monkeypatch: pytest.MonkeyPatch, after: bool

@@ -131,6 +131,7 @@ def test_an_hourly_reconcile_does_not_stop_a_backlog_of_48_hours_from_draining(
     assert mill.sent <= most_sent
 
 
+@pytest.mark.slow
 def test_no_job_is_lost_when_the_stream_is_lost_for_72_hours(store: DynamoJobStore, client: FaultyClient) -> None:
     mill = Mill(store, client, stream_is_down=True)
     mill.submit(a_job())
