@@ -13,10 +13,8 @@ from tidemill.local import environment
 from tools.paths import ROOT
 
 FAST: Final = ("-m", "not e2e and not emulator and not slow")
-#: Two processes pay even on one core, since the end-to-end tests mostly wait. Beyond four, the end-to-end tests, which
-#: share one process, take longer than all others together.
-FEWEST_PROCESSES: Final = 2
-MOST_PROCESSES: Final = 4
+#: More processes would wait for the end-to-end tests, which share one.
+MOST_PROCESSES: Final = 5
 #: Options that choose some of the tests, or look into a test. Starting processes and collecting the tests in each takes
 #: longer than a few tests do.
 SHORT_OPTIONS: Final = ("-k", "-m", "-s", "-x")
@@ -27,17 +25,19 @@ BY_GROUP: Final = ("--dist", "loadgroup")
 
 def pytest_arguments(arguments: Sequence[str]) -> list[str]:
     """The arguments of pytest for the arguments of this program."""
+    fast = "--fast" in arguments
     chosen = [argument for argument in arguments if argument != "--fast"]
-    selection = FAST if "--fast" in arguments else ()
-    return [*_processes(chosen), *selection, *chosen]
+    return [*_processes(chosen, fast=fast), *(FAST if fast else ()), *chosen]
 
 
-def _processes(arguments: Sequence[str]) -> Sequence[str]:
+def _processes(arguments: Sequence[str], *, fast: bool) -> Sequence[str]:
     if any(argument.startswith(("-n", "--numprocesses")) for argument in arguments):
         return BY_GROUP
     if any(_chooses(argument) for argument in arguments):
         return ()
-    return ("--numprocesses", str(min(max(os.cpu_count() or 1, FEWEST_PROCESSES), MOST_PROCESSES)), *BY_GROUP)
+    # One for each core, and one for the end-to-end tests, which mostly wait.
+    processes = (os.cpu_count() or 1) + (not fast)
+    return ("--numprocesses", str(min(processes, MOST_PROCESSES)), *BY_GROUP)
 
 
 def _chooses(argument: str) -> bool:

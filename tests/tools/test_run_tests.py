@@ -4,7 +4,8 @@ import pytest
 
 from tools import run_tests
 
-PARALLEL = ["--numprocesses", "2", "--dist", "loadgroup"]
+ON_EACH_CORE = ["--numprocesses", "2", "--dist", "loadgroup"]
+AND_ONE_THAT_WAITS = ["--numprocesses", "3", "--dist", "loadgroup"]
 
 
 @pytest.fixture(autouse=True)
@@ -14,11 +15,13 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("arguments", [[], ["-q"], ["--cov", "--cov-fail-under=95"], ["--durations=20"]], ids=str)
 def test_all_tests_run_on_every_core(arguments: list[str]) -> None:
-    assert run_tests.pytest_arguments(arguments) == PARALLEL + arguments
+    assert run_tests.pytest_arguments(arguments) == AND_ONE_THAT_WAITS + arguments
 
 
-@pytest.mark.parametrize(("cores", "processes"), [(None, 2), (1, 2), (3, 3), (64, 4)])
-def test_there_are_two_to_four_processes(monkeypatch: pytest.MonkeyPatch, cores: int | None, processes: int) -> None:
+@pytest.mark.parametrize(("cores", "processes"), [(None, 2), (1, 2), (3, 4), (64, 5)])
+def test_the_end_to_end_tests_have_a_process_beside_those_of_the_cores(
+    monkeypatch: pytest.MonkeyPatch, cores: int | None, processes: int
+) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: cores)
     assert run_tests.pytest_arguments([])[:2] == ["--numprocesses", str(processes)]
 
@@ -31,7 +34,7 @@ def test_there_are_two_to_four_processes(monkeypatch: pytest.MonkeyPatch, cores:
         ["--lf"],
         ["--pdb"],
         ["tests/tools"],
-        ["tests/tools/test_run_tests.py::test_there_are_two_to_four_processes"],
+        ["tests/tools/test_run_tests.py::test_chosen_tests_run_in_one_process"],
     ],
     ids=str,
 )
@@ -46,5 +49,5 @@ def test_a_number_of_processes_on_the_command_line_is_kept(arguments: list[str])
 
 def test_the_fast_run_leaves_out_slow_tests_and_those_that_need_the_embedded_aws() -> None:
     fast = ["-m", "not e2e and not emulator and not slow"]
-    assert run_tests.pytest_arguments(["--fast"]) == [*PARALLEL, *fast]
+    assert run_tests.pytest_arguments(["--fast"]) == [*ON_EACH_CORE, *fast]
     assert run_tests.pytest_arguments(["--fast", "-k", "fence"]) == [*fast, "-k", "fence"]
