@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from tests.support import moto_transactions
 from tests.support.builders import RETENTION
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table, table_on_moto
@@ -12,6 +13,8 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.local import emulator, instance
 from tidemill.local.lifecycle import App, deployed
 from tidemill.telemetry.outcome_log import logger
+
+moto_transactions.install()
 
 #: The mark of a test that uses the fixture.
 MARKS: Final[Mapping[str, pytest.MarkDecorator]] = {
