@@ -1,4 +1,4 @@
-"""Jobs, references and types, as plain as they come; a test names only what it is about."""
+"""Jobs, references and job types with plain defaults. A test names only the fields that it is about."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,7 +14,7 @@ from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
 from tidemill.names import Lane
 
-#: Far ahead, so that no store's real clock finds what a test wrote expired.
+#: Far in the future, so that no item of a test has expired by the clock of moto or of the emulator.
 NOW: Final = datetime(2045, 3, 4, 5, 6, 7, 891_000, tzinfo=UTC)
 SECOND: Final = timedelta(seconds=1)
 MILLISECOND: Final = timedelta(milliseconds=1)
@@ -74,7 +74,7 @@ SETTLEMENTS: Final = {
     State.SCHEDULED: Settlement(state=State.SCHEDULED, due=NOW + 1000 * SECOND, attempt=0, hops=1),
     State.CANCELLED: Settlement(state=State.CANCELLED),
 }
-#: States that a job has when it is submitted.
+#: The states of a job that was just submitted, with the fields that they need.
 FRESH: Final[dict[State, dict[str, Any]]] = {
     State.QUEUED: {"due": NOW},
     State.SCHEDULED: {"due": NOW + 1000 * SECOND, "run_at": NOW + 1000 * SECOND},
@@ -83,7 +83,7 @@ FRESH: Final[dict[State, dict[str, Any]]] = {
 
 
 def fresh_token() -> str:
-    """Never given twice: a store may remember it across tables."""
+    """A token that is unique in this process: a store may remember tokens across tables."""
     return f"token-{next(_numbers)}"
 
 
@@ -92,7 +92,7 @@ def claimed(store: JobStore, job: Job, *, token: str | None = None, now: datetim
 
 
 def brought_to(store: JobStore, state: State, **changes: Any) -> Job:
-    """A job that the store has been led into `state` by its own writes, as it reads it."""
+    """A job that the writes of the store brought into `state`, as the store reads it."""
     if state is State.WAITING:
         changes = {"group": fresh_token()} | changes
         store.insert_if_absent(a_job(group=changes["group"]))
@@ -106,7 +106,7 @@ def brought_to(store: JobStore, state: State, **changes: Any) -> Job:
 
 
 def behind_an_ended_head(store: JobStore, **changes: Any) -> Job:
-    """A waiting job whose turn it is, though nobody has noticed yet."""
+    """A waiting job whose head has ended, before anything has advanced the group."""
     group = fresh_token()
     head = a_job(group=group)
     store.insert_if_absent(head)

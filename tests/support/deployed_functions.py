@@ -1,4 +1,4 @@
-"""The functions as they are deployed, with moto's DynamoDB, its stream and SQS between them."""
+"""The Lambda handlers submit, query, publish and work, with moto's DynamoDB, stream and SQS between them."""
 
 import json
 from collections import Counter
@@ -33,7 +33,7 @@ from tidemill.names import (
 from tidemill.system import clock
 
 JOB_TIMEOUT: Final = timedelta(seconds=5)
-#: More than any test needs.
+#: More rounds of publish and work than any test needs.
 MOST_ROUNDS: Final = 1_000
 Event = Mapping[str, Any]
 _numbers = count(1)
@@ -41,7 +41,7 @@ _numbers = count(1)
 
 @dataclass(frozen=True)
 class Context:
-    """What Lambda tells of the time that is left."""
+    """The Lambda context, as far as the handlers read it: the remaining time."""
 
     remaining: timedelta = INVOCATION
 
@@ -50,7 +50,7 @@ class Context:
 
 
 class Mill:
-    """Submit over HTTP, feed the stream to publish and the queue to work, and look at what comes of it."""
+    """Submits over HTTP, passes the stream to publish and the queue to work, and reads the results."""
 
     def __init__(self, table: Table, faulty: FaultyClient, queue: str, dead_letters: str) -> None:
         self.table = table
@@ -58,9 +58,9 @@ class Mill:
         self.queue = queue
         self.dead_letters = dead_letters
         self.script = script
-        #: Calls of AWS that our code made, as `service.Operation`.
+        #: How often the code under test called AWS, by `service.Operation`.
         self.calls: Counter[str] = Counter()
-        #: The entries by which workers had messages come back at another time.
+        #: The entries of ChangeMessageVisibilityBatch with which workers put messages back.
         self.hidden: list[Mapping[str, Any]] = []
         #: How far the clock of the functions is ahead of the machine's. The queues of moto keep the machine's time.
         self.late = timedelta(0)
@@ -86,8 +86,8 @@ class Mill:
         length_bytes: int | None = None,
         **changes: Any,
     ) -> Answer:
-        told = {"content-type": media_type, "idempotency-key": key, "content-length": length_bytes}
-        headers = {name: str(value) for name, value in told.items() if value is not None}
+        sent = {"content-type": media_type, "idempotency-key": key, "content-length": length_bytes}
+        headers = {name: str(value) for name, value in sent.items() if value is not None}
         return call(submit, "POST", "/jobs", body=body, headers=headers, **changes)
 
     def get(self, job_id: str, *, iam: Mapping[str, Any] | None = ROLE) -> Answer:
@@ -107,7 +107,7 @@ class Mill:
         return int(self.table.client.scan(TableName=self.table.name, Select="COUNT")["Count"])
 
     def records(self) -> list[dict[str, Any]]:
-        """What the stream has since the last that was published, past the filter of the mapping."""
+        """The records after the last published one that pass the filter of the event source mapping."""
         streams = client("dynamodbstreams")
         arn = self.table.client.describe_table(TableName=self.table.name)["Table"]["LatestStreamArn"]
         (shard,) = streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]
@@ -119,13 +119,13 @@ class Mill:
         iterator = streams.get_shard_iterator(StreamArn=arn, ShardId=shard["ShardId"], **after)["ShardIterator"]
         records = streams.get_records(ShardIterator=iterator)["Records"]
         for record in records:
-            # Lambda hands it on as a number.
+            # Lambda passes the time as a number.
             written_at = record["dynamodb"]["ApproximateCreationDateTime"]
             record["dynamodb"]["ApproximateCreationDateTime"] = written_at.timestamp()
         return [record for record in records if _passes(record)]
 
     def publish(self, records: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
-        """Have the stream published; the sequences that failed."""
+        """Invoke publish with the records. Returns the sequence numbers of those that failed."""
         owed = self.records() if records is None else records
         answer = publish.handle({"Records": owed}, None)
         assert set(answer) == {"batchItemFailures"}
@@ -135,7 +135,7 @@ class Mill:
         return failed
 
     def receive(self, queue: str | None = None) -> Event:
-        """What the lane's mapping hands to a worker."""
+        """The event with which the mapping of the lane invokes a worker."""
         answer = client("sqs").receive_message(
             QueueUrl=queue or self.queue, MaxNumberOfMessages=10, MessageSystemAttributeNames=["All"]
         )
@@ -154,11 +154,11 @@ class Mill:
         }
 
     def work(self, event: Event, context: Context | None = None) -> list[str]:
-        """Run a batch and delete what it does not keep, as the mapping does; the receipts of what it keeps."""
+        """Run a batch and, as the mapping does, delete what it does not keep. Returns the ids of the kept messages."""
         answer = work.handle(event, context or Context())
         assert set(answer) == {"batchItemFailures"}
         kept = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
-        # An empty or unknown id would have the whole batch come back.
+        # With an empty or unknown id, Lambda puts back the whole batch.
         assert set(kept) <= {record["messageId"] for record in event["Records"]}
         done = [record["receiptHandle"] for record in event["Records"] if record["messageId"] not in kept]
         if done:
@@ -167,13 +167,13 @@ class Mill:
         return kept
 
     def event(self, *bodies: str) -> Event:
-        """Messages that somebody put on the lane by hand."""
+        """Send the bodies to the lane, and receive them."""
         for body in bodies:
             client("sqs").send_message(QueueUrl=self.queue, MessageBody=body)
         return self.receive()
 
     def run(self) -> None:
-        """Until nothing is owed and nothing waits on the lane, and what that brings about neither."""
+        """Publish and work until the stream and the lane are empty."""
         for _ in range(MOST_ROUNDS):
             owed = self.records()
             assert self.publish(owed) == []
@@ -182,7 +182,7 @@ class Mill:
                 self.work(event)
             elif not owed:
                 return
-        raise AssertionError("it does not come to rest")
+        raise AssertionError(f"the stream or the lane is not empty after {MOST_ROUNDS} rounds")
 
     def depth(self, queue: str) -> int:
         names: Any = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
@@ -191,7 +191,7 @@ class Mill:
 
 
 def _passes(record: Mapping[str, Any]) -> bool:
-    """Whether the filter of the stream's mapping lets the record through."""
+    """Whether the record passes the filter of the event source mapping."""
     images = record["dynamodb"]
     before, after = images.get("OldImage", {}), images.get("NewImage", {})
     state = after.get(STATE_ATTRIBUTE, {}).get("S")
@@ -207,7 +207,7 @@ clock_now = clock.now
 
 @contextmanager
 def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
-    """Deployed on moto, which must be on."""
+    """The functions with the queues of a new lane. moto must be on."""
     sqs = client("sqs")
     number = next(_numbers)
     queue, dead_letters = (sqs.create_queue(QueueName=f"{name}-{number}")["QueueUrl"] for name in ("lane", "letters"))
@@ -250,7 +250,7 @@ def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
 
 
 def forget() -> None:
-    """Empty the composition root, as a new execution environment has it."""
+    """Empty the caches of the composition root, as in a new execution environment."""
     for built in vars(composition).values():
         if hasattr(built, "cache_clear"):
             built.cache_clear()

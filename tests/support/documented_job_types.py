@@ -1,4 +1,4 @@
-"""The job types that a page of the documentation shows, as a reader would have them after writing its file."""
+"""The job types that a page of the documentation defines, loaded from its example."""
 
 import re
 import sys
@@ -16,7 +16,7 @@ DOCS: Final = Path(__file__).parents[2] / "docs"
 
 @contextmanager
 def job_types_of(page: str) -> Iterator[JobTypes]:
-    """Of the one file in `functions/jobs` that the page has."""
+    """The types of the one file in `functions/jobs` that the page shows."""
     (source,) = re.findall(r"```python\n# functions/jobs/\w+\.py\n(.+?)```", (DOCS / page).read_text(), re.DOTALL)
     package = re.sub(r"\W", "_", page)
     with TemporaryDirectory() as folder:

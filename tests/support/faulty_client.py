@@ -1,4 +1,4 @@
-"""A DynamoDB client whose writes go wrong when a test says so, each in a way that the network knows."""
+"""A DynamoDB client whose writes fail when a test says so, each as a network or a process can fail."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -12,30 +12,30 @@ _URL: Final = "https://dynamodb.invalid"
 
 
 class KilledError(BaseException):
-    """The process ends here: nothing catches it."""
+    """The process ends here. It is no Exception, so that no handler of errors catches it."""
 
 
 class Fault(StrEnum):
-    """What goes wrong with a write."""
+    """How a write fails."""
 
-    #: It never arrives.
+    #: The request never arrives.
     NOT_SENT = "not sent"
-    #: It is applied, and the answer is lost for good.
+    #: DynamoDB applies the write, and the response is lost.
     ANSWER_LOST = "answer lost"
-    #: It is applied, the answer is lost, and the SDK sends it again.
+    #: DynamoDB applies the write, the response is lost, and the SDK sends the request again.
     SENT_TWICE = "sent twice"
     KILLED_BEFORE = "killed before"
     KILLED_AFTER = "killed after"
 
 
 class FaultyClient:
-    """Passes every call on; the next write suffers the next of `faults`."""
+    """Passes every call to `client`. Each write takes the next of `faults`; None is no fault."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
         self._lock = threading.Lock()
         self.faults: list[Fault | None] = []
-        #: Called after each write, and before each with False.
+        #: Called with False before each write, and with True after it.
         self.watch: Callable[[bool], None] = lambda _applied: None
 
     def __getattr__(self, name: str) -> Any:
@@ -54,7 +54,7 @@ class FaultyClient:
             raise ConnectTimeoutError(endpoint_url=_URL)
         if fault is Fault.KILLED_BEFORE:
             raise KilledError
-        # DynamoDB tests a condition and writes in one step; moto takes two, between which a thread may come.
+        # DynamoDB checks a condition and writes in one step. moto takes two, and another thread may run between them.
         with self._lock:
             self.watch(False)
             answer = method(**request)

@@ -1,4 +1,4 @@
-"""Jobs of one group, as a test of its order has them entered, run, and looked at."""
+"""Enter, run and read the jobs of one group."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -11,7 +11,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
 GROUP: Final = "parcels of ada"
-#: More than a lane can delay.
+#: Longer than the longest delay of an SQS message, 15 minutes.
 LONG: Final = timedelta(hours=1)
 
 
@@ -20,7 +20,7 @@ def enter(store: JobStore, count: int = 1, **changes: Any) -> list[Job]:
 
 
 def end(store: JobStore, job: Job, state: State = State.SUCCEEDED) -> Job:
-    """Run a job whose turn it is."""
+    """Claim the job, which must be the head of the group, and settle it into `state`."""
     store.settle(claimed(store, stored(store, job)), SETTLEMENTS[state], now=NOW)
     return stored(store, job)
 
@@ -34,7 +34,7 @@ def redrive(store: JobStore, dead: Job) -> Job:
 
 
 def run_all(store: JobStore, jobs: Sequence[Job]) -> list[str]:
-    """Run what is at the head until nobody is; the ids in the order in which they ran."""
+    """Run the head until the group is empty. Returns the ids in the order of the runs."""
     ran = []
     job = next((job for job in jobs if stored(store, job).state is State.QUEUED), None)
     while job:
@@ -48,6 +48,6 @@ def ids(jobs: Sequence[Job]) -> list[str]:
 
 
 def items(table: Table, prefix: str = "") -> list[dict[str, Any]]:
-    """What the table holds under keys that begin so."""
+    """The items whose partition keys begin with `prefix`."""
     found: Any = table.client.scan(TableName=table.name, ConsistentRead=True)["Items"]
     return [item for item in found if item["pk"]["S"].startswith(prefix)]

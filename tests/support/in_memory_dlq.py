@@ -8,7 +8,7 @@ from tidemill.domain.job import DeadLetter, Reference
 
 
 class Letters:
-    """A `DeadLetterQueue`. What is received stays hidden until it is put back."""
+    """A `DeadLetterQueue`. A received message stays hidden until it is put back or deleted."""
 
     def __init__(self, *bodies: DeadLetter | Reference | None) -> None:
         self.waiting: list[ReceivedDeadLetter] = []

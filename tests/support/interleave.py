@@ -1,4 +1,4 @@
-"""Two who meet: somebody else acts between what a call reads and what it writes."""
+"""Another caller acts between the read and the write of a call."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from tests.support.faulty_client import FaultyClient
 
 
 def meet(client: FaultyClient, act: Callable[[], object]) -> None:
-    """Have `act` happen once, before the next write of `client`. It must use another client."""
+    """Call `act` once, right before the next write of `client`. `act` must use another client."""
 
     def once(_applied: bool) -> None:
         client.watch = lambda _applied: None

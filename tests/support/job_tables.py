@@ -1,4 +1,4 @@
-"""The jobs table as a store under test sees it, wherever it is served."""
+"""Jobs tables and SDK clients on moto or on the emulator."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,25 +33,25 @@ _numbers = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A jobs table of a test's own, with the eyes and hands that no store has."""
+    """The jobs table of one test, with reads and writes that no store offers."""
 
     client: "DynamoDBClient"
     name: str
 
     def item(self, job: Job) -> Item | None:
-        """The very bytes that are stored."""
+        """The item of the job as it is stored."""
         found = self.client.get_item(TableName=self.name, Key=key(job.tenant, job.id), ConsistentRead=True)
         item: Item | None = found.get("Item")
         return item
 
     def put(self, job: Job, **attributes: Item) -> None:
-        """Write a document as it stands, past every condition."""
+        """Write the document without any condition."""
         self.client.put_item(TableName=self.name, Item=encode(job) | attributes)
 
 
 @cache
 def client(service: str, endpoint: str | None = None) -> Any:
-    """Made once, since making one takes longer than most tests. moto answers for it while it is on."""
+    """An SDK client, made once: making one takes longer than most tests. While moto is on, it answers the calls."""
     return boto3.client(
         service,  # type: ignore[call-overload]  # whichever
         endpoint_url=endpoint,
@@ -63,7 +63,7 @@ def client(service: str, endpoint: str | None = None) -> Any:
 
 
 def create_table(dynamodb: "DynamoDBClient") -> Table:
-    """As `tidemill.cdk.job_table` has it."""
+    """Create a table with the schema of `tidemill.cdk.job_table`."""
     name = f"jobs-{next(_numbers)}"
     dynamodb.create_table(
         TableName=name,

@@ -1,4 +1,4 @@
-"""The life of one job in process: a clock that a test turns, the stream, a lane, and workers that can be killed."""
+"""One job in process, from submit to its end: a clock that the test moves, the stream, a lane, and workers to kill."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -23,15 +23,15 @@ from tidemill.domain.submission import Submission
 from tidemill.in_memory.single_job import Inline, Unlimited
 from tidemill.powertools.idempotency import insert_once, run_once
 
-#: How long a message stays hidden when the worker that held it was killed.
+#: How long a message stays hidden after its worker was killed.
 VISIBILITY: Final = 6 * INVOCATION
-#: No job of these tests may take longer.
+#: Time of the test's clock within which every job ends.
 PATIENCE: Final = timedelta(hours=2)
 
 
 @dataclass
 class Clock:
-    """The present stands still until a test moves it."""
+    """A clock that stands still until a test moves it."""
 
     now: datetime = NOW
 
@@ -62,7 +62,7 @@ def tools(store: JobStore, job_types: JobTypes, clock: Clock) -> AttemptContext:
 
 
 def carried_out(attempt: Attempt) -> Report:
-    """Run it as the worker does."""
+    """Run the attempt as the worker does."""
     try:
         run_once(attempt, remaining=INVOCATION)
     except Exception as error:  # noqa: BLE001
@@ -78,14 +78,14 @@ class _Message:
 
 
 class World:
-    """Whoever calls may be killed, or lose an answer; whoever is not answered tries again, as in the world."""
+    """Callers, operators, publish and workers of one job. Each may be killed or lose a response, and then retries."""
 
     def __init__(self, store: JobStore, client: FaultyClient, job_types: JobTypes) -> None:
         self.clock = Clock()
         self.dead_letters = Letters()
         self.reports: list[Report] = []
         self.messages: list[_Message] = []
-        #: What happens to the next sends: killed before (False) or after (True) the messages are taken.
+        #: One entry for each of the next sends: False kills publish before the queue takes the messages, True after it.
         self.kill_sends: list[bool | None] = []
         self._key = fresh_token()
         self._tools = tools(store, job_types, self.clock)
@@ -100,12 +100,12 @@ class World:
         return self._store.get(TENANT, keyed_job_id(TENANT, self._key))
 
     def submit(self, job_type: str) -> None:
-        """A caller who has no answer sends the same again under the same key."""
+        """Submit as a caller that repeats its request with the same key until it has a response."""
         submission = Submission(type=job_type, key=self._key)
         self._insist(lambda: self._tools.submit(submission, tenant=TENANT, trace="request"))
 
     def redrive(self) -> None:
-        """An operator who has no answer runs the command again."""
+        """Redrive as an operator that repeats the command until it succeeds."""
 
         def command() -> None:
             for job in list(redriver.plan(Selection())):
@@ -116,7 +116,7 @@ class World:
         self._insist(command)
 
     def run_until(self, done: Callable[[], bool]) -> None:
-        """Let publish and the workers go on, and time pass when there is nothing to do."""
+        """Run publish and the workers. When neither has work, move the clock to the next visible message."""
         while not done():
             if not self.step():
                 assert self.messages, "the job stands still"
@@ -124,7 +124,7 @@ class World:
                 assert self.clock.now < NOW + PATIENCE, "the job does not end"
 
     def step(self) -> bool:
-        """One thing that can be done at once; False when there is none."""
+        """Publish one change or work on one visible message. False if neither is possible now."""
         if self._changes:
             self._publish()
         elif ready := [message for message in self.messages if message.visible_at <= self.clock.now]:
@@ -152,7 +152,7 @@ class World:
         try:
             published = self._publisher.publish(self._changes[:1])
         except KilledError:
-            return  # the stream brings the record again
+            return  # the stream delivers the record again
         assert not published.failed
         del self._changes[0]
 
@@ -167,7 +167,7 @@ class World:
         if report.put_back_until:
             message.visible_at = report.put_back_until
         elif message in self.messages:
-            # SQS does not promise that a receipt of an earlier delivery deletes nothing.
+            # A receipt of an earlier delivery may still delete the message: SQS gives no guarantee.
             self.messages.remove(message)
 
     def _insist(self, act: Callable[[], object]) -> None:
@@ -179,7 +179,7 @@ class World:
             return
 
     def _watch(self, applied: bool) -> None:
-        """What the table's stream would tell of a write."""
+        """Record the change of a write as the stream of the table would."""
         if not applied:
             self._before = self.job
         elif (after := self.job) != self._before:

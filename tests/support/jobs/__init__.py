@@ -1,1 +1,1 @@
-"""Job types that do what a test tells them."""
+"""Job types whose behaviour a test sets."""

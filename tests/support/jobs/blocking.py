@@ -1,4 +1,4 @@
-"""A type whose dead hold their group up."""
+"""A type whose dead jobs block their group."""
 
 from typing import Any
 

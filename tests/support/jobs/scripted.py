@@ -1,4 +1,4 @@
-"""Types whose handler a test writes. Their retries do not wait."""
+"""Types whose handler a test writes. Their retries have no backoff."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +9,7 @@ from tidemill import Run, job_type
 
 
 class Anything(BaseModel):
-    """Takes all that is JSON, and a number where it is called `n`."""
+    """Any JSON object. A member `n` must be a number."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -17,7 +17,7 @@ class Anything(BaseModel):
 
 
 class Script:
-    """What the handler does until a test says otherwise."""
+    """The handler of the types below. It does nothing until a test replaces it."""
 
     def __init__(self) -> None:
         self.handler: Callable[[Anything, Run], Any] = lambda _payload, _run: None
