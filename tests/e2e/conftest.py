@@ -1,4 +1,4 @@
-"""What every end-to-end test needs: to submit, to look, to wait for a job, and the mark that says what it takes."""
+"""The deployed app as the end-to-end tests use it: submit a job, read it, wait for it."""
 
 import json
 from collections.abc import Callable
@@ -17,20 +17,20 @@ from tidemill.names import Lane, Output
 
 
 class Deployed:
-    """The deployed app in a test's words."""
+    """The deployed app, with the steps that tests share."""
 
     def __init__(self, app: App) -> None:
         self.app = app
         urls = json.loads(app.outputs[Output.LANES])[Lane.DEFAULT]
         self.queue_url: str = urls["queue"]
-        self.letters_url: str = urls["dead_letters"]
+        self.dead_letters_url: str = urls["dead_letters"]
 
     def submit(self, type_: str, payload: dict[str, Any], *, key: str | None = None) -> Answer:
         body = json.dumps({"type": type_, "payload": payload}).encode()
         return self.app.request("POST", "/jobs", body=body, key=key)
 
     def accepted(self, type_: str, payload: dict[str, Any]) -> str:
-        """Submit, and return the id."""
+        """Submit a job that must be accepted. Returns its id."""
         answer = self.submit(type_, payload, key=str(uuid4()))
         assert answer.status == 202, answer
         return str(answer.json()["id"])
@@ -41,7 +41,7 @@ class Deployed:
         return dict(answer.json())
 
     def until(self, job_id: str, *, state: str, holds: Callable[[dict[str, Any]], bool] = lambda _: True) -> Any:
-        """The job, once it is in `state`."""
+        """Wait until the job is in `state` and `holds` is true. Returns the job."""
 
         def there() -> dict[str, Any] | None:
             job = self.job(job_id)
@@ -55,30 +55,30 @@ class Deployed:
         return job
 
     def tenant_of(self, job_id: str) -> str:
-        """Under whom the job is filed."""
+        """The tenant that owns the job."""
         return self.document(job_id).tenant
 
     def stored(self) -> int:
-        """How many documents there are."""
+        """The number of job documents."""
         return len(all_jobs(self.app))
 
     def depth(self, url: str) -> int:
-        """Messages on a queue: visible, hidden and delayed."""
+        """The number of messages on the queue: visible, hidden and delayed."""
         answer = self.app.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])["Attributes"]
         return sum(int(answer[f"ApproximateNumberOfMessages{which}"]) for which in ("", "NotVisible", "Delayed"))
 
     def send(self, body: str, *, times: int = 1) -> None:
-        """Put something on the lane by hand."""
+        """Send the body to the default lane, `times` times."""
         for _ in range(times):
             self.app.client("sqs").send_message(QueueUrl=self.queue_url, MessageBody=body)
 
     def drained(self) -> None:
         wait_until(lambda: self.depth(self.queue_url) == 0, PATIENCE_SECONDS, "the lane to be empty")
 
-    def letters_of(self, job_id: str) -> int:
-        """How many letters tell of this job. Looks and hides nothing."""
+    def dead_letters_of(self, job_id: str) -> int:
+        """The number of dead-letter messages for the job. Hides none of them."""
         answer = self.app.client("sqs").receive_message(
-            QueueUrl=self.letters_url, MaxNumberOfMessages=10, VisibilityTimeout=0
+            QueueUrl=self.dead_letters_url, MaxNumberOfMessages=10, VisibilityTimeout=0
         )
         return sum(job_id in message["Body"] for message in answer.get("Messages", []))
 

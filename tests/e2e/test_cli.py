@@ -1,4 +1,4 @@
-"""The command line as a program of its own, through the deployed app."""
+"""The command line as a separate process, against the deployed app."""
 
 import json
 import subprocess
@@ -17,7 +17,7 @@ def tidemill(deployed: Deployed) -> "Tidemill":
 
 
 class Tidemill:
-    """Runs it as the app's ordinary caller."""
+    """Runs the command line as the ordinary caller of the app."""
 
     def __init__(self, deployed: Deployed) -> None:
         self._environment = deployed.app.caller.environment()
@@ -57,7 +57,7 @@ def test_a_job_is_submitted_watched_listed_and_cancelled(tidemill: Tidemill) -> 
     assert tidemill("watch", *ids).returncode == 4
 
 
-def test_a_batch_that_is_run_again_makes_no_second_jobs(tidemill: Tidemill, deployed: Deployed) -> None:
+def test_a_repeated_batch_makes_no_second_jobs(tidemill: Tidemill, deployed: Deployed) -> None:
     lines = "".join(json.dumps({"type": "demo.flaky", "payload": {"failures": 0, "n": n}}) + "\n" for n in range(120))
     key = str(uuid4())
     first = tidemill("submit", "--batch", "-", "--key", key, typed=lines)

@@ -10,7 +10,7 @@ from tidemill.local.signed_caller import Answer
 
 
 def delayed(deployed: Deployed) -> dict[str, Any]:
-    """A job that waits for an hour."""
+    """A job that is due in an hour."""
     body = json.dumps({"type": "demo.flaky", "payload": {"failures": 0}, "delay_seconds": 3600}).encode()
     answer = deployed.app.request("POST", "/jobs", body=body)
     assert answer.status == 202, answer
@@ -43,7 +43,7 @@ def test_jobs_are_listed_page_by_page_cancelled_and_gone_from_the_scheduled_ones
     assert listed(deployed, **query).json()["jobs"] == []
 
 
-def test_a_cursor_is_of_no_use_to_another_or_with_other_filters(deployed: Deployed) -> None:
+def test_a_cursor_is_refused_from_another_tenant_and_with_other_filters(deployed: Deployed) -> None:
     jobs = [delayed(deployed) for _ in range(2)]
     query = {"since": jobs[0]["created_at"], "limit": "1"}
     cursor = listed(deployed, **query).json()["cursor"]
@@ -82,7 +82,7 @@ def test_another_tenants_job_cannot_be_cancelled_or_redriven(deployed: Deployed)
     act(deployed, job["id"], "cancel")
 
 
-def test_the_description_is_served_to_anybody(deployed: Deployed) -> None:
+def test_the_description_is_served_to_unsigned_requests(deployed: Deployed) -> None:
     answer = deployed.app.request("GET", "/openapi.json", signed=False)
     assert answer.status == 200
     assert answer.json()["openapi"] == "3.1.0"

@@ -1,4 +1,4 @@
-"""A group through the deployed app. That the order holds through retries is among the outcomes."""
+"""Blocked groups through the deployed app. `test_outcomes.py` tests the order of a group."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ def open_depot(deployed: Deployed, job_id: str) -> None:
     )
 
 
-def test_a_blocked_group_stands_until_its_head_is_retried_or_cancelled(deployed: Deployed) -> None:
+def test_a_blocked_group_waits_until_its_head_is_retried(deployed: Deployed) -> None:
     group = uuid4().hex
     ids = [accepted(deployed, group, number, opens_at=NEVER if number < 2 else 0) for number in range(4)]
 

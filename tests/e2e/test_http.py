@@ -37,7 +37,7 @@ def test_bad_input_is_a_problem_and_stores_nothing(
     assert deployed.stored() == before
 
 
-def test_a_payload_that_does_not_fit_is_refused_with_the_path_of_each_fault(deployed: Deployed) -> None:
+def test_an_invalid_payload_is_refused_with_a_pointer_to_each_fault(deployed: Deployed) -> None:
     before = deployed.stored()
     answer = deployed.submit("demo.broken", {"order": "x"})
     assert answer.status == 422

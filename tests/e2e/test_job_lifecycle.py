@@ -1,4 +1,4 @@
-"""Lives of jobs through the deployed app: retried, dead, redriven, doubled, and with their worker killed."""
+"""Jobs through the deployed app: retried, dead, redriven, delivered twice, and with their worker killed."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +9,7 @@ from tidemill.local.wait import wait_until
 
 
 def reference(deployed: Deployed, job_id: str, generation: int) -> str:
-    """A message for a job, as publish would write it."""
+    """A message for a job in the format of publish."""
     tenant = deployed.tenant_of(job_id)
     return json.dumps({"schema": 1, "tenant": tenant, "id": job_id, "generation": generation, "trace": "by hand"})
 
@@ -21,19 +21,19 @@ def test_a_job_that_fails_twice_succeeds_and_tells_of_both(deployed: Deployed) -
     assert [error["class"] for error in job["errors"]] == ["NotYetError", "NotYetError"]
 
 
-def test_a_dead_job_has_a_letter_until_it_is_redriven(deployed: Deployed) -> None:
+def test_a_dead_job_has_a_dead_letter_message_until_it_is_redriven(deployed: Deployed) -> None:
     job_id = deployed.accepted("demo.poison", {"body": "x"})
     job = deployed.until(job_id, state="dead")
     assert (job["death"], job["attempt"]) == ("permanent error", 1)
     generation = deployed.document(job_id).generation
-    wait_until(lambda: deployed.letters_of(job_id) == 1, PATIENCE_SECONDS, "the letter")
+    wait_until(lambda: deployed.dead_letters_of(job_id) == 1, PATIENCE_SECONDS, "the dead-letter message")
     listed = deployed.app.tidemill("dlq", "list", "--json").stdout
     assert any(json.loads(line)["id"] == job_id for line in listed.splitlines())
 
     deployed.app.tidemill("redrive", job_id, "--yes")
     deployed.until(job_id, state="dead", holds=lambda found: bool(found["redrives"]))
     assert deployed.document(job_id).generation == generation + 1
-    wait_until(lambda: deployed.letters_of(job_id) == 1, PATIENCE_SECONDS, "the new letter alone")
+    wait_until(lambda: deployed.dead_letters_of(job_id) == 1, PATIENCE_SECONDS, "only the new dead-letter message")
 
 
 def test_the_jobs_of_a_killed_worker_run_again(deployed: Deployed) -> None:
@@ -44,13 +44,13 @@ def test_the_jobs_of_a_killed_worker_run_again(deployed: Deployed) -> None:
     jobs = [deployed.until(job_id, state="succeeded") for job_id in ids]
     assert max(job["attempt"] for job in jobs) == 2
     for job in jobs:
-        # Each attempt before the last one has left its word, or another has for it.
+        # Every lost attempt is among the errors, although its worker could not report it.
         assert [(error["attempt"], error["class"]) for error in job["errors"]] == [(1, "Crashed")] * (
             job["attempt"] - 1
         )
 
 
-def test_a_message_that_comes_again_after_the_end_changes_nothing(deployed: Deployed) -> None:
+def test_a_message_for_an_ended_job_changes_nothing(deployed: Deployed) -> None:
     job_id = deployed.accepted("demo.flaky", {"failures": 1})
     job = deployed.until(job_id, state="succeeded")
     deployed.send(reference(deployed, job_id, generation=1), times=3)
@@ -59,7 +59,7 @@ def test_a_message_that_comes_again_after_the_end_changes_nothing(deployed: Depl
     assert deployed.job(job_id) == job
 
 
-def test_rubbish_on_the_lane_is_dropped_and_the_lane_goes_on(deployed: Deployed) -> None:
+def test_the_lane_drops_malformed_messages_and_runs_the_next_job(deployed: Deployed) -> None:
     for body in ("rubbish", "{}", '{"schema": 1}', "[1]"):
         deployed.send(body)
     job_id = deployed.accepted("demo.flaky", {"failures": 0})
@@ -67,7 +67,7 @@ def test_rubbish_on_the_lane_is_dropped_and_the_lane_goes_on(deployed: Deployed)
     deployed.drained()
 
 
-def test_a_letter_that_is_moved_back_to_its_lane_redrives_its_job(deployed: Deployed) -> None:
+def test_a_dead_letter_message_that_is_moved_to_its_lane_redrives_its_job(deployed: Deployed) -> None:
     job_id = deployed.accepted("demo.poison", {"body": "x"})
     deployed.until(job_id, state="dead")
     generation = deployed.document(job_id).generation

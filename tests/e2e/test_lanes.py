@@ -1,11 +1,11 @@
-"""Lanes through the deployed app: what floods one of them leaves the others alone."""
+"""Lanes through the deployed app: a flood on one lane does not delay the others."""
 
 import json
 
 from tests.e2e.conftest import Deployed
 from tidemill.names import Lane
 
-#: More than the workers of the bulk lane have done by the time the urgent one is over: two batches of ten at a time.
+#: More jobs than the workers of the bulk lane finish before the urgent job ends. They run two batches of ten at a time.
 FLOOD = 60
 
 

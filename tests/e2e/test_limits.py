@@ -9,7 +9,7 @@ from tidemill.domain.job import Job
 
 
 def done(deployed: Deployed, job_ids: list[str]) -> list[Job]:
-    """These jobs once all have succeeded, in the order in which they began."""
+    """Wait until the jobs have succeeded. Returns them in the order of their claims."""
     for job_id in job_ids:
         deployed.until(job_id, state="succeeded")
     jobs = [job for job in all_jobs(deployed.app) if job.id in job_ids]

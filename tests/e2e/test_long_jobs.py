@@ -1,4 +1,4 @@
-"""The long jobs of the worked example through the deployed app: an export whose worker is killed, and the rollup."""
+"""The long jobs of the example through the deployed app: an export whose worker is killed, and the rollup."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +16,7 @@ from tests.e2e.conftest import Deployed
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.local.wait import wait_until
 
-#: More than one invocation can read in pages so small: a bulk run has two seconds here.
+#: More clicks than one invocation reads in such small pages: a run on the bulk lane has two seconds here.
 CLICKS, PAGE = 2_000, 10
 VISITOR = Visitor(country="SE", browser="Firefox", system="Linux", device="Other", bot=False)
 MILLISECOND = timedelta(milliseconds=1)
@@ -37,7 +37,7 @@ def clicks_table(deployed: Deployed) -> str:
 
 
 def record(deployed: Deployed, table: str, code: str, first: datetime) -> list[str]:
-    """The records of many clicks, a millisecond apart; when they were, as the export writes it."""
+    """Write the records of CLICKS clicks, a millisecond apart. Returns their times in the format of the export."""
     dynamodb = deployed.app.client("dynamodb")
     times = [first + number * MILLISECOND for number in range(CLICKS)]
     items = [_record(Click(code=code), VISITOR, job_id="by-hand", at=at) for at in times]
@@ -81,7 +81,7 @@ def test_an_export_over_many_invocations_whose_worker_is_killed_has_every_click_
     assert [json.loads(line)["at"] for line in data.splitlines()] == times
 
 
-def test_nobody_else_is_given_the_clicks(deployed: Deployed, code: str) -> None:
+def test_another_owner_cannot_export_the_clicks(deployed: Deployed, code: str) -> None:
     body = json.dumps({"type": "clicks.export", "payload": {"code": code}}).encode()
     stranger = deployed.app.assume("stranger")
     job_id = deployed.app.request("POST", "/jobs", body=body, caller=stranger).json()["id"]
@@ -94,11 +94,11 @@ def test_nobody_else_is_given_the_clicks(deployed: Deployed, code: str) -> None:
     assert job["errors"][0]["message"] == f"no link of yours has the code {code}"
 
 
-def test_a_rollup_goes_through_all_that_is_kept_and_leaves_the_stats_as_they_were(
+def test_a_rollup_reads_all_kept_counters_and_does_not_change_the_stats(
     deployed: Deployed, clicks_table: str, code: str
 ) -> None:
     dynamodb = deployed.app.client("dynamodb")
-    # As if none had run: the clock may have had one run already.
+    # As before the first rollup: its schedule may have started one already.
     dynamodb.delete_item(TableName=clicks_table, Key={"pk": {"S": "!rollup"}, "sk": {"S": "through"}})
     clicks = Clicks(dynamodb, table=clicks_table)
     then = datetime.now(UTC) - timedelta(days=3)

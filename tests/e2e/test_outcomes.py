@@ -11,7 +11,7 @@ from tidemill.local.wait import wait_until
 
 
 def accepted(deployed: Deployed, type_: str, payload: dict[str, Any], **asked: Any) -> str:
-    """Submit with whatever else is asked for; the id."""
+    """Submit with the other members in `asked`. Returns the id."""
     body = json.dumps({"type": type_, "payload": payload, **asked}).encode()
     answer = deployed.app.request("POST", "/jobs", body=body)
     assert answer.status == 202, answer
@@ -62,7 +62,7 @@ def test_a_running_job_that_is_cancelled_ends_at_its_next_step(deployed: Deploye
     assert job["progress"]["done"] < 1000
 
 
-def test_a_job_that_has_not_begun_is_cancelled_at_once(deployed: Deployed) -> None:
+def test_a_job_that_has_not_started_is_cancelled_at_once(deployed: Deployed) -> None:
     job_id = accepted(deployed, "demo.flaky", {"failures": 0}, delay_seconds=1200)
     assert deployed.app.request("POST", f"/jobs/{job_id}/cancel").status == 200
     assert deployed.job(job_id)["state"] == "cancelled"

@@ -1,4 +1,4 @@
-"""The worked example through its deployed API: redirected, counted once, and no address in clear."""
+"""The example through its deployed API: redirects, counts, and no address in plain text."""
 
 import json
 from uuid import uuid4
@@ -37,7 +37,7 @@ def stats(deployed: Deployed, code: str) -> dict[str, object]:
     return dict(answer.json())
 
 
-def test_clicks_are_counted_once_each_and_repeats_not_at_all(deployed: Deployed, code: str) -> None:
+def test_each_click_is_counted_once_and_repeats_are_not_counted(deployed: Deployed, code: str) -> None:
     for key in ("a", "a", "b", None, None):
         click(deployed, code, key=key)
     wait_until(lambda: stats(deployed, code)["clicks"] == 4, PATIENCE_SECONDS, "four clicks to be counted")
@@ -46,7 +46,7 @@ def test_clicks_are_counted_once_each_and_repeats_not_at_all(deployed: Deployed,
     assert (found["clicks"], found["countries"], found["browsers"]) == (4, {"US": 4}, {"Firefox": 4})
 
 
-def test_no_address_lies_in_clear_in_the_clicks_table(deployed: Deployed, code: str) -> None:
+def test_the_clicks_table_contains_no_address_in_plain_text(deployed: Deployed, code: str) -> None:
     click(deployed, code)
     wait_until(lambda: stats(deployed, code)["clicks"] == 1, PATIENCE_SECONDS, "the click to be counted")
     dynamodb = deployed.app.client("dynamodb")
@@ -63,7 +63,7 @@ def test_an_unknown_code_is_not_found_and_makes_no_job(deployed: Deployed) -> No
     assert deployed.stored() == before
 
 
-def test_the_job_of_a_click_ends_well_at_its_first_attempt(deployed: Deployed, code: str) -> None:
+def test_the_job_of_a_click_succeeds_at_its_first_attempt(deployed: Deployed, code: str) -> None:
     click(deployed, code)
 
     def ended() -> list[Job]:

@@ -1,4 +1,4 @@
-"""All that a submission may ask for, through the deployed app."""
+"""Every option of a submission, through the deployed app."""
 
 import json
 from datetime import datetime, timedelta
@@ -20,7 +20,7 @@ def _flaky(**members: Any) -> dict[str, Any]:
     return {"type": "demo.flaky", "payload": {"failures": 0}, **members}
 
 
-def test_a_job_that_is_to_wait_does(deployed: Deployed) -> None:
+def test_a_delayed_job_starts_after_its_delay(deployed: Deployed) -> None:
     answer = _post(deployed, **_flaky(delay_seconds=2))
     assert answer.status == 202
 

@@ -1,4 +1,4 @@
-"""Jobs for later, through the deployed app: on no lane until their time is near, and woken or found by its clocks."""
+"""Jobs for later, through the deployed app: scheduled until their time is near, then queued by wake or reconcile."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ def submitted(deployed: Deployed, run_at: datetime) -> dict[str, Any]:
 
 
 def brought_forward(deployed: Deployed, job_id: str, due: datetime) -> None:
-    """As if so much time had gone by: the document is what the clock and the workers go by."""
+    """Change the due time in the document, on which the schedules and the workers depend, instead of waiting."""
     deployed.app.client("dynamodb").update_item(
         TableName=deployed.app.outputs[Output.JOBS_TABLE],
         Key=key(deployed.tenant_of(job_id), job_id),
@@ -30,7 +30,7 @@ def brought_forward(deployed: Deployed, job_id: str, due: datetime) -> None:
 
 
 def call(deployed: Deployed, verb: str) -> None:
-    """What its clock does."""
+    """Invoke the function as its schedule does."""
     name = json.loads(deployed.app.outputs[Output.FUNCTIONS])[verb]
     answer = deployed.app.client("lambda").invoke(FunctionName=name, Payload=b"{}")
     assert "FunctionError" not in answer, answer["Payload"].read()
@@ -60,7 +60,7 @@ def test_a_scheduled_job_is_woken_and_runs_at_its_time(deployed: Deployed) -> No
     assert datetime.fromisoformat(done["claimed_at"]) >= due - timedelta(milliseconds=1)
 
 
-def test_a_scheduled_job_that_its_clock_has_missed_is_found_by_reconcile(deployed: Deployed) -> None:
+def test_reconcile_finds_a_scheduled_job_that_wake_has_missed(deployed: Deployed) -> None:
     job_id = submitted(deployed, datetime.now(UTC) + timedelta(hours=1))["id"]
     brought_forward(deployed, job_id, datetime.now(UTC) - timedelta(hours=1))
 

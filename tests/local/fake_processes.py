@@ -1,4 +1,4 @@
-"""Stands in for a worker of the emulator, as far as a command line tells."""
+"""A process with the command line of a worker of the emulator."""
 
 import contextlib
 import subprocess

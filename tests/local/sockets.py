@@ -1,4 +1,4 @@
-"""Ports: one that nobody listens on, and those that a process does listen on."""
+"""A free port, and the ports on which a process listens."""
 
 import re
 import socket
@@ -19,7 +19,7 @@ def listening(pid: int) -> set[tuple[str, int]]:
     """Addresses and ports that a process listens on, TCP and UDP. Skips the test where there is no `/proc`."""
     proc = Path("/proc", str(pid))
     if not proc.exists():
-        pytest.skip("only Linux tells what a process listens on")
+        pytest.skip("only Linux lists the sockets of a process")
     sockets = set()
     for descriptor in (proc / "fd").iterdir():
         if found := re.match(r"socket:\[(\d+)\]", str(descriptor.readlink())):

@@ -1,4 +1,4 @@
-"""Steps of a deployment: what they leave when they end badly, and the outputs of several stacks as one."""
+"""The steps of a deployment: their errors, the end of their processes, and the merged outputs of the stacks."""
 
 import io
 import json
@@ -21,12 +21,12 @@ def console() -> Console:
 
 
 def cdk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
-    """Put a script in the place of the CDK command line."""
+    """Replace the CDK command line by a script."""
     (tmp_path / "cdk.js").write_text(script)
     monkeypatch.setattr(cdk_deploy, "CDK", tmp_path / "cdk.js")
 
 
-def test_a_step_that_fails_is_named_with_the_end_of_what_it_said(
+def test_a_failed_step_is_named_with_the_end_of_its_output(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, console: Console
 ) -> None:
     cdk(monkeypatch, tmp_path, "console.error('no such bucket'); process.exit(3)")
@@ -37,7 +37,7 @@ def test_a_step_that_fails_is_named_with_the_end_of_what_it_said(
     assert str(tmp_path / "bootstrap.log") in str(raised.value)
 
 
-def test_what_the_app_itself_says_is_all_that_is_said(
+def test_an_error_of_the_app_is_shown_without_the_output_of_cdk(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, console: Console
 ) -> None:
     said = "functions/jobs/one.py, line 3: ModuleNotFoundError: No module named 'nothing'"
@@ -48,7 +48,9 @@ def test_what_the_app_itself_says_is_all_that_is_said(
     assert str(raised.value) == f"synthesising stage local: {said}"
 
 
-def test_what_a_step_started_ends_with_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, console: Console) -> None:
+def test_the_processes_that_a_step_started_end_with_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, console: Console
+) -> None:
     """The CDK command line starts a shell, which starts the app, which starts Node again."""
     script = "require('child_process').spawn('sleep', ['60'], {stdio: 'inherit'}); setInterval(() => {}, 1000)"
     cdk(monkeypatch, tmp_path, script)
@@ -69,7 +71,7 @@ def _members(group: int) -> list[str]:
     ]
 
 
-def test_outputs_of_two_stacks_are_one_and_what_stacks_hand_each_other_is_left_out() -> None:
+def test_the_outputs_of_the_stacks_are_merged_without_their_exports() -> None:
     functions = (json.dumps({"submit": "a"}), json.dumps({"shorten": "b"}))
     found = cdk_deploy.merged(
         {

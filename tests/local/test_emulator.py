@@ -28,14 +28,14 @@ pytestmark = pytest.mark.emulator
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    """The folder of an instance that no other run would clear away."""
+    """The folder of an instance that no other run removes."""
     folder = STATE / f"test-{uuid4().hex[:6]}"
     yield folder
     emulator.stop(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_it_listens_on_loopback_alone(folder: Path) -> None:
+def test_it_listens_on_loopback_only(folder: Path) -> None:
     with emulator.tied(folder) as running:
         assert listening(running.pid) == {("127.0.0.1", running.port)}
 
@@ -62,7 +62,7 @@ def test_it_ends_with_an_owner_that_is_killed() -> None:
     wait_until(lambda: not running.is_healthy(), PATIENCE_SECONDS, "the emulator to follow its owner")
 
 
-def test_what_a_killed_owner_left_is_cleared_away_by_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_next_owner_removes_what_a_killed_owner_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(instance, "STATE", tmp_path)
     left = tmp_path / "run-c0ffee"
     (left / "tmp").mkdir(parents=True)
@@ -79,14 +79,14 @@ def test_what_a_killed_owner_left_is_cleared_away_by_the_next(monkeypatch: pytes
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_logs_of_a_run_that_failed_are_kept_for_a_look(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_logs_of_a_failed_run_are_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(instance, "STATE", tmp_path)
     with pytest.raises(RuntimeError), instance.owned() as folder:
         raise RuntimeError
     assert folder.exists()
 
 
-def test_a_port_that_somebody_else_takes_is_given_up_for_another(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_port_is_used_when_the_first_is_taken(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         ports = iter((taken.getsockname()[1], free_port()))
         monkeypatch.setattr(emulator, "free_port", lambda: next(ports))
@@ -95,7 +95,7 @@ def test_a_port_that_somebody_else_takes_is_given_up_for_another(folder: Path, m
             assert running.is_healthy()
 
 
-def test_an_emulator_that_cannot_start_says_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_emulator_that_cannot_start_reports_the_reason(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     variables = environment.for_emulator(folder, free_port()) | {"GATEWAY_PORT": "no number"}
     monkeypatch.setattr(environment, "for_emulator", lambda *_: variables)
     with pytest.raises(EmulatorError, match="no number"), emulator.tied(folder):
@@ -103,7 +103,7 @@ def test_an_emulator_that_cannot_start_says_why(folder: Path, monkeypatch: pytes
     assert processes.emulators(folder) == []
 
 
-def test_one_that_is_left_running_is_found_again_and_stopped(folder: Path) -> None:
+def test_an_emulator_that_is_left_running_is_found_and_stopped(folder: Path) -> None:
     running = emulator.leave_running(folder)
     assert emulator.find(folder) == running
     emulator.stop(folder)
@@ -111,7 +111,7 @@ def test_one_that_is_left_running_is_found_again_and_stopped(folder: Path) -> No
     wait_until(lambda: not running.is_healthy(), PATIENCE_SECONDS, "the emulator to end")
 
 
-def test_one_that_was_killed_is_not_found_and_can_be_started_again(folder: Path) -> None:
+def test_a_killed_emulator_is_not_found_and_can_be_started_again(folder: Path) -> None:
     killed = emulator.leave_running(folder)
     os.kill(killed.pid, signal.SIGKILL)
     wait_until(lambda: not processes.emulators(folder), PATIENCE_SECONDS, "the emulator to be gone")
@@ -120,7 +120,7 @@ def test_one_that_was_killed_is_not_found_and_can_be_started_again(folder: Path)
         assert running.is_healthy()
 
 
-def test_a_process_id_that_is_somebody_elses_by_now_is_left_alone(folder: Path) -> None:
+def test_the_process_id_of_another_program_is_left_alone(folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "emulator.json").write_text(json.dumps({"pid": os.getpid(), "port": free_port()}))
     assert emulator.find(folder) is None
@@ -128,19 +128,19 @@ def test_a_process_id_that_is_somebody_elses_by_now_is_left_alone(folder: Path) 
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}'])
-def test_a_stale_state_folder_is_nothing_to_stumble_over(folder: Path, text: str) -> None:
+def test_a_malformed_state_file_counts_as_no_emulator(folder: Path, text: str) -> None:
     folder.mkdir(parents=True)
     (folder / "emulator.json").write_text(text)
     assert emulator.find(folder) is None
 
 
-def test_two_at_once_know_nothing_of_each_other() -> None:
+def test_two_emulators_at_once_share_nothing() -> None:
     with bare() as one, bare() as other:
         one.client("sqs").create_queue(QueueName="here")
         assert other.client("sqs").list_queues()["QueueUrls"] == []
 
 
-def test_the_figures_about_queues_that_aws_publishes_are_there(folder: Path) -> None:
+def test_the_metrics_that_aws_publishes_for_queues_exist(folder: Path) -> None:
     with emulator.tied(folder) as running:
         root = Caller(running.endpoint, environment.root_keys(folder.name))
         queue = root.client("sqs").create_queue(QueueName="here")["QueueUrl"]

@@ -1,4 +1,4 @@
-"""No child of ours sees a real profile, a real key, a real endpoint or a proxy, whatever the environment holds."""
+"""No child process sees a real profile, key, endpoint or proxy of the environment."""
 
 import json
 import os
@@ -73,7 +73,7 @@ def hostile(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("child", CHILDREN)
 def test_no_hostile_value_reaches_a_child(child: str) -> None:
     seen = CHILDREN[child]()
-    # The way to the package registries is the person's own. Only a synth takes it, which has no keys and no endpoint.
+    # A synth reaches the package registries with the settings of the user. It has neither keys nor an endpoint.
     proxies = {name for name in HOSTILE if name.lower() in {"http_proxy", "https_proxy", "all_proxy"}}
     allowed = proxies if child == "a synth" else set()
     assert {name for name, value in HOSTILE.items() if seen.get(name) == value} == allowed
@@ -85,14 +85,14 @@ def test_a_synth_has_neither_keys_nor_an_endpoint() -> None:
 
 
 @pytest.mark.parametrize("child", CHILDREN)
-def test_no_child_is_at_home_where_a_person_keeps_credentials(child: str) -> None:
+def test_no_child_has_the_home_folder_of_the_user(child: str) -> None:
     seen = CHILDREN[child]()
     assert Path(seen["HOME"]).is_relative_to(STATE)
     for name in {"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"} & seen.keys():
         assert not Path(seen[name]).read_bytes()
 
 
-def test_every_variable_is_one_that_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unlisted_variable_reaches_no_child(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_TOOL_OF_TOMORROW", "x")
     assert all("SOME_TOOL_OF_TOMORROW" not in child() for child in CHILDREN.values())
 
@@ -109,7 +109,7 @@ def test_a_synth_finds_the_settings_of_pip_though_it_has_another_home(
     assert (seen["PIP_CONFIG_FILE"], seen["PIP_TIMEOUT"]) == (str(tmp_path / "pip" / "pip.conf"), "7")
 
 
-def test_what_is_left_for_our_own_process_names_no_account() -> None:
+def test_the_environment_of_this_process_names_no_account() -> None:
     left = environment.without_aws({**HOSTILE, "PATH": "/bin"})
     assert not [name for name in left if name.startswith(("AWS_", "CDK_"))]
     assert left["PATH"] == "/bin"
@@ -122,7 +122,7 @@ def test_each_instance_has_keys_of_its_own() -> None:
 
 @pytest.mark.emulator
 @pytest.mark.usefixtures("hostile")
-def test_calls_reach_the_emulator_and_nothing_else_in_a_hostile_environment() -> None:
+def test_calls_reach_only_the_emulator_in_a_hostile_environment() -> None:
     with bare() as root:
         assert root.endpoint.startswith("http://127.0.0.1:")
         assert root.client("sts").get_caller_identity()["Account"] == environment.ACCOUNT
@@ -132,7 +132,7 @@ def test_calls_reach_the_emulator_and_nothing_else_in_a_hostile_environment() ->
 
 
 def _from_a_child(caller: Caller) -> object:
-    """What plain boto3 finds, as the command line uses it."""
+    """The result of plain boto3 in a child process, as the command line uses it."""
     script = (
         "import boto3, json; print(json.dumps({"
         "'account': boto3.client('sts').get_caller_identity()['Account'], "

@@ -1,4 +1,4 @@
-"""What the launcher mends of the emulator, without starting one."""
+"""The corrections that the launcher makes to the emulator, without starting one."""
 
 import os
 import subprocess

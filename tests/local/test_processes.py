@@ -1,4 +1,4 @@
-"""The processes of an instance are told from all others by their command lines."""
+"""The processes of an instance are identified by their command lines."""
 
 import subprocess
 import sys
@@ -25,7 +25,7 @@ def test_a_worker_is_found_by_its_function(worker: subprocess.Popen[bytes], tmp_
     assert processes.workers(tmp_path) == {worker.pid: folder}
 
 
-def test_a_worker_is_found_where_there_is_no_proc_as_on_macos(
+def test_a_worker_is_found_without_proc_as_on_macos(
     worker: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not Path("/bin/ps").exists():
@@ -35,7 +35,7 @@ def test_a_worker_is_found_where_there_is_no_proc_as_on_macos(
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_function_whose_name_begins_another_ones_is_not_taken_for_it(tmp_path: Path) -> None:
+def test_a_function_is_not_confused_with_one_whose_name_begins_the_same(tmp_path: Path) -> None:
     assert processes.workers(tmp_path, "app") == {}
 
 
@@ -52,6 +52,6 @@ def test_a_program_that_only_reads_a_file_of_the_instance_is_left_alone(tmp_path
         assert reader.poll() is None
 
 
-def test_workers_are_ended_though_their_emulator_is_gone(worker: subprocess.Popen[bytes], tmp_path: Path) -> None:
+def test_workers_are_ended_after_their_emulator_is_gone(worker: subprocess.Popen[bytes], tmp_path: Path) -> None:
     processes.end(tmp_path)
     assert worker.wait(timeout=PATIENCE_SECONDS) < 0

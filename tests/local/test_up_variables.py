@@ -18,9 +18,9 @@ ENDPOINT = "http://127.0.0.1:4566"
 
 @pytest.fixture
 def variables(tmp_path: Path) -> dict[str, str]:
-    """What a shell has that has read them, and nothing else."""
+    """The variables of a shell that has read only this file."""
     app = App(tmp_path, ENDPOINT, {Output.API_ID: "a1b2"})
-    # Instead of a session of a role, which an emulator would have to give.
+    # In place of a session of a role, which needs an emulator.
     app.__dict__["caller"] = Caller(ENDPOINT, Keys(access_key="key", secret_key="secret", token="token"))
     file = tmp_path / "env"
     file.write_text(_exports(app))
@@ -30,12 +30,12 @@ def variables(tmp_path: Path) -> dict[str, str]:
     return dict(line.split("=", 1) for line in done.stdout.splitlines())
 
 
-def test_they_lead_to_the_api_whatever_a_shell_makes_of_its_address(variables: dict[str, str]) -> None:
+def test_the_url_of_the_api_survives_the_expansion_of_a_shell(variables: dict[str, str]) -> None:
     assert variables["TIDEMILL_API_URL"] == f"{ENDPOINT}/_aws/execute-api/a1b2/$default"
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/http.md"])
-def test_they_are_all_that_the_call_by_curl_needs(variables: dict[str, str], page: str) -> None:
+def test_the_documented_call_by_curl_needs_no_other_variable(variables: dict[str, str], page: str) -> None:
     (call,) = re.findall(r"curl --aws-sigv4.+?```", (ROOT / page).read_text(), re.DOTALL)
     named = set(re.findall(r"\$(\w+)", call))
     assert {"AWS_REGION", "AWS_SESSION_TOKEN", "TIDEMILL_API_URL"} <= named <= variables.keys()

@@ -1,4 +1,4 @@
-"""Setting up: done once, again when a lock changes, and from the start where it was killed."""
+"""Each step of the set-up runs once, again when its lock changes, and from the start after a kill."""
 
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ from tools.setup_steps import KilledError, SetupError, set_up
 
 
 class Programs:
-    """Stands in for venv, pip and npm: notes what is asked of them, and makes what a step looks for afterwards."""
+    """Stands in for venv, pip and npm: records the commands, and creates the files that a step checks."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -42,7 +42,7 @@ class Programs:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A clone with nothing set up."""
+    """A clone before its first set-up."""
     for name in (
         "requirements.txt",
         "requirements-dev.txt",
@@ -89,7 +89,7 @@ def test_everything_is_set_up_once(programs: Programs) -> None:
 
 
 @pytest.mark.usefixtures("root")
-def test_the_app_needs_nothing_of_the_tests(programs: Programs) -> None:
+def test_the_app_is_set_up_without_the_packages_of_the_tests(programs: Programs) -> None:
     set_up("app")
     assert not programs.did("requirements-dev.txt")
 
@@ -113,7 +113,7 @@ def test_the_emulator_follows_the_python_of_the_app(root: Path, programs: Progra
 
 
 @pytest.mark.usefixtures("root")
-def test_a_step_that_fails_is_named_and_the_next_run_goes_on_from_there(programs: Programs) -> None:
+def test_a_failed_step_is_named_and_the_next_run_continues_with_it(programs: Programs) -> None:
     programs.fail_on = "functions/requirements.txt"
     with pytest.raises(SetupError, match="could not set up the packages of the functions: no network"):
         set_up("app")
@@ -126,9 +126,7 @@ def test_a_step_that_fails_is_named_and_the_next_run_goes_on_from_there(programs
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), KilledError("pip was killed by signal 9")])
 @pytest.mark.usefixtures("root")
-def test_an_environment_that_was_being_filled_when_the_plug_was_pulled_is_made_anew(
-    programs: Programs, error: BaseException
-) -> None:
+def test_an_environment_whose_installation_was_killed_is_made_again(programs: Programs, error: BaseException) -> None:
     programs.fail_on, programs.error = "--requirement requirements.txt", error
     with pytest.raises((KeyboardInterrupt, SetupError)):
         set_up("app")
@@ -138,7 +136,7 @@ def test_an_environment_that_was_being_filled_when_the_plug_was_pulled_is_made_a
     assert programs.did("venv --clear .venv")
 
 
-def test_a_clone_that_was_moved_makes_its_environments_anew(
+def test_a_moved_clone_makes_its_environments_again(
     root: Path, programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_up("app")
@@ -149,7 +147,7 @@ def test_a_clone_that_was_moved_makes_its_environments_anew(
     assert programs.did("venv --clear .venv")
 
 
-def test_an_environment_whose_python_is_gone_is_made_anew(root: Path, programs: Programs) -> None:
+def test_an_environment_without_its_python_is_made_again(root: Path, programs: Programs) -> None:
     set_up("app")
     (root / ".venv" / "bin" / "python").unlink()
     shutil.rmtree(root / ".venv" / ".tidemill")
@@ -158,13 +156,13 @@ def test_an_environment_whose_python_is_gone_is_made_anew(root: Path, programs: 
     assert programs.did("venv --clear .venv")
 
 
-def test_the_end_of_what_a_failing_program_said_is_shown(root: Path) -> None:
+def test_the_end_of_the_output_of_a_failed_program_is_shown(root: Path) -> None:
     script = "print('connection refused by the mirror'); raise SystemExit(4)"
     with pytest.raises(SetupError, match="connection refused by the mirror"):
         setup_steps._run(Path(sys.executable), "-c", script)
 
 
-def test_a_program_that_is_killed_is_told_from_one_that_fails(root: Path) -> None:
+def test_a_killed_program_is_distinguished_from_a_failed_one(root: Path) -> None:
     with pytest.raises(KilledError, match="killed by signal 9"):
         setup_steps._run(Path(sys.executable), "-c", "import os; os.kill(os.getpid(), 9)")
 
@@ -178,13 +176,15 @@ def test_settings_that_would_install_elsewhere_do_not_reach_pip(root: Path, monk
         setup_steps._run(Path(sys.executable), "-c", script)
 
 
-def test_a_python_that_is_too_old_is_named_with_the_command_that_gets_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_that_is_too_old_is_named_with_the_command_that_installs_a_newer_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(bootstrap, "OLDEST_PYTHON", (99, 0))
     assert "sudo apt-get install python3 python3-venv" in bootstrap.missing()
     assert sys.version.split()[0] in bootstrap.missing()
 
 
-def test_a_python_without_venv_is_named_with_the_command_that_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_without_venv_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     lacking: Callable[[str], object] = lambda name: None if name == "ensurepip" else object()  # noqa: E731
     monkeypatch.setattr("importlib.util.find_spec", lacking)
     assert f"sudo apt-get install python3.{sys.version_info[1]}-venv" in bootstrap.missing()
@@ -194,7 +194,7 @@ def test_this_python_lacks_nothing() -> None:
     assert bootstrap.missing() == ""
 
 
-def test_a_shim_that_starts_nothing_is_not_taken_for_a_python(tmp_path: Path) -> None:
+def test_a_shim_that_starts_nothing_does_not_count_as_a_python(tmp_path: Path) -> None:
     shim = tmp_path / "python3.13"
     shim.write_text("#!/bin/sh\nexit 127\n")
     shim.chmod(0o755)
@@ -202,7 +202,7 @@ def test_a_shim_that_starts_nothing_is_not_taken_for_a_python(tmp_path: Path) ->
     assert bootstrap.is_new_enough(sys.executable)
 
 
-def test_the_message_reaches_the_person_from_a_python_without_a_newer_one_beside_it() -> None:
+def test_an_old_python_without_a_newer_one_prints_the_message() -> None:
     script = "from tools import bootstrap; bootstrap.OLDEST_PYTHON = (99, 0); raise SystemExit(bootstrap.main())"
     command = [sys.executable, "-c", script]
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The repository names no machine and no package mirror, and the check would notice."""
+"""The repository names no machine and no package mirror, and the check finds each kind of fault."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_a_fault_is_found(root: Path, name: str, text: str) -> None:
     assert fault.startswith(name)
 
 
-def test_what_is_not_ours_is_not_looked_at(root: Path) -> None:
+def test_files_of_other_projects_are_not_checked(root: Path) -> None:
     (root / "node_modules").mkdir()
     (root / "node_modules" / "long.py").write_text("x = 1\n" * 401)
     assert list(tidiness.faults()) == []
