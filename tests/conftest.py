@@ -1,6 +1,7 @@
 """Fixtures that several folders share, and the marks and groups of tests that follow from their fixtures."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -21,6 +22,7 @@ MARKS: Final[Mapping[str, pytest.MarkDecorator]] = {
     "app": pytest.mark.e2e,
     "emulated": pytest.mark.emulator,
 }
+END_TO_END: Final = Path(__file__).parent / "e2e"
 #: The group of a test that uses the fixture. The tests of one group run in one process, so that they share one result
 #: of the fixture: a deployed app, a build of the asset, templates. Every process may start an emulator of its own.
 GROUPS: Final[Mapping[str, str]] = {
@@ -34,6 +36,8 @@ GROUPS: Final[Mapping[str, str]] = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark and group each test, before pytest-xdist reads the groups and pytest selects by marks."""
     for item in items:
+        if item.path.is_relative_to(END_TO_END):
+            item.add_marker(pytest.mark.e2e)
         for fixture in getattr(item, "fixturenames", ()):
             if fixture in MARKS:
                 item.add_marker(MARKS[fixture])
