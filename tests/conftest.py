@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.support import moto_transactions
+from tests.support import faster_moto
 from tests.support.builders import RETENTION
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table, table_on_moto
@@ -15,7 +15,7 @@ from tidemill.local import emulator, instance
 from tidemill.local.lifecycle import App, deployed
 from tidemill.telemetry.outcome_log import logger
 
-moto_transactions.install()
+faster_moto.install()
 
 #: The mark of a test that uses the fixture.
 MARKS: Final[Mapping[str, pytest.MarkDecorator]] = {

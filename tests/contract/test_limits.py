@@ -117,6 +117,7 @@ def test_a_key_that_was_idle_has_its_burst_again_and_no_more(limits: DynamoLimit
     assert [limits.acquire(a_slot(THREE_A_MINUTE), now=later) is None for _ in range(4)] == [True, True, True, False]
 
 
+@pytest.mark.slow
 def test_a_rate_that_no_number_of_microseconds_divides_holds(limits: DynamoLimits) -> None:
     seven_a_second = Limit(rate=Rate(count=7, period=SECOND))
     moments = [NOW + number * 10 * MILLISECOND for number in range(301)]

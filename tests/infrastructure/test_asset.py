@@ -35,6 +35,7 @@ def _python(built: Path, code: str) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_built_again_elsewhere_it_is_the_same_to_the_byte(built: Path, tmp_path: Path) -> None:
     again = asset.build(LOCAL, CODE, into=tmp_path / "elsewhere")
     assert _contents(again) == _contents(built)

@@ -33,6 +33,7 @@ def _synthesise(tmp_path: Path, context: dict[str, str]) -> subprocess.Completed
     )
 
 
+@pytest.mark.slow
 def test_synth_needs_neither_account_nor_credentials_nor_git(tmp_path: Path, built: Path) -> None:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     done = _synthesise(tmp_path, context | {"stage": "local"})

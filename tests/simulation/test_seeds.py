@@ -62,6 +62,7 @@ def test_a_seed_replays_exactly_in_another_interpreter() -> None:
     assert hashes == {" ".join(simulate(seed).hash for seed in range(30)) + "\n"}
 
 
+@pytest.mark.slow
 def test_a_world_that_is_over_leaves_nothing_behind() -> None:
     before = _worlds()
     for seed in range(20):

@@ -108,6 +108,7 @@ class Mill:
         return {job.state for job in self.jobs()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lane_delay", "most_sent"),
     [

@@ -1,27 +1,33 @@
-"""Make moto's transactions cheaper without changing what they do.
+"""Make moto faster without changing its answers. The tests spend most of their time in it.
 
-To roll back, moto copies the whole table for each entry of a transaction, with all that its stream has ever recorded:
-https://github.com/getmoto/moto/blob/master/moto/dynamodb/models/__init__.py. Here it copies the table once for each
-transaction, and shares the records of the stream, which never change. A test that writes many transactions takes half
-the time.
+Transactions: to roll back, moto copies the table, with every record of its stream, for each entry of a transaction.
+Here it copies the table once for each transaction, and shares the records, which never change.
+
+Attribute values: moto looks for each of the ten possible members of `{"S": "text"}` under several names. Here it reads
+a plain dict by the name of the member.
+
+The code is in https://github.com/getmoto/moto: `moto/dynamodb/models/__init__.py` and `moto/core/serialize.py`.
 """
 
 import copy
 from contextvars import ContextVar
 from typing import Any, Final
 
+from moto.core.serialize import ResponseSerializer
 from moto.dynamodb.models import DynamoDBBackend
 from moto.dynamodb.models.table import Table
 
 #: The copies that the present transaction has made, by the identity of their tables. None outside transactions.
 _copies: ContextVar[dict[int, Table] | None] = ContextVar("copies", default=None)
 _transact: Final = DynamoDBBackend.transact_write_items
+_get_value: Final = ResponseSerializer.get_value
 
 
 def install() -> None:
-    """Replace the copies of moto. A second call changes nothing."""
+    """Replace three methods of moto. A second call changes nothing."""
     setattr(Table, "__deepcopy__", _copied)  # noqa: B010 - moto has no such method
     setattr(DynamoDBBackend, "transact_write_items", _transact_with_one_copy)  # noqa: B010 - mypy sees a method
+    setattr(ResponseSerializer, "get_value", _member)  # noqa: B010 - mypy sees a method
 
 
 def _transact_with_one_copy(self: DynamoDBBackend, transact_items: list[dict[str, Any]]) -> None:
@@ -45,3 +51,10 @@ def _copied(self: Table, memo: dict[int, Any]) -> Table:
     if copies is not None:
         copies[id(self)] = copied
     return copied
+
+
+def _member(self: ResponseSerializer, value: Any, key: str, shape: Any) -> Any:
+    parent = getattr(shape, "parent", None)
+    if type(value) is dict and parent is not None and parent.name == "AttributeValue":
+        return value.get(key)
+    return _get_value(self, value, key, shape)
