@@ -19,9 +19,9 @@ from tests.simulation.world.dynamodb import DynamoDB
 from tests.simulation.world.dynamodb_table import Record, Schema, Table
 from tests.simulation.world.errors import ServiceError
 from tests.simulation.world.faults import Weather
-from tests.simulation.world.scheduler import BEGINNING_MS, Killed, Scheduler
 from tests.simulation.world.sdk import _client_error, _snake
 from tests.simulation.world.stream_mapping import event_record, matches
+from tests.simulation.world.task_scheduler import BEGINNING_MS, Killed, Scheduler
 from tests.simulation.world.transactions import Transactions
 from tidemill.application import publish, reconcile, wake
 from tidemill.application.control import Control

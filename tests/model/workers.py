@@ -12,7 +12,7 @@ from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 from tests.model import model_types
 from tests.model.model_types import Asked, Ending
 from tests.model.shipped_system import EFFECTS, Bench, moment, since_beginning
-from tests.simulation.world.scheduler import Killed
+from tests.simulation.world.task_scheduler import Killed
 from tidemill.application.attempt_report import Ending as Came
 from tidemill.application.attempt_report import Report
 from tidemill.application.job_types import JobType, JobTypes, Run

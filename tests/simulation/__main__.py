@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Final
 
-from tests.simulation.mutants.run_all import run_mutants
+from tests.simulation.mutants.run_mutants import run_mutants
 from tests.simulation.run_seeds import run_seeds
 
 _SEEDS: Final = 2000

@@ -8,14 +8,14 @@ from typing import Final
 from tests.simulation.actors.alarms import Alarms
 from tests.simulation.actors.batch_callers import BatchCaller
 from tests.simulation.actors.callers import Asked, Caller, Workload
+from tests.simulation.actors.eventbridge_scheduler import Clockwork
 from tests.simulation.actors.operators import Operators
-from tests.simulation.actors.schedules import Clockwork
 from tests.simulation.actors.tenants import Owners
 from tests.simulation.actors.ttl_sweeper import Sweeper
 from tests.simulation.checks.all_checks import Checks, Violation
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.scheduler import StalledError
+from tests.simulation.world.task_scheduler import StalledError
 from tests.simulation.world.world import World
 from tidemill.names import Lane
 

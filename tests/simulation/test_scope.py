@@ -8,8 +8,8 @@ import pytest
 
 from tests.simulation.scope.choices import Branch, Choices, ReplayError
 from tests.simulation.scope.explore import explore, scenario
+from tests.simulation.scope.run_one_schedule import play
 from tests.simulation.scope.scenarios import SCENARIOS
-from tests.simulation.scope.schedule import play
 from tests.simulation.scope.touched_items import QUEUES, Footprint
 
 #: Those with the most to choose from: here without a fault, or not at all.
@@ -88,7 +88,7 @@ def test_steps_that_touch_nothing_in_common_are_apart(one: Footprint, other: Foo
 @pytest.mark.parametrize(("mutant", "name", "faults"), CAUGHT)
 def test_a_mutant_is_caught_by_so_few_faults(mutant: str, name: str, faults: int) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "tests.simulation.scope.run_mutant", mutant, str(faults), name],
+        [sys.executable, "-m", "tests.simulation.scope.run_mutant_in_scope", mutant, str(faults), name],
         capture_output=True,
         text=True,
         check=False,

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.simulation.actors.api_gateway import ACCEPTED, BROKEN, OK, UNPROCESSABLE, as_json, ask
 from tests.simulation.checks.violation import has_expired, observe
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.scheduler import Process
+from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.domain.errors import TidemillError

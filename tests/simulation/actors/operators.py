@@ -13,7 +13,7 @@ from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import Throttled
-from tests.simulation.world.scheduler import Process
+from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.application.redrive import Redriver, Selection

@@ -10,7 +10,7 @@ from tests.simulation.actors.callers import TENANTS, in_a_tool, present
 from tests.simulation.checks.violation import Item, number_of, observe, state_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.scheduler import Process
+from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.application.purge import Purger

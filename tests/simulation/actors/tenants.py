@@ -11,7 +11,7 @@ from tests.simulation.checks.violation import has_expired, number_of, observe, t
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
-from tests.simulation.world.scheduler import BEGINNING_MS
+from tests.simulation.world.task_scheduler import BEGINNING_MS
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
 from tidemill.domain.states import State
 

@@ -4,11 +4,11 @@ from typing import Final
 
 from tests.simulation.checks.at_rest import HistoryChecks
 from tests.simulation.checks.attempts import RunChecks
-from tests.simulation.checks.code_versions import VersionChecks
 from tests.simulation.checks.document_changes import DocumentChecks
 from tests.simulation.checks.document_fields import BookkeepingChecks
 from tests.simulation.checks.limits import LimitChecks
 from tests.simulation.checks.payloads import PayloadChecks
+from tests.simulation.checks.version_compatibility import VersionChecks
 from tests.simulation.checks.violation import Violation, state_of
 from tests.simulation.world.faults import LOSSES
 from tests.simulation.world.world import World

@@ -3,7 +3,7 @@
 from typing import Final
 
 from tests.simulation.checks.violation import require
-from tests.simulation.jobs.kinds import BrokenError
+from tests.simulation.jobs.job_types import BrokenError
 from tests.simulation.jobs.observed import Observed
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.faults import Fault

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from tests.simulation.world.scheduler import Scheduler
+from tests.simulation.world.task_scheduler import Scheduler
 from tidemill.domain.states import State
 
 Item = Mapping[str, Any]

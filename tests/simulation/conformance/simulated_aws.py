@@ -12,9 +12,9 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.installed_patches import client, enter, leave
 from tests.simulation.world.lambda_environments import Function
 from tests.simulation.world.lane_mapping import LaneMapping
-from tests.simulation.world.scheduler import Process
 from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.stream_mapping import StreamMapping, event_record
+from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 
 _URL: Final = "https://simulated.invalid/"

@@ -8,7 +8,7 @@ from typing import Any
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.installed_patches import world
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
-from tests.simulation.world.scheduler import Killed
+from tests.simulation.world.task_scheduler import Killed
 from tidemill import Run
 from tidemill.application.attempt import MOST_HOLDS_OF_A_SUSPECT
 from tidemill.domain.job import Job

@@ -18,7 +18,7 @@ from tests.simulation.scope.chosen_faults import Chance
 from tests.simulation.scope.participants import LASTING, TRANSACTION, Actor, Call, Fate, Late, Option
 from tests.simulation.scope.touched_items import keys_of
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.scheduler import Process, Scheduler, Task
+from tests.simulation.world.task_scheduler import Process, Scheduler, Task
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World

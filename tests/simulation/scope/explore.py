@@ -10,8 +10,8 @@ from typing import Final
 
 from tests.simulation.checks.violation import Violation
 from tests.simulation.scope.choices import Branch
+from tests.simulation.scope.run_one_schedule import Seen, play
 from tests.simulation.scope.scenarios import SCENARIOS, Scenario
-from tests.simulation.scope.schedule import Seen, play
 from tests.simulation.world.faults import Fault
 
 #: Those of one scenario that break a promise after so many are enough.

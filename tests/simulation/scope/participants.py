@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from tests.simulation.scope.touched_items import Step, keys_of
-from tests.simulation.world.scheduler import Process, Task
+from tests.simulation.world.task_scheduler import Process, Task
 
 _READS: Final = frozenset({"GetItem", "BatchGetItem", "Query"})
 _HARMLESS: Final = frozenset({"ChangeMessageVisibilityBatch"})

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tests.simulation.world.faults import Fault, Weather
 from tests.simulation.world.lambda_environments import Function, FunctionError, Throttled
-from tests.simulation.world.scheduler import Process, Scheduler
+from tests.simulation.world.task_scheduler import Process, Scheduler
 from tests.simulation.world.trace import Trace
 
 #: "with a one-minute wait between the first two attempts, and two minutes between the second and third attempts"

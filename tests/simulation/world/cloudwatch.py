@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tests.simulation.world.scheduler import Scheduler
 from tests.simulation.world.sqs import SQS
+from tests.simulation.world.task_scheduler import Scheduler
 from tidemill.names import Metric
 
 #: "the metric points at the second-oldest message that hasn't been received more than three times"

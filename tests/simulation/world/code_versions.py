@@ -17,7 +17,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
 from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.scheduler import Scheduler
+from tests.simulation.world.task_scheduler import Scheduler
 from tidemill import composition
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.domain.errors import UnknownJobTypeError

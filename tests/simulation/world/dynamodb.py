@@ -11,7 +11,7 @@ from tests.simulation.world.dynamodb_table import Index, Item, Key, Schema, Tabl
 from tests.simulation.world.errors import ServiceError, invalid
 from tests.simulation.world.expressions import Scope, condition
 from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.scheduler import Scheduler
+from tests.simulation.world.task_scheduler import Scheduler
 from tests.simulation.world.update_expressions import update
 
 Request = Mapping[str, Any]

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from tests.simulation.world.code_versions import PRESENT, Rollout
 from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.scheduler import Killed, Process, Scheduler
+from tests.simulation.world.task_scheduler import Killed, Process, Scheduler
 from tests.simulation.world.trace import Trace
 
 #: Two clocks may differ by twice as much, which is what a lease allows for.

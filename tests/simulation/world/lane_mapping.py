@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.simulation.world.faults import Fault, Weather
 from tests.simulation.world.lambda_environments import Function, FunctionError, Throttled
-from tests.simulation.world.scheduler import Process, Scheduler
 from tests.simulation.world.sqs_queue import Message, Queue
+from tests.simulation.world.task_scheduler import Process, Scheduler
 from tests.simulation.world.trace import Trace
 
 _POLL_MS = 20

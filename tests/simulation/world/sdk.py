@@ -18,7 +18,7 @@ from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from tests.simulation.world.errors import ServiceError
 from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.scheduler import Killed, Scheduler
+from tests.simulation.world.task_scheduler import Killed, Scheduler
 from tests.simulation.world.trace import Trace
 
 Answer = dict[str, Any]

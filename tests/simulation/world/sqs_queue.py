@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.simulation.world.errors import ServiceError
 from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.scheduler import Scheduler
+from tests.simulation.world.task_scheduler import Scheduler
 
 #: "The maximum is 12 hours": from when the message was received.
 LONGEST_VISIBILITY_MS: Final = 12 * 3600 * 1000

@@ -11,8 +11,8 @@ from tests.simulation.world.dynamodb_table import Record, Table
 from tests.simulation.world.faults import Fault, Weather
 from tests.simulation.world.lambda_environments import Function, FunctionError, Throttled
 from tests.simulation.world.lane_mapping import MalformedAnswer, kept
-from tests.simulation.world.scheduler import Process, Scheduler
 from tests.simulation.world.sqs_queue import Queue
+from tests.simulation.world.task_scheduler import Process, Scheduler
 from tests.simulation.world.trace import Trace
 
 #: "All data in DynamoDB Streams is subject to a 24-hour lifetime."

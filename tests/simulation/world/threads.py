@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION
 from typing import Any, NamedTuple, Self
 
-from tests.simulation.world.scheduler import Killed, Scheduler, Task
+from tests.simulation.world.task_scheduler import Killed, Scheduler, Task
 
 
 class DoneAndNotDone(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulation.world.scheduler import BEGINNING_MS
+from tests.simulation.world.task_scheduler import BEGINNING_MS
 
 Item = Mapping[str, Any]
 

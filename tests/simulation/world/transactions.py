@@ -14,7 +14,7 @@ from tests.simulation.world.dynamodb import DynamoDB, holds, updated
 from tests.simulation.world.dynamodb_table import Item, Key, Table, size
 from tests.simulation.world.errors import ServiceError, invalid
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.scheduler import Task
+from tests.simulation.world.task_scheduler import Task
 
 _MOST_ENTRIES: Final = 100
 _LARGEST_BYTES: Final = 4 * 1024 * 1024

@@ -11,18 +11,18 @@ from tests.simulation.world.code_versions import Rollout
 from tests.simulation.world.dynamodb import DynamoDB
 from tests.simulation.world.dynamodb_table import Record, Schema, Table
 from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.hot_item import HotItems
 from tests.simulation.world.installed_patches import enter, leave
 from tests.simulation.world.lambda_environments import Context, Function
 from tests.simulation.world.lane_mapping import LaneMapping
 from tests.simulation.world.s3 import S3
-from tests.simulation.world.scheduler import Process, Scheduler
 from tests.simulation.world.sdk import Sdk
 from tests.simulation.world.secrets import Secrets
 from tests.simulation.world.sqs import SQS
 from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.stream_mapping import StreamMapping
+from tests.simulation.world.task_scheduler import Process, Scheduler
 from tests.simulation.world.threads import Threads
+from tests.simulation.world.throttled_items import HotItems
 from tests.simulation.world.trace import Change, Trace
 from tests.simulation.world.transactions import Transactions
 
@@ -183,7 +183,9 @@ class World:
 
     def _queues(self, lane_name: str) -> tuple[Queue, Queue]:
         urls, lane = self.deployment.urls(lane_name), self.deployment.lane(lane_name)
-        dead_letters = Queue(urls["dead_letters"], self.scheduler, self.weather, retention_ms=14 * 86_400_000, say=self.say)
+        dead_letters = Queue(
+            urls["dead_letters"], self.scheduler, self.weather, retention_ms=14 * 86_400_000, say=self.say
+        )
         queue = Queue(
             urls["queue"],
             self.scheduler,

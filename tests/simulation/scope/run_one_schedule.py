@@ -9,17 +9,17 @@ from tests.simulation.checks.all_checks import Checks, Violation
 from tests.simulation.checks.violation import require, state_of
 from tests.simulation.scope.choices import Branch, Choices, Crossroads, ReplayError
 from tests.simulation.scope.chosen_faults import Chosen
-from tests.simulation.scope.deployment import SmallDeployment
 from tests.simulation.scope.director import Director
 from tests.simulation.scope.fingerprint import Fingerprint
+from tests.simulation.scope.footprint_tracker import Tracker
 from tests.simulation.scope.held_sdk import HeldSdk
 from tests.simulation.scope.participants import Option
 from tests.simulation.scope.readable_trace import story
 from tests.simulation.scope.scenarios import MOST_STEPS, Scenario, Stage
+from tests.simulation.scope.small_deployment import SmallDeployment
 from tests.simulation.scope.touched_items import Sleeping, Step
-from tests.simulation.scope.tracker import Tracker
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.scheduler import StalledError
+from tests.simulation.world.task_scheduler import StalledError
 from tests.simulation.world.world import World
 
 #: Long after the last message of a worker that was killed has come back.

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.simulation.actors.schedules import Clockwork
+from tests.simulation.actors.eventbridge_scheduler import Clockwork
 from tests.simulation.conformance.citations import SCHEDULER, SCHEDULER_GUIDE, cites
 from tests.simulation.conformance.simulated_aws import Simulated
 from tests.simulation.world.faults import Fault

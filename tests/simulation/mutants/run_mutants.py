@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.simulation.mutants.apply import Mutant
 from tests.simulation.mutants.catalogue import MUTANTS
 
-_CODE = "import sys; from tests.simulation.mutants.run_one import main; sys.exit(main())"
+_CODE = "import sys; from tests.simulation.mutants.run_one_mutant import main; sys.exit(main())"
 
 
 def run_mutants(names: Sequence[str], *, seeds: int, processes: int) -> int:

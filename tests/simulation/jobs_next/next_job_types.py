@@ -4,7 +4,7 @@ import time
 
 from pydantic import BaseModel, ConfigDict
 
-from tests.simulation.jobs.kinds import BrokenError, Plan
+from tests.simulation.jobs.job_types import BrokenError, Plan
 from tests.simulation.jobs.observed import effect, running
 from tidemill import Done, Run, Submission, job_type
 

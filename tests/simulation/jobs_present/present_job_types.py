@@ -4,7 +4,7 @@ import time
 
 from pydantic import BaseModel, ConfigDict
 
-from tests.simulation.jobs.kinds import Plan
+from tests.simulation.jobs.job_types import Plan
 from tests.simulation.jobs.observed import effect, running
 from tidemill import Done, Run, job_type
 
