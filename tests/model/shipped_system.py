@@ -18,7 +18,7 @@ from tests.simulation.deployment import Deployment
 from tests.simulation.world.dynamodb import DynamoDB
 from tests.simulation.world.dynamodb_table import Record, Schema, Table
 from tests.simulation.world.errors import ServiceError
-from tests.simulation.world.faults import Weather
+from tests.simulation.world.faults import Faults
 from tests.simulation.world.sdk import _client_error, _snake
 from tests.simulation.world.stream_mapping import event_record, matches
 from tests.simulation.world.task_scheduler import BEGINNING_MS, Killed, Scheduler
@@ -61,9 +61,9 @@ class Bench:
 
     def __init__(self, job_types: JobTypes) -> None:
         self._scheduler = Scheduler(Random(0))
-        weather = Weather(Random(0))
-        weather.calm = True
-        dynamodb = DynamoDB(self._scheduler, weather)
+        faults = Faults(Random(0))
+        faults.stopped = True
+        dynamodb = DynamoDB(self._scheduler, faults)
         self._services = (dynamodb, Transactions(dynamodb))
         self.table = Deployment().jobs_table()
         self.effects = Table(EFFECTS, Schema(names=("pk",), types=("S",)))

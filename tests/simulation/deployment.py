@@ -34,15 +34,15 @@ class Deployment:
         return ("submit", "query", "control")
 
     @property
-    def clock_verbs(self) -> Sequence[str]:
+    def scheduled_verbs(self) -> Sequence[str]:
         """Functions that a clock calls."""
         return ("wake", "reconcile", "tick")
 
-    def call_retries(self, verb: str) -> int:
+    def async_retries(self, verb: str) -> int:
         """Of a function that a clock calls, as the rest: what the next call makes up for is not tried again."""
         return 0 if verb == "wake" else FUNCTION_RETRIES
 
-    def call_oldest_seconds(self, verb: str) -> int:
+    def async_oldest_seconds(self, verb: str) -> int:
         return PROMPT_SECONDS if verb == "wake" else FUNCTION_SECONDS
 
     def timeout_seconds(self, verb: str) -> int:

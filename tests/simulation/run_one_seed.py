@@ -7,11 +7,11 @@ from typing import Final
 
 from tests.simulation.actors.alarms import Alarms
 from tests.simulation.actors.batch_callers import BatchCaller
-from tests.simulation.actors.callers import Asked, Caller, Workload
-from tests.simulation.actors.eventbridge_scheduler import Clockwork
+from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload
+from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.operators import Operators
-from tests.simulation.actors.tenants import Owners
-from tests.simulation.actors.ttl_sweeper import Sweeper
+from tests.simulation.actors.tenants import Tenants
+from tests.simulation.actors.ttl_sweeper import TtlSweeper
 from tests.simulation.checks.all_checks import Checks, Violation
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.faults import Fault
@@ -22,12 +22,12 @@ from tidemill.names import Lane
 _DEPLOYMENT: Final = Deployment()
 _CHAOS_SECONDS: Final = (120, 120, 600, 3600, 8 * 3600, 30 * 3600)
 #: Until whatever is on that lane has been nudged in vain for so long that it is given up.
-_ROBBED_SECONDS: Final = 10 * 86_400
+_EMPTIED_SECONDS: Final = 10 * 86_400
 _MOST_STEPS: Final = 60_000
 #: How many seeds have a batch.
 _BATCHED: Final = 0.1
 #: How long after the last submission owners begin to look at the latest.
-_OWNERS_COME_WITHIN_MS: Final = 60_000
+_TENANTS_ACT_WITHIN_MS: Final = 60_000
 #: By then every document has expired and been deleted, and reconcile has met what was left behind a day before.
 _ALL_EXPIRED_MS: Final = 4 * 86_400_000
 
@@ -64,7 +64,7 @@ def simulate(seed: int) -> Result:
         return Result(
             seed=seed,
             hash=world.trace.hash(),
-            faults=world.weather.counted,
+            faults=world.faults.counted,
             violation=violation,
             story=world.trace.story(violation.about) if violation else "",
             jobs=sum("state" in item for item in world.jobs.items.values()),
@@ -77,42 +77,42 @@ def _play(world: World) -> float:
     scheduler, random = world.scheduler, world.random
     checks = Checks(world)
     operators = Operators(world)
-    sweeper = Sweeper(world)
+    sweeper = TtlSweeper(world)
     chaos_seconds = random.choice(_CHAOS_SECONDS)
-    if world.weather.strikes(Fault.LANE_ROBBED):
-        chaos_seconds = _ROBBED_SECONDS
-        world.lanes[Lane.DEFAULT].robbed_until_ms = scheduler.now_ms + chaos_seconds * 1000
+    if world.faults.occurs(Fault.LANE_EMPTIED):
+        chaos_seconds = _EMPTIED_SECONDS
+        world.lanes[Lane.DEFAULT].emptied_until_ms = scheduler.now_ms + chaos_seconds * 1000
     chaos_ends_ms = scheduler.now_ms + chaos_seconds * 1000
     world.rollout.plan(chaos_ends_ms)
     workload = Workload(world)
-    clockwork = Clockwork(world)
+    eventbridge = EventBridgeScheduler(world)
     _submit(world, workload, chaos_ends_ms)
-    clockwork.begin()
+    eventbridge.begin()
     Alarms(world)
-    operators.meddle(chaos_ends_ms)
-    Owners(world).meddle(min(chaos_ends_ms, scheduler.now_ms + workload.window_ms + _OWNERS_COME_WITHIN_MS))
+    operators.plan(chaos_ends_ms)
+    Tenants(world).plan(min(chaos_ends_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))
     sweeper.begin()
     scheduler.run(until_ms=chaos_ends_ms, most_steps=_MOST_STEPS)
-    world.weather.calm = True
-    world.say("weather", "*turns calm")
+    world.faults.stopped = True
+    world.log("weather", "*turns calm")
     operators.release_groups()
     quiet_begins_ms = max(chaos_ends_ms, world.rollout.ends_ms())
     scheduler.run(until_ms=quiet_begins_ms, most_steps=_MOST_STEPS)
     bound_ms = checks.bound_ms()
     if world.rollout.rolled_back:
         quiet_ends_ms = quiet_begins_ms + bound_ms
-        scheduler.run(until_ms=quiet_ends_ms, most_steps=_MOST_STEPS, over=checks.versions.older_at_rest)
-        checks.versions.of_the_older_alone()
-        world.rollout.again()
+        scheduler.run(until_ms=quiet_ends_ms, most_steps=_MOST_STEPS, over=checks.versions.rolled_back_at_rest)
+        checks.versions.at_end_of_rollback()
+        world.rollout.deploy_again()
         quiet_begins_ms = max(scheduler.now_ms, world.rollout.ends_ms())
 
     def at_rest() -> bool:
-        return clockwork.at_rest() and checks.at_rest()
+        return eventbridge.at_rest() and checks.at_rest()
 
     scheduler.run(until_ms=quiet_begins_ms + bound_ms, most_steps=_MOST_STEPS, over=at_rest)
     rested_at = (scheduler.now_ms - quiet_begins_ms) / bound_ms
     checks.at_end()
-    clockwork.at_end()
+    eventbridge.at_end()
     scheduler.run(until_ms=scheduler.now_ms + _ALL_EXPIRED_MS, most_steps=_MOST_STEPS, over=checks.payloads.at_rest)
     checks.payloads.at_end()
     return rested_at
@@ -122,13 +122,13 @@ def _submit(world: World, workload: Workload, until_ms: int) -> None:
     """Each by itself, or those of a tenant at once."""
     now_ms, random = world.scheduler.now_ms, world.random
     within_ms = min(until_ms - now_ms, workload.window_ms)
-    asked = [
-        Asked(workload.tenant(), workload.submission(number), now_ms + random.randint(0, within_ms))
+    planned = [
+        PlannedSubmission(workload.tenant(), workload.submission(number), now_ms + random.randint(0, within_ms))
         for number in range(workload.jobs)
     ]
-    batched = [one for one in asked if one.tenant == asked[0].tenant] if random.random() < _BATCHED else []
+    batched = [one for one in planned if one.tenant == planned[0].tenant] if random.random() < _BATCHED else []
     if batched:
         BatchCaller(world, batched, 0)
-    for number, one in enumerate(asked):
+    for number, one in enumerate(planned):
         if one not in batched:
             Caller(world, one, number)

@@ -12,7 +12,7 @@ from tests.simulation.world.faults import Fault
 
 #: Every kind of fault must come up in so many seeds.
 COVERING_SEEDS: Final = 1000
-_TELL_EVERY_SECONDS: Final = 5.0
+_PROGRESS_EVERY_SECONDS: Final = 5.0
 _MOST_STORIES: Final = 3
 _MOST_SEEDS_NAMED: Final = 8
 
@@ -22,7 +22,7 @@ class Tally:
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._began = self._told = time.monotonic()
+        self._began = self._reported_at = time.monotonic()
         self._done = self._jobs = self._calls = 0
         self._faults: Counter[Fault] = Counter()
         self._broken: dict[str, list[int]] = {}
@@ -37,10 +37,10 @@ class Tally:
         self._slowest = max(self._slowest, result.rested_at)
         if result.violation:
             self._broken.setdefault(result.violation.check, []).append(result.seed)
-            _tell(result, whole=self.violations <= _MOST_STORIES)
-        if time.monotonic() - self._told > _TELL_EVERY_SECONDS:
-            self._told = time.monotonic()
-            _say(f"{self._done} of {self._count} seeds, {self._speed:.1f} a second, {self.violations} violations")
+            _print_violation(result, whole=self.violations <= _MOST_STORIES)
+        if time.monotonic() - self._reported_at > _PROGRESS_EVERY_SECONDS:
+            self._reported_at = time.monotonic()
+            _print(f"{self._done} of {self._count} seeds, {self._speed:.1f} a second, {self.violations} violations")
 
     @property
     def violations(self) -> int:
@@ -51,19 +51,19 @@ class Tally:
         """Kinds of fault that should have come up."""
         return [fault for fault in Fault if not self._faults[fault]] if self._count >= COVERING_SEEDS else []
 
-    def tell(self) -> None:
-        _say("\nfaults")
+    def print_summary(self) -> None:
+        _print("\nfaults")
         for fault in Fault:
-            _say(f"  {self._faults[fault]:>9,}  {fault}")
+            _print(f"  {self._faults[fault]:>9,}  {fault}")
         for fault in self.missing:
-            _say(f"never came up: {fault}")
+            _print(f"never came up: {fault}")
         seconds = time.monotonic() - self._began
-        _say(f"\n{self._done:,} seeds in {seconds:.1f} s, {self._speed:.1f} a second")
-        _say(f"{self._jobs:,} jobs, {self._calls:,} calls to AWS, {self._faults.total():,} faults")
-        _say(f"all at rest by {self._slowest:.0%} of the bound at the latest")
-        _say(f"{self.violations} violations")
+        _print(f"\n{self._done:,} seeds in {seconds:.1f} s, {self._speed:.1f} a second")
+        _print(f"{self._jobs:,} jobs, {self._calls:,} calls to AWS, {self._faults.total():,} faults")
+        _print(f"all at rest by {self._slowest:.0%} of the bound at the latest")
+        _print(f"{self.violations} violations")
         for check, seeds in sorted(self._broken.items(), key=lambda broken: -len(broken[1])):
-            _say(f"  {len(seeds):>6}  {check}: seeds {', '.join(map(str, seeds[:_MOST_SEEDS_NAMED]))}")
+            _print(f"  {len(seeds):>6}  {check}: seeds {', '.join(map(str, seeds[:_MOST_SEEDS_NAMED]))}")
 
     @property
     def _speed(self) -> float:
@@ -76,8 +76,8 @@ def run_seeds(first: int, count: int, *, processes: int) -> int:
     for result in _results(range(first, first + count), processes):
         tally.add(result)
         if count == 1:
-            _say(f"trace {result.hash}")
-    tally.tell()
+            _print(f"trace {result.hash}")
+    tally.print_summary()
     return 1 if tally.violations or tally.missing else 0
 
 
@@ -90,16 +90,16 @@ def _results(seeds: range, processes: int) -> Iterator[Result]:
         yield from pool.map(simulate, seeds, chunksize=20)
 
 
-def _tell(result: Result, *, whole: bool) -> None:
+def _print_violation(result: Result, *, whole: bool) -> None:
     violation = result.violation
     if violation:
-        _say(f"\nseed {result.seed} breaks a promise: {violation.check}\n  {violation.what}\n  {violation.about}")
+        _print(f"\nseed {result.seed} breaks a promise: {violation.check}\n  {violation.what}\n  {violation.about}")
         if whole:
-            _say(result.story)
-        _say(f"again: make simulate SEED={result.seed}\n")
+            _print(result.story)
+        _print(f"again: make simulate SEED={result.seed}\n")
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, flush=True)  # noqa: T201 - for a person
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.simulation.scope.choices import Branch, Choices, ReplayError
 from tests.simulation.scope.explore import explore, scenario
-from tests.simulation.scope.run_one_schedule import play
+from tests.simulation.scope.run_one_schedule import run_schedule
 from tests.simulation.scope.scenarios import SCENARIOS
 from tests.simulation.scope.touched_items import QUEUES, Footprint
 
@@ -40,7 +40,7 @@ def test_every_schedule_keeps_every_promise(name: str) -> None:
 
 def test_what_is_found_is_the_same_each_time() -> None:
     def figures() -> list[tuple[int, int, int]]:
-        return [(each.schedules, each.met, each.states) for each in explore(scenario("one job"), most_faults=1)]
+        return [(each.schedules, each.pruned, each.states) for each in explore(scenario("one job"), most_faults=1)]
 
     assert figures() == figures()
 
@@ -53,7 +53,7 @@ def test_jobs_that_have_nothing_in_common_are_not_put_in_every_order() -> None:
 
 def test_a_script_that_leads_elsewhere_is_refused() -> None:
     with pytest.raises(ReplayError):
-        play(scenario("one job"), Branch(bytes([99])), {}, most_faults=1)
+        run_schedule(scenario("one job"), Branch(bytes([99])), {}, most_faults=1)
 
 
 def test_the_first_choice_is_no_fault_and_the_others_branch_off() -> None:
@@ -70,7 +70,7 @@ def test_no_more_faults_branch_off_than_may_strike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "apart"),
+    ("one", "other", "independent"),
     [
         (_touched("a", reads="x"), _touched("b", reads="x"), True),
         (_touched("a", reads="x"), _touched("b", writes="x"), False),
@@ -81,8 +81,8 @@ def test_no_more_faults_branch_off_than_may_strike() -> None:
         (_touched("a", writes="x"), _touched("a", task=1, writes="y", of_all=True), False),
     ],
 )
-def test_steps_that_touch_nothing_in_common_are_apart(one: Footprint, other: Footprint, apart: bool) -> None:
-    assert one.apart_from(other) is other.apart_from(one) is apart
+def test_steps_that_touch_nothing_in_common_are_apart(one: Footprint, other: Footprint, independent: bool) -> None:
+    assert one.independent_of(other) is other.independent_of(one) is independent
 
 
 @pytest.mark.parametrize(("mutant", "name", "faults"), CAUGHT)

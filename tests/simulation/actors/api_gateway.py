@@ -33,7 +33,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class OpenRequest:
     """A request that is under way."""
 
     tenant: str
@@ -52,19 +52,19 @@ def ask(
     query: Mapping[str, str] | None = None,
 ) -> Answer | None:
     """From a task. None when nothing was answered in time, whatever was done."""
-    asking = Asking(tenant, path)
-    world.asking.append(asking)
+    open_request = OpenRequest(tenant, path)
+    world.open_requests.append(open_request)
     try:
-        answer = world.functions[function].invoke(_event(world, asking, method, key=key, body=body, query=query))
+        answer = world.functions[function].invoke(_event(world, open_request, method, key=key, body=body, query=query))
     except Throttled:
         return None
     finally:
-        world.asking.remove(asking)
-    if isinstance(answer, FunctionError) or world.weather.strikes(Fault.ANSWER_LOST):
+        world.open_requests.remove(open_request)
+    if isinstance(answer, FunctionError) or world.faults.occurs(Fault.ANSWER_LOST):
         return None
     if answer["statusCode"] == BROKEN:
         found = Violation("nothing breaks behind the API", f"{method} {path}: {answer['body']}", "*")
-        world.scheduler.found = world.scheduler.found or found
+        world.scheduler.fail(found)
     return Answer(answer["statusCode"], json.loads(answer["body"]))
 
 
@@ -83,19 +83,19 @@ def as_json(submission: Submission) -> dict[str, Any]:
 
 def _event(
     world: World,
-    asking: Asking,
+    open_request: OpenRequest,
     method: str,
     *,
     key: str | None,
     body: Mapping[str, Any] | None,
     query: Mapping[str, str] | None,
 ) -> dict[str, Any]:
-    account, _, user = asking.tenant.partition(":")
+    account, _, user = open_request.tenant.partition(":")
     now_ms = world.scheduler.now_ms
     return {
         "version": "2.0",
         "routeKey": "$default",
-        "rawPath": asking.path,
+        "rawPath": open_request.path,
         "rawQueryString": urlencode(query or {}),
         **({"queryStringParameters": dict(query)} if query else {}),
         "headers": {"content-type": "application/json"} | ({"idempotency-key": key} if key else {}),
@@ -104,7 +104,7 @@ def _event(
         "requestContext": {
             "requestId": f"request-{now_ms}-{world.random.getrandbits(32):08x}",
             "stage": "$default",
-            "http": {"method": method, "path": asking.path, "sourceIp": "203.0.113.9", "protocol": "HTTP/1.1"},
+            "http": {"method": method, "path": open_request.path, "sourceIp": "203.0.113.9", "protocol": "HTTP/1.1"},
             # Whoever assumes a role calls each session as they please.
             "authorizer": {"iam": {"accountId": account, "userId": f"{user}:session-{now_ms}"}},
         },

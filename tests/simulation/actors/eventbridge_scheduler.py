@@ -32,7 +32,7 @@ _MOST_TICKS: Final = 4
 _TENANT: Final = "schedule"
 
 
-class Clockwork:
+class EventBridgeScheduler:
     """The clocks of one world."""
 
     def __init__(self, world: World) -> None:
@@ -52,7 +52,7 @@ class Clockwork:
 
     def at_rest(self) -> bool:
         """Whether every time that came is known to `tick`."""
-        return not self._on_their_way and not self._world.calls["tick"].under_way
+        return not self._on_their_way and not self._world.async_invocations["tick"].under_way
 
     def at_end(self) -> None:
         """Each scheduled time is one job, however often the clock says so, unless it is kept where missed calls are."""
@@ -63,10 +63,10 @@ class Clockwork:
         check = "each scheduled time is one job"
         for key, times in inserted.items():
             require(times == 1, check, f"it was submitted {times} times", key)
-        missed = len(self._world.calls["tick"].missed)
+        discarded = len(self._world.async_invocations["tick"].discarded)
         due = len(self._ticked)
-        what = f"{due} times, {missed} of them missed, made {len(inserted)} jobs"
-        require(due - missed <= len(inserted) <= due, check, what, f"{_TENANT}#")
+        what = f"{due} times, {discarded} of them missed, made {len(inserted)} jobs"
+        require(due - discarded <= len(inserted) <= due, check, what, f"{_TENANT}#")
 
     def _daily(self) -> None:
         self._call("reconcile", {}, patience_seconds=DELIVERY_SECONDS)
@@ -113,17 +113,17 @@ class Clockwork:
             world.scheduler.at(minute_ms + pause_ms, self._wake, minute_ms + pause_ms)
 
     def _call(self, verb: str, event: Any, *, patience_seconds: int) -> None:
-        weather, scheduler = self._world.weather, self._world.scheduler
-        for _ in range(2 if weather.strikes(Fault.CLOCK_TWICE) else 1):
+        faults, scheduler = self._world.faults, self._world.scheduler
+        for _ in range(2 if faults.occurs(Fault.SCHEDULE_TWICE) else 1):
             late_ms = 0
-            if weather.strikes(Fault.CLOCK_LATE):
+            if faults.occurs(Fault.SCHEDULE_LATE):
                 late_ms = scheduler.random.randint(0, min(patience_seconds * 1000, _LATEST_MS))
             self._on_their_way += 1
             scheduler.after(late_ms, self._deliver, verb, event)
 
     def _deliver(self, verb: str, event: Any) -> None:
         self._on_their_way -= 1
-        self._world.calls[verb].call(event)
+        self._world.async_invocations[verb].invoke(event)
 
 
 @cache

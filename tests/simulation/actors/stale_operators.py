@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-from tests.simulation.actors.callers import TENANTS, in_a_tool, present
-from tests.simulation.checks.violation import Item, number_of, observe, state_of
+from tests.simulation.actors.callers import TENANTS, run_tool
+from tests.simulation.checks.violation import Item, number_of, require_in_task, state_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import Process
@@ -25,15 +25,15 @@ from tidemill.system import clock
 #: How late they are, at most.
 _LATE_MS: Final = (0, 20, 1_000, 600_000)
 #: How long after a job is overdue, or has expired, they come to it.
-_AFTERWARDS_MS: Final = 60_000
+_AFTER_OVERDUE_MS: Final = 60_000
 _HALF: Final = 0.5
-_COME_AFTERWARDS: Final = 3
+_CHANCES_AFTER_END: Final = 3
 #: Few seeds have a second job of a key.
-_COME_TO_ANOTHER: Final = 10
+_CHANCES_WITH_LATER_JOB: Final = 10
 _FRESH_FOR: Final = timedelta(minutes=5)
 
 
-class Latecomers:
+class StaleOperators:
     """They do what was right when they looked. What is no longer right must be refused."""
 
     def __init__(self, world: World) -> None:
@@ -43,7 +43,7 @@ class Latecomers:
     def begin(self) -> None:
         self._world.jobs.watchers.append(self._look)
         for queue in self._world.lanes.values():
-            queue.found_watchers.append(self._look_again)
+            queue.return_watchers.append(self._look_again)
 
     def _look(self, record: Record) -> None:
         random = self._world.random
@@ -51,19 +51,19 @@ class Latecomers:
             return
         read = self._read[record.keys["pk"]["S"]]
         # There is most time to come to what has ended, or waits for long; most harm, to another job that has its key.
-        come = _COME_AFTERWARDS if state_of(record.after) in {*TERMINAL, State.SCHEDULED} else 1
+        come = _CHANCES_AFTER_END if state_of(record.after) in {*TERMINAL, State.SCHEDULED} else 1
         if any(seen["created_at"] != record.after["created_at"] for seen in read):
-            come = _COME_TO_ANOTHER
+            come = _CHANCES_WITH_LATER_JOB
         for _ in range(come):
-            if self._world.weather.strikes(Fault.ACTED_LATE):
-                seen = self._remembered(record.after, read)
+            if self._world.faults.occurs(Fault.STALE_OPERATOR):
+                seen = self._read_earlier(record.after, read)
                 if random.random() < _HALF:
                     self._world.scheduler.at(self._too_late_ms(record.after), self._come, seen)
                 else:
                     self._world.scheduler.after(random.randint(0, random.choice(_LATE_MS)), self._come, seen)
         read.append(record.after)
 
-    def _remembered(self, item: Item, read: list[Item]) -> Item:
+    def _read_earlier(self, item: Item, read: list[Item]) -> Item:
         """What somebody has in mind: best another job that had its key, or the job when it was as it is now before."""
         alike = [seen for seen in read if seen["state"] == item["state"]]
         others = [seen for seen in read if seen["created_at"] != item["created_at"]]
@@ -81,30 +81,30 @@ class Latecomers:
         """When it is overdue, or gone."""
         limit_ms = self._world.deployment.stage.reconcile_limit_seconds * 1000
         too_late_ms = number_of(item, "expires_at") * 1000 or number_of(item, "due") + limit_ms
-        return too_late_ms + self._world.random.randint(0, _AFTERWARDS_MS)
+        return too_late_ms + self._world.random.randint(0, _AFTER_OVERDUE_MS)
 
     def _come(self, seen: Item) -> None:
-        in_a_tool(self._world, "cleo", partial(self._act, seen))
+        run_tool(self._world, "cleo", partial(self._act, seen))
 
     def _act(self, seen: Item, _process: Process) -> None:
         world, store, job = self._world, composition.store(), document.decode(dict(seen))
-        world.say("cleo", f"acts on {job.id}, {job.state} as they saw it at generation {job.generation}")
+        world.log("cleo", f"acts on {job.id}, {job.state} as they saw it at generation {job.generation}")
         with suppress(WriteRefusedError):
-            if _may_be_purged(job, present()) and world.weather.strikes(Fault.PURGED):
-                Purger(store=store, clock=present).purge(job)
+            if _may_be_purged(job, clock.now()) and world.faults.occurs(Fault.PURGED):
+                Purger(store=store, clock=clock.now).purge(job)
                 return
             match job.state:
                 case State.DEAD:
-                    store.redrive(job, token=clock.new_token(), now=present(), by="cleo")
+                    store.redrive(job, token=clock.new_token(), now=clock.now(), by="cleo")
                 case State.SUCCEEDED | State.CANCELLED:
                     return
                 case State.SCHEDULED:
-                    if not job.due or job.due > present() + timedelta(seconds=WAKE_WINDOW_SECONDS):
+                    if not job.due or job.due > clock.now() + timedelta(seconds=WAKE_WINDOW_SECONDS):
                         return
                     store.wake(job)
                 case _:
                     limit = timedelta(seconds=world.deployment.stage.reconcile_limit_seconds)
-                    if not Reconciler(store=store, clock=present, limit=limit).nudge(job):
+                    if not Reconciler(store=store, clock=clock.now, limit=limit).nudge(job):
                         return
             self._acted_on(seen)
 
@@ -114,7 +114,7 @@ class Latecomers:
         found = self._world.jobs.items.get((key,), seen)
         same = found["created_at"] == seen["created_at"]
         what = f"cleo meant the job of {seen['created_at']['N']}, which was gone"
-        observe(self._world.scheduler, same, "what is acted on is what was read", what, key)
+        require_in_task(self._world.scheduler, same, "what is acted on is what was read", what, key)
 
 
 def _may_be_purged(job: Job, now: datetime) -> bool:
@@ -123,4 +123,4 @@ def _may_be_purged(job: Job, now: datetime) -> bool:
     return old and not job.unique_until and job.tenant in TENANTS
 
 
-__all__ = ["Latecomers"]
+__all__ = ["StaleOperators"]

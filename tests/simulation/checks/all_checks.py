@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from tests.simulation.checks.at_rest import HistoryChecks
-from tests.simulation.checks.attempts import RunChecks
-from tests.simulation.checks.document_changes import DocumentChecks
-from tests.simulation.checks.document_fields import BookkeepingChecks
+from tests.simulation.checks.at_rest import AtRestChecks
+from tests.simulation.checks.attempts import AttemptChecks
+from tests.simulation.checks.document_changes import DocumentChangeChecks
+from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.limits import LimitChecks
 from tests.simulation.checks.payloads import PayloadChecks
-from tests.simulation.checks.version_compatibility import VersionChecks
+from tests.simulation.checks.version_compatibility import VersionCompatibilityChecks
 from tests.simulation.checks.violation import Violation, state_of
 from tests.simulation.world.faults import LOSSES
 from tests.simulation.world.world import World
@@ -29,13 +29,13 @@ class Checks:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._documents = DocumentChecks(world)
-        self._bookkeeping = BookkeepingChecks(world)
-        self._runs = RunChecks(world)
-        self._history = HistoryChecks(world, self._documents)
+        self._documents = DocumentChangeChecks(world)
+        self._fields = DocumentFieldChecks(world)
+        self._runs = AttemptChecks(world)
+        self._history = AtRestChecks(world, self._documents)
         self._limits = LimitChecks(world, self._documents)
         self.payloads = PayloadChecks(world)
-        self.versions = VersionChecks(world)
+        self.versions = VersionCompatibilityChecks(world)
 
     def at_rest(self) -> bool:
         """Nothing is left that the quiet has to bring about."""
@@ -57,14 +57,14 @@ class Checks:
         jobs = len([item for item in self._world.jobs.items.values() if "state" in item])
         # What publish of one version cannot read for too long waits for reconcile of the other.
         planned = self._world.rollout.planned
-        lost = planned or any(self._world.weather.counted[fault] for fault in LOSSES)
+        lost = planned or any(self._world.faults.counted[fault] for fault in LOSSES)
         lost_seconds = 2 * _DAY_SECONDS + stage.reconcile_limit_seconds if lost else 0
         return 1000 * (lost_seconds + _FARTHEST_RUN_AT_SECONDS + 2 * (jobs + _MOST_FOLLOWING) * a_life_seconds)
 
     def at_end(self) -> None:
         """Raises `Violation`."""
         self._history.at_end()
-        self._bookkeeping.at_end()
+        self._fields.at_end()
         self._runs.at_end()
         self._limits.at_end()
         self.versions.at_end()

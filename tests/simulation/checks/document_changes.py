@@ -30,7 +30,7 @@ _LEGAL: Final = frozenset(
     (before, after) for moves in TRANSITIONS.values() for before, afters in moves.items() for after in afters
 )
 #: What a job that is given another life must not bring with it.
-_OF_THE_LIFE_BEFORE: Final = [
+_CLEARED_BY_REDRIVE: Final = [
     "expires_at",
     "finished_at",
     "death",
@@ -48,7 +48,7 @@ MILLISECOND: Final = timedelta(milliseconds=1)
 Check = Callable[[str, Item | None, Item | None], None]
 
 
-class DocumentChecks:
+class DocumentChangeChecks:
     """Watches one world's jobs table. What it finds ends the simulation, whatever code was writing."""
 
     def __init__(self, world: World) -> None:
@@ -68,25 +68,25 @@ class DocumentChecks:
             self.only_the_owner_ends_a_run,
             self.leases_are_respected,
             self.checkpoints_are_fenced,
-            self.only_the_ended_may_expire,
-            self.due_and_owner_say_what_is,
-            self.attention_is_where_it_belongs,
+            self.only_terminal_jobs_expire,
+            self.due_and_owner_match_the_state,
+            self.attention_matches_the_state,
             self.groups_keep_their_order,
-            self.what_is_asked_to_end_ends,
-            self.another_life_begins_anew,
+            self.cancelled_jobs_end,
+            self.redriven_jobs_start_afresh,
         )
         world.jobs.watchers.append(self._changed)
 
     def _changed(self, record: Record) -> None:
         key = record.keys["pk"]["S"]
         if "state" not in (record.after or record.before or {}):
-            self._slots_end_with_a_lease(key, record.after or {})
+            self._slots_expire_with_a_lease(key, record.after or {})
             return
         try:
             for check in self._checks:
                 check(key, record.before, record.after)
         except Violation as violation:
-            self._world.scheduler.found = self._world.scheduler.found or violation
+            self._world.scheduler.fail(violation)
         if record.after is None:
             self._there.pop(key, None)
         else:
@@ -171,11 +171,11 @@ class DocumentChecks:
                 owner = self.claimed_by.get(text_of(after, "owner"))
                 require(owner == task.process.name, "checkpoints are fenced", f"{task.process.name}, not {owner}", key)
 
-    def only_the_ended_may_expire(self, key: str, _before: Item | None, after: Item | None) -> None:
+    def only_terminal_jobs_expire(self, key: str, _before: Item | None, after: Item | None) -> None:
         bad = after is not None and "expires_at" in after and state_of(after) not in TERMINAL
         require(not bad, "only the ended may expire", f"a {state_of(after)} job has a TTL", key)
 
-    def due_and_owner_say_what_is(self, key: str, _before: Item | None, after: Item | None) -> None:
+    def due_and_owner_match_the_state(self, key: str, _before: Item | None, after: Item | None) -> None:
         if after is not None:
             state = state_of(after)
             fits = ("due" in after) is (state in _LIVE_WITH_DUE)
@@ -183,7 +183,7 @@ class DocumentChecks:
             fits = ("owner" in after) is (state is State.RUNNING)
             require(fits, "only what runs has an owner", f"a {state} job, owner: {after.get('owner')}", key)
 
-    def attention_is_where_it_belongs(self, key: str, _before: Item | None, after: Item | None) -> None:
+    def attention_matches_the_state(self, key: str, _before: Item | None, after: Item | None) -> None:
         if after is not None:
             fits = ("attention" in after) is (state_of(after) in _IN_ATTENTION)
             require(fits, "scheduled and dead jobs are found", f"{state_of(after)}: {after.get('attention')}", key)
@@ -203,7 +203,7 @@ class DocumentChecks:
             passed = passed or has_expired(held, self._now_ms, late_ms=self._skew_ms)
             require(passed, "groups keep their order", f"{other} before it is {state_of(held)}", key)
 
-    def what_is_asked_to_end_ends(self, key: str, before: Item | None, after: Item | None) -> None:
+    def cancelled_jobs_end(self, key: str, before: Item | None, after: Item | None) -> None:
         check = "what is asked to end ends"
         if not _same_job(before, after) or before is None or after is None:
             return
@@ -215,19 +215,19 @@ class DocumentChecks:
             never_ran = released or _claim_was_taken_back(before, after)
             require(never_ran or state_of(after) in TERMINAL, check, f"it lives on, {state_of(after)}", key)
 
-    def another_life_begins_anew(self, key: str, before: Item | None, after: Item | None) -> None:
+    def redriven_jobs_start_afresh(self, key: str, before: Item | None, after: Item | None) -> None:
         if after and _same_job(before, after) and state_of(before) is State.DEAD and state_of(after) not in TERMINAL:
-            left = [name for name in _OF_THE_LIFE_BEFORE if name in after]
+            left = [name for name in _CLEARED_BY_REDRIVE if name in after]
             require(not left and number_of(after, "attempt") == 0, "another life begins anew", f"with {left}", key)
 
-    def _slots_end_with_a_lease(self, key: str, item: Item) -> None:
+    def _slots_expire_with_a_lease(self, key: str, item: Item) -> None:
         """A place within a limit that a dead worker held is free as soon as its lease is over."""
         for name, slot in item.items():
             if name.startswith("slot_"):
                 left_ms = number_of(slot["M"], "until") // 1000 - self._now_ms
                 if left_ms > self._longest_lease_ms + self._skew_ms:
                     violation = Violation("limits hold", f"{name} is taken for {left_ms // 1000} s", key)
-                    self._world.scheduler.found = self._world.scheduler.found or violation
+                    self._world.scheduler.fail(violation)
 
     @property
     def _longest_lease_ms(self) -> int:
@@ -237,7 +237,7 @@ class DocumentChecks:
     @property
     def _skew_ms(self) -> int:
         """How far a clock of this world may be off."""
-        return FAR_OFF_MS if self._world.weather.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
+        return FAR_OFF_MS if self._world.faults.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
 
     @property
     def _now_ms(self) -> int:

@@ -5,7 +5,7 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.simulation.checks.attempts import NOT_A_RUN
+from tests.simulation.checks.attempts import NO_RUN
 from tests.simulation.checks.violation import (
     Item,
     Violation,
@@ -35,12 +35,12 @@ _NUDGES_APART_MS: Final = 60_000
 _MOST_NUDGES: Final = 6
 _GIVEN_UP_AFTER_MS: Final = 7 * _DAY_MS
 #: What is nobody's fault counts as a failure only when it has come so often that it may be the job's after all.
-_OFTEN: Final = {"StoreUnavailableError": ("holds", 20), "TransactionConflictError": ("releases", 8)}
+_FAILURES_AFTER: Final = {"StoreUnavailableError": ("holds", 20), "TransactionConflictError": ("releases", 8)}
 
 Check = Callable[[str, Item, Item], None]
 
 
-class BookkeepingChecks:
+class DocumentFieldChecks:
     """Watches one world's jobs table, and looks at the end."""
 
     def __init__(self, world: World) -> None:
@@ -52,11 +52,11 @@ class BookkeepingChecks:
             self.no_job_is_woken_before_its_time,
             self.nudges_are_counted,
             self.holds_are_counted,
-            self.attempts_leave_their_errors,
-            self.progress_is_what_was_told,
-            self.only_the_lost_are_given_up,
-            self.a_redrive_is_told_of,
-            self.the_ended_are_kept_for_their_time,
+            self.attempts_record_their_errors,
+            self.progress_is_what_was_reported,
+            self.only_lost_jobs_die_undeliverable,
+            self.redrives_are_audited,
+            self.terminal_jobs_are_kept,
         )
         world.jobs.watchers.append(self._changed)
 
@@ -71,7 +71,7 @@ class BookkeepingChecks:
                 for check in self._checks:
                     check(key, before, after)
         except Violation as violation:
-            self._world.scheduler.found = self._world.scheduler.found or violation
+            self._world.scheduler.fail(violation)
 
     def jobs_are_listed(self, key: str, after: Item) -> None:
         listed = text_of(after, LISTING_KEY).startswith(f"{tenant_of(key)}#")
@@ -119,7 +119,7 @@ class BookkeepingChecks:
         wanted = number_of(before, "holds") + 1 if held else 0
         require(number_of(after, "holds") == wanted, "holds are counted", f"{after.get('holds')}, not {wanted}", key)
 
-    def attempts_leave_their_errors(self, key: str, before: Item, after: Item) -> None:
+    def attempts_record_their_errors(self, key: str, before: Item, after: Item) -> None:
         check, was, now = "attempts leave their errors", _list(before, "errors"), _list(after, "errors")
         if now == was:
             return
@@ -131,11 +131,11 @@ class BookkeepingChecks:
         require(own, check, f"attempt {number_of(before, 'attempt')} left {last}", key)
         again = state_of(after) in TERMINAL or number_of(last, "next_due") == number_of(after, "due")
         require(again, check, f"{last} does not say when it is tried again", key)
-        name, most = _OFTEN.get(text_of(last, "error_class"), ("attempt", 0))
+        name, most = _FAILURES_AFTER.get(text_of(last, "error_class"), ("attempt", 0))
         excused = number_of(before, name) >= most
         require(excused, "nobody's fault costs no attempt", f"{last} after {number_of(before, name)} {name}", key)
 
-    def progress_is_what_was_told(self, key: str, before: Item, after: Item) -> None:
+    def progress_is_what_was_reported(self, key: str, before: Item, after: Item) -> None:
         if text_of(after, "type") == "sim.continue" and _step("hops", before, after) == 1:
             page, last = text_of(after, "checkpoint"), text_of(before, "checkpoint")
             require(page == str(int(last or 0) + 1), "progress is what was told", f"page {last}, then {page}", key)
@@ -144,7 +144,7 @@ class BookkeepingChecks:
             told = text_of(after, "checkpoint") == str(done) and done <= total and "checkpoint_at" in after
             require(told, "progress is what was told", f"{done} of {total}, at {text_of(after, 'checkpoint')}", key)
 
-    def only_the_lost_are_given_up(self, key: str, before: Item, after: Item) -> None:
+    def only_lost_jobs_die_undeliverable(self, key: str, before: Item, after: Item) -> None:
         check = "only the lost are given up"
         nudges = number_of(before, "nudges")
         if number_of(after, "nudges") > nudges and state_of(before) is not State.RUNNING:
@@ -157,7 +157,7 @@ class BookkeepingChecks:
         reason = ("death" in after) is (state_of(after) is State.DEAD)
         require(reason, "the dead have a reason", f"{state_of(after)}: {text_of(after, 'death')}", key)
 
-    def a_redrive_is_told_of(self, key: str, before: Item, after: Item) -> None:
+    def redrives_are_audited(self, key: str, before: Item, after: Item) -> None:
         if state_of(before) is not State.DEAD or state_of(after) in TERMINAL:
             return
         was, now = _list(before, "redrives"), _list(after, "redrives")
@@ -166,7 +166,7 @@ class BookkeepingChecks:
         gone = has_expired(before, self._now_ms, late_ms=-self._skew_ms - 1000)
         require(not gone, "what is past its time stays so", "it was redriven", key)
 
-    def the_ended_are_kept_for_their_time(self, key: str, before: Item, after: Item) -> None:
+    def terminal_jobs_are_kept(self, key: str, before: Item, after: Item) -> None:
         check = "the ended are kept for their time"
         if state_of(after) not in TERMINAL or state_of(before) is state_of(after):
             return
@@ -188,10 +188,10 @@ class BookkeepingChecks:
         """Raises `Violation`."""
         check = "runs end as they say"
         for _, by, report in self._world.reports:
-            if report.job and report.job.owner in self._ends and report.ending not in NOT_A_RUN:
+            if report.job and report.job.owner in self._ends and report.ending not in NO_RUN:
                 before, after = self._ends[report.job.owner]
                 key = f"{report.job.tenant}#{report.job.id}"
-                require(_came_to(report.ending, before, after), check, f"{by}: {report.ending}", key)
+                require(_matches(report.ending, before, after), check, f"{by}: {report.ending}", key)
         self._places_go_with_their_turn()
 
     def _places_go_with_their_turn(self) -> None:
@@ -224,10 +224,10 @@ class BookkeepingChecks:
     @property
     def _skew_ms(self) -> int:
         """How far a clock of this world may be off."""
-        return FAR_OFF_MS if self._world.weather.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
+        return FAR_OFF_MS if self._world.faults.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
 
 
-def _came_to(ending: Ending, before: Item, after: Item) -> bool:
+def _matches(ending: Ending, before: Item, after: Item) -> bool:
     """Whether this is what a run that ended so has left."""
     attempt, hops = _step("attempt", before, after), _step("hops", before, after)
     match ending:
@@ -259,4 +259,4 @@ def _list(item: Item, name: str) -> list[Any]:
     return found
 
 
-__all__ = ["BookkeepingChecks"]
+__all__ = ["DocumentFieldChecks"]

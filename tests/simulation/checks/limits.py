@@ -4,9 +4,9 @@ from collections import defaultdict
 from datetime import timedelta
 from typing import Final
 
-from tests.simulation.checks.document_changes import DocumentChecks
+from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.violation import require
-from tests.simulation.jobs.observed import Observed
+from tests.simulation.jobs.observed import HandlerRun
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
@@ -19,15 +19,15 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 class LimitChecks:
     """Looks at the runs of one world at its end."""
 
-    def __init__(self, world: World, documents: DocumentChecks) -> None:
+    def __init__(self, world: World, documents: DocumentChangeChecks) -> None:
         self._world = world
         self._documents = documents
 
     def at_end(self) -> None:
-        if self._world.weather.counted[Fault.CLOCK_FAR_OFF]:
+        if self._world.faults.counted[Fault.CLOCK_FAR_OFF]:
             # Whoever takes a place and whoever gives it up do so by their clocks.
             return
-        by_key: dict[tuple[str, ...], list[Observed]] = defaultdict(list)
+        by_key: dict[tuple[str, ...], list[HandlerRun]] = defaultdict(list)
         for run in self._world.runs:
             if run.limit_key is not None and run.kind:
                 whose = () if job_type(run.kind).limit_spans_tenants else (run.tenant,)
@@ -40,7 +40,7 @@ class LimitChecks:
             if limit and limit.rate:
                 self._rates_hold(key, runs, limit.rate)
 
-    def _limits_hold(self, key: tuple[str, ...], runs: list[Observed], most: int) -> None:
+    def _limits_hold(self, key: tuple[str, ...], runs: list[HandlerRun], most: int) -> None:
         """A run that was cut short does nothing any more, and one that outlives its lease is fenced."""
         for index, run in enumerate(runs):
             before = [one for one in runs[:index] if one.ended_ms is not None]
@@ -48,7 +48,7 @@ class LimitChecks:
             others = ", ".join(one.job_id for one in still)
             require(len(still) < most, "limits hold", f"{key}: {others} still ran, {most} may", run.key)
 
-    def _rates_hold(self, key: tuple[str, ...], runs: list[Observed], rate: Rate) -> None:
+    def _rates_hold(self, key: tuple[str, ...], runs: list[HandlerRun], rate: Rate) -> None:
         """Within any while, no more began than `count`, and one for each interval in it.
 
         A run has entered between its claim and its beginning, so those that were claimed after one moment and have
@@ -67,6 +67,6 @@ class LimitChecks:
                 what = f"{key}: {within} began within {while_ms} ms, {most:.0f} may"
                 require(within <= most, "rates hold", what, run.key)
 
-    def _claimed_ms(self, run: Observed) -> int:
+    def _claimed_ms(self, run: HandlerRun) -> int:
         """0 if somebody else had taken the job over by then, so that it cannot be told."""
         return run.claimed_ms if self._documents.claimed_by.get(run.owner) == run.by else 0

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from tests.simulation.checks.violation import observe, require, text_of
+from tests.simulation.checks.violation import require, require_in_task, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.world import World
@@ -32,17 +32,17 @@ class PayloadChecks:
 
     def at_end(self) -> None:
         """When all jobs have expired, and reconcile has come by."""
-        counted = self._world.weather.counted
+        counted = self._world.faults.counted
         lost = any(counted[fault] for fault in LOSSES)
         for place in self._stored():
-            self._world.weather.note(Fault.LEFT_BEHIND)
+            self._world.faults.count(Fault.PAYLOAD_ORPHANED)
             if place not in self._named:
                 # Between storing it and writing its document somebody died, was not answered, or lost their lease.
                 fenced = any(report.ending is Ending.FENCED for _, _, report in self._world.reports)
-                excused = bool(self._world.scheduler.cut_short or self._world.sdk.gave_up or fenced)
+                excused = bool(self._world.scheduler.interrupted or self._world.sdk.gave_up or fenced)
             else:
                 # Nobody was told that its job is gone, or the bucket did not answer for too long.
-                excused = lost or place in self._world.untidied
+                excused = lost or place in self._world.undeleted_payloads
             stays = place.startswith(_FILE) and excused
             require(stays, "no payload is left behind", f"{place} is still there", "*")
 
@@ -56,7 +56,9 @@ class PayloadChecks:
     def _deleted(self, place: str) -> None:
         for (key,), item in self._world.jobs.items.items():
             needed = text_of(item, "payload_at") == place
-            observe(self._world.scheduler, not needed, "payloads outlive their jobs", f"{place} was deleted", key)
+            require_in_task(
+                self._world.scheduler, not needed, "payloads outlive their jobs", f"{place} was deleted", key
+            )
 
     def _stored(self) -> Iterator[str]:
         for (key,) in self._world.jobs.items:

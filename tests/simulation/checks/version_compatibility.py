@@ -13,12 +13,12 @@ from tidemill.domain.job import DeathReason
 from tidemill.domain.states import TERMINAL
 
 #: How long publish must have tried at least before it gives a record up, less what clocks may differ by.
-_RECORD_IS_TRIED_FOR_MS: Final = 4 * 60_000
+_RECORD_TRIED_FOR_MS: Final = 4 * 60_000
 #: What an attempt fails with whose worker does not know the type, or refuses the payload.
-_OF_ANOTHER_VERSION: Final = frozenset({UnknownJobTypeError.__name__, InvalidPayloadError.__name__})
+_OTHER_VERSION_ERRORS: Final = frozenset({UnknownJobTypeError.__name__, InvalidPayloadError.__name__})
 
 
-class VersionChecks:
+class VersionCompatibilityChecks:
     """Watches one world's jobs table, and looks at the end."""
 
     def __init__(self, world: World) -> None:
@@ -40,19 +40,19 @@ class VersionChecks:
             require(MARK in after or MARK not in before, "what is not known is kept", f"{MARK} is gone", key)
             _require_policy(key, after)
         except Violation as violation:
-            self._world.scheduler.found = self._world.scheduler.found or violation
+            self._world.scheduler.fail(violation)
 
     def at_end(self) -> None:
-        self._no_attempt_is_used_up_by_the_other_version()
+        self._no_attempt_is_lost_to_another_version()
         self._publish_waits_for_the_newer_version()
 
-    def _no_attempt_is_used_up_by_the_other_version(self) -> None:
+    def _no_attempt_is_lost_to_another_version(self) -> None:
         """A type that is not known fails only where the version that stays does not know it."""
         for key, item in self._jobs():
             for error in item.get("errors", {"L": []})["L"]:
                 name = error["M"]["error_class"]["S"]
-                if name in _OF_ANOTHER_VERSION:
-                    for_good = any(_refuses(code, item) for code in self._world.rollout.lasting)
+                if name in _OTHER_VERSION_ERRORS:
+                    for_good = any(_refuses(code, item) for code in self._world.rollout.final_versions)
                     require(for_good, "no attempt is used up by the other version", f"{name}, by a worker", key)
 
     def _publish_waits_for_the_newer_version(self) -> None:
@@ -60,20 +60,20 @@ class VersionChecks:
         for at_ms, sequence in self._world.passed_over:
             tried_ms = at_ms - written_ms[sequence]
             what = f"the record {sequence} was given up after {tried_ms // 1000} s"
-            require(tried_ms >= _RECORD_IS_TRIED_FOR_MS, "publish waits for the newer version", what, "*")
+            require(tried_ms >= _RECORD_TRIED_FOR_MS, "publish waits for the newer version", what, "*")
 
-    def older_at_rest(self) -> bool:
+    def rolled_back_at_rest(self) -> bool:
         """Nothing is left that this version can bring about where documents of the next have stayed behind."""
         world = self._world
         if world.stream.behind or any(queue.messages for queue in world.lanes.values()):
             return False
-        return not [*self._left_behind()] and not [*self._not_told_of()]
+        return not [*self._left_behind()] and not [*self._unreported()]
 
-    def of_the_older_alone(self) -> None:
+    def at_end_of_rollback(self) -> None:
         """After a rollback for good. Raises `Violation`."""
         for key in self._left_behind():
             require(holds=False, check="what can be read ends", what="it waits, and nothing keeps it", about=key)
-        for key in self._not_told_of():
+        for key in self._unreported():
             require(holds=False, check="what nobody can read is told of", what="nobody was told", about=key)
 
     def _left_behind(self) -> Iterator[str]:
@@ -84,7 +84,7 @@ class VersionChecks:
             if state_of(item) not in TERMINAL and not _newer(item) and _group(key, item) not in kept:
                 yield key
 
-    def _not_told_of(self) -> Iterator[str]:
+    def _unreported(self) -> Iterator[str]:
         """Live jobs, or such as have a time, of which reconcile has not said that it cannot read them."""
         for key, item in self._jobs():
             if "due" in item and _newer(item) and key not in self._world.unreadable:

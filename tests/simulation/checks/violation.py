@@ -28,10 +28,10 @@ def require(holds: bool, check: str, what: str, about: str) -> None:
         raise Violation(check, what, about)
 
 
-def observe(scheduler: Scheduler, holds: bool, check: str, what: str, about: str) -> None:
+def require_in_task(scheduler: Scheduler, holds: bool, check: str, what: str, about: str) -> None:
     """As `require`, from within the world: what is found ends it, whatever code catches."""
     if not holds:
-        scheduler.found = scheduler.found or Violation(check, what, about)
+        scheduler.fail(Violation(check, what, about))
 
 
 def state_of(item: Item | None) -> State | None:

@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 TABLE: Final = "things"
 QUEUE: Final = "things-queue"
-LETTERS: Final = "things-letters"
+DLQ: Final = "things-letters"
 BUCKET: Final = "things-files"
 INDEX: Final = "by-colour"
 #: Deliveries of a message, before it goes to the letters.
@@ -24,7 +24,7 @@ class Aws:
     sqs: Any
     s3: Any
     queue_url: str
-    letters_url: str
+    dlq_url: str
 
     def eventually(self, ask: Callable[[], Value]) -> Value:
         """The first answer that is true. Raises when none is in time."""

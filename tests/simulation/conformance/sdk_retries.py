@@ -88,7 +88,7 @@ class SimulatedSdk(Retrying):
     def __init__(self, aws: Simulated) -> None:
         super().__init__()
         self._aws = aws
-        self._sdk = Sdk(aws.scheduler, aws.world.weather, aws.world.trace, {"dynamodb": [self]})
+        self._sdk = Sdk(aws.scheduler, aws.world.faults, aws.world.trace, {"dynamodb": [self]})
         self._tried_ms = 0
 
     def _called(self) -> None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any, Final, Self
 
 from tests.simulation.conformance import scripted_function
-from tests.simulation.conformance.case import INDEX, LETTERS, MOST_RECEIVES, QUEUE, TABLE, Aws, Value
+from tests.simulation.conformance.case import DLQ, INDEX, MOST_RECEIVES, QUEUE, TABLE, Aws, Value
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.dynamodb_table import Index, Schema, Table
 from tests.simulation.world.faults import Fault
@@ -28,19 +28,19 @@ class Simulated(Aws):
 
     def __init__(self) -> None:
         self.world = World(0, Deployment())
-        self.world.weather.calm = True
+        self.world.faults.stopped = True
         self.world.dynamodb.page_items = 1000
         self.scheduler = self.world.scheduler
         index = Index(name=INDEX, schema=Schema(names=("colour", "size"), types=("S", "N")))
         self.table = Table(TABLE, Schema(names=("pk",), types=("S",)), indexes=(index,), ttl="expires_at")
         self.world.dynamodb.add(self.table)
-        self.dead_letters = Queue(_URL + LETTERS, self.scheduler, self.world.weather)
+        self.dead_letters = Queue(_URL + DLQ, self.scheduler, self.world.faults)
         self.queue = Queue(
-            _URL + QUEUE, self.scheduler, self.world.weather, dead_letters=self.dead_letters, max_receives=MOST_RECEIVES
+            _URL + QUEUE, self.scheduler, self.world.faults, dead_letters=self.dead_letters, max_receives=MOST_RECEIVES
         )
         self.world.sqs.add(self.queue)
         self.world.sqs.add(self.dead_letters)
-        self.queue_url, self.letters_url = self.queue.url, self.dead_letters.url
+        self.queue_url, self.dlq_url = self.queue.url, self.dead_letters.url
         self.dynamodb = _InATask(self, client("dynamodb"))
         self.sqs = _InATask(self, client("sqs"))
         self.s3 = _InATask(self, client("s3"))
@@ -74,12 +74,12 @@ class Simulated(Aws):
     def sleep(self, seconds: float) -> None:
         self.scheduler.run(until_ms=self.scheduler.now_ms + round(seconds * 1000), most_steps=_MOST_STEPS)
 
-    def struck(self, fault: Fault, rate: float = 1.0) -> None:
+    def inject(self, fault: Fault, rate: float = 1.0) -> None:
         """From now on this fault happens, and no other."""
-        self.world.weather.calm, self.world.weather.rates = False, {fault: rate}
+        self.world.faults.stopped, self.world.faults.rates = False, {fault: rate}
 
-    def calm(self) -> None:
-        self.world.weather.calm = True
+    def stop_faults(self) -> None:
+        self.world.faults.stopped = True
 
     def run(self, act: Callable[[], Any]) -> Any:
         """In a task of its own; what it returned or raised."""
@@ -115,7 +115,7 @@ class Simulated(Aws):
             timeout_seconds=timeout_seconds,
             environment={},
             scheduler=self.scheduler,
-            weather=self.world.weather,
+            faults=self.world.faults,
             trace=self.world.trace,
         )
 
@@ -127,7 +127,7 @@ class Simulated(Aws):
             batch_size=batch_size,
             max_concurrency=at_once,
             scheduler=self.scheduler,
-            weather=self.world.weather,
+            faults=self.world.faults,
             trace=self.world.trace,
         )
 
@@ -139,7 +139,7 @@ class Simulated(Aws):
             self.function(handler),
             failures=self.dead_letters,
             scheduler=self.scheduler,
-            weather=self.world.weather,
+            faults=self.world.faults,
             trace=self.world.trace,
             **figures,
         )

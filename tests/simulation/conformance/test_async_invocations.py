@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.simulation.conformance.citations import LAMBDA_GUIDE, cites
 from tests.simulation.conformance.simulated_aws import Simulated
-from tests.simulation.world.async_invocations import Calls
+from tests.simulation.world.async_invocations import AsyncInvocations
 from tests.simulation.world.faults import Fault
 
 ERRORS = LAMBDA_GUIDE + "invocation-async-error-handling.html"
@@ -14,13 +14,13 @@ ERRORS = LAMBDA_GUIDE + "invocation-async-error-handling.html"
 
 def calls(
     simulated: Simulated, handle: Callable[[Any], None], *, retries: int = 2, oldest_seconds: int = 21_600
-) -> Calls:
-    return Calls(
+) -> AsyncInvocations:
+    return AsyncInvocations(
         simulated.function(handle, timeout_seconds=10),
         retries=retries,
         oldest_seconds=oldest_seconds,
         scheduler=simulated.scheduler,
-        weather=simulated.world.weather,
+        faults=simulated.world.faults,
         trace=simulated.world.trace,
     )
 
@@ -38,10 +38,10 @@ def test_a_call_that_fails_is_tried_twice_more(simulated: Simulated) -> None:
         raise ValueError("no")
 
     made = calls(simulated, fail)
-    made.call({"n": 1})
+    made.invoke({"n": 1})
     simulated.sleep(1_000)
     waits = [round((later - earlier) / 60_000) for earlier, later in pairwise(at_ms)]
-    assert (waits, made.missed) == ([1, 2], [{"n": 1}])
+    assert (waits, made.discarded) == ([1, 2], [{"n": 1}])
 
 
 @cites(
@@ -51,12 +51,12 @@ def test_a_call_that_fails_is_tried_twice_more(simulated: Simulated) -> None:
 )
 def test_a_call_that_is_throttled_waits_for_its_turn(simulated: Simulated) -> None:
     came: list[Any] = []
-    simulated.struck(Fault.NOT_STARTED)
+    simulated.inject(Fault.NOT_STARTED)
     made = calls(simulated, came.append, retries=0)
-    made.call({})
+    made.invoke({})
     simulated.sleep(600)
     assert (came, made.under_way) == ([], 1)
-    simulated.calm()
+    simulated.stop_faults()
     simulated.sleep(600)
     assert (came, made.under_way) == ([{}], 0)
 
@@ -67,11 +67,11 @@ def test_a_call_that_is_throttled_waits_for_its_turn(simulated: Simulated) -> No
     quoted=False,
 )
 def test_a_call_that_waits_too_long_is_given_up(simulated: Simulated) -> None:
-    simulated.struck(Fault.NOT_STARTED)
+    simulated.inject(Fault.NOT_STARTED)
     made = calls(simulated, lambda _event: None, oldest_seconds=60)
-    made.call({})
+    made.invoke({})
     simulated.sleep(600)
-    assert (made.missed, made.under_way) == ([{}], 0)
+    assert (made.discarded, made.under_way) == ([{}], 0)
 
 
 @cites(
@@ -81,7 +81,7 @@ def test_a_call_that_waits_too_long_is_given_up(simulated: Simulated) -> None:
 )
 def test_a_call_that_succeeded_may_come_once_more(simulated: Simulated) -> None:
     came: list[Any] = []
-    simulated.struck(Fault.CALL_REPEATED)
-    calls(simulated, came.append).call({"n": 1})
+    simulated.inject(Fault.INVOCATION_REPEATED)
+    calls(simulated, came.append).invoke({"n": 1})
     simulated.sleep(600)
     assert len(came) > 1

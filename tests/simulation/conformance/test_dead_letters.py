@@ -17,7 +17,7 @@ def given_up(aws: Aws) -> Any:
 
     def dead_letter() -> list[Any]:
         assert aws.receive(VisibilityTimeout=0) == []
-        return aws.receive(queue_url=aws.letters_url)
+        return aws.receive(queue_url=aws.dlq_url)
 
     (found,) = aws.eventually(dead_letter)
     return received, found
@@ -74,9 +74,9 @@ def test_a_letter_is_kept_no_longer_for_being_one(simulated: Simulated) -> None:
         simulated.sleep(DAY_SECONDS)
         simulated.receive(VisibilityTimeout=0)
     assert simulated.receive() == []
-    assert simulated.counts(simulated.letters_url) == ["1", "0", "0"]
+    assert simulated.counts(simulated.dlq_url) == ["1", "0", "0"]
     simulated.sleep(DAY_SECONDS)
-    assert simulated.receive(queue_url=simulated.letters_url) == []
+    assert simulated.receive(queue_url=simulated.dlq_url) == []
 
 
 @cites(

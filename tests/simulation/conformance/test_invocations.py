@@ -152,7 +152,7 @@ def test_an_error_leaves_the_environment(simulated: Simulated) -> None:
 def test_an_invocation_may_be_refused(simulated: Simulated) -> None:
     calls: list[int] = []
     function = simulated.function(lambda _event: calls.append(1))
-    simulated.struck(Fault.NOT_STARTED)
+    simulated.inject(Fault.NOT_STARTED)
 
     def invoke() -> bool:
         try:

@@ -19,7 +19,7 @@ def given_up(aws: Aws, *bodies: object) -> list[str]:
     for body in bodies:
         aws.send(json.dumps(body))
     aws.eventually(lambda: aws.counts() == ["0", "0", "0"])
-    return [message["Body"] for message in aws.receive(queue_url=aws.letters_url)]
+    return [message["Body"] for message in aws.receive(queue_url=aws.dlq_url)]
 
 
 @cites(ERRORS, "A null batchItemFailures list", moto=False)
@@ -155,7 +155,7 @@ def test_no_more_than_the_maximum_run_at_once(simulated: Simulated) -> None:
     quoted=False,
 )
 def test_a_throttled_batch_uses_up_a_receive(simulated: Simulated) -> None:
-    simulated.struck(Fault.NOT_STARTED)
+    simulated.inject(Fault.NOT_STARTED)
     simulated.mapped(lambda _event: None)
     simulated.queue.send("x")
     simulated.sleep(5)
@@ -210,9 +210,9 @@ def test_a_function_may_get_a_message_twice(simulated: Simulated) -> None:
         simulated.scheduler.sleep(5_000)
 
     simulated.mapped(handle)
-    simulated.struck(Fault.DUPLICATE)
+    simulated.inject(Fault.DUPLICATE)
     simulated.send("x")
     simulated.sleep(3)
-    simulated.calm()
+    simulated.stop_faults()
     simulated.sleep(60)
     assert len(seen) > len(set(seen)) == 1

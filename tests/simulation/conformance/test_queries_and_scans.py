@@ -82,14 +82,14 @@ def test_a_batch_that_is_whole_leaves_no_keys(aws: Aws) -> None:
 def test_what_a_batch_leaves_can_be_asked_for_as_it_is(simulated: Simulated) -> None:
     fill(simulated, 20)
     asked: Any = {TABLE: {"Keys": [{"pk": {"S": f"item-{number}"}} for number in range(20)], "ConsistentRead": True}}
-    simulated.struck(Fault.PARTLY_READ, 0.6)
+    simulated.inject(Fault.PARTIAL_BATCH, 0.6)
     found = set()
     while asked:
         answer = simulated.dynamodb.batch_get_item(RequestItems=asked)
         found |= {item["pk"]["S"] for item in answer["Responses"].get(TABLE, [])}
         asked = answer["UnprocessedKeys"]
     assert len(found) == 20
-    assert simulated.world.weather.counted[Fault.PARTLY_READ] > 0
+    assert simulated.world.faults.counted[Fault.PARTIAL_BATCH] > 0
 
 
 @cites(
@@ -249,7 +249,7 @@ def test_segments_part_the_table(aws: Aws) -> None:
 def test_a_read_may_be_behind_unless_it_is_consistent(simulated: Simulated) -> None:
     simulated.put("a", n={"N": "1"})
     simulated.put("a", n={"N": "2"})
-    simulated.struck(Fault.INDEX_LAG, 0.5)
+    simulated.inject(Fault.INDEX_LAG, 0.5)
     seen = {simulated.dynamodb.get_item(TableName=TABLE, Key={"pk": {"S": "a"}})["Item"]["n"]["N"] for _ in range(30)}
     assert seen == {"1", "2"}
     assert {(simulated.get("a") or {})["n"]["N"] for _ in range(30)} == {"2"}

@@ -101,7 +101,7 @@ def test_what_is_hidden_can_be_deleted(aws: Aws) -> None:
 def test_a_delete_may_miss_a_copy(simulated: Simulated) -> None:
     simulated.send("x")
     (message,) = simulated.receive(VisibilityTimeout=1)
-    simulated.struck(Fault.DELETE_LOST)
+    simulated.inject(Fault.DELETE_LOST)
     simulated.sqs.delete_message(QueueUrl=simulated.queue_url, ReceiptHandle=message["ReceiptHandle"])
     simulated.sleep(1.1)
     assert len(simulated.receive()) == 1
@@ -113,7 +113,7 @@ def test_a_delete_may_miss_a_copy(simulated: Simulated) -> None:
 )
 def test_a_message_may_come_twice_within_its_timeout(simulated: Simulated) -> None:
     simulated.send("x")
-    simulated.struck(Fault.DUPLICATE)
+    simulated.inject(Fault.DUPLICATE)
     simulated.receive()
     simulated.sleep(3)
     assert len(simulated.receive()) == 1

@@ -127,16 +127,16 @@ def test_an_outage_ends_the_retries(sdk: Retrying) -> None:
 
 @cites(RETRIES, "a call that was not answered may have been applied, and is applied again by its retries", quoted=False)
 def test_a_lost_answer_is_not_a_lost_call(simulated: Simulated) -> None:
-    simulated.struck(Fault.ANSWER_LOST)
+    simulated.inject(Fault.ANSWER_LOST)
     with pytest.raises(ReadTimeoutError):
         simulated.update("a", "ADD n :one", ExpressionAttributeValues={":one": {"N": "1"}})
-    simulated.calm()
+    simulated.stop_faults()
     assert (simulated.get("a") or {})["n"] == {"N": "3"}
 
 
 @cites(RETRIES, "a write that a retry repeats is refused by what it wrote itself", quoted=False)
 def test_a_retry_may_meet_its_own_success(simulated: Simulated) -> None:
-    simulated.struck(Fault.ANSWER_LOST, 0.5)
+    simulated.inject(Fault.ANSWER_LOST, 0.5)
     ends = set()
     for number in range(20):
         try:

@@ -82,7 +82,7 @@ def test_a_batch_is_hidden_one_by_one(aws: Aws) -> None:
     " check for batch errors even when the call returns an HTTP status code of 200.",
 )
 def test_a_batch_may_be_sent_in_part(simulated: Simulated) -> None:
-    simulated.struck(Fault.SEND_FAILED, 0.5)
+    simulated.inject(Fault.SEND_FAILED, 0.5)
     entries = [{"Id": str(number), "MessageBody": "x"} for number in range(10)]
     answer = simulated.sqs.send_message_batch(QueueUrl=simulated.queue_url, Entries=entries)
     assert len(answer["Successful"]) + len(answer["Failed"]) == 10

@@ -36,10 +36,10 @@ def test_the_records_of_an_item_come_in_order(simulated: Simulated) -> None:
 def test_a_stream_forgets_after_a_day(simulated: Simulated) -> None:
     seen: list[Any] = []
     function = simulated.stream(lambda event: seen.extend(event["Records"]), oldest_seconds=10**9)
-    simulated.struck(Fault.NOT_STARTED)
+    simulated.inject(Fault.NOT_STARTED)
     simulated.table.put(("a",), {"pk": {"S": "a"}}, now_ms=simulated.scheduler.now_ms - 25 * 3_600_000)
     simulated.sleep(5)
-    simulated.calm()
+    simulated.stop_faults()
     simulated.sleep(5)
     assert seen == []
     assert function.behind == 0
@@ -254,10 +254,10 @@ def test_an_old_record_is_given_up(simulated: Simulated) -> None:
 def test_throttles_do_not_count_as_tries(simulated: Simulated) -> None:
     seen: list[Any] = []
     simulated.stream(lambda event: seen.extend(event["Records"]), retries=1)
-    simulated.struck(Fault.NOT_STARTED)
+    simulated.inject(Fault.NOT_STARTED)
     simulated.put("a")
     simulated.sleep(30)
-    simulated.calm()
+    simulated.stop_faults()
     simulated.sleep(120)
     assert len(seen) == 1
 
@@ -291,7 +291,7 @@ def test_filters_let_through_what_fits(simulated: Simulated, pattern: Any, expec
 def test_a_stream_may_deliver_a_batch_again(simulated: Simulated) -> None:
     seen: list[Any] = []
     simulated.stream(lambda event: seen.extend(event["Records"]))
-    simulated.struck(Fault.STREAM_REPEATED, 0.6)
+    simulated.inject(Fault.STREAM_REPEATED, 0.6)
     for number in range(10):
         simulated.table.put(("a",), {"pk": {"S": "a"}, "n": {"N": str(number)}}, now_ms=simulated.scheduler.now_ms)
         simulated.sleep(2)

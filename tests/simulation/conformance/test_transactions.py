@@ -209,7 +209,7 @@ def test_a_write_meets_a_transaction_on_its_item(simulated: Simulated) -> None:
     "Transaction Conflict: Code: TransactionConflict Message: Transaction is ongoing for the item.",
 )
 def test_conflicts_come_with_the_weather(simulated: Simulated) -> None:
-    simulated.struck(Fault.TRANSACTION_CONFLICT)
+    simulated.inject(Fault.TRANSACTION_CONFLICT)
     refused = refusal(lambda: transact(simulated, add("a")))
     assert [reason["Code"] for reason in refused["CancellationReasons"]] == ["TransactionConflict"]
     assert simulated.get("a") is None

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tests.simulation.jobs.observed import effect, end_process, running
+from tests.simulation.jobs.observed import crash_process, effect, running
 from tidemill import (
     Cancelled,
     Continue,
@@ -220,5 +220,5 @@ def poison(plan: Plan, run: Run) -> Done:
     with running(run):
         time.sleep(plan.seconds)
         if run.attempt <= plan.fails:
-            end_process()
+            crash_process()
         return Done(writes=[effect(run)])

@@ -16,7 +16,7 @@ from tidemill.dynamodb import document
 
 
 @dataclass(slots=True)
-class Observed:
+class HandlerRun:
     """One run of a handler."""
 
     job_id: str
@@ -78,7 +78,7 @@ def _asked_ms(key: str) -> int:
 
 
 @contextmanager
-def running(run: Run, *, limit_key: str | None = None) -> Iterator[Observed]:
+def running(run: Run, *, limit_key: str | None = None) -> Iterator[HandlerRun]:
     here = world()
     task = here.scheduler.current
     if task is None:
@@ -86,7 +86,7 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[Observed]:
     item = here.jobs.items.get((f"{run.tenant}#{run.job_id}",), {})
     claimed_ms = int(item.get("claimed_at", {"N": "0"})["N"])
     life = (f"{run.tenant}#{run.job_id}", round(run.submitted_at.timestamp() * 1000))
-    seen = Observed(
+    seen = HandlerRun(
         job_id=run.job_id,
         tenant=run.tenant,
         kind=item.get("type", {"S": ""})["S"],
@@ -108,23 +108,23 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[Observed]:
         asked_to_end="cancel_requested_at" in item and _asked_ms(life[0]) < claimed_ms - 2 * LARGEST_SKEW_MS,
     )
     here.runs.append(seen)
-    here.say(task.process.name, f"runs {run.job_id}, attempt {run.attempt}")
+    here.log(task.process.name, f"runs {run.job_id}, attempt {run.attempt}")
     try:
         yield seen
     finally:
         seen.ended_ms = here.scheduler.now_ms
         if task.process.alive:
-            for look in here.ending:
+            for look in here.run_end_watchers:
                 look(seen)
 
 
-def end_process() -> None:
+def crash_process() -> None:
     """As running out of memory does."""
     here = world()
     task = here.scheduler.current
     if task is None:
         raise AssertionError("a handler runs in a process")
-    here.say(task.process.name, "*killed by its handler")
-    here.weather.note(Fault.POISON)
+    here.log(task.process.name, "*killed by its handler")
+    here.faults.count(Fault.POISON)
     here.scheduler.kill(task.process)
     raise Killed

@@ -22,8 +22,8 @@ def run_mutants(names: Sequence[str], *, seeds: int, processes: int) -> int:
     with ThreadPoolExecutor(processes) as pool:
         for mutant, verdict in zip(chosen, pool.map(lambda mutant: _verdict(mutant, seeds), chosen), strict=True):
             caught += verdict.startswith("caught")
-            _say(f"{'ok    ' if verdict.startswith('caught') else 'MISSED'}  {mutant.name}: {verdict}")
-    _say(f"\n{caught} of {len(chosen)} mutants caught in {time.monotonic() - began:.0f} s")
+            _print(f"{'ok    ' if verdict.startswith('caught') else 'MISSED'}  {mutant.name}: {verdict}")
+    _print(f"\n{caught} of {len(chosen)} mutants caught in {time.monotonic() - began:.0f} s")
     return 0 if caught == len(chosen) else 1
 
 
@@ -34,5 +34,5 @@ def _verdict(mutant: Mutant, seeds: int) -> str:
     return ran.stdout.strip().splitlines()[-1] if ran.returncode == 0 else f"broke: {ran.stderr[-400:]}"
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, flush=True)  # noqa: T201 - for a person

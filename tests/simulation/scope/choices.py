@@ -11,7 +11,7 @@ class ReplayError(AssertionError):
 
 
 @dataclass(slots=True)
-class Crossroads:
+class ChoicePoint:
     """Where somebody had to be chosen: what was tried, in this order, and what need not be since it sleeps."""
 
     steps: Sequence[Step]
@@ -25,9 +25,9 @@ class Crossroads:
         Both orders of two such steps lead to the same, so the one that is tried first stands for both. P. Godefroid,
         Partial-Order Methods for the Verification of Concurrent Systems, LNCS 1032, 1996, chapter 5.
         """
-        self.footprints[place] = footprint.and_(self.footprints.get(place))
+        self.footprints[place] = footprint.merged_with(self.footprints.get(place))
         tried = {self.steps[earlier]: found for earlier, found in self.footprints.items() if earlier < place}
-        return {step: found for step, found in {**self.sleeping, **tried}.items() if found.apart_from(footprint)}
+        return {step: found for step, found in {**self.sleeping, **tried}.items() if found.independent_of(footprint)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Branch:
     #: Of its script.
     faults: int = 0
     #: The last crossroads, and which of its steps was taken.
-    origin: tuple[Crossroads, int] | None = None
+    origin: tuple[ChoicePoint, int] | None = None
 
 
 class Choices:
@@ -77,15 +77,15 @@ class Choices:
             self._branch_off(other, cost, self.origin)
         return self._make(0, 0)
 
-    def choose_step(self, costs: Sequence[int], tried: Sequence[int], crossroads: Crossroads) -> int:
+    def choose_step(self, costs: Sequence[int], tried: Sequence[int], choice_point: ChoicePoint) -> int:
         """One of those that are to be tried, given by their places among all."""
         for place, other in enumerate(tried):
             if place:
-                self._branch_off(other, costs[other], (crossroads, place))
-        self.origin = (crossroads, 0)
+                self._branch_off(other, costs[other], (choice_point, place))
+        self.origin = (choice_point, 0)
         return self._make(tried[0], costs[tried[0]])
 
-    def _branch_off(self, other: int, cost: int, origin: tuple[Crossroads, int] | None) -> None:
+    def _branch_off(self, other: int, cost: int, origin: tuple[ChoicePoint, int] | None) -> None:
         if self.faults + cost <= self._most_faults:
             self.branches.append(Branch(bytes(self._made) + bytes([other]), self.faults + cost, origin))
 

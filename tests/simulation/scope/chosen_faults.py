@@ -4,7 +4,7 @@ from collections.abc import MutableSequence, Sequence
 from random import Random
 from typing import Any, Final, Protocol, TypeVar
 
-from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.faults import Fault, Faults
 
 Element = TypeVar("Element")
 
@@ -18,13 +18,13 @@ class Decider(Protocol):
     def pick(self, count: int) -> int:
         """One of so many that are as good as each other."""
 
-    def unlike(self) -> int:
+    def unique_bits(self) -> int:
         """256 bits that nobody else is given."""
 
-    def has_strike(self, fault: Fault) -> bool: ...
+    def has_fault(self, fault: Fault) -> bool: ...
 
 
-class Chance(Random):
+class ChosenRandom(Random):
     """Leaves to another what matters, and is constant where only a time is drawn.
 
     Times are none at all if they may be none, which is when the most happens at once, and else as long as they may be.
@@ -41,7 +41,7 @@ class Chance(Random):
         return a if a == 0 else b
 
     def getrandbits(self, k: int) -> int:
-        return 0 if k == _OF_A_DRAW else self._decider.unlike() >> (256 - k)
+        return 0 if k == _OF_A_DRAW else self._decider.unique_bits() >> (256 - k)
 
     def choice(self, seq: Sequence[Element]) -> Element:  # type: ignore[override]  # only of what can be counted
         return seq[self._decider.pick(len(seq))]
@@ -52,12 +52,12 @@ class Chance(Random):
             x[place], x[found] = x[found], x[place]
 
 
-class Chosen(Weather):
+class ChosenFaults(Faults):
     """Has strike what is chosen, and nothing else."""
 
     def __init__(self, random: Random, decider: Decider) -> None:
         super().__init__(random)
         self._decider = decider
 
-    def looms(self, fault: Fault) -> bool:
-        return self._decider.has_strike(fault)
+    def draws(self, fault: Fault) -> bool:
+        return self._decider.has_fault(fault)

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.scope.choices import Choices
-from tests.simulation.scope.chosen_faults import Chance
+from tests.simulation.scope.chosen_faults import ChosenRandom
 from tests.simulation.scope.participants import LASTING, TRANSACTION, Actor, Call, Fate, Late, Option
 from tests.simulation.scope.touched_items import keys_of
 from tests.simulation.world.faults import Fault
@@ -36,7 +36,7 @@ _SEND: Final = "SendMessageBatch"
 _LANES: Final = "poller"
 
 #: Which of the weather's faults each fate brings about.
-_STRIKES: Final[Mapping[Fault, frozenset[Fate]]] = {
+_FAULTS_OF_FATES: Final[Mapping[Fault, frozenset[Fate]]] = {
     Fault.KILLED_BEFORE: frozenset({Fate.KILLED_BEFORE}),
     Fault.KILLED_AFTER: frozenset({Fate.KILLED_AFTER}),
     Fault.ANSWER_LOST: frozenset({Fate.ANSWER_LOST}),
@@ -53,8 +53,8 @@ class Director(Scheduler):
     With `apart`, actors of different jobs have nothing in common.
     """
 
-    def __init__(self, choices: Choices, *, directed: frozenset[str], apart: bool) -> None:
-        super().__init__(Chance(self))
+    def __init__(self, choices: Choices, *, directed: frozenset[str], independent: bool) -> None:
+        super().__init__(ChosenRandom(self))
         self.choices = choices
         self.held: list[Call] = []
         self.late: list[Late] = []
@@ -64,7 +64,7 @@ class Director(Scheduler):
         #: Told of every call, whoever makes it.
         self.asked: Callable[[str, Mapping[str, Any]], None] = lambda _operation, _request: None
         self._directed = directed
-        self._apart = apart
+        self._independent = independent
         self._world: World | None = None
         self._fates: dict[Task, Fate] = {}
         #: What each task has last asked for.
@@ -103,7 +103,7 @@ class Director(Scheduler):
         """When something happens by itself."""
         return self._heap[0][0] if self._heap else None
 
-    def settle_down(self, *, most_steps: int) -> None:
+    def run_until_held(self, *, most_steps: int) -> None:
         """Until all that is left is held, or takes time."""
         while self.next_ms is not None and self.next_ms <= self.now_ms + _MOMENT_MS:
             self.run(until_ms=self.next_ms, most_steps=most_steps)
@@ -114,7 +114,7 @@ class Director(Scheduler):
     def invocation(self, verb: str, event: Mapping[str, Any]) -> Iterator[None]:
         """From a task: one of this function is under way."""
         records = event.get("Records", [event])
-        told = "\n".join(sorted(_told(record) for record in records))
+        told = "\n".join(sorted(_described(record) for record in records))
         jobs = frozenset(name for record in records for name in _jobs(record))
         what = f"{verb} {blake2b(told.encode(), digest_size=8).hexdigest()}"
         with self._acting(what, jobs, directed=verb in self._directed, gives_up=False) as actor:
@@ -154,14 +154,14 @@ class Director(Scheduler):
         # A message that is sent later is one whose worker is held for longer.
         if actor is None or not actor.directed or self._world is None or operation == _SEND:
             return
-        if self._apart and (strange := keys_of(request) - actor.jobs):
+        if self._independent and (strange := keys_of(request) - actor.jobs):
             raise AssertionError(f"{actor.label} touches {strange}, which others may as well")
         actor.number_of(task)
         again = self._last.get(task) is request
         self._last[task] = request
         call = Call(actor, task, object(), service, operation, request, again)
-        if (doom := self._doom(call)) is not None:
-            self._fates[task] = doom
+        if (forced := self._forced_fate(call)) is not None:
+            self._fates[task] = forced
             return
         self.held.append(call)
         try:
@@ -169,48 +169,48 @@ class Director(Scheduler):
         finally:
             self.held.remove(call)
 
-    def hears(self, answer: object) -> None:
+    def answered(self, answer: object) -> None:
         """From a task whose call has been answered, or has failed."""
         task = self._running()
         if actor := self.actors.get(task.process):
             number = actor.number_of(task)
             told = f"{self.now_ms} {answer!r}".encode()
-            actor.heard[number] = blake2b(told, key=actor.heard.get(number, b""), digest_size=16).digest()
+            actor.answers[number] = blake2b(told, key=actor.answers.get(number, b""), digest_size=16).digest()
 
     def options(self) -> list[Option]:
         """What can happen next; none when nothing is held. The first goes on with whoever came first."""
         found: list[Call | Late] = sorted([*self.held, *self.late], key=lambda what: what.actor.number)
-        if self._apart and found:
+        if self._independent and found:
             # Of two that touch nothing in common it does not matter which goes first.
             found = [what for what in found if what.actor.jobs & found[0].actor.jobs]
         options = [Option(what, fate) for what in found for fate in self._fates_of(what)]
         return sorted(options, key=lambda option: option.cost)
 
-    def let_go(self, option: Option) -> None:
+    def release(self, option: Option) -> None:
         what, actor = option.what, option.what.actor
         if isinstance(what, Late):
-            self._say(actor, "its transaction is applied at last")
+            self._log(actor, "its transaction is applied at last")
             self.late.remove(what)
             self.at(self.now_ms, what.act)
             return
-        self._say(actor, f"{what.operation}: {option.fate}")
+        self._log(actor, f"{what.operation}: {option.fate}")
         self._fates[what.task] = option.fate
         actor.calls += 1
         if option.fate in LASTING:
             actor.lasting.add(option.fate)
         if option.fate is Fate.UNANSWERED:
             actor.unanswered = what.request
-        if self._in_the_way(what.request):
+        if self._item_is_held(what.request):
             actor.refused.add(_again(what))
         self.wake(what.task, what.token)
 
     def _fates_of(self, what: Call | Late) -> Sequence[Fate]:
         """A call that a transaction stands in the way of is refused, so there is nothing to lose with it."""
-        if isinstance(what, Late) or not self.choices.may_fail or self._in_the_way(what.request):
+        if isinstance(what, Late) or not self.choices.may_fail or self._item_is_held(what.request):
             return [Fate.FINE]
         return what.fates
 
-    def _doom(self, call: Call) -> Fate | None:
+    def _forced_fate(self, call: Call) -> Fate | None:
         """The fate of a call that has no effect on anybody, whenever it comes; None for one that may have."""
         actor = call.actor
         if call.service == "dynamodb" and Fate.CUT_OFF in actor.lasting:
@@ -219,45 +219,45 @@ class Director(Scheduler):
             return Fate.BUSY
         if call.again and actor.unanswered is call.request:
             return Fate.UNANSWERED
-        return Fate.FINE if _again(call) in actor.refused and self._in_the_way(call.request) else None
+        return Fate.FINE if _again(call) in actor.refused and self._item_is_held(call.request) else None
 
-    def _in_the_way(self, request: Mapping[str, Any]) -> bool:
+    def _item_is_held(self, request: Mapping[str, Any]) -> bool:
         """Whether a transaction holds an item that this touches."""
         tables = (self._world.jobs, self._world.effects) if self._world else ()
         return any((key,) in table.held for table in tables for key in keys_of(request))
 
-    def _say(self, actor: Actor, what: str) -> None:
+    def _log(self, actor: Actor, what: str) -> None:
         if self._world:
-            self._world.say(actor.process.name, what)
+            self._world.log(actor.process.name, what)
 
     # What `Chance` and `Chosen` ask.
 
     def pick(self, count: int) -> int:
         return self.choices.choose([0] * count) if self._world and count > 1 else 0
 
-    def unlike(self) -> int:
+    def unique_bits(self) -> int:
         """Made from who asks and how often they did, since numbers in a row would tell in which order things were."""
         process = self._current.process.name if self._current else ""
         name = self.labels.get(process, process)
         self._counted[name] += 1
         return int.from_bytes(blake2b(f"{name} {self._counted[name]}".encode(), digest_size=32).digest())
 
-    def has_strike(self, fault: Fault) -> bool:
+    def has_fault(self, fault: Fault) -> bool:
         if fault is Fault.COLD_START:
             # No environment is used again, so that it does not matter which.
             return True
         if self._world is None:
             return False
         if fault in _ELSEWHERE:
-            return self._strikes_elsewhere(fault)
+            return self._occurs_elsewhere(fault)
         if self._current is None:
             return False
         if fault is Fault.TRANSACTION_CONFLICT:
             actor = self.actors.get(self._current.process)
             return actor is not None and Fate.BUSY in actor.lasting
-        return self._fates.get(self._current) in _STRIKES.get(fault, ())
+        return self._fates.get(self._current) in _FAULTS_OF_FATES.get(fault, ())
 
-    def _strikes_elsewhere(self, fault: Fault) -> bool:
+    def _occurs_elsewhere(self, fault: Fault) -> bool:
         poller = self._current.process.name if self._current else ""
         of_a_worker = fault is not Fault.CLOCK_FAR_OFF or poller.startswith(_LANES)
         return of_a_worker and self.choices.may_fail and bool(self.choices.choose([0, 1]))
@@ -267,7 +267,7 @@ def _again(call: Call) -> tuple[str, frozenset[str], bool]:
     return call.operation, frozenset(keys_of(call.request)), call.again
 
 
-def _told(record: Mapping[str, Any]) -> str:
+def _described(record: Mapping[str, Any]) -> str:
     """What a record says, without where and when."""
     if "body" in record:
         return str(record["body"])

@@ -10,7 +10,7 @@ from typing import Final
 
 from tests.simulation.checks.violation import Violation
 from tests.simulation.scope.choices import Branch
-from tests.simulation.scope.run_one_schedule import Seen, play
+from tests.simulation.scope.run_one_schedule import VisitedStates, run_schedule
 from tests.simulation.scope.scenarios import SCENARIOS, Scenario
 from tests.simulation.world.faults import Fault
 
@@ -34,7 +34,7 @@ class Figures:
     faults_each: int
     schedules: int = 0
     #: Schedules that came to where another had been, and ended there.
-    met: int = 0
+    pruned: int = 0
     #: Different moments at which somebody has to be chosen, none counted before.
     states: int = 0
     seconds: float = 0.0
@@ -44,21 +44,21 @@ class Figures:
 
 def explore(scenario: Scenario, *, most_faults: int) -> Iterator[Figures]:
     """For no fault, one, and so on. A violation is the last that is looked for."""
-    seen: Seen = {}
+    seen: VisitedStates = {}
     pending: list[list[Branch]] = [[Branch()], *([] for _ in range(most_faults))]
     for faults_each, branches in enumerate(pending):
         began, before = time.monotonic(), len(seen)
         figures = Figures(scenario.name, faults_each)
         while branches and len(figures.broken) < _MOST_VIOLATIONS:
-            played = play(scenario, branches.pop(), seen, most_faults=most_faults)
+            result = run_schedule(scenario, branches.pop(), seen, most_faults=most_faults)
             # The first is taken first, and with all that comes of it before the next.
-            for branch in reversed(played.branches):
+            for branch in reversed(result.branches):
                 pending[branch.faults].append(branch)
             figures.schedules += 1
-            figures.met += played.met
-            figures.faults += played.faults
-            if played.violation:
-                figures.broken.append(Broken(played.violation, played.story))
+            figures.pruned += result.pruned
+            figures.faults += result.faults
+            if result.violation:
+                figures.broken.append(Broken(result.violation, result.story))
         figures.states, figures.seconds = len(seen) - before, time.monotonic() - began
         yield figures
         if figures.broken:

@@ -53,12 +53,18 @@ class Fingerprint:
                 for shard in world.stream._shards
             ],
             sorted(
-                (actor.label, actor.began_ms, actor.process.skew_ms, sorted(actor.heard.items()), sorted(actor.lasting))
+                (
+                    actor.label,
+                    actor.began_ms,
+                    actor.process.skew_ms,
+                    sorted(actor.answers.items()),
+                    sorted(actor.lasting),
+                )
                 for actor in director.actors.values()
             ),
             sorted((call.actor.label, call.actor.number_of(call.task), call.operation) for call in director.held),
             sorted(late.actor.label for late in director.late),
-            self._remembered(),
+            self._read_earlier(),
         )
         return blake2b(repr(stands).encode(), digest_size=16).digest()
 
@@ -69,7 +75,7 @@ class Fingerprint:
         last = self._director.labels.get(message.receipt, "")
         return message.body, message.receives, message.visible_ms, message.received_ms, last
 
-    def _remembered(self) -> tuple[object, ...]:
+    def _read_earlier(self) -> tuple[object, ...]:
         """What the checks at the end will ask, beside the history of the items."""
         world = self._world
         runs = sorted(
@@ -84,10 +90,10 @@ class Fingerprint:
         return (
             runs,
             reports,
-            [(asked.submission.key, asked.ids) for asked in world.asked],
-            [fault for fault in _EXCUSES if world.weather.counted[fault]],
+            [(planned.submission.key, planned.ids) for planned in world.submissions],
+            [fault for fault in _EXCUSES if world.faults.counted[fault]],
             sorted(self._wrote & set(map(self._label, world.sdk.gave_up))),
-            sorted(self._wrote & set(map(self._label, world.scheduler.cut_short))),
+            sorted(self._wrote & set(map(self._label, world.scheduler.interrupted))),
         )
 
     def _label(self, name: str) -> str:

@@ -51,7 +51,7 @@ class Actor:
     gives_up: bool
     tasks: dict[Task, int] = field(default_factory=dict)
     #: By task, all that it has been answered, and when: where it stands, since it follows from that.
-    heard: dict[int, bytes] = field(default_factory=dict)
+    answers: dict[int, bytes] = field(default_factory=dict)
     calls: int = 0
     lasting: set[Fate] = field(default_factory=set)
     #: The call that was last left unanswered.

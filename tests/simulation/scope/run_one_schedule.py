@@ -7,15 +7,15 @@ from typing import Final
 
 from tests.simulation.checks.all_checks import Checks, Violation
 from tests.simulation.checks.violation import require, state_of
-from tests.simulation.scope.choices import Branch, Choices, Crossroads, ReplayError
-from tests.simulation.scope.chosen_faults import Chosen
+from tests.simulation.scope.choices import Branch, ChoicePoint, Choices, ReplayError
+from tests.simulation.scope.chosen_faults import ChosenFaults
 from tests.simulation.scope.director import Director
 from tests.simulation.scope.fingerprint import Fingerprint
 from tests.simulation.scope.footprint_tracker import Tracker
 from tests.simulation.scope.held_sdk import HeldSdk
 from tests.simulation.scope.participants import Option
 from tests.simulation.scope.readable_trace import story
-from tests.simulation.scope.scenarios import MOST_STEPS, Scenario, Stage
+from tests.simulation.scope.scenarios import MOST_STEPS, Scenario, ScenarioSetup
 from tests.simulation.scope.small_deployment import SmallDeployment
 from tests.simulation.scope.touched_items import Sleeping, Step
 from tests.simulation.world.faults import Fault
@@ -28,36 +28,36 @@ _LONGEST_MS: Final = 86_400_000
 _SETUP_MS: Final = 20_000
 
 #: By state, the steps that were not taken there since they slept.
-Seen = dict[bytes, frozenset[Step]]
+VisitedStates = dict[bytes, frozenset[Step]]
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class ScheduleResult:
     """What came of one schedule."""
 
     branches: list[Branch]
     #: Whether it came to where another had been, or to where all that can be done has been done in another order.
-    met: bool
+    pruned: bool
     faults: Counter[Fault]
     violation: Violation | None
     story: str
 
 
-def play(scenario: Scenario, branch: Branch, seen: Seen, *, most_faults: int) -> Played:
+def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, most_faults: int) -> ScheduleResult:
     """Adds the states that it comes to first to `seen`."""
     choices = Choices(branch, most_faults=most_faults)
-    director = Director(choices, directed=scenario.directed, apart=scenario.apart)
+    director = Director(choices, directed=scenario.directed, independent=scenario.independent)
     with World(
         0,
         SmallDeployment(batch_size=scenario.batch_size),
         scheduler=director,
-        weather=Chosen(director.random, director),
+        faults=ChosenFaults(director.random, director),
         sdk=HeldSdk,
     ) as world:
-        stage = Stage(world, director)
-        violation, met = None, False
+        setup = ScenarioSetup(world, director)
+        violation, pruned = None, False
         try:
-            met = not _Walk(stage, scenario, seen).to_the_end()
+            pruned = not _ScheduleRun(setup, scenario, seen).run()
         except Violation as found:
             violation = found
         except ReplayError:
@@ -66,39 +66,39 @@ def play(scenario: Scenario, branch: Branch, seen: Seen, *, most_faults: int) ->
             violation = Violation("the world comes to rest", str(stalled), "*")
         except Exception as broken:  # noqa: BLE001 - whatever it is, the schedule must be told
             violation = Violation("nothing breaks", "".join(traceback.format_exception(broken)[-3:]), "*")
-        return Played(
+        return ScheduleResult(
             branches=choices.branches,
-            met=met,
-            faults=world.weather.counted,
+            pruned=pruned,
+            faults=world.faults.counted,
             violation=violation,
-            story=story(world.trace.lines, stage.names) if violation else "",
+            story=story(world.trace.lines, setup.names) if violation else "",
         )
 
 
-class _Walk:
+class _ScheduleRun:
     """Through one schedule, step by step."""
 
-    def __init__(self, stage: Stage, scenario: Scenario, seen: Seen) -> None:
-        self._stage = stage
-        self._director = stage.director
-        self._choices = stage.director.choices
+    def __init__(self, setup: ScenarioSetup, scenario: Scenario, seen: VisitedStates) -> None:
+        self._setup = setup
+        self._director = setup.director
+        self._choices = setup.director.choices
         self._scenario = scenario
         self._seen = seen
-        self._checks = Checks(stage.world)
-        self._fingerprint = Fingerprint(stage.world, stage.director)
-        self._tracker = Tracker(stage.world, stage.director)
+        self._checks = Checks(setup.world)
+        self._fingerprint = Fingerprint(setup.world, setup.director)
+        self._tracker = Tracker(setup.world, setup.director)
         self._director.asked = self._tracker.reads
 
-    def to_the_end(self) -> bool:
+    def run(self) -> bool:
         """False when it came to where another had been. Raises `Violation`."""
         director = self._director
         if self._scenario.before:
-            self._scenario.before(self._stage)
+            self._scenario.before(self._setup)
             director.run(until_ms=director.now_ms + _SETUP_MS, most_steps=MOST_STEPS)
-        director.direct(self._stage.world)
-        self._scenario.begin(self._stage)
+        director.direct(self._setup.world)
+        self._scenario.begin(self._setup)
         ends_ms = director.now_ms + _LONGEST_MS
-        director.settle_down(most_steps=MOST_STEPS)
+        director.run_until_held(most_steps=MOST_STEPS)
         sleeping: Sleeping = {}
         while True:
             if options := director.options():
@@ -111,7 +111,7 @@ class _Walk:
             else:
                 # Nobody has anything to do until then, so nothing sleeps.
                 director.now_ms, sleeping = director.next_ms, {}
-                director.settle_down(most_steps=MOST_STEPS)
+                director.run_until_held(most_steps=MOST_STEPS)
         self._checks.at_end()
         self._all_ended_well()
         return True
@@ -133,24 +133,24 @@ class _Walk:
             sleeping = {name: footprint for name, footprint in sleeping.items() if name in still}
         if not tried:
             return None
-        crossroads = Crossroads([names[place] for place in tried], sleeping, {})
-        return options[self._choices.choose_step(costs, tried, crossroads)]
+        choice_point = ChoicePoint([names[place] for place in tried], sleeping, {})
+        return options[self._choices.choose_step(costs, tried, choice_point)]
 
     def _taken(self, chosen: Option) -> Sleeping:
         """Take the step; what sleeps from then on."""
         self._tracker.begin()
-        self._director.let_go(chosen)
-        self._director.settle_down(most_steps=MOST_STEPS)
+        self._director.release(chosen)
+        self._director.run_until_held(most_steps=MOST_STEPS)
         if not self._choices.open or self._choices.origin is None:
             return {}
-        crossroads, place = self._choices.origin
-        return crossroads.after(place, self._tracker.footprint(chosen))
+        choice_point, place = self._choices.origin
+        return choice_point.after(place, self._tracker.footprint(chosen))
 
     def _at_rest(self) -> bool:
         return not self._director.actors and self._checks.at_rest()
 
     def _all_ended_well(self) -> None:
-        for (key, *_), item in self._stage.world.jobs.items.items():
+        for (key, *_), item in self._setup.world.jobs.items.items():
             if "state" in item:
                 state = state_of(item)
                 require(state in self._scenario.endings, "what can succeed succeeds", f"it is {state}", key)

@@ -22,7 +22,7 @@ class Footprint:
     #: Whether it concerns the whole of its actor, and not one task.
     of_all: bool
 
-    def apart_from(self, other: "Footprint") -> bool:
+    def independent_of(self, other: "Footprint") -> bool:
         """Whether the two can be taken in either order, and come to the same."""
         if self.actor == other.actor and (self.task == other.task or self.of_all or other.of_all):
             return False
@@ -32,7 +32,7 @@ class Footprint:
             shared -= {QUEUES}
         return not shared and ANYTHING not in self.read | other.read
 
-    def and_(self, other: "Footprint | None") -> "Footprint":
+    def merged_with(self, other: "Footprint | None") -> "Footprint":
         """Of a step that can go several ways."""
         if other is None:
             return self

@@ -16,7 +16,7 @@ from functools import cache, partial
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
-from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.task_scheduler import Scheduler
 from tidemill import composition
 from tidemill.application.job_types import JobType, JobTypes
@@ -75,9 +75,9 @@ def next_code(documents_ahead: int, messages_ahead: int) -> Code:
 class Rollout:
     """When each function and each person of one world takes up which version."""
 
-    def __init__(self, scheduler: Scheduler, weather: Weather) -> None:
+    def __init__(self, scheduler: Scheduler, faults: Faults) -> None:
         self._scheduler = scheduler
-        self._weather = weather
+        self._faults = faults
         self._next: Code | None = None
         self._begins_ms = 0
         #: Jobs are submitted for as long; 0 without a deployment.
@@ -88,7 +88,7 @@ class Rollout:
         #: When each goes forward, and when back if it does.
         self._moments: dict[str, tuple[int, int | None]] = {}
         #: The versions that all have had for as long as a seed is quiet. What they refuse is refused for good.
-        self.lasting: list[Code] = [PRESENT]
+        self.final_versions: list[Code] = [PRESENT]
 
     @property
     def planned(self) -> bool:
@@ -97,22 +97,22 @@ class Rollout:
     def plan(self, until_ms: int) -> None:
         """Draw whether there is a deployment, and whether it is rolled back."""
         random, now_ms = self._scheduler.random, self._scheduler.now_ms
-        if not self._weather.looms(Fault.DEPLOYED):
+        if not self._faults.draws(Fault.DEPLOYED):
             return
         self._next = next_code(*random.choice(_AHEAD))
         self.takes_ms = random.choice(_TAKES_MS)
         self._begins_ms = now_ms + random.randint(0, min(self.takes_ms // 2, until_ms - now_ms))
-        if self._weather.looms(Fault.ROLLED_BACK):
+        if self._faults.draws(Fault.ROLLED_BACK):
             self._back_ms = self._begins_ms + random.randint(0, random.choice(_BACK_WITHIN_MS))
             self.rolled_back = True
-        self.lasting = [PRESENT if self.rolled_back else self._next]
+        self.final_versions = [PRESENT if self.rolled_back else self._next]
 
-    def again(self) -> None:
+    def deploy_again(self) -> None:
         """What was rolled back is deployed once more, and stays."""
         if self._next is not None:
             self._begins_ms, self._back_ms = self._scheduler.now_ms, None
             self._moments.clear()
-            self.lasting.append(self._next)
+            self.final_versions.append(self._next)
 
     def ends_ms(self) -> int:
         """When all have the version that they keep."""
@@ -128,9 +128,9 @@ class Rollout:
             return PRESENT
         if back_ms is not None and back_ms <= now_ms:
             # One that had not gone forward by then has nothing to go back to.
-            self._weather.note(Fault.ROLLED_BACK)
+            self._faults.count(Fault.ROLLED_BACK)
             return PRESENT
-        self._weather.note(Fault.DEPLOYED)
+        self._faults.count(Fault.DEPLOYED)
         return self._next
 
     def _drawn(self, name: str) -> tuple[int, int | None]:
@@ -176,7 +176,7 @@ class _Schema:
 
 
 def patches(
-    modules: Iterable[ModuleType], environment: Callable[[], Mapping[str, str]], note: Callable[[Fault], None]
+    modules: Iterable[ModuleType], environment: Callable[[], Mapping[str, str]], count: Callable[[Fault], None]
 ) -> list[tuple[Any, str, Any]]:
     """What must be in place of what, so that each process has the numbers and the types of its version."""
 
@@ -184,7 +184,7 @@ def patches(
         of_messages = module is messages
         ahead = _MESSAGES_AHEAD if of_messages else _DOCUMENTS_AHEAD
         met = Fault.NEWER_MESSAGE if of_messages else Fault.NEWER_DOCUMENT
-        return _Schema(getattr(module, _SCHEMA), ahead, environment, partial(note, met))
+        return _Schema(getattr(module, _SCHEMA), ahead, environment, partial(count, met))
 
     return [
         *((module, _SCHEMA, schema(module)) for module in modules if hasattr(module, _SCHEMA)),

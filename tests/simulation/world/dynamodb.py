@@ -10,7 +10,7 @@ from typing import Any, Final
 from tests.simulation.world.dynamodb_table import Index, Item, Key, Schema, Table
 from tests.simulation.world.errors import ServiceError, invalid
 from tests.simulation.world.expressions import Scope, condition
-from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.task_scheduler import Scheduler
 from tests.simulation.world.update_expressions import update
 
@@ -26,9 +26,9 @@ _LAG_MS: Final = 1000
 class DynamoDB:
     """All tables of one world."""
 
-    def __init__(self, scheduler: Scheduler, weather: Weather) -> None:
+    def __init__(self, scheduler: Scheduler, faults: Faults) -> None:
         self.scheduler = scheduler
-        self.weather = weather
+        self.faults = faults
         self.tables: dict[str, Table] = {}
         #: Items in a page at most; the service's own bound is 1 MB.
         self.page_items = 1000
@@ -50,14 +50,14 @@ class DynamoDB:
     def put_item(self, request: Request) -> Answer:
         table = self.table(request["TableName"])
         key = table.key(request["Item"])
-        before = self._met(table, key, request)
+        before = self._item_if_condition_holds(table, key, request)
         table.put(key, table.checked(dict(request["Item"])), now_ms=self.now_ms)
         return _returned(request, before, None)
 
     def update_item(self, request: Request) -> Answer:
         table = self.table(request["TableName"])
         key = table.key(request["Key"])
-        before = self._met(table, key, request)
+        before = self._item_if_condition_holds(table, key, request)
         after = updated(table, before, request)
         table.put(key, table.checked(after), now_ms=self.now_ms)
         return _returned(request, before, after)
@@ -65,7 +65,7 @@ class DynamoDB:
     def delete_item(self, request: Request) -> Answer:
         table = self.table(request["TableName"])
         key = table.key(request["Key"])
-        before = self._met(table, key, request)
+        before = self._item_if_condition_holds(table, key, request)
         table.put(key, None, now_ms=self.now_ms)
         return _returned(request, before, None)
 
@@ -86,7 +86,7 @@ class DynamoDB:
             if len(set(keys)) < len(keys):
                 raise invalid("Provided list of item keys contains duplicates")
             read = len(keys)
-            if self.weather.strikes(Fault.PARTLY_READ):
+            if self.faults.occurs(Fault.PARTIAL_BATCH):
                 read = self.scheduler.random.randrange(len(keys))
                 unprocessed[name] = {**each, "Keys": each["Keys"][read:]}
             found = [self._read(table, key, consistent=each.get("ConsistentRead", False)) for key in keys[:read]]
@@ -102,7 +102,7 @@ class DynamoDB:
             raise invalid("Too many items in the BatchWriteItem request")
         unprocessed: dict[str, list[Any]] = {}
         for name, write in writes:
-            if self.weather.strikes(Fault.PARTLY_READ):
+            if self.faults.occurs(Fault.PARTIAL_BATCH):
                 unprocessed.setdefault(name, []).append(write)
             elif "PutRequest" in write:
                 self.put_item({"TableName": name, **write["PutRequest"]})
@@ -170,11 +170,11 @@ class DynamoDB:
         item = table.items.get(key)
         if not consistent and key in table.earlier:
             changed_ms, before = table.earlier[key]
-            if self.now_ms - changed_ms < _LAG_MS and self.weather.strikes(Fault.INDEX_LAG):
+            if self.now_ms - changed_ms < _LAG_MS and self.faults.occurs(Fault.INDEX_LAG):
                 return before
         return item
 
-    def _met(self, table: Table, key: Key, request: Request) -> Item | None:
+    def _item_if_condition_holds(self, table: Table, key: Key, request: Request) -> Item | None:
         """The item as it is, if the condition of a single write holds."""
         if key in table.held:
             raise ServiceError("TransactionConflictException", "Transaction is ongoing for the item")

@@ -41,7 +41,7 @@ _ROOT: Final = "tidemill"
 #: Parts of the engine that no function imports.
 _NOT_SHIPPED: Final = tuple(".".join(parts).removesuffix(".py") for parts in NOT_SHIPPED)
 #: What an environment makes and never changes: made once for all, since making it takes longer than a seed.
-_MADE_ONCE: Final = "known_job_types"
+_CACHED_ONCE: Final = "known_job_types"
 #: A table of ten items is not read in sixty-four parts.
 _SEGMENTS: Final = 3
 _SETTINGS: Final = {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_TRACE_DISABLED": "true"}
@@ -49,13 +49,13 @@ _SETTINGS: Final = {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_TRACE_DIS
 _CLIENTS: Final = {name: name for name in ("dynamodb", "sqs", "s3", "cloudwatch")} | {"secrets": "secretsmanager"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: How the error of a job begins that a worker of another version cannot run.
-_OF_ANOTHER_VERSION: Final = {"UnknownJobTypeError": Fault.UNKNOWN_TYPE, "InvalidPayloadError": Fault.REFUSED_PAYLOAD}
+_OTHER_VERSION_ERRORS: Final = {"UnknownJobTypeError": Fault.UNKNOWN_TYPE, "InvalidPayloadError": Fault.REFUSED_PAYLOAD}
 
 #: One attribute, and what it is while a world is entered.
 Patch = tuple[Any, str, Any]
 
 
-class _Stage:
+class _Installed:
     """Which world plays, and what was there before it."""
 
     world: "World | None" = None
@@ -63,32 +63,32 @@ class _Stage:
 
 
 def enter(world: "World") -> None:
-    if _Stage.world is not None:
+    if _Installed.world is not None:
         raise AssertionError("one world at a time")
     patches = _patches()
-    _Stage.before = [(holder, name, getattr(holder, name)) for holder, name, _ in patches]
+    _Installed.before = [(holder, name, getattr(holder, name)) for holder, name, _ in patches]
     for holder, name, value in patches:
         setattr(holder, name, value)
     os.environ.update(_SETTINGS)
-    _Stage.world = world
+    _Installed.world = world
 
 
 def leave() -> None:
-    _Stage.world = None
-    for holder, name, value in _Stage.before:
+    _Installed.world = None
+    for holder, name, value in _Installed.before:
         setattr(holder, name, value)
     for name in _SETTINGS:
         os.environ.pop(name)
 
 
 def world() -> "World":
-    if _Stage.world is None:
+    if _Installed.world is None:
         raise AssertionError("no world is being simulated")
-    return _Stage.world
+    return _Installed.world
 
 
-def _note(fault: Fault) -> None:
-    world().weather.note(fault)
+def _count_fault(fault: Fault) -> None:
+    world().faults.count(fault)
 
 
 def _environment() -> Mapping[str, str]:
@@ -128,13 +128,13 @@ def _patches() -> list[Patch]:
         for name, value in vars(module).items():
             if id(value) in replacements:
                 found.append((module, name, replacements[id(value)]))
-            elif _is_made_for_each(value):
-                found.append((module, name, kept.setdefault(id(value), _Kept(value.__wrapped__))))
+            elif _is_cached_per_environment(value):
+                found.append((module, name, kept.setdefault(id(value), _CachedPerEnvironment(value.__wrapped__))))
     found += [(clients, name, functools.partial(client, service)) for name, service in _CLIENTS.items()]
     return [
         *found,
-        *_of_the_clock(),
-        *code_versions.patches(shipped, _environment, _note),
+        *_clock_patches(),
+        *code_versions.patches(shipped, _environment, _count_fault),
         (outcome_log.Telemetry, "worked", _watched(outcome_log.Telemetry.worked)),
         (outcome_log.Telemetry, "published", _watched_publish(outcome_log.Telemetry.published)),
         (outcome_log.Telemetry, "passed_over", _watched_stream(outcome_log.Telemetry.passed_over)),
@@ -174,7 +174,7 @@ def _replacements() -> dict[int, Any]:
     }
 
 
-def _of_the_clock() -> list[Patch]:
+def _clock_patches() -> list[Patch]:
     def bits(count: int) -> int:
         return world().scheduler.random.getrandbits(count)
 
@@ -193,13 +193,13 @@ def _monotonic_seconds() -> float:
     return world().scheduler.now_ms / 1000
 
 
-def _is_made_for_each(value: Any) -> bool:
+def _is_cached_per_environment(value: Any) -> bool:
     """A `functools.cache` of the composition roots and handlers, and not a memory of pure answers."""
     return (
         isinstance(value, functools._lru_cache_wrapper)
         and value.cache_parameters()["maxsize"] is None
         and value.__module__ not in {clients.__name__, outcome_log.__name__}
-        and value.__name__ != _MADE_ONCE
+        and value.__name__ != _CACHED_ONCE
     )
 
 
@@ -212,10 +212,10 @@ def _watched(worked: Callable[..., None]) -> Callable[..., None]:
 
     def watched(self: outcome_log.Telemetry, lane: Any, reference: Any, report: Any) -> None:
         world().reports.append((world().scheduler.now_ms, _process().name, report))
-        world().answered.append((reference, report))
-        for error, fault in _OF_ANOTHER_VERSION.items():
+        world().reports_by_message.append((reference, report))
+        for error, fault in _OTHER_VERSION_ERRORS.items():
             if (report.error or "").startswith(error):
-                world().weather.note(fault)
+                world().faults.count(fault)
         worked(self, lane, reference, report)
 
     return watched
@@ -227,10 +227,10 @@ def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
         for trouble in came_of_it.troubles:
             if trouble.given_up and trouble.job.payload_at is not None:
-                world().untidied.add(trouble.job.payload_at)
+                world().undeleted_payloads.add(trouble.job.payload_at)
             if trouble.given_up and trouble.job.group is not None:
-                world().given_up.append((world().scheduler.now_ms, trouble.job.tenant, trouble.job.group))
-                world().say(_process().name, f"*gives up the group {trouble.job.group}: {trouble.error}")
+                world().groups_given_up.append((world().scheduler.now_ms, trouble.job.tenant, trouble.job.group))
+                world().log(_process().name, f"*gives up the group {trouble.job.group}: {trouble.error}")
         published(self, came_of_it)
 
     return watched
@@ -253,8 +253,8 @@ def _watched_stream(passed_over: Callable[..., None]) -> Callable[..., None]:
 
     def watched(self: outcome_log.Telemetry, sequence: str, error: Any) -> None:
         world().passed_over.append((world().scheduler.now_ms, int(sequence)))
-        world().weather.note(Fault.PASSED_OVER)
-        world().say(_process().name, f"*gives up the record {sequence}: {error}")
+        world().faults.count(Fault.PASSED_OVER)
+        world().log(_process().name, f"*gives up the record {sequence}: {error}")
         passed_over(self, sequence, error)
 
     return watched
@@ -304,7 +304,7 @@ class _Environ(Mapping[str, str]):
         return len(_process().environment)
 
 
-class _Kept:
+class _CachedPerEnvironment:
     """`functools.cache` for one execution environment."""
 
     def __init__(self, make: Callable[..., Any]) -> None:

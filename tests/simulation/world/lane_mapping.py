@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.lambda_environments import Function, FunctionError, Throttled
 from tests.simulation.world.sqs_queue import Message, Queue
 from tests.simulation.world.task_scheduler import Process, Scheduler
@@ -19,7 +19,7 @@ class MalformedAnswer(Exception):  # noqa: N818 - the mapping takes it for a fai
     """A partial batch response that names what cannot be named."""
 
 
-def kept(answer: Any, known: Sequence[str] | None) -> set[str]:
+def failed_identifiers(answer: Any, known: Sequence[str] | None) -> set[str]:
     """The identifiers that an answer reports as failed; none means success.
 
     "Lambda treats a batch as a complete success if your function returns: an empty batchItemFailures list, a null
@@ -50,7 +50,7 @@ class LaneMapping:
         batch_size: int,
         max_concurrency: int,
         scheduler: Scheduler,
-        weather: Weather,
+        faults: Faults,
         trace: Trace,
     ) -> None:
         self._queue = queue
@@ -58,7 +58,7 @@ class LaneMapping:
         self._batch_size = batch_size
         self._free = max_concurrency
         self._scheduler = scheduler
-        self._weather = weather
+        self._faults = faults
         self._trace = trace
         #: Lambda's own pollers: nothing of ours, and nothing kills them.
         self._process = Process(f"poller {queue.name}")
@@ -82,15 +82,15 @@ class LaneMapping:
         try:
             answer = self._function.invoke(event)
             if isinstance(answer, FunctionError):
-                if self._weather.strikes(Fault.LOST_AND_FOUND):
-                    self._queue.lose_and_find(list(receipts.values()))
+                if self._faults.occurs(Fault.RETURNED_LATE):
+                    self._queue.return_late(list(receipts.values()))
             else:
-                stay = kept(answer, list(receipts))
+                stay = failed_identifiers(answer, list(receipts))
                 for name, receipt in receipts.items():
                     if name not in stay:
                         self._queue.delete(receipt)
         except (Throttled, MalformedAnswer) as error:
-            self._trace.say(self._scheduler.now_ms, self._process.name, f"*batch failed: {type(error).__name__}")
+            self._trace.log(self._scheduler.now_ms, self._process.name, f"*batch failed: {type(error).__name__}")
         finally:
             self._free += 1
             # Whatever became visible while all were busy.
@@ -113,4 +113,4 @@ def _record(message: Message) -> dict[str, Any]:
     }
 
 
-__all__ = ["LaneMapping", "MalformedAnswer", "kept"]
+__all__ = ["LaneMapping", "MalformedAnswer", "failed_identifiers"]

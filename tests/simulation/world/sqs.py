@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from tests.simulation.world.errors import ServiceError
-from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.sqs_queue import LONGEST_VISIBILITY_MS, Message, Queue
 
 Request = Mapping[str, Any]
@@ -21,8 +21,8 @@ _LARGEST_BYTES: Final = 1024 * 1024
 class SQS:
     """All queues of one world, as the SDK sees them."""
 
-    def __init__(self, weather: Weather) -> None:
-        self.weather = weather
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
         self.queues: dict[str, Queue] = {}
 
     def add(self, queue: Queue) -> None:
@@ -45,7 +45,7 @@ class SQS:
             raise ServiceError("AWS.SimpleQueueService.BatchRequestTooLong", "the batch is longer than 1 MiB")
 
         def send(entry: Request) -> Answer:
-            if self.weather.strikes(Fault.SEND_FAILED):
+            if self.faults.occurs(Fault.SEND_FAILED):
                 raise ServiceError("InternalError", "try again", status=500)
             return {"MessageId": _sent(queue, entry).id}
 
@@ -86,7 +86,7 @@ class SQS:
         _require_batch(request["Entries"])
 
         def hide(entry: Request) -> Answer:
-            if self.weather.strikes(Fault.HIDE_FAILED):
+            if self.faults.occurs(Fault.HIDE_FAILED):
                 raise ServiceError("InternalError", "try again", status=500)
             queue.hide(entry["ReceiptHandle"], _visibility(entry))
             return {}

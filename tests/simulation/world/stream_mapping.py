@@ -8,9 +8,9 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from tests.simulation.world.dynamodb_table import Record, Table
-from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.lambda_environments import Function, FunctionError, Throttled
-from tests.simulation.world.lane_mapping import MalformedAnswer, kept
+from tests.simulation.world.lane_mapping import MalformedAnswer, failed_identifiers
 from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.task_scheduler import Process, Scheduler
 from tests.simulation.world.trace import Trace
@@ -46,7 +46,7 @@ class StreamMapping:
         oldest_seconds: int,
         failures: Queue,
         scheduler: Scheduler,
-        weather: Weather,
+        faults: Faults,
         trace: Trace,
     ) -> None:
         self._shards = [_Shard(self, index, shard) for index, shard in enumerate(table.shards)]
@@ -57,7 +57,7 @@ class StreamMapping:
         self.oldest_ms = oldest_seconds * 1000
         self.failures = failures
         self.scheduler = scheduler
-        self.weather = weather
+        self.faults = faults
         self.trace = trace
         self.process = Process("stream poller")
         table.watchers.append(self._arrived)
@@ -69,7 +69,7 @@ class StreamMapping:
 
     def _arrived(self, _record: Record) -> None:
         for shard in self._shards:
-            shard.stir()
+            shard.start()
 
 
 class _Shard:
@@ -86,7 +86,7 @@ class _Shard:
     def behind(self) -> int:
         return len(self._records) - self._position
 
-    def stir(self) -> None:
+    def start(self) -> None:
         if not self._polls and self.behind:
             self._polls = True
             delay_ms = self._mapping.scheduler.random.randint(*_ARRIVAL_MS)
@@ -94,11 +94,11 @@ class _Shard:
 
     def _poll(self) -> None:
         mapping = self._mapping
-        if mapping.weather.strikes(Fault.STREAM_OUTAGE):
+        if mapping.faults.occurs(Fault.STREAM_OUTAGE):
             outage_ms = mapping.scheduler.random.randint(*_OUTAGE_MS)
-            mapping.trace.say(mapping.scheduler.now_ms, "stream poller", f"*stalls for {outage_ms // 1000} s")
+            mapping.trace.log(mapping.scheduler.now_ms, "stream poller", f"*stalls for {outage_ms // 1000} s")
             ends_ms = mapping.scheduler.now_ms + outage_ms
-            while mapping.scheduler.now_ms < ends_ms and not mapping.weather.calm:
+            while mapping.scheduler.now_ms < ends_ms and not mapping.faults.stopped:
                 mapping.scheduler.sleep(min(_LOOK_AGAIN_MS, ends_ms - mapping.scheduler.now_ms))
         while self.behind:
             self._trim()
@@ -113,7 +113,7 @@ class _Shard:
     def _trim(self) -> None:
         oldest_ms = self._mapping.scheduler.now_ms - TRIMMED_MS
         while self.behind and self._records[self._position].at_ms < oldest_ms:
-            self._mapping.weather.note(Fault.STREAM_TRIMMED)
+            self._mapping.faults.count(Fault.STREAM_TRIMMED)
             self._position += 1
 
     def _deliver(self, batch: list[Record]) -> None:
@@ -122,7 +122,7 @@ class _Shard:
         while batch:
             left, result = self._tried(batch)
             if result is _Result.SUCCESS:
-                if self._mapping.weather.strikes(Fault.STREAM_REPEATED):
+                if self._mapping.faults.occurs(Fault.STREAM_REPEATED):
                     continue
                 return
             if len(left) < len(batch):
@@ -146,7 +146,7 @@ class _Shard:
             answer = self._mapping.function.invoke({"Records": [event_record(record) for record in batch]})
             if isinstance(answer, FunctionError):
                 return batch, _Result.ERROR
-            failed = kept(answer, None)
+            failed = failed_identifiers(answer, None)
         except Throttled:
             return batch, _Result.THROTTLED
         except MalformedAnswer:
@@ -163,8 +163,8 @@ class _Shard:
         oldest_ms = mapping.scheduler.now_ms - mapping.oldest_ms
         left = [] if tries > mapping.retries else [record for record in batch if record.at_ms >= oldest_ms]
         if len(left) < len(batch):
-            mapping.weather.note(Fault.STREAM_TRIMMED)
-            mapping.trace.say(mapping.scheduler.now_ms, "stream poller", f"*gives up {len(batch) - len(left)} records")
+            mapping.faults.count(Fault.STREAM_TRIMMED)
+            mapping.trace.log(mapping.scheduler.now_ms, "stream poller", f"*gives up {len(batch) - len(left)} records")
             mapping.failures.send('{"DDBStreamBatchInfo":{}}')
         return left
 

@@ -58,9 +58,9 @@ class Scheduler:
         self.now_ms = BEGINNING_MS
         self.steps = 0
         #: What a check has found, in whichever task: the hub raises it, since no code under test may swallow it.
-        self.found: Exception | None = None
+        self.failure: Exception | None = None
         #: Names of the processes that were killed, or frozen with threads at work.
-        self.cut_short: set[str] = set()
+        self.interrupted: set[str] = set()
         self._heap: list[tuple[int, float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
         self._tasks: list[Task] = []
@@ -79,6 +79,10 @@ class Scheduler:
     def after(self, delay_ms: int, call: Callable[..., None], *arguments: Any) -> None:
         self.at(self.now_ms + delay_ms, call, *arguments)
 
+    def fail(self, failure: Exception) -> None:
+        """Have the hub raise this at the end of the step. The first failure wins."""
+        self.failure = self.failure or failure
+
     def spawn(self, process: Process, run: Callable[[], None], *, delay_ms: int = 0) -> Task:
         task = Task(process, run)
         process.tasks.append(task)
@@ -92,8 +96,8 @@ class Scheduler:
         while self._heap and self._heap[0][0] <= until_ms and not over():
             self.now_ms, _, _, call, arguments = heapq.heappop(self._heap)
             call(*arguments)
-            if self.found:
-                raise self.found
+            if self.failure:
+                raise self.failure
             self.steps += 1
             if self.steps > most_steps:
                 raise StalledError(f"{most_steps} steps were not enough")
@@ -110,13 +114,13 @@ class Scheduler:
         """Give up the turn until `wake(token)`; what that brings is returned."""
         task = self._running()
         task.awaits = token
-        brought = task.greenlet.parent.switch()
+        value = task.greenlet.parent.switch()
         if not task.process.alive:
             raise Killed
-        return brought
+        return value
 
-    def wake(self, task: Task, token: object, brought: Any = None, *, delay_ms: int = 0) -> None:
-        self.after(delay_ms, self._wake, task, token, brought)
+    def wake(self, task: Task, token: object, value: Any = None, *, delay_ms: int = 0) -> None:
+        self.after(delay_ms, self._wake, task, token, value)
 
     def sleep(self, delay_ms: int) -> None:
         task, token = self._running(), object()
@@ -127,7 +131,7 @@ class Scheduler:
         """At once nothing of it reaches the world any more; its tasks unwind in the hub's next step."""
         if process.alive:
             process.alive = False
-            self.cut_short.add(process.name)
+            self.interrupted.add(process.name)
             self.at(self.now_ms, self._unwind, process)
 
     def freeze(self, process: Process) -> None:
@@ -137,8 +141,8 @@ class Scheduler:
         """What fell due while it was frozen falls due now."""
         process.frozen = False
         held, process.held_back = process.held_back, []
-        for task, token, brought in held:
-            self.at(self.now_ms, self._wake, task, token, brought)
+        for task, token, value in held:
+            self.at(self.now_ms, self._wake, task, token, value)
 
     def _running(self) -> Task:
         if self._current is None:
@@ -147,14 +151,14 @@ class Scheduler:
             raise Killed
         return self._current
 
-    def _wake(self, task: Task, token: object, brought: Any) -> None:
+    def _wake(self, task: Task, token: object, value: Any) -> None:
         if task.greenlet.dead or task.awaits is not token:
             return
         if task.process.frozen and task.process.alive:
-            task.process.held_back.append((task, token, brought))
+            task.process.held_back.append((task, token, value))
             return
         task.awaits = None
-        self._switch(task, lambda: task.greenlet.switch(*([brought] if task.greenlet else [])))
+        self._switch(task, lambda: task.greenlet.switch(*([value] if task.greenlet else [])))
 
     def _unwind(self, process: Process) -> None:
         # Whoever ends leaves the list.

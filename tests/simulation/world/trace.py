@@ -39,7 +39,7 @@ class Trace:
     lines: list[tuple[int, str, str]] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
 
-    def say(self, at_ms: int, who: str, what: str) -> None:
+    def log(self, at_ms: int, who: str, what: str) -> None:
         self.lines.append((at_ms, who, what))
 
     def hash(self) -> str:

@@ -107,7 +107,7 @@ class Transactions:
     def _reason(self, table: Table, key: Key, write: Request) -> dict[str, Any] | None:
         """Why an entry cannot be, before it is looked at what it would write."""
         item = table.items.get(key)
-        if key in table.held or self._dynamodb.weather.strikes(Fault.TRANSACTION_CONFLICT):
+        if key in table.held or self._dynamodb.faults.occurs(Fault.TRANSACTION_CONFLICT):
             return {"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}
         if holds(item, write):
             return None
@@ -134,7 +134,7 @@ class Transactions:
         if task is None:
             commit()
             return
-        if self._dynamodb.weather.strikes(Fault.TRANSACTION_UNDER_WAY):
+        if self._dynamodb.faults.occurs(Fault.TRANSACTION_UNDER_WAY):
             # Longer than the patience of the client, whose retry then meets it.
             self._scheduler.after(self._scheduler.random.randint(*_SLOW_MS), commit)
             self._scheduler.sleep(_PATIENCE_MS)
