@@ -64,12 +64,15 @@ def _really(both: Both, act: Act) -> bool | None:
 
 
 def _should(both: Both, act: Act) -> bool | None:
-    """What was decided by a document holds for as long as its state and generation do."""
+    """An act applies only while the job that was read has the same state and generation.
+
+    A later job of the same idempotency key may have both; `created` tells it apart.
+    """
     reference, seen = both.reference, act.job
     if act.word == "purge":
         return _should_purge(both, seen)
     job = reference.jobs.get(seen.name)
-    same = job is not None and (job.state, job.generation) == (seen.state, seen.generation)
+    same = job is not None and (job.created, job.state, job.generation) == (seen.created, seen.state, seen.generation)
     late = seen.due <= reference.now - model_types.LATE
     match act.word:
         case "redrive":
