@@ -35,7 +35,7 @@ ENDED: Final = ("succeeded", "dead", "cancelled", "gone")
 
 
 @dataclass(frozen=True)
-class Asked:
+class SubmitRequest:
     """A submission. Its name is its key."""
 
     name: str
@@ -75,7 +75,7 @@ class Ending:
 
     word: str
     seconds: int = 0
-    then: Asked | None = None
+    then: SubmitRequest | None = None
 
     def __str__(self) -> str:
         seconds = f" ({self.seconds} s)" if self.seconds else ""
@@ -87,7 +87,7 @@ class Job:
     """A document, as far as the protocol looks at it."""
 
     name: str
-    asked: Asked
+    request: SubmitRequest
     created: float
     hops: int = 0
     state: str = "new"
@@ -107,7 +107,7 @@ class Job:
 
     @property
     def blocks(self) -> bool:
-        return self.asked.kind == "strict" and self.asked.group is not None
+        return self.request.kind == "strict" and self.request.group is not None
 
     @property
     def stands(self) -> bool:
@@ -116,7 +116,7 @@ class Job:
 
     @property
     def begins(self) -> float:
-        return self.created + self.asked.delay
+        return self.created + self.request.delay
 
     @property
     def longest_backoff(self) -> float:
@@ -124,11 +124,11 @@ class Job:
 
     @property
     def deadline(self) -> float:
-        return math.inf if self.redriven else self.asked.deadline
+        return math.inf if self.redriven else self.request.deadline
 
     @property
     def kept_until(self) -> float:
-        return (self.created // PERIOD + 1) * PERIOD if self.asked.unique else 0
+        return (self.created // PERIOD + 1) * PERIOD if self.request.unique else 0
 
 
 @dataclass(eq=False)
@@ -141,7 +141,7 @@ class Worker:
     message: Message = field(default=Message("", 0))
     timed_out: bool = False
     #: What became of each job that it tried.
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
 
     @property
     def runs(self) -> Job:

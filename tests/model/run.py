@@ -5,29 +5,29 @@ from dataclasses import dataclass
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.model.shipped_system import in_turn
+from tests.model.shipped_system import sequentially
 from tests.model.state_machine import Protocol
 
 
 @dataclass
-class Played:
-    """How much was played."""
+class Totals:
+    """How much was totals."""
 
     examples: int = 0
     steps: int = 0
 
 
-def play(examples: int, *, steps: int = 30, by_chance: bool = False) -> Played:
+def run_examples(examples: int, *, steps: int = 30, by_chance: bool = False) -> Totals:
     """Raises whatever is found, with its story. The same each time, unless `by_chance`."""
-    played = Played()
+    totals = Totals()
 
     class Counted(Protocol):
         def teardown(self) -> None:
-            played.examples += 1
-            played.steps += len(self.both.story)
+            totals.examples += 1
+            totals.steps += len(self.comparison.story)
             super().teardown()
 
-    with in_turn():
+    with sequentially():
         run_state_machine_as_test(
             Counted,
             settings=settings(
@@ -42,4 +42,4 @@ def play(examples: int, *, steps: int = 30, by_chance: bool = False) -> Played:
                 suppress_health_check=list(HealthCheck),
             ),
         )
-    return played
+    return totals

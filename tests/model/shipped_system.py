@@ -56,7 +56,7 @@ _WRITES: Final = frozenset({"put_item", "update_item", "delete_item", "transact_
 _DRAW: Final = 0.5
 
 
-class Bench:
+class ShippedSystem:
     """A deployment for one example."""
 
     def __init__(self, job_types: JobTypes) -> None:
@@ -71,8 +71,8 @@ class Bench:
         dynamodb.add(self.effects)
         self.table.watchers.append(self._changed)
         #: By the key of its document, what the stream has yet to tell of a job, and what it told last.
-        self.untold: dict[str, list[Record]] = {}
-        self.told: dict[str, list[Record]] = {}
+        self.unpublished: dict[str, list[Record]] = {}
+        self.published: dict[str, list[Record]] = {}
         #: With what was sent.
         self.lane: list[tuple[Message, Reference]] = []
         self.dead_letters: list[Message] = []
@@ -81,7 +81,7 @@ class Bench:
         self.names: dict[str, str] = {}
         self._sends_twice = False
         #: Nothing is written any more.
-        self.over = False
+        self.closed = False
         self._tokens = 0
         client: Any = _client()
         client._make_api_call = lambda operation, request: self._call(client, operation, request)
@@ -113,7 +113,7 @@ class Bench:
         self.purger = Purger(store=self.store, clock=self.clock)
         self.late = timedelta(seconds=model_types.LATE)
         self.nudger = Nudger(store=self.store, clock=self.clock, limit=self.late)
-        self._survey = DynamoTableScan(client, table=self.table.name)
+        self._scan = DynamoTableScan(client, table=self.table.name)
 
     @property
     def now(self) -> float:
@@ -134,11 +134,11 @@ class Bench:
 
     def publish(self, key: str) -> None:
         """All that the stream has yet to tell of a document."""
-        self.told[key] = self.untold.pop(key, [])
+        self.published[key] = self.unpublished.pop(key, [])
         self.publish_again(key)
 
     def publish_again(self, key: str) -> None:
-        events = [event for event in map(event_record, self.told.get(key, [])) if matches(PATTERNS, event)]
+        events = [event for event in map(event_record, self.published.get(key, [])) if matches(PATTERNS, event)]
         if events:
             batch = stream.read({"Records": events}, lanes=[Lane.DEFAULT], now=self.clock())
             published = self.publisher.publish(batch.changes)
@@ -169,7 +169,7 @@ class Bench:
 
     def reconcile(self) -> None:
         reconciler = Reconciler(store=self.store, clock=self.clock, limit=self.late)
-        reconciled = reconciler.run(self._survey, {}, draw=_draw, time_left=lambda: _MINUTE)
+        reconciled = reconciler.run(self._scan, {}, draw=_draw, time_left=lambda: _MINUTE)
         assert not reconciled.unreadable
 
     def expire(self) -> None:
@@ -182,16 +182,16 @@ class Bench:
         items = self.table.items.values()
         there = {owner.place for item in items if (owner := payload_item(dict(item)))}
         named = {item[PLACE]["S"] for item in items if PLACE in item}
-        untold = [record.before or {} for records in self.untold.values() for record in records]
-        return sorted((named - there) | (there - named - {item[PLACE]["S"] for item in untold if PLACE in item}))
+        unpublished = [record.before or {} for records in self.unpublished.values() for record in records]
+        return sorted((named - there) | (there - named - {item[PLACE]["S"] for item in unpublished if PLACE in item}))
 
     def _changed(self, record: Record) -> None:
         if "state" in (record.after or record.before or {}):
-            self.untold.setdefault(record.keys["pk"]["S"], []).append(record)
+            self.unpublished.setdefault(record.keys["pk"]["S"], []).append(record)
 
     def _call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Any:
         """As `_make_api_call`."""
-        if self.over:
+        if self.closed:
             raise Killed
         name = _snake(operation)
         call: Callable[[Mapping[str, Any]], Any]
@@ -215,18 +215,18 @@ def since_beginning(milliseconds: float) -> float:
 
 
 @contextmanager
-def in_turn() -> Iterator[None]:
+def sequentially() -> Iterator[None]:
     """What is done side by side is done in turn, and the table, of few items, is read in one part."""
     with (
-        patch.object(publish, "ThreadPoolExecutor", _InTurn),
-        patch.object(wake, "ThreadPoolExecutor", _InTurn),
-        patch.object(reconcile, "ThreadPoolExecutor", _InTurn),
+        patch.object(publish, "ThreadPoolExecutor", _Sequential),
+        patch.object(wake, "ThreadPoolExecutor", _Sequential),
+        patch.object(reconcile, "ThreadPoolExecutor", _Sequential),
         patch.object(reconcile, "SEGMENTS", 1),
     ):
         yield
 
 
-class _InTurn:
+class _Sequential:
     map = staticmethod(map)
 
     def __init__(self, _workers: int) -> None:

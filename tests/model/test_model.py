@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from tests.model.run import play
+from tests.model.run import run_examples
 
 EXAMPLES: Final = 200
 #: Each breaks another part of the protocol, and is found within seconds.
@@ -21,7 +21,7 @@ LONGEST_STORY: Final = 8
 
 
 def test_what_ships_does_what_the_reference_says() -> None:
-    assert play(EXAMPLES).examples >= EXAMPLES
+    assert run_examples(EXAMPLES).examples >= EXAMPLES
 
 
 @pytest.mark.parametrize("mutant", CAUGHT)
