@@ -1,4 +1,4 @@
-"""One seed: a world, a while of chaos, then quiet until everything that was accepted has ended."""
+"""Run one seed: build a world, inject faults for a while, stop them, and wait until every accepted job has ended."""
 
 import traceback
 from collections import Counter
@@ -20,21 +20,21 @@ from tests.simulation.world.world import World
 from tidemill.names import Lane
 
 _DEPLOYMENT: Final = Deployment()
-_CHAOS_SECONDS: Final = (120, 120, 600, 3600, 8 * 3600, 30 * 3600)
-#: Until whatever is on that lane has been nudged in vain for so long that it is given up.
+_FAULTS_SECONDS: Final = (120, 120, 600, 3600, 8 * 3600, 30 * 3600)
+#: Long enough that reconcile gives up the jobs of an emptied lane.
 _EMPTIED_SECONDS: Final = 10 * 86_400
 _MOST_STEPS: Final = 60_000
-#: How many seeds have a batch.
+#: Share of seeds with a batch.
 _BATCHED: Final = 0.1
-#: How long after the last submission owners begin to look at the latest.
+#: Tenants begin to read and control their jobs within this time after the last submission.
 _TENANTS_ACT_WITHIN_MS: Final = 60_000
-#: By then every document has expired and been deleted, and reconcile has met what was left behind a day before.
+#: By then every document has expired and been deleted, and reconcile has run a day later.
 _ALL_EXPIRED_MS: Final = 4 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
     hash: str
@@ -42,25 +42,25 @@ class Result:
     violation: Violation | None
     story: str
     jobs: int
-    #: Calls to AWS, those that were tried again included.
+    #: Calls to AWS, retries included.
     calls: int
-    #: How much of the bound it took until all had ended: 1 is all of it.
+    #: Share of the time bound that passed until every job had ended.
     rested_at: float
 
 
 def simulate(seed: int) -> Result:
-    """Deterministic: the same seed and the same code give the same result, its hash included."""
+    """The same seed and the same code always give the same result, including the hash."""
     with World(seed, _DEPLOYMENT) as world:
         violation: Violation | None = None
         rested_at = 0.0
         try:
-            rested_at = _play(world)
+            rested_at = _run(world)
         except Violation as found:
             violation = found
         except StalledError as stalled:
-            violation = Violation("the world comes to rest", str(stalled), "*")
-        except Exception as broken:  # noqa: BLE001 - whatever it is, the seed must be told
-            violation = Violation("nothing breaks", "".join(traceback.format_exception(broken)[-3:]), "*")
+            violation = Violation("the simulation comes to rest", str(stalled), "*")
+        except Exception as broken:  # noqa: BLE001 - report every failure with its seed
+            violation = Violation("no unexpected exception", "".join(traceback.format_exception(broken)[-3:]), "*")
         return Result(
             seed=seed,
             hash=world.trace.hash(),
@@ -73,30 +73,30 @@ def simulate(seed: int) -> Result:
         )
 
 
-def _play(world: World) -> float:
+def _run(world: World) -> float:
     scheduler, random = world.scheduler, world.random
     checks = Checks(world)
     operators = Operators(world)
     sweeper = TtlSweeper(world)
-    chaos_seconds = random.choice(_CHAOS_SECONDS)
+    faults_seconds = random.choice(_FAULTS_SECONDS)
     if world.faults.occurs(Fault.LANE_EMPTIED):
-        chaos_seconds = _EMPTIED_SECONDS
-        world.lanes[Lane.DEFAULT].emptied_until_ms = scheduler.now_ms + chaos_seconds * 1000
-    chaos_ends_ms = scheduler.now_ms + chaos_seconds * 1000
-    world.rollout.plan(chaos_ends_ms)
+        faults_seconds = _EMPTIED_SECONDS
+        world.lanes[Lane.DEFAULT].emptied_until_ms = scheduler.now_ms + faults_seconds * 1000
+    faults_end_ms = scheduler.now_ms + faults_seconds * 1000
+    world.rollout.plan(faults_end_ms)
     workload = Workload(world)
     eventbridge = EventBridgeScheduler(world)
-    _submit(world, workload, chaos_ends_ms)
+    _submit(world, workload, faults_end_ms)
     eventbridge.begin()
     Alarms(world)
-    operators.plan(chaos_ends_ms)
-    Tenants(world).plan(min(chaos_ends_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))
+    operators.plan(faults_end_ms)
+    Tenants(world).plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))
     sweeper.begin()
-    scheduler.run(until_ms=chaos_ends_ms, most_steps=_MOST_STEPS)
+    scheduler.run(until_ms=faults_end_ms, most_steps=_MOST_STEPS)
     world.faults.stopped = True
     world.log("weather", "*turns calm")
     operators.release_groups()
-    quiet_begins_ms = max(chaos_ends_ms, world.rollout.ends_ms())
+    quiet_begins_ms = max(faults_end_ms, world.rollout.ends_ms())
     scheduler.run(until_ms=quiet_begins_ms, most_steps=_MOST_STEPS)
     bound_ms = checks.bound_ms()
     if world.rollout.rolled_back:
@@ -119,7 +119,7 @@ def _play(world: World) -> float:
 
 
 def _submit(world: World, workload: Workload, until_ms: int) -> None:
-    """Each by itself, or those of a tenant at once."""
+    """Each job by itself, or all jobs of one tenant in a batch."""
     now_ms, random = world.scheduler.now_ms, world.random
     within_ms = min(until_ms - now_ms, workload.window_ms)
     planned = [

@@ -1,4 +1,4 @@
-"""The HTTP API of one world: requests as API Gateway hands them on, and what their caller is answered, if anything.
+"""The HTTP API of one world: it sends requests as API Gateway passes them on, and returns the responses.
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 """
@@ -26,7 +26,7 @@ UNAVAILABLE: Final = 503
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `body` is decoded JSON."""
+    """A response. `body` is decoded JSON."""
 
     status: int
     body: Any
@@ -34,7 +34,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """A request that is under way."""
+    """A request that has no response yet."""
 
     tenant: str
     path: str
@@ -51,7 +51,7 @@ def ask(
     body: Mapping[str, Any] | None = None,
     query: Mapping[str, str] | None = None,
 ) -> Answer | None:
-    """From a task. None when nothing was answered in time, whatever was done."""
+    """Call this from a task. None if no response arrived in time; the request may have had its effect."""
     open_request = OpenRequest(tenant, path)
     world.open_requests.append(open_request)
     try:
@@ -63,7 +63,7 @@ def ask(
     if isinstance(answer, FunctionError) or world.faults.occurs(Fault.ANSWER_LOST):
         return None
     if answer["statusCode"] == BROKEN:
-        found = Violation("nothing breaks behind the API", f"{method} {path}: {answer['body']}", "*")
+        found = Violation("no request is answered with 500", f"{method} {path}: {answer['body']}", "*")
         world.scheduler.fail(found)
     return Answer(answer["statusCode"], json.loads(answer["body"]))
 
@@ -105,7 +105,7 @@ def _event(
             "requestId": f"request-{now_ms}-{world.random.getrandbits(32):08x}",
             "stage": "$default",
             "http": {"method": method, "path": open_request.path, "sourceIp": "203.0.113.9", "protocol": "HTTP/1.1"},
-            # Whoever assumes a role calls each session as they please.
+            # The caller of a role chooses the session name.
             "authorizer": {"iam": {"accountId": account, "userId": f"{user}:session-{now_ms}"}},
         },
     }

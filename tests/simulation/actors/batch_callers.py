@@ -1,4 +1,4 @@
-"""Callers who submit many jobs at once, and send again what was not accepted."""
+"""Callers that submit many jobs in one request and retry the ones that were not accepted."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -10,14 +10,14 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
 from tidemill.application.submit import keyed_job_id
 
-#: One that cannot be accepted. It harms no other of its batch.
+#: A job that no version accepts. It must not affect the other jobs of its batch.
 _INVALID_JOB: Final = {"type": "sim.unheard-of"}
 _MOST_TRIES: Final = 30
 _THROTTLED_FOR_MS: Final = 30_000
 
 
 class BatchCaller:
-    """Sends its submissions in one request until each is accepted: all of them again, or only what is left."""
+    """Sends its submissions in one request until each is accepted: all of them again, or only the remaining ones."""
 
     def __init__(self, world: World, planned: Sequence[PlannedSubmission], number: int) -> None:
         self._world = world
@@ -41,7 +41,7 @@ class BatchCaller:
             self._world.scheduler.sleep(random.randint(10, 60_000))
 
     def _sent(self, wanted: Sequence[TrackedSubmission]) -> list[TrackedSubmission]:
-        """Those that are not accepted, or of whom nothing is known."""
+        """Send one batch. Return the submissions that were rejected or not answered."""
         if wanted and self._world.faults.occurs(Fault.BATCH_PARTLY_THROTTLED):
             submission = self._world.random.choice(wanted).planned.submission
             key = f"{self._tenant}#{keyed_job_id(self._tenant, submission.key or '')}"
@@ -59,7 +59,7 @@ class BatchCaller:
         parts = answer.body["jobs"] if answer.status == OK else []
         require_in_task(
             self._world.scheduler,
-            # Or the store was too slow for all of them, so that it was not looked at.
+            # If the store is too slow for the whole batch, submit answers 503 for the invalid job as well.
             len(parts) == len(jobs) and parts[invalid_at]["status"] in {UNPROCESSABLE, UNAVAILABLE},
             "a batch is answered job by job",
             f"{answer.status}: {answer.body}",
@@ -69,7 +69,7 @@ class BatchCaller:
         return [tracked for tracked, part in zip(wanted, parts, strict=True) if not self._taken(tracked, part)]
 
     def _taken(self, tracked: TrackedSubmission, part: Any) -> bool:
-        """Whether that is the end of it."""
+        """Whether this submission needs no retry."""
         if part["status"] in {OK, ACCEPTED}:
             tracked.accepted(part["job"]["id"])
             matches = part["job"]["type"] == tracked.planned.submission.type

@@ -1,4 +1,4 @@
-"""Whoever stands outside: callers that submit and try again, operators, and the clocks of the deployment."""
+"""Callers that submit jobs over HTTP or in Python, retry, and repeat accepted submissions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -17,10 +17,10 @@ from tidemill.powertools.idempotency import submit_once
 
 TENANTS: Final = ("111122223333:AROAADA", "111122223333:AROABOB")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: After so long a caller submits the same again: two of five when what they submitted is past its time.
+#: After this time a caller repeats its submission: in two of five cases when the first job has expired.
 _REPEATS_AFTER_MS: Final = (0, 1_000, 40 * 60_000, 26 * 3_600_000, 26 * 3_600_000)
 _ANSWERED_WITHIN_MS: Final = 60_000
-#: How many of those send JSON that could as well be an application with our code in it.
+#: Share of submissions sent over HTTP among those that could use either way.
 _OVER_HTTP: Final = 0.15
 _GROUPS: Final = ("orders", "orders", "mail")
 _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
@@ -49,7 +49,7 @@ _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.metered": lambda random: {"seconds": random.choice([0, 2])},
     "sim.unique": lambda random: {"count": random.randint(0, 1)},
 }
-#: Of types that two versions do not have alike.
+#: Job types that differ between the two versions of the code.
 _PLANS_OF_ONE_VERSION: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.added": lambda random: {"fails": random.choice([0, 0, 10, 11]), "count": random.choice([0, 0, 1])},
     "sim.changed": lambda random: {"amount": random.choice([1, {"value": 1}])},
@@ -59,17 +59,17 @@ _PLANS_OF_ONE_VERSION: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
 
 @dataclass(slots=True)
 class PlannedSubmission:
-    """A submission as its caller means it, and what it was told."""
+    """A submission that a caller will make, and the answers to it."""
 
     tenant: str
     submission: Submission
     at_ms: int
-    #: Ids that answers named, one for each that came.
+    #: The job id of each answer that accepted it.
     ids: list[str] = field(default_factory=list)
 
 
 class Workload:
-    """What is asked for in one seed: a few kinds of jobs, spread or at once, so that they get in each other's way."""
+    """The jobs of one seed: a few types, submitted together or spread out, so that they contend with each other."""
 
     def __init__(self, world: World) -> None:
         random = world.random
@@ -79,14 +79,14 @@ class Workload:
         if world.rollout.planned:
             self._kinds += sorted(_PLANS_OF_ONE_VERSION)
         if Fault.CLOCK_FAR_OFF in world.faults.rates:
-            # Long enough to outlast a lease that such a clock has made.
+            # Its jobs run long enough to outlast a lease that such a clock has set.
             self._kinds.append("sim.steps")
         self._grouped = random.choice([0.0, 0.3, 1.0])
         self._padded = random.choice([0.0, 0.0, 0.0, 0.0, 0.0, 0.4])
         self._groups = _GROUPS[: random.choice([1, len(_GROUPS)])]
         self._tenants = TENANTS[: random.choice([1, len(TENANTS)])]
         self.jobs = random.randint(1, 8)
-        # A deployment is met by those that come while it goes on.
+        # Submissions arrive for as long as a deployment takes.
         self.window_ms = world.rollout.takes_ms or random.choice([50, 5_000, 60_000, 900_000])
 
     def tenant(self) -> str:
@@ -112,7 +112,7 @@ class Workload:
 
 
 class TrackedSubmission:
-    """What one caller is told of a submission, as often as it asks."""
+    """Records and checks each acceptance of one planned submission."""
 
     def __init__(self, world: World, planned: PlannedSubmission, name: str) -> None:
         self._world = world
@@ -125,19 +125,19 @@ class TrackedSubmission:
         world, key = self._world, f"{self.planned.tenant}#{job_id}"
         world.log(self._name, f"was told that {job_id} is accepted")
         item = world.jobs.items.get((key,))
-        long_gone = item is not None and has_expired(item, world.scheduler.now_ms - _ANSWERED_WITHIN_MS)
-        what = "the answer was that it is accepted"
-        require_in_task(world.scheduler, not long_gone, "what is accepted is not expired", what, key)
+        expired_before = item is not None and has_expired(item, world.scheduler.now_ms - _ANSWERED_WITHIN_MS)
+        what = "the answer accepts a job that has expired"
+        require_in_task(world.scheduler, not expired_before, "an accepted job has not expired", what, key)
 
 
 def may_be_refused(planned: PlannedSubmission) -> bool:
-    """Whether its time may have passed, or a version of the code does not know what it asks for."""
+    """Whether a rejection is correct: its time has passed, or a version of the code does not know its type."""
     submission = planned.submission
     return bool(submission.run_at or submission.deadline) or submission.type in _PLANS_OF_ONE_VERSION
 
 
 class Caller:
-    """Submits until it is told that the job is accepted, and then perhaps once more."""
+    """Submits until its job is accepted, and perhaps repeats the accepted submission."""
 
     def __init__(self, world: World, planned: PlannedSubmission, number: int) -> None:
         self._world = world
@@ -175,9 +175,15 @@ class Caller:
             return
         late_ms = self._world.scheduler.now_ms + _ANSWERED_WITHIN_MS
         after = self._world.jobs.items.get((key,))
-        # Somebody may have purged it meanwhile; what is there instead has checks of its own.
+        # An operator may have purged the job; other checks cover its successor.
         gone = item is None or has_expired(item, late_ms) or after is None or after["created_at"] != item["created_at"]
-        require_in_task(self._world.scheduler, gone, "a key stands for one body", "another one was accepted", key)
+        require_in_task(
+            self._world.scheduler,
+            gone,
+            "one idempotency key is one body",
+            "a different body was accepted under the key",
+            key,
+        )
 
     def _over_http(self) -> str | None:
         submission, tenant = self._planned.submission, self._planned.tenant
@@ -188,11 +194,11 @@ class Caller:
         if answer and answer.status == UNPROCESSABLE and may_be_refused(self._planned):
             return None
         if answer and answer.status < BROKEN:
-            raise AssertionError(f"a good submission was refused: {answer}")
+            raise AssertionError(f"submit rejected a valid submission: {answer}")
         return None
 
     def _in_python(self) -> str | None:
-        """An application of the tenant's own, with our code in it."""
+        """Submit from an application of the tenant that uses our Python client."""
         try:
             accepted = submit_once(
                 composition.submit(), self._planned.submission, tenant=self._planned.tenant, trace=self._name
@@ -204,7 +210,7 @@ class Caller:
 
 
 def run_tool(world: World, name: str, act: Callable[[Process], None]) -> None:
-    """Have somebody do this now, with the command line's own means; what AWS refuses them, they see and leave."""
+    """Run `act` now in a process of its own, as the command line does. It does not retry a refused call."""
     process = world.process(name)
 
     def tried() -> None:

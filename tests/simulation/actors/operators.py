@@ -1,4 +1,4 @@
-"""What operators do, in the worst of moments and when all is quiet again."""
+"""Operators that cancel, redrive and reconcile at critical moments, and release blocked groups after the faults."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -29,13 +29,13 @@ _RELEASE_MS: Final = 3_600_000
 
 
 class Operators:
-    """The people of one world."""
+    """The operators of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
     def plan(self, until_ms: int) -> None:
-        """Draw what they will do before that moment: at any time, or just when it hurts."""
+        """Draw their actions before that time: at random times and at critical moments."""
         world = self._world
         begin_ms = world.scheduler.now_ms
         for fault, act in (
@@ -54,7 +54,7 @@ class Operators:
         StaleOperators(world).begin()
 
     def _plan_at_critical_moments(self) -> None:
-        """For the moments in which it hurts."""
+        """Watch the jobs table for critical moments."""
         world = self._world
         for _ in range(3):
             if world.faults.occurs(Fault.OPERATOR_CANCELS):
@@ -71,7 +71,7 @@ class Operators:
             world.jobs.watchers.append(self._cancel_scheduled)
 
     def _act_after_entering(self, state: State, act: Callable[[str], None]) -> None:
-        """Act on a job shortly after it comes into a state."""
+        """Act on a job shortly after it enters a state."""
         world = self._world
         left = [world.random.randint(1, 4)]
 
@@ -88,7 +88,7 @@ class Operators:
         world.jobs.watchers.append(look)
 
     def _cancel_next_of_group(self, record: Record) -> None:
-        """Whose turn it is about to be."""
+        """Cancel the job that is next in its group."""
         world, ended = self._world, record.after or {}
         just = state_of_item(ended) in TERMINAL and state_of_item(record.before) != state_of_item(ended)
         if not just or "group" not in ended or world.faults.stopped:
@@ -100,11 +100,11 @@ class Operators:
             if state_of_item(item) == State.WAITING and item["group"] == ended["group"] and tenant_of(key[0]) == tenant
         )
         if waiting and world.faults.occurs(Fault.OPERATOR_CANCELS):
-            # Some milliseconds after it was looked at by whoever lets the group go on, and before they have written it.
+            # Some milliseconds after `advance` has read the job and before it writes it.
             world.scheduler.after(world.random.randint(5, 40), self.cancel, waiting[0][1])
 
     def _cancel_scheduled(self, record: Record) -> None:
-        """While the clock wakes another."""
+        """Cancel a scheduled job while `wake` queues another."""
         woken = state_of_item(record.before) == State.SCHEDULED and state_of_item(record.after) == State.QUEUED
         if woken and not self._world.faults.stopped:
             items = self._world.jobs.items.items()
@@ -114,19 +114,19 @@ class Operators:
                 self._world.scheduler.after(delay_ms, self.cancel, self._world.random.choice(waiting))
 
     def _redrive_marked(self, record: Record) -> None:
-        """Whoever has a life to leave behind."""
+        """Redrive a dead job that has fields for the redrive to reset."""
         died = state_of_item(record.after) == State.DEAD != state_of_item(record.before)
         marked = died and any(name in (record.after or {}) for name in _RESET_BY_REDRIVE)
         if marked and self._world.faults.occurs(Fault.REDRIVEN):
             self._world.scheduler.after(self._world.random.randint(0, 1000), self._redrive_one, record.keys["pk"]["S"])
 
     def _cancel_before_death(self, record: Record) -> None:
-        """It dies before it is cancelled, and may have another life."""
+        """Request cancellation during the run in which the job dies, so that a redrive must clear the request."""
         item = record.after or {}
         if state_of_item(item) == State.RUNNING != state_of_item(record.before):
             last = int(item["attempt"]["N"]) >= job_type(item["type"]["S"]).retry.max_attempts
-            doomed = last or item["type"]["S"] == "sim.permanent"
-            if doomed and self._world.faults.occurs(Fault.OPERATOR_CANCELS):
+            dies = last or item["type"]["S"] == "sim.permanent"
+            if dies and self._world.faults.occurs(Fault.OPERATOR_CANCELS):
                 self.cancel(record.keys["pk"]["S"])
 
     def _cancel_at_end_of_run(self, run: HandlerRun) -> None:
@@ -134,7 +134,7 @@ class Operators:
             self.cancel(run.key)
 
     def cancel(self, key: str) -> None:
-        """On what they have seen of it, which is behind by the time that they do."""
+        """Cancel by a copy of the document that is stale when the write arrives."""
         world = self._world
         seen = world.jobs.items.get((key,))
 
@@ -147,7 +147,7 @@ class Operators:
         run_tool(world, "ada", act)
 
     def _redrive_and_cancel(self, key: str) -> None:
-        """One redrives what the other discards."""
+        """One operator redrives the job while another cancels it."""
         self._redrive_one(key)
         self.cancel(key)
 
@@ -162,7 +162,7 @@ class Operators:
         run_tool(self._world, "bob", act)
 
     def _reconcile_around(self, found_ms: int) -> None:
-        """A message that was given up turns up while its job is being looked after, and by more than one."""
+        """A message returns hours late while several reconcile runs repair its job."""
         scheduler = self._world.scheduler
         for _ in range(3):
             scheduler.at(max(found_ms - scheduler.random.randint(-40, 60), scheduler.now_ms), self.reconcile)
@@ -182,7 +182,7 @@ class Operators:
             redriver.sweep(SqsDeadLetterQueue(clients.sqs(), urls.dead_letters))
 
     def move_dlq_messages(self) -> None:
-        """The console's redrive: SQS moves what is in a dead-letter queue back to the lane, as new messages."""
+        """The redrive of the SQS console: it moves DLQ messages back to the lane as new messages."""
         for lane, dead_letters in self._world.dead_letters.items():
             moved, dead_letters.messages = dead_letters.messages, []
             for dead_letter in moved:
@@ -190,7 +190,7 @@ class Operators:
                 self._world.lanes[lane].send(dead_letter.body, attributes=dead_letter.attributes)
 
     def reconcile(self) -> None:
-        """Somebody invokes the function, and does not again when it fails."""
+        """An operator invokes the function and does not retry it."""
 
         def invoke() -> None:
             with suppress(Throttled):
@@ -199,7 +199,7 @@ class Operators:
         self._world.scheduler.spawn(Process("somebody"), invoke)
 
     def release_groups(self) -> None:
-        """A dead head with `block` stands until a person acts: they redrive it once, and then cancel it."""
+        """A dead head with `on_dead="block"` holds its group. Operators redrive it once, then cancel it."""
         if any(state_of_item(item) == State.DEAD and "blocks" in item for item in self._world.jobs.items.values()):
             run_tool(self._world, "ada", self._release)
         self._world.scheduler.after(_RELEASE_MS, self.release_groups)
@@ -216,5 +216,5 @@ class Operators:
 
 
 def state_of_item(item: Any) -> str | None:
-    """None for what is no job."""
+    """None for an item that is not a job."""
     return item["state"]["S"] if item and "state" in item else None

@@ -1,4 +1,4 @@
-"""Tenants who look at their jobs, cancel and retry them over HTTP, in the worst of moments; and who try others'."""
+"""Tenants that read, list, cancel and retry their jobs over HTTP at any time, and try the jobs of other tenants."""
 
 import json
 from collections.abc import Callable
@@ -16,29 +16,29 @@ from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
 from tidemill.domain.states import State
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: An answer is late by no more, and no clock is off by more.
+#: Longest delay of a response, and largest clock skew.
 _ABOUT_NOW_MS: Final = 120_000
-#: Of an index that does not lag behind to speak of.
+#: Longest lag of an index without that fault.
 _SHORT_LAG_MS: Final = 100
 _MOST_TRIES: Final = 4
 _PAUSE_MS: Final = (10, 20_000)
-_ISOLATED: Final = "no tenant sees another"
+_ISOLATED: Final = "no tenant sees another tenant's job"
 
 
 class Tenants:
-    """The tenants of one world. Every answer is checked in the moment when it comes."""
+    """The tenants of one world. Each response is checked when it arrives."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        #: Every job there ever was.
+        #: Keys of all jobs that ever existed.
         self._known: set[str] = set()
         world.jobs.watchers.append(self._changed)
 
     def plan(self, until_ms: int) -> None:
-        """Draw what they will do before that moment."""
+        """Draw their requests before that time."""
         world = self._world
         acts: tuple[tuple[Fault, Callable[[str], None]], ...] = (
-            (Fault.JOB_READ, self._look),
+            (Fault.JOB_READ, self._read_jobs),
             (Fault.TENANT_CONTROLS, self._control),
             (Fault.TENANT_CONTROLS, self._control),
             (Fault.JOBS_LISTED, self._list),
@@ -53,7 +53,7 @@ class Tenants:
         self._world.scheduler.spawn(self._world.process(tenant), lambda: act(tenant))
 
     def _changed(self, record: Record) -> None:
-        """Whoever changes a job through `control` is its owner."""
+        """Only the tenant of a job changes it through `control`."""
         key, world = record.keys["pk"]["S"], self._world
         if record.after and "state" in record.after:
             self._known.add(key)
@@ -62,17 +62,21 @@ class Tenants:
             tenant, _, job_id = key.rpartition("#")
             requested = any(one.tenant == tenant and job_id in one.path for one in world.open_requests)
             require_in_task(
-                world.scheduler, requested or "#" not in key[1:], "no tenant changes another's job", "changed", key
+                world.scheduler,
+                requested or "#" not in key[1:],
+                "no tenant changes another tenant's job",
+                "changed",
+                key,
             )
 
-    # What they ask for.
+    # Requests.
 
-    def _look(self, tenant: str) -> None:
+    def _read_jobs(self, tenant: str) -> None:
         for planned in self._accepted_submissions(tenant):
             self._answered(planned, lambda path: ask(self._world, "query", "GET", path, tenant=tenant), "")
 
     def _control(self, tenant: str) -> None:
-        """Sent again when nothing is answered, and sometimes all the same."""
+        """Cancel or retry. Repeat the request if it was not answered, and sometimes if it was."""
         random = self._world.random
 
         def send(path: str) -> Answer | None:
@@ -84,15 +88,15 @@ class Tenants:
             for _ in range(_MOST_TRIES):
                 answer = self._answered(planned, send, verb)
                 if answer and done and verb == "cancel":
-                    what = f"it was cancelled, and then the answer was {answer.status}"
-                    self._require(answer.status != CONFLICT, "what is cancelled stays so", what, _key(planned))
+                    what = f"the second cancel was answered with {answer.status}"
+                    self._require(answer.status != CONFLICT, "a cancelled job stays cancelled", what, _key(planned))
                 done = done or bool(answer and answer.status == OK and answer.body["state"] == State.CANCELLED)
                 if answer and not self._world.faults.occurs(Fault.CONTROL_REPEATED):
                     break
                 self._world.scheduler.sleep(random.randint(*_PAUSE_MS))
 
     def _try_as_other_tenant(self, tenant: str) -> None:
-        """To another, a job of somebody's is as one that is not there, and it stays as it is."""
+        """Another tenant gets 404 for the job, and cannot change it."""
         (other_tenant,) = (other for other in TENANTS if other != tenant)
         for planned in self._accepted_submissions(tenant):
             path = f"/jobs/{planned.ids[-1]}"
@@ -104,11 +108,11 @@ class Tenants:
             self._require(hidden, _ISOLATED, f"{other_tenant} was answered {answer}", _key(planned))
 
     def _list(self, tenant: str) -> None:
-        """Page by page, while the jobs change."""
+        """List page by page while the jobs change."""
         random = self._world.random
         began_ms = self._world.scheduler.now_ms
         filters: dict[str, str] = random.choice([{}, {}, {"state": random.choice([*State])}, {"type": "sim.effect"}])
-        # Nothing is older, and each day that is looked through takes its calls.
+        # No job is older, and each day that is searched costs calls.
         since = {"since": (_EPOCH + timedelta(milliseconds=BEGINNING_MS - _ABOUT_NOW_MS)).isoformat()}
         seen: list[tuple[datetime, str]] = []
         cursor: str | None = None
@@ -119,7 +123,7 @@ class Tenants:
             if answer is None or answer.status == UNAVAILABLE:
                 self._world.scheduler.sleep(random.randint(*_PAUSE_MS))
                 continue
-            self._require(answer.status == OK, "owners find their jobs", f"{answer}", f"{tenant}#")
+            self._require(answer.status == OK, "tenants find their jobs", f"{answer}", f"{tenant}#")
             for job in answer.body["jobs"]:
                 self._listed(tenant, job, filters)
                 seen.append((datetime.fromisoformat(job["created_at"]), job["id"]))
@@ -133,7 +137,7 @@ class Tenants:
         if not filters:
             self._require_complete(tenant, {job_id for _, job_id in seen}, began_ms)
 
-    # What they must be answered.
+    # Checks of the responses.
 
     def _answered(self, planned: PlannedSubmission, send: Callable[[str], Answer | None], verb: str) -> Answer | None:
         world, key = self._world, _key(planned)
@@ -144,39 +148,41 @@ class Tenants:
         if answer.status == NOT_FOUND:
             after, soon_ms = world.jobs.items.get((key,)), world.scheduler.now_ms + _ABOUT_NOW_MS
             gone = before is None or after is None or has_expired(before, soon_ms) or has_expired(after, soon_ms)
-            self._require(gone, "owners find their jobs", "it was not found", key)
+            self._require(gone, "tenants find their jobs", "the response is 404 for a live job", key)
         elif answer.status == OK:
             self._shown(planned, answer.body, verb)
         else:
-            self._require(answer.status == CONFLICT and verb != "", "owners find their jobs", f"{answer}", key)
+            self._require(answer.status == CONFLICT and verb != "", "tenants find their jobs", f"{answer}", key)
         return answer
 
     def _shown(self, planned: PlannedSubmission, job: Any, verb: str) -> None:
         key, state = _key(planned), State(job["state"])
-        self._require(job["id"] == planned.ids[-1], _ISOLATED, f"it is {job['id']} that is shown", key)
-        # A unique job may have been asked for by another before.
+        self._require(job["id"] == planned.ids[-1], _ISOLATED, f"the response shows {job['id']}", key)
+        # An earlier submission may have made a unique job.
         payload = job["payload"]
         same = payload == json.loads(json.dumps(dict(planned.submission.payload))) or (
             payload is None and state.terminal
         )
-        self._require(same, "answers show what was asked for", f"a {state} job, {str(payload)[:99]}", key)
+        self._require(same, "responses show the submitted job", f"a {state} job, {str(payload)[:99]}", key)
         ending = state is State.CANCELLED or job["cancel_requested_at"] is not None
-        self._require(verb != "cancel" or ending, "what is called off ends", f"it is {state}", key)
-        # It may have run again before the answer came.
-        self._require(verb != "retry" or bool(job["redrives"]), "what is retried lives", f"it is {state}", key)
+        self._require(verb != "cancel" or ending, "a job cancelled over HTTP ends", f"it is {state}", key)
+        # The job may have run again before the response arrived.
+        self._require(
+            verb != "retry" or bool(job["redrives"]), "a job retried over HTTP is redriven", f"it is {state}", key
+        )
 
     def _listed(self, tenant: str, job: Any, filters: dict[str, str]) -> None:
         key = f"{tenant}#{job['id']}"
-        self._require(key in self._known, _ISOLATED, "it is in a listing of one who has no such job", key)
+        self._require(key in self._known, _ISOLATED, "a listing shows a job that this tenant never had", key)
         fits = all(job[name] == value for name, value in filters.items())
-        self._require(fits, "listings are as asked for", f"{filters}: {job['type']}, {job['state']}", key)
+        self._require(fits, "listings match their filters", f"{filters}: {job['type']}, {job['state']}", key)
 
     def _require_complete(self, tenant: str, seen: set[str], began_ms: int) -> None:
-        """Whatever was there before the first page and is there after the last has been shown."""
+        """Every job that existed before the first page and after the last must be listed."""
         if self._world.faults.counted[Fault.CLOCK_FAR_OFF] or self._world.rollout.planned:
             return
         lag_ms = LONGEST_INDEX_LAG_MS if self._world.faults.counted[Fault.INDEX_LAG] else _SHORT_LAG_MS
-        # Whoever submits it may have been held up since they dated it.
+        # A submitter may have been delayed between dating and writing the job.
         written_ms = {change.key: change.at_ms for change in self._world.trace.changes if change.begins}
         for (key,), item in self._world.jobs.items.items():
             if "state" in item and tenant_of(key) == tenant:
@@ -184,18 +190,20 @@ class Tenants:
                 young = since_ms > began_ms - lag_ms - LARGEST_SKEW_MS
                 shown = key.rpartition("#")[2] in seen
                 gone = has_expired(item, self._world.scheduler.now_ms + _ABOUT_NOW_MS)
-                self._require(shown or young or gone, "listings are whole", "it was left out", key)
+                self._require(shown or young or gone, "listings are complete", "the listing omits it", key)
 
     def _reuse_cursor(self, tenant: str, query: dict[str, str]) -> None:
-        """It is good for nobody else, nor for other filters."""
+        """Another tenant, or another filter, must not use the cursor."""
         (other_tenant,) = (other for other in TENANTS if other != tenant)
         for whose, filtered in ((other_tenant, query), (tenant, query | {"type": "sim.effect", "state": State.DEAD})):
             answer = ask(self._world, "query", "GET", "/jobs", tenant=whose, query=filtered)
             refused = answer is None or answer.status in {UNPROCESSABLE, UNAVAILABLE}
-            self._require(refused, "cursors are one's own", f"{whose} was answered {answer}", f"{tenant}#")
+            self._require(
+                refused, "a cursor works for one tenant and one query", f"{whose} was answered {answer}", f"{tenant}#"
+            )
 
     def _accepted_submissions(self, tenant: str) -> list[PlannedSubmission]:
-        """Submissions of theirs that were accepted."""
+        """Up to two accepted submissions of this tenant."""
         accepted = [planned for planned in self._world.submissions if planned.tenant == tenant and planned.ids]
         return self._world.random.sample(accepted, min(len(accepted), 2))
 

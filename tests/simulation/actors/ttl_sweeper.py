@@ -1,4 +1,4 @@
-"""DynamoDB's own TTL: deletes what has expired, whenever it pleases, within days."""
+"""The TTL of DynamoDB: it deletes expired items within days."""
 
 from typing import Final
 
@@ -10,7 +10,7 @@ _LATEST_MS: Final = 48 * 3_600_000
 
 
 class TtlSweeper:
-    """Looks once an hour while there is anything to expire."""
+    """Sweeps once an hour."""
 
     def __init__(self, world: World) -> None:
         self._world = world

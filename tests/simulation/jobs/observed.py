@@ -1,4 +1,4 @@
-"""What a run leaves behind: its effect in a table of its own, and its beginning and end in the world's memory."""
+"""Records of each run for the checks: its effect in a table of its own, its beginning and end in the world."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,28 +21,28 @@ class HandlerRun:
 
     job_id: str
     tenant: str
-    #: Its type.
+    #: The job type.
     kind: str
     lane: str
-    #: Whether the run before it may have taken its process down with it, and there was time to run it alone.
+    #: Whether an earlier run may have killed its worker, and this one must run alone.
     suspect: bool
     attempt: int
     max_attempts: int
     group: str | None
     limit_key: str | None
     by: str
-    #: The token that the document had when it began: its own, unless somebody else had taken the job over.
+    #: The token in the document at the beginning: its own, unless another worker had taken the job over.
     owner: str
-    #: By the worker's clock.
+    #: By the clock of the worker.
     claimed_ms: int
     began_ms: int
-    #: As the document said when it began.
+    #: As the document had it at the beginning.
     lease_ends_ms: int
     asked_to_end: bool
-    #: When the job was accepted, which tells two jobs of one key apart.
+    #: When the job was accepted. It distinguishes two jobs of one key.
     submitted_ms: int
     resumed_from: int
-    #: What earlier runs have been told that is saved, and what this one has.
+    #: Last checkpoint that earlier runs saved, and the last of this run.
     saved_before: int
     saved: int = 0
     ended_ms: int | None = None
@@ -53,7 +53,7 @@ class HandlerRun:
 
 
 def effect(run: Run, *, refused: bool = False) -> dict[str, Any]:
-    """Counts up, so that a second commit would show. `refused` by a condition that never holds."""
+    """A write that increments a counter, so that a second commit shows. `refused` adds a condition that never holds."""
     return {
         "Update": {
             "TableName": "effects",
@@ -71,7 +71,7 @@ def _suspect(job: Job) -> bool:
 
 
 def _asked_ms(key: str) -> int:
-    """When the request to end was written, by whoever may have been held up since they dated it."""
+    """When the cancel request was written, which may be later than its own timestamp."""
     name = "cancel_requested_at"
     changes = (change for change in reversed(world().trace.changes) if change.key == key)
     return next(change.at_ms for change in changes if name not in (change.before or {}))
@@ -119,7 +119,7 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[HandlerRun]:
 
 
 def crash_process() -> None:
-    """As running out of memory does."""
+    """Kill the current process, as running out of memory does."""
     here = world()
     task = here.scheduler.current
     if task is None:

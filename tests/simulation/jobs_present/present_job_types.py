@@ -1,4 +1,4 @@
-"""One that the next version has dropped, and one whose payload it has changed, so that each refuses the other's."""
+"""A type that the next version drops, and one whose payload it changes, so that each version rejects the other's."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Runs each mutant in a process of its own until a check finds it."""
+"""Run each mutant in a process of its own until a check fails."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ _CODE = "import sys; from tests.simulation.mutants.run_one_mutant import main; s
 
 
 def run_mutants(names: Sequence[str], *, seeds: int, processes: int) -> int:
-    """0 when each was caught. Raises `MutantError` for one that cannot be applied."""
+    """0 if every mutant was caught, else 1. Raises `MutantError` if one cannot be applied."""
     chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
     for mutant in chosen:
         mutant.checked()
@@ -31,8 +31,8 @@ def _verdict(mutant: Mutant, seeds: int) -> str:
     ran = subprocess.run(
         [sys.executable, "-c", _CODE, mutant.name, str(seeds)], capture_output=True, text=True, check=False
     )
-    return ran.stdout.strip().splitlines()[-1] if ran.returncode == 0 else f"broke: {ran.stderr[-400:]}"
+    return ran.stdout.strip().splitlines()[-1] if ran.returncode == 0 else f"the process failed: {ran.stderr[-400:]}"
 
 
 def _print(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 - for a person
+    print(text, flush=True)  # noqa: T201 - output of a command

@@ -63,9 +63,9 @@ def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, mos
         except ReplayError:
             raise
         except StalledError as stalled:
-            violation = Violation("the world comes to rest", str(stalled), "*")
+            violation = Violation("the simulation comes to rest", str(stalled), "*")
         except Exception as broken:  # noqa: BLE001 - whatever it is, the schedule must be told
-            violation = Violation("nothing breaks", "".join(traceback.format_exception(broken)[-3:]), "*")
+            violation = Violation("no unexpected exception", "".join(traceback.format_exception(broken)[-3:]), "*")
         return ScheduleResult(
             branches=choices.branches,
             pruned=pruned,
@@ -153,4 +153,4 @@ class _ScheduleRun:
         for (key, *_), item in self._setup.world.jobs.items.items():
             if "state" in item:
                 state = state_of(item)
-                require(state in self._scenario.endings, "what can succeed succeeds", f"it is {state}", key)
+                require(state in self._scenario.endings, "jobs end as the scenario allows", f"it is {state}", key)

@@ -1,4 +1,4 @@
-"""Asynchronous invocations: Lambda keeps each event until the function has succeeded, or its tries are used up.
+"""Asynchronous invocations: Lambda keeps each event until the function succeeds or the retries are used up.
 
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 """
@@ -15,12 +15,12 @@ _WAITS_MS: Final = (60_000, 120_000)
 #: "The retry interval increases exponentially from 1 second after the first attempt to a maximum of 5 minutes."
 _FIRST_INTERVAL_MS: Final = 1_000
 _LONGEST_INTERVAL_MS: Final = 300_000
-#: After how long an event that succeeded may come once more.
+#: Longest time after which an event that succeeded may be delivered again.
 _REPEATED_WITHIN_MS: Final = 90_000
 
 
 class AsyncInvocations:
-    """The queue of one function's events."""
+    """The event queue of one function."""
 
     def __init__(
         self,
@@ -38,10 +38,10 @@ class AsyncInvocations:
         self._scheduler = scheduler
         self._faults = faults
         self._trace = trace
-        #: Lambda's own: nothing of ours, and nothing kills it.
+        #: The event queue of Lambda. No fault kills it.
         self._process = Process(f"calls of {function.name}")
         self.under_way = 0
-        #: Events that were given up.
+        #: Events that Lambda discarded.
         self.discarded: list[Any] = []
 
     def invoke(self, event: Any) -> None:

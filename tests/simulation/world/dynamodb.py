@@ -1,6 +1,6 @@
-"""The simulated DynamoDB. Each operation is one step in time, but a transaction, which holds its items for a while.
+"""The simulated DynamoDB. Each operation is atomic in time, except a transaction, which holds its items for a while.
 
-Conditions, updates, filters and key conditions are evaluated from the very expressions that were sent.
+It evaluates the condition, update, filter and key condition expressions exactly as sent.
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/Welcome.html
 """
 
@@ -19,7 +19,7 @@ Answer = dict[str, Any]
 
 _MOST_BATCH_KEYS: Final = 100
 _MOST_BATCH_WRITES: Final = 25
-#: How long an item's earlier state may be read after a change, by a read that is not consistent.
+#: Longest time for which an eventually consistent read may return the item before a change.
 _LAG_MS: Final = 1000
 
 
@@ -30,14 +30,14 @@ class DynamoDB:
         self.scheduler = scheduler
         self.faults = faults
         self.tables: dict[str, Table] = {}
-        #: Items in a page at most; the service's own bound is 1 MB.
+        #: Most items in a page. The real limit is 1 MB.
         self.page_items = 1000
 
     def add(self, table: Table) -> None:
         self.tables[table.name] = table
 
     def table(self, name: str) -> Table:
-        # An ARN will do as well.
+        # The name may be an ARN.
         try:
             return self.tables[name.rsplit("/", 1)[-1]]
         except KeyError:
@@ -145,7 +145,7 @@ class DynamoDB:
         return index.schema, index.shown
 
     def _page(self, table: Table, request: Request, rows: Sequence[tuple[Key, Item]]) -> Answer:
-        """A page is cut before the filter is applied, so it may be empty and not the last."""
+        """One page. It is cut before the filter applies, so it may be empty without being the last."""
         if start := request.get("ExclusiveStartKey"):
             after = table.key(start)
             passed = [index for index, (key, _) in enumerate(rows) if key == after]
@@ -175,7 +175,7 @@ class DynamoDB:
         return item
 
     def _item_if_condition_holds(self, table: Table, key: Key, request: Request) -> Item | None:
-        """The item as it is, if the condition of a single write holds."""
+        """The present item. Raises `ServiceError` unless the condition of a single write holds."""
         if key in table.held:
             raise ServiceError("TransactionConflictException", "Transaction is ongoing for the item")
         item = table.items.get(key)
@@ -197,7 +197,7 @@ def holds(item: Item | None, request: Request) -> bool:
 
 
 def updated(table: Table, before: Item | None, request: Request) -> Item:
-    """The item as an update leaves it; an update of what is not there makes it."""
+    """The item after an update. An update of a missing item creates it."""
     item = before if before is not None else dict(request["Key"])
     if "UpdateExpression" not in request:
         return item
@@ -247,5 +247,5 @@ def _returned(request: Request, before: Item | None, after: Item | None) -> Answ
 
 
 def _sortable(key: Key | None) -> tuple[Any, ...]:
-    """Numbers by their value."""
+    """A sort key that orders numbers by value."""
     return tuple((int(part), "") if part.lstrip("-").isdigit() else (0, part) for part in key or ())

@@ -1,4 +1,4 @@
-"""What can go wrong, and how often it does in one seed's weather."""
+"""The kinds of fault, and how often each occurs in one seed."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from typing import Final
 
 
 class Fault(StrEnum):
-    """A kind of fault. Each must occur in every thousand seeds."""
+    """A kind of fault. Each must occur in any thousand seeds."""
 
-    # The network between the SDK and a service, and services that are busy.
+    # The network between the SDK and a service, and busy services.
     NOT_SENT = "call never arrives"
     ANSWER_LOST = "call applied, answer lost"
-    UNANSWERED = "call not answered, however often it is tried"
+    UNANSWERED = "call not answered on any retry"
     THROTTLED = "call throttled"
     SERVER_ERROR = "service answers 500"
     SERVICE_OUTAGE = "service is out"
@@ -49,44 +49,44 @@ class Fault(StrEnum):
     HIDE_FAILED = "visibility change failed"
     LATE_MESSAGE = "message overtaken"
     MESSAGE_LOST = "message lost"
-    LANE_EMPTIED = "lane emptied by a stranger for days"
-    RETURNED_LATE = "what a dead worker held comes back hours late"
-    RECEIVES_WASTED = "message received in vain before"
+    LANE_EMPTIED = "lane emptied by another consumer for days"
+    RETURNED_LATE = "message of a dead worker returns hours late"
+    RECEIVES_WASTED = "message has wasted its receives before"
     MOVED_TO_DLQ = "receives used up"
     # The stream and its mapping.
     STREAM_REPEATED = "stream batch delivered again"
     STREAM_OUTAGE = "stream stalls"
     STREAM_TRIMMED = "stream records lost"
     POISON = "handler kills its process"
-    # People and clocks.
+    # Callers, operators, tenants, schedules and alarms.
     CALLER_REPEATS = "caller submits again"
     KEY_REUSED = "key used for another body"
-    OPERATOR_CANCELS = "job cancelled by a person"
+    OPERATOR_CANCELS = "job cancelled by an operator"
     REDRIVEN = "dead job redriven"
-    REDRIVEN_TWICE = "redriven by two at once"
-    DLQ_MOVED_NATIVELY = "letters moved back natively"
-    RECONCILED = "reconciled meanwhile"
-    STALE_OPERATOR = "somebody acts on what was a while ago"
+    REDRIVEN_TWICE = "dead job redriven by two at once"
+    DLQ_MOVED_NATIVELY = "DLQ messages moved back by the console"
+    RECONCILED = "reconcile invoked by an operator"
+    STALE_OPERATOR = "operator acts on a stale document"
     PURGED = "finished job purged"
-    SCHEDULE_TWICE = "clock fires twice"
-    SCHEDULE_LATE = "clock fires late"
-    INVOCATION_RETRIED = "failed call tried again"
-    INVOCATION_REPEATED = "call comes once more"
-    ALARM = "alarm calls reconcile"
+    SCHEDULE_TWICE = "schedule fires twice"
+    SCHEDULE_LATE = "schedule fires late"
+    INVOCATION_RETRIED = "failed invocation retried"
+    INVOCATION_REPEATED = "invocation repeated after success"
+    ALARM = "alarm invokes reconcile"
     BATCHED = "batch submitted"
     BATCH_PARTLY_THROTTLED = "job of a batch throttled"
     BATCH_REPEATED = "batch submitted again"
-    JOB_READ = "job looked at by its owner"
+    JOB_READ = "job read by its tenant"
     JOBS_LISTED = "jobs listed while they change"
-    TENANT_CONTROLS = "job cancelled or retried by its owner"
-    CONTROL_REPEATED = "cancel or retry sent again"
-    OTHER_TENANT = "another's job asked for"
-    CURSOR_REUSED = "another's cursor used"
+    TENANT_CONTROLS = "job cancelled or retried by its tenant"
+    CONTROL_REPEATED = "cancel or retry repeated"
+    OTHER_TENANT = "job requested by another tenant"
+    CURSOR_REUSED = "cursor used by another tenant or query"
     PAYLOAD_ORPHANED = "large payload without a job"
     EXPIRED_LATE = "expired document deleted late"
 
 
-#: Per chance that a fault has, of one. What a seed does not draw stays off.
+#: Probability for each occasion of a fault. A fault without a rate in a seed never occurs in it.
 _RATES: Final = {
     Fault.NOT_SENT: 0.02,
     Fault.ANSWER_LOST: 0.03,
@@ -148,8 +148,8 @@ _RATES: Final = {
 }
 
 
-#: Faults by which a message can be gone that nobody acknowledged. Half of the seeds have none of them, so that what our
-#: own code loses has nothing to hide behind.
+#: Faults that can lose a message that was not acknowledged. Half of the seeds have none of them, so that these faults
+#: cannot mask a loss by our own code.
 LOSSES: Final = frozenset(
     {
         Fault.LATE_MESSAGE,
@@ -164,14 +164,14 @@ LOSSES: Final = frozenset(
         Fault.PASSED_OVER,
     }
 )
-#: Above it nothing would ever get anywhere.
+#: With a higher rate no job would make progress.
 _LARGEST_RATE: Final = 0.6
 _STRENGTHS: Final = (0.0, 0.3, 1.0, 1.0, 2.0, 4.0)
 _HALF: Final = 0.5
 
 
 class Faults:
-    """The faults of one seed. Half of the kinds are off in any one, so that one fault does not always hide another."""
+    """The faults of one seed. Half of the kinds are off in each, so that one fault does not always mask another."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -183,27 +183,27 @@ class Faults:
             if random.random() < _HALF and not (lossless and fault in LOSSES)
         }
         if Fault.CLOCK_FAR_OFF in self.rates:
-            # What such clocks spoil shows only where two workers have the same message.
+            # Damage by such clocks shows only if two workers have the same message.
             self.rates[Fault.DUPLICATE] = _HALF * _LARGEST_RATE
         self.counted: Counter[Fault] = Counter()
         self.stopped = False
 
     def draws(self, fault: Fault) -> bool:
-        """Whether it is to happen. Whoever brings it about notes it."""
+        """Draw whether the fault occurs. The caller counts it when it happens."""
         rate = self.rates.get(fault, 0.0)
         return not self.stopped and rate > 0 and self._random.random() < rate
 
     def occurs(self, fault: Fault) -> bool:
-        """Whether it happens here and now; counted if it does."""
+        """Draw whether the fault occurs now, and count it if so."""
         if not self.draws(fault):
             return False
         self.counted[fault] += 1
         return True
 
     def one_of(self, faults: Sequence[Fault]) -> Fault | None:
-        """At most one of these."""
+        """Draw at most one of these faults."""
         return None if self.stopped else next((fault for fault in faults if self.occurs(fault)), None)
 
     def count(self, fault: Fault) -> None:
-        """It has come about by itself."""
+        """Count a fault that happened without a draw."""
         self.counted[fault] += 1

@@ -1,9 +1,9 @@
-"""Puts the simulated world under the code that ships: its clock, chance, threads, environment and AWS.
+"""Patches the shipped code to use the simulated clock, randomness, threads, environment and AWS.
 
-Nothing of `shared` or `functions` is written anew or skipped. What they import from the standard library and is not
-deterministic is replaced, and so is the one method through which boto3 makes a call. `functools.cache` keeps a value
-for each execution environment instead of each interpreter, since here many environments live in one. All of it lasts
-for as long as a world is entered, so that no other test meets it.
+No code of `shared` or `functions` is rewritten or skipped. The patches replace the non-deterministic imports from the
+standard library and the one method through which boto3 makes a call. `functools.cache` keeps a value for each
+execution environment instead of each interpreter, since one interpreter holds many environments here. The patches last
+while a world is entered, so they do not affect other tests.
 """
 
 import functools
@@ -40,23 +40,23 @@ if TYPE_CHECKING:
 _ROOT: Final = "tidemill"
 #: Parts of the engine that no function imports.
 _NOT_SHIPPED: Final = tuple(".".join(parts).removesuffix(".py") for parts in NOT_SHIPPED)
-#: What an environment makes and never changes: made once for all, since making it takes longer than a seed.
+#: A constant that every environment shares, since building it takes longer than a seed.
 _CACHED_ONCE: Final = "known_job_types"
-#: A table of ten items is not read in sixty-four parts.
+#: Scan segments. A small table needs fewer than the engine uses.
 _SEGMENTS: Final = 3
 _SETTINGS: Final = {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_TRACE_DISABLED": "true"}
-#: What `clients` calls each, and the service behind it.
+#: Service by the name of its function in `clients`.
 _CLIENTS: Final = {name: name for name in ("dynamodb", "sqs", "s3", "cloudwatch")} | {"secrets": "secretsmanager"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: How the error of a job begins that a worker of another version cannot run.
+#: By beginning of a job's error text, the fault that explains it: the worker has another version.
 _OTHER_VERSION_ERRORS: Final = {"UnknownJobTypeError": Fault.UNKNOWN_TYPE, "InvalidPayloadError": Fault.REFUSED_PAYLOAD}
 
-#: One attribute, and what it is while a world is entered.
+#: Holder, attribute name, and value while a world is entered.
 Patch = tuple[Any, str, Any]
 
 
 class _Installed:
-    """Which world plays, and what was there before it."""
+    """The entered world, and the original values of the patched attributes."""
 
     world: "World | None" = None
     before: list[Patch]
@@ -64,7 +64,7 @@ class _Installed:
 
 def enter(world: "World") -> None:
     if _Installed.world is not None:
-        raise AssertionError("one world at a time")
+        raise AssertionError("a world is entered already; leave it first")
     patches = _patches()
     _Installed.before = [(holder, name, getattr(holder, name)) for holder, name, _ in patches]
     for holder, name, value in patches:
@@ -83,7 +83,7 @@ def leave() -> None:
 
 def world() -> "World":
     if _Installed.world is None:
-        raise AssertionError("no world is being simulated")
+        raise AssertionError("no world is entered; call this within `with World(...)`")
     return _Installed.world
 
 
@@ -92,7 +92,7 @@ def _count_fault(fault: Fault) -> None:
 
 
 def _environment() -> Mapping[str, str]:
-    """Of the process that runs; none outside of processes, where a check may read what is there."""
+    """The environment of the current process; empty outside processes, where checks read documents."""
     task = world().scheduler.current
     return task.process.environment if task else {}
 
@@ -100,12 +100,12 @@ def _environment() -> Mapping[str, str]:
 def _process() -> Any:
     task = world().scheduler.current
     if task is None:
-        raise AssertionError("no process runs")
+        raise AssertionError("no process runs; call this from a task")
     return task.process
 
 
 def modules() -> list[ModuleType]:
-    """Every module of the engine that ships, imported."""
+    """All shipped modules of the engine, imported."""
     package = importlib.import_module(_ROOT)
     for module in pkgutil.walk_packages(package.__path__, prefix=f"{_ROOT}."):
         if _ships(module.name):
@@ -119,7 +119,7 @@ def _ships(name: str) -> bool:
 
 @functools.cache
 def _patches() -> list[Patch]:
-    """Found once in an interpreter."""
+    """All patches, collected once in an interpreter."""
     replacements = _replacements()
     kept: dict[int, Any] = {}
     found: list[Patch] = []
@@ -147,7 +147,7 @@ def _patches() -> list[Patch]:
 
 
 def _threads(name: str) -> Callable[..., Any]:
-    """What the world of the moment has under this name."""
+    """Delegates to the `threads` of the entered world."""
 
     def made(*given: Any, **named: Any) -> Any:
         return getattr(world().threads, name)(*given, **named)
@@ -156,11 +156,11 @@ def _threads(name: str) -> Callable[..., Any]:
 
 
 def _replacements() -> dict[int, Any]:
-    """What stands in for what, by identity."""
+    """Replacements by identity of the original."""
     quiet = Logger(service="simulation", level="CRITICAL")
     threads = SimpleNamespace(**{**vars(threading), "Lock": _threads("lock"), "Event": _threads("event")})
     environ = _Environ()
-    # All that is asked of it, so that nothing else can be by mistake.
+    # Only these three functions, so that any other use of `time` fails.
     clocks = SimpleNamespace(sleep=_threads("sleep"), monotonic=_monotonic_seconds, time_ns=_nanoseconds)
     return {
         id(time): clocks,
@@ -194,7 +194,7 @@ def _monotonic_seconds() -> float:
 
 
 def _is_cached_per_environment(value: Any) -> bool:
-    """A `functools.cache` of the composition roots and handlers, and not a memory of pure answers."""
+    """Whether this is a `functools.cache` of a composition root or handler, not a cache of a pure function."""
     return (
         isinstance(value, functools._lru_cache_wrapper)
         and value.cache_parameters()["maxsize"] is None
@@ -208,7 +208,7 @@ def _call(client: BaseClient, operation: str, request: Mapping[str, Any]) -> Any
 
 
 def _watched(worked: Callable[..., None]) -> Callable[..., None]:
-    """The one place that learns what became of each message also tells the world."""
+    """Record the report of each message in the world."""
 
     def watched(self: outcome_log.Telemetry, lane: Any, reference: Any, report: Any) -> None:
         world().reports.append((world().scheduler.now_ms, _process().name, report))
@@ -222,7 +222,7 @@ def _watched(worked: Callable[..., None]) -> Callable[..., None]:
 
 
 def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
-    """The same for publish: an alarm would ring for a group that it gave up."""
+    """Record the groups and payloads that publish gives up."""
 
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
         for trouble in came_of_it.troubles:
@@ -237,7 +237,7 @@ def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
 
 
 def _watched_flush(flush: Callable[..., None]) -> Callable[..., None]:
-    """What is flushed is what CloudWatch hears of: of an invocation that dies before, nothing."""
+    """Pass flushed metrics to CloudWatch. An invocation that dies before the flush reports none."""
 
     def watched(self: outcome_log.Telemetry) -> None:
         for metrics in self._metrics.values():
@@ -249,7 +249,7 @@ def _watched_flush(flush: Callable[..., None]) -> Callable[..., None]:
 
 
 def _watched_stream(passed_over: Callable[..., None]) -> Callable[..., None]:
-    """And for a record that it could not read."""
+    """Record the stream records that publish gives up."""
 
     def watched(self: outcome_log.Telemetry, sequence: str, error: Any) -> None:
         world().passed_over.append((world().scheduler.now_ms, int(sequence)))
@@ -261,7 +261,7 @@ def _watched_stream(passed_over: Callable[..., None]) -> Callable[..., None]:
 
 
 def _watched_reconcile(reconciled: Callable[..., None]) -> Callable[..., None]:
-    """And for reconcile: people are told of what it could not read."""
+    """Record the items that reconcile reports as unreadable."""
 
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
         world().unreadable.update({item.key: world().scheduler.now_ms for item in came_of_it.unreadable})
@@ -272,9 +272,9 @@ def _watched_reconcile(reconciled: Callable[..., None]) -> Callable[..., None]:
 
 @functools.cache
 def client(service: str) -> Any:
-    """A real client of boto3, of which only the last step is replaced."""
+    """A real boto3 client, of which only `_make_api_call` is replaced."""
     return boto3.client(
-        service,  # type: ignore[call-overload]  # whichever
+        service,  # type: ignore[call-overload]  # any service
         region_name="eu-west-1",
         aws_access_key_id="simulated",
         aws_secret_access_key="simulated",
@@ -283,7 +283,7 @@ def client(service: str) -> Any:
 
 
 class _Datetime:
-    """`datetime`, as far as the clock adapter asks it."""
+    """The part of `datetime` that the clock module uses."""
 
     @staticmethod
     def now(zone: tzinfo | None = None) -> datetime:
@@ -291,7 +291,7 @@ class _Datetime:
 
 
 class _Environ(Mapping[str, str]):
-    """`os.environ` of the process that runs."""
+    """`os.environ` of the current process."""
 
     def __getitem__(self, name: str) -> str:
         value: str = _process().environment[name]

@@ -1,4 +1,4 @@
-"""What carries messages from a queue to a function, and deletes those that it answered for.
+"""The event source mapping of a queue: it passes messages to a function and deletes the ones that succeeded.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
@@ -15,12 +15,12 @@ from tests.simulation.world.trace import Trace
 _POLL_MS = 20
 
 
-class MalformedAnswer(Exception):  # noqa: N818 - the mapping takes it for a failed batch
-    """A partial batch response that names what cannot be named."""
+class MalformedAnswer(Exception):  # noqa: N818 - the mapping treats it as a failed batch
+    """A partial batch response with an invalid identifier."""
 
 
 def failed_identifiers(answer: Any, known: Sequence[str] | None) -> set[str]:
-    """The identifiers that an answer reports as failed; none means success.
+    """The identifiers that a response reports as failed; none means success.
 
     "Lambda treats a batch as a complete success if your function returns: an empty batchItemFailures list, a null
     batchItemFailures list, an empty EventResponse, a null EventResponse. Lambda treats a batch as a complete failure if
@@ -40,7 +40,7 @@ def failed_identifiers(answer: Any, known: Sequence[str] | None) -> set[str]:
 
 
 class LaneMapping:
-    """Polls when there is something to get, and has no more invocations at a time than it may."""
+    """Polls when messages are visible, and keeps to its maximum concurrency."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class LaneMapping:
         self._scheduler = scheduler
         self._faults = faults
         self._trace = trace
-        #: Lambda's own pollers: nothing of ours, and nothing kills them.
+        #: The pollers of Lambda. No fault kills them.
         self._process = Process(f"poller {queue.name}")
         queue.watchers.append(self._poll_at)
 
@@ -93,7 +93,7 @@ class LaneMapping:
             self._trace.log(self._scheduler.now_ms, self._process.name, f"*batch failed: {type(error).__name__}")
         finally:
             self._free += 1
-            # Whatever became visible while all were busy.
+            # Messages may have become visible while all workers were busy.
             self._poll_at(self._scheduler.now_ms)
 
 

@@ -1,9 +1,9 @@
-"""The boundary: every call that a boto3 client makes inside the world ends here, and no call gets past it.
+"""The boundary to AWS: every call that a boto3 client makes inside the world ends here.
 
-`BaseClient._make_api_call` is replaced, so everything that our code does with a client is what ships; botocore's
-standard retry mode is followed by hand, since a lost answer and its retry are what the protocol must stand.
+This replaces `BaseClient._make_api_call`, so our code uses the real clients. It repeats the standard retry mode of
+botocore by hand, since the protocol must tolerate a lost response and its retry.
 
-A call is two journeys, there and back. Either can be the last thing its process does, and others run meanwhile.
+A call has two transfers, the request and the response. Other tasks run during each, and the process can die in either.
 https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 """
 
@@ -23,7 +23,7 @@ from tests.simulation.world.trace import Trace
 
 Answer = dict[str, Any]
 
-#: What botocore's standard mode tries again, beside errors of the network and of the server.
+#: Errors that the standard mode of botocore retries, beside network errors and server errors.
 #: https://github.com/boto/botocore/blob/develop/botocore/retries/standard.py
 RETRYABLE: Final = frozenset(
     {
@@ -37,12 +37,12 @@ RETRYABLE: Final = frozenset(
 _SERVER_ERROR: Final = 500
 _LONGEST_BACKOFF_SECONDS: Final = 20
 _URL: Final = "https://simulated.invalid"
-#: There or back. The slowest are still within the client's patience.
+#: Latency of one transfer. The slowest is still within the timeout of the client.
 _LATENCY_MS: Final = (1, 8)
 _SLOW_MS: Final = (50, 900)
 _CALL_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.SERVER_ERROR)
 _UNANSWERED_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST)
-#: How a service says that it is asked too much: code and HTTP status.
+#: Throttling error of each service: code and HTTP status.
 _THROTTLES: Final = {
     "dynamodb": ("ThrottlingException", 400),
     "sqs": ("RequestThrottled", 403),
@@ -53,7 +53,7 @@ _OUTAGE_MS: Final = (1_000, 400_000)
 
 
 class Sdk:
-    """Makes calls for the tasks of one world. `services` maps a service to what has a method for each operation."""
+    """Makes calls for the tasks of one world. `services` maps a service to objects with a method for each operation."""
 
     def __init__(self, scheduler: Scheduler, faults: Faults, trace: Trace, services: Mapping[str, list[Any]]) -> None:
         self._scheduler = scheduler
@@ -62,7 +62,7 @@ class Sdk:
         self._services = services
         self._out_until_ms: dict[str, int] = {}
         self.calls = 0
-        #: To how many calls of each process an error of a service or the network was raised: not answered in the end.
+        #: By process, the number of calls that failed after all retries with a service or network error.
         self.gave_up: Counter[str] = Counter()
 
     def call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Answer:
@@ -139,7 +139,7 @@ class Sdk:
             raise Killed
 
     def _is_out(self, service: str) -> bool:
-        """Whether the whole service answers nobody."""
+        """Whether the whole service is unavailable."""
         if self._faults.occurs(Fault.SERVICE_OUTAGE):
             outage_ms = self._scheduler.random.randint(*_OUTAGE_MS)
             self._out_until_ms[service] = self._scheduler.now_ms + outage_ms

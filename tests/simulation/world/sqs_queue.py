@@ -1,4 +1,4 @@
-"""One standard queue of the simulated SQS: at least once, in no order, and at times a message too few or too many."""
+"""One standard queue of the simulated SQS: at-least-once delivery in any order, with losses as faults."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from tests.simulation.world.task_scheduler import Scheduler
 
 #: "The maximum is 12 hours": from when the message was received.
 LONGEST_VISIBILITY_MS: Final = 12 * 3600 * 1000
-#: How long a message may be overtaken.
+#: Longest delay of a message that others overtake.
 _LATE_MS: Final = 30_000
-#: How long one may be gone: longer than after which its job is looked after.
+#: Time after which a lost message returns: longer than the limit of reconcile.
 _RETURNED_MS: Final = (3 * 3600 * 1000, 4 * 3600 * 1000)
 
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """A message, and what has become of it."""
+    """A message and its delivery state."""
 
     id: str
     body: str
@@ -26,13 +26,13 @@ class Message:
     visible_ms: int
     attributes: dict[str, str] = field(default_factory=dict)
     receives: int = 0
-    #: Those in the queue that it came from: what SQS tells counts "across all queues".
+    #: Receives in the source queue: SQS reports the count "across all queues".
     earlier_receives: int = 0
     first_received_ms: int | None = None
-    #: Of the last delivery; an earlier one deletes nothing.
+    #: Handle of the last delivery. Earlier handles delete nothing.
     receipt: str = ""
     received_ms: int = 0
-    #: Whether throttled batches used up its receives before.
+    #: Whether throttled batches have used almost all of its receives.
     receives_wasted: bool = False
 
 
@@ -62,12 +62,12 @@ class Queue:
         self.most_in_flight = most_in_flight
         self._log = log
         self.messages: list[Message] = []
-        #: Those that went to the dead-letter queue for their receives.
+        #: Messages that exceeded their receives and went to the dead-letter queue.
         self.moved: list[Message] = []
         self.watchers: list[Callable[[int], None]] = []
-        #: Told when a message will be there that was lost for hours.
+        #: Called with the time at which a lost message will return.
         self.return_watchers: list[Callable[[int], None]] = []
-        #: Until then a stranger takes whatever is sent.
+        #: Until then another consumer takes every message.
         self.emptied_until_ms = 0
         self._number = 0
 
@@ -105,7 +105,7 @@ class Queue:
         return [message for message in ready[:room] if self._deliver(message, visibility_ms)]
 
     def delete(self, receipt: str) -> None:
-        """Says nothing when there was nothing to delete, or when it did not reach every copy."""
+        """Returns silently if there was no message to delete, or if the delete missed a copy."""
         if self.faults.occurs(Fault.DELETE_LOST):
             return
         for message in [message for message in self.messages if message.receipt == receipt]:
@@ -113,7 +113,7 @@ class Queue:
             self.messages.remove(message)
 
     def return_late(self, receipts: Sequence[str]) -> None:
-        """These deliveries end badly, and their messages come back when they have been given up."""
+        """Make the messages of these deliveries invisible for hours, until long after reconcile has acted."""
         for message in self.messages:
             if message.receipt in receipts:
                 message.visible_ms = self.scheduler.now_ms + self.scheduler.random.randint(*_RETURNED_MS)
@@ -147,7 +147,7 @@ class Queue:
             self.messages.remove(message)
             return False
         if self.dead_letters and message.receives >= self.max_receives:
-            # It keeps its id, the time it was sent and what it tells of its receives; those that count begin anew.
+            # It keeps its id, sent time and reported receive count; the count for the policy starts at zero.
             self.messages.remove(message)
             moved = Message(message.id, message.body, message.sent_ms, now_ms, dict(message.attributes))
             moved.earlier_receives = message.receives
@@ -161,7 +161,7 @@ class Queue:
         message.received_ms = now_ms
         message.visible_ms = now_ms + (self.visibility_ms if visibility_ms is None else visibility_ms)
         if self.faults.occurs(Fault.DUPLICATE):
-            # Another server did not hear of this delivery.
+            # Another SQS server does not know about this delivery.
             message.visible_ms = now_ms + self.scheduler.random.randint(0, 2000)
         self._log(self.name, f"delivers {message.receipt}: {message.body}")
         self._notify(message.visible_ms)

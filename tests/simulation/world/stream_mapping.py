@@ -1,4 +1,4 @@
-"""What carries the records of a table's stream to a function: in order for each shard, at least once, for a day.
+"""The event source mapping of a stream: it delivers records in order for each shard, at least once, for 24 hours.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-eventsourcemapping.html
 """
@@ -33,7 +33,7 @@ class _Result(Enum):
 
 
 class StreamMapping:
-    """One poller a shard."""
+    """One poller for each shard."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class StreamMapping:
 
     @property
     def behind(self) -> int:
-        """Records that are yet to be read."""
+        """Number of records that are not read yet."""
         return sum(shard.behind for shard in self._shards)
 
     def _arrived(self, _record: Record) -> None:
@@ -73,7 +73,7 @@ class StreamMapping:
 
 
 class _Shard:
-    """The poller of one shard. `position` is the first record that is not done with."""
+    """The poller of one shard. `position` is the first record that is not handled."""
 
     def __init__(self, mapping: StreamMapping, index: int, records: list[Record]) -> None:
         self._mapping = mapping
@@ -117,7 +117,7 @@ class _Shard:
             self._position += 1
 
     def _deliver(self, batch: list[Record]) -> None:
-        """Until the whole batch is done with: a success, or given up."""
+        """Deliver the batch until each record has succeeded or is given up."""
         tries = 0
         while batch:
             left, result = self._tried(batch)
@@ -126,7 +126,7 @@ class _Shard:
                     continue
                 return
             if len(left) < len(batch):
-                # The batch is cut at the first failed record, and the rest is a batch of its own.
+                # The batch is cut at the first failed record. The rest becomes a new batch.
                 batch, tries = left, 0
             elif result is not _Result.THROTTLED:
                 # "This doesn't apply to service errors or throttles where the batch didn't reach the function."
@@ -141,7 +141,7 @@ class _Shard:
             self._mapping.scheduler.sleep(self._mapping.scheduler.random.randint(1, pause_ms))
 
     def _tried(self, batch: list[Record]) -> tuple[list[Record], "_Result"]:
-        """What is to come again, and how it went."""
+        """The records to deliver again, and the result."""
         try:
             answer = self._mapping.function.invoke({"Records": [event_record(record) for record in batch]})
             if isinstance(answer, FunctionError):
@@ -158,7 +158,7 @@ class _Shard:
         return [record for record in batch if record.sequence >= lowest], _Result.PARTIAL
 
     def _kept(self, batch: list[Record], tries: int) -> list[Record]:
-        """Without those that are too old, or none after too many tries: they go to the failure queue, as metadata."""
+        """Drop records that are too old, or all after too many tries. The failure queue gets their metadata."""
         mapping = self._mapping
         oldest_ms = mapping.scheduler.now_ms - mapping.oldest_ms
         left = [] if tries > mapping.retries else [record for record in batch if record.at_ms >= oldest_ms]

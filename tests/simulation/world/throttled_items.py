@@ -1,4 +1,4 @@
-"""One item that is asked for too much: DynamoDB refuses whatever touches it, and nothing else, for a while.
+"""Throttled items: for a while DynamoDB rejects every call that touches one of them, and no other call.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 """
@@ -14,17 +14,17 @@ from tests.simulation.world.transactions import Transactions
 from tidemill.domain.states import TERMINAL
 from tidemill.dynamodb.group_items import order_key
 
-#: Some end before publish gives the group up, and some long after.
+#: Some periods end before publish gives the group up, some long after.
 _THROTTLED_FOR_MS: Final = (20_000, 400_000, 1_500_000, 1_500_000)
 
-#: After so long a client asks again.
+#: Time after which the SDK retries.
 _PATIENCE_MS: Final = 2_000
 
 Request = Mapping[str, Any]
 
 
 class ThrottledItems:
-    """Stands before DynamoDB. The item of a group is hot just when it is needed: as a job of the group ends."""
+    """Handles calls before `DynamoDB`. It throttles a group item when it is needed: as a job of the group ends."""
 
     def __init__(self, jobs: Table, dynamodb: DynamoDB, transactions: Transactions) -> None:
         self._dynamodb = dynamodb
@@ -36,7 +36,7 @@ class ThrottledItems:
         self._until_ms[key] = self._dynamodb.now_ms + for_ms
 
     def put_item(self, request: Request) -> dict[str, Any]:
-        """Of a job, the answer may be lost, and the SDK's repeat meet the transaction that ends its first run."""
+        """The response to an insert may be lost, and its retry meet the transaction that settles the first run."""
         self._refuse([request["Item"]])
         answer = self._dynamodb.put_item(request)
         if "state" in request["Item"] and self._dynamodb.faults.occurs(Fault.REPEAT_CONFLICTS):

@@ -1,4 +1,4 @@
-"""One world: the app as it is deployed, on a simulated AWS, with the weather of one seed."""
+"""One world: the deployed app on a simulated AWS, with the faults of one seed."""
 
 from collections.abc import Callable
 from random import Random
@@ -30,7 +30,7 @@ LONGEST_INDEX_LAG_MS: Final = 90_000
 
 
 class World:
-    """Built anew for each seed."""
+    """Each seed builds a new world."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class World:
         faults: Faults | None = None,
         sdk: type[Sdk] = Sdk,
     ) -> None:
-        """What decides can be brought along, for a world in which nothing is left to chance."""
+        """A caller may pass its own scheduler, faults and SDK to make every choice itself, as the small scope does."""
         self.seed = seed
         self.deployment = deployment
         self.scheduler = scheduler or Scheduler(Random(seed))
@@ -71,29 +71,29 @@ class World:
         )
         self.effects = self._table(Table("effects", Schema(names=("pk",), types=("S",))))
         self.jobs.watchers.append(self._changed)
-        #: What callers asked for, and what handlers did.
+        #: Planned submissions of callers, and runs of handlers.
         self.submissions: list[Any] = []
         self.runs: list[Any] = []
-        #: Requests that are under way.
+        #: HTTP requests without a response yet.
         self.open_requests: list[Any] = []
-        #: Told of each run whose handler has just ended.
+        #: Called with each run when its handler ends.
         self.run_end_watchers: list[Callable[[Any], None]] = []
-        #: What workers reported: (milliseconds, process, report).
+        #: Reports of workers: (milliseconds, process, report).
         self.reports: list[tuple[int, str, Any]] = []
-        #: The same by message: (reference, report).
+        #: The same with the message: (reference, report).
         self.reports_by_message: list[tuple[Any, Any]] = []
-        #: Groups that publish gave up, for an alarm and reconcile to look after: (milliseconds, tenant, group).
+        #: Groups that publish gave up, for an alarm and reconcile: (milliseconds, tenant, group).
         self.groups_given_up: list[tuple[int, str, str]] = []
-        #: Places of payloads that publish could not delete, and gave up.
+        #: Places of payloads that publish failed to delete and gave up.
         self.undeleted_payloads: set[str] = set()
-        #: Records that publish could not read and gave up: (milliseconds, sequence).
+        #: Stream records that publish could not read and gave up: (milliseconds, sequence).
         self.passed_over: list[tuple[int, int]] = []
-        #: When reconcile last said that it could not read this: milliseconds by key.
+        #: By key, when reconcile last reported an item as unreadable, in milliseconds.
         self.unreadable: dict[str, int] = {}
         self.lanes: dict[str, Queue] = {}
         self.dead_letters: dict[str, Queue] = {}
         self.functions: dict[str, Function] = {}
-        #: The events of those that clocks and alarms call.
+        #: By function, the asynchronous invocations by schedules and alarms.
         self.async_invocations: dict[str, AsyncInvocations] = {}
         self._deploy()
 
@@ -120,7 +120,7 @@ class World:
         return made
 
     def process(self, name: str) -> Process:
-        """A tool or a program outside Lambda, with the settings of the deployment and our code as it has it by now."""
+        """A program outside Lambda, with the settings of the deployment and its present version of the code."""
         return Process(name, environment={**self.deployment.environment(), **self.rollout.code(name).environment})
 
     def log(self, who: str, what: str) -> None:
@@ -211,16 +211,16 @@ class World:
 def _described(change: Change) -> str:
     before, after = change.before or {}, change.after or {}
 
-    def told(item: Any) -> str:
+    def short(item: Any) -> str:
         if not item:
             return "nothing"
         parts = [item.get("state", {}).get("S", "item")]
         parts += [
-            f"{short}{item[name]['N']}" for name, short in (("generation", "g"), ("attempt", "a")) if name in item
+            f"{letter}{item[name]['N']}" for name, letter in (("generation", "g"), ("attempt", "a")) if name in item
         ]
         return " ".join(parts)
 
-    return f"{change.key}: {told(before)} -> {told(after)}"
+    return f"{change.key}: {short(before)} -> {short(after)}"
 
 
 __all__ = ["World"]
