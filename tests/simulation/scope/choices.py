@@ -1,4 +1,4 @@
-"""The choices that make up one schedule, and where others branch off."""
+"""The choices that make up one schedule, and the branches to other schedules."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,22 +7,22 @@ from tests.simulation.scope.touched_items import Footprint, Sleeping, Step
 
 
 class ReplayError(AssertionError):
-    """The same choices led elsewhere: the simulation hangs on something that is not a choice."""
+    """The same choices led to another state, so the simulation depends on something that is not a choice."""
 
 
 @dataclass(slots=True)
 class ChoicePoint:
-    """Where somebody had to be chosen: what was tried, in this order, and what need not be since it sleeps."""
+    """A point where one of several steps was chosen: the steps tried, in order, and the sleep set."""
 
     steps: Sequence[Step]
     sleeping: Sleeping
-    #: Of the steps that have been taken, by their place.
+    #: By index, the footprints of the steps taken so far.
     footprints: dict[int, Footprint]
 
     def after(self, place: int, footprint: Footprint) -> Sleeping:
-        """What sleeps once this step has been taken: whatever was tried before it and has nothing to do with it.
+        """The sleep set after this step: the steps tried before it that are independent of it.
 
-        Both orders of two such steps lead to the same, so the one that is tried first stands for both. P. Godefroid,
+        Both orders of two such steps lead to the same state, so one order is enough. P. Godefroid,
         Partial-Order Methods for the Verification of Concurrent Systems, LNCS 1032, 1996, chapter 5.
         """
         self.footprints[place] = footprint.merged_with(self.footprints.get(place))
@@ -32,17 +32,17 @@ class ChoicePoint:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A schedule that begins with these choices, the last of which has not been made before."""
+    """A schedule that begins with these choices. The last choice is new."""
 
     script: bytes = b""
-    #: Of its script.
+    #: Faults in its script.
     faults: int = 0
-    #: The last crossroads, and which of its steps was taken.
+    #: The last choice point, and the index of the step taken there.
     origin: tuple[ChoicePoint, int] | None = None
 
 
 class Choices:
-    """Follows a branch to its end, and from there on takes the first of what there is: never a fault."""
+    """Follows a branch to its end, then always takes the first option, which is never a fault."""
 
     def __init__(self, branch: Branch, *, most_faults: int) -> None:
         self._script = branch.script
@@ -54,23 +54,23 @@ class Choices:
 
     @property
     def open(self) -> bool:
-        """Whether what is chosen from now on is up to nobody."""
+        """Whether the script is used up."""
         return len(self._made) >= len(self._script)
 
     @property
     def may_fail(self) -> bool:
-        """Whether one more fault may strike."""
+        """Whether one more fault is allowed."""
         return self.faults < self._most_faults
 
     def scripted(self, costs: Sequence[int]) -> int:
-        """The next choice of the script, among as many as there are costs in faults. Raises `ReplayError`."""
+        """The next choice of the script. `costs` has the faults of each option. Raises `ReplayError`."""
         chosen = self._script[len(self._made)]
         if chosen >= len(costs):
-            raise ReplayError(f"choice {len(self._made)} was among more than {len(costs)}")
+            raise ReplayError(f"choice {len(self._made)} is option {chosen}, but only {len(costs)} options exist")
         return self._make(chosen, costs[chosen])
 
     def choose(self, costs: Sequence[int]) -> int:
-        """In the middle of a step. The first costs nothing."""
+        """Choose within a step. The first option costs no fault."""
         if not self.open:
             return self.scripted(costs)
         for other, cost in enumerate(costs[1:], start=1):
@@ -78,7 +78,7 @@ class Choices:
         return self._make(0, 0)
 
     def choose_step(self, costs: Sequence[int], tried: Sequence[int], choice_point: ChoicePoint) -> int:
-        """One of those that are to be tried, given by their places among all."""
+        """Choose one of the steps to try, given by their indexes among all steps."""
         for place, other in enumerate(tried):
             if place:
                 self._branch_off(other, costs[other], (choice_point, place))

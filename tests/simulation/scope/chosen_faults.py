@@ -1,4 +1,4 @@
-"""What stands in for chance and for the weather where every choice is made on purpose."""
+"""Replacements for randomness and faults that leave every choice to a decider."""
 
 from collections.abc import MutableSequence, Sequence
 from random import Random
@@ -8,26 +8,26 @@ from tests.simulation.world.faults import Fault, Faults
 
 Element = TypeVar("Element")
 
-#: As many bits as a number between 0 and 1 is made of, by which our code spreads what it puts off.
+#: Bits of a random number between 0 and 1, which our code uses for jitter.
 _OF_A_DRAW: Final = 53
 
 
 class Decider(Protocol):
-    """Who makes the choices of one schedule."""
+    """Makes the choices of one schedule."""
 
     def pick(self, count: int) -> int:
-        """One of so many that are as good as each other."""
+        """Choose one of `count` equivalent options."""
 
     def unique_bits(self) -> int:
-        """256 bits that nobody else is given."""
+        """256 bits, different for each call."""
 
     def has_fault(self, fault: Fault) -> bool: ...
 
 
 class ChosenRandom(Random):
-    """Leaves to another what matters, and is constant where only a time is drawn.
+    """Asks the decider for choices that matter, and returns constants for times.
 
-    Times are none at all if they may be none, which is when the most happens at once, and else as long as they may be.
+    A time is zero if it may be zero, so that most things happen at once, and else the longest possible.
     """
 
     def __init__(self, decider: Decider) -> None:
@@ -43,7 +43,7 @@ class ChosenRandom(Random):
     def getrandbits(self, k: int) -> int:
         return 0 if k == _OF_A_DRAW else self._decider.unique_bits() >> (256 - k)
 
-    def choice(self, seq: Sequence[Element]) -> Element:  # type: ignore[override]  # only of what can be counted
+    def choice(self, seq: Sequence[Element]) -> Element:  # type: ignore[override]  # sequences only
         return seq[self._decider.pick(len(seq))]
 
     def shuffle(self, x: MutableSequence[Any]) -> None:
@@ -53,7 +53,7 @@ class ChosenRandom(Random):
 
 
 class ChosenFaults(Faults):
-    """Has strike what is chosen, and nothing else."""
+    """Only the chosen faults occur."""
 
     def __init__(self, random: Random, decider: Decider) -> None:
         super().__init__(random)

@@ -1,4 +1,4 @@
-"""The boundary to AWS, where each try of a call is held until the director lets it go."""
+"""The boundary to AWS, where each try of a call is held until the director releases it."""
 
 from collections.abc import Mapping
 from typing import Any

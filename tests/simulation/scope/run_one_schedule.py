@@ -1,4 +1,4 @@
-"""One schedule: a world, played by a branch of choices to its end or to where another has been before."""
+"""Run one schedule: a world that follows a branch of choices to its end or to a state already visited."""
 
 import traceback
 from collections import Counter
@@ -22,21 +22,21 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import StalledError
 from tests.simulation.world.world import World
 
-#: Long after the last message of a worker that was killed has come back.
+#: Long after the last message of a killed worker has returned.
 _LONGEST_MS: Final = 86_400_000
-#: For what has happened before a scenario begins.
+#: Time for the setup before a scenario begins.
 _SETUP_MS: Final = 20_000
 
-#: By state, the steps that were not taken there since they slept.
+#: By state, the steps that were not taken there because they were in the sleep set.
 VisitedStates = dict[bytes, frozenset[Step]]
 
 
 @dataclass(frozen=True, slots=True)
 class ScheduleResult:
-    """What came of one schedule."""
+    """The result of one schedule."""
 
     branches: list[Branch]
-    #: Whether it came to where another had been, or to where all that can be done has been done in another order.
+    #: Whether it stopped in a visited state, or where all steps were covered by another order.
     pruned: bool
     faults: Counter[Fault]
     violation: Violation | None
@@ -44,7 +44,7 @@ class ScheduleResult:
 
 
 def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, most_faults: int) -> ScheduleResult:
-    """Adds the states that it comes to first to `seen`."""
+    """Adds the new states of this schedule to `seen`."""
     choices = Choices(branch, most_faults=most_faults)
     director = Director(choices, directed=scenario.directed, independent=scenario.independent)
     with World(
@@ -64,7 +64,7 @@ def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, mos
             raise
         except StalledError as stalled:
             violation = Violation("the simulation comes to rest", str(stalled), "*")
-        except Exception as broken:  # noqa: BLE001 - whatever it is, the schedule must be told
+        except Exception as broken:  # noqa: BLE001 - report every failure with its schedule
             violation = Violation("no unexpected exception", "".join(traceback.format_exception(broken)[-3:]), "*")
         return ScheduleResult(
             branches=choices.branches,
@@ -76,7 +76,7 @@ def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, mos
 
 
 class _ScheduleRun:
-    """Through one schedule, step by step."""
+    """Runs one schedule step by step."""
 
     def __init__(self, setup: ScenarioSetup, scenario: Scenario, seen: VisitedStates) -> None:
         self._setup = setup
@@ -90,7 +90,7 @@ class _ScheduleRun:
         self._director.asked = self._tracker.reads
 
     def run(self) -> bool:
-        """False when it came to where another had been. Raises `Violation`."""
+        """False if the schedule was pruned. Raises `Violation`."""
         director = self._director
         if self._scenario.before:
             self._scenario.before(self._setup)
@@ -109,15 +109,15 @@ class _ScheduleRun:
             elif self._at_rest() or director.next_ms is None or director.next_ms > ends_ms:
                 break
             else:
-                # Nobody has anything to do until then, so nothing sleeps.
+                # No actor can act until then, so the sleep set is empty.
                 director.now_ms, sleeping = director.next_ms, {}
                 director.run_until_held(most_steps=MOST_STEPS)
         self._checks.at_end()
-        self._all_ended_well()
+        self._require_endings()
         return True
 
     def _chosen(self, options: list[Option], sleeping: Sleeping) -> Option | None:
-        """None when another has been here, and has seen to all that is left to do."""
+        """None if the state was visited and all steps left are covered."""
         costs = [option.cost for option in options]
         if not self._choices.open:
             return options[self._choices.scripted(costs)]
@@ -127,7 +127,7 @@ class _ScheduleRun:
             tried = [place for place, name in enumerate(names) if name not in sleeping]
             self._seen[stands] = frozenset(sleeping)
         else:
-            # What slept when another was here, and is awake now.
+            # Steps that were in the sleep set at the earlier visit and are not now.
             tried = [place for place, name in enumerate(names) if name in slept and name not in sleeping]
             self._seen[stands] = still = slept & sleeping.keys()
             sleeping = {name: footprint for name, footprint in sleeping.items() if name in still}
@@ -137,7 +137,7 @@ class _ScheduleRun:
         return options[self._choices.choose_step(costs, tried, choice_point)]
 
     def _taken(self, chosen: Option) -> Sleeping:
-        """Take the step; what sleeps from then on."""
+        """Take the step and return the next sleep set."""
         self._tracker.begin()
         self._director.release(chosen)
         self._director.run_until_held(most_steps=MOST_STEPS)
@@ -149,8 +149,8 @@ class _ScheduleRun:
     def _at_rest(self) -> bool:
         return not self._director.actors and self._checks.at_rest()
 
-    def _all_ended_well(self) -> None:
+    def _require_endings(self) -> None:
         for (key, *_), item in self._setup.world.jobs.items.items():
             if "state" in item:
                 state = state_of(item)
-                require(state in self._scenario.endings, "jobs end as the scenario allows", f"it is {state}", key)
+                require(state in self._scenario.endings, "jobs end as the scenario allows", f"it ended as {state}", key)

@@ -1,4 +1,4 @@
-"""The scenarios of the small scope: two jobs or fewer, two workers, and whoever else takes part."""
+"""The scenarios of the small scope: one or two jobs, two workers, and at times callers or operators."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from tidemill.system import clock
 
 _TENANT: Final = TENANTS[0]
 _ENDS_WELL: Final = frozenset({State.SUCCEEDED})
-#: Where so many faults can use up its attempts, or keep everybody from giving it another life.
+#: Enough faults can use up the attempts, or prevent every redrive.
 _ENDS: Final = frozenset({State.SUCCEEDED, State.DEAD})
 _CANCELLED: Final = frozenset({State.SUCCEEDED, State.CANCELLED})
 _DELAY: Final = timedelta(seconds=10)
@@ -26,16 +26,16 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class ScenarioSetup:
-    """One world, and those who take part in it."""
+    """Sets up the callers and operators of one scenario in a world."""
 
     def __init__(self, world: World, director: Director) -> None:
         self.world = world
         self.director = director
-        #: Their jobs as a person calls them: id by name.
+        #: Job ids by readable name.
         self.names: dict[str, str] = {}
 
     def submit(self, *submissions: Submission) -> None:
-        """One after another, before anything else happens."""
+        """Submit one after another, before the schedule begins."""
         for submission in submissions:
             self._submitter("setup", submission, directed=False)
             self.director.run_until_held(most_steps=MOST_STEPS)
@@ -73,7 +73,7 @@ class ScenarioSetup:
         self.tool(by, act)
 
     def tool(self, name: str, act: Callable[[], None], *, directed: bool = True) -> None:
-        """Somebody does this. What is refused, they see and leave."""
+        """Run `act` in a tool of its own. It does not retry a refused call."""
 
         def run() -> None:
             with self.director.tool(name, directed=directed):
@@ -92,16 +92,16 @@ MOST_STEPS: Final = 20_000
 class Scenario:
     name: str
     begin: Callable[[ScenarioSetup], None]
-    #: What has happened before, without a choice.
+    #: Runs before the schedule, without choices.
     before: Callable[[ScenarioSetup], None] | None = None
-    #: How its jobs may end.
+    #: Allowed terminal states of its jobs.
     endings: frozenset[State] = _ENDS_WELL
     batch_size: int = 1
-    #: Functions whose calls are put in every order; others answer before anybody else moves.
+    #: Functions whose calls are ordered by choice. Other functions finish before any other actor continues.
     directed: frozenset[str] = frozenset({"work"})
-    #: Whether no two messages have anything in common. It is seen to.
+    #: Whether actors of different jobs touch no common item. The director verifies it.
     independent: bool = False
-    #: In one schedule, as long as nobody asks for more: the whole is to take minutes.
+    #: Most faults in one schedule by default, so that all scenarios together take minutes.
     most_faults: int = 2
 
 
@@ -117,8 +117,8 @@ def _limited(key: str) -> Submission:
     return Submission(type="sim.limited", payload={"key": "a"}, key=key)
 
 
-def _too_late(setup: ScenarioSetup) -> None:
-    """It comes to a worker just after its deadline, and is dead."""
+def _dead_by_deadline(setup: ScenarioSetup) -> None:
+    """The job reaches a worker just after its deadline and dies."""
     due = _EPOCH + timedelta(milliseconds=setup.director.now_ms) + _DELAY
     setup.submit(replace(_job("first"), delay=_DELAY, deadline=due + timedelta(milliseconds=1)))
 
@@ -142,13 +142,13 @@ SCENARIOS: Final = (
     Scenario("one that goes on", lambda setup: setup.submit(_job("first", "sim.continue", count=1))),
     Scenario("one that is cancelled", _cancelled, endings=_CANCELLED),
     Scenario("one that fails, cancelled", partial(_cancelled, fails=1), endings=_CANCELLED, most_faults=1),
-    Scenario("one redriven by two", _redriven_by_two, before=_too_late, endings=_ENDS),
+    Scenario("one redriven by two", _redriven_by_two, before=_dead_by_deadline, endings=_ENDS),
     Scenario("one key twice", lambda setup: setup.submit_at_once(_job("first"), _job("first"))),
     Scenario("one that follows", lambda setup: setup.submit(_job("first", "sim.chain", count=1))),
     Scenario("two jobs", lambda setup: setup.submit(_job("first"), _job("second")), independent=True, most_faults=3),
     Scenario("two in one batch", lambda setup: setup.submit(_job("first"), _job("second")), batch_size=2),
     Scenario("two of one group", _of_one_group),
-    # Publish lets the group go on as well, from the end of the first.
+    # Publish advances the group as well, from the stream record of the first job.
     Scenario("two of one group, published", _of_one_group, directed=frozenset({"work", "publish"}), most_faults=1),
     Scenario(
         "two within a limit",
