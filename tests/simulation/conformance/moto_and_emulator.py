@@ -1,4 +1,4 @@
-"""Services that real clients talk to: moto, or the emulator over HTTP."""
+"""The backends that real clients use: moto, or the emulator over HTTP."""
 
 import io
 import json
@@ -18,7 +18,7 @@ _FUNCTION: Final = "told"
 
 
 class Served(Aws):
-    """`endpoint` is None while moto is on."""
+    """`endpoint` is None for moto."""
 
     def __init__(self, endpoint: str | None) -> None:
         self._endpoint = endpoint
@@ -28,7 +28,7 @@ class Served(Aws):
     @classmethod
     @contextmanager
     def at(cls, endpoint: str | None) -> Iterator[Self]:
-        """With nothing on its table and queues, which are gone afterwards."""
+        """With an empty table and empty queues, which are deleted afterwards."""
         served = cls(endpoint)
         served._create()
         try:

@@ -24,7 +24,7 @@ _MOST_STEPS: Final = 10_000_000
 
 
 class Simulated(Aws):
-    """A calm world, whose clock the case turns."""
+    """A world without faults, whose clock the case advances."""
 
     def __init__(self) -> None:
         self.world = World(0, Deployment())
@@ -49,7 +49,7 @@ class Simulated(Aws):
     @classmethod
     @contextmanager
     def entered(cls) -> Iterator[Self]:
-        """With its world under the code that runs meanwhile."""
+        """Enter its world, so that the code under test uses it."""
         simulated = cls()
         enter(simulated.world)
         try:
@@ -62,7 +62,7 @@ class Simulated(Aws):
             if answer := ask():
                 return answer
             self.sleep(_STEP_SECONDS)
-        raise AssertionError(f"not within {_PATIENCE_SECONDS} s")
+        raise AssertionError(f"no true result within {_PATIENCE_SECONDS} s")
 
     def records(self) -> list[Any]:
         return [event_record(record) for shard in self.table.shards for record in shard]
@@ -75,14 +75,14 @@ class Simulated(Aws):
         self.scheduler.run(until_ms=self.scheduler.now_ms + round(seconds * 1000), most_steps=_MOST_STEPS)
 
     def inject(self, fault: Fault, rate: float = 1.0) -> None:
-        """From now on this fault happens, and no other."""
+        """Inject this fault at this rate, and no other."""
         self.world.faults.stopped, self.world.faults.rates = False, {fault: rate}
 
     def stop_faults(self) -> None:
         self.world.faults.stopped = True
 
     def run(self, act: Callable[[], Any]) -> Any:
-        """In a task of its own; what it returned or raised."""
+        """Run `act` in a task of its own, and return or raise its result."""
         ended: list[tuple[Any, BaseException | None]] = []
 
         def task() -> None:
@@ -100,11 +100,11 @@ class Simulated(Aws):
         return value
 
     def answer(self, service: str, operation: str, **request: Any) -> Any:
-        """In a task, straight from the service: with no way there and back, and no retry."""
+        """Call the operation directly from a task, without latency and retries."""
         return self.world.sdk._operation(service, operation)(request)
 
     def environment(self) -> str:
-        """Of the task that runs."""
+        """Name of the process of the current task."""
         task = self.scheduler.current
         return task.process.name if task else ""
 
@@ -120,7 +120,7 @@ class Simulated(Aws):
         )
 
     def mapped(self, handler: Callable[[Any], Any], *, batch_size: int = 10, at_once: int = 2) -> None:
-        """The queue, mapped to a handler."""
+        """Map the queue to a handler."""
         LaneMapping(
             self.queue,
             self.function(handler),
@@ -132,7 +132,7 @@ class Simulated(Aws):
         )
 
     def stream(self, handler: Callable[[Any], Any], **settings: Any) -> StreamMapping:
-        """The stream of the table, mapped to a handler."""
+        """Map the stream of the table to a handler."""
         figures: dict[str, Any] = {"patterns": (), "batch_size": 100, "retries": 3, "oldest_seconds": 3600} | settings
         return StreamMapping(
             self.table,

@@ -1,4 +1,4 @@
-"""Events of a function that is invoked asynchronously, as clocks and alarms invoke it."""
+"""Events of asynchronous invocations, as schedules and alarms make them."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -30,7 +30,7 @@ def calls(
     "If the function returns an error, by default Lambda attempts to run it two more times, with a one-minute wait "
     "between the first two attempts, and two minutes between the second and third attempts.",
 )
-def test_a_call_that_fails_is_tried_twice_more(simulated: Simulated) -> None:
+def test_a_failed_invocation_is_retried_twice(simulated: Simulated) -> None:
     at_ms: list[int] = []
 
     def fail(_event: Any) -> None:
@@ -49,7 +49,7 @@ def test_a_call_that_fails_is_tried_twice_more(simulated: Simulated) -> None:
     "For throttling errors (429) and system errors (500-series), Lambda returns the event to the queue and attempts to "
     "run the function again for up to 6 hours by default.",
 )
-def test_a_call_that_is_throttled_waits_for_its_turn(simulated: Simulated) -> None:
+def test_a_throttled_invocation_is_retried_later(simulated: Simulated) -> None:
     came: list[Any] = []
     simulated.inject(Fault.NOT_STARTED)
     made = calls(simulated, came.append, retries=0)
@@ -66,7 +66,7 @@ def test_a_call_that_is_throttled_waits_for_its_turn(simulated: Simulated) -> No
     "When an event expires or fails all processing attempts, Lambda discards it.",
     quoted=False,
 )
-def test_a_call_that_waits_too_long_is_given_up(simulated: Simulated) -> None:
+def test_an_expired_event_is_discarded(simulated: Simulated) -> None:
     simulated.inject(Fault.NOT_STARTED)
     made = calls(simulated, lambda _event: None, oldest_seconds=60)
     made.invoke({})
@@ -79,7 +79,7 @@ def test_a_call_that_waits_too_long_is_given_up(simulated: Simulated) -> None:
     "Even if your function doesn't return an error, it's possible for it to receive the same event from Lambda "
     "multiple times because the queue itself is eventually consistent.",
 )
-def test_a_call_that_succeeded_may_come_once_more(simulated: Simulated) -> None:
+def test_an_event_may_be_delivered_again_after_success(simulated: Simulated) -> None:
     came: list[Any] = []
     simulated.inject(Fault.INVOCATION_REPEATED)
     calls(simulated, came.append).invoke({"n": 1})

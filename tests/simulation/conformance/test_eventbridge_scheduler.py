@@ -11,7 +11,7 @@ DAY_SECONDS = 86_400
 
 
 class Heard:
-    """Stands for the queue of a function's events."""
+    """Replaces the event queue of a function."""
 
     def __init__(self, simulated: Simulated) -> None:
         self._scheduler = simulated.scheduler
@@ -22,7 +22,7 @@ class Heard:
 
 
 def daily(simulated: Simulated, *, days: int) -> list[float]:
-    """When a function was called that is to be called each day, in days."""
+    """The times, in days, at which a daily schedule invoked its function."""
     heard, other = Heard(simulated), Heard(simulated)
     calls: Any = simulated.world.async_invocations
     calls |= {"reconcile": heard, "tick": other, "wake": other}

@@ -1,4 +1,4 @@
-"""What becomes of execution environments when the code of a function is updated, and when memory runs out."""
+"""Execution environments when the code of a function is updated, and when memory runs out."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,7 +13,7 @@ MINUTE_SECONDS = 60
 
 
 def updated(simulated: Simulated, handler: Callable[[Any], Any]) -> Function:
-    """A function whose code is updated within a quarter of an hour or two."""
+    """A function whose code is updated within 15 to 30 minutes."""
     faults = simulated.world.faults
     faults.stopped, faults.rates = False, {Fault.DEPLOYED: 1.0}
     simulated.world.rollout.plan(simulated.scheduler.now_ms + 3_600_000)
