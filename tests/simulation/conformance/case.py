@@ -35,7 +35,7 @@ class Aws:
         raise NotImplementedError
 
     def lane(self) -> None:
-        """Map the queue to `told.handle`, with partial batch responses, two seconds of visibility and one receive."""
+        """Map the queue to `scripted_function`: partial batch responses, two seconds of visibility, one receive."""
         raise NotImplementedError
 
     def put(self, name: str, **attributes: Any) -> None:

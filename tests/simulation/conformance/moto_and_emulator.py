@@ -55,12 +55,13 @@ class Served(Aws):
             QueueUrl=self.queue_url, Attributes={"VisibilityTimeout": "2"} | self._redriven_after(1)
         )
         lambda_ = self._client("lambda")
+        script = Path(scripted_function.__file__)
         lambda_.create_function(
             FunctionName=_FUNCTION,
             Runtime="python3.13",
             Role="arn:aws:iam::000000000000:role/told",
-            Handler="told.handle",
-            Code={"ZipFile": _zipped(Path(scripted_function.__file__))},
+            Handler=f"{script.stem}.handle",
+            Code={"ZipFile": _zipped(script)},
         )
         # A cold start may take longer than the messages are hidden.
         lambda_.invoke(FunctionName=_FUNCTION, Payload=json.dumps({"Records": []}))
