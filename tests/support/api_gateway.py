@@ -1,47 +1,47 @@
-"""The HTTP API in process: what API Gateway does between a request and the function behind its route."""
+"""The HTTP API in process: the gateway's routes, its check of signatures, and the function behind each route."""
 
 import json
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from http import HTTPStatus
-from itertools import count
 from types import ModuleType
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, urlencode
+from urllib.parse import urlencode
 
 import pytest
 
-from tests.support.http_events import ROLE, Answer
+from tests.support.http_events import ROLE, Answer, http_event
 from tidemill.aws import clients
 from tidemill.entrypoints import control, submit
 from tidemill.entrypoints import query as query_function
 from tidemill.names import Env
 
 FUNCTIONS: Final[tuple[ModuleType, ...]] = (submit, query_function, control)
-#: The route that needs no caller.
+#: The only route that takes unsigned requests.
 OPEN: Final = "/openapi.json"
-#: The Authorization header that tools bring.
+#: The Authorization header of a request through `wsgi` that counts as signed.
 SIGNED: Final = "AWS4-HMAC-SHA256 Credential=testing"
 Environ = Mapping[str, Any]
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
-_requests = count(1)
+#: Status, headers, body.
+Response = tuple[int, Mapping[str, str], str]
 
 
 class Secrets:
-    """Secrets Manager with one key; `asked` counts."""
+    """A Secrets Manager with one secret. `asked` counts the reads."""
 
     def __init__(self, key: str = "a key") -> None:
         self.key = key
         self.asked = 0
 
-    def get_secret_value(self, *, SecretId: str) -> Mapping[str, str]:  # noqa: N803 - as boto3 has it
+    def get_secret_value(self, *, SecretId: str) -> Mapping[str, str]:  # noqa: N803 - the name in boto3
         self.asked += 1
         return {"ARN": SecretId, "SecretString": self.key}
 
 
 def sign_cursors(monkeypatch: pytest.MonkeyPatch) -> Secrets:
-    """What a query function has where the stage lists jobs."""
+    """Give the query function the secret that signs the cursors of listings."""
     secrets = Secrets()
     monkeypatch.setenv(Env.CURSOR_KEY_SECRET, "cursor-key")
     monkeypatch.setattr(clients, "secrets", lambda: secrets)
@@ -50,7 +50,7 @@ def sign_cursors(monkeypatch: pytest.MonkeyPatch) -> Secrets:
 
 @cache
 def routes() -> Mapping[tuple[str, str], ModuleType]:
-    """Method and path of every route that a function answers, written as API Gateway writes it."""
+    """The function of each method (lower case) and path (in API Gateway's notation), from the resolvers themselves."""
     return {
         (route.method.lower(), route.path.replace("<job_id>", "{id}")): function
         for function in FUNCTIONS
@@ -67,12 +67,12 @@ def request(
     headers: Mapping[str, str] | None = None,
     iam: Mapping[str, Any] | None = ROLE,
 ) -> Answer:
-    """As a signed request of `iam` would be answered."""
-    status, answered, text = _answer(
+    """Send a request that `iam` signed, or an unsigned one for None."""
+    status, answered, text = respond(
         method,
         path,
         query=query if isinstance(query, str) else urlencode(query),
-        headers={name.lower(): value for name, value in (headers or {}).items()},
+        headers=headers or {},
         body=body,
         iam=iam,
     )
@@ -80,7 +80,7 @@ def request(
 
 
 def wsgi(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-    """The same for tools, which are that role if they bring `SIGNED`."""
+    """The API as a WSGI application, for tools. A request is signed by `ROLE` if its Authorization is `SIGNED`."""
     headers = {
         name.removeprefix("HTTP_").replace("_", "-").lower(): value
         for name, value in environ.items()
@@ -90,14 +90,14 @@ def wsgi(environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
     path = environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
     iam = ROLE if headers.get("authorization") == SIGNED else None
     body = environ["wsgi.input"].read(size) if size else None
-    status, answered, text = _answer(
+    status, answered, text = respond(
         environ["REQUEST_METHOD"], path, query=environ["QUERY_STRING"], headers=headers, body=body, iam=iam
     )
     start_response(f"{status} {HTTPStatus(status).phrase}", [*answered.items()])
     return [text.encode()]
 
 
-def _answer(
+def respond(
     method: str,
     path: str,
     *,
@@ -105,38 +105,22 @@ def _answer(
     headers: Mapping[str, str],
     body: bytes | None,
     iam: Mapping[str, Any] | None,
-) -> tuple[int, Mapping[str, str], str]:
+) -> Response:
+    """Route the request and invoke its function. `path` is decoded, `query` is not."""
     function = _function(method, path)
     if function is None:
-        return _gateway(HTTPStatus.NOT_FOUND, "Not Found")
+        return _refused(HTTPStatus.NOT_FOUND, "Not Found")
     if iam is None and path != OPEN:
-        return _gateway(HTTPStatus.FORBIDDEN, "Forbidden")
+        return _refused(HTTPStatus.FORBIDDEN, "Forbidden")
     text, encoded = _text(body)
-    parameters: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        parameters[name] = f"{parameters[name]},{value}" if name in parameters else value
-    event = {
-        "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": path,
-        "rawQueryString": query,
-        **({"queryStringParameters": parameters} if parameters else {}),
-        "headers": dict(headers),
-        **({} if text is None else {"body": text}),
-        "isBase64Encoded": encoded,
-        "requestContext": {
-            "requestId": f"request-{next(_requests)}",
-            "stage": "$default",
-            "http": {"method": method, "path": quote(path), "sourceIp": "203.0.113.9", "protocol": "HTTP/1.1"},
-            **({} if iam is None else {"authorizer": {"iam": dict(iam)}}),
-        },
-    }
+    lowered = {name.lower(): value for name, value in headers.items()}
+    event = http_event(method, path, query=query, body=text, base64=encoded, headers=lowered, iam=iam)
     answer = function.handle(event, None)
     return answer["statusCode"], answer["headers"], answer["body"]
 
 
 def _function(method: str, path: str) -> ModuleType | None:
-    """The most specific route goes first, and a parameter is one segment of the path, and not empty."""
+    """The most specific route wins. A parameter is one segment of the path, and is not empty."""
     segments = path.split("/")
     for (of_method, template), function in sorted(routes().items(), key=lambda route: "{" in route[0][1]):
         steps = template.split("/")
@@ -148,6 +132,7 @@ def _function(method: str, path: str) -> ModuleType | None:
 
 
 def _text(body: bytes | None) -> tuple[str | None, bool]:
+    """The body as the gateway passes it, and whether it is in base64."""
     if body is None:
         return None, False
     try:
@@ -156,5 +141,5 @@ def _text(body: bytes | None) -> tuple[str | None, bool]:
         return b64encode(body).decode(), True
 
 
-def _gateway(status: HTTPStatus, message: str) -> tuple[int, Mapping[str, str], str]:
+def _refused(status: HTTPStatus, message: str) -> Response:
     return status, {"Content-Type": "application/json"}, json.dumps({"message": message})

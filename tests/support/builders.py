@@ -18,6 +18,8 @@ from tidemill.names import Lane
 NOW: Final = datetime(2045, 3, 4, 5, 6, 7, 891_000, tzinfo=UTC)
 SECOND: Final = timedelta(seconds=1)
 MILLISECOND: Final = timedelta(milliseconds=1)
+#: The time that an invocation has left when it starts.
+INVOCATION: Final = timedelta(seconds=10)
 LEASE: Final = timedelta(seconds=30)
 RETENTION: Final = timedelta(days=30)
 TENANT: Final = "111122223333:AROAEXAMPLE"

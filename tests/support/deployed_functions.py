@@ -11,10 +11,11 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.builders import INVOCATION, TENANT
 from tests.support.faulty_client import FaultyClient
 from tests.support.http_events import ROLE, Answer, call
 from tests.support.job_tables import Table, client
-from tests.support.jobs.scripted import Anything, Script, script
+from tests.support.jobs.scripted import Script, script
 from tidemill import composition
 from tidemill.aws import clients
 from tidemill.domain.job import Job
@@ -32,10 +33,8 @@ from tidemill.names import (
 from tidemill.system import clock
 
 JOB_TIMEOUT: Final = timedelta(seconds=5)
-INVOCATION: Final = timedelta(seconds=10)
 #: More than any test needs.
 MOST_ROUNDS: Final = 1_000
-TENANT: Final = "111122223333:AROAEXAMPLE"
 Event = Mapping[str, Any]
 _numbers = count(1)
 
@@ -251,4 +250,4 @@ def forget() -> None:
             built.cache_clear()
 
 
-__all__ = ["Anything", "Context", "Event", "Mill", "forget", "mill_on"]
+__all__ = ["INVOCATION", "JOB_TIMEOUT", "TENANT", "Context", "Event", "Mill", "forget", "mill_on"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from tests.support.builders import NOW, SECOND, TENANT, fresh_token
+from tests.support.builders import INVOCATION, NOW, TENANT, fresh_token
 from tests.support.faulty_client import FaultyClient, KilledError
 from tests.support.in_memory_dlq import Letters
 from tidemill.application.attempt import Attempt
@@ -20,10 +20,9 @@ from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.submission import Submission
-from tidemill.in_memory.single_job import Unlimited
+from tidemill.in_memory.single_job import Inline, Unlimited
 from tidemill.powertools.idempotency import run_once
 
-INVOCATION: Final = 10 * SECOND
 #: How long a message stays hidden when the worker that held it was killed.
 VISIBILITY: Final = 6 * INVOCATION
 #: No job of these tests may take longer.
@@ -38,20 +37,6 @@ class Clock:
 
     def __call__(self) -> datetime:
         return self.now
-
-
-class Inline:
-    """`Payloads` that are all small."""
-
-    def put_away(self, job: Job) -> Job:
-        return job
-
-    def load(self, job: Job) -> str:
-        assert job.payload is not None
-        return job.payload
-
-    def delete(self, job: Job) -> None:
-        pass
 
 
 def tools(store: JobStore, job_types: JobTypes, clock: Clock) -> Tools:
@@ -192,3 +177,6 @@ class World:
             self._before = self.job
         elif (after := self.job) != self._before:
             self._changes.append(Change("sequence", self._before, after, self.clock()))
+
+
+__all__ = ["INVOCATION", "VISIBILITY", "Clock", "Inline", "World", "carried_out", "tools"]

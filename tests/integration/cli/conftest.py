@@ -13,8 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from moto import mock_aws
 
-from tests.integration.cli.gateway import respond
-from tests.integration.cli.loopback import Loopback, Stack, loopback
+from tests.integration.cli.loopback import Loopback, Stack, from_the_functions, loopback
 from tests.support.builders import brought_to, letter_for
 from tests.support.deployed_functions import Mill
 from tests.support.job_tables import REGION, Table, client, create_table
@@ -71,7 +70,7 @@ def server(environment: pytest.MonkeyPatch) -> Iterator[Loopback]:
 @pytest.fixture
 def behind(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Mill:
     """The functions, behind the API that the command line calls."""
-    server.respond = respond
+    server.respond = from_the_functions
     environment.setattr(composition, "cursors", lambda: Cursors(b"key"))
     return mill
 

@@ -3,13 +3,20 @@
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
-from urllib.parse import parse_qs
+from io import StringIO
+from typing import Any, Final
+from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
+
+from tests.support import api_gateway
+from tests.support.http_events import ROLE
+
+#: Where the embedded AWS serves the API whose id the stack of `conftest.pipeline` names.
+_BASE: Final = "/_aws/execute-api/a1b2/$default"
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,22 @@ def _member(stack: Stack) -> str:
 
 def _failure(code: str, message: str) -> str:
     return f"<ErrorResponse><Error><Code>{code}</Code><Message>{escape(message)}</Message></Error></ErrorResponse>"
+
+
+def from_the_functions(request: Request) -> Answer:
+    """A `Loopback.respond`: the response of the API's own functions to `ROLE`."""
+    url = urlsplit(request.path.removeprefix(_BASE))
+    # The functions print metrics, and the test reads the output of the command line.
+    with redirect_stdout(StringIO()):
+        status, headers, text = api_gateway.respond(
+            request.method,
+            unquote(url.path),
+            query=url.query,
+            headers=dict(request.headers.items()),
+            body=request.body or None,
+            iam=ROLE,
+        )
+    return status, headers, text.encode()
 
 
 @contextmanager
