@@ -13,6 +13,7 @@ from tests.simulation.checks.violation import Violation
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FunctionError, Throttled
 from tests.simulation.world.world import World
+from tests.support.http_events import http_event
 from tidemill.domain.submission import Submission
 
 OK: Final = 200
@@ -92,20 +93,15 @@ def _event(
 ) -> dict[str, Any]:
     account, _, user = open_request.tenant.partition(":")
     now_ms = world.scheduler.now_ms
-    return {
-        "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": open_request.path,
-        "rawQueryString": urlencode(query or {}),
-        **({"queryStringParameters": dict(query)} if query else {}),
-        "headers": {"content-type": "application/json"} | ({"idempotency-key": key} if key else {}),
-        "body": None if body is None else json.dumps(body),
-        "isBase64Encoded": False,
-        "requestContext": {
-            "requestId": f"request-{now_ms}-{world.random.getrandbits(32):08x}",
-            "stage": "$default",
-            "http": {"method": method, "path": open_request.path, "sourceIp": "203.0.113.9", "protocol": "HTTP/1.1"},
-            # The caller of a role chooses the session name.
-            "authorizer": {"iam": {"accountId": account, "userId": f"{user}:session-{now_ms}"}},
-        },
-    }
+    event = http_event(
+        method,
+        open_request.path,
+        query=urlencode(query or {}),
+        body=None if body is None else json.dumps(body),
+        headers={"content-type": "application/json"} | ({"idempotency-key": key} if key else {}),
+        # The caller of a role chooses the session name.
+        iam={"accountId": account, "userId": f"{user}:session-{now_ms}"},
+    )
+    # Jobs carry the request id in their trace, so it must come from the seed.
+    event["requestContext"]["requestId"] = f"request-{now_ms}-{world.random.getrandbits(32):08x}"
+    return event

@@ -1,1 +1,1 @@
-"""Tests of the simulated AWS, one sentence of AWS documentation each. Some also run on moto, the emulator or the SDK."""
+"""Tests of the simulated AWS, one sentence of AWS documentation each. Some also run on moto or the emulator."""
