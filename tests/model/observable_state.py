@@ -1,4 +1,4 @@
-"""What the two sides are compared by: everything that the protocol promises about, in plain values."""
+"""The state in which the two sides are compared: everything that the protocol promises, as plain values."""
 
 import math
 from collections.abc import Mapping
@@ -30,14 +30,14 @@ def of_store(shipped: ShippedSystem, shipped_workers: Mapping[int, ShippedWorker
             "TTL": _seconds(held.get("expires_at"), 1000),
             "hops": int(held.get("hops", 0)),
             "checkpoint": held.get("checkpoint"),
-            "asked to end": "cancel_requested_at" in held,
+            "cancel requested": "cancel_requested_at" in held,
             "death": held.get("death"),
         }
         if "group" in held and state not in ENDED:
             groups.setdefault(held["group"], []).append((int(held["sequence"]), name))
     view |= {("group", group): [name for _, name in sorted(order)] for group, order in groups.items()}
     view["lane", ""] = sorted(message for message, _ in shipped.lane)
-    view["letters", ""] = sorted(shipped.dead_letters)
+    view["DLQ", ""] = sorted(shipped.dead_letters)
     view["effects", ""] = {name: int(item["effects"]["N"]) for (name,), item in shipped.effects.items.items()}
     view["misplaced payloads", ""] = shipped.misplaced()
     return view | {
@@ -58,21 +58,21 @@ def of_reference(reference: Reference, workers: Mapping[int, Worker]) -> View:
             "TTL": job.expires,
             "hops": job.hops,
             "checkpoint": None if job.checkpoint is None else str(job.checkpoint),
-            "asked to end": job.cancel_requested,
+            "cancel requested": job.cancel_requested,
             "death": job.death,
         }
     for group, order in reference.group_orders.items():
         if alive := [job.name for job in order if job.state not in ENDED]:
             view["group", group] = alive
     view["lane", ""] = sorted(reference.lane)
-    view["letters", ""] = sorted(reference.dead_letters)
+    view["DLQ", ""] = sorted(reference.dead_letters)
     view["effects", ""] = {name: count for name, count in reference.effects.items() if count}
     view["misplaced payloads", ""] = []
     return view | {("worker", str(number)): (worker.reported, bool(worker.job)) for number, worker in workers.items()}
 
 
 def differences(store: View, reference: View) -> list[str]:
-    """In words; none when the two agree."""
+    """Descriptions of all differences; empty if the two agree."""
     found = []
     for kind, name in sorted({*store, *reference}):
         has, act_on_reference = store.get((kind, name)), reference.get((kind, name))
@@ -85,5 +85,5 @@ def differences(store: View, reference: View) -> list[str]:
 
 
 def _seconds(epoch: str | None, milliseconds: int = 1) -> float:
-    """Since the beginning; infinite for none."""
+    """Seconds since the beginning; infinite for a missing time."""
     return math.inf if epoch is None else since_beginning(int(epoch) * milliseconds)

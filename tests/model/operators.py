@@ -1,4 +1,4 @@
-"""People and clocks that act on what they have read, whatever has happened to the job since."""
+"""Operators and schedules that act on a job they read earlier, even if it has changed since."""
 
 import math
 from contextlib import suppress
@@ -13,7 +13,7 @@ from tidemill.domain.errors import WriteRefusedError
 
 
 class Act:
-    """What somebody has decided to do to a job, by what it was."""
+    """A decision about a job, based on the document that was read."""
 
     def __init__(self, word: str, document: documents.Job, job: Job) -> None:
         self.word = word
@@ -25,7 +25,7 @@ class Act:
 
 
 def decide(comparison: Comparison, name: str) -> list[Act]:
-    """What the job as it is gives a reason for."""
+    """The acts that the present state of the job justifies."""
     job, document = copy(comparison.reference.jobs[name]), comparison.shipped.store.get(TENANT, comparison.id(name))
     assert document is not None
     reasons = {
@@ -42,7 +42,7 @@ def act(comparison: Comparison, act: Act) -> Step:
 
 
 def is_specified(comparison: Comparison, act: Act) -> bool:
-    """Whether the design says what comes of it: how late a job is that was nudged meanwhile, it does not."""
+    """Whether the design defines the result. It does not for the lateness of a job that was nudged in between."""
     job = comparison.reference.jobs.get(act.job.name)
     if act.word != "nudge" or job is None or job.nudges == act.job.nudges:
         return True
@@ -88,7 +88,7 @@ def _act_on_reference(comparison: Comparison, act: Act) -> bool | None:
 
 
 def _purge_in_reference(comparison: Comparison, seen: Job) -> bool:
-    """Or it is gone already, and its group goes on in any case."""
+    """Purge the job unless it changed. Its group advances even if the job is gone already."""
     job = comparison.reference.jobs.get(seen.name)
     if job and (job.generation, job.ended) != (seen.generation, seen.ended):
         return False

@@ -1,7 +1,7 @@
-"""The protocol, in plain Python: what each write does to a job, and what follows for its messages and its group.
+"""The protocol in plain Python: the effect of each write on a job, its messages and its group.
 
-Written from the design and not from the code, so that either can be wrong: it knows no AWS, and nothing of `shared`.
-Whoever asks for something is told what came of it. Where the design leaves a time to chance, `chance` chooses it.
+It is written from the design and not from the code, so that a difference can show an error in either. It uses neither
+AWS nor `shared`. Each operation returns its result. Where the design allows a random time, `chance` chooses it.
 """
 
 import math
@@ -19,7 +19,7 @@ class Reference:
     def __init__(self, chance: Callable[[str, float], float]) -> None:
         self.now = 0.0
         self.jobs: dict[str, Job] = {}
-        self.group_orders: dict[str, list[Job]] = {}  # of each group, its head first
+        self.group_orders: dict[str, list[Job]] = {}  # by group, the head first
         self.stream: list[tuple[Job | None, Job]] = []
         self.lane: list[Message] = []
         self.dead_letters: list[Message] = []
@@ -100,7 +100,7 @@ class Reference:
         return self._settle(worker, "cancelled") if worker.runs.cancel_requested else None
 
     def time_out(self, worker: Worker) -> None:
-        """The run has failed, though its handler goes on and keeps its slot."""
+        """The run has failed, although its handler continues and keeps its slot."""
         job, slots, worker.began = worker.job, copy(self.slots), -math.inf
         self.end(worker, Ending("failed"))
         worker.job, self.slots, worker.timed_out = job, slots, True

@@ -1,4 +1,4 @@
-"""Plays the state machine."""
+"""Run the state machine."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ from tests.model.state_machine import Protocol
 
 @dataclass
 class Totals:
-    """How much was totals."""
+    """Number of examples and steps."""
 
     examples: int = 0
     steps: int = 0
 
 
 def run_examples(examples: int, *, steps: int = 30, by_chance: bool = False) -> Totals:
-    """Raises whatever is found, with its story. The same each time, unless `by_chance`."""
+    """Raises the first difference, with its story. The examples are always the same, unless `by_chance`."""
     totals = Totals()
 
     class Counted(Protocol):
@@ -37,7 +37,7 @@ def run_examples(examples: int, *, steps: int = 30, by_chance: bool = False) -> 
                 database=None,
                 deadline=None,
                 report_multiple_bugs=False,
-                # Without the explanation, which takes as long again.
+                # No explain phase: it doubles the time.
                 phases=[Phase.generate, Phase.shrink],
                 suppress_health_check=list(HealthCheck),
             ),

@@ -1,4 +1,4 @@
-"""The code that ships, over the simulated DynamoDB. A lane is a list, and a test turns the clock."""
+"""The shipped code on the simulated DynamoDB. A lane is a list, and a step advances the clock."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -49,7 +49,7 @@ from tidemill.worker.message_run import Terms
 
 TENANT: Final = "ada"
 EFFECTS: Final = "effects"
-#: As far ahead as that of a simulated world, at the beginning of a period.
+#: The beginning of the simulated worlds, rounded down to a unique period.
 _BEGINNING: Final = BEGINNING_MS // 1000 - BEGINNING_MS // 1000 % model_types.PERIOD
 _MINUTE: Final = timedelta(minutes=1)
 _WRITES: Final = frozenset({"put_item", "update_item", "delete_item", "transact_write_items"})
@@ -70,17 +70,17 @@ class ShippedSystem:
         dynamodb.add(self.table)
         dynamodb.add(self.effects)
         self.table.watchers.append(self._changed)
-        #: By the key of its document, what the stream has yet to tell of a job, and what it told last.
+        #: By document key, the unpublished stream records, and the records published last.
         self.unpublished: dict[str, list[Record]] = {}
         self.published: dict[str, list[Record]] = {}
-        #: With what was sent.
+        #: Messages with the references that were sent.
         self.lane: list[tuple[Message, Reference]] = []
         self.dead_letters: list[Message] = []
         self.at(0)
-        #: What a job is called, by its id.
+        #: Names of jobs by id.
         self.names: dict[str, str] = {}
         self._sends_twice = False
-        #: Nothing is written any more.
+        #: Whether the example has ended. Calls raise `Killed` then.
         self.closed = False
         self._tokens = 0
         client: Any = _client()
@@ -121,19 +121,19 @@ class ShippedSystem:
         return since_beginning(self._scheduler.now_ms)
 
     def at(self, seconds: float) -> None:
-        """Turn the clock."""
+        """Set the clock."""
         self._scheduler.now_ms = round((_BEGINNING + seconds) * 1000)
 
     def clock(self) -> datetime:
         return moment(self.now)
 
     def new_token(self) -> str:
-        """It begins with the number of the worker that asks for it."""
+        """A token that begins with the number of the calling worker."""
         self._tokens += 1
         return f"{getattr(getcurrent(), 'number', 0)}/{self._tokens}"
 
     def publish(self, key: str) -> None:
-        """All that the stream has yet to tell of a document."""
+        """Publish all unpublished changes of a document."""
         self.published[key] = self.unpublished.pop(key, [])
         self.publish_again(key)
 
@@ -149,7 +149,7 @@ class ShippedSystem:
         return next(reference for said, reference in self.lane if said == message)
 
     def send_twice(self) -> None:
-        """The answer to the next write is lost, and the SDK sends it again."""
+        """Lose the response to the next write, so that the SDK sends it again."""
         self._sends_twice = True
 
     def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
@@ -173,12 +173,12 @@ class ShippedSystem:
         assert not reconciled.unreadable
 
     def expire(self) -> None:
-        """As DynamoDB does it, days late or not."""
+        """Delete expired items, as the TTL of DynamoDB does."""
         for key in list(self.table.expired(self._scheduler.now_ms)):
             self.table.put(key, None, now_ms=self._scheduler.now_ms, by_ttl=True)
 
     def misplaced(self) -> list[str]:
-        """Payloads that belong to no job, now or before what the stream has yet to tell, and those that a job lacks."""
+        """Payloads that a job lacks, and payloads that no document names, nor did before its unpublished changes."""
         items = self.table.items.values()
         there = {owner.place for item in items if (owner := payload_item(dict(item)))}
         named = {item[PLACE]["S"] for item in items if PLACE in item}
@@ -216,7 +216,7 @@ def since_beginning(milliseconds: float) -> float:
 
 @contextmanager
 def sequentially() -> Iterator[None]:
-    """What is done side by side is done in turn, and the table, of few items, is read in one part."""
+    """Run thread pools sequentially, and scan the small table in one segment."""
     with (
         patch.object(publish, "ThreadPoolExecutor", _Sequential),
         patch.object(wake, "ThreadPoolExecutor", _Sequential),
@@ -259,4 +259,4 @@ def _no_pause(_seconds: float) -> None:
 
 
 def _no_bucket() -> Any:
-    raise AssertionError("no payload of these is that large")
+    raise AssertionError("no payload of the model is large enough for S3")

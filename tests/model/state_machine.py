@@ -1,7 +1,7 @@
-"""What may happen next to jobs of three names, in one group and in none: all of it at any time.
+"""The steps that may happen next to jobs of three names, with and without a group.
 
-Hypothesis would have a rule for each kind of step, and leaves out half of the rules in each example. Most of the others
-would then have nothing to do, so there is one rule, which chooses among the steps.
+Hypothesis usually has one rule for each kind of step and disables half of the rules in each example. Most of the others
+could then do nothing. So one rule chooses among the possible steps.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from tests.model.comparison import NAMES, Comparison, Step
 from tests.model.model_types import DAY, HOUR, MINUTE, Ending, SubmitRequest
 from tests.model.operators import Act
 
-#: Each is submitted under each name. A deadline is so many seconds ahead.
+#: Each is submitted under each name. A deadline is in seconds from now.
 _REQUESTS: Final = (
     SubmitRequest(""),
     SubmitRequest("", group="g"),
@@ -45,7 +45,7 @@ _WAITS: Final = (1, MINUTE, 16 * MINUTE, 2 * HOUR, DAY, 2 * DAY)
 
 
 class Protocol(RuleBasedStateMachine):
-    """A deployment."""
+    """Draws the steps of one example."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -72,7 +72,7 @@ class Protocol(RuleBasedStateMachine):
         return steps.publish(self.comparison, draw(st.sampled_from(self.comparison.unpublished())))
 
     def takes(self, draw: st.DrawFn) -> Step:
-        """Any message that was ever sent may come late, or once more."""
+        """Any message that was ever sent may arrive late or again."""
         return steps.take(self.comparison, draw(st.sampled_from(list(dict.fromkeys(self.comparison.reference.lane)))))
 
     def ends(self, draw: st.DrawFn) -> Step:
@@ -87,23 +87,23 @@ class Protocol(RuleBasedStateMachine):
     def waits(self, draw: st.DrawFn) -> Step:
         return steps.wait(self.comparison, draw(st.sampled_from(_WAITS)))
 
-    def waits_for_something(self, draw: st.DrawFn) -> Step:
-        """Or not quite until it falls due."""
+    def waits_until_due(self, draw: st.DrawFn) -> Step:
+        """Wait until something is due, or until just before."""
         next_due = self.comparison.next_due()
         return steps.wait(self.comparison, draw(st.sampled_from((*next_due, *(seconds - 0.5 for seconds in next_due)))))
 
-    def asks(self, draw: st.DrawFn) -> Step:
+    def controls(self, draw: st.DrawFn) -> Step:
         kind = draw(st.sampled_from((steps.cancel, steps.retry, steps.publish_again)))
         return kind(self.comparison, draw(st.sampled_from(list(self.comparison.reference.jobs))))
 
-    def looks(self, draw: st.DrawFn) -> Step:
+    def reads(self, draw: st.DrawFn) -> Step:
         name = draw(st.sampled_from(list(self.comparison.reference.jobs)))
-        return Step(f"somebody looks at {name}", lambda: self.acts.extend(operators.decide(self.comparison, name)))
+        return Step(f"an operator reads {name}", lambda: self.acts.extend(operators.decide(self.comparison, name)))
 
     def acts_on_it(self, draw: st.DrawFn) -> Step:
         return operators.act(self.comparison, draw(st.sampled_from(self.specified_acts())))
 
-    def passes(self, draw: st.DrawFn) -> Step:
+    def runs_in_background(self, draw: st.DrawFn) -> Step:
         often = (steps.wake, steps.reconcile, steps.expire, steps.lose_response)
         return draw(st.sampled_from((*often, *often, steps.only_reconcile)))(self.comparison)
 
@@ -113,19 +113,19 @@ class Protocol(RuleBasedStateMachine):
 
 _Kind = Callable[[Protocol, st.DrawFn], Step]
 
-#: What brings jobs on comes first, since Hypothesis prefers that. Beside each, whether there is anything for it to do.
+#: Steps that advance jobs come first, since Hypothesis prefers early ones. Beside each, whether it is possible.
 _KINDS: Final[tuple[tuple[_Kind, Callable[[Protocol], object]], ...]] = (
     *[(Protocol.publishes, lambda machine: machine.comparison.reference.stream)] * 2,
     *[(Protocol.takes, lambda machine: machine.comparison.reference.lane)] * 2,
     *[(Protocol.ends, lambda machine: machine.comparison.workers)] * 2,
     (Protocol.submits, lambda _machine: True),
     (Protocol.waits, lambda machine: machine.comparison.reference.jobs),
-    (Protocol.waits_for_something, lambda machine: machine.comparison.next_due()),
-    (Protocol.asks, lambda machine: machine.comparison.reference.jobs),
+    (Protocol.waits_until_due, lambda machine: machine.comparison.next_due()),
+    (Protocol.controls, lambda machine: machine.comparison.reference.jobs),
     (Protocol.is_interrupted, lambda machine: machine.comparison.workers),
     (Protocol.acts_on_it, Protocol.specified_acts),
-    (Protocol.looks, lambda machine: machine.comparison.reference.jobs),
-    (Protocol.passes, lambda machine: machine.comparison.reference.jobs),
+    (Protocol.reads, lambda machine: machine.comparison.reference.jobs),
+    (Protocol.runs_in_background, lambda machine: machine.comparison.reference.jobs),
     (Protocol.submits_again, lambda machine: machine.comparison.requests),
 )
 _MACHINE: Final = st.runner()
@@ -133,7 +133,7 @@ _MACHINE: Final = st.runner()
 
 @st.composite
 def _steps(draw: st.DrawFn) -> Step:
-    """One of those that there are at the moment."""
+    """Draw one of the possible steps."""
     machine: Protocol = draw(_MACHINE)
     kind, _ = draw(st.sampled_from(_KINDS).filter(lambda kind: bool(kind[1](machine))))
     return kind(machine, draw)

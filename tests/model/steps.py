@@ -1,4 +1,4 @@
-"""The steps: what callers, the stream, workers, clocks and people do, each to both sides."""
+"""The steps of callers, stream, workers, schedules and operators, each with its action on both sides."""
 
 from collections.abc import Callable
 from typing import Final
@@ -12,8 +12,8 @@ from tidemill.domain import job as documents
 from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, NotAllowedNowError
 from tidemill.powertools.idempotency import submit_once
 
-#: Longer than a job is nudged in vain before it dies.
-_NEGLECTED_DAYS: Final = 8
+#: Longer than a job can be late before it dies undeliverable.
+_ONLY_RECONCILE_DAYS: Final = 8
 
 
 def submit(comparison: Comparison, request: SubmitRequest) -> Step:
@@ -47,7 +47,7 @@ def retry(comparison: Comparison, name: str) -> Step:
 
 
 def publish(comparison: Comparison, name: str) -> Step:
-    """All that the stream has yet to tell of a job."""
+    """Publish all unpublished changes of a job."""
 
     def act_on_reference() -> None:
         stream = comparison.reference.stream
@@ -59,7 +59,7 @@ def publish(comparison: Comparison, name: str) -> Step:
 
 
 def publish_again(comparison: Comparison, name: str) -> Step:
-    """What it told last."""
+    """Publish the last changes of a job again."""
     key = comparison.key(name)
     return Step(
         f"publish {name} again", lambda: comparison.shipped.publish_again(key), lambda: _publish(comparison, name)
@@ -67,7 +67,7 @@ def publish_again(comparison: Comparison, name: str) -> Step:
 
 
 def take(comparison: Comparison, message: Message) -> Step:
-    """By a worker of its own."""
+    """A new worker takes the message."""
     number = comparison.workers_started + 1
 
     def act_on_shipped() -> None:
@@ -109,12 +109,12 @@ def save(comparison: Comparison, number: int) -> Step:
 
 def time_out(comparison: Comparison, number: int) -> Step:
     shipped_worker, worker = comparison.shipped_workers[number], comparison.workers[number]
-    description = f"the time of worker {number} is up"
+    description = f"worker {number} times out"
     return Step(description, shipped_worker.time_out, lambda: comparison.reference.time_out(worker), number=number)
 
 
 def kill(comparison: Comparison, number: int) -> Step:
-    """Neither the store nor the reference hears of it."""
+    """The worker dies without a write, so the store and the reference do not change."""
 
     def act_on_shipped() -> None:
         comparison.killed_workers.append(comparison.shipped_workers.pop(number))
@@ -124,7 +124,7 @@ def kill(comparison: Comparison, number: int) -> Step:
 
 
 def lose_response(comparison: Comparison) -> Step:
-    """The SDK sends the next write twice, of which the reference need not know."""
+    """The SDK sends the next write twice. The reference does not change."""
     return Step("the answer to the next write is lost", comparison.shipped.send_twice)
 
 
@@ -142,12 +142,12 @@ def reconcile(comparison: Comparison) -> Step:
 
 def only_reconcile(comparison: Comparison) -> Step:
     def act_on_shipped() -> None:
-        for _ in range(_NEGLECTED_DAYS):
+        for _ in range(_ONLY_RECONCILE_DAYS):
             _at(comparison, comparison.reference.now + DAY)
             comparison.shipped.reconcile()
             comparison.reference.reconcile()
 
-    return Step(f"for {_NEGLECTED_DAYS} days nothing but reconcile works", act_on_shipped)
+    return Step(f"for {_ONLY_RECONCILE_DAYS} days nothing but reconcile works", act_on_shipped)
 
 
 def expire(comparison: Comparison) -> Step:
@@ -156,7 +156,7 @@ def expire(comparison: Comparison) -> Step:
         for name in [name for name, job in jobs.items() if job.expires < comparison.reference.now]:
             jobs.pop(name).state = "gone"
 
-    return Step("the table deletes what is past its time", comparison.shipped.expire, act_on_reference)
+    return Step("the table deletes expired items", comparison.shipped.expire, act_on_reference)
 
 
 def _publish(comparison: Comparison, name: str) -> None:
@@ -170,7 +170,7 @@ def _at(comparison: Comparison, time: float) -> None:
 
 
 def _state(ask: Callable[..., documents.Job | None], *of: str, **more: str) -> str:
-    """What a job is once it was asked for something, granted or not."""
+    """The state of a job after a request, accepted or not."""
     try:
         job = ask(*of, **more)
     except NotAllowedNowError as refused:

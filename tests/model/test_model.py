@@ -1,4 +1,4 @@
-"""The code that ships and the reference come to the same, and where they would not, a short story says so."""
+"""The shipped code and the reference model agree, and a short story shows each difference."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 from tests.model.run import run_examples
 
 EXAMPLES: Final = 200
-#: Each breaks another part of the protocol, and is found within seconds.
+#: Each breaks another part of the protocol and is caught within seconds.
 CAUGHT: Final = (
     "no fence",
     "claim forgets the generation",
@@ -20,7 +20,7 @@ STEPS: Final = 15
 LONGEST_STORY: Final = 8
 
 
-def test_what_ships_does_what_the_reference_says() -> None:
+def test_the_shipped_code_agrees_with_the_reference() -> None:
     assert run_examples(EXAMPLES).examples >= EXAMPLES
 
 

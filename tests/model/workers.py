@@ -1,4 +1,4 @@
-"""Workers of the bench: each has one message, runs the code that ships, and stops wherever its handler is."""
+"""Workers of the shipped system: each has one message, runs the shipped code, and pauses in its handler."""
 
 import math
 from collections.abc import Callable
@@ -30,7 +30,7 @@ _LARGE: Final = "x" * 500
 _CONTINUE: Final = object()
 _LIVES_ON: Final = {AttemptEnding.RETRYING, AttemptEnding.SNOOZED, AttemptEnding.CONTINUED, AttemptEnding.HELD}
 
-#: What a handler does next; it returns what ends the run, or `_GOES_ON`.
+#: The next action of a handler. It returns the value that ends the run, or `_CONTINUE`.
 Step = Callable[[Run], Any]
 
 
@@ -63,7 +63,7 @@ class ShippedWorker:
 
     @property
     def reported(self) -> list[str]:
-        """What became of each job that it tried."""
+        """The result of each job that it tried."""
         attempts = [*self._run._earlier, self._run._attempt]
         return [_described(attempt.report) for attempt in attempts if attempt and attempt.report]
 
@@ -81,7 +81,7 @@ class ShippedWorker:
         self._run.expire()
 
     def stop(self) -> None:
-        """Its world is over. Nothing that it does on its way out may reach another."""
+        """Unwind it at the end of its example, so that it cannot affect another."""
         with suppress(Killed):
             self._greenlet.throw(Killed)
 
@@ -126,7 +126,7 @@ def _parsed(payload: Any) -> Any:
 
 
 def _handle(_payload: Any, run: Run) -> Any:
-    """Stops, and does what it is told when it goes on."""
+    """Pause, and perform the step that resumes it."""
     while True:
         step: Step = getcurrent().parent.switch()
         if (value := step(run)) is not _CONTINUE:
