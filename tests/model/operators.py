@@ -66,7 +66,7 @@ def _act_on_shipped(comparison: Comparison, act: Act) -> bool | None:
 def _act_on_reference(comparison: Comparison, act: Act) -> bool | None:
     """An act applies only while the job that was read has the same state and generation.
 
-    A later job of the same idempotency key may have both; `created` tells it apart.
+    A later job of the same idempotency key may have both; `created` distinguishes them.
     """
     reference, seen = comparison.reference, act.job
     if act.word == "purge":

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.simulation.actors.callers import run_tool
 from tests.simulation.actors.stale_operators import StaleOperators
 from tests.simulation.checks.violation import tenant_of
-from tests.simulation.jobs.observed import HandlerRun
+from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault

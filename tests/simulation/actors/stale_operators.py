@@ -41,11 +41,11 @@ class StaleOperators:
         self._read: defaultdict[str, list[Item]] = defaultdict(list)
 
     def begin(self) -> None:
-        self._world.jobs.watchers.append(self._look)
+        self._world.jobs.watchers.append(self._changed)
         for queue in self._world.lanes.values():
-            queue.return_watchers.append(self._look_again)
+            queue.return_watchers.append(self._message_returns)
 
-    def _look(self, record: Record) -> None:
+    def _changed(self, record: Record) -> None:
         random = self._world.random
         if not record.after or "state" not in record.after:
             return
@@ -58,9 +58,9 @@ class StaleOperators:
             if self._world.faults.occurs(Fault.STALE_OPERATOR):
                 seen = self._read_earlier(record.after, read)
                 if random.random() < _HALF:
-                    self._world.scheduler.at(self._too_late_ms(record.after), self._act_later, seen)
+                    self._world.scheduler.at(self._too_late_ms(record.after), self._start, seen)
                 else:
-                    self._world.scheduler.after(random.randint(0, random.choice(_LATE_MS)), self._act_later, seen)
+                    self._world.scheduler.after(random.randint(0, random.choice(_LATE_MS)), self._start, seen)
         read.append(record.after)
 
     def _read_earlier(self, item: Item, read: list[Item]) -> Item:
@@ -70,14 +70,12 @@ class StaleOperators:
         confusable = [seen for seen in alike if seen in others]
         return self._world.random.choice([*confusable[-2:], *others[-1:]] or [item, *alike[:1], *alike[-1:]])
 
-    def _look_again(self, found_ms: int) -> None:
+    def _message_returns(self, found_ms: int) -> None:
         """Act on the first version of each running job around the time when a lost message returns."""
         scheduler = self._world.scheduler
         for read in self._read.values():
             if state_of(read[-1]) is State.RUNNING:
-                scheduler.at(
-                    max(found_ms - scheduler.random.randint(-40, 60), scheduler.now_ms), self._act_later, read[0]
-                )
+                scheduler.at(max(found_ms - scheduler.random.randint(-40, 60), scheduler.now_ms), self._start, read[0])
 
     def _too_late_ms(self, item: Item) -> int:
         """A time when the job is overdue or has expired."""
@@ -85,7 +83,7 @@ class StaleOperators:
         too_late_ms = number_of(item, "expires_at") * 1000 or number_of(item, "due") + limit_ms
         return too_late_ms + self._world.random.randint(0, _AFTER_OVERDUE_MS)
 
-    def _act_later(self, seen: Item) -> None:
+    def _start(self, seen: Item) -> None:
         run_tool(self._world, "cleo", partial(self._act, seen))
 
     def _act(self, seen: Item, _process: Process) -> None:
@@ -108,9 +106,9 @@ class StaleOperators:
                     limit = timedelta(seconds=world.deployment.stage.reconcile_limit_seconds)
                     if not Reconciler(store=store, clock=clock.now, limit=limit).nudge(job):
                         return
-            self._acted_on(seen)
+            self._require_same_job(seen)
 
-    def _acted_on(self, seen: Item) -> None:
+    def _require_same_job(self, seen: Item) -> None:
         """The write was accepted, so the job in the table must be the job that was read."""
         key = seen["pk"]["S"]
         found = self._world.jobs.items.get((key,), seen)

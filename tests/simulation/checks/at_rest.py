@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.violation import Item, has_expired, number_of, require, state_of, tenant_of, text_of
-from tests.simulation.jobs.observed import HandlerRun
+from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS
 from tests.simulation.world.world import World

@@ -3,8 +3,8 @@
 from typing import Final
 
 from tests.simulation.checks.violation import require
+from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.jobs.job_types import BrokenError
-from tests.simulation.jobs.observed import HandlerRun
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import RAISED

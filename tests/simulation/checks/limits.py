@@ -6,7 +6,7 @@ from typing import Final
 
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.violation import require
-from tests.simulation.jobs.observed import HandlerRun
+from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS

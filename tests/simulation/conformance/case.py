@@ -7,7 +7,7 @@ from botocore.exceptions import ClientError
 
 TABLE: Final = "things"
 QUEUE: Final = "things-queue"
-DLQ: Final = "things-letters"
+DLQ: Final = "things-dlq"
 BUCKET: Final = "things-files"
 INDEX: Final = "by-colour"
 #: Deliveries of a message before it goes to the DLQ.

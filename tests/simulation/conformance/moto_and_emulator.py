@@ -14,7 +14,7 @@ from tests.support.job_tables import REGION, client
 from tidemill.local.wait import wait_until
 
 _PATIENCE_SECONDS: Final = 20
-_FUNCTION: Final = "told"
+_FUNCTION: Final = "scripted-function"
 
 
 class Served(Aws):
@@ -59,7 +59,7 @@ class Served(Aws):
         lambda_.create_function(
             FunctionName=_FUNCTION,
             Runtime="python3.13",
-            Role="arn:aws:iam::000000000000:role/told",
+            Role="arn:aws:iam::000000000000:role/scripted-function",
             Handler=f"{script.stem}.handle",
             Code={"ZipFile": _zipped(script)},
         )

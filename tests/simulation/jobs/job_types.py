@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tests.simulation.jobs.observed import crash_process, effect, running
+from tests.simulation.jobs.handler_runs import crash_process, effect, running
 from tidemill import (
     Cancelled,
     Continue,

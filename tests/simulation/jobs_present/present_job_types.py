@@ -4,8 +4,8 @@ import time
 
 from pydantic import BaseModel, ConfigDict
 
+from tests.simulation.jobs.handler_runs import effect, running
 from tests.simulation.jobs.job_types import Plan
-from tests.simulation.jobs.observed import effect, running
 from tidemill import Done, Run, job_type
 
 

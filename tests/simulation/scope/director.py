@@ -60,7 +60,7 @@ class Director(Scheduler):
         self.actors: dict[Process, Actor] = {}
         #: Labels of actors, by process name and by receipt handle of their messages.
         self.labels: dict[str, str] = {}
-        #: Told of every call, whoever makes it.
+        #: Called for every call of any actor.
         self.asked: Callable[[str, Mapping[str, Any]], None] = lambda _operation, _request: None
         self._directed = directed
         self._independent = independent
@@ -113,9 +113,9 @@ class Director(Scheduler):
     def invocation(self, verb: str, event: Mapping[str, Any]) -> Iterator[None]:
         """Call this from a task, around an invocation of a function."""
         records = event.get("Records", [event])
-        told = "\n".join(sorted(_described(record) for record in records))
+        content = "\n".join(sorted(_described(record) for record in records))
         jobs = frozenset(name for record in records for name in _jobs(record))
-        what = f"{verb} {blake2b(told.encode(), digest_size=8).hexdigest()}"
+        what = f"{verb} {blake2b(content.encode(), digest_size=8).hexdigest()}"
         with self._acting(what, jobs, directed=verb in self._directed, gives_up=False) as actor:
             self.labels.update(
                 {record["receiptHandle"]: actor.label for record in records if "receiptHandle" in record}
@@ -173,8 +173,8 @@ class Director(Scheduler):
         task = self._running()
         if actor := self.actors.get(task.process):
             number = actor.number_of(task)
-            told = f"{self.now_ms} {answer!r}".encode()
-            actor.answers[number] = blake2b(told, key=actor.answers.get(number, b""), digest_size=16).digest()
+            response = f"{self.now_ms} {answer!r}".encode()
+            actor.answers[number] = blake2b(response, key=actor.answers.get(number, b""), digest_size=16).digest()
 
     def options(self) -> list[Option]:
         """The possible next steps; none if no call is held. The first continues the oldest actor."""

@@ -246,7 +246,7 @@ def _comparison(reader: Reader) -> Condition:
         return lambda scope: any(compare(left(scope), "=", option(scope)) for option in options)
     operator = reader.take()
     if operator not in _COMPARISONS:
-        raise invalid(f"Invalid expression: {operator!r} is no comparator")
+        raise invalid(f"Invalid expression: {operator!r} is not a comparator")
     right = reader.operand()
     return lambda scope: compare(left(scope), operator, right(scope))
 

@@ -170,7 +170,7 @@ class _Shard:
 
 
 def event_record(record: Record) -> dict[str, Any]:
-    """As a function gets it."""
+    """A record in the form that a function receives."""
     images = {"NewImage": record.after, "OldImage": record.before}
     return {
         "eventID": str(record.sequence),
@@ -188,7 +188,7 @@ def event_record(record: Record) -> dict[str, Any]:
 
 
 def matches(patterns: Sequence[Pattern], record: Mapping[str, Any]) -> bool:
-    """Whether any of the filters lets the record through; all do when there are none.
+    """Whether any of the filters lets the record through; without filters all records pass.
 
     https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
     """
