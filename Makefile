@@ -25,7 +25,7 @@ LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --unive
 SOURCES := app.py demo functions shared stacks tests tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test cover up down lint synth docs figures simulate mutants scope model lock clean setup-app setup-dev
+.PHONY: help demo test cover up down lint synth docs figures simulate mutants scope model lock clean setup-app setup-dev wheel
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,9 @@ scope: setup-dev ## play every schedule of two jobs, two workers and at most thr
 model: setup-dev ## act as Hypothesis thinks of, against a model of the protocol (EXAMPLES=20000)
 	@$(PY) -m tests.model $(if $(EXAMPLES),--examples $(EXAMPLES))
 
+wheel: setup-dev ## build the wheel, install it into an empty environment and test a job type there
+	@$(PY) -m tools.check_wheel
+
 lint: setup-dev ## style, formatting, types, import rules, tidiness
 	@$(PY) -m ruff check $(SOURCES)
 	@$(PY) -m ruff format --check $(SOURCES)
@@ -75,8 +78,8 @@ docs: setup-app ## write the generated documents anew
 	@$(PY) -m tools.cli_reference docs/cli.md
 
 lock: setup-dev ## compile the hashed requirements from pyproject.toml
-	$(LOCK) pyproject.toml -o requirements.txt
-	$(LOCK) pyproject.toml --group dev --group functions -c requirements.txt -o requirements-dev.txt
+	$(LOCK) pyproject.toml --group app --extra cdk --extra cli --extra local -o requirements.txt
+	$(LOCK) pyproject.toml --group app --extra cdk --extra cli --extra local --group dev --group functions -c requirements.txt -o requirements-dev.txt
 	$(LOCK) --group functions -c requirements-dev.txt -o functions/requirements.txt
 	$(LOCK) --group local -c requirements-dev.txt -o shared/tidemill/local/requirements.txt
 

@@ -15,10 +15,11 @@ from demo.click_traffic import Clicker, redirected
 from demo.planned_jobs import Planned
 from demo.recount import Count, recount
 from demo.screen import Screen
+from shortener import names as shortener
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 from tidemill.local.lifecycle import App
-from tidemill.names import LARGEST_BODY_BYTES
+from tidemill.names import LARGEST_BODY_BYTES, Output
 
 #: Every so many-th click and job is sent twice with the same key.
 REPEATED_EVERY: Final = 10
@@ -77,7 +78,9 @@ class Scenario:
         codes = sorted({click.code for click in sent.clicks})
         self._screen.step(f"making {len(codes)} short links")
         for code in codes:
-            answer = self._post("/links", {"code": code, "url": f"https://example.com/{code}"}, shortener=True)
+            answer = self._post(
+                "/links", {"code": code, "url": f"https://example.com/{code}"}, api=shortener.Output.API_ID
+            )
             if answer != HTTPStatus.CREATED:
                 raise observe.StuckError(f"POST /links answered {answer}")
 
@@ -123,7 +126,7 @@ class Scenario:
     def _click(self, sent: Sent) -> None:
         again = sent.clicks[::REPEATED_EVERY]
         self._screen.step(f"replaying {len(sent.clicks)} clicks, and {len(again)} of them a second time")
-        clicker = Clicker(self._app.shortener_url)
+        clicker = Clicker(self._app.url_of(shortener.Output.API_ID))
         with self._screen.bar("clicks", len(sent.clicks) + len(again)) as advance:
             answers = clicker.send_all(sent.clicks, on_answer=advance)
             repeats = clicker.send_all(again, on_answer=advance)
@@ -175,7 +178,7 @@ class Scenario:
         self._screen.step("recounting countries and browsers from the log")
         counted = Count()
         for code in sorted({click.code for click in sent.clicks}):
-            counted.add(self._app.request("GET", f"/links/{code}/stats", shortener=True).json())
+            counted.add(self._app.request("GET", f"/links/{code}/stats", api=shortener.Output.API_ID).json())
         expected = recount(sent.clicks)
         self._screen.tops(counted)
         self.checks.equal("clicks counted", counted.clicks, expected.clicks)
@@ -204,5 +207,5 @@ class Scenario:
     def _post_job(self, plan: Planned) -> int:
         return self._post("/jobs", {"type": plan.type, "payload": plan.payload, **plan.asked}, key=plan.key)
 
-    def _post(self, path: str, body: dict[str, Any], *, key: str | None = None, shortener: bool = False) -> int:
-        return self._app.request("POST", path, body=json.dumps(body).encode(), key=key, shortener=shortener).status
+    def _post(self, path: str, body: dict[str, Any], *, key: str | None = None, api: str = Output.API_ID) -> int:
+        return self._app.request("POST", path, body=json.dumps(body).encode(), key=key, api=api).status

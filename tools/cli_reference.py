@@ -1,4 +1,4 @@
-"""Writes the help of each command, as the command itself says it, into the end of docs/cli.md.
+"""Replaces the end of docs/cli.md with the help text of every command.
 
 python -m tools.cli_reference docs/cli.md
 """
@@ -13,25 +13,26 @@ import click
 from tidemill.cli.main import tidemill
 
 _WIDTH: Final = 80
-#: What stands below this line is written by `renewed`.
-_MARK: Final = "Written by `python -m tools.cli_reference docs/cli.md` from the commands themselves.\n"
+#: `updated` replaces everything below this line.
+_MARKER: Final = "Generated from the commands by `python -m tools.cli_reference docs/cli.md`.\n"
 
 
-def renewed(document: str) -> str:
-    """The document with the help of all commands as it is now."""
-    kept, _, _ = document.partition(_MARK)
-    return "\n".join([kept + _MARK, *(f"```\n{text}\n```\n" for text in _helps(tidemill, "tidemill"))])
+def updated(document: str) -> str:
+    """The document with the current help texts."""
+    kept, _, _ = document.partition(_MARKER)
+    return "\n".join([kept + _MARKER, *(f"```\n{text}\n```\n" for text in _help_texts(tidemill, "tidemill"))])
 
 
-def _helps(command: click.Command, path: str) -> Iterator[str]:
-    """Of a command and those below it."""
+def _help_texts(command: click.Command, path: str) -> Iterator[str]:
+    """The help texts of a command and its subcommands. Hidden commands are left out."""
     context = click.Context(command, info_name=path, terminal_width=_WIDTH, help_option_names=["-h", "--help"])
     yield f"$ {path} --help\n{command.get_help(context)}"
     if isinstance(command, click.Group):
-        for name, below in sorted(command.commands.items()):
-            yield from _helps(below, f"{path} {name}")
+        for name, subcommand in sorted(command.commands.items()):
+            if not subcommand.hidden:
+                yield from _help_texts(subcommand, f"{path} {name}")
 
 
 if __name__ == "__main__":
     file = Path(sys.argv[1])
-    file.write_text(renewed(file.read_text()))
+    file.write_text(updated(file.read_text()))

@@ -1,12 +1,11 @@
 """Takes more steps than one run has time for: saves after each, goes on in another invocation, ends when asked to."""
 
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from pydantic import BaseModel, Field
 
 from tidemill import Continue, Run, job_type
-from tidemill.system import clock
 
 
 class Steps(BaseModel):
@@ -20,7 +19,7 @@ class Steps(BaseModel):
 def steps(payload: Steps, run: Run) -> dict[str, int] | Continue:
     done: int = run.resumed_from or 0
     while done < payload.steps:
-        if clock.now() + timedelta(seconds=2 * payload.seconds) >= run.deadline:
+        if datetime.now(UTC) + timedelta(seconds=2 * payload.seconds) >= run.deadline:
             return Continue(checkpoint=done)
         time.sleep(payload.seconds)
         done += 1

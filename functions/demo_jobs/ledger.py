@@ -1,17 +1,19 @@
-"""Where demo jobs leave their effects: a list of words, one item for each name, beside the clicks."""
+"""Where demo jobs leave their effects: a table with a list of words for each name."""
 
-from tidemill.composition import setting
-from tidemill.domain.outcomes import TransactWrite
-from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, Env
+import os
+
+from tidemill import TransactWrite
+
+#: Set by the stack of the demo jobs.
+TABLE_VARIABLE = "DEMO_LEDGER_TABLE"
 
 
 def appended(name: str, word: str) -> TransactWrite:
-    """The write that puts `word` at the end. Done twice it would stand there twice."""
+    """The write that appends `word`. A second execution would append it again."""
     return {
         "Update": {
-            "TableName": setting(Env.CLICKS_TABLE),
-            # No link begins as this does.
-            "Key": {CLICK_KEY: {"S": f"!ledger#{name}"}, CLICK_SORT_KEY: {"S": "words"}},
+            "TableName": os.environ[TABLE_VARIABLE],
+            "Key": {"name": {"S": name}},
             "UpdateExpression": "SET words = list_append(if_not_exists(words, :none), :word)",
             "ExpressionAttributeValues": {":none": {"L": []}, ":word": {"L": [{"S": word}]}},
         }

@@ -1,11 +1,10 @@
 """Waits for its hour without holding a worker: it is put off, and no attempt is used up."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from pydantic import BaseModel, Field
 
 from tidemill import Run, Snooze, job_type
-from tidemill.system import clock
 
 
 class Nap(BaseModel):
@@ -16,5 +15,5 @@ class Nap(BaseModel):
 
 @job_type("demo.snooze", payload=Nap)
 def snooze(payload: Nap, run: Run) -> dict[str, int] | Snooze:
-    left = run.submitted_at + timedelta(seconds=payload.seconds) - clock.now()
+    left = run.submitted_at + timedelta(seconds=payload.seconds) - datetime.now(UTC)
     return Snooze(left) if left > timedelta(0) else {"attempts": run.attempt}

@@ -2,11 +2,10 @@
 
 from dataclasses import asdict
 
-from shortener import composition
+from shortener import clock, composition
 from shortener.click import CLICK, VISITORS, Click
 from shortener.visitor import enrich
 from tidemill import Done, PermanentJobError, Run, job_type
-from tidemill.system import clock
 
 
 @job_type(CLICK, payload=Click)

@@ -5,18 +5,16 @@ It holds the clicks up to the moment when it was asked for, as far as their reco
 
 from datetime import timedelta
 from typing import Any, Final
+from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from shortener import composition, link_codes
+from shortener import clock, composition, link_codes
 from shortener.click_records import Format, header, lines
 from shortener.click_table import RECORDS_KEPT
 from shortener.multipart_upload import PartsLostError, Upload, Written
-from tidemill import CancelRequestedError, Continue, Lane, PermanentJobError, Run, job_type
-from tidemill.aws import clients
-from tidemill.composition import setting
-from tidemill.names import EXPORTS_PREFIX, Env
-from tidemill.system import clock
+from shortener.names import Env
+from tidemill import EXPORTS_PREFIX, CancelRequestedError, Continue, Lane, PermanentJobError, Run, job_type, setting
 
 #: What one page, and putting away what is left over, may take before the run has to end.
 LONGEST_STEP: Final = timedelta(seconds=1)
@@ -48,12 +46,12 @@ def clicks_export(export: Export, run: Run) -> dict[str, Any] | Continue:
 
 def _upload(export: Export, run: Run) -> Upload:
     return Upload(
-        clients.s3(),
-        bucket=setting(Env.FILES_BUCKET),
+        composition.s3(),
+        bucket=setting(Env.EXPORTS_BUCKET),
         key=f"{EXPORTS_PREFIX}{run.job_id}.{export.format}",
         written=Written.model_validate(run.resumed_from or {}),
         save=lambda written: run.checkpoint(written.model_dump(), done=written.lines),
-        new_token=clock.new_token,
+        new_token=lambda: uuid4().hex,
     )
 
 

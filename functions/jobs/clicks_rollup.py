@@ -9,11 +9,10 @@ from typing import Final
 
 from pydantic import BaseModel
 
-from shortener import composition
+from shortener import clock, composition
 from shortener.click_rollup import last_closed_day
 from shortener.click_table import SHARDS
 from tidemill import Continue, Done, Lane, Run, job_type
-from tidemill.system import clock
 
 #: What one step may take before the run has to end; a step is a few calls of DynamoDB.
 LONGEST_STEP: Final = timedelta(seconds=1)

@@ -12,46 +12,49 @@ from typing import Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
+from functions.jobs.click_enrich import click_enrich
 from shortener import composition as shortener
 from shortener.click import CLICK, LONGEST_HEADER_CHARACTERS, VISITORS, Click
 from shortener.client_address import client_address
 from shortener.link_codes import is_code
-from tidemill import composition
-from tidemill.domain.errors import KeyReusedError, StoreUnavailableError, TransactionConflictError
-from tidemill.domain.submission import Submission
-from tidemill.http import edge
-from tidemill.names import Env
-from tidemill.powertools.idempotency import submit_once
+from shortener.names import Env
+from tidemill import KeyReusedError, StoreUnavailableError, Submission, TransactionConflictError, setting
+from tidemill.client import Tidemill
+from tidemill.http import REPLAYED, ProblemError, idempotency_key, resolver
+from tidemill.telemetry import Telemetry
 
 
 @cache
 def _app() -> APIGatewayHttpResolver:
-    app = edge.resolver()
+    app = resolver()
 
     @app.get("/<code>")
     def get(code: str) -> Response[str]:
         event = app.current_event
-        key = edge.idempotency_key(event)
+        key = idempotency_key(event)
         link = shortener.links().get(code) if is_code(code) else None
         if link is None:
-            raise edge.ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link has this code")
+            raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link has this code")
         headers = {"Location": link.url, "Cache-Control": "no-store"}
         if _submit(_click(event, code), key=key, trace=event.request_context.request_id):
-            headers |= edge.REPLAYED
+            headers |= REPLAYED
         return Response(HTTPStatus.FOUND, body="", headers=headers)
 
     return app
 
 
+@cache
+def _visitors() -> Tidemill:
+    return Tidemill.here(tenant=VISITORS)
+
+
 def _submit(click: Click, *, key: str | None, trace: str) -> bool:
     """Whether the click was there already."""
-    telemetry = composition.telemetry()
+    telemetry = Telemetry.here()
     try:
-        accepted = submit_once(
-            composition.submit(),
-            # No code has a space in it, so keys that come with different links are different.
+        accepted = _visitors().submit(
+            # No code contains a space, so the same key with another link is another key.
             Submission(type=CLICK, payload=click.model_dump(), key=None if key is None else f"{click.code} {key}"),
-            tenant=VISITORS,
             trace=trace,
         )
         telemetry.accepted(accepted)
@@ -59,7 +62,7 @@ def _submit(click: Click, *, key: str | None, trace: str) -> bool:
         # A click with this key is there, from another place or browser, or is being counted at this moment.
         return True
     except StoreUnavailableError as error:
-        telemetry.not_accepted(composition.known_job_types().get(CLICK), error)
+        telemetry.not_accepted(click_enrich, error)
         return False
     finally:
         telemetry.flush()
@@ -72,7 +75,7 @@ def _click(event: APIGatewayProxyEventV2, code: str) -> Click:
         address=client_address(
             event.headers.get("x-forwarded-for", ""),
             event.request_context.http.source_ip,
-            trusted_hops=int(composition.setting(Env.TRUSTED_PROXY_HOPS)),
+            trusted_hops=int(setting(Env.TRUSTED_PROXY_HOPS)),
         ),
         user_agent=_header(event, "user-agent"),
         referrer=_header(event, "referer"),

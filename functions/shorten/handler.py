@@ -10,11 +10,10 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from shortener import composition, link_codes
+from shortener import clock, composition, link_codes
 from shortener.link_table import Link
 from shortener.shorten import CodeTakenError, shorten
-from tidemill.http import edge
-from tidemill.system import clock
+from tidemill.http import REPLAYED, ProblemError, idempotency_key, json_response, read_body, resolver, tenant
 
 #: There are browsers and proxies that pass on no more.
 LONGEST_URL_CHARACTERS: Final = 2048
@@ -51,14 +50,14 @@ class Body(BaseModel):
 
 @cache
 def _app() -> APIGatewayHttpResolver:
-    app = edge.resolver()
+    app = resolver()
 
     @app.post("/links")
     def post() -> Response[str]:
         event = app.current_event
-        owner = edge.tenant(event)
-        key = edge.idempotency_key(event)
-        body = edge.read_body(event, Body)
+        owner = tenant(event)
+        key = idempotency_key(event)
+        body = read_body(event, Body)
         try:
             shortened = shorten(
                 composition.links(),
@@ -70,12 +69,12 @@ def _app() -> APIGatewayHttpResolver:
                 now=clock.now(),
             )
         except CodeTakenError as error:
-            raise edge.ProblemError(HTTPStatus.CONFLICT, "code-taken", str(error)) from error
+            raise ProblemError(HTTPStatus.CONFLICT, "code-taken", str(error)) from error
         status = HTTPStatus.OK if shortened.replayed else HTTPStatus.CREATED
         headers = {"Location": f"/{shortened.link.code}"}
         if shortened.replayed:
-            headers |= edge.REPLAYED
-        return edge.json_response(status, _view(shortened.link), headers=headers)
+            headers |= REPLAYED
+        return json_response(status, _view(shortened.link), headers=headers)
 
     return app
 

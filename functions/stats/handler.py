@@ -9,7 +9,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from shortener import composition
 from shortener.click_tally import Trait
 from shortener.link_codes import is_code
-from tidemill.http import edge
+from tidemill.http import ProblemError, json_response, resolver, tenant
 
 _PLURALS: Final = {
     Trait.COUNTRY: "countries",
@@ -21,15 +21,15 @@ _PLURALS: Final = {
 
 @cache
 def _app() -> APIGatewayHttpResolver:
-    app = edge.resolver()
+    app = resolver()
 
     @app.get("/links/<code>/stats")
     def get(code: str) -> Response[str]:
-        owner = edge.tenant(app.current_event)
+        owner = tenant(app.current_event)
         link = composition.links().get(code) if is_code(code) else None
         if link is None or link.owner != owner:
             # One answer for both: whether somebody else's link exists can be seen by following it, but not here.
-            raise edge.ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link of yours has this code")
+            raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link of yours has this code")
         tally = composition.clicks().tally(code)
         # The most frequent first, and names of the same count in a fixed order.
         by_trait = {
@@ -44,7 +44,7 @@ def _app() -> APIGatewayHttpResolver:
             "days": dict(sorted(tally.days.items())),
             **by_trait,
         }
-        return edge.json_response(HTTPStatus.OK, body)
+        return json_response(HTTPStatus.OK, body)
 
     return app
 

@@ -11,9 +11,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from shortener.click_table import LAST, RECORD
+from shortener.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
+from tidemill.aws.attribute_values import text
 from tidemill.aws.clients import translated
-from tidemill.dynamodb.document import text
-from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -8,11 +8,10 @@ from botocore.exceptions import ClientError
 
 from shortener.click_table import RECORDS_KEPT, Clicks, Total, mark_partition, shard_key, total_key
 from shortener.click_tally import condensed, summed
+from shortener.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
+from tidemill import TransactWrite
+from tidemill.aws.attribute_values import number, seconds, text
 from tidemill.aws.clients import Item, translated
-from tidemill.domain.outcomes import TransactWrite
-from tidemill.dynamodb.document import number, seconds, text
-from tidemill.dynamodb.update_requests import Request
-from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -86,7 +85,7 @@ class Rollup:
         """Nothing is written if another rollup has, since `read` was."""
         item = total_key(code) | {"through": text(str(total.through))}
         item |= {name: number(count) for name, count in total.counters.items()}
-        request: Request = {"ConditionExpression": "attribute_not_exists(#through)"}
+        request: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(#through)"}
         if read.through:
             request["ConditionExpression"] = "#through = :read"
             request["ExpressionAttributeValues"] = {":read": text(str(read.through))}

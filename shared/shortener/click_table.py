@@ -16,11 +16,11 @@ from zlib import crc32
 from shortener.click import Click
 from shortener.click_tally import Tally, Trait, counters, summed
 from shortener.client_address import fingerprint
+from shortener.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
 from shortener.visitor import Visitor
+from tidemill import TransactWrite
+from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item, translated
-from tidemill.domain.outcomes import TransactWrite
-from tidemill.dynamodb.document import milliseconds, number, seconds, text
-from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from shortener.lazy import Lazy
+from shortener.names import Env
+from tidemill import setting
 from tidemill.aws import clients
-from tidemill.composition import setting
-from tidemill.names import Env
 
 Address = IPv4Address | IPv6Address
 

@@ -1,14 +1,18 @@
 """The shortener's part of the composition root: its tables, each when first asked for."""
 
 from functools import cache
+from typing import TYPE_CHECKING
 
 from shortener.click_records import Records
 from shortener.click_rollup import Rollup
 from shortener.click_table import Clicks
 from shortener.link_table import Links
+from shortener.names import Env
+from tidemill import setting
 from tidemill.aws import clients
-from tidemill.composition import setting
-from tidemill.names import Env
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
 
 
 @cache
@@ -29,3 +33,8 @@ def rollup() -> Rollup:
 @cache
 def records() -> Records:
     return Records(clients.dynamodb(), table=setting(Env.CLICKS_TABLE))
+
+
+def s3() -> "S3Client":
+    client: S3Client = clients.s3()
+    return client

@@ -8,7 +8,7 @@ from typing import Final
 
 from shortener.client_address import Address, parsed
 from shortener.lazy import Lazy
-from tidemill.names import Env
+from shortener.names import Env
 
 #: The country of who has none: private, unassigned and malformed addresses, those that the data does not cover (all of
 #: IPv6, in what geoip2fast brings), and no address at all.

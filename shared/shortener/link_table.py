@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from shortener.names import LINK_KEY
+from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
-from tidemill.dynamodb.document import milliseconds, text
-from tidemill.names import LINK_KEY
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -12,8 +12,8 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 from pydantic import BaseModel, Field
 
+from tidemill import PermanentJobError, TidemillError
 from tidemill.aws.clients import translated
-from tidemill.domain.errors import PermanentJobError, TidemillError
 
 #: https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html: at least 5 MiB. It is held in memory.
 PART_BYTES: Final = 8 * 1024 * 1024

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from shortener import link_codes
 from shortener.link_table import Link, Links
-from tidemill.domain.errors import KeyReusedError, TidemillError
+from tidemill import KeyReusedError, TidemillError
 
 
 class CodeTakenError(TidemillError):

@@ -6,35 +6,53 @@
 from tidemill.application.job_types import JobType, Run
 from tidemill.domain.errors import (
     CancelRequestedError,
+    InvalidPayloadError,
     JobTimeoutError,
+    KeyReusedError,
     LeaseLostError,
+    PayloadTooLargeError,
     PermanentJobError,
     RetryAfter,
+    StoreUnavailableError,
     TidemillError,
+    TransactionConflictError,
+    UnknownJobTypeError,
 )
 from tidemill.domain.limits import Rate
+from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze
 from tidemill.domain.submission import Submission, Unique
 from tidemill.job_type_decorator import job_type
-from tidemill.names import Lane
+from tidemill.names import EXPORTS_PREFIX, Lane
+from tidemill.settings import SettingError, setting
 
 __all__ = [
+    "EXPORTS_PREFIX",
     "CancelRequestedError",
     "Cancelled",
     "Continue",
     "Done",
     "GiveUp",
+    "InvalidPayloadError",
     "JobTimeoutError",
     "JobType",
+    "KeyReusedError",
     "Lane",
     "LeaseLostError",
+    "PayloadTooLargeError",
     "PermanentJobError",
     "Rate",
     "RetryAfter",
     "Run",
+    "SettingError",
     "Snooze",
+    "StoreUnavailableError",
     "Submission",
     "TidemillError",
+    "TransactWrite",
+    "TransactionConflictError",
     "Unique",
+    "UnknownJobTypeError",
     "job_type",
+    "setting",
 ]

@@ -1,15 +1,15 @@
-"""Submitting jobs from Python: in a function of the app, or in any program that may write to the jobs table.
+"""Submit jobs from Python: in a function of the app, or in any program that may write to the jobs table.
 
 tidemill = Tidemill.here(tenant="billing")
 tidemill.submit(Submission(type="mail.welcome", payload={"address": "ada@example.com"}, key="user-7"))
+
+This module does not import aws-lambda-powertools.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill import composition
-from tidemill.application.ports import Payloads
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.application.validation import LONGEST_TENANT, is_tenant
@@ -23,57 +23,74 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.transactions import own
 from tidemill.names import Env, Lane
-from tidemill.powertools.idempotency import submit_once
-from tidemill.system import clock, job_type_loader
+from tidemill.settings import setting
+from tidemill.system import clock, ids, job_type_loader
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 __all__ = ["Accepted", "Answer", "Lane", "Submission", "TenantError", "Tidemill", "Unique", "job_id_of"]
 
-#: Whoever only submits ends no job, so how long ended ones are kept is none of its business.
+#: A client only submits and never ends a job, so the store does not use its retention.
 _NO_RETENTION: Final = timedelta(0)
 
 
 class TenantError(TidemillError):
-    """A name under which no job can be filed."""
+    """The name is not valid as a tenant."""
 
 
 class NoBucketError(TidemillError):
-    """A payload is so large that it has to be a file, and nobody said where files are."""
+    """The payload is so large that it must be a file, and this client has no files bucket."""
 
 
 class Tidemill:
-    """Submits jobs for one tenant, and checks them exactly as the HTTP API does. Threads may share one.
+    """Submits jobs for one tenant, with the same checks as the HTTP API. Threads may share one.
 
-    The tenant is whose jobs they are: over HTTP that is the verified caller, and here whoever calls is trusted. Another
-    tenant sees none of them.
+    The tenant owns the jobs, and other tenants cannot see them. Over HTTP the tenant is the verified caller. Here it is
+    the name that this program gives.
     """
 
     def __init__(
-        self, submit: Submit, payloads: Payloads, *, tenant: str, table: str, listed: bool, overlap: int
+        self,
+        client: "DynamoDBClient",
+        *,
+        table: str,
+        tenant: str,
+        job_packages: Sequence[str],
+        bucket: Callable[[], Bucket],
+        listed: bool,
     ) -> None:
-        """For `here` and `at`."""
+        """Use `here` or `at`."""
         if not is_tenant(tenant):
-            rule = f"a tenant is 1 to {LONGEST_TENANT} visible ASCII characters, and the first is no '!'"
-            raise TenantError(f"{rule}; got {tenant!r}")
-        self._submit = submit
-        self._payloads = payloads
+            rule = f"use 1 to {LONGEST_TENANT} visible ASCII characters, and do not start with '!'"
+            raise TenantError(f"invalid tenant {tenant!r}: {rule}")
+        self._payloads = DynamoPayloads(client, table=table, bucket=bucket, new_token=ids.new_token)
+        self._submit = Submit(
+            store=DynamoJobStore(client, table=table, retention=_NO_RETENTION, listed=listed),
+            payloads=self._payloads,
+            job_types=job_type_loader.load(job_packages),
+            clock=clock.now,
+            new_id=ids.new_job_id,
+        )
         self._tenant = tenant
         self._table = table
         self._listed = listed
-        self._overlap = overlap
+        self._overlap: int = client.meta.config.max_pool_connections  # type: ignore[attr-defined]  # not in the stubs
 
     @classmethod
     def here(cls, *, tenant: str) -> "Tidemill":
-        """In a function of the app, whose environment says where everything is."""
+        """In a function of the app: reads the names of the table, the bucket and the job types from its environment.
+
+        It imports the job types, so build one client per process and keep it. Raises `SettingError`.
+        """
         return cls(
-            composition.submit(),
-            composition.payloads(),
+            clients.dynamodb(),
+            table=setting(Env.JOBS_TABLE),
             tenant=tenant,
-            table=composition.setting(Env.JOBS_TABLE),
-            listed=bool(composition.setting(Env.LISTING)),
-            overlap=clients.POOL_SIZE,
+            job_packages=setting(Env.JOB_PACKAGES).split(","),
+            # The first payload that must be a file needs the bucket. A function without such payloads does not.
+            bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
+            listed=bool(setting(Env.LISTING)),
         )
 
     @classmethod
@@ -89,9 +106,9 @@ class Tidemill:
     ) -> "Tidemill":
         """In any program.
 
-        `client` is a low-level DynamoDB client, and `job_packages` are those that hold the job types. `files` is an S3
-        client and the name of the files bucket; without it, a payload of more than 64 KiB is refused. `listed` is
-        whether the stage lists jobs.
+        `client` is a low-level DynamoDB client, and `job_packages` are the packages that hold the job types. `files` is
+        an S3 client and the name of the files bucket; without it, a payload of more than 64 KiB raises
+        `NoBucketError`. `listed` says whether the stage lists jobs.
         """
 
         def bucket() -> Bucket:
@@ -99,47 +116,42 @@ class Tidemill:
                 raise NoBucketError("a payload of this size becomes a file; name the bucket with files=(client, name)")
             return Bucket(*files)
 
-        store = DynamoJobStore(client, table=table, retention=_NO_RETENTION, listed=listed)
-        payloads = DynamoPayloads(client, table=table, bucket=bucket, new_token=clock.new_token)
-        submit = Submit(
-            store=store,
-            payloads=payloads,
-            job_types=job_type_loader.load(job_packages),
-            clock=clock.now,
-            new_id=clock.new_job_id,
-        )
-        overlap: int = client.meta.config.max_pool_connections  # type: ignore[attr-defined]  # the stubs leave it out
-        return cls(submit, payloads, tenant=tenant, table=table, listed=listed, overlap=overlap)
+        return cls(client, table=table, tenant=tenant, job_packages=job_packages, bucket=bucket, listed=listed)
 
-    def submit(self, submission: Submission) -> Accepted:
-        """One conditional write; `replayed` when the job was there already.
+    def submit(self, submission: Submission, *, trace: str | None = None) -> Accepted:
+        """Make a job with one conditional write; `replayed` if an earlier submission made it.
+
+        `trace` is the id of the request that submits the job, as the logs of every attempt show it. Use it for one
+        submission only; without it, a fresh token is used.
 
         Raises `UnknownJobTypeError`, `InvalidPayloadError` with the path of each fault, `PayloadTooLargeError` or
-        `KeyReusedError`, and leaves nothing behind. After `StoreUnavailableError` or `TransactionConflictError` submit
+        `KeyReusedError`; nothing was written then. After `StoreUnavailableError` or `TransactionConflictError`, submit
         the same again: with a key or `unique`, it makes no second job.
         """
-        return submit_once(self._submit, submission, tenant=self._tenant, trace=clock.new_token())
+        return self._submit(submission, tenant=self._tenant, trace=ids.new_token() if trace is None else trace)
 
     def submit_many(self, submissions: Sequence[Submission]) -> list[Answer]:
-        """An answer each, in their order: what `submit` would return, or what it would raise.
+        """One answer each, in their order: the value that `submit` returns, or the error that it raises.
 
-        As many are written at the same time as the client has connections; those of one group in their order.
+        The client's connections bound the number of parallel writes. Submissions of one group are written in their
+        order.
         """
         return submit_all(
-            self._submit, submissions, tenant=self._tenant, trace=clock.new_token(), overlap=self._overlap
+            self._submit, submissions, tenant=self._tenant, trace=ids.new_token(), overlap=self._overlap
         )
 
     def submission_item(self, submission: Submission) -> TransactWrite:
         """An entry for a `TransactWriteItems` of your own: your writes and the job commit together or not at all.
 
-        Use it at once and once. Its condition fails when the job is there already, of the same key or `unique`; the
-        transaction before this one has committed then. Raises what `submit` raises of a submission that is not right.
+        Use it at once, and once. Its condition fails if a job with the same key or `unique` exists: an earlier
+        transaction has committed then. Raises what `submit` raises for an invalid submission.
         """
         if submission.group is not None:
-            message = "a job of a group enters it by a transaction of its own; submit it, or leave the group out here"
+            message = "a job enters its group in a separate transaction; use submit, or leave the group out"
             raise InvalidPayloadError([Fault("/group", message)])
-        job = self._submit.prepare(submission, tenant=self._tenant, trace=clock.new_token())
-        # Before the transaction: one that never comes leaves a payload that belongs to no job, which reconcile deletes.
+        job = self._submit.prepare(submission, tenant=self._tenant, trace=ids.new_token())
+        # Store the payload before the transaction. Without the transaction it belongs to no job, and reconcile deletes
+        # it.
         stored = self._payloads.put_away(job)
         return own("Put", job_writes.insert(stored, listed=self._listed), table=self._table).write
 

@@ -11,11 +11,10 @@ from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
 from tidemill.application.publish import Publisher
 from tidemill.application.reconcile import Reconciler
-from tidemill.application.settle import Tools
+from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
-from tidemill.domain.errors import TidemillError
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.listing import DynamoListing
@@ -23,24 +22,15 @@ from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.http.cursors import Cursors
 from tidemill.names import Env, Lane
+from tidemill.powertools import idempotency
+from tidemill.settings import setting
 from tidemill.sqs import queue_depth
-from tidemill.sqs.queues import LaneUrls, SqsDeadLetterQueue, SqsLanes
-from tidemill.system import clock, job_type_loader
+from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
+from tidemill.sqs.lanes import LaneUrls, SqsLanes
+from tidemill.system import clock, ids, job_type_loader, random_draw
 from tidemill.telemetry.outcome_log import Telemetry
 from tidemill.worker.lane_worker import Worker
-from tidemill.worker.message_run import Terms
-
-
-class SettingError(TidemillError):
-    """An environment variable that the stack should have set is missing."""
-
-
-def setting(name: Env) -> str:
-    """Raises `SettingError`."""
-    try:
-        return os.environ[name]
-    except KeyError:
-        raise SettingError(f"{name} is not set; the stack sets it, so this function was deployed without it") from None
+from tidemill.worker.message_run import WorkerSettings
 
 
 @cache
@@ -60,7 +50,7 @@ def payloads() -> DynamoPayloads:
         table=setting(Env.JOBS_TABLE),
         # Asked for by the first large payload: a function that meets none needs no bucket.
         bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
-        new_token=clock.new_token,
+        new_token=ids.new_token,
     )
 
 
@@ -72,13 +62,18 @@ def known_job_types() -> JobTypes:
 @cache
 def submit() -> Submit:
     return Submit(
-        store=store(), payloads=payloads(), job_types=known_job_types(), clock=clock.now, new_id=clock.new_job_id
+        store=store(),
+        payloads=payloads(),
+        job_types=known_job_types(),
+        clock=clock.now,
+        new_id=ids.new_job_id,
+        insert_once=idempotency.insert_once,
     )
 
 
 @cache
 def control() -> Control:
-    return Control(store=store(), clock=clock.now, new_token=clock.new_token)
+    return Control(store=store(), clock=clock.now, new_token=ids.new_token)
 
 
 @cache
@@ -109,32 +104,37 @@ def publisher() -> Publisher:
     return Publisher(store=store(), payloads=payloads(), lanes=lanes(), clock=clock.now)
 
 
+@cache
+def stage() -> str:
+    return setting(Env.STAGE)
+
+
 def telemetry() -> Telemetry:
     """A new one for each invocation."""
-    return Telemetry(stage=setting(Env.STAGE))
+    return Telemetry(stage=stage())
 
 
 @cache
 def worker() -> Worker:
     """A worker knows one lane: its own."""
     ((lane, urls),) = lane_urls().items()
-    terms = Terms(
-        tools=Tools(
+    settings = WorkerSettings(
+        context=AttemptContext(
             store=store(),
             payloads=payloads(),
-            limits=DynamoLimits(clients.dynamodb(), table=setting(Env.JOBS_TABLE), draw=clock.draw),
+            limits=DynamoLimits(clients.dynamodb(), table=setting(Env.JOBS_TABLE), draw=random_draw.draw),
             job_types=known_job_types(),
             submit=submit(),
             clock=clock.now,
-            new_token=clock.new_token,
-            draw=clock.draw,
+            new_token=ids.new_token,
+            draw=random_draw.draw,
             pause=time.sleep,
         ),
         lane=lane,
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),
         follows_groups=os.environ.get(Env.FOLLOW_GROUPS) != "false",
     )
-    return Worker(terms=terms, queue_url=urls.queue, queues=clients.sqs(), stage=setting(Env.STAGE))
+    return Worker(settings=settings, queue_url=urls.queue, queues=clients.sqs(), stage=stage())
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What a file in `functions/jobs` imports: the decorator, the run that it is given, and what it may return or raise.
+"""The decorator that declares a job type, for the files in `functions/jobs`.
 
 class Welcome(BaseModel):
     address: str
@@ -17,11 +17,12 @@ from pydantic import BaseModel
 from tidemill.application.job_types import JobType, Run
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.retry import DEFAULT_BACKOFF_CAP_SECONDS, RetryPolicy
+from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import Lane
 from tidemill.payload_model import parser
 
-#: Large payloads are in files, which are there for three years.
-LONGEST_RETENTION_DAYS: Final = 366
+#: The bucket keeps the file of a large payload for three times as long.
+LONGEST_RETENTION_DAYS: Final = LONGEST_SPAN.days
 
 Payload = TypeVar("Payload", bound=BaseModel)
 
@@ -45,20 +46,22 @@ def job_type(
     unique_seconds: float | None = None,
     schedule: str | None = None,
 ) -> Callable[[Callable[[Payload, Run], Any]], JobType]:
-    """Declare a job type. The handler is called with the payload as its model and the run it is in.
+    """Declare a job type. The worker calls the handler with the payload as its model, and with the run.
 
-    What it returns is the job's result and must be JSON of at most 32 KiB, or `Done` for effects and follow-up jobs
-    that commit with the success, `Snooze`, `Continue`, `GiveUp` or `Cancelled`. `PermanentJobError` ends the job at
-    once, and `RetryAfter` sets its own delay; any other exception means another attempt after a random delay of at
-    most `backoff_seconds`, a ceiling that doubles with each attempt up to `backoff_cap_seconds`.
+    The handler returns the job's result, JSON of at most 32 KiB; or `Done` with writes and follow-up jobs that commit
+    with the success, `Snooze`, `Continue`, `GiveUp` or `Cancelled`. `PermanentJobError` ends the job at once, and
+    `RetryAfter` sets the delay of the next attempt. After any other exception, the next attempt starts after a random
+    delay of at most `backoff_seconds`; this ceiling doubles with each attempt, up to `backoff_cap_seconds`.
 
     `max_hops` bounds snoozes, continuations and chains of follow-up jobs. A run may take `timeout_seconds`, and no
-    longer than its lane allows. A finished job is kept for `retention_days`, at most 366. When a job dies at the head
-    of its group, the group goes on (`skip`) or stands until somebody redrives or cancels it (`block`). Of the jobs with
-    the same `key` (a text made from the payload; without one, all jobs of the type), at most `concurrency_per_key`
-    run at once, and no more often than `rate_per_key`: of each tenant, or with `across_tenants` of all together. With
-    `unique_seconds`, the same payload makes one job in each such period. `schedule` has the clock submit one with an
-    empty payload: `rate(1 hour)` or `cron(0 3 * * ? *)`, written out here, since the stack reads it from the source.
+    longer than its lane allows. A finished job is kept for `retention_days`, at most 366. When the head of a group
+    dies, the group goes on (`skip`), or waits until an operator redrives or cancels the dead job (`block`).
+
+    `key` makes a limit key from the payload; without it, all jobs of the type share one. Of the jobs with the same
+    limit key, at most `concurrency_per_key` run at once, and runs start no more often than `rate_per_key`: for each
+    tenant, or with `across_tenants` for all tenants together. With `unique_seconds`, the same payload makes at most one
+    job in each such period. With `schedule`, the scheduler submits jobs with an empty payload: `rate(1 hour)` or
+    `cron(0 3 * * ? *)`. Write it as a literal, because the stack reads it from the source.
     """
     retry = RetryPolicy(
         max_attempts=max_attempts,
@@ -68,9 +71,9 @@ def job_type(
     )
     bounded = concurrency_per_key is not None or rate_per_key is not None
     if (key is not None or across_tenants) and not bounded:
-        raise ValueError("key and across_tenants say for whom limits count, and no limit is given")
+        raise ValueError("key and across_tenants need a limit: add concurrency_per_key or rate_per_key, or remove them")
     if schedule is not None and unique_seconds is not None:
-        raise ValueError("a schedule submits one job each time as it is, so unique_seconds has nothing to say")
+        raise ValueError("schedule already submits one job each time: remove unique_seconds")
 
     def declare(handler: Callable[[Payload, Run], Any]) -> JobType:
         return JobType(

@@ -21,7 +21,7 @@ class Env(StrEnum):
     LANES = "TIDEMILL_LANES"
     #: Comma-separated packages that hold job types, e.g. `functions.jobs`.
     JOB_PACKAGES = "TIDEMILL_JOB_PACKAGES"
-    #: Seconds that one attempt may take; less than the function's timeout by the margin.
+    #: Seconds that one attempt may take; less than the function's timeout by the settle reserve.
     JOB_TIMEOUT_SECONDS = "TIDEMILL_JOB_TIMEOUT_SECONDS"
     #: `false` has a worker leave the next job of a group to its message. Set by nobody but who measures.
     FOLLOW_GROUPS = "TIDEMILL_FOLLOW_GROUPS"
@@ -36,14 +36,6 @@ class Env(StrEnum):
     JWT = "TIDEMILL_JWT"
     #: Seconds by which a live job must be overdue before reconcile looks after it.
     RECONCILE_LIMIT_SECONDS = "TIDEMILL_RECONCILE_LIMIT_SECONDS"
-    LINKS_TABLE = "TIDEMILL_LINKS_TABLE"
-    CLICKS_TABLE = "TIDEMILL_CLICKS_TABLE"
-    #: ARN of the secret that keys the hash of a client's address.
-    ADDRESS_KEY_SECRET = "TIDEMILL_ADDRESS_KEY_SECRET"  # noqa: S105 - the name of a variable
-    #: How many proxies in front of the API may be believed about `X-Forwarded-For`.
-    TRUSTED_PROXY_HOPS = "TIDEMILL_TRUSTED_PROXY_HOPS"
-    #: Path of a MaxMind database inside the asset; empty for the database that geoip2fast brings.
-    GEOIP_DATABASE = "TIDEMILL_GEOIP_DATABASE"
 
 
 class Output(StrEnum):
@@ -60,8 +52,6 @@ class Output(StrEnum):
     FUNCTIONS = "Functions"
     ALARM_TOPIC = "AlarmTopic"
     DASHBOARD = "Dashboard"
-    SHORTENER_API_ID = "ShortenerApiId"
-    SHORTENER_API_URL = "ShortenerApiUrl"
 
 
 class Tag(StrEnum):
@@ -86,7 +76,7 @@ ENDED_STATES: Final = ("succeeded", "cancelled")
 #: States from which nothing but a redrive leads: only a job in one of them is ever removed.
 TERMINAL_STATES: Final = ("succeeded", "dead", "cancelled")
 #: Only jobs whose payload is stored elsewhere have it: publish is told when such a job is gone.
-PAYLOAD_PLACE_ATTRIBUTE: Final = "payload_at"
+PAYLOAD_LOCATION_ATTRIBUTE: Final = "payload_at"
 #: Sparse index over the jobs that wait for a clock or a person: scheduled and dead ones.
 ATTENTION_INDEX: Final = "attention"
 ATTENTION_KEY: Final = "attention"
@@ -111,16 +101,11 @@ TICK_SCHEDULED_AT: Final = "scheduled_at"
 #: https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 SCHEDULED_TIME: Final = "<aws.scheduler.scheduled-time>"
 
-# The shortener's tables.
-LINK_KEY: Final = "code"
-CLICK_KEY: Final = "pk"
-CLICK_SORT_KEY: Final = "sk"
-
 #: Largest `max_attempts` that a job type may ask for. The lanes derive their receive count from it.
 LARGEST_MAX_ATTEMPTS: Final = 25
-#: What a worker keeps back, in seconds, to settle an attempt that used its whole time; it starts none that would not
-#: leave this much. Job timeout plus margin is less than the function's timeout.
-TIMEOUT_MARGIN_SECONDS: Final = 0.5
+#: The time, in seconds, that a worker keeps back to settle an attempt that used its whole time. It starts no attempt
+#: that would not leave this much. Job timeout plus reserve is less than the function's timeout.
+SETTLE_RESERVE_SECONDS: Final = 0.5
 #: Largest body of a submission, in bytes.
 LARGEST_BODY_BYTES: Final = 256 * 1024
 #: Largest body of a batch of submissions, in bytes, and the most that it may hold.

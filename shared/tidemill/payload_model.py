@@ -1,4 +1,4 @@
-"""The payload of a job type: a pydantic model, and its errors as faults that name the path of each."""
+"""The payload of a job type: a pydantic model, and its errors as faults with their paths."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,15 +9,15 @@ from tidemill.domain.errors import Fault, InvalidPayloadError
 
 
 def faults(error: ValidationError, *, under: str = "") -> list[Fault]:
-    """A pydantic error as faults, each with its JSON pointer below `under`."""
+    """The faults of a pydantic error. The path of each is a JSON pointer that starts with `under`."""
     return [
-        Fault(path=under + "".join(f"/{_escaped(step)}" for step in detail["loc"]), message=_said(detail["msg"]))
+        Fault(path=under + "".join(f"/{_escaped(step)}" for step in detail["loc"]), message=_message(detail["msg"]))
         for detail in error.errors(include_url=False, include_context=False, include_input=False)
     ]
 
 
-def _said(message: str) -> str:
-    """Without what pydantic puts before the words of a validator's own."""
+def _message(message: str) -> str:
+    """The message without the prefix that pydantic puts before the text of a validator."""
     return message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
 
 

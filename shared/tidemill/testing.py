@@ -1,53 +1,52 @@
-"""Testing job types without AWS: a job runs in process, at a time of the test's choosing, and says what it came to.
+"""Test job types without AWS: a job runs in process, at a time that the test sets, and the test reads its outcome.
 
 def test_a_welcome_is_followed_by_a_reminder() -> None:
     ran = run_job(welcome, {"address": "ada@example.com"}, known=[remind])
     assert ran.state is State.SUCCEEDED
     assert ran.enqueued == (Submission(type="mail.remind", delay=timedelta(days=3)),)
 
-What parses, runs and settles here is the very code that does so in a worker; only the table is not there, so that no
-condition of a handler's own writes is tried, and no limit holds a job back.
+The worker's own code parses, runs and settles the job. Only the table is missing: conditions of a handler's own writes
+are not checked, and limits do not hold a job back.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from tidemill.application.attempt import Attempt
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.ports import JobStore
-from tidemill.application.settle import Tools
+from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import AttemptError, Job, reference_to
 from tidemill.domain.outcomes import TransactWrite, outcome_of
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
-from tidemill.in_memory.single_job import Inline, OneJob, Unlimited
+from tidemill.in_memory.single_job import Inline, NoJobs, OneJob, Unlimited
 
 __all__ = ["NOON", "TENANT", "Drive", "JobEndedError", "Ran", "State", "Submission", "run_job"]
 
 NOON: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 TENANT: Final = "tests"
-#: How long an invocation lasts, and so a run whose type sets no time of its own.
+#: The length of an invocation, and so of a run whose type sets no timeout.
 _INVOCATION: Final = timedelta(minutes=5)
 
 
 class JobEndedError(TidemillError):
-    """The job is not going to run again."""
+    """The job has ended and will not run again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """What one run came to."""
+    """The outcome of one run."""
 
-    #: The document after it.
+    #: The document after the run.
     job: Job
-    #: How the run failed, as the document tells it; None if it did not.
+    #: The failure of the run, as the document records it; None if it did not fail.
     error: AttemptError | None
-    #: What the handler raised, if it did, with its traceback.
+    #: The exception that the handler raised, with its traceback; None without one.
     raised: Exception | None
     #: The follow-up jobs and writes that committed with the success.
     enqueued: tuple[Submission, ...]
@@ -65,12 +64,12 @@ class Ran:
 
     @property
     def due(self) -> datetime | None:
-        """When the job would run again."""
+        """When the job runs again; None if it has ended."""
         return self.job.due
 
 
 class Drive:
-    """A job that a test drives through its runs. `now` stands still but for what a test and `run` do to it."""
+    """A job that a test drives through its runs. Only the test and `run` move the clock, `now`."""
 
     def __init__(
         self,
@@ -82,18 +81,17 @@ class Drive:
         draw: float = 0.5,
         **asked: Any,
     ) -> None:
-        """`known` are the types of its follow-up jobs, and `draw` in [0, 1) stands for chance in its backoff.
+        """`known` are the types of its follow-up jobs, and `draw`, from [0, 1), replaces randomness in its backoff.
 
-        `asked` is the rest of its `Submission`. Raises `InvalidPayloadError` as a real submission does.
+        `asked` are the other fields of its `Submission`. Raises `InvalidPayloadError` as a real submission does.
         """
         self.now = now
         types = JobTypes({known_type.name: known_type for known_type in (job_type, *known)})
         self._submit = _Recording(types, self)
         submission = Submission(type=job_type.name, payload=payload or {}, **asked)
         self._document = OneJob(self._submit.prepare(submission, tenant=TENANT, trace="test"))
-        self._tools = Tools(
-            # Those of its methods that a run calls.
-            store=cast("JobStore", self._document),
+        self._tools = AttemptContext(
+            store=self._document,
             payloads=Inline(),
             limits=Unlimited(),
             job_types=types,
@@ -106,7 +104,7 @@ class Drive:
 
     @property
     def job(self) -> Job:
-        """The document. Set it to begin from a state that no run has led to."""
+        """The document. Set it to start from any state."""
         return self._document.job
 
     @job.setter
@@ -114,13 +112,13 @@ class Drive:
         self._document.job = job
 
     def cancel(self) -> None:
-        """Somebody asks for the end of the job: its next checkpoint says so, or its next run ends before it begins."""
+        """Request the cancel of the job: its next checkpoint raises, or its next run ends before the handler starts."""
         self.job = replace(self.job, cancel_requested_at=self.now)
 
     def run(self) -> Ran:
-        """Let time pass until the job is due, and run it once. Raises `JobEndedError`."""
+        """Move the clock to the time at which the job is due, and run it once. Raises `JobEndedError`."""
         if self.job.due is None:
-            raise JobEndedError(f"the job is {self.job.state}")
+            raise JobEndedError(f"the job is {self.job.state} and cannot run again; start a new Drive")
         self.now = max(self.now, self.job.due)
         self._document.saved.clear()
         self._submit.asked.clear()
@@ -129,7 +127,7 @@ class Drive:
         raised = None
         try:
             outcome = attempt.run()
-        except Exception as error:  # noqa: BLE001 - as a worker takes it
+        except Exception as error:  # noqa: BLE001 - as the worker does
             raised, outcome = error, outcome_of(error)
         attempt.finish(outcome)
         settled = self._document.settled
@@ -143,12 +141,12 @@ class Drive:
         )
 
     def run_until_it_ends(self, *, most: int = 100) -> Ran:
-        """Its last run. Raises `AssertionError` if `most` runs do not bring the job to an end."""
+        """The last run of the job. Raises `AssertionError` if it has not ended after `most` runs."""
         for _ in range(most):
             ran = self.run()
             if ran.state.terminal:
                 return ran
-        raise AssertionError(f"{most} runs have left the job {self.job.state}")
+        raise AssertionError(f"after {most} runs the job is still {self.job.state}")
 
 
 def run_job(
@@ -160,7 +158,7 @@ def run_job(
     checkpoint: Any = None,
     known: Sequence[JobType] = (),
 ) -> Ran:
-    """One run of a new job: its `attempt`-th, resumed from `checkpoint`. The rest as for `Drive`."""
+    """Run attempt number `attempt` of a new job once, resumed from `checkpoint`. The rest as for `Drive`."""
     drive = Drive(job_type, payload, now=now, known=known)
     saved = None if checkpoint is None else json.dumps(checkpoint)
     drive.job = replace(drive.job, attempt=attempt - 1, checkpoint=saved)
@@ -168,13 +166,11 @@ def run_job(
 
 
 class _Recording(Submit):
-    """Remembers what was asked for, which a test compares more easily than the jobs that come of it."""
+    """Keeps the submissions of follow-up jobs, which a test compares more easily than the jobs made from them."""
 
     def __init__(self, job_types: JobTypes, drive: Drive) -> None:
-        # It prepares and writes nothing.
-        nowhere = cast("JobStore", None)
         super().__init__(
-            store=nowhere, payloads=Inline(), job_types=job_types, clock=lambda: drive.now, new_id=lambda: "job"
+            store=NoJobs(), payloads=Inline(), job_types=job_types, clock=lambda: drive.now, new_id=lambda: "job"
         )
         self.asked: list[Submission] = []
 

@@ -35,7 +35,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
 from tidemill.dynamodb import settle_transaction
-from tidemill.dynamodb.group_items import GROUP_PREFIX, PLACE_PREFIX
+from tidemill.dynamodb.group_items import GROUP_PREFIX, POSITION_PREFIX
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 EFFECT = {"pk": {"S": "an effect"}}
@@ -253,4 +253,4 @@ def test_follow_ups_enter_once_whatever_happens_to_the_settle(
     assert stored(store, running).state is State.SUCCEEDED
     assert [stored(store, job).sequence for job in follow_ups] == [2, 1]
     assert _effects(table) == EFFECT | {"times": {"N": "1"}}
-    assert sum(name.startswith((GROUP_PREFIX, PLACE_PREFIX)) for name in _stored(table)) == 3
+    assert sum(name.startswith((GROUP_PREFIX, POSITION_PREFIX)) for name in _stored(table)) == 3

@@ -22,7 +22,7 @@ from tidemill.application.ports import JobStore
 from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.states import State
 from tidemill.dynamodb import groups as groups_module
-from tidemill.dynamodb.group_items import PLACE_PREFIX
+from tidemill.dynamodb.group_items import POSITION_PREFIX
 from tidemill.dynamodb.groups import MOST_PASSED
 
 
@@ -42,7 +42,7 @@ def test_jobs_run_in_the_order_accepted(store: JobStore, table: Table) -> None:
     jobs = enter(store, 4)
 
     assert run_all(store, jobs) == ids(jobs)
-    assert items(table, PLACE_PREFIX) == []
+    assert items(table, POSITION_PREFIX) == []
 
 
 def test_a_waiting_job_cannot_be_claimed(store: JobStore) -> None:
@@ -125,7 +125,7 @@ def test_cancelled_jobs_are_passed(store: JobStore, table: Table, cancelled: int
     following = advance(store)
 
     assert following == (stored(store, rest[-1]) if others else None)
-    assert items(table, PLACE_PREFIX) == []
+    assert items(table, POSITION_PREFIX) == []
 
 
 def test_one_call_passes_so_many_and_the_next_goes_on_from_there(

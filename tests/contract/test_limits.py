@@ -1,4 +1,4 @@
-"""`enter` and `leave`: slots and rate of a key in one item, taken by one conditional write or not at all."""
+"""`acquire` and `release`: one conditional write takes the slot and the rate of a limit key, or neither."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -10,7 +10,7 @@ import pytest
 from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, fresh_token
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
-from tidemill.application.ports import Place
+from tidemill.application.ports import LimitSlot
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.limits import LONGEST_RATE_PERIOD, Limit, Rate
 from tidemill.dynamodb.limit_item import KEPT, LIMIT_PREFIX
@@ -28,8 +28,8 @@ def limits(client: FaultyClient, table: Table) -> DynamoLimits:
     return DynamoLimits(client, table=table.name, draw=lambda: 0.5)  # type: ignore[arg-type]  # a proxy
 
 
-def a_place(limit: Limit, **changes: Any) -> Place:
-    return replace(Place(key="test.job#a", token=fresh_token(), until=NOW + LEASE, limit=limit), **changes)
+def a_slot(limit: Limit, **changes: Any) -> LimitSlot:
+    return replace(LimitSlot(limit_key="test.job#a", token=fresh_token(), until=NOW + LEASE, limit=limit), **changes)
 
 
 def item_of(table: Table) -> Any:
@@ -38,90 +38,90 @@ def item_of(table: Table) -> Any:
 
 
 def test_as_many_enter_as_there_are_slots(limits: DynamoLimits) -> None:
-    places = [a_place(TWO) for _ in range(3)]
+    slots = [a_slot(TWO) for _ in range(3)]
 
-    waits = [limits.enter(place, now=NOW) for place in places]
+    waits = [limits.acquire(slot, now=NOW) for slot in slots]
 
     assert waits[:2] == [None, None]
     assert waits[2] is not None
     assert waits[2] > NOW
 
 
-def test_a_place_that_is_left_is_free_at_once(limits: DynamoLimits) -> None:
-    places = [a_place(TWO) for _ in range(2)]
-    for place in places:
-        limits.enter(place, now=NOW)
+def test_a_slot_that_is_left_is_free_at_once(limits: DynamoLimits) -> None:
+    slots = [a_slot(TWO) for _ in range(2)]
+    for slot in slots:
+        limits.acquire(slot, now=NOW)
 
-    limits.leave(places[0])
+    limits.release(slots[0])
 
-    assert limits.enter(a_place(TWO), now=NOW) is None
-    assert limits.enter(a_place(TWO), now=NOW) is not None
+    assert limits.acquire(a_slot(TWO), now=NOW) is None
+    assert limits.acquire(a_slot(TWO), now=NOW) is not None
 
 
 def test_a_slot_is_free_from_the_end_of_its_lease_on(limits: DynamoLimits) -> None:
-    limits.enter(a_place(ONE), now=NOW)
+    limits.acquire(a_slot(ONE), now=NOW)
 
-    assert limits.enter(a_place(ONE), now=NOW + LEASE - MILLISECOND) is not None
-    assert limits.enter(a_place(ONE, until=NOW + 2 * LEASE), now=NOW + LEASE) is None
+    assert limits.acquire(a_slot(ONE), now=NOW + LEASE - MILLISECOND) is not None
+    assert limits.acquire(a_slot(ONE, until=NOW + 2 * LEASE), now=NOW + LEASE) is None
 
 
 def test_leaving_takes_nothing_from_the_run_that_has_the_slot_now(limits: DynamoLimits) -> None:
-    late = a_place(ONE)
-    limits.enter(late, now=NOW)
-    limits.enter(a_place(ONE, until=NOW + 2 * LEASE), now=NOW + LEASE)
+    late = a_slot(ONE)
+    limits.acquire(late, now=NOW)
+    limits.acquire(a_slot(ONE, until=NOW + 2 * LEASE), now=NOW + LEASE)
 
-    limits.leave(late)
+    limits.release(late)
 
-    assert limits.enter(a_place(ONE), now=NOW + LEASE) is not None
+    assert limits.acquire(a_slot(ONE), now=NOW + LEASE) is not None
 
 
 def test_leaving_twice_or_without_having_entered_does_nothing(limits: DynamoLimits, table: Table) -> None:
-    limits.leave(a_place(ONE))
+    limits.release(a_slot(ONE))
     assert table.client.scan(TableName=table.name)["Items"] == []
 
-    place = a_place(ONE)
-    limits.enter(place, now=NOW)
-    limits.leave(place)
-    limits.leave(place)
+    slot = a_slot(ONE)
+    limits.acquire(slot, now=NOW)
+    limits.release(slot)
+    limits.release(slot)
 
-    assert limits.enter(a_place(ONE), now=NOW) is None
+    assert limits.acquire(a_slot(ONE), now=NOW) is None
 
 
 def test_each_key_has_slots_of_its_own(limits: DynamoLimits) -> None:
     keys = ["a", "b", "b#1", "#", "é", "x" * 5_000, "x" * 5_000 + "y"]
 
-    assert [limits.enter(a_place(ONE, key=key), now=NOW) for key in keys] == [None] * len(keys)
+    assert [limits.acquire(a_slot(ONE, limit_key=key), now=NOW) for key in keys] == [None] * len(keys)
 
 
 def test_the_wait_for_a_slot_grows_with_each_hold_up_to_a_minute(limits: DynamoLimits) -> None:
-    limits.enter(a_place(ONE), now=NOW)
+    limits.acquire(a_slot(ONE), now=NOW)
 
-    waits = [limits.enter(a_place(ONE, holds=holds), now=NOW) for holds in (0, 1, 2, 100_000)]
+    waits = [limits.acquire(a_slot(ONE, holds=holds), now=NOW) for holds in (0, 1, 2, 100_000)]
 
     assert waits == [NOW + seconds * SECOND * 0.75 for seconds in (2, 4, 8, LONGEST_WAIT_SECONDS)]
 
 
 def test_a_burst_of_the_rate_enters_at_once_and_one_more_each_interval(limits: DynamoLimits) -> None:
-    assert [limits.enter(a_place(THREE_A_MINUTE), now=NOW) for _ in range(3)] == [None] * 3
+    assert [limits.acquire(a_slot(THREE_A_MINUTE), now=NOW) for _ in range(3)] == [None] * 3
 
-    assert limits.enter(a_place(THREE_A_MINUTE), now=NOW) == NOW + 20 * SECOND
-    assert limits.enter(a_place(THREE_A_MINUTE), now=NOW + 20 * SECOND - MILLISECOND) is not None
-    assert limits.enter(a_place(THREE_A_MINUTE), now=NOW + 20 * SECOND) is None
-    assert limits.enter(a_place(THREE_A_MINUTE), now=NOW + 20 * SECOND) is not None
+    assert limits.acquire(a_slot(THREE_A_MINUTE), now=NOW) == NOW + 20 * SECOND
+    assert limits.acquire(a_slot(THREE_A_MINUTE), now=NOW + 20 * SECOND - MILLISECOND) is not None
+    assert limits.acquire(a_slot(THREE_A_MINUTE), now=NOW + 20 * SECOND) is None
+    assert limits.acquire(a_slot(THREE_A_MINUTE), now=NOW + 20 * SECOND) is not None
 
 
 def test_a_key_that_was_idle_has_its_burst_again_and_no_more(limits: DynamoLimits) -> None:
-    limits.enter(a_place(THREE_A_MINUTE), now=NOW)
+    limits.acquire(a_slot(THREE_A_MINUTE), now=NOW)
     later = NOW + timedelta(hours=3)
 
-    assert [limits.enter(a_place(THREE_A_MINUTE), now=later) is None for _ in range(4)] == [True, True, True, False]
+    assert [limits.acquire(a_slot(THREE_A_MINUTE), now=later) is None for _ in range(4)] == [True, True, True, False]
 
 
 def test_a_rate_that_no_number_of_microseconds_divides_holds(limits: DynamoLimits) -> None:
     seven_a_second = Limit(rate=Rate(count=7, period=SECOND))
     moments = [NOW + number * 10 * MILLISECOND for number in range(301)]
 
-    entered = [moment for moment in moments if limits.enter(a_place(seven_a_second), now=moment) is None]
+    entered = [moment for moment in moments if limits.acquire(a_slot(seven_a_second), now=moment) is None]
 
     assert 7 + 19 <= len(entered) <= 7 + 21
     assert max(sum(start <= moment < start + SECOND for moment in entered) for start in entered) <= 14
@@ -129,33 +129,33 @@ def test_a_rate_that_no_number_of_microseconds_divides_holds(limits: DynamoLimit
 
 def test_those_who_wait_for_a_rate_are_told_times_apart(limits: DynamoLimits) -> None:
     for _ in range(3):
-        limits.enter(a_place(THREE_A_MINUTE), now=NOW)
+        limits.acquire(a_slot(THREE_A_MINUTE), now=NOW)
 
-    told = [limits.enter(a_place(THREE_A_MINUTE), now=NOW) for _ in range(5)]
+    told = [limits.acquire(a_slot(THREE_A_MINUTE), now=NOW) for _ in range(5)]
 
     assert told == [NOW + number * 20 * SECOND for number in range(1, 6)]
 
 
 def test_a_slot_is_not_taken_when_the_rate_refuses(limits: DynamoLimits, table: Table) -> None:
     for _ in range(3):
-        place = a_place(BOTH)
-        limits.enter(place, now=NOW)
-        limits.leave(place)
+        slot = a_slot(BOTH)
+        limits.acquire(slot, now=NOW)
+        limits.release(slot)
 
-    assert limits.enter(a_place(BOTH), now=NOW) == NOW + 20 * SECOND
+    assert limits.acquire(a_slot(BOTH), now=NOW) == NOW + 20 * SECOND
     assert not [name for name in item_of(table) if name.startswith("slot_")]
 
 
 def test_the_rate_is_not_used_when_no_slot_is_free(limits: DynamoLimits) -> None:
-    places = [a_place(BOTH) for _ in range(2)]
-    for place in places:
-        limits.enter(place, now=NOW)
+    slots = [a_slot(BOTH) for _ in range(2)]
+    for slot in slots:
+        limits.acquire(slot, now=NOW)
     for _ in range(5):
-        assert limits.enter(a_place(BOTH), now=NOW) is not None
+        assert limits.acquire(a_slot(BOTH), now=NOW) is not None
 
-    limits.leave(places[0])
+    limits.release(slots[0])
 
-    assert limits.enter(a_place(BOTH), now=NOW) is None
+    assert limits.acquire(a_slot(BOTH), now=NOW) is None
 
 
 @pytest.mark.parametrize("limit", [ONE, TWO, THREE_A_MINUTE, BOTH])
@@ -163,24 +163,24 @@ def test_a_run_whose_write_the_sdk_sent_twice_has_entered_once(
     limits: DynamoLimits, client: FaultyClient, limit: Limit
 ) -> None:
     client.faults = [Fault.SENT_TWICE]
-    assert limits.enter(a_place(limit), now=NOW) is None
+    assert limits.acquire(a_slot(limit), now=NOW) is None
 
     room = limit.concurrency or 3
-    assert [limits.enter(a_place(limit), now=NOW) is None for _ in range(room)] == [True] * (room - 1) + [False]
+    assert [limits.acquire(a_slot(limit), now=NOW) is None for _ in range(room)] == [True] * (room - 1) + [False]
 
 
-def test_a_place_whose_answer_was_lost_is_given_back(limits: DynamoLimits, client: FaultyClient) -> None:
+def test_a_slot_whose_answer_was_lost_is_given_back(limits: DynamoLimits, client: FaultyClient) -> None:
     client.faults = [Fault.ANSWER_LOST]
     with pytest.raises(StoreUnavailableError):
-        limits.enter(a_place(ONE), now=NOW)
+        limits.acquire(a_slot(ONE), now=NOW)
 
-    assert limits.enter(a_place(ONE), now=NOW) is None
+    assert limits.acquire(a_slot(ONE), now=NOW) is None
 
 
 def test_an_item_of_limits_is_no_job_and_goes_only_when_it_says_nothing_any_more(
     limits: DynamoLimits, table: Table
 ) -> None:
-    limits.enter(a_place(BOTH), now=NOW)
+    limits.acquire(a_slot(BOTH), now=NOW)
 
     item = item_of(table)
     assert item[JOB_KEY]["S"] == f'{LIMIT_PREFIX}["test.job#a"]'
@@ -192,6 +192,6 @@ def test_an_item_of_limits_is_no_job_and_goes_only_when_it_says_nothing_any_more
 @pytest.mark.parametrize("limit", [Limit(concurrency=3), THREE_A_MINUTE])
 def test_of_many_who_come_at_once_no_more_enter_than_may(limits: DynamoLimits, limit: Limit) -> None:
     with ThreadPoolExecutor(8) as pool:
-        waits = list(pool.map(lambda _: limits.enter(a_place(limit), now=NOW), range(24)))
+        waits = list(pool.map(lambda _: limits.acquire(a_slot(limit), now=NOW), range(24)))
 
     assert waits.count(None) == 3

@@ -44,6 +44,7 @@ from tidemill.dynamodb.payloads import (
     payload_item,
 )
 from tidemill.names import JOB_KEY, LARGEST_BODY_BYTES, PAYLOADS_PREFIX
+from tidemill.powertools.idempotency import insert_once
 
 #: As an HTTP API and IAM give them.
 CALLER = "111122223333:AROAEXAMPLEROLEID0042"
@@ -103,7 +104,9 @@ def apart(table: Table, files: Files) -> Apart:
 def post(store: DynamoJobStore, payloads: DynamoPayloads) -> Post:
     clock = Clock()
     types = types_of(a_job_type())
-    submit = Submit(store=store, payloads=payloads, job_types=types, clock=clock, new_id=fresh_token)
+    submit = Submit(
+        store=store, payloads=payloads, job_types=types, clock=clock, new_id=fresh_token, insert_once=insert_once
+    )
 
     def post(payload: Mapping[str, Any], *, later: bool = False, **asked: Any) -> Accepted:
         clock.now = NOW + 2 * RETENTION if later else NOW
@@ -142,7 +145,7 @@ def test_a_larger_one_has_an_item_of_its_own_and_needs_no_bucket(
     assert set(item) == {JOB_KEY, "payload", "stored_at"}
     owner = payload_item(item)
     assert owner is not None
-    assert (owner.tenant, owner.job_id, owner.place, owner.stored_at) == (TENANT, job.id, apart.payload_at, NOW)
+    assert (owner.tenant, owner.job_id, owner.location, owner.stored_at) == (TENANT, job.id, apart.payload_at, NOW)
     payloads.delete(apart)
     payloads.delete(apart)
     assert table.client.scan(TableName=table.name)["Items"] == []
@@ -175,7 +178,7 @@ def test_a_payload_that_is_gone_is_told_of(payloads: DynamoPayloads, size_bytes:
 
 
 @pytest.mark.parametrize("changes", [{"payload": None}, {"payload": None, "payload_at": "elsewhere/1"}], ids=str)
-def test_a_job_that_names_no_place_of_ours_is_malformed(payloads: DynamoPayloads, changes: dict[str, Any]) -> None:
+def test_a_job_that_has_no_location_of_ours_is_malformed(payloads: DynamoPayloads, changes: dict[str, Any]) -> None:
     with pytest.raises(MalformedDocumentError):
         payloads.load(a_job(**changes))
 
@@ -321,13 +324,13 @@ def test_a_payload_that_a_crash_leaves_behind_can_be_told_from_one_that_is_neede
 
     owners = [owner for item in table.client.scan(TableName=table.name)["Items"] if (owner := payload_item(item))]
 
-    def wanted(job: Job | None, place: str) -> bool:
-        return job is not None and job.payload_at == place
+    def wanted(job: Job | None, location: str) -> bool:
+        return job is not None and job.payload_at == location
 
-    kept = [owner for owner in owners if wanted(store.get(owner.tenant, owner.job_id), owner.place)]
+    kept = [owner for owner in owners if wanted(store.get(owner.tenant, owner.job_id), owner.location)]
     assert len(owners) == 3
     assert len(kept) == (2 if fault is Fault.KILLED_AFTER else 1)
-    assert needed.payload_at in {owner.place for owner in kept}
+    assert needed.payload_at in {owner.location for owner in kept}
     assert all(owner.stored_at - NOW < MILLISECOND for owner in owners)
 
 

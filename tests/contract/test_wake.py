@@ -8,9 +8,9 @@ from tests.support.builders import MILLISECOND, NOW, SECOND, SETTLEMENTS, a_job,
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
+from tidemill.aws.attribute_values import milliseconds
 from tidemill.domain.errors import TidemillError, WriteRefusedError
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import milliseconds
 
 
 def test_wake_queues_the_job_and_keeps_its_time_and_generation(store: JobStore, table: Table) -> None:

@@ -8,6 +8,7 @@ from uuid import uuid4
 import pytest
 
 from demo.observe import all_jobs
+from tidemill.domain.job import Job
 from tidemill.local.lifecycle import App
 from tidemill.local.signed_caller import Answer
 from tidemill.local.wait import wait_until
@@ -50,10 +51,14 @@ class Deployed:
 
         return wait_until(there, PATIENCE_SECONDS, f"job {job_id} to be {state}")
 
+    def document(self, job_id: str) -> Job:
+        """The stored job, with the fields that the API does not show."""
+        (job,) = [job for job in all_jobs(self.app) if job.id == job_id]
+        return job
+
     def tenant_of(self, job_id: str) -> str:
         """Under whom the job is filed."""
-        (job,) = [job for job in all_jobs(self.app) if job.id == job_id]
-        return job.tenant
+        return self.document(job_id).tenant
 
     def stored(self) -> int:
         """How many documents there are."""

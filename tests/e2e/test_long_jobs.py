@@ -10,6 +10,7 @@ import pytest
 
 from shortener.click import Click
 from shortener.click_table import Clicks, _record
+from shortener.names import Output as ShortenerOutput
 from shortener.visitor import Visitor
 from tests.e2e.conftest import Deployed
 from tidemill.local.wait import wait_until
@@ -27,7 +28,7 @@ MILLISECOND = timedelta(milliseconds=1)
 def code(deployed: Deployed) -> str:
     code = uuid4().hex
     body = json.dumps({"code": code, "url": "https://example.com/there"}).encode()
-    assert deployed.app.request("POST", "/links", body=body, shortener=True).status == 201
+    assert deployed.app.request("POST", "/links", body=body, api=ShortenerOutput.API_ID).status == 201
     return code
 
 
@@ -106,12 +107,12 @@ def test_a_rollup_goes_through_all_that_is_kept_and_leaves_the_stats_as_they_wer
     for number in range(4):
         writes = clicks.writes(Click(code=code), VISITOR, job_id=str(number), at=then, now=then)
         dynamodb.transact_write_items(TransactItems=writes)
-    before = deployed.app.request("GET", f"/links/{code}/stats", shortener=True).json()
+    before = deployed.app.request("GET", f"/links/{code}/stats", api=ShortenerOutput.API_ID).json()
     assert before["days"] == {str(then.date()): 4}
 
     job = until(deployed, deployed.accepted("clicks.rollup", {}), state="succeeded")
 
     assert job["result"]["shards"] >= 1
     assert job["progress"]["total"] % 16 == 0
-    assert deployed.app.request("GET", f"/links/{code}/stats", shortener=True).json() == before
+    assert deployed.app.request("GET", f"/links/{code}/stats", api=ShortenerOutput.API_ID).json() == before
     assert clicks.total(code).counters["clicks"] == 4

@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 
 from demo.observe import all_jobs
+from shortener.names import Output as ShortenerOutput
 from tests.e2e.conftest import PATIENCE_SECONDS, Deployed
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -21,18 +22,18 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:125.0) Gecko/20100101 Firefox/125.
 def code(deployed: Deployed) -> str:
     code = uuid4().hex
     body = json.dumps({"code": code, "url": "https://example.com/there"}).encode()
-    assert deployed.app.request("POST", "/links", body=body, shortener=True).status == 201
+    assert deployed.app.request("POST", "/links", body=body, api=ShortenerOutput.API_ID).status == 201
     return code
 
 
 def click(deployed: Deployed, code: str, *, key: str | None = None) -> None:
     headers = {"X-Forwarded-For": ADDRESS, "User-Agent": FIREFOX}
-    answer = deployed.app.request("GET", f"/{code}", headers=headers, key=key, shortener=True, signed=False)
+    answer = deployed.app.request("GET", f"/{code}", headers=headers, key=key, api=ShortenerOutput.API_ID, signed=False)
     assert (answer.status, answer.headers["location"]) == (302, "https://example.com/there")
 
 
 def stats(deployed: Deployed, code: str) -> dict[str, object]:
-    answer = deployed.app.request("GET", f"/links/{code}/stats", shortener=True)
+    answer = deployed.app.request("GET", f"/links/{code}/stats", api=ShortenerOutput.API_ID)
     assert answer.status == 200
     return dict(answer.json())
 
@@ -59,7 +60,7 @@ def test_no_address_lies_in_clear_in_the_clicks_table(deployed: Deployed, code: 
 
 def test_an_unknown_code_is_not_found_and_makes_no_job(deployed: Deployed) -> None:
     before = deployed.stored()
-    assert deployed.app.request("GET", "/nowhere", shortener=True, signed=False).status == 404
+    assert deployed.app.request("GET", "/nowhere", api=ShortenerOutput.API_ID, signed=False).status == 404
     assert deployed.stored() == before
 
 

@@ -8,7 +8,8 @@ from uuid import uuid4
 import pytest
 
 from tests.e2e.conftest import Deployed
-from tidemill.dynamodb.document import key, milliseconds
+from tidemill.aws.attribute_values import milliseconds
+from tidemill.dynamodb.document import key
 from tidemill.names import ATTENTION_SORT_KEY, Output
 
 pytestmark = pytest.mark.e2e

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 from aws_cdk import App, IPolicyValidationPlugin, Validations
 
-from stacks.shortener_stack import ShortenerStack
-from stacks.stages import from_context
+from stacks.composition import ROOT, compose
+from stacks.stages import STAGES
 from tidemill.cdk import asset
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.pipeline import PipelineStack
 
 Resource = dict[str, Any]
 
@@ -36,6 +35,12 @@ class Synthesised:
             yield from template["Resources"].items()
 
 
+def verb_of(function: Resource) -> str:
+    """The verb of a function, from where its handler is: `tidemill.entrypoints.VERB` or `functions.VERB.handler`."""
+    module: str = function["Handler"].rpartition(".")[0]
+    return module.removesuffix(".handler").rpartition(".")[2]
+
+
 Synthesise = Callable[..., Synthesised]
 
 
@@ -50,19 +55,17 @@ def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Synthesise:
         key = json.dumps(settings, sort_keys=True)
         if key in done and plugins is None:
             return done[key]
-        context = json.loads((asset.ROOT / "cdk.json").read_text())["context"]
+        context = json.loads((ROOT / "cdk.json").read_text())["context"]
         app = App(context=context | settings, outdir=str(tmp_path_factory.mktemp("cdk.out")), analytics_reporting=False)
-        config = from_context(app.node.get_all_context())
-        pipeline = PipelineStack(app, config=config, asset=str(stub))
-        shortener = ShortenerStack(app, config=config, asset=str(stub), pipeline=pipeline)
+        config = compose(app, asset=str(stub))
         if plugins:
             Validations.of(app).add_plugins(plugins(app))
-        assembly = app.synth()
+        assembly = Path(app.synth().directory)
         done[key] = Synthesised(
             config,
             *(
-                json.loads(Path(assembly.directory, f"{stack.stack_name}.template.json").read_text())
-                for stack in (pipeline, shortener)
+                json.loads((assembly / f"{config.name}-{stack}.template.json").read_text())
+                for stack in ("Pipeline", "Shortener")
             ),
         )
         return done[key]
@@ -83,4 +86,4 @@ def prod(synthesise: Synthesise) -> Synthesised:
 @pytest.fixture(scope="session")
 def built() -> Path:
     """The asset of the local stage, as `cdk deploy` would build it, and in the same place."""
-    return asset.build(from_context({"stage": "local"}))
+    return asset.build(STAGES["local"](), asset.AppCode(root=ROOT))

@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 
+from stacks.composition import ROOT
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
 from tidemill.cdk.alarm import Heading
-from tidemill.cdk.asset import ROOT
 from tidemill.names import ATTENTION_INDEX, LISTING_INDEX, METRIC_NAMESPACE, WAKE_WINDOW_SECONDS, Lane, Metric
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
+from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
 from tidemill.names import Env
 
 #: `GET /{code}` redirects whoever has a short link; it submits a job, but none that the caller could choose. The
@@ -14,6 +14,7 @@ JOBS = {
     "GET /jobs": "query",
     "GET /jobs/{id}": "query",
     "POST /jobs/{id}/cancel": "control",
+    "POST /jobs/{id}/redrive": "control",
     "POST /jobs/{id}/retry": "control",
     "GET /openapi.json": "query",
 }
@@ -28,7 +29,7 @@ def _verb(app: Synthesised, route: Resource) -> str:
     integration = route["Target"]["Fn::Join"][1][-1]["Ref"]
     uri = dict(app.of_type("AWS::ApiGatewayV2::Integration"))[integration]["IntegrationUri"]
     function = dict(app.of_type("AWS::Lambda::Function"))[uri["Fn::GetAtt"][0]]
-    return str(function["Handler"].split(".")[1])
+    return verb_of(function)
 
 
 def test_every_route_but_the_open_ones_asks_for_a_signature(dev: Synthesised) -> None:

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from stacks.stages import HOST_PYTHON, STAGES, from_context
+from stacks.applications.shortener import GEOIP_DATABASE, Shortener
+from stacks.composition import ROOT
+from stacks.stages import STAGES
 from tidemill.cdk import asset
-from tidemill.cdk.config import Architecture
+from tidemill.cdk.config import HOST_PYTHON, Architecture
 
-LOCAL = from_context({"stage": "local"})
+LOCAL = STAGES["local"]()
+CODE = asset.AppCode(root=ROOT)
 OTHER_PYTHON = "3.12" if HOST_PYTHON != "3.12" else "3.13"
 
 
@@ -33,13 +36,13 @@ def _python(built: Path, code: str) -> str:
 
 
 def test_built_again_elsewhere_it_is_the_same_to_the_byte(built: Path, tmp_path: Path) -> None:
-    again = asset.build(LOCAL, into=tmp_path / "elsewhere")
+    again = asset.build(LOCAL, CODE, into=tmp_path / "elsewhere")
     assert _contents(again) == _contents(built)
     assert again.name == built.name
 
 
 def test_nothing_of_the_machine_is_in_it(built: Path) -> None:
-    here = str(asset.ROOT).encode()
+    here = str(ROOT).encode()
     for path in built.rglob("*"):
         assert path.is_dir() or here not in path.read_bytes(), path
 
@@ -54,33 +57,46 @@ def test_everything_is_compiled_and_the_bytecode_is_never_checked_again(built: P
 
 
 def test_only_the_data_for_countries_of_ipv4_is_shipped_and_it_loads(built: Path) -> None:
-    assert {path.name for path in (built / "geoip2fast").iterdir()} == {*asset.SDIST_KEPT, "__pycache__"}
+    assert {path.name for path in (built / "geoip2fast").iterdir()} == {
+        *CODE.source_packages()["geoip2fast"],
+        "__pycache__",
+    }
     code = "from geoip2fast import GeoIP2Fast; print(GeoIP2Fast().lookup('8.8.8.8').country_code)"
     assert _python(built, code) == "US"
 
 
 def test_every_function_imports_from_it(built: Path) -> None:
-    handlers = sorted(path.parent.name for path in (built / "functions").glob("*/handler.py"))
-    assert "work" in handlers
-    code = "; ".join(f"import functions.{verb}.handler" for verb in handlers)
-    where = _python(built, f"{code}; import pydantic; print(functions.__file__, pydantic.__file__)")
+    entrypoints = built / "tidemill" / "entrypoints"
+    engine = sorted(f"tidemill.entrypoints.{path.stem}" for path in entrypoints.glob("[a-z]*.py"))
+    app = sorted(f"functions.{path.parent.name}.handler" for path in (built / "functions").glob("*/handler.py"))
+    assert "tidemill.entrypoints.work" in engine
+    code = "; ".join(f"import {module}" for module in (*engine, *app))
+    where = _python(built, f"{code}; import pydantic; print(functions.__file__, tidemill.__file__, pydantic.__file__)")
     assert all(file.startswith(str(built)) for file in where.split())
 
 
 def test_job_types_of_the_demo_are_shipped_only_where_they_are_asked_for(built: Path) -> None:
     assert (built / "functions" / "demo_jobs" / "__init__.py").is_file()
-    shipped = {path for path, _ in asset._sources(STAGES["dev"]())}
+    shipped = {path for path, _ in asset._sources(STAGES["dev"](), CODE)}
     assert "functions/jobs/__init__.py" in shipped
     assert not any(path.startswith("functions/demo_jobs/") for path in shipped)
     assert not any(path.endswith(("requirements.txt", ".pyc")) for path in shipped)
 
 
-def test_a_configured_database_is_shipped_under_its_one_name(tmp_path: Path) -> None:
+def test_no_asset_holds_the_command_line_the_constructs_or_the_embedded_aws(built: Path) -> None:
+    shipped = {path.name for path in (built / "tidemill").iterdir()}
+    assert {"entrypoints", "worker", "names.py"} <= shipped
+    assert not shipped & {"cdk", "cli", "local", "operator", "testing.py"}
+
+
+def test_a_file_of_an_application_is_shipped_at_its_place(tmp_path: Path) -> None:
     database = tmp_path / "GeoLite2-Country.mmdb"
     database.write_bytes(b"mmdb")
-    assert dict(asset._sources(replace(LOCAL, geoip_database=str(database))))[asset.GEOIP_DATABASE] == database
-    with pytest.raises(asset.AssetError, match=r"there is no file .*missing\.mmdb"):
-        dict(asset._sources(replace(LOCAL, geoip_database=str(tmp_path / "missing.mmdb"))))
+    shortener = Shortener(LOCAL, {"geoip_database": str(database)})
+    assert dict(asset._sources(LOCAL, asset.AppCode(root=ROOT, files=shortener.files())))[GEOIP_DATABASE] == database
+    missing = Shortener(LOCAL, {"geoip_database": str(tmp_path / "missing.mmdb")})
+    with pytest.raises(asset.AssetError, match=r"cannot ship .*missing\.mmdb: no such file"):
+        dict(asset._sources(LOCAL, asset.AppCode(root=ROOT, files=missing.files())))
 
 
 def test_a_package_with_another_digest_is_refused(tmp_path: Path) -> None:
@@ -99,7 +115,7 @@ def test_an_interrupted_build_leaves_nothing_that_looks_finished(
 
     monkeypatch.setattr(asset, "_install", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        asset.build(LOCAL, into=tmp_path)
+        asset.build(LOCAL, CODE, into=tmp_path)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
     assert not list((tmp_path / "packages").iterdir())
 
@@ -107,7 +123,7 @@ def test_an_interrupted_build_leaves_nothing_that_looks_finished(
 def test_production_refuses_a_host_that_cannot_compile_for_it() -> None:
     config = replace(STAGES["prod"](), python_version=OTHER_PYTHON)
     with pytest.raises(asset.AssetError, match=f"-c python_version={HOST_PYTHON}"):
-        asset.build(config)
+        asset.build(config, CODE)
 
 
 def test_development_warns_of_a_host_that_cannot_compile_for_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from stacks.stages import STAGES, from_context
+from stacks.applications.shortener import Shortener
+from stacks.composition import read_settings
+from stacks.stages import STAGES
 from tidemill.cdk.config import LETTER_RETENTION_DAYS, LOG_RETENTIONS_DAYS, PYTHON_VERSIONS, SettingError
 from tidemill.cdk.log_group import RETENTIONS
 from tidemill.names import LARGEST_MAX_ATTEMPTS, Lane
@@ -78,14 +80,13 @@ def test_a_lane_that_cannot_work_is_refused(change: dict[str, Any], says: str) -
         ({"jwt_audience": ("mill",)}, "or none for SigV4"),
         ({"jwt_issuer": "http://issuer.example", "jwt_audience": ("mill",)}, "is not an https address"),
         ({"jwt_issuer": "https://issuer.example", "jwt_audience": ("mill", "")}, "must not hold an empty name"),
-        ({"job_packages": ("functions.demo_jobs",)}, "must include functions.jobs"),
+        ({"job_packages": ()}, "must name the packages that hold job types"),
         ({"job_retention_days": 0}, "job_retention_days must be positive"),
         ({"log_retention_days": 31}, "log_retention_days 31 is none of"),
         ({"api_timeout_seconds": 30}, "an HTTP API waits no longer"),
         ({"api_rate": 0}, "api_rate must be positive"),
         ({"api_burst": 1}, "not above api_burst"),
         ({"publish_timeout_seconds": 0}, "publish_timeout_seconds must be from 1"),
-        ({"trusted_proxy_hops": -1}, "trusted_proxy_hops must not be negative"),
     ],
 )
 def test_a_stage_that_cannot_work_is_refused(change: dict[str, Any], says: str) -> None:
@@ -96,8 +97,8 @@ def test_a_stage_that_cannot_work_is_refused(change: dict[str, Any], says: str) 
 @pytest.mark.parametrize(
     ("context", "says"),
     [
-        ({"stage": "staging"}, "there is no stage 'staging'; there are local, dev, prod"),
-        ({"stag": "prod"}, "there is no setting 'stag'; there are stage, installation"),
+        ({"stage": "staging"}, "unknown stage 'staging'; the stages are local, dev, prod"),
+        ({"stag": "prod"}, "unknown setting 'stag'; the settings are stage, installation"),
         ({"trusted_proxy_hops": "one"}, "trusted_proxy_hops: 'one' is not a whole number"),
         ({"tags": "cost"}, "tags: 'cost' is not of the form"),
         ({"listing": "no"}, "listing: 'no' is neither on nor off"),
@@ -106,11 +107,16 @@ def test_a_stage_that_cannot_work_is_refused(change: dict[str, Any], says: str) 
 )
 def test_a_setting_that_cannot_be_read_is_refused_by_name(context: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingError, match=says):
-        from_context(context)
+        read_settings(context)
+
+
+def test_a_setting_of_an_application_that_cannot_work_is_refused() -> None:
+    with pytest.raises(SettingError, match="trusted_proxy_hops must not be negative"):
+        Shortener(CONFIG, {"trusted_proxy_hops": -1})
 
 
 def test_settings_come_from_the_context_and_what_is_cdk_s_is_left_alone() -> None:
-    config = from_context(
+    settings = read_settings(
         {
             "@aws-cdk/aws-iam:minimizePolicies": True,
             "cli-telemetry": False,
@@ -122,8 +128,9 @@ def test_settings_come_from_the_context_and_what_is_cdk_s_is_left_alone() -> Non
             "jwt_audience": "mill,other",
         }
     )
+    config = settings.stage
     assert (config.stage, config.name) == ("dev", "Tidemill-dev-blue")
-    assert config.trusted_proxy_hops == 1
+    assert settings.app == {"trusted_proxy_hops": 1}
     assert config.tags == (("cost", "42"), ("team", "clicks"))
     assert config.listing is False
     assert (config.jwt_issuer, config.jwt_audience) == ("https://issuer.example/pool", ("mill", "other"))
@@ -131,7 +138,7 @@ def test_settings_come_from_the_context_and_what_is_cdk_s_is_left_alone() -> Non
 
 @pytest.mark.parametrize("version", PYTHON_VERSIONS)
 def test_every_runtime_can_be_chosen(version: str) -> None:
-    assert from_context({"python_version": version}).python_version == version
+    assert read_settings({"python_version": version}).stage.python_version == version
 
 
 def test_every_log_retention_is_one_that_cloudwatch_knows() -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
-from tidemill.application.validation import FARTHEST
+from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import EXPORTS_PREFIX, PAYLOADS_PREFIX
 
 
@@ -35,7 +35,7 @@ def test_files_go_but_not_before_the_last_job_that_needs_them(synthesise: Synthe
     days = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "ExpirationInDays" in rule}
     assert days == {
         # Scheduled as far ahead as may be, kept as long as may be, and then some.
-        PAYLOADS_PREFIX: 3 * FARTHEST.days,
+        PAYLOADS_PREFIX: 3 * LONGEST_SPAN.days,
         EXPORTS_PREFIX: app.config.export_retention_days,
     }
     (unfinished,) = (rule for rule in rules if "AbortIncompleteMultipartUpload" in rule)

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
-from tidemill.cdk.asset import ROOT
+from shortener.names import Env as Shortener
+from stacks.composition import ROOT
+from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
 from tidemill.names import (
     ATTENTION_INDEX,
     EXPORTS_PREFIX,
@@ -50,14 +51,21 @@ def _of_files(*actions: str, files: str = PAYLOADS) -> Rights:
 
 
 def _worker(lane: Lane) -> Rights:
+    """What every worker must do to run jobs."""
     return (
         _of_jobs("GetItem", "PutItem", "UpdateItem", "DeleteItem")
-        | {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "Query", "PutItem", "UpdateItem")}
-        | {("dynamodb:GetItem", "ShortenerLinksTable"), (READ_SECRET, "ShortenerAddressKey")}
         | {(action, QUEUES[lane]) for action in CONSUME}
         | _of_files("GetObject", "PutObject")
-        | _of_files("GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", files=EXPORTS)
     )
+
+
+#: What the job types of the example may touch beside that: those of the default lane, and those of the bulk lane.
+CLICK_ENRICH = {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "PutItem", "UpdateItem")} | {
+    (READ_SECRET, "ShortenerAddressKey")
+}
+CLICK_REPORTS = {("dynamodb:Query", "ShortenerClicksTable"), ("dynamodb:GetItem", "ShortenerLinksTable")} | _of_files(
+    "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", files=EXPORTS
+)
 
 
 #: All that each function may do beside writing to its own log group: action and what is acted on.
@@ -79,8 +87,8 @@ RIGHTS: dict[str, Rights] = {
     | {("sqs:GetQueueAttributes", queue) for queue in QUEUES.values()}
     | {("cloudwatch:GetMetricStatistics", "*"), ("sqs:SendMessage", "Missed")},
     "work-critical": _worker(Lane.CRITICAL),
-    "work": _worker(Lane.DEFAULT),
-    "work-bulk": _worker(Lane.BULK),
+    "work": _worker(Lane.DEFAULT) | CLICK_ENRICH,
+    "work-bulk": _worker(Lane.BULK) | CLICK_ENRICH | CLICK_REPORTS,
     "shorten": {("dynamodb:PutItem", "ShortenerLinksTable")},
     "redirect": {("dynamodb:GetItem", "ShortenerLinksTable")} | _of_jobs("GetItem", "PutItem", "DeleteItem"),
     "stats": {("dynamodb:GetItem", "ShortenerLinksTable")}
@@ -96,7 +104,7 @@ def _functions(app: Synthesised) -> dict[str, Resource]:
 
 
 def _key(function: Resource) -> str:
-    verb: str = function["Handler"].split(".")[1]
+    verb = verb_of(function)
     lanes = json.dumps(function["Environment"]["Variables"].get(Env.LANES, "")) if verb == "work" else ""
     (lane,) = [lane for lane in Lane if f'\\"{lane}\\"' in lanes] or [Lane.DEFAULT]
     return verb if lane is Lane.DEFAULT else f"{verb}-{lane}"
@@ -195,7 +203,8 @@ def test_every_function_says_who_it_is(dev: Synthesised) -> None:
 def test_every_handler_is_where_the_function_looks_for_it(dev: Synthesised) -> None:
     for function in _functions(dev).values():
         module, _, name = function["Handler"].rpartition(".")
-        assert f"def {name}(" in (ROOT / f"{module.replace('.', '/')}.py").read_text()
+        folder = ROOT / "shared" if module.startswith("tidemill.") else ROOT
+        assert f"def {name}(" in (folder / f"{module.replace('.', '/')}.py").read_text()
 
 
 def test_job_types_of_the_demo_are_local(synthesise: Synthesise, dev: Synthesised) -> None:
@@ -210,11 +219,13 @@ def test_every_function_can_be_found_by_its_key(dev: Synthesised) -> None:
         assert any(f'\\"{key}\\"' in output for output in listed), key
 
 
-STORING = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING}
-LOADING = STORING | {Env.FILES_BUCKET}
-SUBMITTING = LOADING | {Env.JOB_PACKAGES}
+STORING: set[str] = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING}
+LOADING: set[str] = STORING | {Env.FILES_BUCKET}
+SUBMITTING: set[str] = LOADING | {Env.JOB_PACKAGES}
+WORKING = SUBMITTING | {Env.LANES, Env.JOB_TIMEOUT_SECONDS}
+ENRICHING: set[str] = {Shortener.CLICKS_TABLE, Shortener.ADDRESS_KEY_SECRET, Shortener.GEOIP_DATABASE}
 #: What each function is told of the others, beside its own name.
-TOLD = {
+TOLD: dict[str, set[str]] = {
     "submit": SUBMITTING | {Env.JWT},
     "query": LOADING | {Env.JWT, Env.CURSOR_KEY_SECRET},
     "control": LOADING | {Env.JWT},
@@ -222,26 +233,18 @@ TOLD = {
     "wake": STORING,
     "tick": SUBMITTING,
     "reconcile": STORING | {Env.LANES, Env.RECONCILE_LIMIT_SECONDS},
-    "shorten": {Env.LINKS_TABLE, Env.JWT},
-    "redirect": SUBMITTING | {Env.LINKS_TABLE, Env.TRUSTED_PROXY_HOPS},
-    "stats": {Env.LINKS_TABLE, Env.CLICKS_TABLE, Env.JWT},
-} | dict.fromkeys(
-    ("work-critical", "work", "work-bulk"),
-    SUBMITTING
-    | {
-        Env.LANES,
-        Env.JOB_TIMEOUT_SECONDS,
-        Env.LINKS_TABLE,
-        Env.CLICKS_TABLE,
-        Env.ADDRESS_KEY_SECRET,
-        Env.GEOIP_DATABASE,
-    },
-)
+    "shorten": {Shortener.LINKS_TABLE, Env.JWT},
+    "redirect": SUBMITTING | {Shortener.LINKS_TABLE, Shortener.TRUSTED_PROXY_HOPS},
+    "stats": {Shortener.LINKS_TABLE, Shortener.CLICKS_TABLE, Env.JWT},
+    "work-critical": WORKING,
+    "work": WORKING | ENRICHING,
+    "work-bulk": WORKING | ENRICHING | {Shortener.LINKS_TABLE, Shortener.EXPORTS_BUCKET},
+}
 
 
 @pytest.mark.parametrize("key", TOLD)
 def test_a_function_is_told_what_it_needs_and_nothing_else(dev: Synthesised, key: str) -> None:
-    told = {Env(name) for name in _functions(dev)[key]["Environment"]["Variables"] if name in set(Env)}
+    told = {name for name in _functions(dev)[key]["Environment"]["Variables"] if not name.startswith("POWERTOOLS_")}
     assert told == TOLD[key] | {Env.STAGE}
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from stacks.stages import from_context
+from stacks.composition import ROOT
+from stacks.stages import STAGES
 from tidemill.cdk import asset
 from tidemill.cdk.config import SynthError
 from tidemill.cdk.job_file_check import JobFileError, require_job_files
@@ -69,18 +70,19 @@ def test_two_files_that_declare_one_name_are_both_told(try_: Try) -> None:
     ("path", "says"),
     [
         ("functions/jobs/broken.py", r"functions/jobs/broken\.py, line 1: SyntaxError: "),
-        ("shared/tidemill/entrypoints/query.py", r"functions/query/handler\.py, line 1: SyntaxError: "),
+        ("shared/tidemill/entrypoints/query.py", r"tidemill/entrypoints/query\.py, line 1: SyntaxError: "),
     ],
 )
 def test_nothing_is_built_of_files_that_cannot_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: Path, path: str, says: str
 ) -> None:
     for folder in ("functions", "shared"):
-        shutil.copytree(asset.ROOT / folder, tmp_path / folder)
+        shutil.copytree(ROOT / folder, tmp_path / folder)
+    shutil.copyfile(ROOT / "pyproject.toml", tmp_path / "pyproject.toml")
     (tmp_path / path).write_text("def broken(:\n")
     (tmp_path / "packages").symlink_to(built.parent.parent / "packages")
-    monkeypatch.setattr(asset, "ROOT", tmp_path)
+    monkeypatch.setattr(asset, "ENGINE", tmp_path / "shared" / "tidemill")
 
     with pytest.raises(SynthError, match=says):
-        asset.build(from_context({"stage": "local"}), into=tmp_path)
+        asset.build(STAGES["local"](), asset.AppCode(root=tmp_path), into=tmp_path)
     assert not list((tmp_path / "asset").iterdir())

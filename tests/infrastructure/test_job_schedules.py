@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from stacks.composition import ROOT
 from stacks.stages import STAGES
-from tidemill.cdk.asset import ROOT
 from tidemill.cdk.job_schedules import Periodic, ScheduleError, periodic
 from tidemill.system import job_type_loader
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from tests.infrastructure.conftest import Resource, Synthesised
-from tidemill.cdk.asset import ROOT
+from stacks.composition import ROOT
+from tests.infrastructure.conftest import Resource, Synthesised, verb_of
 from tidemill.cdk.job_schedules import periodic
 from tidemill.names import SCHEDULED_TIME, WAKE_INTERVAL_SECONDS
 
 
 def _verb(app: Synthesised, function: str) -> str:
-    return str(dict(app.of_type("AWS::Lambda::Function"))[function]["Handler"].split(".")[1])
+    return verb_of(dict(app.of_type("AWS::Lambda::Function"))[function])
 
 
 def _schedules(app: Synthesised, verb: str) -> list[Resource]:
@@ -105,8 +105,6 @@ def test_a_call_to_wake_is_not_tried_again_since_the_next_one_comes(dev: Synthes
 
 
 def test_functions_of_the_clock_end_before_what_they_must_not_outlast(dev: Synthesised) -> None:
-    timeouts = {
-        function["Handler"].split(".")[1]: function["Timeout"] for _, function in dev.of_type("AWS::Lambda::Function")
-    }
+    timeouts = {verb_of(function): function["Timeout"] for _, function in dev.of_type("AWS::Lambda::Function")}
     assert timeouts["wake"] <= WAKE_INTERVAL_SECONDS
     assert timeouts["reconcile"] == dev.config.reconcile_timeout_seconds <= 900

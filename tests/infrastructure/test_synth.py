@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tidemill.cdk.asset import ROOT
+from stacks.composition import ROOT
 
 
 def _synthesise(tmp_path: Path, context: dict[str, str]) -> subprocess.CompletedProcess[str]:
@@ -47,7 +47,7 @@ def test_synth_needs_neither_account_nor_credentials_nor_git(tmp_path: Path, bui
     assert stacks == {"Tidemill-local-Pipeline": nowhere, "Tidemill-local-Shortener": nowhere}
 
 
-@pytest.mark.parametrize(("context", "says"), [({"stage": "prd"}, "tidemill: there is no stage 'prd'")])
+@pytest.mark.parametrize(("context", "says"), [({"stage": "prd"}, "tidemill: unknown stage 'prd'")])
 def test_a_wrong_setting_is_told_in_one_line(tmp_path: Path, context: dict[str, str], says: str) -> None:
     done = _synthesise(tmp_path, context)
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""`POST /jobs/{id}/cancel` and `/retry` through their handler, and what becomes of the jobs."""
+"""`POST /jobs/{id}/cancel` and `/redrive` through their handler, and the jobs that result."""
 
 import json
 from typing import Any
@@ -22,7 +22,12 @@ def cancel(job_id: str, **more: Any) -> Answer:
     return request("POST", f"/jobs/{job_id}/cancel", **more)
 
 
+def redrive(job_id: str, **more: Any) -> Answer:
+    return request("POST", f"/jobs/{job_id}/redrive", **more)
+
+
 def retry(job_id: str, **more: Any) -> Answer:
+    """The alias of `redrive`."""
     return request("POST", f"/jobs/{job_id}/retry", **more)
 
 
@@ -96,11 +101,12 @@ def test_a_job_that_succeeded_cannot_be_cancelled(mill: Mill) -> None:
 
 def test_a_dead_job_is_discarded_by_a_cancel(mill: Mill, dead: str) -> None:
     assert cancel(dead).body["state"] == "cancelled"
-    is_problem(retry(dead), 409, "not-allowed-now")
+    is_problem(redrive(dead), 409, "not-allowed-now")
 
 
-def test_a_dead_job_is_retried_and_runs_again(mill: Mill, dead: str) -> None:
-    answer = retry(dead)
+@pytest.mark.parametrize("act", [redrive, retry])
+def test_a_dead_job_is_redriven_and_runs_again(mill: Mill, dead: str, act: Any) -> None:
+    answer = act(dead)
 
     assert (answer.status, answer.body["state"], answer.body["attempt"]) == (200, "queued", 0)
     assert [redrive["by"] for redrive in answer.body["redrives"]] == [mill.job(dead).tenant]
@@ -109,17 +115,18 @@ def test_a_dead_job_is_retried_and_runs_again(mill: Mill, dead: str) -> None:
     assert mill.get(dead).body["result"] == {"n": 1}
 
 
-def test_a_job_that_is_not_dead_cannot_be_retried(mill: Mill) -> None:
+@pytest.mark.parametrize("act", [redrive, retry])
+def test_a_job_that_is_not_dead_cannot_be_redriven(mill: Mill, act: Any) -> None:
     job_id = mill.accepted()
 
-    answer = retry(job_id)
+    answer = act(job_id)
 
     is_problem(answer, 409, "not-allowed-now")
-    assert "queued" in answer.body["detail"]
+    assert answer.body["detail"] == "a job that is queued cannot be redriven"
     assert mill.job(job_id).generation == 1
 
 
-@pytest.mark.parametrize("act", [cancel, retry])
+@pytest.mark.parametrize("act", [cancel, redrive, retry])
 def test_another_tenants_job_a_missing_one_and_one_past_its_time_are_the_same_404(
     mill: Mill, dead: str, act: Any
 ) -> None:
@@ -133,13 +140,13 @@ def test_another_tenants_job_a_missing_one_and_one_past_its_time_are_the_same_40
     assert mill.job(dead).state is State.DEAD
 
 
-@pytest.mark.parametrize("act", [cancel, retry])
+@pytest.mark.parametrize("act", [cancel, redrive, retry])
 @pytest.mark.parametrize("body", [None, b"{}", b" {} "])
 def test_a_body_may_be_missing_or_empty(mill: Mill, dead: str, act: Any, body: bytes | None) -> None:
     assert act(dead, body=body, headers=JSON).status == 200
 
 
-@pytest.mark.parametrize("act", [cancel, retry])
+@pytest.mark.parametrize("act", [cancel, redrive, retry])
 @pytest.mark.parametrize(
     ("body", "headers", "status", "code"),
     [
@@ -158,13 +165,13 @@ def test_any_other_body_is_refused_and_changes_nothing(  # noqa: PLR0917 - a tab
     assert mill.job(dead).state is State.DEAD
 
 
-@pytest.mark.parametrize("act", [cancel, retry])
+@pytest.mark.parametrize("act", [cancel, redrive, retry])
 def test_a_caller_without_an_identity_is_refused(mill: Mill, dead: str, act: Any) -> None:
     is_problem(act(dead, iam={}), 403, "no-identity")
     assert mill.job(dead).state is State.DEAD
 
 
-@pytest.mark.parametrize(("act", "state"), [(cancel, State.CANCELLED), (retry, State.QUEUED)])
+@pytest.mark.parametrize(("act", "state"), [(cancel, State.CANCELLED), (redrive, State.QUEUED), (retry, State.QUEUED)])
 def test_a_store_that_does_not_answer_asks_to_try_again(mill: Mill, dead: str, act: Any, state: State) -> None:
     mill.client.faults = [Fault.NOT_SENT]
     is_problem(act(dead), 503, "unavailable")
@@ -191,7 +198,7 @@ def test_a_job_whose_payload_is_gone_is_shown_without_it(mill: Mill, monkeypatch
 
 
 def test_everything_shown_is_json_with_times_in_utc(mill: Mill, dead: str) -> None:
-    retry(dead)
+    redrive(dead)
     shown = mill.get(dead).body
 
     assert json.loads(json.dumps(shown)) == shown

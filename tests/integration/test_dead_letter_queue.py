@@ -6,7 +6,7 @@ from tests.support.builders import a_job, letter_for, reference_to
 from tests.support.deployed_functions import Mill
 from tests.support.job_tables import client
 from tidemill.sqs import messages
-from tidemill.sqs.queues import SqsDeadLetterQueue
+from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
 from tidemill.names import Env
 from tidemill.sqs import messages
-from tidemill.sqs.queues import SqsDeadLetterQueue
+from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 
 
 def _always_fails(_payload: Any, run: Run) -> None:
@@ -46,7 +46,7 @@ def test_a_job_that_fails_twice_is_retried_and_succeeds(mill: Mill) -> None:
     mill.run()
 
     body = mill.get(job_id).body
-    assert (body["state"], body["result"], body["generation"]) == ("succeeded", 3, 3)
+    assert (body["state"], body["result"], mill.job(job_id).generation) == ("succeeded", 3, 3)
     assert [(error["attempt"], error["class"], error["retryable"]) for error in body["errors"]] == [
         (1, "ConnectionError", True),
         (2, "ConnectionError", True),
@@ -119,7 +119,7 @@ def test_a_job_whose_type_no_worker_knows_is_held_and_dies_in_the_end(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = mill.accepted()
-    monkeypatch.setattr("tidemill.application.attempt.MOST_HOLDS_OF_A_VERSION", 0)
+    monkeypatch.setattr("tidemill.application.attempt_gates.MOST_HOLDS_OF_A_VERSION", 0)
     monkeypatch.setenv(Env.JOB_PACKAGES, "functions.demo_jobs")
     forget()
 

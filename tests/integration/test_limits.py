@@ -10,7 +10,7 @@ from tests.support.builders import fresh_token
 from tests.support.deployed_functions import INVOCATION, TENANT, Mill
 from tests.support.faulty_client import Fault
 from tests.support.jobs.limited import limited, meetings
-from tidemill.application.ports import Place
+from tidemill.application.ports import LimitSlot
 from tidemill.domain.job import Job, reference_to
 from tidemill.domain.states import State
 from tidemill.dynamodb.limit_item import LIMIT_PREFIX
@@ -50,8 +50,10 @@ def take_a_slot(mill: Mill) -> datetime:
     assert limited.limit is not None
     limits = DynamoLimits(mill.table.client, table=mill.table.name, draw=lambda: 0.5)
     until = mill.now() + INVOCATION
-    place = Place(key=json.dumps(["test.limited", "a", TENANT]), limit=limited.limit, token=fresh_token(), until=until)
-    assert limits.enter(place, now=mill.now()) is None
+    slot = LimitSlot(
+        limit_key=json.dumps(["test.limited", "a", TENANT]), limit=limited.limit, token=fresh_token(), until=until
+    )
+    assert limits.acquire(slot, now=mill.now()) is None
     return until
 
 

@@ -17,7 +17,7 @@ from tidemill.domain.errors import JobTimeoutError
 from tidemill.domain.job import reference_to
 from tidemill.domain.states import State
 from tidemill.local.wait import wait_until
-from tidemill.names import TIMEOUT_MARGIN_SECONDS
+from tidemill.names import SETTLE_RESERVE_SECONDS
 
 BATCH = 10
 SHORT = timedelta(seconds=0.2)
@@ -166,7 +166,7 @@ def test_without_the_time_for_a_job_nothing_is_started_and_all_is_put_back_at_on
 ) -> None:
     job_ids, event = _batch(mill, 3)
     before = mill.calls.copy()
-    enough = JOB_TIMEOUT + timedelta(seconds=TIMEOUT_MARGIN_SECONDS)
+    enough = JOB_TIMEOUT + timedelta(seconds=SETTLE_RESERVE_SECONDS)
 
     kept = mill.work(event, Context(enough - missing))
 
@@ -179,7 +179,7 @@ def test_without_the_time_for_a_job_nothing_is_started_and_all_is_put_back_at_on
 def test_just_enough_time_is_enough(mill: Mill) -> None:
     (job_id,), event = _batch(mill, 1)
 
-    assert mill.work(event, Context(JOB_TIMEOUT + timedelta(seconds=TIMEOUT_MARGIN_SECONDS))) == []
+    assert mill.work(event, Context(JOB_TIMEOUT + timedelta(seconds=SETTLE_RESERVE_SECONDS))) == []
     assert mill.job(job_id).state is State.SUCCEEDED
 
 

@@ -103,7 +103,7 @@ def test_every_answer_is_as_described(case: schemathesis.Case[Any]) -> None:
 
 
 @pytest.mark.parametrize("state", State)
-@pytest.mark.parametrize("path", ["/jobs/{id}", "/jobs/{id}/cancel", "/jobs/{id}/retry"])
+@pytest.mark.parametrize("path", ["/jobs/{id}", "/jobs/{id}/cancel", "/jobs/{id}/redrive", "/jobs/{id}/retry"])
 def test_every_state_of_a_job_is_as_described(state: State, path: str) -> None:
     (operation,) = api[path].values()
     operation.Case(path_parameters={"id": job_in(state)}, headers={"Authorization": SIGNED}).call_and_validate()

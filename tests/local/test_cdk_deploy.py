@@ -78,6 +78,6 @@ def test_outputs_of_two_stacks_are_one_and_what_stacks_hand_each_other_is_left_o
     )
     assert found == {
         Output.API_ID: "1",
-        Output.SHORTENER_API_ID: "2",
+        "ShortenerApiId": "2",
         Output.FUNCTIONS: json.dumps({"submit": "a", "shorten": "b"}),
     }

@@ -31,7 +31,7 @@ from tidemill.application.publish import Publisher
 from tidemill.application.purge import Purger
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
-from tidemill.application.settle import Tools
+from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
@@ -43,9 +43,10 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
 from tidemill.dynamodb.table_scan import DynamoTableScan
-from tidemill.names import PAYLOAD_PLACE_ATTRIBUTE as PLACE
-from tidemill.names import TIMEOUT_MARGIN_SECONDS, Lane
-from tidemill.worker.message_run import Terms
+from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE as LOCATION
+from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
+from tidemill.powertools.idempotency import insert_once
+from tidemill.worker.message_run import WorkerSettings
 
 TENANT: Final = "ada"
 EFFECTS: Final = "effects"
@@ -90,10 +91,15 @@ class ShippedSystem:
         )
         payloads = DynamoPayloads(client, table=self.table.name, bucket=_no_bucket, new_token=self.new_token)
         self.submit = Submit(
-            store=self.store, payloads=payloads, job_types=job_types, clock=self.clock, new_id=self.new_token
+            store=self.store,
+            payloads=payloads,
+            job_types=job_types,
+            clock=self.clock,
+            new_id=self.new_token,
+            insert_once=insert_once,
         )
-        self.terms = Terms(
-            tools=Tools(
+        self.settings = WorkerSettings(
+            context=AttemptContext(
                 store=self.store,
                 payloads=payloads,
                 limits=DynamoLimits(client, table=self.table.name, draw=_draw),
@@ -105,7 +111,7 @@ class ShippedSystem:
                 pause=_no_pause,
             ),
             lane=Lane.DEFAULT,
-            job_timeout=timedelta(seconds=model_types.LONGEST_RUN - TIMEOUT_MARGIN_SECONDS),
+            job_timeout=timedelta(seconds=model_types.LONGEST_RUN - SETTLE_RESERVE_SECONDS),
         )
         self.publisher = Publisher(store=self.store, payloads=payloads, lanes=self, clock=self.clock)
         self.control = Control(store=self.store, clock=self.clock, new_token=self.new_token)
@@ -180,10 +186,12 @@ class ShippedSystem:
     def misplaced(self) -> list[str]:
         """Payloads that a job lacks, and payloads that no document names, nor did before its unpublished changes."""
         items = self.table.items.values()
-        there = {owner.place for item in items if (owner := payload_item(dict(item)))}
-        named = {item[PLACE]["S"] for item in items if PLACE in item}
+        there = {owner.location for item in items if (owner := payload_item(dict(item)))}
+        named = {item[LOCATION]["S"] for item in items if LOCATION in item}
         unpublished = [record.before or {} for records in self.unpublished.values() for record in records]
-        return sorted((named - there) | (there - named - {item[PLACE]["S"] for item in unpublished if PLACE in item}))
+        return sorted(
+            (named - there) | (there - named - {item[LOCATION]["S"] for item in unpublished if LOCATION in item})
+        )
 
     def _changed(self, record: Record) -> None:
         if "state" in (record.after or record.before or {}):

@@ -10,7 +10,6 @@ from tests.model.shipped_system import TENANT
 from tests.model.workers import ShippedWorker, submission
 from tidemill.domain import job as documents
 from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, NotAllowedNowError
-from tidemill.powertools.idempotency import submit_once
 
 #: Longer than a job can be late before it dies undeliverable.
 _ONLY_RECONCILE_DAYS: Final = 8
@@ -21,7 +20,7 @@ def submit(comparison: Comparison, request: SubmitRequest) -> Step:
         comparison.requests = list(dict.fromkeys((*comparison.requests, request)))
         shipped = comparison.shipped
         try:
-            accepted = submit_once(shipped.submit, submission(request), tenant=TENANT, trace=shipped.new_token())
+            accepted = shipped.submit(submission(request), tenant=TENANT, trace=shipped.new_token())
         except (InvalidPayloadError, KeyReusedError) as refused:
             return "invalid" if isinstance(refused, InvalidPayloadError) else "key reused"
         shipped.names.setdefault(accepted.job.id, f"{request.name}{shipped.now // model_types.PERIOD:.0f}")
@@ -41,7 +40,7 @@ def retry(comparison: Comparison, name: str) -> Step:
     control, job_id = comparison.shipped.control, comparison.id(name)
     return Step(
         f"retry {name}",
-        lambda: _state(control.retry, TENANT, job_id, by="ada"),
+        lambda: _state(control.redrive, TENANT, job_id, by="ada"),
         lambda: comparison.reference.redrive(name),
     )
 

@@ -43,10 +43,10 @@ class ShippedWorker:
         record = {"attributes": {"ApproximateReceiveCount": "1"}, "body": messages.encode(reference)}
         self._run = MessageRun(
             record,
-            shipped.terms,
+            shipped.settings,
             deadline=moment(self._until),
-            alone=lambda deadline: deadline,
-            hastened=lambda: None,
+            wait_until_alone=lambda deadline: deadline,
+            deadline_moved=lambda: None,
         )
         self._greenlet = greenlet(lambda: self._run.run(self))
         self._greenlet.number = number

@@ -24,7 +24,7 @@ from tidemill.names import (
     DISPATCHED_STATES,
     ENDED_STATES,
     GROUP_ATTRIBUTE,
-    PAYLOAD_PLACE_ATTRIBUTE,
+    PAYLOAD_LOCATION_ATTRIBUTE,
     STATE_ATTRIBUTE,
     TERMINAL_STATES,
     Env,
@@ -192,7 +192,7 @@ def _passes(record: Mapping[str, Any]) -> bool:
     return (
         state in DISPATCHED_STATES
         or (state in ENDED_STATES and GROUP_ATTRIBUTE in after)
-        or (before.get(STATE_ATTRIBUTE, {}).get("S") in TERMINAL_STATES and PAYLOAD_PLACE_ATTRIBUTE in before)
+        or (before.get(STATE_ATTRIBUTE, {}).get("S") in TERMINAL_STATES and PAYLOAD_LOCATION_ATTRIBUTE in before)
     )
 
 

@@ -14,14 +14,14 @@ from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import JobStore
 from tidemill.application.publish import Change, Publisher
 from tidemill.application.redrive import Redriver, Selection
-from tidemill.application.settle import Tools
+from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit, keyed_job_id
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeadLetter, Job, Reference
 from tidemill.domain.submission import Submission
 from tidemill.in_memory.single_job import Inline, Unlimited
-from tidemill.powertools.idempotency import run_once
+from tidemill.powertools.idempotency import insert_once, run_once
 
 #: How long a message stays hidden when the worker that held it was killed.
 VISIBILITY: Final = 6 * INVOCATION
@@ -39,14 +39,21 @@ class Clock:
         return self.now
 
 
-def tools(store: JobStore, job_types: JobTypes, clock: Clock) -> Tools:
+def tools(store: JobStore, job_types: JobTypes, clock: Clock) -> AttemptContext:
     payloads = Inline()
-    return Tools(
+    return AttemptContext(
         store=store,
         payloads=payloads,
         limits=Unlimited(),
         job_types=job_types,
-        submit=Submit(store=store, payloads=payloads, job_types=job_types, clock=clock, new_id=fresh_token),
+        submit=Submit(
+            store=store,
+            payloads=payloads,
+            job_types=job_types,
+            clock=clock,
+            new_id=fresh_token,
+            insert_once=insert_once,
+        ),
         clock=clock,
         new_token=fresh_token,
         draw=lambda: 0.5,

@@ -1,6 +1,8 @@
-"""Submitting from Python: checked as over HTTP, many at once, and in a transaction of the caller's own."""
+"""Submitting from Python: the checks of the HTTP API, many at once, and in a transaction of the caller."""
 
+import os
 import re
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -55,12 +57,19 @@ def _count(table: Table) -> int:
     return table.client.scan(TableName=table.name)["Count"]
 
 
-def test_a_submission_is_a_job_of_the_tenant(tidemill: Tidemill, table: Table) -> None:
+def test_a_submission_makes_a_job_of_the_tenant(tidemill: Tidemill, table: Table) -> None:
     accepted = tidemill.submit(_noop(7, lane=Lane.BULK, delay=HOUR))
 
     assert [accepted.job] == _stored(table)
     assert (accepted.replayed, accepted.job.tenant, accepted.job.lane) == (False, TENANT, Lane.BULK)
     assert LISTING_KEY in (table.item(accepted.job) or {})
+
+
+def test_the_trace_of_a_job_is_the_callers_or_a_fresh_token(tidemill: Tidemill) -> None:
+    traces = [tidemill.submit(_noop(), trace=trace).job.trace for trace in ("request-1", None, None)]
+
+    assert traces[0] == "request-1"
+    assert len(set(traces)) == 3
 
 
 def test_a_key_is_the_same_from_python_as_over_http(tidemill: Tidemill) -> None:
@@ -72,7 +81,7 @@ def test_a_key_is_the_same_from_python_as_over_http(tidemill: Tidemill) -> None:
         tidemill.submit(_noop(1, key="k"))
 
 
-def test_what_is_wrong_is_refused_as_over_http_and_leaves_nothing(tidemill: Tidemill, table: Table) -> None:
+def test_an_invalid_submission_is_refused_as_over_http_and_writes_nothing(tidemill: Tidemill, table: Table) -> None:
     with pytest.raises(UnknownJobTypeError):
         tidemill.submit(Submission(type="none"))
     with pytest.raises(InvalidPayloadError) as refused:
@@ -82,7 +91,7 @@ def test_what_is_wrong_is_refused_as_over_http_and_leaves_nothing(tidemill: Tide
     assert _count(table) == 0
 
 
-def test_a_client_that_has_no_answer_says_so(tidemill: Tidemill, client: FaultyClient) -> None:
+def test_a_lost_answer_raises_and_a_repeat_is_a_replay(tidemill: Tidemill, client: FaultyClient) -> None:
     client.faults = [Fault.ANSWER_LOST]
     with pytest.raises(StoreUnavailableError):
         tidemill.submit(_noop(key="k"))
@@ -90,7 +99,9 @@ def test_a_client_that_has_no_answer_says_so(tidemill: Tidemill, client: FaultyC
     assert tidemill.submit(_noop(key="k")).replayed
 
 
-def test_many_have_an_answer_each_in_their_order(tidemill: Tidemill, client: FaultyClient, table: Table) -> None:
+def test_many_submissions_have_one_answer_each_in_their_order(
+    tidemill: Tidemill, client: FaultyClient, table: Table
+) -> None:
     client.faults = [Fault.NOT_SENT]
 
     answers = tidemill.submit_many(
@@ -105,7 +116,7 @@ def test_many_have_an_answer_each_in_their_order(tidemill: Tidemill, client: Fau
     assert len(_stored(table)) == sum(isinstance(answer, Accepted) and not answer.replayed for answer in answers)
 
 
-def test_many_are_written_at_once_as_far_as_the_client_has_connections(
+def test_many_are_written_in_parallel_up_to_the_connections_of_the_client(
     tidemill: Tidemill, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     together = threading.Barrier(clients.POOL_SIZE, timeout=10)
@@ -146,7 +157,7 @@ def test_a_job_and_the_callers_write_commit_together(
     entry: Any = tidemill.submission_item(Submission(type="test.noop", payload={"text": "x" * size_bytes}))
     assert _stored(table) == []
 
-    # As a program does, whose client validates what it sends.
+    # The client of an ordinary program validates its parameters.
     boto3.client("dynamodb", region_name=REGION).transact_write_items(TransactItems=[_row(users), entry])
 
     (job,) = _stored(table)
@@ -155,7 +166,7 @@ def test_a_job_and_the_callers_write_commit_together(
     assert len(payloads.load(job)) == size_bytes + len('{"text":""}')
 
 
-def test_a_job_whose_callers_write_is_refused_is_not_there(tidemill: Tidemill, table: Table, users: str) -> None:
+def test_a_job_does_not_commit_when_the_callers_write_is_refused(tidemill: Tidemill, table: Table, users: str) -> None:
     table.client.put_item(TableName=users, Item={"id": {"S": "7"}})
     entry: Any = tidemill.submission_item(_noop())
 
@@ -165,7 +176,7 @@ def test_a_job_whose_callers_write_is_refused_is_not_there(tidemill: Tidemill, t
     assert _count(table) == 0
 
 
-def test_a_job_that_is_there_already_cancels_the_transaction_and_is_shown(
+def test_an_existing_job_cancels_the_transaction_and_is_in_the_reason(
     tidemill: Tidemill, table: Table, users: str
 ) -> None:
     first = tidemill.submit(_noop(key="k")).job
@@ -184,7 +195,7 @@ def test_a_job_that_is_there_already_cancels_the_transaction_and_is_shown(
     [({"group": "g"}, "/group"), ({"delay": -HOUR}, "/delay_seconds"), ({"unique": Unique(period=-HOUR)}, "/unique/")],
     ids=str,
 )
-def test_an_item_that_cannot_be_made_is_refused_and_leaves_no_payload(
+def test_an_invalid_item_is_refused_and_stores_no_payload(
     tidemill: Tidemill, table: Table, asked: dict[str, Any], path: str
 ) -> None:
     with pytest.raises(InvalidPayloadError) as refused:
@@ -194,7 +205,7 @@ def test_an_item_that_cannot_be_made_is_refused_and_leaves_no_payload(
     assert _count(table) == 0
 
 
-def test_a_payload_that_has_to_be_a_file_asks_for_the_bucket(tidemill: Tidemill, table: Table) -> None:
+def test_a_payload_that_must_be_a_file_needs_the_bucket(tidemill: Tidemill, table: Table) -> None:
     large = Submission(type="test.noop", payload={"text": "x" * LARGEST_ITEM_BYTES})
     with pytest.raises(NoBucketError, match="files="):
         tidemill.submission_item(large)
@@ -212,14 +223,14 @@ def test_a_payload_that_has_to_be_a_file_asks_for_the_bucket(tidemill: Tidemill,
 
 
 @pytest.mark.parametrize("tenant", ["", "!group#x", "two words", "x" * 513])
-def test_a_tenant_that_no_key_can_begin_with_is_refused(client: FaultyClient, tenant: str) -> None:
+def test_an_invalid_tenant_is_refused(client: FaultyClient, tenant: str) -> None:
     with pytest.raises(TenantError, match="visible ASCII"):
         Tidemill.at("table", tenant=tenant, job_packages=["tests.support.jobs"], client=client)  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def environment(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A function's."""
+    """The environment of a function."""
     settings = {
         Env.JOBS_TABLE: table.name,
         Env.JOB_PACKAGES: "tests.support.jobs",
@@ -235,7 +246,7 @@ def environment(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 
 @pytest.mark.usefixtures("environment")
-def test_a_function_of_the_app_knows_where_everything_is(table: Table, users: str) -> None:
+def test_a_function_of_the_app_reads_its_environment(table: Table, users: str) -> None:
     tidemill = Tidemill.here(tenant=TENANT)
     entry: Any = tidemill.submission_item(_noop(1))
 
@@ -246,16 +257,58 @@ def test_a_function_of_the_app_knows_where_everything_is(table: Table, users: st
     assert all(LISTING_KEY not in (table.item(each) or {}) for each in _stored(table))
 
 
-def test_the_page_lists_all_that_a_run_has() -> None:
+WITHOUT_POWERTOOLS = """
+import sys
+
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "aws_lambda_powertools":
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Blocked())
+import tidemill, tidemill.testing
+from tests.support.job_tables import table_on_moto
+from tidemill.client import Submission, Tidemill
+
+with table_on_moto() as table:
+    import os
+    os.environ["TIDEMILL_JOBS_TABLE"] = table.name
+    at = Tidemill.at(table.name, tenant="billing", job_packages=["tests.support.jobs"], client=table.client)
+    for client in (at, Tidemill.here(tenant="billing")):
+        assert table.item(client.submit(Submission(type="test.noop")).job)
+"""
+
+
+def test_a_program_submits_without_powertools() -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": REGION,
+        Env.JOB_PACKAGES: "tests.support.jobs",
+        Env.LISTING: "",
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", WITHOUT_POWERTOOLS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_page_lists_every_member_of_a_run() -> None:
     (table,) = re.findall(r"\| of a run \| what it is \|\n\|---\|---\|\n(.+?)\n\n", PYTHON_PAGE.read_text(), re.DOTALL)
-    # Whoever saves is not a handler's business.
+    # Internal: `checkpoint` calls it.
     has = {name for name in dir(Run) if not name.startswith("_")} - {"save"}
     assert set(re.findall(r"^\| `run\.(\w+)", table, re.MULTILINE)) == has
 
 
 @pytest.fixture
 def page(table: Table, users: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The examples of the page about Python, with its job type in a package and its tables there."""
+    """The examples of docs/python.md. Its job type is in a package, and its tables exist."""
     text = PYTHON_PAGE.read_text().replace("the-jobs-table", table.name).replace("functions.jobs", "page_jobs")
     examples: list[str] = re.findall(r"```python\n(.+?)```", text, re.DOTALL)
     package = tmp_path / "page_jobs"

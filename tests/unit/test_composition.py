@@ -16,6 +16,7 @@ from tidemill.aws import clients
 from tidemill.aws.clients import translated
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.names import Env, Lane
+from tidemill.settings import SettingError
 
 ROOT = Path(__file__).parents[2]
 ENTRYPOINTS = [f"tidemill.entrypoints.{path.stem}" for path in (ROOT / "shared/tidemill/entrypoints").glob("[a-z]*.py")]
@@ -26,7 +27,9 @@ HANDLERS = [
 SETTINGS: dict[Env, str] = {
     Env.STAGE: "test",
     Env.JOBS_TABLE: "jobs",
-    Env.LANES: json.dumps({Lane.DEFAULT: {"queue": "https://queue.invalid", "dead_letters": "https://letters.invalid"}}),
+    Env.LANES: json.dumps(
+        {Lane.DEFAULT: {"queue": "https://queue.invalid", "dead_letters": "https://letters.invalid"}}
+    ),
     Env.JOB_PACKAGES: "functions.demo_jobs",
     Env.JOB_TIMEOUT_SECONDS: "1.5",
     Env.RETENTION_DAYS: "30",
@@ -75,15 +78,15 @@ def test_what_is_built_is_built_once(build: Callable[[], Any]) -> None:
 def test_a_missing_setting_is_named(build: Callable[[], Any], missing: Env, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(missing)
 
-    with pytest.raises(composition.SettingError, match=missing):
+    with pytest.raises(SettingError, match=missing):
         build()
 
 
 def test_a_worker_knows_its_own_lane_alone() -> None:
     worker = composition.worker()
 
-    assert (worker.terms.lane, worker.queue_url, worker.stage) == (Lane.DEFAULT, "https://queue.invalid", "test")
-    assert worker.terms.job_timeout.total_seconds() == 1.5
+    assert (worker.settings.lane, worker.queue_url, worker.stage) == (Lane.DEFAULT, "https://queue.invalid", "test")
+    assert worker.settings.job_timeout.total_seconds() == 1.5
 
 
 def _answer(code: str, status: int = 400) -> ClientError:

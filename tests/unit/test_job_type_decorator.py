@@ -40,7 +40,7 @@ class Person(BaseModel):
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A package that can be imported, of this test's own."""
+    """A new package that the test can import."""
     folder = tmp_path / f"jobs_of_{tmp_path.name}"
     folder.mkdir()
     (folder / "__init__.py").touch()
@@ -74,7 +74,7 @@ def test_a_declaration_makes_a_type_with_its_lane_policy_and_model() -> None:
     assert greet(greet.parse({"name": "Ada"}), _a_run()) == Done(result="Ada, attempt 1")
 
 
-def test_a_payload_that_does_not_fit_is_refused_with_the_pointer_of_each_fault() -> None:
+def test_an_invalid_payload_is_refused_with_the_pointer_of_each_fault() -> None:
     parse = job_type("test.greet", payload=Person)(lambda _payload, _run: None).parse
 
     with pytest.raises(InvalidPayloadError) as refused:
@@ -88,7 +88,7 @@ def test_a_payload_that_does_not_fit_is_refused_with_the_pointer_of_each_fault()
     assert "/payload/name: Field required" in str(refused.value)
 
 
-def test_a_fault_of_the_whole_has_an_empty_pointer() -> None:
+def test_a_fault_of_the_whole_payload_has_an_empty_pointer() -> None:
     with pytest.raises(ValidationError) as refused:
         Person.model_validate(1)
 
@@ -107,7 +107,7 @@ def test_every_type_in_a_module_of_the_packages_is_found(package: Path) -> None:
     assert known.get("test.two").name == "test.two"
 
 
-def test_two_types_of_one_name_are_refused(package: Path) -> None:
+def test_two_types_with_one_name_are_refused(package: Path) -> None:
     _write(package, "one", "test.same")
     _write(package, "two", "test.same")
 
@@ -118,7 +118,7 @@ def test_two_types_of_one_name_are_refused(package: Path) -> None:
         load([package.name])
 
 
-def test_a_module_that_cannot_be_imported_is_told_with_the_line_of_its_package_that_failed(package: Path) -> None:
+def test_the_error_of_a_module_names_the_line_of_its_package_that_failed(package: Path) -> None:
     (package / "helper.py").write_text("\nVALUE = {}['rate']\n")
     (package / "one.py").write_text(f"from {package.name}.helper import VALUE\n")
 
@@ -126,12 +126,12 @@ def test_a_module_that_cannot_be_imported_is_told_with_the_line_of_its_package_t
         load([package.name])
 
 
-def test_a_package_without_types_knows_none(package: Path) -> None:
+def test_a_package_without_types_has_none(package: Path) -> None:
     with pytest.raises(UnknownJobTypeError, match=r"unknown job type 'test\.one'; known types: none"):
         load([package.name]).get("test.one")
 
 
-def test_a_package_that_is_not_there_is_an_error() -> None:
+def test_a_missing_package_is_an_error() -> None:
     assert "no_such_package" not in sys.modules
 
     with pytest.raises(JobFileError, match="no_such_package: ModuleNotFoundError: "):

@@ -1,4 +1,4 @@
-"""The helper for tests of job types: one run and many, as a worker would run them."""
+"""The testing helper for job types: one run, and many runs."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -26,7 +26,7 @@ from tidemill.domain.errors import InvalidPayloadError
 from tidemill.domain.job import DeathReason
 from tidemill.domain.outcomes import Settlement
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.in_memory.single_job import OneJob
+from tidemill.in_memory.single_job import NoJobs, OneJob
 from tidemill.testing import NOON, TENANT, Drive, JobEndedError, State, Submission, run_job
 
 DAY = timedelta(days=1)
@@ -64,7 +64,7 @@ def test_a_payload_is_checked_as_on_submission() -> None:
     assert [fault.path for fault in refused.value.faults] == ["/payload/n"]
 
 
-def test_a_run_that_fails_says_why_and_when_it_is_tried_again() -> None:
+def test_a_failed_run_has_its_error_and_the_time_of_its_retry() -> None:
     def handler(_payload: Number, _run: Run) -> None:
         raise ValueError("no")
 
@@ -74,7 +74,7 @@ def test_a_run_that_fails_says_why_and_when_it_is_tried_again() -> None:
     assert ran.state is State.RETRYING
     assert ran.error
     assert (ran.error.error_class, ran.error.message, ran.error.attempt) == ("ValueError", "no", 2)
-    # Half of a ceiling that has doubled once.
+    # Half of the ceiling, which has doubled once.
     assert ran.due == NOON + 8 * SECOND
 
 
@@ -91,7 +91,7 @@ def test_a_run_that_fails_says_why_and_when_it_is_tried_again() -> None:
     ],
     ids=str,
 )
-def test_each_outcome_is_what_a_worker_makes_of_it(returned: Any, state: State, due: Any, death: Any) -> None:
+def test_each_outcome_is_settled_as_by_a_worker(returned: Any, state: State, due: Any, death: Any) -> None:
     ran = run_job(_type(lambda _payload, _run: returned))
 
     assert (ran.state, ran.due, ran.job.death) == (state, due, death)
@@ -102,14 +102,14 @@ def test_each_outcome_is_what_a_worker_makes_of_it(returned: Any, state: State, 
     [(PermanentJobError("never"), State.DEAD), (RetryAfter(60), State.RETRYING), (SystemExit(1), State.RETRYING)],
     ids=repr,
 )
-def test_each_error_is_what_a_worker_makes_of_it(raised: BaseException, state: State) -> None:
+def test_each_error_is_settled_as_by_a_worker(raised: BaseException, state: State) -> None:
     def handler(_payload: Number, _run: Run) -> None:
         raise raised
 
     assert run_job(_type(handler)).state is state
 
 
-def test_what_commits_with_the_success_is_shown() -> None:
+def test_a_run_shows_the_writes_and_follow_ups_of_its_success() -> None:
     write = {"Put": {"TableName": "own", "Item": {"pk": {"S": "x"}}}}
     then = [
         Submission(type="test.after", payload={"n": 1}, delay=DAY),
@@ -121,7 +121,7 @@ def test_what_commits_with_the_success_is_shown() -> None:
     assert (ran.result, ran.writes, ran.enqueued) == (1, (write,), tuple(then))
 
 
-def test_a_follow_up_that_would_be_refused_kills_the_job_here_too() -> None:
+def test_an_invalid_follow_up_kills_the_job() -> None:
     then = [Submission(type="test.after"), Submission(type="test.after", payload={"n": "many"})]
 
     ran = run_job(_type(lambda _payload, _run: Done(then=then)), known=[after])
@@ -131,7 +131,7 @@ def test_a_follow_up_that_would_be_refused_kills_the_job_here_too() -> None:
     assert "/payload/n" in ran.error.message
 
 
-def test_a_follow_up_of_a_type_that_is_not_known_is_told_of() -> None:
+def test_a_follow_up_of_an_unknown_type_is_reported() -> None:
     ran = run_job(_type(lambda _payload, _run: Done(then=[Submission(type="test.after")])))
 
     assert ran.error
@@ -150,13 +150,13 @@ def test_a_run_resumes_from_a_checkpoint_and_saves_its_own() -> None:
     assert (ran.job.progress_done, ran.job.progress_total) == (4, 4)
 
 
-def test_a_checkpoint_that_is_too_large_kills_the_job_here_too() -> None:
+def test_a_checkpoint_that_is_too_large_kills_the_job() -> None:
     ran = run_job(_type(lambda _payload, run: run.checkpoint("x" * 9000)))
 
     assert (ran.state, ran.job.death) == (State.DEAD, DeathReason.PERMANENT)
 
 
-def test_a_handler_is_told_who_and_when_it_is() -> None:
+def test_a_handler_gets_the_facts_of_its_run() -> None:
     seen: list[Run] = []
     now = NOON + DAY
 
@@ -193,7 +193,7 @@ def test_a_job_that_always_fails_dies_of_its_attempts() -> None:
     assert (ran.state, ran.job.death, ran.job.attempt) == (State.DEAD, DeathReason.EXHAUSTED, 3)
 
 
-def test_a_job_that_continues_has_its_attempts_anew_and_its_hops_counted() -> None:
+def test_a_job_that_continues_has_a_fresh_set_of_attempts_and_counts_its_hops() -> None:
     def handler(_payload: Number, run: Run) -> Any:
         page = (run.resumed_from or 0) + 1
         return Continue(page) if page < 5 else page
@@ -203,7 +203,7 @@ def test_a_job_that_continues_has_its_attempts_anew_and_its_hops_counted() -> No
     assert (ran.result, ran.job.hops, ran.job.attempt) == (5, 4, 1)
 
 
-def test_a_run_is_told_of_the_hops_so_far() -> None:
+def test_a_run_has_the_hops_so_far() -> None:
     drive = Drive(_type(lambda _payload, run: Snooze(DAY) if run.hops < 2 else run.hops))
 
     assert (drive.run().state, drive.run().state, drive.run().result) == (State.SCHEDULED, State.SCHEDULED, 2)
@@ -215,12 +215,12 @@ def test_a_job_that_snoozes_for_ever_dies_of_its_hops() -> None:
     assert (ran.job.death, ran.job.hops) == (DeathReason.HOPS, 6)
 
 
-def test_a_job_that_does_not_end_is_told_of() -> None:
-    with pytest.raises(AssertionError, match="3 runs have left the job scheduled"):
+def test_a_job_that_does_not_end_raises() -> None:
+    with pytest.raises(AssertionError, match="after 3 runs the job is still scheduled"):
         Drive(_type(lambda _payload, _run: Snooze(DAY))).run_until_it_ends(most=3)
 
 
-def test_a_job_that_is_asked_to_end_is_told_at_its_next_checkpoint() -> None:
+def test_the_next_checkpoint_raises_after_a_cancel_request() -> None:
     def handler(_payload: Number, run: Run) -> None:
         drive.cancel()
         run.checkpoint(1)
@@ -231,7 +231,7 @@ def test_a_job_that_is_asked_to_end_is_told_at_its_next_checkpoint() -> None:
     assert drive.run().state is State.CANCELLED
 
 
-def test_a_job_that_was_asked_to_end_lives_no_longer_than_its_run() -> None:
+def test_a_cancel_request_ends_the_job_with_its_run() -> None:
     def handler(_payload: Number, _run: Run) -> Snooze:
         drive.cancel()
         return Snooze(DAY)
@@ -241,7 +241,7 @@ def test_a_job_that_was_asked_to_end_lives_no_longer_than_its_run() -> None:
     assert drive.run().state is State.CANCELLED
 
 
-def test_a_submission_says_when_its_job_runs_and_when_it_is_too_late() -> None:
+def test_a_submission_sets_the_start_and_the_deadline_of_its_job() -> None:
     drive = Drive(after, delay=DAY, deadline=NOON + 2 * DAY)
     drive.now = NOON + 3 * DAY
 
@@ -259,7 +259,7 @@ def test_a_submission_says_when_its_job_runs_and_when_it_is_too_late() -> None:
     ],
     ids=lambda settlement: settlement.state,
 )
-def test_the_document_in_process_is_the_one_that_the_table_would_hold(
+def test_the_document_in_process_equals_the_document_in_the_table(
     store: DynamoJobStore, settlement: Settlement
 ) -> None:
     job = a_job(attempt=1, holds=1)
@@ -272,3 +272,24 @@ def test_the_document_in_process_is_the_one_that_the_table_would_hold(
         each.settle(claim, settlement, now=NOW + SECOND)
 
     assert one.job == replace(stored(store, job), expires_at=None)
+
+
+def test_a_job_in_process_is_alone_in_its_group_and_keeps_its_claim() -> None:
+    one = OneJob(a_job())
+
+    assert one.get(TENANT, one.job.id) is one.job
+    assert one.advance(TENANT, "group", now=NOW) is None
+    with pytest.raises(AssertionError, match="no DLQ message arrives here"):
+        one.redrive(one.job, token="token", now=NOW, by="ada")
+    with pytest.raises(AssertionError, match="no transaction here conflicts"):
+        one.release(one.job, due=NOW)
+    with pytest.raises(AssertionError, match="no answer is lost here"):
+        one.unclaim(reference_to(one.job), token="token", now=NOW)
+
+
+def test_a_submission_in_process_is_accepted_and_not_kept() -> None:
+    jobs = NoJobs()
+    job = a_job()
+
+    assert jobs.insert_if_absent(job) is job
+    assert jobs.get(TENANT, job.id) is None

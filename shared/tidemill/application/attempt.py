@@ -1,4 +1,4 @@
-"""Run: one attempt at one job, from a message to a settled document."""
+"""The life of one attempt at one job: claim, gates, handler call, settle. The gates are in `attempt_gates`."""
 
 import contextlib
 import json
@@ -8,82 +8,78 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from tidemill.application.attempt_gates import Gates, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.handler_results import checkpoint_text, outcome_of_value
-from tidemill.application.job_types import JobType, Run
-from tidemill.application.ports import Checkpoint, Place
-from tidemill.application.settle import Settler, Tools, back_at
+from tidemill.application.job_types import Run
+from tidemill.application.ports import Checkpoint
+from tidemill.application.settle import AttemptContext, Settler, put_back_time
 from tidemill.domain.claim_verdict import Verdict, judge
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.errors import (
     CancelRequestedError,
-    InvalidPayloadError,
     JobTimeoutError,
     LeaseLostError,
     StoreUnavailableError,
     TidemillError,
-    UnknownJobTypeError,
     WriteRefusedError,
 )
-from tidemill.domain.job import DeadLetter, DeathReason, Job, Reference, reference_of
-from tidemill.domain.outcomes import Failed, Held, Outcome, outcome_before_run
+from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
+from tidemill.domain.outcomes import Failed, Outcome
 
-#: Lease beyond the invocation's end, for clocks that differ.
+#: The lease ends this much after the invocation, since clocks differ.
 CLOCK_SKEW_MARGIN: Final = timedelta(seconds=2)
-#: The ceiling of the random time after which a message comes back whose store did not answer. It doubles with each
-#: receive up to this, so that an outage of hours does not use up the receives that the lane allows.
+#: When the store does not respond, the message is put back for a random time below a ceiling. The ceiling doubles with
+#: each receive up to this, so an outage of hours does not use up the receives that the lane allows.
 LONGEST_PUT_BACK_SECONDS: Final = 900.0
-#: The ceiling of the random time after which a job is tried again whose payload or limits could not be read.
+#: When the store does not respond to a claimed job, the job is held for a random time below this.
 LONGEST_OUTAGE_HOLD_SECONDS: Final = 60.0
-#: After so many holds in a row it counts as the job's failure: what always fails so is no outage.
+#: After so many holds in a row the job fails: an error that occurs every time is not an outage.
 MOST_HOLDS_OF_AN_OUTAGE: Final = 20
-#: A job whose type this worker does not know, or whose payload its model refuses, was checked by submit: one of the two
-#: is of another version, as in every deployment. It comes back after a random time below a ceiling that doubles with
-#: each hold up to this. After so many, an hour and a half on average, it dies: no deployment takes that long.
-LONGEST_VERSION_HOLD_SECONDS: Final = 900.0
-MOST_HOLDS_OF_A_VERSION: Final = 20
-#: A job whose last run may have killed its worker runs alone, so that it cannot burn the attempts of its batch-mates
-#: again and again. Busy workers may never have the time for that, so after so many holds in a row it runs in company.
-MOST_HOLDS_OF_A_SUSPECT: Final = 5
-LONGEST_SUSPECT_HOLD_SECONDS: Final = 3.0
 
 
 class Attempt:
-    """Claim, run and finish, in that order; `report` is there once it has ended.
+    """Claim, run and finish, in that order. `report` is set once the attempt has ended.
 
-    `finish` may come from the worker's thread and from the invocation's, when time is up: the first one counts.
+    The thread of the message calls these. The thread of the invocation may call `expire` and `unavailable` at any time.
+    The first report counts: each later one is dropped, even if its settle is the one that was written. The message is
+    then put back, and the next claim from it is refused by the document.
     """
 
     def __init__(
         self,
         body: Reference | DeadLetter,
-        tools: Tools,
+        context: AttemptContext,
         *,
         deadline: datetime,
         receives: int = 1,
         lane_timeout: timedelta | None = None,
-        alone: Callable[[datetime], datetime | None] | None = None,
-        hastened: Callable[[], None] | None = None,
+        wait_until_alone: WaitUntilAlone | None = None,
+        deadline_moved: Callable[[], None] | None = None,
     ) -> None:
-        """`deadline` is when the run must have ended for its batch to be answered in time.
+        """`body` is what the message holds, and `receives` how often the message was received, this time included.
 
-        `receives` is how often the message has been received, this time included. `lane_timeout` is what the deadline
-        comes from, for whoever reads why a run was ended. `alone` waits until nothing else runs in this process, no
-        longer than until the deadline given, and returns the deadline from there on, or None if that cannot be had in
-        time. `hastened` is called when the deadline has come nearer.
+        A run that has not ended by `deadline` counts as failed. `lane_timeout` is the time that the deadline comes
+        from, for the error message. `deadline_moved` is called when the job type brings the deadline forward.
         """
         self._body = body
-        self._tools = tools
-        self._deadline = deadline
+        self._context = context
         self._receives = receives
         self._lane_timeout = lane_timeout
-        self._type_timeout: timedelta | None = None
-        self._alone = alone
-        self._hastened = hastened
-        self._settler = Settler(self.reference, tools)
+        self._gates = Gates(
+            context,
+            deadline=deadline,
+            has_ended=self.has_ended,
+            wait_until_alone=wait_until_alone,
+            deadline_moved=deadline_moved,
+        )
+        self._settler = Settler(self.reference, context)
+        #: Held during a settle, so that one thread settles at a time.
+        self._settling = threading.Lock()
+        #: Held for each write of the two fields below, and never during a call, so that `unavailable` does not wait.
         self._lock = threading.Lock()
         self._job: Job | None = None
-        self.report: Report | None = None
+        self._report: Report | None = None
 
     @property
     def reference(self) -> Reference:
@@ -91,214 +87,176 @@ class Attempt:
 
     @property
     def deadline(self) -> datetime:
-        """When the run counts as failed; earlier than the batch needs once the job's type is known to be quicker."""
-        return self._deadline
+        """When the run counts as failed. A gate moves it when the job type allows less time than the lane."""
+        return self._gates.deadline
+
+    @property
+    def report(self) -> Report | None:
+        """What became of the message; None until the attempt has ended."""
+        return self._report
 
     def has_ended(self) -> bool:
-        """Another thread may end the attempt at any moment, unless the lock is held."""
-        return self.report is not None
+        """Another thread may end the attempt at any moment, unless `_lock` is held."""
+        return self._report is not None
 
     def claim(self, *, remaining: timedelta) -> bool:
         """Take the job for as long as the invocation can last. False leaves the reason in `report`."""
         if self.has_ended():
             return False
-        now = self._tools.clock()
+        now = self._context.clock()
         lease_end = now + remaining + CLOCK_SKEW_MARGIN
-        token = self._tools.new_token()
+        token = self._context.new_token()
         try:
-            job = self._tools.store.claim(self.reference, token=token, now=now, lease_end=lease_end)
+            job = self._context.store.claim(self.reference, token=token, now=now, lease_end=lease_end)
         except WriteRefusedError as refused:
-            self.report = self._refused(judge(self.reference, refused.current), refused.current, now)
+            self._end(self._claim_refused(refused.current, now))
             return False
         except StoreUnavailableError:
-            # It may have been applied, and its attempt would be used up, and its lease run out, without a run.
+            # The claim may have been applied. Take it back, or it uses up an attempt and holds a lease without a run.
             with contextlib.suppress(StoreUnavailableError, WriteRefusedError):
-                self._tools.store.unclaim(self.reference, token=token, now=now)
+                self._context.store.unclaim(self.reference, token=token, now=now)
             raise
         with self._lock:
             if not self.has_ended():
                 self._job = job
                 return True
-        # Time ran out while the claim was on its way: nobody will run the job, so it need not wait for its lease.
+        # Time ran out during the claim. The job will not run here, so it need not wait for the end of its lease.
         with contextlib.suppress(WriteRefusedError):
-            self._tools.store.release(job, due=now)
+            self._context.store.release(job, due=now)
         return False
 
     def run(self) -> Outcome:
-        """Call the handler. What it raises is for the caller to hand to `finish`."""
-        job = self._claimed()
-        if self.report is not None:
-            raise JobTimeoutError("the batch ran out of time before this job could start")
-        now = self._tools.clock()
-        if over := outcome_before_run(job, self._tools.policy(job), now=now):
-            return over
+        """Pass the gates in this order, then call the handler. The caller hands an exception to `finish`."""
+        job, gates = self._claimed(), self._gates
         try:
-            job_type = self._tools.job_types.get(job.type)
-        except UnknownJobTypeError as unknown:
-            return self._left_to_another_version(job, unknown)
-        if job.suspect and job.holds < MOST_HOLDS_OF_A_SUSPECT and self._alone:
-            if (deadline := self._alone(self._deadline)) is None:
-                return self._held_below(LONGEST_SUSPECT_HOLD_SECONDS)
-            self._deadline = deadline
-        self._type_timeout = job_type.timeout
-        if job_type.timeout:
-            self._deadline = min(self._deadline, self._tools.clock() + job_type.timeout)
-            if self._hastened:
-                self._hastened()
-        try:
-            return self._run(job_type, job)
+            try:
+                for gate in (
+                    gates.on_time,
+                    gates.allowed_to_run,
+                    gates.type_known,
+                    gates.alone_if_suspect,
+                    gates.time_of_type,
+                    gates.payload_fits,
+                    gates.within_limits,
+                    gates.on_time,
+                ):
+                    if outcome := gate(job):
+                        return outcome
+                return self._call_handler(job)
+            finally:
+                gates.release_slot()
         except StoreUnavailableError:
             if job.holds >= MOST_HOLDS_OF_AN_OUTAGE:
                 raise
-            # Nobody's fault, and no attempt of the job's, whether its payload, its limits or its checkpoint met it.
-            return self._held_below(LONGEST_OUTAGE_HOLD_SECONDS)
+            # An outage is not the job's failure, so it costs no attempt.
+            return self._context.held_below(LONGEST_OUTAGE_HOLD_SECONDS)
 
     def finish(self, outcome: Outcome) -> None:
-        """Settle. Too late if the attempt has ended already. Raises `StoreUnavailableError`."""
-        with self._lock:
-            if self.report is None:
-                self.report = self._settler.settle(self._claimed(), outcome)
+        """Settle, unless the attempt has ended. Raises `StoreUnavailableError`."""
+        with self._settling:
+            if self.has_ended():
+                self._settler.delete_unused_payloads(self._claimed(), outcome)
             else:
-                self._settler.clear_away(self._claimed(), outcome)
+                self._end(self._settler.settle(self._claimed(), outcome))
 
     def expire(self) -> None:
         """Time is up: end the attempt as failed, or put its message back if it has no claim yet."""
-        if self._job is not None:
-            self.finish(Failed(error_class=JobTimeoutError.__name__, message=f"it took longer than {self._allowed()}"))
-            return
         with self._lock:
-            if self.report is None:
-                self.report = Report(ending=Ending.NOT_STARTED, put_back_until=self._tools.clock())
+            if self._job is None:
+                self._report = self._report or Report(ending=Ending.NOT_STARTED, put_back_until=self._context.clock())
+                return
+        message = f"it took longer than {self._time_allowed()}"
+        self.finish(Failed(error_class=JobTimeoutError.__name__, message=message))
 
     def unavailable(self, error: Exception) -> None:
-        """A write had no answer: leave the message until the lease, if there is one, is over. No-op if it has ended."""
-        if self.report is not None:
+        """The store did not respond: put the message back until the lease ends. No-op if the attempt has ended.
+
+        It does not wait for a settle that is under way: no time is left for that.
+        """
+        if self.has_ended():
             return
-        now = self._tools.clock()
+        now = self._context.clock()
         lease_end = self._job.due if self._job else None
         ceiling_seconds = min(2.0 ** min(self._receives, 30), LONGEST_PUT_BACK_SECONDS)
-        backoff = timedelta(seconds=1 + ceiling_seconds * self._tools.draw())
-        self.report = Report(
-            ending=Ending.UNAVAILABLE, job=self._job, error=str(error), put_back_until=lease_end or now + backoff
-        )
+        backoff = timedelta(seconds=1 + ceiling_seconds * self._context.draw())
+        until = lease_end or now + backoff
+        self._end(Report(ending=Ending.UNAVAILABLE, job=self._job, error=str(error), put_back_until=until))
+
+    def add_cause(self, error: Exception) -> None:
+        """Add the exception to the report, for its traceback. No-op if it has one, or if the attempt has not ended."""
+        with self._lock:
+            if self._report and self._report.cause is None:
+                self._report = replace(self._report, cause=error)
+
+    def _end(self, report: Report) -> None:
+        with self._lock:
+            self._report = self._report or report
 
     def _claimed(self) -> Job:
         if self._job is None:
             raise AssertionError("an attempt runs only after its claim")
         return self._job
 
-    def _allowed(self) -> str:
-        """How long a run may take, and who says so."""
-        lane, own = self._lane_timeout, self._type_timeout
-        if own and (lane is None or own < lane):
-            return f"the {own.total_seconds():g} s that `timeout_seconds` of {self._claimed().type} allows"
-        if lane:
-            return f"the {lane.total_seconds():g} s that lane {self._claimed().lane} allows"
-        return "its worker had time"
-
-    def _held_below(self, ceiling_seconds: float) -> Held:
-        return Held(until=self._tools.clock() + timedelta(seconds=1 + ceiling_seconds * self._tools.draw()))
-
-    def _left_to_another_version(self, job: Job, refusal: TidemillError) -> Outcome:
-        if job.holds >= MOST_HOLDS_OF_A_VERSION:
-            return replace(Failed.because(refusal), death=DeathReason.PERMANENT)
-        ceiling_seconds = min(2.0 ** (job.holds + 1), LONGEST_VERSION_HOLD_SECONDS)
-        return replace(self._held_below(ceiling_seconds), error=f"{type(refusal).__name__}: {refusal}")
-
-    def _run(self, job_type: JobType, job: Job) -> Outcome:
-        stored = json.loads(self._tools.payloads.load(job))
-        try:
-            payload = job_type.parse(stored)
-        except InvalidPayloadError as refusal:
-            return self._left_to_another_version(job, refusal)
-        return self._within_limits(job_type, payload, job)
-
-    def _within_limits(self, job_type: JobType, payload: Any, job: Job) -> Outcome:
-        now = self._tools.clock()
-        place = _place(job_type, payload, job, now)
-        if place and (wait_until := self._tools.limits.enter(place, now=now)):
-            return Held(until=wait_until)
-        try:
-            if self.has_ended():
-                # Reading what it needs took too long: it has been settled, and may be running elsewhere.
-                raise JobTimeoutError("time was up before this run could start")
-            return self._call(job_type, payload, job)
-        finally:
-            if place:
-                self._leave(place)
-
-    def _call(self, job_type: JobType, payload: Any, job: Job) -> Outcome:
-        try:
-            value = job_type(payload, self._context(job, job_type))
-        except Exception:
-            raise
-        except BaseException as ended:
-            # `SystemExit`, a cancelled coroutine: what would end the thread ends the attempt.
-            raise TidemillError(f"the handler tried to end its process: {ended!r}") from ended
-        return outcome_of_value(value, job, self._tools.submit)
-
-    def _leave(self, place: Place) -> None:
-        """What cannot be given back now is given back by its own end."""
-        with contextlib.suppress(StoreUnavailableError):
-            self._tools.limits.leave(place)
-
-    def _context(self, job: Job, job_type: JobType) -> Run:
-        return Run(
+    def _call_handler(self, job: Job) -> Outcome:
+        job_type = self._gates.known_type()
+        run = Run(
             job_id=job.id,
             tenant=job.tenant,
             attempt=job.attempt,
             max_attempts=job_type.retry.max_attempts,
             submitted_at=job.created_at,
-            deadline=self._deadline,
+            deadline=self.deadline,
             idempotency_key=job.id,
             group=job.group,
             hops=job.hops,
             resumed_from=None if job.checkpoint is None else json.loads(job.checkpoint),
-            save=self._save,
+            save=self._save_checkpoint,
         )
+        try:
+            value = job_type.handler(self._gates.payload, run)
+        except Exception:
+            raise
+        except BaseException as exit_:
+            # For example `SystemExit` or a cancelled coroutine. It ends the attempt, not the thread.
+            raise TidemillError(f"the handler tried to end its process: {exit_!r}") from exit_
+        return outcome_of_value(value, job, self._context.submit)
 
-    def _save(self, state: Any, done: int | None, total: int | None) -> None:
+    def _save_checkpoint(self, state: Any, done: int | None, total: int | None) -> None:
         """`Run.checkpoint`."""
         saved = Checkpoint(state=None if state is None else checkpoint_text(state), done=done, total=total)
         if self.has_ended():
-            raise JobTimeoutError(f"it took longer than {self._allowed()}, and has been settled as failed")
+            raise JobTimeoutError(f"it took longer than {self._time_allowed()}, and has been settled as failed")
         try:
-            asked_to_end = self._tools.store.checkpoint(self._claimed(), saved, now=self._tools.clock())
+            cancel_requested = self._context.store.checkpoint(self._claimed(), saved, now=self._context.clock())
         except WriteRefusedError as refused:
-            raise LeaseLostError("the job is no longer this run's") from refused
-        if asked_to_end:
-            raise CancelRequestedError("somebody asked for this job to end")
+            raise LeaseLostError("this run no longer holds the lease of the job") from refused
+        if cancel_requested:
+            raise CancelRequestedError("the job was asked to end")
 
-    def _refused(self, verdict: Verdict, current: Job | None, now: datetime) -> Report:
+    def _time_allowed(self) -> str:
+        """How long a run may take, and which setting says so."""
+        lane_timeout, type_timeout = self._lane_timeout, self._gates.type_timeout
+        if type_timeout and (lane_timeout is None or type_timeout < lane_timeout):
+            return f"the {type_timeout.total_seconds():g} s that `timeout_seconds` of {self._claimed().type} allows"
+        if lane_timeout:
+            return f"the {lane_timeout.total_seconds():g} s that lane {self._claimed().lane} allows"
+        return "its worker had time"
+
+    def _claim_refused(self, current: Job | None, now: datetime) -> Report:
         if (
-            isinstance(self._body, DeadLetter)
+            current
+            and isinstance(self._body, DeadLetter)
             and dead_letter_action(self.reference, current, now=now) is DeadLetterAction.DEAD
         ):
             return self._redrive(current, now)
-        until = None if verdict.acknowledged else back_at(verdict, current, now)
+        verdict = judge(self.reference, current)
+        until = None if verdict.acknowledged else put_back_time(verdict, current, now)
         return Report(ending=Ending.REFUSED, job=current, verdict=verdict, put_back_until=until)
 
-    def _redrive(self, job: Job | None, now: datetime) -> Report:
-        """A letter on the lane was moved there by somebody who wants its job to live."""
-        if job is None:
-            raise AssertionError("a letter is dead only by its document")
+    def _redrive(self, job: Job, now: datetime) -> Report:
+        """An operator moves a dead-letter message back to the lane to have its job redriven."""
         try:
-            job = self._tools.store.redrive(job, token=self._tools.new_token(), now=now, by="queue redrive")
+            job = self._context.store.redrive(job, token=self._context.new_token(), now=now, by="queue redrive")
         except WriteRefusedError as refused:
             return Report(ending=Ending.REFUSED, job=refused.current, verdict=Verdict.STALE)
         return Report(ending=Ending.REDRIVEN, job=job)
-
-
-def _place(job_type: JobType, payload: Any, job: Job, now: datetime) -> Place | None:
-    if job_type.limit is None:
-        return None
-    key = job_type.limit_key(payload) if job_type.limit_key else ""
-    # A payload is what its tenant says: by a key of another's it must not take the other's places.
-    whose = [] if job_type.limit_spans_tenants else [job.tenant]
-    return Place(
-        key=json.dumps([job.type, key, *whose]),
-        limit=job_type.limit,
-        token=job.owner or "",
-        until=job.due or now,
-        holds=job.holds,
-    )

@@ -1,4 +1,4 @@
-"""What became of a message, for the one log line about it."""
+"""The report on one message: its ending, for the log line and the metrics."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,45 +9,46 @@ from tidemill.domain.job import Job
 
 
 class Ending(StrEnum):
-    """What became of a message."""
+    """How the attempt of a message ended."""
 
     SUCCEEDED = "succeeded"
     RETRYING = "retrying"
     DEAD = "dead"
     CANCELLED = "cancelled"
-    #: The handler asked to be run again later, or to go on in another invocation.
+    #: The handler returned `Snooze`.
     SNOOZED = "snoozed"
+    #: The handler returned `Continue`.
     CONTINUED = "continued"
-    #: The limits of its key left no room.
+    #: Its limit was full, a dependency did not respond, or the job waits for another version or for time alone.
     HELD = "held"
-    #: Other transactions stood in the way; the attempt was given back.
+    #: Other transactions conflicted; the attempt was given back.
     RELEASED = "released"
-    #: The lease was lost to another worker, so nothing was written.
+    #: Another worker holds the lease, so the outcome was not written.
     FENCED = "fenced"
     #: The claim was refused; the verdict says why.
     REFUSED = "refused"
-    #: An operator moved a letter back to the lane; its job was redriven.
+    #: An operator moved a dead-letter message back to the lane; its job was redriven.
     REDRIVEN = "redriven"
     #: The invocation had no time left to run it.
     NOT_STARTED = "not started"
-    #: The store did not answer.
+    #: The store did not respond, or no time was left to settle.
     UNAVAILABLE = "unavailable"
-    #: The message is not one of ours.
+    #: The message is not a message of the engine.
     MALFORMED = "malformed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What became of a message. It is acknowledged unless `put_back_until`."""
+    """The message is put back until `put_back_until`, or acknowledged if that is None."""
 
     ending: Ending
     job: Job | None = None
     verdict: Verdict | None = None
     error: str | None = None
     put_back_until: datetime | None = None
-    #: What was raised, for its traceback.
+    #: The exception that was raised, for its traceback.
     cause: BaseException | None = None
-    #: From the claim to the outcome; 0 if nothing was settled.
+    #: From the claim to the outcome; 0 if no outcome was settled.
     duration_seconds: float = 0.0
-    #: The job has ended, and its group may go on.
+    #: The job is terminal, so the next job of its group may run.
     ended: bool = False

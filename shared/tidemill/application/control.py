@@ -1,9 +1,9 @@
-"""Control: find, cancel and retry a caller's own job. The documents decide, however many ask at once."""
+"""Control: find, cancel and redrive a caller's own job. Conditional writes decide between concurrent requests."""
 
 from contextlib import suppress
 from typing import Final
 
-from tidemill.application.ports import Clock, JobStore, NewToken
+from tidemill.application.ports import Clock, ControlStore, NewToken
 from tidemill.domain.errors import NotAllowedNowError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -15,7 +15,7 @@ _LONGEST_ID: Final = 36
 class Control:
     """The use case. Another tenant's job, a missing one and one past its time are all the same: None."""
 
-    def __init__(self, *, store: JobStore, clock: Clock, new_token: NewToken) -> None:
+    def __init__(self, *, store: ControlStore, clock: Clock, new_token: NewToken) -> None:
         self._store = store
         self._clock = clock
         self._new_token = new_token
@@ -39,15 +39,15 @@ class Control:
                 return None
             raise NotAllowedNowError("cancelled", refused.current) from refused
 
-    def retry(self, tenant: str, job_id: str, *, by: str) -> Job | None:
-        """Give a dead job another life; as it then is. `by` is for the audit entry.
+    def redrive(self, tenant: str, job_id: str, *, by: str) -> Job | None:
+        """Requeue a dead job with a fresh set of attempts, and return it. `by` goes into the audit entry.
 
-        Raises `NotAllowedNowError` for one that is not dead, even if another redrive made it so a moment ago.
+        Raises `NotAllowedNowError` for a job that is not dead, also when a concurrent redrive requeued it.
         """
         while (job := self.find(tenant, job_id)) is not None and job.state is State.DEAD:
-            # Refused, it has moved since it was read. It may have died again: then that death is redriven.
+            # A refused write means that the job changed after the read. If it died again, redrive that death.
             with suppress(WriteRefusedError):
                 return self._store.redrive(job, token=self._new_token(), now=self._clock(), by=by)
         if job is None:
             return None
-        raise NotAllowedNowError("retried", job)
+        raise NotAllowedNowError("redriven", job)

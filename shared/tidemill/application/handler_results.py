@@ -1,4 +1,4 @@
-"""From what a handler returned to an outcome. What cannot be stored kills the job with that reason."""
+"""From the value that a handler returned to an outcome. A value that cannot be stored kills the job."""
 
 import json
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ LARGEST_CHECKPOINT_BYTES: Final = 8 * 1024
 
 
 def outcome_of_value(value: Any, job: Job, submit: Submit) -> Outcome:
-    """`job` is as claimed. Raises what storing the payload of a follow-up job raises."""
+    """`job` is as claimed. Raises as storing the payload of a follow-up job does."""
     match value:
         case Snooze(after=after):
             return Snoozed(after=after)
@@ -39,7 +39,7 @@ def outcome_of_value(value: Any, job: Job, submit: Submit) -> Outcome:
 
 
 def encoded(value: Any) -> str:
-    """As compact JSON text in ASCII. Raises `TypeError`, `ValueError` or `RecursionError` for what is none."""
+    """As compact JSON text in ASCII. Raises `TypeError`, `ValueError` or `RecursionError` if it is not JSON."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
 
 
@@ -48,7 +48,7 @@ def checkpoint_text(state: Any) -> str:
     text = encoded(state)
     if len(text) > LARGEST_CHECKPOINT_BYTES:
         raise CheckpointTooLargeError(
-            f"the checkpoint is {len(text)} bytes, and {LARGEST_CHECKPOINT_BYTES} is the most a job may save"
+            f"the checkpoint is {len(text)} bytes; a job may save at most {LARGEST_CHECKPOINT_BYTES}"
         )
     return text
 
@@ -61,20 +61,18 @@ def _done(done: Done, job: Job, submit: Submit) -> Outcome:
         except (TypeError, ValueError, RecursionError) as error:
             return _unstorable(f"a result must be JSON: {error}")
         if len(result) > LARGEST_RESULT_BYTES:
-            return _unstorable(
-                f"the result is {len(result)} bytes, and {LARGEST_RESULT_BYTES} is the most a job may keep"
-            )
+            return _unstorable(f"the result is {len(result)} bytes; a job may keep at most {LARGEST_RESULT_BYTES}")
     try:
         follow_ups = _follow_ups(done.then, job, submit)
     except (InvalidPayloadError, PayloadTooLargeError, UnknownJobTypeError) as error:
         return _unstorable(f"a follow-up job was refused: {error}")
-    # An iterator would be empty when the settle is tried again.
+    # A tuple, since an iterator would be empty when the settle is tried again.
     return Succeeded(result=result, writes=tuple(done.writes), follow_ups=follow_ups)
 
 
 def _follow_ups(submissions: Sequence[Submission], job: Job, submit: Submit) -> tuple[Job, ...]:
     jobs = [submit.prepare_follow_up(submission, job, index=index) for index, submission in enumerate(submissions)]
-    # Two under one key are one job, and so is one that is this very job; a transaction refuses to write one item twice.
+    # Follow-ups with one idempotency key are one job, and one may be this job; a transaction writes each item once.
     follow_ups = {follow_up.id: follow_up for follow_up in jobs if follow_up.id != job.id}
     return tuple(map(submit.put_away, follow_ups.values()))
 

@@ -1,4 +1,4 @@
-"""What a kind of job is to the use cases: a name, a lane, its policies, a parser and a handler."""
+"""A job type as the use cases see it: name, lane, policies, parser and handler; and the `Run` of its handler."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,17 +10,17 @@ from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
 from tidemill.names import Lane
 
-#: Saves a state (JSON), and how far of how much. Raises what `Run.checkpoint` raises.
+#: Saves a state (JSON), `done` and `total`. Raises what `Run.checkpoint` raises.
 SaveCheckpoint = Callable[[Any, int | None, int | None], None]
 
 
 def _save_nothing(_state: Any, _done: int | None, _total: int | None) -> None:
-    """A run outside a worker, as in a test of a handler, has nowhere to save."""
+    """For a run outside of a worker, such as in a test of a handler."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a handler may know of the run it is in, and what it may tell of it."""
+    """The run that a handler is in: its facts, and `checkpoint` to report progress."""
 
     job_id: str
     tenant: str
@@ -28,53 +28,53 @@ class Run:
     attempt: int
     max_attempts: int
     submitted_at: datetime
-    #: The run counts as failed from here on, so long work should look at it.
+    #: The run counts as failed after this time, so long work should compare it with the present.
     deadline: datetime
-    #: The same in every attempt of the job: hand it to services that take an idempotency key.
+    #: The same in every attempt of the job: pass it to services that take an idempotency key.
     idempotency_key: str
     group: str | None = None
     #: Snoozes and continuations so far, and those of the jobs that this one follows; bounded by `max_hops` of the type.
     hops: int = 0
-    #: What the last checkpoint or `Continue` of this job saved, in whichever run; None before the first.
+    #: The state that the last checkpoint or `Continue` of this job saved, in any run; None before the first.
     resumed_from: Any = None
     save: SaveCheckpoint = field(default=_save_nothing, repr=False, compare=False)
 
     def checkpoint(self, state: Any = None, *, done: int | None = None, total: int | None = None) -> None:
-        """Save a state to resume from, and how far the job is: one write, which also says that the run is alive.
+        """Save a state to resume from, and the progress of the job, with one write.
 
-        `state` is JSON of at most 8 KiB; without one, what was saved before stays. `done` of `total` is what a person
-        who watches sees. Call it between steps, and no more often than every few seconds.
+        `state` is JSON of at most 8 KiB; None keeps the state that was saved before. `GET /jobs/{id}` and `tidemill
+        watch` show `done` and `total`. Call it between steps, and no more often than every few seconds.
 
-        Raises `CancelRequestedError` when somebody asked for the job to end, `LeaseLostError` or `JobTimeoutError` when
-        the run is over in any case, and `CheckpointTooLargeError`. Let them through, or clean up and raise them again.
+        Raises `CancelRequestedError` when a cancel was requested, `LeaseLostError` or `JobTimeoutError` when the run
+        has ended already, and `CheckpointTooLargeError`. Let them through, or clean up and raise them again.
         """
         self.save(state, done, total)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobType:
-    """A type of job. Calling it runs the handler, as a test of the handler does."""
+    """A job type. Calling it runs the handler; tests of a handler do that."""
 
     name: str
     lane: Lane
     retry: RetryPolicy
-    #: Turns decoded JSON into what the handler takes; raises `InvalidPayloadError`.
+    #: Turns decoded JSON into the handler's payload; raises `InvalidPayloadError`.
     parse: Callable[[Any], Any]
     handler: Callable[[Any, Run], Any]
-    #: How long a run may take; None for as long as the lane allows.
+    #: How long a run may take; None for the limit of the lane.
     timeout: timedelta | None = None
-    #: How long to keep a finished job; None for as long as the stage says.
+    #: How long to keep a finished job; None for the retention of the stage.
     retention: timedelta | None = None
-    #: Whether a group stands while one of these is dead at its head.
+    #: Whether a dead job of this type blocks its group while it is the head.
     blocks: bool = False
-    #: How much may run for one key, and the key of a parsed payload.
+    #: The limit of each limit key, and the function that makes the limit key of a parsed payload.
     limit: Limit | None = None
     limit_key: Callable[[Any], str] | None = None
-    #: Whether tenants share the limit of a key, as for a service that all of them call.
+    #: Whether all tenants share the limit of a limit key, such as for a service that all of them call.
     limit_spans_tenants: bool = False
-    #: One job of the same payload in each such period; None for no such rule.
+    #: At most one job with the same payload in each such period; None for no bound.
     unique: timedelta | None = None
-    #: When the clock submits one, as EventBridge Scheduler writes it: `rate(1 hour)`, `cron(0 3 * * ? *)`.
+    #: When the scheduler submits a job, as EventBridge Scheduler writes it: `rate(1 hour)`, `cron(0 3 * * ? *)`.
     schedule: str | None = None
 
     def __call__(self, payload: Any, run: Run) -> Any:

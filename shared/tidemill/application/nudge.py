@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from tidemill.application.ports import Clock, JobStore
+from tidemill.application.ports import Clock, NudgeStore
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -44,7 +44,7 @@ class Nudger:
     Harmless to a job that was not lost: its second message finds it claimed, or moved on.
     """
 
-    def __init__(self, *, store: JobStore, clock: Clock, limit: timedelta, lane_delay: LaneDelay = no_delay) -> None:
+    def __init__(self, *, store: NudgeStore, clock: Clock, limit: timedelta, lane_delay: LaneDelay = no_delay) -> None:
         self._store = store
         self._clock = clock
         self._limit = limit

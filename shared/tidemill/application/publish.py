@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from tidemill.application.ports import Clock, JobStore, Lanes, Payloads
+from tidemill.application.ports import Clock, GroupStore, Lanes, Payloads
 from tidemill.domain.dispatch import Dispatch, dispatch
 from tidemill.domain.job import Job
 
@@ -51,7 +51,7 @@ class Published:
 class Publisher:
     """The use case."""
 
-    def __init__(self, *, store: JobStore, payloads: Payloads, lanes: Lanes, clock: Clock) -> None:
+    def __init__(self, *, store: GroupStore, payloads: Payloads, lanes: Lanes, clock: Clock) -> None:
         self._store = store
         self._payloads = payloads
         self._lanes = lanes

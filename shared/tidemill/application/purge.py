@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from tidemill.application.ports import Clock, JobStore, Unreadable, ignore_unreadable
+from tidemill.application.ports import Clock, PurgeStore, Unreadable, ignore_unreadable
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL, State
@@ -34,7 +34,7 @@ class Purge:
 class Purger:
     """The use case. May be repeated, and two may run at once."""
 
-    def __init__(self, *, store: JobStore, clock: Clock) -> None:
+    def __init__(self, *, store: PurgeStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 

@@ -14,9 +14,9 @@ from tidemill.application.ports import (
     DeadLetterQueue,
     Draw,
     Found,
-    JobStore,
     OpenGroup,
     PayloadItem,
+    ReconcileStore,
     TableScan,
     UnreadableItem,
 )
@@ -31,8 +31,8 @@ SEGMENTS: Final = 64
 _AT_ONCE: Final = 8
 #: A payload is stored before the document that names it, so only one that is older can have been left behind.
 ORPHANED_AFTER: Final = timedelta(days=1)
-#: What is kept back of the time, to end what has begun and to report.
-MARGIN: Final = timedelta(seconds=10)
+#: The time of an invocation that is kept back to finish the work in progress and to report.
+RECONCILE_RESERVE: Final = timedelta(seconds=10)
 
 #: Whether there is time for more.
 InTime = Callable[[], bool]
@@ -75,7 +75,9 @@ class Reconciler:
     was killed stay hidden, or jobs are nudged that are on their way.
     """
 
-    def __init__(self, *, store: JobStore, clock: Clock, limit: timedelta, lane_delay: LaneDelay = no_delay) -> None:
+    def __init__(
+        self, *, store: ReconcileStore, clock: Clock, limit: timedelta, lane_delay: LaneDelay = no_delay
+    ) -> None:
         self._store = store
         self._clock = clock
         self._limit = limit
@@ -100,7 +102,7 @@ class Reconciler:
         """Everything, as far as the time goes: jobs, groups and payloads, then letters, whose jobs may have moved."""
 
         def in_time() -> bool:
-            return time_left() > MARGIN
+            return time_left() > RECONCILE_RESERVE
 
         def part(number: int) -> Reconciled:
             return self._part(table_scan, number, in_time)
@@ -159,7 +161,7 @@ class Reconciler:
         if payload.stored_at > self._clock() - ORPHANED_AFTER:
             return False
         job = self._store.get(payload.tenant, payload.job_id)
-        if job is not None and job.payload_at == payload.place:
+        if job is not None and job.payload_at == payload.location:
             return False
         table_scan.discard(payload)
         return True
@@ -172,7 +174,7 @@ def _name(found: Job | OpenGroup | PayloadItem) -> str:
         case OpenGroup():
             return f"the group {found.group} of {found.tenant}"
         case PayloadItem():
-            return found.key
+            return found.item_key
 
 
 def _while(in_time: InTime, pages: Iterator[Sequence[Found]]) -> Iterator[Found]:

@@ -9,9 +9,10 @@ from tidemill.application.nudge import Nudger
 from tidemill.application.ports import (
     Clock,
     DeadLetterQueue,
-    JobStore,
     NewToken,
     ReceivedDeadLetter,
+    RedriveStore,
+    SweepStore,
     Unreadable,
     ignore_unreadable,
 )
@@ -56,7 +57,7 @@ class _Sorted:
 class Redriver:
     """The use case. Each step may be repeated, and two may run at once: the documents decide."""
 
-    def __init__(self, *, store: JobStore, clock: Clock, new_token: NewToken) -> None:
+    def __init__(self, *, store: RedriveStore, clock: Clock, new_token: NewToken) -> None:
         self._store = store
         self._clock = clock
         self._new_token = new_token
@@ -79,7 +80,9 @@ class Redriver:
         return sweep(box, store=self._store, clock=self._clock)
 
 
-def sweep(box: DeadLetterQueue, *, store: JobStore, clock: Clock, in_time: Callable[[], bool] = lambda: True) -> Swept:
+def sweep(
+    box: DeadLetterQueue, *, store: SweepStore, clock: Clock, in_time: Callable[[], bool] = lambda: True
+) -> Swept:
     """Read every letter once: delete what is outdated, nudge what is stranded, leave the dead ones."""
     swept = Swept()
     seen: set[str] = set()
@@ -106,7 +109,7 @@ def sweep(box: DeadLetterQueue, *, store: JobStore, clock: Clock, in_time: Calla
     return swept
 
 
-def _sort(dead_letters: list[ReceivedDeadLetter], store: JobStore, clock: Clock) -> _Sorted:
+def _sort(dead_letters: list[ReceivedDeadLetter], store: SweepStore, clock: Clock) -> _Sorted:
     unreadable: set[tuple[str, str]] = set()
 
     def note(tenant: str, job_id: str, _error: TidemillError) -> None:

@@ -1,4 +1,15 @@
-"""Settle: write what a run came to, insistently, and say what became of its message."""
+"""Settle: write the outcome of a run, and report the effect on its message.
+
+Three retry loops nest. Each repeats all tries of the loop below it:
+
+- settle, 4 tries (`Settler._settle_as`): the same settlement again, after an outage or a conflict with another
+  transaction. It pauses after each try for a random time below 0.1, 0.2, 0.4 and 0.8 s.
+- transaction, 8 tries (`dynamodb/settle_transaction.py`): a new set of entries, since a follow-up job exists already or
+  its group moved. Only a settlement with writes or follow-up jobs is a transaction.
+- SDK, 3 tries (`aws/clients.py`): the same call again, after a network error, throttling or a server error.
+
+`Settler.settle` is around them. It replaces a settlement that can never be written by another, and does not retry.
+"""
 
 import contextlib
 from collections.abc import Callable
@@ -8,7 +19,7 @@ from typing import Final
 
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import JobTypes
-from tidemill.application.ports import Clock, Draw, JobStore, Limits, NewToken, Payloads
+from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads
 from tidemill.application.submit import Submit
 from tidemill.domain.claim_verdict import Verdict, judge
 from tidemill.domain.errors import (
@@ -36,25 +47,25 @@ from tidemill.domain.retry import LARGEST_MAX_HOPS, RetryPolicy
 from tidemill.domain.states import State
 from tidemill.names import LARGEST_MAX_ATTEMPTS
 
-#: How often a settle that meets another transaction or a store too busy is tried in place, and the ceiling of the first
-#: pause between, which doubles.
+#: How often one settlement is tried, and the ceiling of the first random pause after a try. The ceiling doubles.
 SETTLE_TRIES: Final = 4
 SETTLE_PAUSE_SECONDS: Final = 0.1
-#: How often a run is given back, after a random time below a ceiling that doubles, before the conflict counts as its
-#: failure: without a bound, a job whose transaction can never commit would run for ever and burn no attempt.
+#: How often a run is given back because of conflicts, for a random time below a ceiling that doubles. After that, the
+#: conflict counts as a failure of the job. Else a job whose transaction can never commit would run for ever and use up
+#: no attempt.
 MOST_RELEASES: Final = 8
 LONGEST_RELEASE_SECONDS: Final = 60.0
-#: A message ahead of its document waits this long for the document to catch up.
+#: A message whose generation is ahead of its document waits this long for the document.
 AHEAD_DELAY: Final = timedelta(minutes=1)
-#: A type unknown here may be known to another version of the code, which may allow as much as any.
+#: Another version of the code may know a type that this one does not, and may allow it the most that any type may have.
 UNKNOWN_TYPE_POLICY: Final = RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tools:
-    """What every attempt of a worker shares."""
+class AttemptContext:
+    """The dependencies that all attempts of a worker share."""
 
-    store: JobStore
+    store: AttemptStore
     payloads: Payloads
     limits: Limits
     job_types: JobTypes
@@ -70,78 +81,94 @@ class Tools:
         except UnknownJobTypeError:
             return UNKNOWN_TYPE_POLICY
 
+    def held_below(self, ceiling_seconds: float) -> Held:
+        """Held for a random time of 1 s to 1 s more than the ceiling."""
+        return Held(until=self.clock() + timedelta(seconds=1 + ceiling_seconds * self.draw()))
+
 
 class Settler:
     """Ends the run that claimed a job from the message `reference`."""
 
-    def __init__(self, reference: Reference, tools: Tools) -> None:
+    def __init__(self, reference: Reference, context: AttemptContext) -> None:
         self._reference = reference
-        self._tools = tools
+        self._context = context
 
     def settle(self, job: Job, outcome: Outcome) -> Report:
-        """Raises `StoreUnavailableError` when it is unknown whether it was written."""
-        report = self._settle(job, outcome)
-        if report.ending is not Ending.SUCCEEDED:
-            self.clear_away(job, outcome)
-        return report
+        """Raises `StoreUnavailableError` when it is unknown whether the settlement was written.
 
-    def clear_away(self, job: Job, outcome: Outcome) -> None:
-        """The payloads of follow-up jobs, when another end was written, so that this one never was, nor will be.
+        The outcome is settled as given. If that can never be written, one of these takes its place: cancelled, when a
+        cancel was requested; failed, when the store refuses the effect; failed, when conflicts never end.
+        """
+        settled = self._settle_as(job, outcome)
+        while not isinstance(settled, Report):
+            settled = self._settle_as(job, settled)
+        if settled.ending is not Ending.SUCCEEDED:
+            self.delete_unused_payloads(job, outcome)
+        return settled
 
-        The document says so, and not what became of our calls: behind a conflict may be a success of our own, whose
-        answer was lost. Where it cannot be read they stay, which costs nobody a job.
+    def delete_unused_payloads(self, job: Job, outcome: Outcome) -> None:
+        """Delete the payloads of follow-up jobs if the job ended otherwise, so that they never come into being.
+
+        The document decides, not the result of a call: behind a conflict may be an applied success whose answer was
+        lost. If the document cannot be read, the payloads stay, and no job loses its payload.
         """
         stored = [each for each in outcome.follow_ups if each.payload_at] if isinstance(outcome, Succeeded) else []
         if not stored:
             return
         with contextlib.suppress(TidemillError):
-            current = self._tools.store.get(job.tenant, job.id)
+            current = self._context.store.get(job.tenant, job.id)
             if current and job.settled_in(current) and current.state is not State.SUCCEEDED:
                 for follow_up in stored:
-                    self._tools.payloads.delete(follow_up)
+                    self._context.payloads.delete(follow_up)
 
-    def _settle(self, job: Job, outcome: Outcome) -> Report:
-        now = self._tools.clock()
-        written = settlement(job, outcome, self._tools.policy(job), now=now, draw=self._tools.draw())
+    def _settle_as(self, job: Job, outcome: Outcome) -> Report | Outcome:
+        """The report, or the outcome to settle instead."""
+        now = self._context.clock()
+        written = settlement(job, outcome, self._context.policy(job), now=now, draw=self._context.draw())
         for attempt in range(SETTLE_TRIES):
             try:
-                # The same settlement each time: a client token that comes again with other content is refused.
-                self._tools.store.settle(job, written, now=now)
+                # The same settlement each time: DynamoDB refuses a client token that comes again with other content.
+                self._context.store.settle(job, written, now=now)
             except WriteRefusedError as refused:
-                if refused.current and refused.current.owner == job.owner and refused.current.cancel_requested_at:
-                    return self.settle(job, Stopped())
+                if _cancelled_meanwhile(job, refused.current) and not isinstance(outcome, Stopped):
+                    return Stopped()
                 return self._fenced(job, refused.current, now)
             except (EffectRefusedError, TransactionTooLargeError) as refused:
-                return self.settle(job, Failed.because(refused))
+                return Failed.because(refused)
             except (StoreUnavailableError, TransactionConflictError) as unsettled:
                 trouble = unsettled
-                self._tools.pause(SETTLE_PAUSE_SECONDS * 2**attempt * self._tools.draw())
+                self._context.pause(SETTLE_PAUSE_SECONDS * 2**attempt * self._context.draw())
             else:
                 return _report(job, outcome, written, now)
         if isinstance(trouble, StoreUnavailableError):
             raise trouble
         if job.releases >= MOST_RELEASES:
-            return self.settle(job, Failed.because(trouble))
+            return Failed.because(trouble)
         return self._release(job, trouble)
 
     def _release(self, job: Job, conflict: TransactionConflictError) -> Report:
-        now = self._tools.clock()
+        now = self._context.clock()
         ceiling_seconds = min(2.0**job.releases, LONGEST_RELEASE_SECONDS)
         try:
-            self._tools.store.release(job, due=now + timedelta(seconds=ceiling_seconds * self._tools.draw()))
+            self._context.store.release(job, due=now + timedelta(seconds=ceiling_seconds * self._context.draw()))
         except WriteRefusedError as refused:
             return self._fenced(job, refused.current, now)
         return Report(ending=Ending.RELEASED, job=job, error=str(conflict))
 
     def _fenced(self, job: Job, current: Job | None, now: datetime) -> Report:
-        """Whoever took the job over may have had it from this very message, which stays until theirs is settled."""
+        """The worker that took the job over may have this very message, which stays until that worker settles."""
         verdict = judge(self._reference, current)
-        until = None if verdict.acknowledged else back_at(verdict, current, now)
+        until = None if verdict.acknowledged else put_back_time(verdict, current, now)
         return Report(ending=Ending.FENCED, job=job, verdict=verdict, put_back_until=until)
 
 
-def back_at(verdict: Verdict, current: Job | None, now: datetime) -> datetime:
-    """When a message that was put back can be of use."""
+def _cancelled_meanwhile(job: Job, current: Job | None) -> bool:
+    """Whether the run still holds the job, and a cancel was requested. Then the job may not live on."""
+    return current is not None and current.owner == job.owner and current.cancel_requested_at is not None
+
+
+def put_back_time(verdict: Verdict, current: Job | None, now: datetime) -> datetime:
+    """When a claim from the message can succeed at the earliest."""
     return current.due if current and current.due and verdict is not Verdict.AHEAD else now + AHEAD_DELAY
 
 
@@ -155,7 +182,7 @@ def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime) -> R
         case Held():
             ending, error = Ending.HELD, outcome.error
         case Failed() if not written.state.terminal:
-            # With more than the lane can delay it by, its state is scheduled.
+            # The state is scheduled if the lane cannot delay the job for so long.
             ending = Ending.RETRYING
         case _:
             ending = Ending(written.state.value)

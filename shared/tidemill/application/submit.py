@@ -1,15 +1,17 @@
-"""Submit: one conditional write makes a job, and the document is its idempotency record."""
+"""Submit a job with one conditional write. The job document is also the idempotency record."""
 
 import contextlib
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Final
 from uuid import NAMESPACE_OID, uuid5
 
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.application.ports import Clock, JobStore, NewToken, Payloads
+from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore
 from tidemill.application.validation import faults, read_payload
 from tidemill.domain.errors import (
     InvalidPayloadError,
@@ -25,157 +27,199 @@ from tidemill.domain.job import Job
 from tidemill.domain.outcomes import parked_until
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.names import LARGEST_BODY_BYTES
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: What a document can hold: a run begins no earlier than asked, and a deadline is no later.
-_MILLISECOND: Final = timedelta(milliseconds=1)
-#: What is wrong with a submission may be that it comes again, too late.
-REFUSALS: Final = (InvalidPayloadError, UnknownJobTypeError)
+#: A repeated submission may raise these only because it is late: its times have passed, or its type was removed.
+_REFUSALS: Final = (InvalidPayloadError, UnknownJobTypeError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The job of a submission. `replayed` when it was there already."""
+    """The job of a submission. `replayed` if an earlier submission made it."""
 
     job: Job
     replayed: bool
 
 
-#: Derived ids live in spaces of their own.
+#: Inserts a checked job; as `Submit.insert`.
+Insert = Callable[[Job], Accepted]
+#: Calls the `Insert` at most once with the job, and returns its answer. The Lambda functions add Powertools here.
+InsertOnce = Callable[[Insert, Job], Accepted]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PendingSubmission:
+    """A checked submission that is not written yet."""
+
+    #: Insert submissions with the same serial key in their order: they share a group or a job. None: in any order.
+    serial_key: str | None
+    #: Writes the job, or finds the earlier one. Raises what `Submit.insert` raises, or why the check refused it.
+    insert: Callable[[], Accepted]
+
+
+#: One UUID namespace for each kind of derived id, so that ids of two kinds never collide.
 _KEYED_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.job")
 _UNIQUE_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.unique")
 _FOLLOW_UP_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.follow-up")
 
 
 def keyed_job_id(tenant: str, key: str) -> str:
-    """The id of the one job that this tenant's key stands for."""
+    """The id of the job that has this idempotency key of this tenant."""
     return str(uuid5(_KEYED_IDS, json.dumps([tenant, key])))
 
 
 def unique_job_id(tenant: str, type_: str, unique: Unique, payload_hash: str, *, now: datetime) -> str:
-    """The id of the one job that may be of its kind in the period that `now` lies in."""
+    """The id of the only job that `unique` allows in the period that contains `now`."""
     period = _period(unique, now)
     by = ["key", unique.key] if unique.key is not None else ["payload", payload_hash]
     return str(uuid5(_UNIQUE_IDS, json.dumps([tenant, type_, unique.period.total_seconds(), period, *by])))
 
 
 def period_end(unique: Unique, now: datetime) -> datetime:
-    """When the period is over that `now` lies in."""
-    return _EPOCH + (_period(unique, now) + 1) * unique.period
+    """The end of the period that contains `now`."""
+    return EPOCH + (_period(unique, now) + 1) * unique.period
 
 
 def _period(unique: Unique, now: datetime) -> int:
-    return (now - _EPOCH) // unique.period
+    return (now - EPOCH) // unique.period
 
 
 def follow_up_id(parent: Job, index: int) -> str:
-    """The same however often the success of `parent` is settled."""
+    """The same id in every attempt to settle the success of `parent`."""
     return str(uuid5(_FOLLOW_UP_IDS, json.dumps([parent.tenant, parent.id, index])))
 
 
+def insert_directly(insert: Insert, job: Job) -> Accepted:
+    """`InsertOnce` without a wrapper."""
+    return insert(job)
+
+
 class Submit:
-    """The use case. `new_id` gives ids that sort by time."""
+    """The use case, and the only path on which a submission becomes a job.
+
+    `new_id` gives ids that sort by time. `insert_once` wraps the write.
+    """
 
     def __init__(
-        self, *, store: JobStore, payloads: Payloads, job_types: JobTypes, clock: Clock, new_id: NewToken
+        self,
+        *,
+        store: SubmitStore,
+        payloads: Payloads,
+        job_types: JobTypes,
+        clock: Clock,
+        new_id: NewToken,
+        insert_once: InsertOnce = insert_directly,
     ) -> None:
         self._store = store
         self._payloads = payloads
         self._job_types = job_types
         self._clock = clock
         self._new_id = new_id
+        self._insert_once = insert_once
+
+    def __call__(self, submission: Submission, *, tenant: str, trace: str) -> Accepted:
+        """Raises what `prepare` and `insert` raise."""
+        return self.pending(submission, tenant=tenant, trace=trace).insert()
+
+    def pending(self, submission: Submission, *, tenant: str, trace: str) -> PendingSubmission:
+        """Check a submission now, and write it later.
+
+        Raises `PayloadTooLargeError`. `PendingSubmission.insert` raises the other faults of the submission, because it
+        first looks for the job of an earlier submission with the same idempotency key.
+        """
+        try:
+            job = self.prepare(submission, tenant=tenant, trace=trace)
+        except _REFUSALS as refused:
+            earlier = partial(self._earlier, submission, tenant=tenant, refused=refused)
+            return PendingSubmission(serial_key=None, insert=earlier)
+        serial_key = f"job {job.id}" if job.group is None else f"group {job.group}"
+        return PendingSubmission(serial_key=serial_key, insert=partial(self._insert_once, self.insert, job))
 
     def prepare(self, submission: Submission, *, tenant: str, trace: str) -> Job:
         """Check a submission and make its document, without writing it.
 
-        `trace` names this call and no other: it tells the SDK's second try of a write from another submission of the
-        same. Raises `UnknownJobTypeError`, `InvalidPayloadError` or `PayloadTooLargeError`.
+        `trace` is unique to this call. With it, the store tells an SDK retry of this write from another submission with
+        the same content. Raises `UnknownJobTypeError`, `InvalidPayloadError` or `PayloadTooLargeError`.
         """
         return self._prepare(submission, tenant=tenant, trace=trace, new_id=self._new_id)
 
     def prepare_follow_up(self, submission: Submission, parent: Job, *, index: int) -> Job:
-        """As `prepare`, for a job that comes into being with the success of `parent`."""
+        """As `prepare`, for a job that commits with the success of `parent`."""
         job = self._prepare(
             submission, tenant=parent.tenant, trace=parent.trace, new_id=lambda: follow_up_id(parent, index)
         )
         return replace(job, parent=parent.id, hops=parent.hops + 1)
 
     def put_away(self, follow_up: Job) -> Job:
-        """As it is to be written, its payload stored. Last of all, since what stays behind belongs to no job."""
+        """Store a large payload; return the job as it is to be written. Call it last: an error leaves an orphan."""
         return self._payloads.put_away(follow_up)
 
     def insert(self, job: Job) -> Accepted:
-        """Write a prepared job, or find the one that an earlier submission under the same key made.
+        """Write a prepared job, or return the job that an earlier submission with the same id made.
 
-        Raises `KeyReusedError` when that one has another body.
+        Raises `KeyReusedError` if the earlier one has another body.
         """
         stored = self._payloads.put_away(job)
         try:
             return Accepted(job=self._store.insert_if_absent(stored), replayed=False)
         except (WriteRefusedError, TransactionConflictError) as refused:
             if isinstance(refused, TransactionConflictError) and job.group is None:
-                # The SDK's repeat of what was applied may meet the transaction that ends the job's first run.
+                # The first send may have succeeded: the SDK's retry then conflicts with the settle of the job's first
+                # run. The payload must stay.
                 raise
-            # Nothing was written. What cannot be deleted now belongs to no job, and reconcile finds it.
+            # Nothing was written. If the payload cannot be deleted now, it belongs to no job, and reconcile deletes it.
             with contextlib.suppress(StoreUnavailableError):
                 self._payloads.delete(stored)
             if isinstance(refused, WriteRefusedError) and refused.current:
                 return _replay(refused.current, job.body_hash)
             raise
 
-    def earlier(self, submission: Submission, *, tenant: str, refused: TidemillError) -> Accepted:
-        """The job of a submission that is refused now, if it was accepted before: its times may have passed since.
+    def _earlier(self, submission: Submission, *, tenant: str, refused: TidemillError) -> Accepted:
+        """The job of an earlier submission with the same key, which was accepted before its times passed.
 
-        Raises `refused` when there is none.
+        Raises `refused` if no such job exists.
         """
         if submission.key is None:
             raise refused
         try:
-            body_hash = _hash(_asked(submission, read_payload(submission.payload)[1]))
+            body_hash = _hash(_body(submission, read_payload(submission.payload)[1]))
         except (InvalidPayloadError, OverflowError):
-            # It could not have been accepted at any time.
+            # No earlier check can have accepted this body.
             raise refused from None
         job = self._store.get(tenant, keyed_job_id(tenant, submission.key))
         if job is None or job.expired(self._clock()):
             raise refused
         return _replay(job, body_hash)
 
-    def __call__(self, submission: Submission, *, tenant: str, trace: str) -> Accepted:
-        try:
-            job = self.prepare(submission, tenant=tenant, trace=trace)
-        except REFUSALS as refused:
-            return self.earlier(submission, tenant=tenant, refused=refused)
-        return self.insert(job)
-
     def _prepare(self, submission: Submission, *, tenant: str, trace: str, new_id: NewToken) -> Job:
         job_type = self._job_types.get(submission.type)
         now = self._clock()
         payload, value = _checked(submission, job_type, now=now)
         unique = submission.unique or (Unique(period=job_type.unique) if job_type.unique else None)
-        asked = _asked(submission, value)
+        body = _body(submission, value)
         if submission.key is not None:
             job_id = keyed_job_id(tenant, submission.key)
         elif unique is not None:
             job_id = unique_job_id(tenant, job_type.name, unique, _hash(value), now=now)
-            # Whatever else is asked for, a job that is there already is the one.
-            asked = {"unique": job_id}
+            # The existing job is the answer to every submission of this id, also to one with other options.
+            body = {"unique": job_id}
         else:
             job_id = new_id()
         run_at = submission.run_at or (now + submission.delay if submission.delay else None)
         if run_at is not None:
-            run_at = run_at.astimezone(UTC) + (_EPOCH - run_at) % _MILLISECOND
+            run_at = run_at.astimezone(UTC) + (EPOCH - run_at) % MILLISECOND
         due = max(run_at or now, now)
         deadline = submission.deadline
         if deadline is not None:
-            deadline = deadline.astimezone(UTC) - (deadline - _EPOCH) % _MILLISECOND
+            deadline = deadline.astimezone(UTC) - (deadline - EPOCH) % MILLISECOND
         return Job(
             tenant=tenant,
             id=job_id,
             type=job_type.name,
             lane=submission.lane or job_type.lane,
             payload=payload,
-            body_hash=_hash(asked),
+            body_hash=_hash(body),
             trace=trace,
             state=parked_until(due, now=now, otherwise=State.QUEUED),
             generation=1,
@@ -196,7 +240,7 @@ def _checked(submission: Submission, job_type: JobType, *, now: datetime) -> tup
     payload, value = "", None
     try:
         payload, value = read_payload(submission.payload)
-        # As its handler will see it: a tuple, say, has become a list.
+        # The decoded JSON, as its handler sees it: for example, a tuple is a list now.
         job_type.parse(value)
     except InvalidPayloadError as error:
         found += error.faults
@@ -213,20 +257,20 @@ def _replay(job: Job, body_hash: str) -> Accepted:
     return Accepted(job=job, replayed=True)
 
 
-def _asked(submission: Submission, payload: Any) -> dict[str, Any]:
-    """What tells two bodies apart. A delay counts as written: a replay asks for the same, not for the same moment."""
+def _body(submission: Submission, payload: Any) -> dict[str, Any]:
+    """The part of a submission that a replay must repeat. It holds the delay as given, not the resulting time."""
     delay, run_at, deadline = submission.delay, submission.run_at, submission.deadline
-    asked = {
+    body = {
         "type": submission.type,
         "payload": payload,
         "lane": submission.lane,
-        # None and nothing ask for the same.
+        # A delay of zero is the same as none.
         "delay": delay.total_seconds() if delay else None,
         "run_at": run_at.astimezone(UTC).isoformat() if run_at else None,
         "group": submission.group,
         "deadline": deadline.astimezone(UTC).isoformat() if deadline else None,
     }
-    return {name: value for name, value in asked.items() if value is not None}
+    return {name: value for name, value in body.items() if value is not None}
 
 
 def _hash(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a submission must be to be accepted, whichever way it comes. Says what is wrong with it, path by path."""
+"""The checks of a submission, the same over HTTP, in Python and for follow-up jobs. Each fault names its path."""
 
 import json
 import re
@@ -9,23 +9,22 @@ from typing import Any, Final
 from tidemill.application.job_types import JobType
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import Lane
 
-#: Whoever reads JSON walks it with a stack of limited depth, so what is accepted stays far from every reader's limit.
+#: JSON readers recurse on a stack of limited depth. This stays far below the limit of every reader.
 DEEPEST_NESTING: Final = 100
-#: How far ahead a job may be scheduled.
-FARTHEST: Final = timedelta(days=366)
 SHORTEST_PERIOD: Final = timedelta(seconds=1)
-#: Of the name of a group and of the key of a unique job, in bytes. Beside a tenant and escaped as JSON, it stays within
-#: the 2,048 bytes of a partition key.
+#: In UTF-8, for a group name and for a unique key. With a tenant, and escaped as JSON, it fits into the 2,048 bytes of
+#: a partition key.
 LONGEST_NAME_BYTES: Final = 128
 LONGEST_TENANT: Final = 512
-#: Of an idempotency key, in characters: only a hash of it is stored.
+#: In characters, for an idempotency key. Only a hash of it is stored.
 LONGEST_KEY: Final = 512
 
-#: A caller's clock may be behind ours, and the request takes its time.
+#: A caller's clock may be slow, and the request takes some time.
 _PAST_ALLOWED: Final = timedelta(minutes=1)
-#: Visible ASCII. `!` begins the keys of what the table holds besides jobs.
+#: Visible ASCII. Keys that start with `!` belong to the other items of the jobs table.
 _TENANT: Final = re.compile(rf"[\"-~][!-~]{{0,{LONGEST_TENANT - 1}}}")
 _NAME_RULE: Final = f"must be text of 1 to {LONGEST_NAME_BYTES} bytes in UTF-8"
 
@@ -35,32 +34,31 @@ def is_tenant(name: str) -> bool:
 
 
 def read_payload(payload: Mapping[str, Any]) -> tuple[str, Any]:
-    """The payload as JSON text in ASCII, and as its handler will see it. Raises `InvalidPayloadError`."""
-    too_deep = InvalidPayloadError([Fault("/payload", f"nested deeper than {DEEPEST_NESTING} levels")])
+    """The payload as JSON text in ASCII, and decoded again, as its handler sees it. Raises `InvalidPayloadError`."""
     try:
         text = json.dumps(payload, separators=(",", ":"), allow_nan=False)
         value = json.loads(text)
     except RecursionError:
-        raise too_deep from None
+        raise _too_deep() from None
     except (TypeError, ValueError) as error:
-        # `1e999` is JSON and reads as infinity, which is none.
-        raise InvalidPayloadError([Fault("/payload", f"must be JSON, its numbers finite: {error}")]) from error
+        # `1e999` is valid JSON. Python reads it as infinity, which JSON cannot write.
+        raise InvalidPayloadError([Fault("/payload", f"must be JSON with finite numbers only: {error}")]) from error
     if _nesting(value) > DEEPEST_NESTING:
-        raise too_deep
+        raise _too_deep()
     if not isinstance(value, dict):
         raise InvalidPayloadError([Fault("/payload", "must be a JSON object")])
     return text, value
 
 
 def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[Fault]:
-    """What is wrong with how a job is to run; its payload is looked at elsewhere."""
+    """The faults of every member but the payload, which `read_payload` and the job type check."""
     lanes = list(Lane)
     key, lane, group = submission.key, submission.lane, submission.group
     checks = [
         (
             lane is None or lanes.index(lane) >= lanes.index(job_type.lane),
             "/lane",
-            f"jobs of this type run on {job_type.lane}, and a submission may only choose a less urgent lane",
+            f"jobs of this type run on {job_type.lane}; choose that lane or a less urgent one",
         ),
         (group is None or _is_name(group), "/group", _NAME_RULE),
         (
@@ -72,14 +70,14 @@ def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[
         (
             key is None or job_type.unique is None,
             "/idempotency_key",
-            "jobs of this type are told apart by their payload, so give no idempotency key",
+            "jobs of this type are unique by payload; leave the idempotency key out",
         ),
         *(_unique(submission.unique, key=key) if submission.unique else []),
     ]
     return [Fault(path, message) for holds, path, message in checks if not holds]
 
 
-#: Whether it holds, the path of what is wrong if not, and what to do about it.
+#: Whether the check passes, the path of the fault otherwise, and its message.
 _Check = tuple[bool, str, str]
 
 
@@ -91,14 +89,14 @@ def _times(submission: Submission, *, now: datetime) -> list[_Check]:
     ]
     if not all(holds for holds, _, _ in forms):
         return forms
-    days = FARTHEST.days
-    delayed = delay is None or timedelta(0) <= delay <= FARTHEST
+    days = LONGEST_SPAN.days
+    delayed = delay is None or timedelta(0) <= delay <= LONGEST_SPAN
     begins = run_at or now + (delay if delay and delayed else timedelta(0))
     return [
         (delay is None or run_at is None, "/run_at", "give delay_seconds or run_at, not both"),
         (delayed, "/delay_seconds", f"must be 0 to {days} days"),
         (run_at is None or run_at >= now - _PAST_ALLOWED, "/run_at", "must not lie in the past"),
-        (run_at is None or run_at <= now + FARTHEST, "/run_at", f"must be at most {days} days ahead"),
+        (run_at is None or run_at <= now + LONGEST_SPAN, "/run_at", f"must be at most {days} days ahead"),
         (deadline is None or deadline > max(begins, now), "/deadline", "must be after the job may begin"),
     ]
 
@@ -107,16 +105,16 @@ def _unique(unique: Unique, *, key: str | None) -> list[_Check]:
     return [
         (key is None, "/unique", "give an idempotency key or unique, not both"),
         (
-            SHORTEST_PERIOD <= unique.period <= FARTHEST,
+            SHORTEST_PERIOD <= unique.period <= LONGEST_SPAN,
             "/unique/period_seconds",
-            f"must be {SHORTEST_PERIOD.seconds} s to {FARTHEST.days} days",
+            f"must be {SHORTEST_PERIOD.seconds} s to {LONGEST_SPAN.days} days",
         ),
         (unique.key is None or _is_name(unique.key), "/unique/key", _NAME_RULE),
     ]
 
 
 def _is_moment(moment: datetime) -> bool:
-    """At the ends of the calendar there are times that are none in UTC."""
+    """Near the ends of the calendar, a time with an offset may have no equivalent in UTC."""
     try:
         moment.astimezone(UTC)
     except OverflowError:
@@ -125,11 +123,15 @@ def _is_moment(moment: datetime) -> bool:
 
 
 def _is_name(text: str) -> bool:
-    """Half a surrogate pair is no Unicode text, and the store refuses it."""
+    """False also for half a surrogate pair: it has no UTF-8 form, and the store refuses it."""
     try:
         return 0 < len(text.encode()) <= LONGEST_NAME_BYTES
     except UnicodeEncodeError:
         return False
+
+
+def _too_deep() -> InvalidPayloadError:
+    return InvalidPayloadError([Fault("/payload", f"nested deeper than {DEEPEST_NESTING} levels")])
 
 
 def _nesting(value: Any) -> int:

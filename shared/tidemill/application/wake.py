@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from tidemill.application.ports import Clock, JobStore
+from tidemill.application.ports import Clock, WakeStore
 from tidemill.domain.errors import StoreUnavailableError, TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Lane
@@ -20,8 +20,8 @@ from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Lane
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 MOST_PER_SECOND: Final = 400
 _AT_ONCE: Final = 8
-#: What is kept back of the time, to end what has begun and to report.
-MARGIN: Final = timedelta(seconds=3)
+#: The time of an invocation that is kept back to finish the work in progress and to report.
+WAKE_RESERVE: Final = timedelta(seconds=3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class _Try(Enum):
 class Waker:
     """The use case. Two at once are harmless: the documents decide."""
 
-    def __init__(self, *, store: JobStore, clock: Clock, pause: Callable[[float], None]) -> None:
+    def __init__(self, *, store: WakeStore, clock: Clock, pause: Callable[[float], None]) -> None:
         self._store = store
         self._clock = clock
         self._pause = pause
@@ -57,7 +57,7 @@ class Waker:
     def wake(self, *, time_left: timedelta) -> Woken:
         """The earliest first. Raises `StoreUnavailableError` when they cannot even be read."""
         now = self._clock()
-        until = now + min(time_left - MARGIN, timedelta(seconds=WAKE_INTERVAL_SECONDS))
+        until = now + min(time_left - WAKE_RESERVE, timedelta(seconds=WAKE_INTERVAL_SECONDS))
         unreadable: list[tuple[str, str, TidemillError]] = []
         scheduled = self._store.scheduled(
             before=now + timedelta(seconds=WAKE_WINDOW_SECONDS), unreadable=lambda *what: unreadable.append(what)

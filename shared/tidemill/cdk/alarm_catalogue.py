@@ -14,7 +14,7 @@ from tidemill.cdk.http_api import Api
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.lane import Lane
 from tidemill.cdk.publisher import Publisher
-from tidemill.cdk.scheduled_functions import Clockwork
+from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.tidemill_metric import own_metric
 from tidemill.names import WAKE_WINDOW_SECONDS, Metric
 
@@ -110,12 +110,12 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:
     yield from function_alarms(publisher.function)
 
 
-def clock_alarms(clockwork: Clockwork, *, config: StageConfig) -> Iterator[Alarm]:
+def scheduler_alarms(scheduled: ScheduledFunctions, *, config: StageConfig) -> Iterator[Alarm]:
     yield Alarm(
         id="StoppedClock",
         heading=Heading.STOPPED_CLOCK,
         says="Nothing has looked for jobs whose time has come, so scheduled jobs start late.",
-        metric=clockwork.wake.function.metric_invocations(period=STOPPED_CLOCK, statistic="Sum"),
+        metric=scheduled.wake.function.metric_invocations(period=STOPPED_CLOCK, statistic="Sum"),
         at_silence=True,
     )
     yield Alarm(
@@ -129,7 +129,7 @@ def clock_alarms(clockwork: Clockwork, *, config: StageConfig) -> Iterator[Alarm
         id="MissedCalls",
         heading=Heading.MISSED_CALLS,
         says="A call by the clock came to nothing: a periodic job was not submitted, or reconcile did not run.",
-        metric=_waiting(clockwork.missed),
+        metric=_waiting(scheduled.missed),
     )
 
 

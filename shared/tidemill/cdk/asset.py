@@ -11,24 +11,18 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from stacks.stages import HOST_PYTHON
-from tidemill.cdk.config import Architecture, StageConfig, SynthError
+from tidemill.cdk.config import HOST_PYTHON, Architecture, StageConfig, SynthError
 from tidemill.cdk.job_file_check import require_job_files
 
-ROOT: Final = Path(__file__).resolve().parents[3]
-BUILD: Final = ROOT / "build"
-#: Where in the asset the MaxMind database lies, if one is configured.
-GEOIP_DATABASE: Final = "geoip.mmdb"
-#: Has no wheel; pip builds it with the setuptools of our own lock, and checks the digest of what it builds from.
-SDIST: Final = "geoip2fast"
-#: Of that package, the reader and the data for countries of IPv4 addresses: a tenth of what it brings.
-SDIST_KEPT: Final = frozenset({"__init__.py", "geoip2fast.py", "geoip2fast.dat.gz"})
+#: The engine as it is installed, wherever that is.
+ENGINE: Final = Path(__file__).resolve().parents[1]
 #: What pip writes beside a package that differs from machine to machine.
 PIP_NOTES: Final = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"})
 #: Parts of the engine that no function imports: they deploy it, operate it, or stand in for AWS.
@@ -47,11 +41,39 @@ class AssetError(SynthError):
     """The asset cannot be built here."""
 
 
-def build(config: StageConfig, *, into: Path = BUILD) -> Path:
-    """The folder of the finished asset. What was built before is used again. Raises AssetError."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppCode:
+    """The code of an app: `functions` and `shared` below `root`, the folder of `cdk.json`."""
+
+    root: Path
+    #: Further files to ship, by their place in the asset.
+    files: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def build_folder(self) -> Path:
+        return self.root / "build"
+
+    @property
+    def lock(self) -> Path:
+        """What the functions import, with hashes."""
+        return self.root / "functions" / "requirements.txt"
+
+    def source_packages(self) -> Mapping[str, frozenset[str]]:
+        """Packages without a wheel, and the files of each that are shipped: `[tool.tidemill.source-packages]`.
+
+        pip builds them with the setuptools of the app's own lock, and checks the digest of what it builds from.
+        """
+        settings = tomllib.loads((self.root / "pyproject.toml").read_text(encoding="utf-8"))
+        packages = settings.get("tool", {}).get("tidemill", {}).get("source-packages", {})
+        return {name: frozenset(files) for name, files in packages.items()}
+
+
+def build(config: StageConfig, code: AppCode, *, into: Path | None = None) -> Path:
+    """The folder of the finished asset, in `into`. What was built before is used again. Raises AssetError."""
+    into = into or code.build_folder
     compiled = _may_compile(config)
-    packages = _packages(config, compiled=compiled, into=into)
-    sources = dict(_sources(config))
+    packages = _packages(config, code, compiled=compiled, into=into)
+    sources = dict(_sources(config, code))
     digest = hashlib.sha256(packages.name.encode())
     for path, source in sorted(sources.items()):
         digest.update(f"\0{path}\0{hashlib.sha256(source.read_bytes()).hexdigest()}".encode())
@@ -63,7 +85,7 @@ def build(config: StageConfig, *, into: Path = BUILD) -> Path:
                 target = folder / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, target)
-            _try_job_files(folder, config, into=into)
+            _check_job_files(folder, config, code, into=into)
             if compiled:
                 ours = [path for path in sources if path.endswith(".py")]
                 _require_python(folder, ours)
@@ -89,12 +111,13 @@ def _may_compile(config: StageConfig) -> bool:
     return False
 
 
-def _packages(config: StageConfig, *, compiled: bool, into: Path) -> Path:
+def _packages(config: StageConfig, code: AppCode, *, compiled: bool, into: Path) -> Path:
     """The folder of everything in `functions/requirements.txt`, for the platform of the functions."""
-    lock = ROOT / "functions" / "requirements.txt"
     target = _target(config)
+    source_packages = code.source_packages()
     recipe = (
-        lock.read_bytes(),
+        code.lock.read_bytes(),
+        repr(sorted((name, sorted(files)) for name, files in source_packages.items())).encode(),
         Path(__file__).read_bytes(),
         repr((target or (sys.platform, platform.machine()), config.python_version, compiled)).encode(),
         sys.version.encode() if compiled else b"",
@@ -103,8 +126,8 @@ def _packages(config: StageConfig, *, compiled: bool, into: Path) -> Path:
     if not packages.is_dir():
         _say("installing what the functions need; this is kept until functions/requirements.txt changes")
         with _building(packages) as folder:
-            _install(lock, folder, target)
-            _trim(folder)
+            _install(code.lock, folder, target, source_packages)
+            _trim(folder, source_packages)
             if compiled:
                 _compile(folder, ".")
     return packages
@@ -121,8 +144,9 @@ def _target(config: StageConfig) -> list[str]:
     return [*platforms, "--python-version", config.python_version, "--implementation", "cp"]
 
 
-def _install(lock: Path, folder: Path, target: list[str]) -> None:
-    exact = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--no-binary", SDIST, "--no-build-isolation"]
+def _install(lock: Path, folder: Path, target: list[str], source_packages: Iterable[str] = ()) -> None:
+    exact = ["--no-deps", "--require-hashes", "--no-build-isolation", "--only-binary", ":all:"]
+    exact += [word for package in source_packages for word in ("--no-binary", package)]
     quiet = [
         "--quiet",
         "--no-color",
@@ -135,42 +159,47 @@ def _install(lock: Path, folder: Path, target: list[str]) -> None:
     _run(["-m", "pip", *arguments], "pip could not install what the functions need")
 
 
-def _trim(folder: Path) -> None:
+def _trim(folder: Path, source_packages: Mapping[str, frozenset[str]]) -> None:
     """Leave out what no function imports and what would differ between two machines."""
     shutil.rmtree(folder / "bin", ignore_errors=True)
     for note in folder.glob("*.dist-info/*"):
         if note.name in PIP_NOTES:
             note.unlink()
-    for path in (folder / SDIST).iterdir():
-        if path.name not in SDIST_KEPT:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for package, kept in source_packages.items():
+        for path in (folder / package).iterdir():
+            if path.name not in kept:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _sources(config: StageConfig) -> Iterator[tuple[str, Path]]:
-    """Our own files by their place in the asset: what is below `shared`, the functions, the job types of the stage."""
-    job_folders = {name.replace(".", "/") for name in config.job_packages}
-    for name in job_folders:
-        if not (ROOT / name / "__init__.py").is_file():
-            raise AssetError(f"there is no package {name} for the job_packages of stage {config.stage}")
-    shared = ROOT / "shared"
-    for source in _files(shared):
-        path = source.relative_to(shared)
+def _sources(config: StageConfig, code: AppCode) -> Iterator[tuple[str, Path]]:
+    """Our own files by their place in the asset: the engine, what the functions share, the functions, the job types."""
+    for source in _files(ENGINE):
+        path = source.relative_to(ENGINE.parent)
         if path.parts[:2] not in NOT_SHIPPED:
             yield path.as_posix(), source
-    for source in _files(ROOT / "functions"):
-        path = source.relative_to(ROOT)
-        folder = path.parts[:2]
-        if (
-            path.parent == Path("functions")
-            or "/".join(folder) in job_folders
-            or ROOT.joinpath(*folder, "handler.py").is_file()
-        ):
+    shared = code.root / "shared"
+    for source in _files(shared):
+        path = source.relative_to(shared)
+        if path.parts[0] != ENGINE.name:
             yield path.as_posix(), source
-    if config.geoip_database:
-        database = Path(config.geoip_database)
-        if not database.is_file():
-            raise AssetError(f"there is no file {config.geoip_database}, which geoip_database names")
-        yield GEOIP_DATABASE, database
+    for folder in _function_folders(config, code.root):
+        for source in _files(folder):
+            yield source.relative_to(code.root).as_posix(), source
+    yield "functions/__init__.py", code.root / "functions" / "__init__.py"
+    for place, file in code.files.items():
+        if not file.is_file():
+            raise AssetError(f"cannot ship {file}: no such file")
+        yield place, file
+
+
+def _function_folders(config: StageConfig, root: Path) -> Iterator[Path]:
+    """The packages with a handler, and those with the job types of the stage."""
+    yield from sorted(handler.parent for handler in root.glob("functions/*/handler.py"))
+    for package in config.job_packages:
+        folder = root.joinpath(*package.split("."))
+        if not (folder / "__init__.py").is_file():
+            raise AssetError(f"job_packages of stage {config.stage} names {package}, which is not a package")
+        yield folder
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -179,11 +208,11 @@ def _files(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def _try_job_files(folder: Path, config: StageConfig, *, into: Path) -> None:
+def _check_job_files(folder: Path, config: StageConfig, code: AppCode, *, into: Path) -> None:
     """Import the job types on this host, with wheels that are for it and not for the functions' platform."""
     here = replace(config, wheels_of_host=True, python_version=HOST_PYTHON)
     try:
-        packages = _packages(here, compiled=True, into=into)
+        packages = _packages(here, code, compiled=True, into=into)
     except AssetError as error:
         _say(f"warning: the job types were not tried, since this host cannot install what they import: {error}")
         return

@@ -4,12 +4,13 @@ Knows neither CDK nor the environment: a configuration is a value that a test or
 """
 
 import re
+import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from tidemill.names import LARGEST_MAX_ATTEMPTS, TIMEOUT_MARGIN_SECONDS, WAKE_INTERVAL_SECONDS, Lane
+from tidemill.names import LARGEST_MAX_ATTEMPTS, SETTLE_RESERVE_SECONDS, WAKE_INTERVAL_SECONDS, Lane
 
 #: The most that SQS keeps a message. A letter's time counts from when its message was sent, not from when it died.
 LETTER_RETENTION_DAYS: Final = 14
@@ -29,6 +30,10 @@ LARGEST_BATCH: Final = 10
 LOG_RETENTIONS_DAYS: Final = (1, 3, 7, 14, 30, 60, 90, 180, 365)
 #: Lambda runtimes that are still given out and that `functions/requirements.txt` has wheels for.
 PYTHON_VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
+
+
+#: The minor version of the Python that runs the synth.
+HOST_PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 class SynthError(Exception):
@@ -67,9 +72,9 @@ class LaneConfig:
     def __post_init__(self) -> None:
         _require(self.job_timeout_seconds > 0, "job_timeout_seconds must be positive")
         _require(
-            self.job_timeout_seconds + TIMEOUT_MARGIN_SECONDS < self.function_timeout_seconds,
-            f"job_timeout_seconds {self.job_timeout_seconds} and the margin of {TIMEOUT_MARGIN_SECONDS} do not fit "
-            f"function_timeout_seconds {self.function_timeout_seconds}",
+            self.job_timeout_seconds + SETTLE_RESERVE_SECONDS < self.function_timeout_seconds,
+            f"job_timeout_seconds {self.job_timeout_seconds} and the settle reserve of {SETTLE_RESERVE_SECONDS} "
+            f"do not fit function_timeout_seconds {self.function_timeout_seconds}",
         )
         _require(
             self.function_timeout_seconds <= LONGEST_FUNCTION_TIMEOUT_SECONDS,
@@ -111,7 +116,7 @@ class StageConfig:
     python_version: str
     architecture: Architecture
     #: Packages that hold job types. Beside the functions themselves, these are what of `functions` is shipped.
-    job_packages: tuple[str, ...] = ("functions.jobs",)
+    job_packages: tuple[str, ...]
     #: Tables, secret and logs outlive the stack, and the tables and stacks refuse to be deleted.
     protected: bool = False
     #: Continuous backups of the tables, kept for 35 days.
@@ -138,13 +143,9 @@ class StageConfig:
     api_rate: int = 100
     api_burst: int = 200
     publish_timeout_seconds: int = 30
-    #: How many proxies in front of the shortener may be believed about `X-Forwarded-For`.
-    trusted_proxy_hops: int = 0
     #: Who gives out the tokens that callers bring, and for whom; both empty where callers sign with SigV4.
     jwt_issuer: str = ""
     jwt_audience: tuple[str, ...] = ()
-    #: Path, on the host, of a MaxMind database to ship; empty for the data that geoip2fast brings.
-    geoip_database: str = ""
     #: Who is mailed by the alarms; empty for nobody.
     alarm_email: str = ""
     #: ARN or name of a policy that bounds every role; empty for none.
@@ -180,7 +181,7 @@ class StageConfig:
             all(urgent.job_timeout_seconds <= lower.job_timeout_seconds for urgent, lower in pairwise(self.lanes)),
             "job_timeout_seconds must not be less on a less urgent lane: a submission may lower the lane of its type",
         )
-        _require("functions.jobs" in self.job_packages, "job_packages must include functions.jobs")
+        _require(bool(self.job_packages), "job_packages must name the packages that hold job types")
         _require(self.job_retention_days > 0, "job_retention_days must be positive")
         _require(self.export_retention_days > 0, "export_retention_days must be positive")
         slowest = max(lane.visibility_timeout_seconds for lane in self.lanes)
@@ -210,7 +211,6 @@ class StageConfig:
             0 < self.publish_timeout_seconds <= LONGEST_FUNCTION_TIMEOUT_SECONDS,
             f"publish_timeout_seconds must be from 1 to {LONGEST_FUNCTION_TIMEOUT_SECONDS}",
         )
-        _require(self.trusted_proxy_hops >= 0, "trusted_proxy_hops must not be negative")
         _require_form("jwt_issuer", self.jwt_issuer, r"(https://[^\s?#]+)?", "an https address")
         _require(all(self.jwt_audience), "jwt_audience must not hold an empty name")
         _require(

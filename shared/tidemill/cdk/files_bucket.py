@@ -11,10 +11,11 @@ from tidemill import names
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.iam_actions import GET_FILE, LIST_FILES
 from tidemill.cdk.job_function import JobFunction
+from tidemill.domain.time_constants import LONGEST_SPAN
 
 #: A payload that a live job may still need is never as old: scheduled a year ahead, then dead for a year at the head of
 #: a group that stands for it, or kept for a year.
-OLDEST_PAYLOAD_DAYS: Final = 3 * 366
+OLDEST_PAYLOAD_DAYS: Final = 3 * LONGEST_SPAN.days
 #: What is left of an upload that was broken off costs as much as a file that can be seen.
 UNFINISHED_UPLOADS_DAYS: Final = 7
 

@@ -1,7 +1,8 @@
-"""A script, and no part of the synth: loads job types with nothing at hand but what a function has.
+"""A script that synth runs in a process of its own: imports the job types with only what a function has.
 
-`python -I -S trial.py SITE_PACKAGES JOB_PACKAGES FOLDER...`: of the first only what the Lambda runtime brings, and the
-folders as the function's own. Exits with 1 and says in one line on stderr what cannot be loaded.
+`python -I -S import_job_files.py SITE_PACKAGES JOB_PACKAGES FOLDER...` takes from SITE_PACKAGES what the Lambda runtime
+brings, and everything else from the folders, as a function does. It exits with 1 and prints one line on stderr for the
+file that fails to import.
 """
 
 import importlib

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from aws_cdk.aws_apigatewayv2 import HttpMethod
 
-from tidemill.cdk.app_stack import AppStack
+from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.http_api import Api
 from tidemill.cdk.iam_actions import (
     ACCEPT,
@@ -25,43 +25,45 @@ from tidemill.names import LISTING_INDEX, PAYLOADS_PREFIX, Env
 
 
 class JobApi:
-    """Made in `stack`."""
+    """Made in the scope of `functions`."""
 
-    def __init__(self, stack: AppStack, *, storage: Storage) -> None:
-        self._stack = stack
+    def __init__(self, functions: FunctionFactory, *, storage: Storage) -> None:
+        self._functions = functions
+        self._config = functions.config
         self._storage = storage
         submit, query, control = self._submit(), self._query(), self._control()
         self.functions: Sequence[JobFunction] = (submit, query, control)
-        self.api = Api(stack, "Api", config=stack.config, name=f"{stack.config.name}-jobs")
+        self.api = Api(functions.scope, "Api", config=self._config, name=f"{self._config.name}-jobs")
         self.api.add_route(HttpMethod.POST, "/jobs", submit)
         self.api.add_route(HttpMethod.POST, "/jobs/batch", submit)
         self.api.add_route(HttpMethod.GET, "/jobs", query)
         self.api.add_route(HttpMethod.GET, "/jobs/{id}", query)
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/cancel", control)
+        self.api.add_route(HttpMethod.POST, "/jobs/{id}/redrive", control)
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/retry", control)
         self.api.add_open_route(
             HttpMethod.GET, "/openapi.json", query, reason="It describes the API, which is public, and holds no job."
         )
 
     def _submit(self) -> JobFunction:
-        submit = self._stack.api_function("submit", {**self._storage.submitting, **self._stack.callers})
+        submit = self._functions.api_function("submit", {**self._storage.submitting, **self._functions.callers})
         self._storage.allow(submit, *ACCEPT)
         self._storage.files.allow(submit, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
         return submit
 
     def _query(self) -> JobFunction:
-        query = self._stack.api_function("query", {**self._storage.loading, **self._stack.callers})
+        query = self._functions.api_function("query", {**self._storage.loading, **self._functions.callers})
         self._storage.allow(query, GET)
         self._storage.files.allow(query, [GET_FILE], of=[PAYLOADS_PREFIX])
-        if self._stack.config.listing:
+        if self._config.listing:
             self._let_list(query)
         return query
 
     def _let_list(self, query: JobFunction) -> None:
         key = key_secret(
-            self._stack,
+            self._functions.scope,
             "CursorKey",
-            config=self._stack.config,
+            config=self._config,
             use="signs the cursors of listings",
             why_not_rotated="Cursors live for minutes. A new key, made by hand, ends those that are out there.",
         )
@@ -72,7 +74,7 @@ class JobApi:
 
     def _control(self) -> JobFunction:
         """Cancels and retries. A job of a group is put into its order again when it is retried."""
-        control = self._stack.api_function("control", {**self._storage.loading, **self._stack.callers})
+        control = self._functions.api_function("control", {**self._storage.loading, **self._functions.callers})
         self._storage.allow(control, GET, PUT, UPDATE)
         self._storage.files.allow(control, [GET_FILE], of=[PAYLOADS_PREFIX])
         return control

@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from stacks.stages import HOST_PYTHON
-from tidemill.cdk.config import SynthError
+from tidemill.cdk.config import HOST_PYTHON, SynthError
 
-TRIAL: Final = Path(__file__).parent / "trial.py"
+SCRIPT: Final = Path(__file__).parent / "import_job_files.py"
 _REMEDY: Final = (
     "; a function has boto3 and what functions/requirements.txt brings: "
     "add to the group `functions` in pyproject.toml, then `make lock`"
@@ -32,7 +31,7 @@ def require_job_files(packages: Sequence[str], *, path: Sequence[Path]) -> None:
     folders = [sysconfig.get_path("purelib"), ",".join(packages), *map(str, path)]
     done = subprocess.run(  # noqa: S603 - this Python, by its path
         # Isolated, without site-packages, and leaving no bytecode behind.
-        [sys.executable, "-I", "-S", "-B", str(TRIAL), *folders],
+        [sys.executable, "-I", "-S", "-B", str(SCRIPT), *folders],
         env={},
         capture_output=True,
         text=True,

@@ -1,115 +1,154 @@
-"""`PipelineStack`: everything a job needs. Composition only; what a function may touch is said where it is made."""
+"""`Pipeline`: everything that jobs need, as one construct: storage, lanes, API, scheduler, alarms."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
-from aws_cdk import CfnOutput
+from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
-from stacks.shortener_tables import ShortenerTables
-from tidemill.cdk.alarm import add_alarms
-from tidemill.cdk.alarm_catalogue import api_alarms, clock_alarms, function_alarms, lane_alarms, publisher_alarms
+from tidemill import names
+from tidemill.cdk.alarm import Alarm, add_alarms
+from tidemill.cdk.alarm_catalogue import (
+    api_alarms,
+    function_alarms,
+    lane_alarms,
+    publisher_alarms,
+    scheduler_alarms,
+)
 from tidemill.cdk.alarm_topic import AlarmTopic
-from tidemill.cdk.app_stack import AppStack
-from tidemill.cdk.asset import GEOIP_DATABASE
 from tidemill.cdk.config import LaneConfig, StageConfig
 from tidemill.cdk.dashboard import Dashboard
-from tidemill.cdk.iam_actions import (
-    ABORT_FILE,
-    ADVANCE,
-    DELETE_FILE,
-    GET,
-    GET_FILE,
-    PUT,
-    PUT_FILE,
-    QUERY,
-    READ_KEY,
-    UPDATE,
-)
+from tidemill.cdk.function_factory import FunctionFactory
+from tidemill.cdk.iam_actions import ACCEPT, ADVANCE, DELETE_FILE, GET_FILE, PUT_FILE
 from tidemill.cdk.job_api import JobApi
+from tidemill.cdk.job_function import JobFunction
+from tidemill.cdk.job_schedules import periodic
 from tidemill.cdk.lane import Lane, lane_urls
 from tidemill.cdk.publisher import Publisher
-from tidemill.cdk.scheduled_functions import Clockwork
+from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.storage import Storage
-from tidemill.names import EXPORTS_PREFIX, PAYLOADS_PREFIX, Env, Output
+from tidemill.cdk.tags import tag
+from tidemill.names import PAYLOADS_PREFIX, Output
 
 
-class PipelineStack(AppStack):
-    def __init__(self, scope: Construct, *, config: StageConfig, asset: str) -> None:
-        super().__init__(
-            scope, "Pipeline", config=config, asset=asset, description="Tidemill: jobs, their lanes and their API"
-        )
+class Pipeline(Construct):
+    """One in a stack, whose outputs and tags it sets: the command line finds everything by them.
+
+    `asset` is the folder that `asset.build` returned, and `app_folder` the one of `cdk.json`, below which the job
+    packages are. Name it `Default` in a stack of its own, and its resources are named as if they stood in the stack.
+
+    A worker may run jobs and do nothing else. What a job type may touch is passed to `allow_jobs`.
+    """
+
+    def __init__(self, scope: Construct, id_: str, *, config: StageConfig, asset: str, app_folder: Path) -> None:
+        super().__init__(scope, id_)
+        self.config = config
+        tag(Stack.of(self), config)
+        functions = FunctionFactory(self, config=config, asset=asset)
         self.storage = Storage(self, config=config)
-        self.shortener = ShortenerTables(self, "Shortener", config=config)
-        lanes = [self._lane(lane) for lane in config.lanes]
-        publisher = self._publisher(lanes)
-        api = JobApi(self, storage=self.storage)
-        clockwork = Clockwork(self, storage=self.storage, lanes=lanes)
-
-        functions = [*api.functions, *clockwork.functions]
+        self._lanes = [self._lane(lane, functions) for lane in config.lanes]
+        self._publisher = self._publish(functions)
+        self._api = JobApi(functions, storage=self.storage)
+        self._scheduled = ScheduledFunctions(
+            functions,
+            storage=self.storage,
+            lanes=self._lanes,
+            periodic=periodic(config.job_packages, root=app_folder),
+        )
         self.alarms = AlarmTopic(self, "Alarms", config=config)
-        ringing = [
-            *(alarm for lane in lanes for alarm in lane_alarms(lane, config=config)),
-            *api_alarms(api.api),
-            *publisher_alarms(publisher),
-            *clock_alarms(clockwork, config=config),
-            *(alarm for function in functions for alarm in function_alarms(function)),
-        ]
-        reconciling = add_alarms(self, ringing, config=config, topic=self.alarms)
-        self.alarms.call(clockwork.reconcile, upon=reconciling)
+        reconciling = add_alarms(self, self._alarms(), config=config, topic=self.alarms)
+        self.alarms.call(self._scheduled.reconcile, upon=reconciling)
         jobs = self.storage.jobs.table
-        dashboard = Dashboard(self, "Overview", config=config, lanes=lanes, publisher=publisher, jobs=jobs)
-
-        by_name = {function.verb: function for function in (*functions, publisher.function)}
-        by_name |= {lane.function_key: lane.worker for lane in lanes}
+        dashboard = Dashboard(self, "Overview", config=config, lanes=self._lanes, publisher=self._publisher, jobs=jobs)
         for output, value in {
-            Output.API_ID: api.api.api.api_id,
-            Output.API_URL: api.api.api.api_endpoint,
+            Output.API_ID: self._api.api.api.api_id,
+            Output.API_URL: self._api.api.api.api_endpoint,
             Output.JOBS_TABLE: jobs.table_name,
-            Output.LANES: lane_urls(self, lanes),
+            Output.LANES: lane_urls(self, self._lanes),
             Output.RETENTION_DAYS: str(config.job_retention_days),
-            Output.FUNCTIONS: self.to_json_string({key: one.function.function_name for key, one in by_name.items()}),
+            Output.FUNCTIONS: function_names(self, self._functions()),
             Output.ALARM_TOPIC: self.alarms.topic.topic_arn,
             Output.DASHBOARD: dashboard.dashboard.dashboard_name,
         }.items():
-            CfnOutput(self, output, value=value)
+            CfnOutput(Stack.of(self), output, value=value)
 
-    def _lane(self, config: LaneConfig) -> Lane:
-        """A lane whose worker can run every type of job: one type's tables are every worker's to write."""
-        shortener, files = self.shortener, self.storage.files
+    def allow_jobs(
+        self, actions: Sequence[str], resources: Sequence[str], *, lane: names.Lane = names.Lane.DEFAULT
+    ) -> None:
+        """Let the job types of `lane` do exactly this.
+
+        The workers of less urgent lanes may do it, too: a submission may choose a less urgent lane than its type's.
+        """
+        for worker in self._workers(lane):
+            worker.allow(actions, resources)
+
+    def allow_job_files(self, actions: Sequence[str], *, prefix: str, lane: names.Lane = names.Lane.DEFAULT) -> None:
+        """As `allow_jobs`, for the files of the bucket whose keys begin with `prefix`."""
+        for worker in self._workers(lane):
+            self.storage.files.allow(worker, actions, of=[prefix])
+
+    def add_job_variables(self, variables: Mapping[str, str], *, lane: names.Lane = names.Lane.DEFAULT) -> None:
+        """Set environment variables that the handlers of the job types of `lane` read."""
+        for worker in self._workers(lane):
+            for name, value in variables.items():
+                worker.function.add_environment(name, value)
+
+    def allow_submitting(self, function: JobFunction) -> None:
+        """Let a function of the app submit jobs, as `tidemill.client.Tidemill.here` does."""
+        self.storage.allow(function, *ACCEPT)
+        for name, value in self.storage.submitting.items():
+            function.function.add_environment(name, value)
+
+    def _workers(self, lane: names.Lane) -> Iterator[JobFunction]:
+        order = list(names.Lane)
+        return (each.worker for each in self._lanes if order.index(each.config.name) >= order.index(lane))
+
+    def _functions(self) -> Mapping[str, JobFunction]:
+        """By verb, and the workers of all lanes but the default one by verb and lane."""
+        functions = (*self._api.functions, *self._scheduled.functions, self._publisher.function)
+        return {function.verb: function for function in functions} | {
+            lane.function_key: lane.worker for lane in self._lanes
+        }
+
+    def _alarms(self) -> Iterator[Alarm]:
+        for lane in self._lanes:
+            yield from lane_alarms(lane, config=self.config)
+        yield from api_alarms(self._api.api)
+        yield from publisher_alarms(self._publisher)
+        yield from scheduler_alarms(self._scheduled, config=self.config)
+        for function in (*self._api.functions, *self._scheduled.functions):
+            yield from function_alarms(function)
+
+    def _lane(self, config: LaneConfig, functions: FunctionFactory) -> Lane:
         lane = Lane(
             self,
             f"Lane-{config.name}",
             config=self.config,
             lane=config,
-            code=self.code,
-            environment={
-                **self.storage.submitting,
-                Env.LINKS_TABLE: shortener.links.table_name,
-                Env.CLICKS_TABLE: shortener.clicks.table_name,
-                Env.ADDRESS_KEY_SECRET: shortener.address_key.secret_arn,
-                Env.GEOIP_DATABASE: GEOIP_DATABASE if self.config.geoip_database else "",
-            },
+            code=functions.code,
+            environment=self.storage.submitting,
         )
         # Claim, settle and release are updates, in a transaction too. Follow-up jobs are accepted, groups advanced.
         self.storage.allow(lane.worker, *ADVANCE)
-        files.allow(lane.worker, [GET_FILE, PUT_FILE], of=[PAYLOADS_PREFIX])
-        files.allow(lane.worker, [GET_FILE, PUT_FILE, DELETE_FILE, ABORT_FILE], of=[EXPORTS_PREFIX])
-        lane.worker.allow([GET], [shortener.links.table_arn])
-        lane.worker.allow([GET, QUERY, PUT, UPDATE], [shortener.clicks.table_arn])
-        lane.worker.allow([READ_KEY], [shortener.address_key.secret_arn])
+        self.storage.files.allow(lane.worker, [GET_FILE, PUT_FILE], of=[PAYLOADS_PREFIX])
         return lane
 
-    def _publisher(self, lanes: Sequence[Lane]) -> Publisher:
-        """Dispatches jobs, lets groups go on, and deletes the payloads of jobs that are gone."""
+    def _publish(self, functions: FunctionFactory) -> Publisher:
+        """Dispatches jobs, advances groups, and deletes the payloads of jobs that are gone."""
         publisher = Publisher(
             self,
             "Publisher",
             config=self.config,
-            code=self.code,
+            code=functions.code,
             jobs=self.storage.jobs,
-            lanes=lanes,
+            lanes=self._lanes,
             environment=self.storage.loading,
         )
         self.storage.allow(publisher.function, *ADVANCE)
         self.storage.files.allow(publisher.function, [DELETE_FILE], of=[PAYLOADS_PREFIX])
         return publisher
+
+
+def function_names(scope: Construct, functions: Mapping[str, JobFunction]) -> str:
+    """`names.Output.FUNCTIONS` of a stack."""
+    return Stack.of(scope).to_json_string({key: each.function.function_name for key, each in functions.items()})

@@ -1,4 +1,4 @@
-"""`Clockwork`: what neither a caller nor a queue starts. It wakes jobs, submits periodic ones and reconciles."""
+"""`ScheduledFunctions`: the functions that the scheduler calls: wake, tick (periodic jobs) and reconcile."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,12 +6,11 @@ from typing import Final
 from aws_cdk import Acknowledgment, Validations
 
 from tidemill import names
-from tidemill.cdk.app_stack import AppStack
-from tidemill.cdk.asset import ROOT
 from tidemill.cdk.dead_letter_queue import dead_letter_queue
+from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.iam_actions import ADVANCE, GET, GET_MANY, PUT, QUERY, SCAN, UPDATE
 from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_schedules import periodic
+from tidemill.cdk.job_schedules import Periodic
 from tidemill.cdk.lane import CONSUME, Lane, lane_urls
 from tidemill.cdk.scheduled_call import Clock
 from tidemill.cdk.storage import Storage
@@ -21,27 +20,31 @@ WAKING: Final = f"rate({names.WAKE_INTERVAL_SECONDS // 60} minute)"
 RECONCILING: Final = "rate(1 day)"
 
 
-class Clockwork:
-    """Made in `stack`."""
+class ScheduledFunctions:
+    """Made in the scope of `functions`. `periodic` are the job types that the scheduler submits."""
 
-    def __init__(self, stack: AppStack, *, storage: Storage, lanes: Sequence[Lane]) -> None:
-        self._stack = stack
+    def __init__(
+        self, functions: FunctionFactory, *, storage: Storage, lanes: Sequence[Lane], periodic: Sequence[Periodic]
+    ) -> None:
+        self._functions = functions
+        self._config = functions.config
         self._storage = storage
         self.wake, self.tick, self.reconcile = self._wake(), self._tick(), self._reconcile(lanes)
         self.functions: Sequence[JobFunction] = (self.wake, self.tick, self.reconcile)
         #: Calls that came to nothing.
-        self.missed = dead_letter_queue(stack, "Missed")
+        scope = functions.scope
+        self.missed = dead_letter_queue(scope, "Missed")
         # A call that is missed is made up for by the next one, a minute later.
-        Clock(stack, "WakeClock", function=self.wake, missed=None).call("Schedule", WAKING)
-        Clock(stack, "ReconcileClock", function=self.reconcile, missed=self.missed).call("Schedule", RECONCILING)
-        ticks = Clock(stack, "TickClock", function=self.tick, missed=self.missed)
-        for job_type in periodic(stack.config.job_packages, root=ROOT):
+        Clock(scope, "WakeClock", function=self.wake, missed=None).call("Schedule", WAKING)
+        Clock(scope, "ReconcileClock", function=self.reconcile, missed=self.missed).call("Schedule", RECONCILING)
+        ticks = Clock(scope, "TickClock", function=self.tick, missed=self.missed)
+        for job_type in periodic:
             says = {names.TICK_TYPE: job_type.type, names.TICK_SCHEDULED_AT: names.SCHEDULED_TIME}
             ticks.call(job_type.type, job_type.expression, says=says)
 
     def _wake(self) -> JobFunction:
-        wake = self._stack.function(
-            "wake", self._storage.storing, timeout_seconds=self._stack.config.wake_timeout_seconds
+        wake = self._functions.function(
+            "wake", self._storage.storing, timeout_seconds=self._config.wake_timeout_seconds
         )
         wake.allow([QUERY], [self._storage.jobs.index_arn(names.ATTENTION_INDEX)])
         self._storage.allow(wake, GET_MANY, UPDATE)
@@ -49,22 +52,22 @@ class Clockwork:
 
     def _tick(self) -> JobFunction:
         """What it submits is in no group, and its payload is empty. What a schedule has fired before is looked up."""
-        tick = self._stack.function(
-            "tick", self._storage.submitting, timeout_seconds=self._stack.config.api_timeout_seconds
+        tick = self._functions.function(
+            "tick", self._storage.submitting, timeout_seconds=self._config.api_timeout_seconds
         )
         self._storage.allow(tick, GET, PUT)
         return tick
 
     def _reconcile(self, lanes: Sequence[Lane]) -> JobFunction:
         """Reads everything, does again what was left undone, and looks through letters."""
-        reconcile = self._stack.function(
+        reconcile = self._functions.function(
             "reconcile",
             {
                 **self._storage.storing,
-                Env.LANES: lane_urls(self._stack, lanes),
-                Env.RECONCILE_LIMIT_SECONDS: str(self._stack.config.reconcile_limit_seconds),
+                Env.LANES: lane_urls(self._functions.scope, lanes),
+                Env.RECONCILE_LIMIT_SECONDS: str(self._config.reconcile_limit_seconds),
             },
-            timeout_seconds=self._stack.config.reconcile_timeout_seconds,
+            timeout_seconds=self._config.reconcile_timeout_seconds,
         )
         self._storage.allow(reconcile, SCAN, GET_MANY, *ADVANCE)
         reconcile.allow(CONSUME, [lane.dead_letters.queue_arn for lane in lanes])

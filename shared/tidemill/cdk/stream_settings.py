@@ -19,7 +19,7 @@ PATTERNS: Final[Sequence[Mapping[str, Any]]] = (
         "dynamodb": {
             "OldImage": {
                 names.STATE_ATTRIBUTE: {"S": list(names.TERMINAL_STATES)},
-                names.PAYLOAD_PLACE_ATTRIBUTE: _THERE,
+                names.PAYLOAD_LOCATION_ATTRIBUTE: _THERE,
             }
         }
     },

@@ -1,4 +1,4 @@
-"""The question before a command changes anything."""
+"""Asks for confirmation before a command changes anything."""
 
 import sys
 
@@ -7,18 +7,18 @@ import click
 from tidemill.cli.output import say
 
 
-def attended() -> bool:
+def stdin_is_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def require_somebody(*, yes: bool, instead: str = "") -> None:
-    """Refuse to begin what would have to ask, where nobody could answer."""
-    if not yes and not attended():
-        raise click.UsageError("there is nobody to ask: say --yes to go ahead" + instead)
+def require_confirmation(*, yes: bool, alternative: str = "") -> None:
+    """Raise a usage error if the command needs a confirmation that stdin cannot give."""
+    if not yes and not stdin_is_terminal():
+        raise click.UsageError("stdin is not a terminal; pass --yes to confirm" + alternative)
 
 
 def confirmed(question: str, *, yes: bool) -> bool:
-    """On stderr. Says so when the answer is no."""
+    """Ask on stderr. Print a note if the answer is no."""
     if yes or click.confirm(question, err=True):
         return True
     say("Nothing was changed.")

@@ -1,30 +1,34 @@
-"""The table of the dead jobs of all tenants, read from their documents."""
+"""`tidemill dlq list`: the dead jobs of all tenants, read from the job documents."""
 
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
 
 import click
 
 from tidemill.application.redrive import Selection
-from tidemill.cli.dlq_show import ended_at, error_class, reason, report, tell_unreadable
+from tidemill.cli.dead_job_report import ended_at, error_class, reason, report
+from tidemill.cli.errors import report_unreadable
 from tidemill.cli.formatting import age, count
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import console, framed, plain_table, say, stacked
+from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, two_line_cell
 from tidemill.domain.job import Job
 from tidemill.system import clock
 
-#: A job's id is a UUID, which is never cut.
-_ID_WIDTH: Final = 36
-#: A terminal less wide has no room for anything beside the ids.
-_NARROWEST: Final = 64
 
+@click.command("list")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only jobs of this type; repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="Print each job with all its fields as a line of JSON.")
+@click.pass_obj
+def dlq_list(installation: Installation, types: tuple[str, ...], *, as_json: bool) -> None:
+    """List the dead jobs, earliest death first.
 
-def list_dead(installation: Installation, types: Sequence[str], *, as_json: bool) -> None:
-    everything = list(installation.redriver.plan(Selection(), unreadable=tell_unreadable))
-    chosen = Selection(types=types)
-    jobs = sorted((job for job in everything if job in chosen), key=lambda job: (ended_at(job), job.id))
+    Shows the reason, the error class, the attempts and the time since death. The list comes from the job documents. The
+    number of messages in each dead-letter queue goes to stderr.
+    """
+    dead = list(installation.redriver.plan(Selection(), unreadable=report_unreadable))
+    selection = Selection(types=types)
+    jobs = sorted((job for job in dead if job in selection), key=lambda job: (ended_at(job), job.id))
     if as_json:
         for job in jobs:
             click.echo(json.dumps(report(job), separators=(",", ":")))
@@ -32,7 +36,7 @@ def list_dead(installation: Installation, types: Sequence[str], *, as_json: bool
         _show(jobs)
     else:
         say("No dead jobs" + (f" of type {' or '.join(types)}." if types else "."))
-    _compare(installation, everything)
+    _compare(installation, dead)
 
 
 def _show(jobs: Sequence[Job]) -> None:
@@ -42,33 +46,40 @@ def _show(jobs: Sequence[Job]) -> None:
         (job.id, job.tenant, job.type, reason(job), error_class(job), job.attempt, age(now - ended_at(job)))
         for job in jobs
     ]
-    if not screen.is_terminal or screen.width < _NARROWEST:
+    if not screen.is_terminal or screen.width < MIN_TABLE_WIDTH:
         titles = ("ID", "TENANT", "TYPE", "REASON", "ERROR", "ATTEMPTS", "AGE")
         click.echo(plain_table(titles, [[str(cell) for cell in row] for row in rows]))
         return
-    # Two lines a job, so that ids fit into 80 columns.
-    table = framed()
-    table.add_column("ID\nTENANT", no_wrap=True, min_width=_ID_WIDTH)
+    # Two lines per job, so that ids fit into 80 columns.
+    table = new_table()
+    table.add_column("ID\nTENANT", no_wrap=True, min_width=ID_WIDTH)
     table.add_column("TYPE\nERROR", overflow="fold")
     table.add_column("REASON\nATTEMPTS", overflow="fold")
     table.add_column("AGE", justify="right", no_wrap=True)
-    for id_, tenant, type_, why, error, attempts, since in rows:
-        table.add_row(stacked(id_, tenant), stacked(type_, error), stacked(why, count(attempts, "attempt")), since)
+    for id_, tenant, type_, why, error, attempts, since_death in rows:
+        table.add_row(
+            two_line_cell(id_, tenant),
+            two_line_cell(type_, error),
+            two_line_cell(why, count(attempts, "attempt")),
+            since_death,
+        )
     screen.print(table)
 
 
 def _compare(installation: Installation, dead: Sequence[Job]) -> None:
-    """The documents are the record; a number of letters that differs is worth a word."""
+    """Report the number of DLQ messages beside that of dead jobs. The job documents are authoritative."""
     jobs_in = Counter(str(job.lane) for job in dead)
     for lane in installation.deployment.lanes:
-        jobs, dead_letters = jobs_in[lane], installation.dead_letters(lane)
-        held = f"{count(dead_letters, 'letter')} in the dead-letter queue"
-        say(f"{lane}: {count(jobs, 'dead job')}, {held}.{_hint(jobs, dead_letters)}")
+        jobs, dlq_messages = jobs_in[lane], installation.dlq_messages(lane)
+        say(f"{lane}: {count(jobs, 'dead job')}, {count(dlq_messages, 'DLQ message')}.{_hint(jobs, dlq_messages)}")
 
 
-def _hint(jobs: int, dead_letters: int) -> str:
-    if dead_letters > jobs:
-        return " Some letters tell of jobs that have moved on or never started; `tidemill redrive` sorts them out."
-    if dead_letters < jobs:
-        return " Letters are kept for 14 days and may be seconds late; jobs are found without them."
+def _hint(jobs: int, dlq_messages: int) -> str:
+    if dlq_messages > jobs:
+        return (
+            " Some messages belong to jobs that have moved on or that no worker ever started; "
+            "`tidemill redrive` processes them."
+        )
+    if dlq_messages < jobs:
+        return " DLQ messages are kept for 14 days and may arrive seconds late; this list does not depend on them."
     return ""

@@ -1,80 +1,106 @@
-"""All that there is to know of one dead job, for programs and for people."""
+"""`tidemill dlq show`: one dead job in full."""
 
 import json
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
-from tidemill.cli.errors import explain, visible_lines
-from tidemill.cli.formatting import NOTHING, age, instant, visible
-from tidemill.cli.output import say
-from tidemill.domain.errors import TidemillError
+import click
+
+from tidemill.application.redrive import Selection
+from tidemill.cli.dead_job_report import reason, report
+from tidemill.cli.errors import CommandError, report_unreadable
+from tidemill.cli.formatting import DASH, age, readable_time, visible
+from tidemill.cli.installation import Installation
+from tidemill.cli.output import show, show_json
 from tidemill.domain.job import AttemptError, Job, Redrive
-from tidemill.http.job_view import view
+from tidemill.domain.states import State
+from tidemill.system import clock
 
-HEADING: Final = "bold"
-
-
-def reason(job: Job) -> str:
-    return job.death or NOTHING
+_HEADING: Final = "bold"
 
 
-def error_class(job: Job) -> str:
-    return job.errors[-1].error_class if job.errors else NOTHING
+@click.command("show")
+@click.argument("job_id", metavar="ID")
+@click.option("--tenant", help="Tenant of the job; needed only if several tenants have a job with this ID.")
+@click.option("--json", "as_json", is_flag=True, help="Print the job as one JSON object.")
+@click.pass_obj
+def dlq_show(installation: Installation, job_id: str, tenant: str | None, *, as_json: bool) -> None:
+    """Show one dead job with its payload, errors and redrives."""
+    job = _of_tenant(installation, tenant, job_id) if tenant else _of_any_tenant(installation, job_id)
+    if as_json:
+        show_json(report(job))
+    else:
+        for line, style in _lines(job, now=clock.now()):
+            show(line, style=style)
 
 
-def ended_at(job: Job) -> datetime:
-    return job.finished_at or job.created_at
+def _of_tenant(installation: Installation, tenant: str, job_id: str) -> Job:
+    now = clock.now()
+    job = installation.store.get(tenant, job_id)
+    if job is None or job.expired(now):
+        raise CommandError(
+            f"tenant {tenant} has no job {job_id}",
+            remedy="`tidemill dlq list` shows the tenant of each dead job.",
+        )
+    if job.state is not State.DEAD:
+        raise CommandError(
+            f"job {job_id} is {job.state}, not dead", remedy="`tidemill get ID` shows your own jobs in any state."
+        )
+    return job
 
 
-def tell_unreadable(tenant: str, job_id: str, error: TidemillError) -> None:
-    """`Unreadable`, for commands that read many jobs: one that they cannot read is said, and the others are shown."""
-    say(visible_lines(f"Passed over job {job_id} of {tenant}.\n{explain(error)}"))
+def _of_any_tenant(installation: Installation, job_id: str) -> Job:
+    found = list(installation.redriver.plan(Selection(ids=[job_id]), unreadable=report_unreadable))
+    if not found:
+        raise CommandError(
+            f"no dead job has the ID {job_id}",
+            remedy="`tidemill dlq list` lists the dead jobs; `tidemill get ID` shows your own jobs in any state.",
+        )
+    if len(found) > 1:
+        tenants = ", ".join(sorted(job.tenant for job in found))
+        raise CommandError(f"several tenants have a job {job_id}: {tenants}", remedy="Choose one with --tenant.")
+    return found[0]
 
 
-def report(job: Job) -> dict[str, Any]:
-    """What the owner sees over HTTP, and what only operators do."""
-    shown = view(job, payload=job.payload)
-    return {"tenant": job.tenant, **shown, "payload_at": job.payload_at, "trace": job.trace}
-
-
-def lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
-    """The report as text: each line with its style."""
-    yield f"{visible(job.id)}  {visible(job.type)}  {job.state}: {reason(job)}", HEADING
+def _lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
+    """Each line of the text with its style."""
+    yield f"{visible(job.id)}  {visible(job.type)}  {job.state}: {reason(job)}", _HEADING
     for name, value in {
         "tenant": job.tenant,
         "lane": job.lane,
         **({"group": job.group} if job.group else {}),
         "attempts": str(job.attempt),
-        "submitted": _moment(job.created_at, now),
-        "died": _moment(job.finished_at, now),
-        "kept until": instant(job.expires_at) if job.expires_at else NOTHING,
+        "submitted": _time_and_age(job.created_at, now),
+        "died": _time_and_age(job.finished_at, now),
+        "kept until": readable_time(job.expires_at) if job.expires_at else DASH,
         "trace": job.trace,
     }.items():
         yield f"  {name:<11}{visible(value)}", ""
-    yield "payload", HEADING
+    yield "payload", _HEADING
     yield from ((f"  {visible(line)}", "") for line in _payload(job))
-    yield "errors, the last ten at most", HEADING
+    yield "errors (at most the last ten)", _HEADING
     yield from ((f"  {_error(error)}", "") for error in job.errors)
     if job.redrives:
-        yield "redrives", HEADING
+        yield "redrives", _HEADING
         yield from ((f"  {_redrive(entry)}", "") for entry in job.redrives)
 
 
 def _payload(job: Job) -> Sequence[str]:
     if job.payload is None:
-        return [f"stored beside the job, at {job.payload_at}; its owner sees it with `tidemill get {job.id}`"]
+        return [f"stored outside the job document, at {job.payload_at}; its owner can use `tidemill get {job.id}`"]
     return json.dumps(json.loads(job.payload), indent=2, ensure_ascii=False).splitlines()
 
 
-def _moment(value: datetime | None, now: datetime) -> str:
-    return f"{instant(value)}  ({age(now - value)} ago)" if value else NOTHING
+def _time_and_age(value: datetime | None, now: datetime) -> str:
+    return f"{readable_time(value)}  ({age(now - value)} ago)" if value else DASH
 
 
 def _error(error: AttemptError) -> str:
     kind = "" if error.retryable else " (not retryable)"
-    return f"{instant(error.at)}  attempt {error.attempt}{kind}: {visible(error.error_class)}: {visible(error.message)}"
+    text = f"{visible(error.error_class)}: {visible(error.message)}"
+    return f"{readable_time(error.at)}  attempt {error.attempt}{kind}: {text}"
 
 
 def _redrive(entry: Redrive) -> str:
-    return f"{instant(entry.at)}  by {visible(entry.by)}, after it had died of: {entry.death or NOTHING}"
+    return f"{readable_time(entry.at)}  by {visible(entry.by)}, after death by: {entry.death or DASH}"

@@ -1,4 +1,4 @@
-"""Errors as a person wants to read them: the chain of causes, innermost last, and what to do."""
+"""Turns errors into text and exit codes: the chain of causes, the root cause last, and what to do."""
 
 import os
 import sys
@@ -9,28 +9,28 @@ from typing import Any, Final
 import click
 
 from tidemill.aws.clients import AWS_ERRORS
-from tidemill.cli.formatting import visible
+from tidemill.cli.formatting import visible_lines
 from tidemill.cli.output import say
 from tidemill.domain.errors import NewerSchemaError, TidemillError
 from tidemill.operator.aws_error_advice import remedy
 from tidemill.operator.deployment import DeploymentNotFoundError
 
 FAILED: Final = 1
-#: 128 and the number of the signal, as a shell has it.
+#: 128 plus the number of the signal, as in a shell.
 INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
 
 
-class ExplainedError(TidemillError):
-    """The command cannot do what was asked. `remedy` is what to do about it."""
+class CommandError(TidemillError):
+    """A command failed or was refused. `remedy` says what to do, and may be empty."""
 
     def __init__(self, message: str, *, remedy: str = "") -> None:
         super().__init__(message)
         self.remedy = remedy
 
 
-class ExplainingGroup(click.Group):
-    """The one place where an error becomes output and an exit code. Wrong usage is click's own, and exits with 2."""
+class ErrorReportingGroup(click.Group):
+    """The only place that turns an error into output and an exit code. click itself exits with 2 on wrong usage."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -42,10 +42,10 @@ class ExplainingGroup(click.Group):
             say("Interrupted.")
             ctx.exit(INTERRUPTED)
         except BrokenPipeError:
-            # Whoever read has read enough. Python would complain once more when it flushes at exit.
+            # The reader closed the pipe. Without this, Python would complain again when it flushes at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             ctx.exit(PIPE_CLOSED)
-        except Exception as error:  # noqa: BLE001 - whatever it is, a person gets a sentence and a program an exit code
+        except Exception as error:  # noqa: BLE001 - every error becomes a readable message and an exit code
             if ctx.params.get("debug"):
                 say(visible_lines("".join(traceback.format_exception(error))))
             say(visible_lines(explain(error)))
@@ -54,24 +54,26 @@ class ExplainingGroup(click.Group):
 
 
 def explain(error: BaseException) -> str:
+    """The error, its causes and one remedy, one per line."""
     chain = list(_chain(error))
-    said: list[str] = []
+    messages: list[str] = []
     for link in chain:
-        text = _described(link)
-        # A translated error repeats what it translates.
-        if not any(text.endswith(earlier) or earlier.endswith(text) for earlier in said):
-            said.append(text)
-    lines = [f"Error: {said[0]}", *(f"  caused by {text}" for text in said[1:])]
-    advice = [found for link in chain if (found := _advice(link))]
-    if advice:
-        lines.append(f"What to do: {advice[0]}")
+        text = _message(link)
+        # A translated error repeats the text of the original.
+        if not any(text.endswith(earlier) or earlier.endswith(text) for earlier in messages):
+            messages.append(text)
+    lines = [f"Error: {messages[0]}", *(f"  caused by {text}" for text in messages[1:])]
+    remedies = [found for link in chain if (found := _remedy(link))]
+    if remedies:
+        lines.append(f"What to do: {remedies[0]}")
     elif not isinstance(error, (TidemillError, OSError, *AWS_ERRORS)):
-        lines.append("What to do: this looks like a fault of tidemill itself; --debug shows where it happened.")
+        lines.append("What to do: this looks like a bug in tidemill; run `tidemill --debug …` to see the traceback.")
     return "\n".join(lines)
 
 
-def visible_lines(text: str) -> str:
-    return "\n".join(visible(line) for line in text.splitlines())
+def report_unreadable(tenant: str, job_id: str, error: TidemillError) -> None:
+    """`Unreadable` for commands that read many jobs: report the job on stderr, and continue with the others."""
+    say(visible_lines(f"Skipped job {job_id} of tenant {tenant}.\n{explain(error)}"))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -81,14 +83,14 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
 
 
-def _described(error: BaseException) -> str:
-    """Our own messages are sentences; others may need their class to make sense."""
+def _message(error: BaseException) -> str:
+    """Messages of `TidemillError` are sentences; other errors may need their class to make sense."""
     return str(error) if isinstance(error, TidemillError) and str(error) else f"{type(error).__name__}: {error}"
 
 
-def _advice(error: BaseException) -> str | None:
+def _remedy(error: BaseException) -> str | None:
     if isinstance(error, NewerSchemaError):
-        return "Use the command line of the version that is deployed."
-    if isinstance(error, (ExplainedError, DeploymentNotFoundError)):
+        return "Use the command line of the deployed version."
+    if isinstance(error, (CommandError, DeploymentNotFoundError)):
         return error.remedy or None
     return remedy(error)

@@ -2,7 +2,7 @@
 
 import click
 
-from tidemill.cli.api_call import call, path_of
+from tidemill.cli.api_call import call, job_path
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show_json
 
@@ -11,6 +11,6 @@ from tidemill.cli.output import show_json
 @click.argument("job_id", metavar="ID")
 @click.pass_obj
 def get(installation: Installation, job_id: str) -> None:
-    """Print a job of your own, in any state, as JSON."""
-    job, _ = call(installation.api, "GET", path_of(job_id))
+    """Print one of your own jobs, in any state, as JSON."""
+    job, _ = call(installation.api, "GET", job_path(job_id))
     show_json(job)

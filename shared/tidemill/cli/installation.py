@@ -1,4 +1,4 @@
-"""One deployed Tidemill as the commands see it: found when first needed, with ordinary AWS credentials."""
+"""The deployed Tidemill that the commands work on. Located on first use, with the usual AWS credentials."""
 
 import getpass
 import os
@@ -16,14 +16,14 @@ from tidemill.names import Lane
 from tidemill.operator import deployment
 from tidemill.operator.deployment import Deployment
 from tidemill.operator.http_client import HttpApi, by_signature, by_token
+from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.queue_depth import Backlog, backlog, delay, oldest_age
-from tidemill.sqs.queues import SqsDeadLetterQueue
-from tidemill.system import clock
+from tidemill.system import clock, ids
 
 
 @dataclass(frozen=True)
 class Installation:
-    """The one that the global options name."""
+    """The installation that the global options select."""
 
     stack: str | None = None
     profile: str | None = None
@@ -48,7 +48,7 @@ class Installation:
 
     @cached_property
     def redriver(self) -> Redriver:
-        return Redriver(store=self.store, clock=clock.now, new_token=clock.new_token)
+        return Redriver(store=self.store, clock=clock.now, new_token=ids.new_token)
 
     @cached_property
     def purger(self) -> Purger:
@@ -59,21 +59,21 @@ class Installation:
         return DynamoTableScan(clients.dynamodb(), table=self.deployment.jobs_table)
 
     def reconciler(self, limit: timedelta) -> Reconciler:
-        """Asks once how far behind each lane is."""
+        """`limit` is the time that a job may be overdue. The delay of each lane is read once."""
 
         @cache
         def lane_delay(lane: Lane) -> timedelta:
             urls = self.deployment.lanes.get(lane)
             if urls is None:
-                return timedelta(0)  # a lane that is not deployed delays nothing
+                return timedelta(0)  # a lane that is not deployed delays no job
             return delay(clients.sqs(), clients.cloudwatch(), urls.queue, now=clock.now())
 
         return Reconciler(store=self.store, clock=clock.now, limit=limit, lane_delay=lane_delay)
 
-    def queue(self, lane: str) -> Backlog:
+    def queue_depth(self, lane: str) -> Backlog:
         return backlog(clients.sqs(), self.deployment.lanes[lane].queue)
 
-    def dead_letters(self, lane: str) -> int:
+    def dlq_messages(self, lane: str) -> int:
         return backlog(clients.sqs(), self.deployment.lanes[lane].dead_letters).total
 
     def oldest_age(self, lane: str) -> timedelta | None:
@@ -83,9 +83,9 @@ class Installation:
         return SqsDeadLetterQueue(clients.sqs(), self.deployment.lanes[lane].dead_letters)
 
 
-def operator() -> str:
-    """Who asks, for a person to read in an audit; not an identity that was verified."""
+def operator_name() -> str:
+    """The local user's name, for the audit entry of a redrive. It is not verified."""
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a container's user need not have a name
+    except (KeyError, OSError):  # a user in a container may have no name
         return "unknown"

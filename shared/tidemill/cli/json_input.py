@@ -1,4 +1,4 @@
-"""JSON that a person hands over: as an argument, on stdin or in a file; sent on as written, checked on the way."""
+"""Reads JSON from an argument, stdin or a file. Checks it, and keeps the text as written."""
 
 import json
 import sys
@@ -11,36 +11,36 @@ from tidemill.cli.output import say
 
 
 def read_payload(argument: str) -> str:
-    """The text of a payload, which is JSON. `-` stands for stdin, `@FILE` for a file."""
-    text = read_text(argument.removeprefix("@"), hint="PAYLOAD") if _elsewhere(argument) else argument
+    """The JSON text of a payload. `-` reads stdin, `@FILE` reads a file."""
+    text = read_text(argument.removeprefix("@"), hint="PAYLOAD") if _names_a_source(argument) else argument
     decoded(text, hint="PAYLOAD")
     return text
 
 
 def read_text(name: str, *, hint: str) -> str:
-    """A file's text, or that of stdin for `-`."""
+    """The text of a file, or of stdin for `-`. `hint` names the parameter in error messages."""
     try:
         if name == "-":
             if sys.stdin.isatty():
-                say("Reading from the terminal; Ctrl-D ends it.")
+                say("Reading from the terminal; press Ctrl-D to finish.")
             return sys.stdin.buffer.read().decode("utf-8-sig")
         return Path(name).read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise click.BadParameter(f"cannot read it: {error}", param_hint=hint) from error
+        raise click.BadParameter(f"cannot read the file: {error}", param_hint=hint) from error
     except UnicodeDecodeError as error:
-        raise click.BadParameter(f"not UTF-8: {error}", param_hint=hint) from error
+        raise click.BadParameter(f"not valid UTF-8: {error}", param_hint=hint) from error
 
 
 def decoded(text: str, *, hint: str) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise click.BadParameter(f"not JSON: {error}", param_hint=hint) from error
+        raise click.BadParameter(f"not valid JSON: {error}", param_hint=hint) from error
 
 
-def _elsewhere(argument: str) -> bool:
+def _names_a_source(argument: str) -> bool:
     return argument == "-" or argument.startswith("@")
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
+    raise ValueError(f"{name} is not a JSON value")

@@ -1,4 +1,4 @@
-"""`tidemill list`: the caller's own jobs over the HTTP API, newest first."""
+"""`tidemill list`: list the caller's own jobs over the HTTP API, newest first."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,36 +8,43 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from tidemill.cli.api_call import RefusedError, call
-from tidemill.cli.errors import ExplainedError
-from tidemill.cli.formatting import NOTHING, age, timestamp, visible
+from tidemill.cli.api_call import ApiError, call
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import DASH, age, progress_text, timestamp, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import console, framed, plain_table, say, stacked
-from tidemill.cli.parameter_types import MOMENT
-from tidemill.cli.watch import how_far
+from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, two_line_cell
+from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.states import State
 from tidemill.operator.http_client import HttpApi
 from tidemill.system import clock
 
 _STATES: Final = click.Choice(list(map(str, State)))
-#: Jobs that one request may ask for.
-_LARGEST_PAGE: Final = 100
-#: What one request covers. Unbounded, an empty year would be asked for month by month.
-_LOOK_BACK: Final = timedelta(days=30)
-#: A job's id is a UUID, which is never cut.
-_ID_WIDTH: Final = 36
-#: A terminal less wide has no room for anything beside the ids.
-_NARROWEST: Final = 64
+#: The most jobs that one request returns.
+_MAX_PAGE: Final = 100
+#: The default range. The API searches month by month, so a listing without a bound could search empty years.
+_DEFAULT_RANGE: Final = timedelta(days=30)
 
 
 @click.command("list")
 @click.option("--state", type=_STATES, metavar="STATE", help=f"Only jobs in this state: {', '.join(State)}.")
 @click.option("--type", "type_", metavar="TYPE", help="Only jobs of this type.")
-@click.option("--since", type=MOMENT, metavar="TIME", help="Submitted then or later; 30d ago, unless --all.")
-@click.option("--until", type=MOMENT, metavar="TIME", help="Submitted before then.")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True, metavar="NUMBER", help="At most.")
-@click.option("--all", "everything", is_flag=True, help="All there are, page after page.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option(
+    "--since",
+    type=TIMESTAMP_OR_AGE,
+    metavar="TIME",
+    help="Only jobs submitted at or after TIME; default: 30 days back, or no bound with --all.",
+)
+@click.option("--until", type=TIMESTAMP_OR_AGE, metavar="TIME", help="Only jobs submitted before TIME.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    metavar="NUMBER",
+    help="Maximum number of jobs.",
+)
+@click.option("--all", "everything", is_flag=True, help="List all jobs, page after page.")
+@click.option("--json", "as_json", is_flag=True, help="Print each job as a line of JSON.")
 @click.pass_obj
 def list_(
     installation: Installation,
@@ -50,18 +57,18 @@ def list_(
     everything: bool,
     as_json: bool,
 ) -> None:
-    """List jobs of your own, newest first.
+    """List your own jobs, newest first.
 
-    A TIME is a span before now, such as 2h or 7d, or an instant such as 2026-01-31T12:00:00Z.
+    TIME is a duration before now, such as 2h or 7d, or a timestamp such as 2026-01-31T12:00:00Z.
 
-    The dead jobs of all tenants are shown by `tidemill dlq list`, which reads the table.
+    To list the dead jobs of all tenants, use `tidemill dlq list`.
     """
     if since is None and not everything:
-        since = (until or clock.now()) - _LOOK_BACK
+        since = (until or clock.now()) - _DEFAULT_RANGE
     if since is not None and until is not None and since >= until:
         raise click.UsageError("--since must be before --until")
-    moments = {"since": since and timestamp(since), "until": until and timestamp(until)}
-    filters = {name: value for name, value in {"state": state, "type": type_, **moments}.items() if value}
+    times = {"since": since and timestamp(since), "until": until and timestamp(until)}
+    filters = {name: value for name, value in {"state": state, "type": type_, **times}.items() if value}
     pages = _pages(installation.api, filters, None if everything else limit)
     if as_json:
         for page in pages:
@@ -70,14 +77,14 @@ def list_(
     elif jobs := [job for page in pages for job in page]:
         _show(jobs)
     else:
-        say("No such jobs.")
+        say("No matching jobs.")
 
 
 def _pages(api: HttpApi, filters: Mapping[str, str], limit: int | None) -> Iterator[Sequence[Any]]:
-    """Page after page, since a page may be short, or empty, and not be the last."""
+    """Follow the cursor: a page may be short or empty without being the last."""
     cursor, left = None, limit
     while left is None or left > 0:
-        size = _LARGEST_PAGE if left is None else min(left, _LARGEST_PAGE)
+        size = _MAX_PAGE if left is None else min(left, _MAX_PAGE)
         query = {**filters, "limit": str(size)} | ({"cursor": cursor} if cursor else {})
         page = _page(api, query)
         yield page["jobs"]
@@ -85,20 +92,20 @@ def _pages(api: HttpApi, filters: Mapping[str, str], limit: int | None) -> Itera
         if not cursor:
             return
         left = None if left is None else left - len(page["jobs"])
-    say("There may be more: --all goes on to the end.")
+    say("More jobs may exist: --all lists every page.")
 
 
 def _page(api: HttpApi, query: Mapping[str, str]) -> Any:
     try:
-        # As signatures want it: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
+        # The encoding that signatures require: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_sigv-create-signed-request.html
         page, _ = call(api, "GET", f"/jobs?{urlencode(query, quote_via=quote, safe='')}")
-    except RefusedError as error:
+    except ApiError as error:
         if error.code != "listing-off":
             raise
-        raise ExplainedError(
-            "this installation keeps no list of jobs, which saves it a write for each",
-            remedy="`tidemill get ID` and `tidemill watch ID` show a job, and `tidemill dlq list` the dead; "
-            "deploy with `-c listing=on` to have the jobs listed that come after.",
+        raise CommandError(
+            "this installation keeps no list of jobs, which saves one write per job",
+            remedy="`tidemill get ID` and `tidemill watch ID` show one job, `tidemill dlq list` lists the dead jobs. "
+            "To list the jobs that are submitted from then on, deploy with `-c listing=on`.",
         ) from error
     return page
 
@@ -113,20 +120,22 @@ def _show(jobs: Sequence[Any]) -> None:
             job["state"],
             job["lane"],
             str(job["attempt"]),
-            how_far(job) or NOTHING,
+            progress_text(job) or DASH,
             age(now - datetime.fromisoformat(job["created_at"])),
         )
         for job in jobs
     ]
-    if not screen.is_terminal or screen.width < _NARROWEST:
+    if not screen.is_terminal or screen.width < MIN_TABLE_WIDTH:
         click.echo(plain_table(("ID", "TYPE", "STATE", "LANE", "ATTEMPTS", "PROGRESS", "AGE"), rows))
         return
-    # Two lines a job, so that ids fit into 80 columns.
-    table = framed()
-    table.add_column("ID\nTYPE", min_width=_ID_WIDTH, overflow="fold")
+    # Two lines per job, so that ids fit into 80 columns.
+    table = new_table()
+    table.add_column("ID\nTYPE", min_width=ID_WIDTH, overflow="fold")
     table.add_column("STATE\nLANE", no_wrap=True)
     table.add_column("ATTEMPTS\nPROGRESS", overflow="fold")
     table.add_column("AGE", justify="right", no_wrap=True)
-    for id_, type_, state, lane, attempts, far, since in rows:
-        table.add_row(stacked(id_, type_), stacked(state, lane), stacked(attempts, far), visible(since))
+    for id_, type_, state, lane, attempts, progress, since in rows:
+        table.add_row(
+            two_line_cell(id_, type_), two_line_cell(state, lane), two_line_cell(attempts, progress), visible(since)
+        )
     screen.print(table)

@@ -1,7 +1,8 @@
-"""Where output goes: results to stdout, the rest to stderr; for a terminal with `rich`, else as plain stable text."""
+"""Writes results to stdout and everything else to stderr: with `rich` to a terminal, as stable plain text otherwise."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import click
@@ -9,37 +10,42 @@ from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
 from rich.highlighter import JSONHighlighter
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from tidemill.cli.formatting import visible
 
 GAP: Final = "  "
+#: The length of a UUID. Tables never truncate ids.
+ID_WIDTH: Final = 36
+#: A narrower terminal has no room for other columns beside the ids.
+MIN_TABLE_WIDTH: Final = 64
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Made anew each time: it looks at the environment and the stream when it is made."""
+    """Create a console for each use: rich reads the environment and the stream when it creates one."""
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
 def say(text: str, *, style: str = "") -> None:
-    """To the person, on stderr."""
+    """Print a message for the user on stderr."""
     _print(text, style=style, stderr=True)
 
 
 def show(text: str, *, style: str = "") -> None:
-    """A result, on stdout."""
+    """Print a result on stdout."""
     _print(text, style=style, stderr=False)
 
 
 def show_json(value: Any) -> None:
-    """One line for a program; indented and coloured for a person."""
+    """Print one line for a program, or indented and coloured text to a terminal."""
     screen = console()
     if not screen.is_terminal:
         click.echo(json.dumps(value, separators=(",", ":")))
         return
     indented = json.dumps(value, indent=2, ensure_ascii=False)
-    # What a terminal would act on is escaped as JSON has it, so that it stays JSON.
+    # JSON escapes keep the text valid JSON and keep the terminal from interpreting control characters.
     safe = "".join(one if one.isprintable() or one == "\n" else json.dumps(one)[1:-1] for one in indented)
     screen.print(JSONHighlighter()(Text(safe)), soft_wrap=True)
 
@@ -47,12 +53,12 @@ def show_json(value: Any) -> None:
 def show_table(
     titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int] = (), stderr: bool = False
 ) -> None:
-    """One line a row. `numbers` are the columns to set to the right."""
+    """Print one line per row. `numbers` are the indexes of right-aligned columns."""
     screen = console(stderr=stderr)
     if not screen.is_terminal:
         click.echo(plain_table(titles, rows), err=stderr)
         return
-    table = framed()
+    table = new_table()
     for index, title in enumerate(titles):
         table.add_column(title, justify="right" if index in numbers else "left")
     for row in rows:
@@ -60,17 +66,16 @@ def show_table(
     screen.print(table)
 
 
-def framed() -> Table:
+def new_table() -> Table:
     return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
 
 
-def stacked(first: str, second: str) -> Text:
-    """Two lines of one cell."""
+def two_line_cell(first: str, second: str) -> Text:
     return Text.assemble(visible(first), "\n", (visible(second), "dim"))
 
 
 def plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns at least two blanks apart, and never cut, however wide."""
+    """Separate columns by at least two spaces. Never truncate."""
     lines = [list(titles), *([visible(cell) for cell in row] for row in rows)]
     widths = [max(cell_len(line[index]) for line in lines) for index in range(len(titles))]
     return "\n".join(
@@ -79,11 +84,21 @@ def plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     )
 
 
+@contextmanager
+def progress_bar(label: str, total: int) -> Iterator[Callable[[], None]]:
+    """Yield a function to call after each of `total` steps. Show a bar on stderr only if it is a terminal."""
+    screen = console(stderr=True)
+    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=screen, disable=not (total and screen.is_terminal)) as progress:
+        task = progress.add_task(label, total=total)
+        yield lambda: progress.advance(task)
+
+
 def _print(text: str, *, style: str, stderr: bool) -> None:
     screen = console(stderr=stderr)
     if screen.is_terminal:
-        # A result may be copied out of the terminal, so it is not broken into lines.
+        # Users copy results out of the terminal, so results are not wrapped.
         screen.print(text, style=style, soft_wrap=not stderr)
     else:
-        # Not through rich, which ends the process itself when a pipe is closed.
+        # Not through rich: it ends the process itself when the pipe is closed.
         click.echo(text, err=stderr)

@@ -1,4 +1,4 @@
-"""Times as a person writes them: spans such as `15m`, and instants with their zone."""
+"""Parameter types for times: durations such as `15m`, and timestamps with a time zone."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -14,49 +14,49 @@ _UNITS: Final = {
     "h": timedelta(hours=1),
     "d": timedelta(days=1),
 }
-_SPAN: Final = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+_DURATION_PATTERN: Final = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 
 
-class _Span(click.ParamType[timedelta]):
-    name = "span"
+class _Duration(click.ParamType[timedelta]):
+    name = "duration"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        found = _SPAN.fullmatch(value)
+        found = _DURATION_PATTERN.fullmatch(value)
         if found is None:
-            self.fail(f"{value!r} is no span; write a whole number and its unit: 30s, 15m, 2h or 7d", param, ctx)
-        return _span(found)
+            self.fail(f"invalid duration {value!r}: use a number and a unit, such as 30s, 15m, 2h or 7d", param, ctx)
+        return _duration(found)
 
 
-class _Instant(click.ParamType[datetime]):
-    name = "instant"
+class _Timestamp(click.ParamType[datetime]):
+    name = "timestamp"
+    expected = "use a timestamp such as 2026-01-31T12:00:00Z"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         try:
-            instant = datetime.fromisoformat(value)
+            timestamp = datetime.fromisoformat(value)
         except ValueError:
-            self.fail(f"{value!r} is no time; write it like 2026-01-31T12:00:00Z", param, ctx)
-        if instant.tzinfo is None:
-            self.fail(f"{value!r} does not say its time zone; end it in Z for UTC, or in +01:00", param, ctx)
-        return instant.astimezone(UTC)
+            self.fail(f"invalid time {value!r}: {self.expected}", param, ctx)
+        if timestamp.tzinfo is None:
+            self.fail(f"time {value!r} has no time zone: append Z for UTC, or an offset such as +01:00", param, ctx)
+        return timestamp.astimezone(UTC)
 
 
-class _Moment(_Instant):
-    """An instant, or a span before now."""
-
-    name = "moment"
+class _TimestampOrAge(_Timestamp):
+    name = "time"
+    expected = "use a duration before now, such as 2h, or a timestamp such as 2026-01-31T12:00:00Z"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
-        found = _SPAN.fullmatch(value)
-        return super().convert(value, param, ctx) if found is None else clock.now() - _span(found)
+        found = _DURATION_PATTERN.fullmatch(value)
+        return super().convert(value, param, ctx) if found is None else clock.now() - _duration(found)
 
 
-def _span(found: re.Match[str]) -> timedelta:
+def _duration(found: re.Match[str]) -> timedelta:
     return int(found[1]) * _UNITS[found[2]]
 
 
-#: `timedelta`.
-SPAN: Final = _Span()
-#: An aware `datetime` in UTC.
-INSTANT: Final = _Instant()
-#: The same; a span such as `2h` means that long ago.
-MOMENT: Final = _Moment()
+#: Converts to `timedelta`.
+DURATION: Final = _Duration()
+#: Converts to an aware `datetime` in UTC.
+TIMESTAMP: Final = _Timestamp()
+#: Also accepts a duration before now: `2h` is two hours ago.
+TIMESTAMP_OR_AGE: Final = _TimestampOrAge()

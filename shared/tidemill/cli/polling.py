@@ -1,21 +1,22 @@
-"""Asks after jobs over the HTTP API until each has ended, and no more often than it has to."""
+"""Polls jobs over the HTTP API until each has ended, with growing pauses while nothing changes."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
-from tidemill.cli.api_call import RefusedError, call, path_of
+from tidemill.cli.api_call import ApiError, call, job_path
+from tidemill.cli.formatting import JobView
 from tidemill.cli.output import say
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.states import TERMINAL
 from tidemill.operator.http_client import HttpApi
 
-#: The pause begins short, and doubles for as long as nothing changes.
-_SHORTEST_PAUSE_SECONDS: Final = 0.5
-_LONGEST_PAUSE_SECONDS: Final = 15.0
-#: So many rounds without an answer, some two minutes, and it gives up.
-_MOST_FAILURES: Final = 12
-_PASSING: Final = frozenset(
+#: The pause starts here, and doubles while nothing changes.
+_MIN_PAUSE_SECONDS: Final = 0.5
+_MAX_PAUSE_SECONDS: Final = 15.0
+#: Give up after this many failed rounds in a row, which take about two minutes.
+_MAX_FAILURES: Final = 12
+_TRANSIENT: Final = frozenset(
     {
         HTTPStatus.TOO_MANY_REQUESTS,
         HTTPStatus.INTERNAL_SERVER_ERROR,
@@ -25,35 +26,32 @@ _PASSING: Final = frozenset(
     }
 )
 
-#: A job as the API shows it.
-JobView = Mapping[str, Any]
 
-
-def watch(
-    api: HttpApi, ids: Sequence[str], changed: Callable[[JobView], None], *, pause: Callable[[float], None]
+def poll_until_ended(
+    api: HttpApi, ids: Sequence[str], on_change: Callable[[JobView], None], *, pause: Callable[[float], None]
 ) -> list[JobView]:
-    """The jobs as they ended, in the order of `ids`. Calls `changed` for each at first, and whenever one has changed.
+    """The ended jobs, in the order of `ids`. Calls `on_change` for the first answer and for each change.
 
-    What fails at once is raised, and later only what goes on failing: a job takes its time, and networks do not last.
+    An error in the first round is raised. Later, transient errors are retried: jobs take time, and networks fail.
     """
-    seen: dict[str, JobView] = {}
-    seconds, failures = _SHORTEST_PAUSE_SECONDS, 0
+    latest: dict[str, JobView] = {}
+    seconds, failures = _MIN_PAUSE_SECONDS, 0
     while True:
-        before = dict(seen)
+        before = dict(latest)
         try:
-            for job_id in [one for one in ids if not _ended(seen.get(one))]:
-                seen[job_id], _ = call(api, "GET", path_of(job_id))
-                if seen[job_id] != before.get(job_id):
-                    changed(seen[job_id])
+            for job_id in [one for one in ids if not _ended(latest.get(one))]:
+                latest[job_id], _ = call(api, "GET", job_path(job_id))
+                if latest[job_id] != before.get(job_id):
+                    on_change(latest[job_id])
             failures = 0
-        except (RefusedError, StoreUnavailableError) as error:
+        except (ApiError, StoreUnavailableError) as error:
             failures += 1
-            if len(seen) < len(ids) or not _passing(error) or failures == _MOST_FAILURES:
+            if len(latest) < len(ids) or not _transient(error) or failures == _MAX_FAILURES:
                 raise
-            say(f"{error}; asking again")
-        if all(_ended(seen.get(job_id)) for job_id in ids):
-            return [seen[job_id] for job_id in ids]
-        seconds = _SHORTEST_PAUSE_SECONDS if seen != before else min(2 * seconds, _LONGEST_PAUSE_SECONDS)
+            say(f"{error}; retrying")
+        if all(_ended(latest.get(job_id)) for job_id in ids):
+            return [latest[job_id] for job_id in ids]
+        seconds = _MIN_PAUSE_SECONDS if latest != before else min(2 * seconds, _MAX_PAUSE_SECONDS)
         pause(seconds)
 
 
@@ -61,5 +59,5 @@ def _ended(job: JobView | None) -> bool:
     return job is not None and job["state"] in TERMINAL
 
 
-def _passing(error: RefusedError | StoreUnavailableError) -> bool:
-    return isinstance(error, StoreUnavailableError) or error.status in _PASSING
+def _transient(error: ApiError | StoreUnavailableError) -> bool:
+    return isinstance(error, StoreUnavailableError) or error.status in _TRANSIENT

@@ -1,28 +1,31 @@
-"""`tidemill redrive`: give dead jobs another life, and tidy the letters that told of them."""
+"""`tidemill redrive`: requeue dead jobs, and process the messages in the dead-letter queues."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import click
 
+from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter
 from tidemill.application.redrive import Selection
-from tidemill.cli.confirm import confirmed, require_somebody
-from tidemill.cli.dlq_show import ended_at, tell_unreadable
-from tidemill.cli.dlq_sweep import sweep
-from tidemill.cli.errors import ExplainedError
-from tidemill.cli.formatting import count
-from tidemill.cli.installation import Installation, operator
-from tidemill.cli.output import say, show
-from tidemill.cli.parallel_writes import AtOnce
-from tidemill.cli.progress_bar import bar
+from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.dead_job_report import ended_at
+from tidemill.cli.errors import CommandError, report_unreadable
+from tidemill.cli.formatting import sweep_text
+from tidemill.cli.installation import Installation, operator_name
+from tidemill.cli.output import progress_bar, say, show
+from tidemill.cli.own_jobs import change_own_jobs
+from tidemill.cli.parallel_writes import ParallelWrites
 from tidemill.cli.redrive_plan import Plan
 
 
 @click.command()
 @click.argument("ids", nargs=-1, metavar="[ID]...")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Jobs of this type; may be given again.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Jobs of this type; repeatable.")
 @click.option("--all", "everything", is_flag=True, help="All dead jobs.")
-@click.option("--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--own", is_flag=True, help="Your own jobs, by ID, over the HTTP API.")
+@click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--json", "as_json", is_flag=True, help="With --own: print each resulting job as a line of JSON.")
 @click.pass_obj
 def redrive(
     installation: Installation,
@@ -30,77 +33,99 @@ def redrive(
     types: tuple[str, ...],
     *,
     everything: bool,
+    own: bool,
     dry_run: bool,
     yes: bool,
+    as_json: bool,
 ) -> None:
-    """Give dead jobs another life.
+    """Requeue dead jobs with a fresh set of attempts.
 
-    Choose them by ID, by --type (given both, both must fit), or take --all. They are redriven from their documents.
-    Afterwards every dead-letter queue is tidied: letters of jobs that have moved on are deleted, jobs that no worker
-    ever started are dispatched again (nudged), and letters of dead or running jobs are kept.
+    Without --own, this command is for operators and works on the jobs of all tenants. Select the jobs by ID, by --type
+    (a job must match both if both are given), or with --all. Afterwards the command processes every dead-letter queue.
+    It deletes the messages of jobs that have moved on. It dispatches jobs again (nudges them) that no worker ever
+    started. It keeps the messages of dead or running jobs.
 
-    Safe to repeat, and to run twice at once. Interrupted, it leaves every job either dead or redriven.
+    With --own, it requeues your own dead jobs by ID, and leaves the dead-letter queues unchanged.
+
+    Safe to repeat and to run concurrently. After an interruption, each job is either dead or redriven.
     """
-    _check(selected=bool(ids or types), everything=everything)
-    require_somebody(yes=yes or dry_run, instead=", or --dry-run to see what would be done")
+    if own:
+        if not ids or types or everything or dry_run:
+            raise click.UsageError("--own requires IDs, and cannot be combined with --type, --all or --dry-run")
+        change_own_jobs(installation, ids, "redrive", yes=yes, as_json=as_json)
+        return
+    if as_json:
+        raise click.UsageError("--json requires --own")
+    _check_selection(selected=bool(ids or types), everything=everything)
+    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
     plan = _plan(installation, Selection(ids=ids, types=types))
-    plan.present(dry_run=dry_run)
-    missing = sorted(set(ids) - {job.id for job in plan.jobs})
-    if missing:
-        say(f"Not dead, of another type, or unknown: {', '.join(missing)}")
+    plan.show(dry_run=dry_run)
+    if missing := sorted(set(ids) - {job.id for job in plan.jobs}):
+        say(f"Skipped (not dead, of another type, or unknown): {', '.join(missing)}")
     if dry_run:
         show("Nothing was changed.")
         return
     if plan.empty and not yes:
         say("Nothing was changed.")
         return
-    if not confirmed(_question(plan), yes=yes):
+    if not confirmed(plan.question, yes=yes):
         return
     _carry_out(installation, plan)
     if ids and not plan.jobs:
-        raise ExplainedError("none of these ids is that of a dead job", remedy="`tidemill dlq list` shows the dead.")
+        raise CommandError("these IDs match no dead job", remedy="`tidemill dlq list` lists the dead jobs.")
 
 
-def _check(*, selected: bool, everything: bool) -> None:
+def _check_selection(*, selected: bool, everything: bool) -> None:
     if not selected and not everything:
-        raise click.UsageError("say which jobs: IDs, --type TYPE, or --all")
+        raise click.UsageError("select jobs: give IDs, --type TYPE or --all")
     if selected and everything:
-        raise click.UsageError("--all leaves nothing to choose: drop it, or the IDs and --type")
+        raise click.UsageError("--all selects every dead job: drop it, or drop the IDs and --type")
 
 
 def _plan(installation: Installation, selection: Selection) -> Plan:
-    jobs = sorted(
-        installation.redriver.plan(selection, unreadable=tell_unreadable), key=lambda job: (ended_at(job), job.id)
-    )
+    dead = installation.redriver.plan(selection, unreadable=report_unreadable)
     return Plan(
-        jobs=jobs, dead_letters={lane: installation.dead_letters(lane) for lane in installation.deployment.lanes}
+        jobs=sorted(dead, key=lambda job: (ended_at(job), job.id)),
+        dlq_messages={lane: installation.dlq_messages(lane) for lane in installation.deployment.lanes},
     )
-
-
-def _question(plan: Plan) -> str:
-    if plan.jobs:
-        return f"Redrive {count(len(plan.jobs), 'job')}?"
-    return f"Tidy {count(sum(plan.dead_letters.values()), 'letter')}?"
 
 
 def _carry_out(installation: Installation, plan: Plan) -> None:
-    redrive_ = partial(installation.redriver.redrive, by=operator())
-    redriving = AtOnce(redrive_, plan.jobs, done="Redrove")
+    redriver = installation.redriver
+    writes = ParallelWrites(partial(redriver.redrive, by=operator_name()), plan.jobs, verb="Redrove")
     try:
-        with bar("redriving", len(plan.jobs)) as advance:
-            redriving.run(advance)
-        with bar("letters", sum(plan.dead_letters.values())) as advance:
+        with progress_bar("redriving", len(plan.jobs)) as advance:
+            writes.run(advance)
+        with progress_bar("DLQ messages", sum(plan.dlq_messages.values())) as advance:
             swept = [
-                sweep(installation.redriver, installation.dead_letter_queue(lane), advance)
+                redriver.sweep(_QueueWithProgress(installation.dead_letter_queue(lane), advance))
                 for lane in installation.deployment.lanes
             ]
     except BaseException:
         say(
-            f"{redriving.summary} Nothing is left half done. Run the command again to go on; it tidies the letters too."
+            f"{writes.summary} Each job is either dead or redriven. "
+            "Run the command again to continue; it also processes the dead-letter queues."
         )
         raise
-    show(redriving.summary)
-    show(
-        f"Letters: {sum(one.outdated for one in swept)} deleted, "
-        f"{sum(one.nudged for one in swept)} nudged, {sum(one.kept for one in swept)} kept."
-    )
+    show(writes.summary)
+    show(sweep_text(swept))
+
+
+class _QueueWithProgress:
+    """A `DeadLetterQueue` that calls `advance` for each message received."""
+
+    def __init__(self, queue: DeadLetterQueue, advance: Callable[[], object]) -> None:
+        self._queue = queue
+        self._advance = advance
+
+    def receive(self) -> Sequence[ReceivedDeadLetter]:
+        dead_letters = self._queue.receive()
+        for _ in dead_letters:
+            self._advance()
+        return dead_letters
+
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+        self._queue.delete(dead_letters)
+
+    def put_back(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+        self._queue.put_back(dead_letters)

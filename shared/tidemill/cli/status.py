@@ -1,4 +1,4 @@
-"""`tidemill status`: how the lanes stand, and whether anything waits for a person."""
+"""`tidemill status`: the depth of each lane, and the jobs that wait for their time or for an operator."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -13,43 +13,43 @@ from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.sqs.queue_depth import Backlog
 
-#: Jobs are counted by reading them, so beyond this they are only "more".
-_COUNTED: Final = 1000
-_EVER: Final = datetime.max.replace(tzinfo=UTC)
+#: Counting reads each job, so the command stops here and prints "more than".
+_COUNT_LIMIT: Final = 1000
+_MAX_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneStatus:
-    """One lane at this moment."""
+    """One lane at one moment."""
 
     name: str
     queue: Backlog
+    #: None without a recent value.
     oldest: timedelta | None
-    dead_letters: int
+    dlq_messages: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobCounts:
-    """Jobs of all lanes that wait for the clock or for a person."""
+    """Jobs of all lanes. A number above the limit means that more exist."""
 
     scheduled: int
     dead: int
-    #: Groups that stand for a dead job among those counted, until it is redriven or cancelled.
-    standing: int
+    #: Groups that a dead job among those counted blocks, until an operator redrives or cancels it.
+    blocked_groups: int
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="As one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the status as one JSON object.")
 @click.pass_obj
 def status(installation: Installation, *, as_json: bool) -> None:
-    """Show how the lanes stand, and how many jobs wait.
+    """Show lane depths and the numbers of scheduled and dead jobs.
 
-    For each lane: messages waiting, delayed and in flight, the age of the oldest, and the letters in its dead-letter
-    queue. Then the jobs that wait for the clock, the dead ones that wait for a person, and the groups
-    that stand for one of these.
+    For each lane: the messages waiting, delayed and in flight, the age of the oldest message, and the messages in its
+    dead-letter queue. Then the scheduled jobs, the dead jobs, and the groups that a dead job blocks.
 
-    Depths come from SQS, which calls them approximate. The age comes from CloudWatch, a minute or two late; where it
-    has none yet, a dash stands.
+    SQS reports the numbers of messages, which are approximate. CloudWatch reports the age with a delay of one to two
+    minutes; a dash means that it has no recent value.
     """
     lanes = [_lane(installation, name) for name in installation.deployment.lanes]
     jobs = _jobs(installation)
@@ -59,63 +59,66 @@ def status(installation: Installation, *, as_json: bool) -> None:
                 "stack": installation.deployment.stack,
                 "region": installation.deployment.region,
                 "lanes": [_json(lane) for lane in lanes],
-                "scheduled_jobs": min(jobs.scheduled, _COUNTED),
-                "scheduled_jobs_counted_to_the_end": jobs.scheduled <= _COUNTED,
-                "dead_jobs": min(jobs.dead, _COUNTED),
-                "dead_jobs_counted_to_the_end": jobs.dead <= _COUNTED,
-                "standing_groups": jobs.standing,
+                "scheduled_jobs": min(jobs.scheduled, _COUNT_LIMIT),
+                "scheduled_jobs_exact": jobs.scheduled <= _COUNT_LIMIT,
+                "dead_jobs": min(jobs.dead, _COUNT_LIMIT),
+                "dead_jobs_exact": jobs.dead <= _COUNT_LIMIT,
+                "blocked_groups": jobs.blocked_groups,
             }
         )
     else:
         _show(installation, lanes, jobs)
     for lane in lanes:
-        if lane.dead_letters:
+        if lane.dlq_messages:
             say(
-                f"The dead-letter queue of {lane.name} is not empty: `tidemill dlq list` shows who died of what.",
+                f"The dead-letter queue of {lane.name} is not empty: `tidemill dlq list` shows the dead jobs.",
                 style="bold yellow",
             )
-    if jobs.dead and not any(lane.dead_letters for lane in lanes):
-        say("There are dead jobs without letters: `tidemill dlq list` shows them.", style="bold yellow")
+    if jobs.dead and not any(lane.dlq_messages for lane in lanes):
+        say(
+            "Dead jobs exist, but every dead-letter queue is empty: `tidemill dlq list` shows the jobs.",
+            style="bold yellow",
+        )
 
 
 def _jobs(installation: Installation) -> JobCounts:
-    dead = list(islice(installation.redriver.plan(Selection()), _COUNTED + 1))
+    dead = list(islice(installation.redriver.plan(Selection()), _COUNT_LIMIT + 1))
     return JobCounts(
-        scheduled=sum(1 for _ in islice(installation.store.scheduled(before=_EVER), _COUNTED + 1)),
+        scheduled=sum(1 for _ in islice(installation.store.scheduled(before=_MAX_TIME), _COUNT_LIMIT + 1)),
         dead=len(dead),
-        standing=len({(job.tenant, job.group) for job in dead if job.group and job.blocks}),
+        blocked_groups=len({(job.tenant, job.group) for job in dead if job.group and job.blocks}),
     )
 
 
 def _lane(installation: Installation, name: str) -> LaneStatus:
     return LaneStatus(
         name=name,
-        queue=installation.queue(name),
+        queue=installation.queue_depth(name),
         oldest=installation.oldest_age(name),
-        dead_letters=installation.dead_letters(name),
+        dlq_messages=installation.dlq_messages(name),
     )
 
 
 def _show(installation: Installation, lanes: list[LaneStatus], jobs: JobCounts) -> None:
     say(f"{installation.deployment.stack} in {installation.deployment.region}")
-    titles = ("LANE", "WAITING", "DELAYED", "IN FLIGHT", "OLDEST", "DEAD LETTERS")
+    titles = ("LANE", "WAITING", "DELAYED", "IN FLIGHT", "OLDEST", "DLQ MESSAGES")
     rows = [
         (
             lane.name,
             *map(str, (lane.queue.waiting, lane.queue.delayed, lane.queue.in_flight)),
             age(lane.oldest),
-            str(lane.dead_letters),
+            str(lane.dlq_messages),
         )
         for lane in lanes
     ]
     show_table(titles, rows, numbers=range(1, len(titles)))
     show(_counted(jobs.scheduled, "scheduled job"))
-    standing = f", and {count(jobs.standing, 'group')} standing for one" if jobs.standing else ""
-    show(_counted(jobs.dead, "dead job") + standing, style="bold" if jobs.dead else "")
+    blocked = f", {count(jobs.blocked_groups, 'group')} blocked by a dead job" if jobs.blocked_groups else ""
+    show(_counted(jobs.dead, "dead job") + blocked, style="bold" if jobs.dead else "")
 
 
 def _counted(number: int, noun: str) -> str:
-    return ("more than " if number > _COUNTED else "") + count(min(number, _COUNTED), noun)
+    return ("more than " if number > _COUNT_LIMIT else "") + count(min(number, _COUNT_LIMIT), noun)
 
 
 def _json(lane: LaneStatus) -> dict[str, object]:
@@ -125,5 +128,5 @@ def _json(lane: LaneStatus) -> dict[str, object]:
         "delayed": lane.queue.delayed,
         "in_flight": lane.queue.in_flight,
         "oldest_seconds": None if lane.oldest is None else lane.oldest.total_seconds(),
-        "dead_letters": lane.dead_letters,
+        "dlq_messages": lane.dlq_messages,
     }

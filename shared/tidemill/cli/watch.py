@@ -1,4 +1,4 @@
-"""`tidemill watch`: follow jobs to their end."""
+"""`tidemill watch`: watch jobs until they end."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,40 +8,40 @@ from typing import Final
 import click
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tidemill.cli.formatting import count, visible
+from tidemill.cli.formatting import JobView, progress_text, state_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import console, say, show_json
-from tidemill.cli.polling import JobView, watch
+from tidemill.cli.polling import poll_until_ended
 from tidemill.domain.states import TERMINAL, State
 
-#: Of those that did not succeed, the dead count before the cancelled.
+#: Exit codes. A dead job takes precedence over a cancelled one.
 DIED: Final = 3
 CANCELLED: Final = 4
 
 
-@click.command("watch")
+@click.command()
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 @click.pass_obj
 @click.pass_context
-def watch_(ctx: click.Context, installation: Installation, ids: tuple[str, ...]) -> None:
-    """Follow jobs of your own to their end, and print each as JSON.
+def watch(ctx: click.Context, installation: Installation, ids: tuple[str, ...]) -> None:
+    """Watch your own jobs until they end, and print each as JSON.
 
-    A terminal shows a bar for each job, how far it says it is; elsewhere there is a line on stderr for each change.
-    Exits with 0 when all have succeeded, with 3 when one died, and with 4 when one was cancelled and none died.
+    A terminal shows a progress bar per job. Otherwise each change prints a line on stderr. The exit code is 0 if all
+    jobs succeeded, 3 if one died, and 4 if one was cancelled and none died.
 
-    Ctrl-C ends the watching. The jobs go on.
+    Ctrl-C stops watching; the jobs continue.
     """
-    ctx.exit(follow(installation, list(dict.fromkeys(ids))))
+    ctx.exit(watch_jobs(installation, list(dict.fromkeys(ids))))
 
 
-def follow(installation: Installation, ids: Sequence[str]) -> int:
-    """Watch, print the jobs, and return the exit code that says how they ended."""
+def watch_jobs(installation: Installation, ids: Sequence[str]) -> int:
+    """Print the ended jobs, and return the exit code."""
     try:
-        with _display(ids) as changed:
-            ended = watch(installation.api, ids, changed, pause=sleep)
+        with _display(ids) as on_change:
+            ended = poll_until_ended(installation.api, ids, on_change, pause=sleep)
     except KeyboardInterrupt:
-        again = f"tidemill watch {' '.join(map(visible, ids))}"
-        say(f"No longer watching. What has not ended goes on: `{again}` looks again, and `tidemill cancel` ends it.")
+        command = f"tidemill watch {' '.join(map(visible, ids))}"
+        say(f"Stopped watching. The jobs continue: `{command}` watches them again, `tidemill cancel` ends them.")
         raise
     for job in ended:
         show_json(job)
@@ -49,61 +49,42 @@ def follow(installation: Installation, ids: Sequence[str]) -> int:
     return DIED if State.DEAD in states else CANCELLED if State.CANCELLED in states else 0
 
 
-def standing(job: JobView) -> str:
-    """How a job stands, in a few words."""
-    said = [visible(job["state"])]
-    if job.get("cancel_requested_at") and job["state"] == State.RUNNING:
-        said.append("asked to end")
-    if job.get("attempt"):
-        said.append(f"attempt {job['attempt']}")
-    if job.get("hops"):
-        said.append(count(job["hops"], "hop"))
-    if job.get("death"):
-        said.append(visible(job["death"]))
-    if job["state"] in {State.SCHEDULED, State.RETRYING} and job.get("due"):
-        said.append(f"due {visible(job['due'])}")
-    return ", ".join(said)
-
-
-def how_far(job: JobView) -> str:
-    """In whatever the handler counts; empty if it does not say."""
-    progress = job.get("progress") or {}
-    done, total = progress.get("done"), progress.get("total")
-    return "" if done is None else f"{done}" if total is None else f"{done} of {total}"
-
-
 @contextmanager
 def _display(ids: Sequence[str]) -> Iterator[Callable[[JobView], None]]:
-    """Gives a function to call with each change of a job."""
+    """Yield a function that shows a changed job: as a bar on a terminal, otherwise as a line."""
     screen = console(stderr=True)
     if screen.is_terminal:
         columns = (
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
-            TextColumn("{task.fields[far]}"),
+            TextColumn("{task.fields[progress_text]}"),
             TimeElapsedColumn(),
         )
         with Progress(*columns, console=screen, expand=True) as progress:
-            tasks = {job_id: progress.add_task("", total=None, far="") for job_id in ids}
+            tasks = {job_id: progress.add_task("", total=None, progress_text="") for job_id in ids}
 
-            def redraw(job: JobView) -> None:
-                name = f"{visible(job['id'])} " if len(ids) > 1 else ""
-                task, state, far = tasks[job["id"]], job["state"], job.get("progress") or {}
-                # An end without figures is a whole bar or an empty one; before it there is nothing to measure.
-                total = far.get("total") or (1 if state in TERMINAL else None)
-                done = total if state == State.SUCCEEDED else far.get("done") or 0
-                progress.update(task, description=name + standing(job), completed=done, total=total, far=how_far(job))
+            def update_bar(job: JobView) -> None:
+                task, state, reported = tasks[job["id"]], job["state"], job.get("progress") or {}
+                # A job that ended without figures has a full or an empty bar; before that, the bar has no length.
+                total = reported.get("total") or (1 if state in TERMINAL else None)
+                progress.update(
+                    task,
+                    description=(f"{visible(job['id'])} " if len(ids) > 1 else "") + state_text(job),
+                    completed=total if state == State.SUCCEEDED else reported.get("done") or 0,
+                    total=total,
+                    progress_text=progress_text(job),
+                )
                 if state in TERMINAL:
                     progress.stop_task(task)
 
-            yield redraw
+            yield update_bar
     else:
-        said: dict[str, str] = {}
+        lines: dict[str, str] = {}
 
-        def tell(job: JobView) -> None:
-            line = ", ".join(part for part in (standing(job), how_far(job)) if part)
-            if line != said.get(job["id"]):
-                said[job["id"]] = line
+        def print_line(job: JobView) -> None:
+            line = ", ".join(part for part in (state_text(job), progress_text(job)) if part)
+            if line != lines.get(job["id"]):
+                lines[job["id"]] = line
                 say(f"{visible(job['id'])}  {line}")
 
-        yield tell
+        yield print_line

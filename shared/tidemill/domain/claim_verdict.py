@@ -1,4 +1,4 @@
-"""What a refused claim means for the message that asked for it, judged from the document that refused."""
+"""The verdict on a message whose claim was refused, from the document that refused it."""
 
 from enum import StrEnum
 
@@ -8,13 +8,13 @@ from tidemill.domain.job import Job, Reference
 class Verdict(StrEnum):
     """Why a claim was refused."""
 
-    #: No document: it expired, or was never written. Acknowledge and count.
+    #: The document expired or was never written. Acknowledge and count.
     GONE = "gone"
     #: The document is terminal: an earlier delivery did the work. Acknowledge.
     DUPLICATE = "duplicate"
-    #: The document has asked for a newer dispatch. Acknowledge.
+    #: The document has a newer generation, which has a message of its own. Acknowledge.
     STALE = "stale"
-    #: The document is older than the message: a table restored from a backup. Put back.
+    #: The document has an older generation, as in a table restored from a backup. Put back.
     AHEAD = "ahead"
     #: Another worker holds the lease. Put back until it ends.
     LEASED = "leased"

@@ -92,7 +92,7 @@ class Job:
     deadline: datetime | None = None
     #: Jobs of a group run one at a time, in the order accepted.
     group: str | None = None
-    #: The place in the group, from 1 without gaps. Given with the insert, and anew when the job re-enters at the tail.
+    #: The position in the group, from 1 without gaps. Given by the insert, and again by each entry at the tail.
     sequence: int | None = None
     #: Whether the group stands while this job is dead, until a redrive or a cancel.
     blocks: bool = False

@@ -1,10 +1,10 @@
-"""How much of a type may run for one key. A job above the limit waits, and burns no attempt."""
+"""How many jobs of a type may run for one limit key. A job above the limit waits, and uses up no attempt."""
 
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-#: Each slot is an attribute of one item, and a claim may look at all of them.
+#: Each slot is an attribute of one item, and a run may look at all of them.
 LARGEST_CONCURRENCY: Final = 100
 #: A lane delays by whole seconds.
 SHORTEST_RATE_PERIOD: Final = timedelta(seconds=1)

@@ -1,4 +1,4 @@
-"""What a run came to, and the one pure function from that to what is written."""
+"""The outcomes of a run, and the pure function from an outcome to the settlement that is written."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State, Write, allowed
 
 LONGEST_MESSAGE_CHARACTERS: Final = 500
-#: Of its errors a job keeps the last, and of its redrives as many.
+#: A job keeps this many of its last errors, and as many of its last redrives.
 ERRORS_KEPT: Final = 10
 
 #: One entry of a DynamoDB transaction, as the low-level client takes it: `{"Put": {…}}`, `{"Update": {…}}`, …
@@ -21,10 +21,10 @@ TransactWrite = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Succeeded:
-    """The run succeeded. `result` is JSON text, or None if there is none."""
+    """The run succeeded. `result` is JSON text, or None if the handler returned nothing."""
 
     result: str | None = None
-    #: The handler's own writes and its follow-up jobs: they commit with the success or not at all.
+    #: The handler's own writes and its follow-up jobs. They commit together with the success or not at all.
     writes: Sequence[TransactWrite] = ()
     follow_ups: Sequence[Job] = ()
 
@@ -47,14 +47,14 @@ class Failed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snoozed:
-    """Not now: again after a while. The attempt is given back."""
+    """The handler wants to run again after a while. The attempt is given back."""
 
     after: timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continued:
-    """Another invocation goes on from `checkpoint` (JSON text), with all attempts before it."""
+    """Another invocation continues from `checkpoint` (JSON text), with all its attempts left."""
 
     checkpoint: str | None
     after: timedelta = timedelta(0)
@@ -62,29 +62,29 @@ class Continued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """It cannot run before `until`, which is no fault of its own. The attempt is given back, and no hop counted."""
+    """The job cannot run before `until`, through no fault of its own. The attempt is given back; no hop is counted."""
 
     until: datetime
-    #: What stands in its way, if not the limits of its key.
+    #: Why it cannot run; None when its limit is full.
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Somebody asked for the job to end, and it did without effect."""
+    """A cancel was requested, and the job ends without effect."""
 
 
 Outcome = Succeeded | Failed | Snoozed | Continued | Held | Stopped
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """What an exception that left the handler means."""
+    """The outcome of a run whose handler raised `error`."""
     return Stopped() if isinstance(error, CancelRequestedError) else Failed.because(error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settlement:
-    """What settle writes. None leaves a field as it is."""
+    """The fields that settle writes. None leaves a field unchanged."""
 
     state: State
     result: str | None = None
@@ -101,7 +101,7 @@ class Settlement:
 
 
 def settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetime, draw: float) -> Settlement:
-    """Outcome → next state. `job` is as claimed; `draw` in [0, 1) spreads the retry."""
+    """The next state of `job`, given as claimed. `draw` in [0, 1) spreads the retries."""
     written = _settlement(job, outcome, policy, now=now, draw=draw)
     if not allowed(Write.SETTLE, State.RUNNING, written.state):
         raise AssertionError(f"settle may not write {written.state}")
@@ -109,9 +109,10 @@ def settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetime
 
 
 def errors_after(job: Job, written: Settlement) -> tuple[AttemptError, ...]:
-    """The errors of `job`, as claimed, with its run's own and before it those that earlier runs did not leave.
+    """The errors of `job`, given as claimed, then those of runs that reported no result, then that of this run.
 
-    A run that is given back leaves these to the next, and a continuation, whose attempts begin anew, to nobody.
+    A run that is given back writes no errors and leaves them to the next run. After a continuation they are lost, since
+    its attempts count from 1 again.
     """
     own = () if written.error is None else (written.error,)
     if not own and not written.state.terminal:
@@ -120,23 +121,26 @@ def errors_after(job: Job, written: Settlement) -> tuple[AttemptError, ...]:
 
 
 def parked_until(due: datetime, *, now: datetime, otherwise: State) -> State:
-    """Scheduled if the lane cannot delay a message for so long."""
+    """Scheduled if the lane cannot delay a message until `due`."""
     return State.SCHEDULED if due - now > LONGEST_LANE_DELAY else otherwise
 
 
 def outcome_before_run(job: Job, policy: RetryPolicy, *, now: datetime) -> Outcome | None:
-    """Right after a claim, in this order: what ends the run before it begins. None lets it begin."""
+    """Whether a claimed job may run: None, or the outcome instead of a run. The first of these rules counts.
+
+    Cancelled; past its deadline; more hops than the type allows; more attempts begun than the type allows.
+    """
     if job.cancel_requested_at:
         return Stopped()
     if job.deadline and job.deadline < now:
-        message = f"no run of it had begun by {job.deadline.isoformat()}"
+        message = f"no run began before the deadline {job.deadline.isoformat()}"
         return Failed(error_class="DeadlinePassed", message=message, death=DeathReason.DEADLINE)
     if job.hops > policy.max_hops:
-        message = f"{job.hops} snoozes, continuations and follow-ups, and its type allows {policy.max_hops}"
+        message = f"{job.hops} snoozes, continuations and follow-ups; the job type allows {policy.max_hops}"
         return Failed(error_class="TooManyHops", message=message, death=DeathReason.HOPS)
     if job.attempt > policy.max_attempts:
-        # It dies instead of killing another worker.
-        message = f"{job.attempt - 1} runs began and none of the last ended: killed, out of memory or out of time"
+        # The job dies before it can kill another worker.
+        message = f"{job.attempt - 1} runs began, and the last did not end: killed, out of memory or out of time"
         return Failed(error_class=CRASHED, message=message, death=DeathReason.CRASHED)
     return None
 
@@ -182,13 +186,13 @@ def _after_failure(job: Job, failure: Failed, policy: RetryPolicy, *, now: datet
 
 
 def _text(error: BaseException) -> str:
-    """What an error says of itself, which is code of the handler's and may fail as well."""
+    """The text of an error. The handler defines it, so it may raise too."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001
-        return "it could not say what it is"
+        return "the text of the error could not be read"
 
 
 def _storable(text: str) -> str:
-    """Half a surrogate pair is no Unicode text, and the store refuses it."""
+    """Replace lone surrogates, which the store refuses."""
     return text.encode(errors="replace").decode()

@@ -1,11 +1,11 @@
-"""When a failed job runs again. Pure: the draw is an argument."""
+"""When a failed job runs again. Pure: the random draw is an argument."""
 
 from dataclasses import dataclass
 from typing import Final
 
 from tidemill.names import LARGEST_MAX_ATTEMPTS
 
-#: A day: what fails for longer needs a person.
+#: A day: a job that fails for longer needs an operator.
 LONGEST_BACKOFF_SECONDS: Final = 86_400.0
 DEFAULT_BACKOFF_CAP_SECONDS: Final = 900.0
 LARGEST_MAX_HOPS: Final = 100_000
@@ -13,7 +13,7 @@ LARGEST_MAX_HOPS: Final = 100_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how late a job type is tried again, and how often it may go on of its own accord."""
+    """How often and after which delay a job is retried, and how often it may snooze or continue."""
 
     max_attempts: int = 8
     #: Mean delay after the first failure is half of this; it doubles with each failure.
@@ -34,7 +34,7 @@ class RetryPolicy:
             )
 
     def delay_seconds(self, attempt: int, draw: float) -> float:
-        """Full jitter: uniform between nothing and a ceiling that doubles with each attempt.
+        """Full jitter: uniform between zero and a ceiling that doubles with each attempt.
 
         `draw` lies in [0, 1). Spreading over the whole range empties a thundering herd soonest:
         https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/

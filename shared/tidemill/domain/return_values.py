@@ -1,20 +1,18 @@
-"""What a handler may return instead of a plain value."""
+"""The values that a handler may return instead of a plain result."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any
 
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.submission import Submission
-
-#: As far ahead as a job may be scheduled.
-LONGEST_WAIT: Final = timedelta(days=366)
+from tidemill.domain.time_constants import LONGEST_SPAN
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Success, for a handler that wants more than to return a value.
+    """Success with more than a result.
 
     `writes` and the jobs of `then` commit together with the success or not at all: the exactly-once effect.
     """
@@ -26,7 +24,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
-    """Not now: run the job again after this time. The attempt is given back; the hop is counted."""
+    """Run the job again after this time. The attempt is given back; the hop is counted."""
 
     after: timedelta
 
@@ -36,7 +34,7 @@ class Snooze:
 
 @dataclass(frozen=True, slots=True)
 class Continue:
-    """Go on from `checkpoint` (JSON) in another invocation, with all attempts anew; the hop is counted."""
+    """Continue from `checkpoint` (JSON) in another invocation, with all attempts left. The hop is counted."""
 
     checkpoint: Any = None
     after: timedelta = timedelta(0)
@@ -47,22 +45,22 @@ class Continue:
 
 @dataclass(frozen=True, slots=True)
 class GiveUp:
-    """The job is dead: nothing broke, but there is no point in trying again."""
+    """The job dies: nothing failed, but a retry cannot help."""
 
     reason: str
 
     def __post_init__(self) -> None:
         if not isinstance(self.reason, str):
-            raise TypeError(f"GiveUp takes its reason as text; got {self.reason!r}")
+            raise TypeError(f"GiveUp takes its reason as a str; got {self.reason!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Cancelled:
-    """The job has ended without effect, since somebody asked it to."""
+    """The job ended without effect, because a cancel was requested."""
 
 
 def _require_wait(after: timedelta) -> None:
     if not isinstance(after, timedelta):
-        raise TypeError(f"after is a timedelta, as timedelta(seconds=30); got {after!r}")
-    if not timedelta(0) <= after <= LONGEST_WAIT:
-        raise ValueError(f"after must lie within nothing and {LONGEST_WAIT.days} days; got {after}")
+        raise TypeError(f"after must be a timedelta, such as timedelta(seconds=30); got {after!r}")
+    if not timedelta(0) <= after <= LONGEST_SPAN:
+        raise ValueError(f"after must be from 0 to {LONGEST_SPAN.days} days; got {after}")

@@ -3,39 +3,20 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
+from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
 from tidemill.domain.states import State
-from tidemill.names import GROUP_ATTRIBUTE, JOB_KEY, LISTING_SORT_KEY, PAYLOAD_PLACE_ATTRIBUTE, TTL_ATTRIBUTE, Lane
+from tidemill.domain.time_constants import EPOCH, MILLISECOND
+from tidemill.names import GROUP_ATTRIBUTE, JOB_KEY, LISTING_SORT_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE, Lane
 
 #: Raised when a reader of the old form could not read the new one.
 SCHEMA_VERSION: Final = 2
 SCHEMA_ATTRIBUTE: Final = "schema"
-
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND: Final = timedelta(milliseconds=1)
-
-
-def text(value: str) -> Item:
-    return {"S": value}
-
-
-def number(value: int) -> Item:
-    return {"N": str(value)}
-
-
-def milliseconds(value: datetime) -> Item:
-    """Rounded up, so that nothing starts before its time."""
-    return number(-((_EPOCH - value) // _MILLISECOND))
-
-
-def seconds(value: datetime) -> Item:
-    """As DynamoDB's TTL wants it. Rounded up, so that nothing is forgotten before its time."""
-    return number(math.ceil((value - _EPOCH).total_seconds()))
 
 
 def key(tenant: str, job_id: str) -> Item:
@@ -56,7 +37,7 @@ class _Form:
 
 
 def from_milliseconds(value: Item) -> datetime:
-    return _EPOCH + int(value["N"]) * _MILLISECOND
+    return EPOCH + int(value["N"]) * MILLISECOND
 
 
 def _list_of(form: "_Form") -> _Form:
@@ -90,7 +71,7 @@ def _decode_fields(item: Item, fields: Mapping[str, _Form]) -> dict[str, Any]:
 _TEXT: Final = _Form(text, lambda value: str(value["S"]))
 _NUMBER: Final = _Form(number, lambda value: int(value["N"]))
 _TIME: Final = _Form(milliseconds, from_milliseconds)
-_TIME_TO_LIVE: Final = _Form(seconds, lambda value: _EPOCH + timedelta(seconds=int(value["N"])))
+_TIME_TO_LIVE: Final = _Form(seconds, lambda value: EPOCH + timedelta(seconds=int(value["N"])))
 _DURATION: Final = _Form(
     lambda value: number(math.ceil(value.total_seconds())), lambda value: timedelta(seconds=int(value["N"]))
 )
@@ -117,7 +98,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "type": _TEXT,
     "lane": _Form(text, lambda value: Lane(value["S"])),
     "payload": _TEXT,
-    PAYLOAD_PLACE_ATTRIBUTE: _TEXT,
+    PAYLOAD_LOCATION_ATTRIBUTE: _TEXT,
     "body_hash": _TEXT,
     "trace": _TEXT,
     "state": _Form(text, lambda value: State(value["S"])),

@@ -1,4 +1,4 @@
-"""The items of a group, as requests: its order, and the place of each job that waits in it. Pure.
+"""The items of a group, as requests: its order, and the position of each job that waits in it. Pure.
 
 They lie in the table of jobs, since a transaction moves a job and its order together.
 """
@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import milliseconds, number, seconds, text
 from tidemill.dynamodb.update_requests import Request, attention, update_job
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
 #: No tenant begins with it, so no key of a job does.
 GROUP_PREFIX: Final = "!group#"
-PLACE_PREFIX: Final = "!place#"
+POSITION_PREFIX: Final = "!place#"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Order:
         return self.head_id == job.id and self.holds(job, self.head)
 
     def joined_by(self, job: Job) -> tuple["Order", Job]:
-        """The order with `job` at its tail, and the job in its place."""
+        """The order with `job` at its tail, and the job in its position."""
         sequence = self.tail + 1
         if self.empty:
             return replace(self, head=sequence, tail=sequence, head_id=job.id), replace(job, sequence=sequence)
@@ -56,8 +56,8 @@ def order_key(tenant: str, group: str) -> Item:
     return _key(GROUP_PREFIX, tenant, group)
 
 
-def place_key(order: Order, sequence: int) -> Item:
-    return _key(PLACE_PREFIX, order.tenant, order.group, sequence)
+def position_key(order: Order, sequence: int) -> Item:
+    return _key(POSITION_PREFIX, order.tenant, order.group, sequence)
 
 
 def is_order(item: Item) -> bool:
@@ -97,13 +97,13 @@ def put_order(order: Order, *, version: str, expires_at: datetime | None = None)
     } | values
 
 
-def put_place(order: Order, job: Job) -> Request:
+def put_position(order: Order, job: Job) -> Request:
     """Where to find the job that has this number. The order's own condition keeps the number from being given twice."""
-    return {"Item": place_key(order, job.sequence or 0) | {"job": text(job.id)}}
+    return {"Item": position_key(order, job.sequence or 0) | {"job": text(job.id)}}
 
 
-def delete_place(order: Order, sequence: int) -> Request:
-    return {"Key": place_key(order, sequence)}
+def delete_position(order: Order, sequence: int) -> Request:
+    return {"Key": position_key(order, sequence)}
 
 
 def take_turn(job: Job) -> Request:

@@ -1,7 +1,7 @@
 """The order of groups: who is the head, who waits behind it, and who comes next.
 
 Each job of a group has a number, given in the transaction that inserts it. An item of the group's own holds the numbers
-of its head and its tail, and each job that waits has a small item, its place, that leads from its number to its id.
+of its head and its tail, and each job that waits has a small item, its position, that leads from its number to its id.
 Whatever changes an order asks for the version of it that was read, so of two that meet one reads again.
 """
 
@@ -21,14 +21,14 @@ from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.group_items import Order
 from tidemill.dynamodb.transactions import Entry, Part, RefusedError, own, transact
 from tidemill.dynamodb.update_requests import Request
-from tidemill.system import clock
+from tidemill.system import ids, random_draw
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 #: An empty group is remembered for so long, that the numbers of one in use go on rising.
 EMPTY_GROUP_KEPT: Final = timedelta(days=1)
-#: The most places that one transaction clears away.
+#: The most positions that one transaction clears away.
 MOST_PASSED: Final = 25
 #: The most such transactions in one call, which others wait for.
 MOST_STEPS: Final = 20
@@ -53,10 +53,10 @@ class DynamoGroups:
         self._read = read
 
     def enter(self, jobs: Sequence[Job]) -> tuple[list[Job], list[Entry]]:
-        """These jobs, those of a group in their places, and what a transaction that inserts them must hold besides."""
+        """The jobs, each of a group with its position, and the further entries of the transaction that inserts them."""
         orders: dict[tuple[str, str], Order] = {}
         placed: list[Job] = []
-        places: list[Entry] = []
+        positions: list[Entry] = []
         for job in jobs:
             if job.group is None:
                 placed.append(job)
@@ -64,8 +64,8 @@ class DynamoGroups:
             name = (job.tenant, job.group)
             orders[name], joined = (orders.get(name) or self._order(*name)).joined_by(job)
             placed.append(joined)
-            places += self._place(orders[name], joined)
-        return placed, [*places, *(self._write(order) for order in orders.values())]
+            positions += self._position(orders[name], joined)
+        return placed, [*positions, *(self._write(order) for order in orders.values())]
 
     def insert(self, job: Job, insertion: Callable[[Job], Request], *, mine: Callable[[Job], bool]) -> Job:
         """Raises `WriteRefusedError`."""
@@ -85,7 +85,7 @@ class DynamoGroups:
             if not order.led_by(job):
                 order, revived = order.joined_by(revived)
             # Written anew even if it stays as it is: an advance that saw the head dead must read again.
-            entries = [self._write(order), *self._place(order, revived)]
+            entries = [self._write(order), *self._position(order, revived)]
             request = operator_writes.redrive(job, entry, state=revived.state, sequence=revived.sequence)
             self._transact([own("Update", request, table=self._table), *entries])
             return self._read(job.tenant, job.id)
@@ -117,7 +117,7 @@ class DynamoGroups:
             return None, False
         cleared = []
         for sequence in range(order.head + 1, min(order.head + MOST_PASSED, order.tail) + 1):
-            cleared.append(self._entry("Delete", group_items.delete_place(order, sequence)))
+            cleared.append(self._entry("Delete", group_items.delete_position(order, sequence)))
             if job := self._waiting_at(order, sequence):
                 due = max(job.run_at or now, now)
                 job = replace(job, state=parked_until(due, now=now, otherwise=State.QUEUED), due=due)
@@ -141,8 +141,8 @@ class DynamoGroups:
 
     def _waiting_at(self, order: Order, sequence: int) -> Job | None:
         """The job whose turn it would be; None if it was cancelled."""
-        place = self._get(group_items.place_key(order, sequence))
-        job = self._read(order.tenant, place["job"]["S"]) if place else None
+        position = self._get(group_items.position_key(order, sequence))
+        job = self._read(order.tenant, position["job"]["S"]) if position else None
         return job if job and order.holds(job, sequence) and job.state is State.WAITING else None
 
     def _order(self, tenant: str, group: str) -> Order:
@@ -155,11 +155,11 @@ class DynamoGroups:
         return answer.get("Item")
 
     def _write(self, order: Order, *, expires_at: datetime | None = None) -> Entry:
-        return self._entry("Put", group_items.put_order(order, version=clock.new_token(), expires_at=expires_at))
+        return self._entry("Put", group_items.put_order(order, version=ids.new_token(), expires_at=expires_at))
 
-    def _place(self, order: Order, job: Job) -> list[Entry]:
+    def _position(self, order: Order, job: Job) -> list[Entry]:
         """The head needs none: its order names it."""
-        return [self._entry("Put", group_items.put_place(order, job))] if job.state is State.WAITING else []
+        return [self._entry("Put", group_items.put_position(order, job))] if job.state is State.WAITING else []
 
     def _entry(self, kind: str, request: Request) -> Entry:
         return own(kind, request, table=self._table, part=Part.GROUP)
@@ -192,4 +192,4 @@ def _insisted(attempt: Callable[[], Result]) -> Result:
             if (tries := tries + 1) == TRIES:
                 raise TransactionConflictError(f"others were faster {TRIES} times: {trouble}") from trouble
         ceiling_seconds = min(_FIRST_PAUSE_SECONDS * 2**tries, _LONGEST_PAUSE_SECONDS)
-        time.sleep(ceiling_seconds * clock.draw())
+        time.sleep(ceiling_seconds * random_draw.draw())

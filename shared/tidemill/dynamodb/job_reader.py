@@ -10,11 +10,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.application.ports import Unreadable, ignore_unreadable
+from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import decode, key, milliseconds, split_key, text
+from tidemill.dynamodb.document import decode, key, split_key
 from tidemill.dynamodb.update_requests import attention_partition
 from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SHARDS, ATTENTION_SORT_KEY
 

@@ -1,66 +1,68 @@
-"""The item of one key's limits, and its writes as DynamoDB requests. Pure; above each clause stands its race.
+"""The item of one limit key, and its writes as DynamoDB requests. Pure; a comment above each clause names its race.
 
-A slot is an attribute that names the run that has it and when that run has ended in any case. From then on it is free,
-so a worker that was killed holds nobody up for longer than its lease. The rate is one number, the theoretical arrival
-time of the generic cell rate algorithm: each run that begins moves it on by the rate's interval, and it may lie no
-further ahead than the burst. https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm
+A slot is an attribute that holds the token of its run and the time when that run has ended at the latest. From that
+time on the slot is free, so a killed worker holds back other jobs no longer than its lease. The rate is one number, the
+theoretical arrival time of the generic cell rate algorithm: each run that starts moves it on by the interval of the
+rate, and it may lie ahead of the present by at most the burst.
+https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm
 """
 
 import hashlib
 import json
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Final
 from zlib import crc32
 
-from tidemill.application.ports import Place
+from tidemill.application.ports import LimitSlot
+from tidemill.aws.attribute_values import number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.limits import Rate
-from tidemill.dynamodb.document import number, seconds, text
+from tidemill.domain.time_constants import EPOCH
 from tidemill.dynamodb.update_requests import Request, update
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
-#: No tenant begins with it, so no key of a job does.
+#: No tenant begins with it, so no item key of a job does.
 LIMIT_PREFIX: Final = "!limit#"
-#: A partition key holds 2,048 bytes. What is longer than this goes by its hash.
+#: A partition key holds 2,048 bytes. A longer limit key is replaced by its SHA-256.
 _LONGEST_NAME: Final = 1_024
-#: Longer than any lease and any rate's period, so no item goes that still says anything.
+#: Longer than any lease and any period of a rate, so an item expires only when it limits nothing any more.
 KEPT: Final = timedelta(days=2)
 
-# Attributes of the item. All times in it are epoch microseconds: an interval may be shorter than a millisecond.
+# Attributes of the item. All its times are epoch microseconds: an interval may be shorter than a millisecond.
 _SLOT: Final = "slot_"
 ARRIVAL: Final = "arrival"
-#: The end of the line of those who wait for a rate.
+#: The end of the line of jobs that wait for a rate.
 LINE: Final = "line"
-#: The run that entered last, of a key without slots.
+#: The token of the run that acquired last, for a limit key without slots.
 LAST: Final = "last"
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-def taking(place: Place, found: Item, *, now: datetime) -> Request | None:
-    """What would give `place` to its run if the item still is as `found`; None when that leaves no room."""
+def acquire_request(slot: LimitSlot, found: Item, *, now: datetime) -> Request | None:
+    """The write that gives `slot` to its run if the item still is as `found`; None when `found` leaves no room."""
     sets = {TTL_ATTRIBUTE: seconds(now + KEPT)}
     values = {":now": _microseconds(now)}
     names, conditions, expressions = [], [], []
-    if slots := slots_of(place):
-        if not (free := [slot for slot in slots if _is_free(found, slot, now)]):
+    if attributes := slot_attributes(slot):
+        if not (free := [attribute for attribute in attributes if _is_free(found, attribute, now)]):
             return None
-        slot = choice(free, place)
-        sets[slot] = {"M": {"token": text(place.token), "until": _microseconds(place.until)}}
+        chosen = chosen_attribute(free, slot)
+        sets[chosen] = {"M": {"token": text(slot.token), "until": _microseconds(slot.until)}}
         names.append("until")
         # Another run has taken it since, and may still be at work.
-        conditions.append(f"(attribute_not_exists(#{slot}) OR #{slot}.#until <= :now)")
+        conditions.append(f"(attribute_not_exists(#{chosen}) OR #{chosen}.#until <= :now)")
     else:
-        sets[LAST] = text(place.token)
-        # The SDK sends again what was applied: it must count once.
+        sets[LAST] = text(slot.token)
+        # The SDK sends an applied write again: it must count once.
         conditions.append(f"(attribute_not_exists(#{LAST}) OR #{LAST} <> :new_{LAST})")
-    if rate := place.limit.rate:
+    if rate := slot.limit.rate:
         if earliest_entry(rate, found) > now:
             return None
         names.append(ARRIVAL)
         if time_of(found, ARRIVAL) > now:
-            # Others have used up the burst since. Added up by the table, so that of two who enter neither is lost.
+            # Other runs have used up the burst since. The table adds, so of two concurrent runs both count.
             conditions += [f"#{ARRIVAL} > :now", f"#{ARRIVAL} <= :latest"]
             expressions.append(f"#{ARRIVAL} = #{ARRIVAL} + :interval")
             values |= {
@@ -68,90 +70,95 @@ def taking(place: Place, found: Item, *, now: datetime) -> Request | None:
                 ":interval": number(interval(rate) // _MICROSECOND),
             }
         else:
-            # Somebody has entered since, so the key is idle no longer.
+            # Another run has started since, so the limit key is no longer idle.
             conditions.append(f"(attribute_not_exists(#{ARRIVAL}) OR #{ARRIVAL} <= :now)")
             sets[ARRIVAL] = _microseconds(now + interval(rate))
-    return update(_key(place), sets=sets, conditions=conditions, names=names, values=values, expressions=expressions)
+    return update(
+        _item_key(slot), sets=sets, conditions=conditions, names=names, values=values, expressions=expressions
+    )
 
 
-def leaving(place: Place, slot: str) -> Request:
+def release_request(slot: LimitSlot, attribute: str) -> Request:
     return {
-        "Key": _key(place),
+        "Key": _item_key(slot),
         "UpdateExpression": "REMOVE #slot",
         # Its time was up, and another run has the slot now.
         "ConditionExpression": "#slot.#token = :token",
-        "ExpressionAttributeNames": {"#slot": slot, "#token": "token"},
-        "ExpressionAttributeValues": {":token": text(place.token)},
+        "ExpressionAttributeNames": {"#slot": attribute, "#token": "token"},
+        "ExpressionAttributeValues": {":token": text(slot.token)},
     }
 
 
-def lining_up(place: Place, rate: Rate, found: Item, earliest: datetime, *, now: datetime) -> Request:
-    """Moves the end of the line on by one interval; it then says when the place before it is."""
+def line_request(slot: LimitSlot, rate: Rate, found: Item, earliest: datetime, *, now: datetime) -> Request:
+    """Move the end of the line on by one interval. The end before the write is the time that the job gets."""
     sets = {TTL_ATTRIBUTE: seconds(now + KEPT)}
     values = {":earliest": _microseconds(earliest)}
     if time_of(found, LINE) >= earliest:
         values[":interval"] = number(interval(rate) // _MICROSECOND)
         return update(
-            _key(place),
+            _item_key(slot),
             sets=sets,
-            # The item went with its time.
+            # The item expired since.
             conditions=[f"#{LINE} >= :earliest"],
             expressions=[f"#{LINE} = #{LINE} + :interval"],
             names=[LINE],
             values=values,
         )
     return update(
-        _key(place),
+        _item_key(slot),
         sets=sets | {LINE: _microseconds(earliest + interval(rate))},
-        # Somebody else has begun a line since.
+        # Another job has begun a line since.
         conditions=[f"(attribute_not_exists(#{LINE}) OR #{LINE} < :earliest)"],
         names=[LINE],
         values=values,
     )
 
 
-def _key(place: Place) -> Item:
-    name = json.dumps([place.key])
+def slot_attributes(slot: LimitSlot) -> list[str]:
+    """The names of the attributes that hold the slots of a limit; empty for a limit without `concurrency`."""
+    return [f"{_SLOT}{index}" for index in range(slot.limit.concurrency or 0)]
+
+
+def chosen_attribute(attributes: Sequence[str], slot: LimitSlot) -> str:
+    """Spreads runs over the attributes. Acquire and release of one run choose the same."""
+    return attributes[crc32(slot.token.encode()) % len(attributes)]
+
+
+def tokens(item: Item) -> dict[str, str]:
+    """The token in each slot attribute."""
+    return {name: value["M"]["token"]["S"] for name, value in item.items() if name.startswith(_SLOT)}
+
+
+def interval(rate: Rate) -> timedelta:
+    """Rounded up to a whole microsecond, so that rounding never adds up to one run more."""
+    return -(-rate.period // (rate.count * _MICROSECOND)) * _MICROSECOND
+
+
+def earliest_entry(rate: Rate, item: Item) -> datetime:
+    """When the rate lets the next run start; the epoch for a rate that no run has used."""
+    return time_of(item, ARRIVAL) - _burst(rate) if ARRIVAL in item else EPOCH
+
+
+def time_of(item: Item, name: str) -> datetime:
+    """The epoch if the item has no such attribute."""
+    return EPOCH + int(item[name]["N"]) * _MICROSECOND if name in item else EPOCH
+
+
+def _item_key(slot: LimitSlot) -> Item:
+    name = json.dumps([slot.limit_key])
     if len(name) > _LONGEST_NAME:
         name = hashlib.sha256(name.encode("ascii")).hexdigest()
     return {JOB_KEY: text(LIMIT_PREFIX + name)}
 
 
-def slots_of(place: Place) -> list[str]:
-    return [f"{_SLOT}{slot}" for slot in range(place.limit.concurrency or 0)]
-
-
-def choice(slots: list[str], place: Place) -> str:
-    """Spread over the slots, and the same when the place is taken and when it is given back."""
-    return slots[crc32(place.token.encode()) % len(slots)]
-
-
-def tokens(item: Item) -> dict[str, str]:
-    return {name: value["M"]["token"]["S"] for name, value in item.items() if name.startswith(_SLOT)}
-
-
-def _is_free(item: Item, slot: str, now: datetime) -> bool:
-    return slot not in item or time_of(item[slot]["M"], "until") <= now
-
-
-def interval(rate: Rate) -> timedelta:
-    """To the next microsecond, so that what is rounded never adds up to one run more."""
-    return -(-rate.period // (rate.count * _MICROSECOND)) * _MICROSECOND
+def _is_free(item: Item, attribute: str, now: datetime) -> bool:
+    return attribute not in item or time_of(item[attribute]["M"], "until") <= now
 
 
 def _burst(rate: Rate) -> timedelta:
-    """How far ahead of now the arrival time may lie for one more to enter."""
+    """How far ahead of the present the arrival time may lie when one more run starts."""
     return (rate.count - 1) * interval(rate)
 
 
-def earliest_entry(rate: Rate, item: Item) -> datetime:
-    return time_of(item, ARRIVAL) - _burst(rate) if ARRIVAL in item else _EPOCH
-
-
-def time_of(item: Item, name: str) -> datetime:
-    """The beginning of time where there is none."""
-    return _EPOCH + int(item[name]["N"]) * _MICROSECOND if name in item else _EPOCH
-
-
 def _microseconds(value: datetime) -> Item:
-    return number((value - _EPOCH) // _MICROSECOND)
+    return number((value - EPOCH) // _MICROSECOND)

@@ -14,10 +14,11 @@ from itertools import groupby, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
+from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import from_milliseconds, milliseconds, split_key, text
+from tidemill.dynamodb.document import from_milliseconds, split_key
 from tidemill.dynamodb.job_writes import listing_partition
 from tidemill.names import LISTING_INDEX, LISTING_KEY, LISTING_SHARDS, LISTING_SORT_KEY
 

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item
 from tidemill.domain.job import DeathReason, Job, Redrive
 from tidemill.domain.outcomes import ERRORS_KEPT
 from tidemill.domain.states import TRANSITIONS, State, Write
-from tidemill.dynamodb.document import REDRIVES, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key, milliseconds, number, text
+from tidemill.dynamodb.document import REDRIVES, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
 from tidemill.dynamodb.job_writes import ended
 from tidemill.dynamodb.update_requests import ATTENTION, Request, attention, update, update_job, whole_seconds
 from tidemill.names import TTL_ATTRIBUTE
@@ -105,7 +106,7 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
 
 
 def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: int | None = None) -> Request:
-    """To the lane, or with a `sequence` to that place in its group, where it may have to wait."""
+    """To the lane, or with a `sequence` to that position in its group, where it may have to wait."""
     redrivable = _states(state for state in TRANSITIONS[Write.REDRIVE] if state)
     sets = {
         "state": text(state),

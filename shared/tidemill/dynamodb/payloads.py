@@ -1,6 +1,6 @@
 """Where payloads are that are too large for a document: in an item of their own, or in a file of the bucket.
 
-A document is written three times in the life of its job, and its payload once. Each payload has a place of its own,
+A document is written three times in the life of its job, and its payload once. Each payload has a location of its own,
 named by its job and a fresh token, and is there before the document that names it. So nothing is ever written over, no
 two submissions share what one of them may take back, and what a crash leaves behind belongs to no job.
 """
@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from tidemill.application.ports import NewToken, PayloadItem
+from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
-from tidemill.dynamodb.document import from_milliseconds, milliseconds, text
+from tidemill.dynamodb.document import from_milliseconds
 from tidemill.names import JOB_KEY, PAYLOADS_PREFIX
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _NOT_THERE: Final = frozenset({"NoSuchKey", "AccessDenied"})
 
 
 class Kind(StrEnum):
-    """What the name of a place begins with."""
+    """What a location begins with."""
 
     ITEM = "item"
     FILE = "file"
@@ -74,7 +75,7 @@ class DynamoPayloads:
             if kind is Kind.ITEM:
                 self._client.put_item(
                     TableName=self._table,
-                    Item=_key(stored) | {"payload": text(job.payload), "stored_at": milliseconds(job.created_at)},
+                    Item=_item_key(stored) | {"payload": text(job.payload), "stored_at": milliseconds(job.created_at)},
                 )
             else:
                 bucket = self._bucket()
@@ -97,7 +98,7 @@ class DynamoPayloads:
             return
         with translated():
             if _kind(job) is Kind.ITEM:
-                self._client.delete_item(TableName=self._table, Key=_key(job))
+                self._client.delete_item(TableName=self._table, Key=_item_key(job))
             else:
                 bucket = self._bucket()
                 bucket.client.delete_object(Bucket=bucket.name, Key=_path(job))
@@ -105,7 +106,7 @@ class DynamoPayloads:
     def _read(self, job: Job) -> str | None:
         with translated():
             if _kind(job) is Kind.ITEM:
-                answer = self._client.get_item(TableName=self._table, Key=_key(job), ConsistentRead=True)
+                answer = self._client.get_item(TableName=self._table, Key=_item_key(job), ConsistentRead=True)
                 return answer["Item"]["payload"]["S"] if "Item" in answer else None
             bucket = self._bucket()
             try:
@@ -120,23 +121,23 @@ class DynamoPayloads:
 
 def payload_item(item: Item) -> PayloadItem | None:
     """None for an item of another kind."""
-    key = item[JOB_KEY]["S"]
-    if not key.startswith(PAYLOAD_PREFIX):
+    item_key = item[JOB_KEY]["S"]
+    if not item_key.startswith(PAYLOAD_PREFIX):
         return None
-    tenant, job_id, place = json.loads(key.removeprefix(PAYLOAD_PREFIX))
+    tenant, job_id, location = json.loads(item_key.removeprefix(PAYLOAD_PREFIX))
     stored_at = from_milliseconds(item["stored_at"])
-    return PayloadItem(tenant=tenant, job_id=job_id, place=place, stored_at=stored_at, key=key)
+    return PayloadItem(tenant=tenant, job_id=job_id, location=location, stored_at=stored_at, item_key=item_key)
 
 
 def _kind(job: Job) -> Kind:
-    place = job.payload_at or ""
+    location = job.payload_at or ""
     try:
-        return Kind(place.partition("/")[0])
+        return Kind(location.partition("/")[0])
     except ValueError as error:
-        raise MalformedDocumentError(f"job {job.id} names no place of a payload: {place!r}") from error
+        raise MalformedDocumentError(f"job {job.id} has an invalid payload location: {location!r}") from error
 
 
-def _key(job: Job) -> Item:
+def _item_key(job: Job) -> Item:
     """As JSON, so that no part can hold what parts them."""
     parts = [job.tenant, job.id, job.payload_at]
     return {JOB_KEY: text(PAYLOAD_PREFIX + json.dumps(parts, separators=(",", ":")))}

@@ -1,4 +1,4 @@
-"""Settle with the handler's own writes and follow-up jobs: the exactly-once effect, in one transaction."""
+"""Settle with the handler's own writes and follow-up jobs in one transaction: the exactly-once effect."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -15,7 +15,8 @@ from tidemill.dynamodb.update_requests import Request
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: How often a settle is put together anew, because a follow-up was there already or its group had moved.
+#: How often the transaction is tried. Each try has new entries, since a follow-up job existed or its group had moved.
+#: `application/settle.py` explains how this loop nests with the others.
 TRIES: Final = 8
 
 
@@ -29,7 +30,7 @@ def settle_together(
     groups: DynamoGroups,
     insertion: Callable[[Job], Request],
 ) -> None:
-    """`request` is the settle itself. Raises what `transact` raises but `RefusedError`, and `WriteRefusedError`."""
+    """`request` is the settle of the job itself. Raises as `transact`, with `WriteRefusedError` for `RefusedError`."""
     effects = [Entry(Part.EFFECT, write) for write in settlement.writes]
     follow_ups = list(settlement.follow_ups)
     for _ in range(TRIES):
@@ -43,9 +44,9 @@ def settle_together(
                 if current and job.settled_in(current):
                     return
                 raise WriteRefusedError(Write.SETTLE, current) from refused
-            # A follow-up that is there already has been accepted once, which is what was asked for.
-            there = [refusal.entry for refusal in refused.of(Part.JOB)]
-            follow_ups = [follow_up for follow_up, put in zip(follow_ups, puts, strict=True) if put not in there]
+            # A follow-up job that exists was accepted before, and one job is all that the handler wants.
+            existing = [refusal.entry for refusal in refused.of(Part.JOB)]
+            follow_ups = [follow_up for follow_up, put in zip(follow_ups, puts, strict=True) if put not in existing]
         else:
             return
     raise TransactionConflictError(f"the groups of the follow-up jobs moved {TRIES} times")

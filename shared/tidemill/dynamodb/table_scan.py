@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from tidemill.application.ports import Found, OpenGroup, PayloadItem, UnreadableItem
+from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError
-from tidemill.dynamodb.document import decode, milliseconds, text
+from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.group_items import GROUP_PREFIX
 from tidemill.dynamodb.groups import DynamoGroups
 from tidemill.dynamodb.payloads import PAYLOAD_PREFIX, payload_item
@@ -49,7 +50,7 @@ class DynamoTableScan:
 
     def discard(self, payload: PayloadItem) -> None:
         with translated():
-            self._client.delete_item(TableName=self._table, Key={JOB_KEY: text(payload.key)})
+            self._client.delete_item(TableName=self._table, Key={JOB_KEY: text(payload.item_key)})
 
 
 def _found(item: Item) -> Iterator[Found]:

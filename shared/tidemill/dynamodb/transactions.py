@@ -11,7 +11,7 @@ from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import EffectRefusedError, TransactionConflictError, TransactionTooLargeError
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.dynamodb.update_requests import Request
-from tidemill.system import clock
+from tidemill.system import ids
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -86,7 +86,7 @@ def transact(client: "DynamoDBClient", entries: Sequence[Entry]) -> None:
     try:
         with translated():
             # The SDK's own repeats carry the same token. A repeat of ours needs none: it finds what it wrote.
-            client.transact_write_items(TransactItems=items, ClientRequestToken=clock.new_token())
+            client.transact_write_items(TransactItems=items, ClientRequestToken=ids.new_token())
     except ClientError as error:
         if meaning := _cancellation(error, entries):
             raise meaning from error

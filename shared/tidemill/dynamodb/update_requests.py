@@ -5,9 +5,10 @@ from datetime import datetime
 from typing import Any, Final
 from zlib import crc32
 
+from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key, milliseconds, number, text
+from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
 from tidemill.names import ATTENTION_KEY, ATTENTION_SHARDS, ATTENTION_SORT_KEY
 
 Request = dict[str, Any]

@@ -1,4 +1,4 @@
-"""Control: `POST /jobs/{id}/cancel` ends a job of the caller's own, `POST /jobs/{id}/retry` revives a dead one."""
+"""Control: `POST /jobs/{id}/cancel` ends a job of the caller, `POST /jobs/{id}/redrive` requeues a dead one."""
 
 from collections.abc import Callable
 from functools import cache
@@ -11,8 +11,11 @@ from pydantic import BaseModel, ConfigDict
 from tidemill import composition
 from tidemill.domain.errors import NotAllowedNowError
 from tidemill.domain.job import Job
-from tidemill.http import edge
+from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import answer
+from tidemill.http.problems import ProblemError
+from tidemill.http.request_body import read_body
+from tidemill.http.router import resolver
 
 
 class Nothing(BaseModel):
@@ -23,24 +26,25 @@ class Nothing(BaseModel):
 
 @cache
 def _app() -> APIGatewayHttpResolver:
-    app = edge.resolver()
+    app = resolver()
 
     @app.post("/jobs/<job_id>/cancel")
     def cancel(job_id: str) -> Response[str]:
         return controlled("cancelled", lambda owner: composition.control().cancel(owner, job_id))
 
-    @app.post("/jobs/<job_id>/retry")
-    def retry(job_id: str) -> Response[str]:
-        return controlled("retried", lambda owner: composition.control().retry(owner, job_id, by=owner))
+    @app.post("/jobs/<job_id>/redrive")
+    @app.post("/jobs/<job_id>/retry")  # an alias
+    def redrive(job_id: str) -> Response[str]:
+        return controlled("redriven", lambda owner: composition.control().redrive(owner, job_id, by=owner))
 
     def controlled(what: str, act: Callable[[str], Job | None]) -> Response[str]:
-        owner = edge.tenant(app.current_event)
+        owner = tenant(app.current_event)
         if app.current_event.body:
-            edge.read_body(app.current_event, Nothing)
+            read_body(app.current_event, Nothing)
         try:
             job = act(owner)
         except NotAllowedNowError as error:
-            raise edge.ProblemError(HTTPStatus.CONFLICT, "not-allowed-now", str(error)) from error
+            raise ProblemError(HTTPStatus.CONFLICT, "not-allowed-now", str(error)) from error
         if job is not None:
             composition.telemetry().controlled(what, job)
         return answer(job, composition.payloads())

@@ -7,40 +7,43 @@ from typing import Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from tidemill import composition
-from tidemill.composition import setting
-from tidemill.http import edge, openapi
+from tidemill.http import openapi
+from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import answer
 from tidemill.http.job_view import summary
 from tidemill.http.list_query import read_query
+from tidemill.http.problems import ProblemError
+from tidemill.http.router import json_response, resolver
 from tidemill.names import Env
+from tidemill.settings import setting
 from tidemill.system import clock
 
 
 @cache
 def _app() -> APIGatewayHttpResolver:
-    app = edge.resolver()
+    app = resolver()
 
     @app.get("/jobs")
     def jobs() -> Response[str]:
-        owner = edge.tenant(app.current_event)
+        owner = tenant(app.current_event)
         if not setting(Env.LISTING):
             detail = "this stage keeps no index of jobs, which costs a write a job; deploy with -c listing=on"
-            raise edge.ProblemError(HTTPStatus.NOT_FOUND, "listing-off", detail)
+            raise ProblemError(HTTPStatus.NOT_FOUND, "listing-off", detail)
         now = clock.now()
         parameters = app.current_event.query_string_parameters
         asked = read_query(parameters, tenant=owner, now=now, cursors=composition.cursors)
         page = composition.listing().page(asked.wanted, below=asked.below, limit=asked.limit, now=now)
         cursor = composition.cursors().write(page.end, bound_to=asked.bound_to) if page.end else None
-        return edge.json_response(HTTPStatus.OK, {"jobs": [summary(job) for job in page.jobs], "cursor": cursor})
+        return json_response(HTTPStatus.OK, {"jobs": [summary(job) for job in page.jobs], "cursor": cursor})
 
     @app.get("/jobs/<job_id>")
     def job(job_id: str) -> Response[str]:
-        owner = edge.tenant(app.current_event)
+        owner = tenant(app.current_event)
         return answer(composition.control().find(owner, job_id), composition.payloads())
 
     @app.get("/openapi.json")
     def description() -> Response[str]:
-        return edge.json_response(HTTPStatus.OK, openapi.description(tokens=bool(setting(Env.JWT))))
+        return json_response(HTTPStatus.OK, openapi.description(tokens=bool(setting(Env.JWT))))
 
     return app
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from tidemill import composition
 from tidemill.application.reconcile import Act
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.system import clock
+from tidemill.system import random_draw
 from tidemill.worker.message_run import Invocation
 
 
@@ -17,7 +17,7 @@ def handle(event: object, context: Invocation) -> None:  # noqa: ARG001 - as Lam
     reconciled = composition.reconciler().run(
         composition.table_scan(),
         composition.dead_letter_queues(),
-        draw=clock.draw,
+        draw=random_draw.draw,
         time_left=lambda: timedelta(milliseconds=context.get_remaining_time_in_millis()),
     )
     telemetry = composition.telemetry()

@@ -1,4 +1,4 @@
-"""Submit: `POST /jobs` makes a job with one conditional write, and `POST /jobs/batch` up to a hundred."""
+"""`POST /jobs` makes one job with one conditional write, and `POST /jobs/batch` makes up to a hundred."""
 
 import json
 from collections.abc import Sequence
@@ -14,44 +14,46 @@ from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.aws import clients
 from tidemill.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeError, UnknownJobTypeError
 from tidemill.domain.submission import Submission
-from tidemill.http import edge
+from tidemill.http.caller_identity import tenant
+from tidemill.http.idempotency_headers import REPLAYED, idempotency_key
 from tidemill.http.job_view import payload_of, summary, view
+from tidemill.http.problems import ProblemError, as_problem
+from tidemill.http.request_body import read_body, read_object
+from tidemill.http.router import json_response, resolver
 from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm, read_form
 from tidemill.names import LARGEST_BATCH_BODY_BYTES
-from tidemill.powertools.idempotency import submit_once
 
-#: No job of a batch is begun later. A store that hangs holds up each for some seconds, and a function that runs out of
-#: time answers for none.
+#: The writes of a batch start within this time. Each write may wait some seconds for a slow store, and a function that
+#: times out answers for none of its jobs.
 _LAST_START_SECONDS: Final = 3.0
 
 
 @cache
 def _app() -> APIGatewayHttpResolver:
-    app = edge.resolver()
+    app = resolver()
 
     @app.post("/jobs")
     def submit() -> Response[str]:
         event = app.current_event
-        owner = edge.tenant(event)
-        key = edge.idempotency_key(event)
-        body = read_form(SubmissionForm, edge.read_object(event), lambda form: _refused(form.submission(key=key)))
-        accepted = submit_once(
-            composition.submit(), body.submission(key=key), tenant=owner, trace=event.request_context.request_id
-        )
+        owner = tenant(event)
+        key = idempotency_key(event)
+        body = read_form(SubmissionForm, read_object(event), lambda form: _refused(form.submission(key=key)))
+        submission, request_id = body.submission(key=key), event.request_context.request_id
+        accepted = composition.submit()(submission, tenant=owner, trace=request_id)
         _record([accepted])
-        # What was sent is what was written, so only an earlier submission's has to be read.
+        # This request holds the payload of a new job. Only a replayed job needs a read.
         payload = payload_of(accepted.job, composition.payloads()) if accepted.replayed else json.dumps(body.payload)
-        headers = {"Location": f"/jobs/{accepted.job.id}", **(edge.REPLAYED if accepted.replayed else {})}
-        return edge.json_response(_status(accepted), view(accepted.job, payload=payload), headers=headers)
+        headers = {"Location": f"/jobs/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
+        return json_response(_status(accepted), view(accepted.job, payload=payload), headers=headers)
 
     @app.post("/jobs/batch")
     def submit_batch() -> Response[str]:
         event = app.current_event
-        owner = edge.tenant(event)
-        if edge.idempotency_key(event) is not None:
+        owner = tenant(event)
+        if idempotency_key(event) is not None:
             detail = "a batch has no Idempotency-Key; give each of its jobs an idempotency_key"
-            raise edge.ProblemError(HTTPStatus.BAD_REQUEST, "invalid-key", detail)
-        body = edge.read_body(event, BatchForm, limit_bytes=LARGEST_BATCH_BODY_BYTES)
+            raise ProblemError(HTTPStatus.BAD_REQUEST, "invalid-key", detail)
+        body = read_body(event, BatchForm, limit_bytes=LARGEST_BATCH_BODY_BYTES)
         answers = submit_all(
             composition.submit(),
             [_read(job) for job in body.jobs],
@@ -61,7 +63,7 @@ def _app() -> APIGatewayHttpResolver:
             seconds=_LAST_START_SECONDS,
         )
         _record([answer for answer in answers if isinstance(answer, Accepted)])
-        return edge.json_response(
+        return json_response(
             HTTPStatus.OK, {"jobs": [_shown(answer, _pointer(index)) for index, answer in enumerate(answers)]}
         )
 
@@ -81,9 +83,9 @@ def _read(job: Any) -> Submission | InvalidPayloadError:
 
 
 def _refused(submission: Submission) -> Sequence[Fault]:
-    """What else would be wrong with a submission that is refused in any case."""
+    """The faults that the checks of `Submit` add to those of the form."""
     try:
-        # Nothing is written, so whose it is does not matter.
+        # Nothing is written, so the tenant does not matter.
         composition.submit().prepare(submission, tenant="", trace="")
     except InvalidPayloadError as refused:
         return refused.faults
@@ -99,10 +101,10 @@ def _pointer(index: int) -> str:
 
 
 def _shown(answer: Answer, under: str) -> dict[str, Any]:
-    """Without payloads: a hundred of them, escaped, would be more than a function may answer."""
+    """Without payloads: a hundred of them could exceed the size of a Lambda response."""
     if isinstance(answer, Accepted):
         return {"status": _status(answer), "job": summary(answer.job)}
-    problem = edge.problem(answer, under=under)
+    problem = as_problem(answer, under=under)
     return {"status": problem.status, "problem": problem.document()}
 
 
@@ -111,7 +113,7 @@ def _status(accepted: Accepted) -> HTTPStatus:
 
 
 def _record(accepted: list[Accepted]) -> None:
-    """In the invocation's own thread: telemetry is for one."""
+    """Call it in the thread of the invocation: telemetry is not thread-safe."""
     telemetry = composition.telemetry()
     for each in accepted:
         telemetry.accepted(each)

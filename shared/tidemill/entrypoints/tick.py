@@ -1,7 +1,7 @@
-"""Tick: the clock says that a periodic type's time has come, and its job is submitted: one, however often it says so.
+"""Submit the job of a periodic type when the scheduler calls: one job, however often the call is delivered.
 
-The key of the submission is the scheduled time, which is the same in every delivery of one call. What cannot be
-submitted raises, so that Lambda tries again, the alarm rings, and the call is kept at last where missed ones are.
+The idempotency key of the submission holds the scheduled time, which is the same in every delivery of one call. If the
+submission fails, the error is raised: Lambda retries, the alarm fires, and the call ends in the queue of missed calls.
 """
 
 from collections.abc import Mapping
@@ -11,25 +11,18 @@ from typing import Any, Final
 from tidemill import composition
 from tidemill.domain.submission import Submission
 from tidemill.names import SCHEDULED_TIME, TICK_SCHEDULED_AT, TICK_TYPE
-from tidemill.powertools.idempotency import submit_once
 from tidemill.system import clock
 
-#: Whose jobs the periodic ones are. No caller's tenant is like it: those are of two parts or more.
+#: The tenant of periodic jobs. It cannot equal a caller's tenant, which has at least two parts.
 TENANT: Final = "schedule"
 
 
 def handle(event: Mapping[str, Any], context: Any) -> None:
     type_, scheduled_at = event[TICK_TYPE], event[TICK_SCHEDULED_AT]
     if scheduled_at == SCHEDULED_TIME:
-        # A scheduler that does not put the time in its place, as the embedded one. Schedules are of whole minutes.
+        # The scheduler of the emulator does not fill in the time. Schedules have a precision of one minute.
         scheduled_at = f"{clock.now().astimezone(UTC):%Y-%m-%dT%H:%MZ}"
     telemetry = composition.telemetry()
-    telemetry.accepted(
-        submit_once(
-            composition.submit(),
-            Submission(type=type_, key=f"{type_} {scheduled_at}"),
-            tenant=TENANT,
-            trace=context.aws_request_id,
-        )
-    )
+    submission = Submission(type=type_, key=f"{type_} {scheduled_at}")
+    telemetry.accepted(composition.submit()(submission, tenant=TENANT, trace=context.aws_request_id))
     telemetry.flush()

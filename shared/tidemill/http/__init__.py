@@ -1,0 +1,43 @@
+"""The public door for functions of the app that serve HTTP themselves. They import from here and from no module below.
+
+Each name loads its module on first use. Workers, publish and the command line import single modules of this package,
+and they must not load the router or need Powertools for that.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidemill.http.caller_identity import tenant
+    from tidemill.http.idempotency_headers import REPLAYED, idempotency_key
+    from tidemill.http.problems import ProblemError
+    from tidemill.http.request_body import read_body
+    from tidemill.http.router import json_response, resolver
+else:
+    from importlib import import_module
+
+    #: A module may not have the name of a public function: importing it would hide the function.
+    _MODULES = {
+        "REPLAYED": "idempotency_headers",
+        "ProblemError": "problems",
+        "idempotency_key": "idempotency_headers",
+        "json_response": "router",
+        "read_body": "request_body",
+        "resolver": "router",
+        "tenant": "caller_identity",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+
+
+__all__ = [
+    "REPLAYED",
+    "ProblemError",
+    "idempotency_key",
+    "json_response",
+    "read_body",
+    "resolver",
+    "tenant",
+]

@@ -6,8 +6,9 @@ from aws_lambda_powertools.event_handler import Response
 
 from tidemill.application.ports import Payloads
 from tidemill.domain.job import Job
-from tidemill.http.edge import ProblemError, json_response
 from tidemill.http.job_view import payload_of, view
+from tidemill.http.problems import ProblemError
+from tidemill.http.router import json_response
 
 
 def answer(job: Job | None, payloads: Payloads) -> Response[str]:

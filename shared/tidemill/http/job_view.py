@@ -47,7 +47,6 @@ def summary(job: Job) -> dict[str, Any]:
         "type": job.type,
         "lane": job.lane,
         "state": job.state,
-        "generation": job.generation,
         "attempt": job.attempt,
         "death": job.death,
         "progress": {"done": job.progress_done, "total": job.progress_total, "at": _time(job.checkpoint_at)},

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Final
 
@@ -11,9 +11,10 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from tidemill.domain.errors import Fault
 from tidemill.domain.states import State
+from tidemill.domain.time_constants import EPOCH
 from tidemill.dynamodb.listing import Position, Wanted
 from tidemill.http.cursors import CursorError, Cursors
-from tidemill.http.edge import ProblemError
+from tidemill.http.problems import ProblemError
 from tidemill.http.submission_form import Moment
 from tidemill.payload_model import faults
 
@@ -21,7 +22,7 @@ LARGEST_PAGE: Final = 100
 DEFAULT_PAGE: Final = 20
 LONGEST_TYPE: Final = 100
 LONGEST_CURSOR: Final = 300
-EARLIEST: Final = datetime(1970, 1, 1, tzinfo=UTC)
+EARLIEST: Final = EPOCH
 #: Another function's clock, which dated the newest jobs, may be ahead of ours.
 _SKEW: Final = timedelta(minutes=1)
 

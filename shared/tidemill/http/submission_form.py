@@ -7,9 +7,10 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from tidemill.application.validation import FARTHEST, SHORTEST_PERIOD
+from tidemill.application.validation import SHORTEST_PERIOD
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import LARGEST_BATCH, Lane
 from tidemill.payload_model import faults
 
@@ -28,8 +29,10 @@ def _moment(value: Any) -> datetime:
 
 Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 #: Bounded here, so that a `timedelta` can hold it.
-Delay = Annotated[float, Field(ge=0, le=FARTHEST.total_seconds(), allow_inf_nan=False)]
-Period = Annotated[float, Field(ge=SHORTEST_PERIOD.total_seconds(), le=FARTHEST.total_seconds(), allow_inf_nan=False)]
+Delay = Annotated[float, Field(ge=0, le=LONGEST_SPAN.total_seconds(), allow_inf_nan=False)]
+Period = Annotated[
+    float, Field(ge=SHORTEST_PERIOD.total_seconds(), le=LONGEST_SPAN.total_seconds(), allow_inf_nan=False)
+]
 #: Visible ASCII, as every proxy passes it on.
 Key = Annotated[str, Field(pattern=r"^[!-~]{1,255}$")]
 

@@ -1,18 +1,28 @@
-"""What stands in for the table when a job runs in process, without AWS: one document, and nothing beside it."""
+"""Ports without AWS, for a job that runs in process: one document, no large payloads, no limits."""
 
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NoReturn
 
-from tidemill.application.ports import Checkpoint, Place
+from tidemill.application.ports import Checkpoint, LimitSlot
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import Settlement, errors_after
 from tidemill.domain.states import State, Write
 
 
+class NoJobs:
+    """`SubmitStore` that accepts every job and keeps none."""
+
+    def insert_if_absent(self, job: Job) -> Job:
+        return job
+
+    def get(self, _tenant: str, _job_id: str) -> Job | None:
+        return None
+
+
 class OneJob:
-    """The job, and the writes of `JobStore` that a run makes to it."""
+    """`AttemptStore` of one document. Its writes are not fenced: one run at a time, in one thread."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -21,6 +31,13 @@ class OneJob:
 
     def new_token(self) -> str:
         return f"token-{self.job.generation}"
+
+    def get(self, _tenant: str, _job_id: str) -> Job | None:
+        return self.job
+
+    def advance(self, _tenant: str, _group: str, *, now: datetime) -> Job | None:  # noqa: ARG002
+        """None: the group has no other job."""
+        return None
 
     def claim(self, _reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Job:
         job = self.job
@@ -60,9 +77,18 @@ class OneJob:
             **_given(changed),
         )
 
+    def redrive(self, job: Job, *, token: str, now: datetime, by: str) -> NoReturn:
+        raise AssertionError(f"{job.id} was redriven at {now} by {by} for {token}; no DLQ message arrives here")
+
+    def release(self, job: Job, *, due: datetime) -> NoReturn:
+        raise AssertionError(f"{job.id} was released at {due}; no transaction here conflicts")
+
+    def unclaim(self, reference: Reference, *, token: str, now: datetime) -> NoReturn:
+        raise AssertionError(f"{reference.job_id} was unclaimed at {now} for {token}; no answer is lost here")
+
 
 class Inline:
-    """`Payloads` that all stay in their documents."""
+    """`Payloads` that keeps every payload in its document."""
 
     def put_away(self, job: Job) -> Job:
         return job
@@ -75,15 +101,15 @@ class Inline:
 
 
 class Unlimited:
-    """`Limits` that leave room for everybody."""
+    """`Limits` that never hold a job back."""
 
-    def enter(self, place: Place, *, now: datetime) -> datetime | None:  # noqa: ARG002
+    def acquire(self, slot: LimitSlot, *, now: datetime) -> datetime | None:  # noqa: ARG002
         return None
 
-    def leave(self, place: Place) -> None:
+    def release(self, slot: LimitSlot) -> None:
         pass
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:
-    """None leaves a field as it is."""
+    """The fields to change: None keeps a field as it is."""
     return {name: value for name, value in fields.items() if value is not None}

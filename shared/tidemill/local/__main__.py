@@ -13,6 +13,7 @@ from tidemill.local.deployed_app import App
 from tidemill.local.instance import UP
 from tidemill.local.paths import ROOT
 from tidemill.local.terminal_command import run
+from tidemill.names import Output
 
 #: What the examples in the documents call the URL of the API.
 API_URL: Final = "TIDEMILL_API_URL"
@@ -44,8 +45,8 @@ def _up(_: argparse.Namespace, console: Console) -> int:
     variables.write_text(_exports(app))
     console.print(f"the app is up at {app.endpoint}", highlight=False)
     # In quotes: a shell would take the stage `$default` for a variable of its own.
-    print(f"jobs       '{app.api_url}/jobs'")
-    print(f"shortener  '{app.shortener_url}/links'")
+    for output in sorted(name for name in app.outputs if name.endswith(Output.API_ID)):
+        print(f"{output:<16} '{app.url_of(output)}'")
     console.print(
         f"\nto use it:     source {shlex.quote(str(variables.relative_to(ROOT)))} && .venv/bin/tidemill status\n"
         "to change it:  make up again\n"

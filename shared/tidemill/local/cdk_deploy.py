@@ -16,7 +16,6 @@ from rich.console import Console
 from tidemill.local import environment
 from tidemill.local.environment import ACCOUNT, REGION, Keys
 from tidemill.local.paths import CDK, ROOT, node_folder
-from tidemill.names import Output
 
 STAGE: Final = "local"
 QUIET: Final = ("--no-notices", "--no-version-reporting", "--no-color")
@@ -24,6 +23,9 @@ TAIL_LINES: Final = 20
 #: How `app.py` begins to say what is wrong, and what the CDK command line adds.
 EXPLAINED: Final = "tidemill: "
 SUBPROCESS_FAILED: Final = "Subprocess exited"
+
+#: How CDK names the outputs by which one stack refers to another.
+CROSS_STACK: Final = "ExportsOutput"
 
 
 class DeployError(Exception):
@@ -52,7 +54,7 @@ class Step:
         console.print(f"  {self.text}: {time.monotonic() - self.started_at:.1f} s", highlight=False)
 
 
-def deploy(folder: Path, endpoint: str, keys: Keys, console: Console) -> Mapping[Output, str]:
+def deploy(folder: Path, endpoint: str, keys: Keys, console: Console) -> Mapping[str, str]:
     """The outputs of the deployed stacks, which are also kept in `outputs.json`. Raises DeployError."""
     assembly, by_stack = folder / "cdk.out", folder / "outputs-by-stack.json"
     to_emulator = environment.for_aws(endpoint, keys)
@@ -87,16 +89,14 @@ def synth(stage: str, output: Path, console: Console, *, context: Sequence[str] 
         step.finish(console)
 
 
-def merged(by_stack: Mapping[str, Mapping[str, str]]) -> dict[Output, str]:
-    """The outputs that have a name of ours. Where two stacks have the same, both are JSON objects, which become one."""
-    outputs: dict[Output, str] = {}
+def merged(by_stack: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """The outputs of all stacks. An output of several stacks is a JSON object in each, and they are merged."""
+    outputs: dict[str, str] = {}
     for stack in by_stack.values():
         for name, value in stack.items():
-            if name not in set(Output):
-                continue  # what one stack hands to another
-            output = Output(name)
-            both = output in outputs
-            outputs[output] = json.dumps(json.loads(outputs[output]) | json.loads(value)) if both else value
+            if not name.startswith(CROSS_STACK):
+                both = name in outputs
+                outputs[name] = json.dumps(json.loads(outputs[name]) | json.loads(value)) if both else value
     return outputs
 
 

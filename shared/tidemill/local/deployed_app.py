@@ -36,7 +36,7 @@ class App:
 
     folder: Path
     endpoint: str
-    outputs: Mapping[Output, str]
+    outputs: Mapping[str, str]
 
     @functools.cached_property
     def root(self) -> Caller:
@@ -81,14 +81,10 @@ class App:
 
     @property
     def api_url(self) -> str:
-        return self._url(Output.API_ID)
+        return self.url_of(Output.API_ID)
 
-    @property
-    def shortener_url(self) -> str:
-        return self._url(Output.SHORTENER_API_ID)
-
-    def _url(self, api: Output) -> str:
-        """Where the emulator serves an API without DNS; the URL in the outputs needs a name server of its own."""
+    def url_of(self, api: str) -> str:
+        """Where the emulator serves the API whose id is this output. The URL in the outputs would need DNS."""
         return f"{self.endpoint}/_aws/execute-api/{self.outputs[api]}/$default"
 
     def request(
@@ -100,17 +96,17 @@ class App:
         content_type: str = "application/json",
         key: str | None = None,
         headers: Mapping[str, str] | None = None,
-        shortener: bool = False,
+        api: str = Output.API_ID,
         signed: bool = True,
         caller: Caller | None = None,
     ) -> Answer:
-        """Send one request to the API of jobs, or of the shortener. `key` is the Idempotency-Key."""
+        """Send one request to the API whose id is the output `api`. `key` is the Idempotency-Key."""
         sent = dict(headers or {})
         if body is not None:
             sent.setdefault("Content-Type", content_type)
         if key is not None:
             sent.setdefault("Idempotency-Key", key)
-        url = (self.shortener_url if shortener else self.api_url) + path
+        url = self.url_of(api) + path
         return (caller or self.caller).request(method, url, body=body, headers=sent, signed=signed)
 
     def kill_worker(self, verb: str) -> int:

@@ -11,7 +11,6 @@ from tidemill.local import emulator, environment, instance
 from tidemill.local.cdk_deploy import deploy
 from tidemill.local.deployed_app import App, CommandError
 from tidemill.local.signed_caller import Caller
-from tidemill.names import Output
 
 __all__ = ["App", "CommandError", "bare", "bring_down", "bring_up", "deployed", "find_up"]
 
@@ -40,9 +39,7 @@ def find_up() -> App | None:
     outputs = instance.UP / "outputs.json"
     if not running or not outputs.is_file():
         return None
-    return App(
-        instance.UP, running.endpoint, {Output(name): text for name, text in json.loads(outputs.read_text()).items()}
-    )
+    return App(instance.UP, running.endpoint, json.loads(outputs.read_text()))
 
 
 def bring_up(console: Console) -> App:

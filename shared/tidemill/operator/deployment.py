@@ -13,7 +13,7 @@ from botocore.exceptions import ClientError
 from tidemill.aws.clients import translated
 from tidemill.domain.errors import TidemillError
 from tidemill.names import APP, Output, Tag
-from tidemill.sqs.queues import LaneUrls
+from tidemill.sqs.lanes import LaneUrls
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient

@@ -1,7 +1,7 @@
-"""Powertools idempotency over our own writes: these persistence layers add no record and no call of their own.
+"""Powertools idempotency over our own writes: these persistence layers add no record and no call.
 
-The stock layer updates and deletes its record without a condition, so a late failure can delete a newer success. Here
-its `put` is the insert or the claim, and its `update` and `delete` are the settle, each as fenced as we write it.
+The DynamoDB layer of Powertools updates and deletes its record without a condition, so a late failure can delete a
+newer success. Here, `put` is the insert or the claim, and `update` and `delete` are the settle. Each is conditional.
 https://docs.powertools.aws.dev/lambda/python/latest/utilities/idempotency/#bring-your-own-persistent-store
 """
 
@@ -21,7 +21,7 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import STATUS_CONSTANTS, DataRecord
 
 from tidemill.application.attempt import Attempt
-from tidemill.application.submit import REFUSALS, Accepted, Submit
+from tidemill.application.submit import Accepted, Insert, Submit
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Outcome, outcome_of
@@ -31,7 +31,7 @@ _CONFIG: Final = IdempotencyConfig()
 
 
 class _JobLayer(BasePersistenceLayer):
-    """The public hooks are overridden, since the inner ones see a hash where we need the job and its exception."""
+    """Overrides the public hooks: the inner ones get a hash, and these layers need the job and its exception."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -50,21 +50,21 @@ class _JobLayer(BasePersistenceLayer):
 
 
 def _found(key: str) -> IdempotencyItemAlreadyExistsError:
-    """Tell Powertools that the work is taken care of, so that it neither runs the function nor reads a record."""
+    """Makes Powertools skip the function and read no record, because the job exists or its claim was refused."""
     return IdempotencyItemAlreadyExistsError(old_data_record=DataRecord(key, status=STATUS_CONSTANTS["COMPLETED"]))
 
 
 class SubmitLayer(_JobLayer):
-    """On submit, put is `insert_if_absent`, and the document is the record: nothing is left to update."""
+    """For a submission, `put` is the insert. The job document is the record, so `update` and `delete` do nothing."""
 
-    def __init__(self, submit: Submit, job: Job) -> None:
+    def __init__(self, insert: Insert, job: Job) -> None:
         super().__init__()
-        self._submit = submit
+        self._insert = insert
         self._job = job
         self.accepted: Accepted | None = None
 
     def save_inprogress(self, data: Any, remaining_time_in_millis: int | None = None) -> None:  # noqa: ARG002
-        self.accepted = self._submit.insert(self._job)
+        self.accepted = self._insert(self._job)
         if self.accepted.replayed:
             raise _found(data)
 
@@ -76,7 +76,7 @@ class SubmitLayer(_JobLayer):
 
 
 class AttemptLayer(_JobLayer):
-    """In the worker, put is the claim, and update and delete are the settle."""
+    """For an attempt, `put` is the claim, and `update` and `delete` are the settle."""
 
     def __init__(self, attempt: Attempt, *, remaining: timedelta) -> None:
         super().__init__()
@@ -95,25 +95,21 @@ class AttemptLayer(_JobLayer):
 
 
 def submit_once(submit: Submit, submission: Submission, *, tenant: str, trace: str) -> Accepted:
-    """Raises what `Submit` raises, and `StoreUnavailableError`."""
-    try:
-        job = submit.prepare(submission, tenant=tenant, trace=trace)
-    except REFUSALS as refused:
-        return submit.earlier(submission, tenant=tenant, refused=refused)
-    return insert_once(submit, job)
+    """The same as `submit(…)`. `composition.submit` puts `insert_once` into `Submit`."""
+    return submit(submission, tenant=tenant, trace=trace)
 
 
-def insert_once(submit: Submit, job: Job) -> Accepted:
-    """As `submit_once`, for a job that is prepared."""
-    layer = SubmitLayer(submit, job)
+def insert_once(insert: Insert, job: Job) -> Accepted:
+    """`InsertOnce`: the write of a submission, inside the idempotency utility. Raises what `insert` raises."""
+    layer = SubmitLayer(insert, job)
     _guarded(lambda *, key: key, layer)(key=job.id)
     if layer.accepted is None:
-        raise AssertionError("a submission was answered without its write")
+        raise AssertionError("the idempotency utility returned without writing the job; do not disable idempotency")
     return layer.accepted
 
 
 def run_once(attempt: Attempt, *, remaining: timedelta) -> None:
-    """Claim, run and settle; `attempt.report` says what happened. Raises what the store or the handler raised."""
+    """Claim, run and settle; `attempt.report` is set. Raises the exception of the store or the handler."""
 
     def run(*, key: str) -> Outcome:  # noqa: ARG001
         return attempt.run()

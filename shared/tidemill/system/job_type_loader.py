@@ -52,23 +52,23 @@ def _imported(name: str) -> ModuleType:
 def _raised(error: BaseException, name: str) -> str:
     """The innermost line beside or below the module that was imported; its name, if none of them had its say."""
     if isinstance(error, SyntaxError) and error.filename:
-        return _place(error.filename, error.lineno or 1)
+        return _location(error.filename, error.lineno or 1)
     folder = name.rpartition(".")[0].replace(".", "/")
-    place, trace = name, error.__traceback__
+    location, trace = name, error.__traceback__
     while trace:
         file = _shown(trace.tb_frame.f_code.co_filename)
         if file.startswith(f"{folder}/"):
-            place = _place(file, trace.tb_lineno)
+            location = _location(file, trace.tb_lineno)
         trace = trace.tb_next
-    return place
+    return location
 
 
 def _declared(job_type: JobType) -> str:
     code = getattr(job_type.handler, "__code__", None)
-    return _place(code.co_filename, code.co_firstlineno) if code else job_type.handler.__module__
+    return _location(code.co_filename, code.co_firstlineno) if code else job_type.handler.__module__
 
 
-def _place(file: str, line: int) -> str:
+def _location(file: str, line: int) -> str:
     return f"{_shown(file)}, line {line}"
 
 

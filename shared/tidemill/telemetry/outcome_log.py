@@ -17,7 +17,8 @@ from tidemill.application.submit import Accepted
 from tidemill.application.wake import Woken
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
-from tidemill.names import METRIC_NAMESPACE, Lane, Metric
+from tidemill.names import METRIC_NAMESPACE, Env, Lane, Metric
+from tidemill.settings import setting
 
 _ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
     Ending.SUCCEEDED: Metric.SUCCEEDED,
@@ -57,6 +58,11 @@ class Telemetry:
     def __init__(self, *, stage: str) -> None:
         self._stage = stage
         self._metrics: dict[Lane, EphemeralMetrics] = {}
+
+    @classmethod
+    def here(cls) -> "Telemetry":
+        """In a function, whose environment names the stage. Make one for each invocation."""
+        return cls(stage=setting(Env.STAGE))
 
     def accepted(self, accepted: Accepted) -> None:
         job = accepted.job

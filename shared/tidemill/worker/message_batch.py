@@ -1,4 +1,4 @@
-"""A batch of messages, run side by side within one invocation's time, each settled before the batch is answered."""
+"""A batch of messages, run in parallel within the time of one invocation. Each is settled before the batch ends."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -11,88 +11,93 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from tidemill.domain.errors import TidemillError
 from tidemill.telemetry.outcome_log import logger
-from tidemill.worker.message_run import MARGIN, Invocation, MessageRun, Terms, remaining
+from tidemill.worker.message_run import SETTLE_RESERVE, Invocation, MessageRun, WorkerSettings, time_left
 
 
 class PutBackError(TidemillError):
-    """Tells the batch processor that this message must stay on the queue."""
+    """Reports to the batch processor that this message must stay on the queue."""
 
 
 class Batch(BatchProcessor):
-    """Powertools takes records one after another; a job mostly waits for the network, so here each has a thread."""
+    """Powertools takes records one after another. A job mostly waits for the network, so here each has a thread."""
 
-    def __init__(self, terms: Terms, context: Invocation) -> None:
+    def __init__(self, settings: WorkerSettings, invocation: Invocation) -> None:
         super().__init__(EventType.SQS, raise_on_entire_batch_failure=False, logger=logger())  # type: ignore[arg-type]  # a proxy
-        self._terms = terms
-        self._context = context
-        #: By receipt, since a batch may hold a message twice.
+        self._settings = settings
+        self._invocation = invocation
+        #: By receipt handle, since a batch may hold a message twice.
         self.messages: dict[str, MessageRun] = {}
-        #: Set when a message has ended, or its time turns out to be shorter.
-        self._news = threading.Event()
-        #: Set while no more than one message is at work.
-        self._quiet = threading.Event()
-        self._suspect = threading.Lock()
+        #: Set when a message has ended or its deadline has moved.
+        self._changed = threading.Event()
+        #: Set while at most one message is at work.
+        self._others_ended = threading.Event()
+        #: Held by the one job of the batch that waits until it is alone.
+        self._waiting_alone = threading.Lock()
 
     def process(self) -> list[tuple[Any, ...]]:
-        """Run all at once, then let Powertools collect what must stay."""
-        deadline = self._terms.tools.clock() + self._terms.job_timeout
+        """Run all messages in parallel, then let Powertools collect those that stay on the queue."""
+        deadline = self._settings.context.clock() + self._settings.job_timeout
         self.messages = {
             record["receiptHandle"]: MessageRun(
-                record, self._terms, deadline=deadline, alone=self._alone, hastened=self._news.set
+                record,
+                self._settings,
+                deadline=deadline,
+                wait_until_alone=self._wait_until_alone,
+                deadline_moved=self._changed.set,
             )
             for record in self.records
         }
-        if self._terms.enough(remaining(self._context)):
+        if self._settings.can_start_run(time_left(self._invocation)):
             self._run(list(self.messages.values()))
-        # A run that goes on now writes nothing any more: its attempt is ended here, and the fence holds it off.
-        _overlap([message for message in self.messages.values() if not message.finished], MessageRun.expire)
+        # A thread may still run, but its attempt ends here, and the fence refuses its later writes.
+        _in_parallel([message for message in self.messages.values() if not message.finished], MessageRun.expire)
         for message in self.messages.values():
             message.abandon()
         return super().process()
 
-    def keep(self, record: SQSRecord) -> None:
-        """The record handler: raises for a message that must stay on the queue."""
+    def require_done(self, record: SQSRecord) -> None:
+        """The record handler of Powertools. Raises `PutBackError` for a message that must stay on the queue."""
         message = self.messages[record.receipt_handle]
         if message.report.put_back_until:
             raise PutBackError(message.report.ending)
 
-    def _alone(self, deadline: datetime) -> datetime | None:
-        """For one job of the batch: wait until the others have ended, while a whole run can still follow."""
-        if not self._suspect.acquire(blocking=False):
+    def _wait_until_alone(self, deadline: datetime) -> datetime | None:
+        """As `WaitUntilAlone`, for one job of the batch. The wait leaves time for a whole run."""
+        if not self._waiting_alone.acquire(blocking=False):
             return None
-        # Past its own deadline its attempt is settled as failed, and it must not begin any more.
-        own = deadline - self._terms.tools.clock() - MARGIN
-        slack = min(remaining(self._context) - self._terms.job_timeout - MARGIN, own)
-        if not self._quiet.wait(timeout=max(slack.total_seconds(), 0.0)):
+        # At its deadline the attempt is settled as failed, and its handler must not start any more.
+        until_deadline = deadline - self._settings.context.clock() - SETTLE_RESERVE
+        longest = min(time_left(self._invocation) - self._settings.job_timeout - SETTLE_RESERVE, until_deadline)
+        if not self._others_ended.wait(timeout=max(longest.total_seconds(), 0.0)):
             return None
-        return self._terms.tools.clock() + self._terms.job_timeout
+        return self._settings.context.clock() + self._settings.job_timeout
 
     def _run(self, messages: list[MessageRun]) -> None:
-        """Side by side, each until it has ended or its time is up, which is told to it while the others go on."""
+        """Run the messages in parallel. One that reaches its deadline expires while the others go on."""
         pool = ThreadPoolExecutor(max_workers=len(messages))
-        running = {pool.submit(message.run, self._context): message for message in messages}
+        running = {pool.submit(message.run, self._invocation): message for message in messages}
         for future in running:
-            future.add_done_callback(lambda _: self._news.set())
+            future.add_done_callback(lambda _: self._changed.set())
         while running:
-            self._news.clear()
-            now = self._terms.tools.clock()
+            self._changed.clear()
+            now = self._settings.context.clock()
             late = [message for message in running.values() if message.deadline and message.deadline <= now]
-            _overlap(late, MessageRun.expire)
+            _in_parallel(late, MessageRun.expire)
             running = {
                 future: message for future, message in running.items() if not future.done() and message not in late
             }
             if len(running) <= 1:
-                self._quiet.set()
+                self._others_ended.set()
             if running:
                 deadlines = [message.deadline for message in running.values() if message.deadline]
-                # One without a deadline is about to end, which is news.
-                self._news.wait(timeout=max((min(deadlines) - now).total_seconds(), 0.0) if deadlines else None)
+                # A message without a deadline is about to end, which sets the event.
+                self._changed.wait(timeout=max((min(deadlines) - now).total_seconds(), 0.0) if deadlines else None)
         pool.shutdown(wait=False)
 
 
-def _overlap(messages: Sequence[MessageRun], step: Callable[[MessageRun], None]) -> None:
-    """Take the step with each, side by side, and wait no longer than the margin allows for all."""
+def _in_parallel(messages: Sequence[MessageRun], step: Callable[[MessageRun], None]) -> None:
+    """Take the step with each message, and wait for all of them at most half of the settle reserve."""
     if messages:
         pool = ThreadPoolExecutor(max_workers=len(messages))
-        wait([pool.submit(step, message) for message in messages], timeout=(MARGIN / 2).total_seconds())
+        wait([pool.submit(step, message) for message in messages], timeout=(SETTLE_RESERVE / 2).total_seconds())
         pool.shutdown(wait=False)

@@ -1,4 +1,4 @@
-"""The command line as a person runs it: moto for DynamoDB, SQS and CloudWatch, a loopback server for the rest."""
+"""Runs the command line in process: moto for DynamoDB, SQS and CloudWatch, a loopback server for the rest."""
 
 import json
 import os
@@ -32,7 +32,7 @@ _RECEIVE = "before-parameter-build.sqs.ReceiveMessage"
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Keys that nobody takes, and nothing of the developer's own."""
+    """Fake credentials, and none of the developer's settings."""
     for name in [name for name in os.environ if name.startswith(("AWS_", "TIDEMILL_")) or name in _TERMINAL]:
         monkeypatch.delenv(name)
     for name, value in {
@@ -53,14 +53,14 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
 
 @pytest.fixture
 def terminal(environment: pytest.MonkeyPatch) -> None:
-    """Output goes to a terminal of 80 columns."""
+    """Output goes to a terminal with 80 columns."""
     for name, value in {"TTY_COMPATIBLE": "1", "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "80"}.items():
         environment.setenv(name, value)
 
 
 @pytest.fixture
 def server(environment: pytest.MonkeyPatch) -> Iterator[Loopback]:
-    """Finding a stack, and the HTTP API. Of no other service."""
+    """A loopback server for CloudFormation and the HTTP API only."""
     with loopback() as serving:
         environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", serving.url)
         serving.stacks = [pipeline("jobs", "{}"), shortener()]
@@ -69,16 +69,16 @@ def server(environment: pytest.MonkeyPatch) -> Iterator[Loopback]:
 
 @pytest.fixture
 def behind(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Mill:
-    """The functions, behind the API that the command line calls."""
+    """The Lambda functions behind the API that the command line calls."""
     server.respond = from_the_functions
     environment.setattr(composition, "cursors", lambda: Cursors(b"key"))
     return mill
 
 
 @pytest.fixture
-def attended(environment: pytest.MonkeyPatch) -> None:
-    """Somebody sits at a terminal."""
-    environment.setattr("tidemill.cli.confirm.attended", lambda: True)
+def interactive(environment: pytest.MonkeyPatch) -> None:
+    """Confirmation can be typed, as if stdin were a terminal."""
+    environment.setattr("tidemill.cli.confirm.stdin_is_terminal", lambda: True)
 
 
 def pipeline(table: str, lanes: str, *, name: str = "dev-Pipeline") -> Stack:
@@ -97,16 +97,29 @@ def shortener() -> Stack:
 
 
 def run(*arguments: str, typed: str | bytes | None = None) -> Result:
-    """Whatever it raises that is no exit is a fault of the command line."""
+    """Raise every exception except an exit: it is a bug of the command line."""
     result = CliRunner().invoke(tidemill, arguments, input=typed)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
 
 
+def submit_dead_job(mill: Mill) -> str:
+    """Submit a job whose handler fails, and run it until it is dead. Returns its id."""
+
+    def broken(*_: object) -> None:
+        raise ValueError("no such thing")
+
+    mill.script.handler = broken
+    job_id = mill.accepted()
+    mill.run()
+    assert mill.job(job_id).state is State.DEAD
+    return job_id
+
+
 @dataclass(frozen=True)
 class Cloud:
-    """One deployed Tidemill with one lane, nothing of which runs."""
+    """One deployed Tidemill with one lane. Its functions do not run."""
 
     server: Loopback
     table: Table
@@ -121,7 +134,7 @@ class Cloud:
         return job
 
     def write(self, dead_letter: DeadLetter | Reference | str) -> None:
-        """Put a letter, or rubbish, into the dead-letter queue."""
+        """Send a message, valid or malformed, to the dead-letter queue."""
         body = dead_letter if isinstance(dead_letter, str) else messages.encode(dead_letter)
         clients.sqs().send_message(QueueUrl=self.dead_letters, MessageBody=body)
 
@@ -131,7 +144,7 @@ class Cloud:
         return found.state
 
     def bodies(self) -> list[str]:
-        """Of all letters that can be seen. It looks without hiding them."""
+        """The bodies of all visible DLQ messages, which stay visible."""
         seen: dict[str, str] = {}
         for _ in range(10):
             found = clients.sqs().receive_message(
@@ -141,7 +154,7 @@ class Cloud:
         return sorted(seen.values())
 
     def contents(self) -> tuple[list[str], Mapping[Any, str], list[str]]:
-        """All that a command could have changed."""
+        """Everything that a command can change."""
         items = clients.dynamodb().scan(TableName=self.table.name)["Items"]
         names: list[Any] = ["All"]
         attributes = clients.sqs().get_queue_attributes(QueueUrl=self.dead_letters, AttributeNames=names)["Attributes"]

@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 that is CloudFormation's `DescribeStacks` and, below it, an HTTP API, like the embedded AWS."""
+"""A server on 127.0.0.1 for CloudFormation's `DescribeStacks` and, below it, an HTTP API, like the embedded AWS."""
 
 import json
 import threading
@@ -21,7 +21,7 @@ _BASE: Final = "/_aws/execute-api/a1b2/$default"
 
 @dataclass(frozen=True)
 class Stack:
-    """A deployed stack, as far as its description goes."""
+    """The description of a deployed stack."""
 
     name: str
     outputs: Mapping[str, str]
@@ -30,7 +30,7 @@ class Stack:
 
 @dataclass(frozen=True)
 class Request:
-    """What came to the API."""
+    """A request to the API."""
 
     method: str
     path: str
@@ -44,18 +44,18 @@ Answer = tuple[int, Mapping[str, str], bytes]
 
 @dataclass
 class Loopback:
-    """What the server answers, and what it was asked."""
+    """The responses of the server, and the requests that it received."""
 
     url: str
     stacks: list[Stack] = field(default_factory=list)
-    #: Of the API.
+    #: The response of the API.
     answer: Answer = (200, {}, b"{}")
-    #: What works an answer out, if it is not always the same.
+    #: Computes the response of the API, and takes precedence over `answer`.
     respond: Callable[[Request], Answer] | None = None
     requests: list[Request] = field(default_factory=list)
-    #: An error of CloudFormation's instead of stacks: status, code, message.
+    #: If set, CloudFormation's error response: status, code, message.
     error: tuple[int, str, str] | None = None
-    #: Set when a request has come to the API; the answer waits for `release`.
+    #: Set when the API receives a request; the response waits for `release`.
     arrived: threading.Event = field(default_factory=threading.Event)
     release: threading.Event = field(default_factory=threading.Event)
 
@@ -112,7 +112,7 @@ def from_the_functions(request: Request) -> Answer:
 
 @contextmanager
 def loopback() -> Iterator[Loopback]:
-    """On a free port, for as long as the block runs."""
+    """Serve on a free port while the block runs."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -128,10 +128,10 @@ def loopback() -> Iterator[Loopback]:
             serving.release.wait(10)
             self._send(*(serving.respond(request) if serving.respond else serving.answer))
 
-        do_POST = do_GET  # noqa: N815 - as the class wants it
+        do_POST = do_GET  # noqa: N815 - the name that the base class requires
 
         def _send(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-            with suppress(ConnectionError):  # who asked may be gone
+            with suppress(ConnectionError):  # the client may have closed the connection
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name.replace("_", "-"), value)
@@ -140,7 +140,7 @@ def loopback() -> Iterator[Loopback]:
                 self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """The test says what is worth saying."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         serving = Loopback(f"http://127.0.0.1:{server.server_port}")

@@ -1,4 +1,4 @@
-"""Which stack is worked on, and where its API is."""
+"""The choice of the stack, and the URL of its API."""
 
 import json
 from dataclasses import replace
@@ -15,13 +15,13 @@ from tidemill.operator.deployment import Deployment, DeploymentNotFoundError, fi
 LANES = json.dumps({"default": {"queue": "https://q", "dead_letters": "https://l"}})
 
 
-def test_the_only_stack_is_found_and_the_shortener_is_not_it(cloud: Cloud) -> None:
+def test_the_only_pipeline_stack_is_found_beside_the_shortener(cloud: Cloud) -> None:
     result = run("status")
     assert result.exit_code == 0
     assert "dev-Pipeline in eu-west-1" in result.stderr
 
 
-def test_without_a_stack_it_says_what_to_do(server: Loopback) -> None:
+def test_a_missing_stack_is_explained(server: Loopback) -> None:
     server.stacks = [shortener(), replace(pipeline("jobs", LANES), tags={"tidemill:app": "another"})]
     result = run("status")
     assert result.exit_code == 1
@@ -29,7 +29,7 @@ def test_without_a_stack_it_says_what_to_do(server: Loopback) -> None:
     assert "npx cdk deploy" in result.stderr
 
 
-def test_of_several_stacks_it_names_each_and_asks_which(server: Loopback) -> None:
+def test_several_stacks_are_named_in_the_error(server: Loopback) -> None:
     server.stacks = [pipeline("jobs", LANES, name="one-Pipeline"), pipeline("jobs", LANES, name="two-Pipeline")]
     result = run("status")
     assert result.exit_code == 1
@@ -38,7 +38,7 @@ def test_of_several_stacks_it_names_each_and_asks_which(server: Loopback) -> Non
 
 
 @pytest.mark.parametrize("by_variable", [False, True])
-def test_of_several_stacks_the_named_one_is_taken(
+def test_the_named_stack_is_chosen_among_several(
     server: Loopback, environment: pytest.MonkeyPatch, by_variable: bool
 ) -> None:
     server.stacks = [pipeline("jobs", LANES, name="one"), pipeline("jobs", LANES, name="two")]
@@ -47,19 +47,19 @@ def test_of_several_stacks_the_named_one_is_taken(
     assert run(*([] if by_variable else ["--stack", "two"]), "get", "x").exit_code == 0
 
 
-def test_a_name_that_no_stack_has_is_explained(server: Loopback) -> None:
+def test_an_unknown_stack_name_is_explained(server: Loopback) -> None:
     result = run("--stack", "nope", "status")
     assert result.exit_code == 1
     assert "there is no stack 'nope' in eu-west-1" in result.stderr
 
 
-def test_a_stack_that_is_no_tidemill_is_explained(server: Loopback) -> None:
+def test_a_stack_without_the_outputs_is_explained(server: Loopback) -> None:
     result = run("--stack", "dev-Shortener", "status")
     assert result.exit_code == 1
     assert "lacks the outputs of a Tidemill: ApiUrl, JobsTable" in result.stderr
 
 
-@pytest.mark.parametrize("lanes", ["rubbish", '{"default": {}}', '{"default": 7}'])
+@pytest.mark.parametrize("lanes", ["malformed", '{"default": {}}', '{"default": 7}'])
 def test_outputs_of_another_version_are_explained(server: Loopback, lanes: str) -> None:
     server.stacks = [pipeline("jobs", lanes)]
     result = run("status")
@@ -67,16 +67,16 @@ def test_outputs_of_another_version_are_explained(server: Loopback, lanes: str) 
     assert "are not those that this version knows" in result.stderr
 
 
-def test_the_region_may_be_said_or_come_from_either_variable(server: Loopback, environment: pytest.MonkeyPatch) -> None:
+def test_the_region_comes_from_the_option_or_either_variable(server: Loopback, environment: pytest.MonkeyPatch) -> None:
     server.stacks = []
     environment.setenv("AWS_DEFAULT_REGION", "us-west-2")
     assert "in eu-west-1 " in run("status").stderr
     environment.delenv("AWS_REGION")
-    assert "in us-west-2 " in _afresh("status")
-    assert "in ap-south-1 " in _afresh("--region", "ap-south-1", "status")
+    assert "in us-west-2 " in _run_without_cache("status")
+    assert "in ap-south-1 " in _run_without_cache("--region", "ap-south-1", "status")
 
 
-def _afresh(*arguments: str) -> str:
+def _run_without_cache(*arguments: str) -> str:
     from tidemill.aws import clients
 
     clients.cloudformation.cache_clear()
@@ -115,7 +115,7 @@ def _found(endpoint: str | None, stack: Stack) -> Deployment:
         ("http://[::1]:4566", "http://[::1]:4566/_aws/execute-api/a1b2/$default"),
     ],
 )
-def test_the_api_is_below_an_endpoint_on_this_machine_and_else_where_the_output_says(
+def test_the_api_is_below_a_local_endpoint_and_otherwise_at_the_url_of_the_output(
     endpoint: str | None, url: str
 ) -> None:
     found = _found(endpoint, pipeline("jobs", LANES))
@@ -124,6 +124,6 @@ def test_the_api_is_below_an_endpoint_on_this_machine_and_else_where_the_output_
     assert found.lanes["default"].dead_letters == "https://l"
 
 
-def test_the_tag_alone_does_not_make_a_stack_ours() -> None:
+def test_the_tag_alone_does_not_identify_a_stack() -> None:
     with pytest.raises(DeploymentNotFoundError):
         _found(None, Stack("x", {"ApiUrl": "https://x"}, {str(Tag.APP): "tidemill"}))

@@ -1,4 +1,4 @@
-"""`dlq list` and `dlq show`: what is read, and how it looks in a pipe and in a terminal."""
+"""`dlq list` and `dlq show`, in a pipe and on a terminal."""
 
 import json
 import re
@@ -9,14 +9,14 @@ import pytest
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SETTLEMENTS, TENANT, brought_to, claimed, reference_to
+from tidemill.aws.attribute_values import number
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import number
 from tidemill.names import TTL_ATTRIBUTE
 
 IDS = ("01a1faf4-3139-7af6-9982-09538b03026f", "01a1faf4-352f-7b7a-81fb-5d167a478114")
 
 
-def test_dead_jobs_are_listed_with_all_that_an_operator_asks_first(cloud: Cloud) -> None:
+def test_each_dead_job_is_a_line_with_its_reason_error_attempts_and_age(cloud: Cloud) -> None:
     cloud.dead_job(id=IDS[0], type="a.b")
     brought_to(cloud.store, State.RETRYING)
     result = run("dlq", "list")
@@ -24,34 +24,34 @@ def test_dead_jobs_are_listed_with_all_that_an_operator_asks_first(cloud: Cloud)
     title, line = result.stdout.splitlines()
     assert title.split() == ["ID", "TENANT", "TYPE", "REASON", "ERROR", "ATTEMPTS", "AGE"]
     assert re.split(" {2,}", line) == [IDS[0], TENANT, "a.b", "permanent error", "ValueError", "1", "0s"]
-    assert "default: 1 dead job, 1 letter in the dead-letter queue.\n" in result.stderr
+    assert "default: 1 dead job, 1 DLQ message.\n" in result.stderr
 
 
-def test_nothing_dead_leaves_stdout_empty(cloud: Cloud) -> None:
+def test_without_dead_jobs_stdout_is_empty(cloud: Cloud) -> None:
     result = run("dlq", "list")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "No dead jobs." in result.stderr
 
 
-def test_a_type_selects_and_the_comparison_with_letters_stays_whole(cloud: Cloud) -> None:
+def test_a_type_filters_the_jobs_but_not_the_counts_of_dlq_messages(cloud: Cloud) -> None:
     cloud.dead_job(id=IDS[0], type="a")
     cloud.dead_job(id=IDS[1], type="b")
     result = run("dlq", "list", "--type", "b")
     assert IDS[0] not in result.stdout
     assert IDS[1] in result.stdout
-    assert "2 dead jobs, 2 letters" in result.stderr
+    assert "2 dead jobs, 2 DLQ messages" in result.stderr
     assert "No dead jobs of type c or d." in run("dlq", "list", "--type", "c", "--type", "d").stderr
 
 
-def test_letters_that_differ_from_the_documents_are_explained(cloud: Cloud) -> None:
+def test_counts_of_dlq_messages_that_differ_are_explained(cloud: Cloud) -> None:
     job = cloud.dead_job(dead_letter=False)
-    assert "1 dead job, 0 letters in the dead-letter queue. Letters are kept for 14 days" in run("dlq", "list").stderr
+    assert "1 dead job, 0 DLQ messages. DLQ messages are kept for 14 days" in run("dlq", "list").stderr
     cloud.write(reference_to(job))
-    cloud.write("rubbish")
-    assert "1 dead job, 2 letters in the dead-letter queue. Some letters tell" in run("dlq", "list").stderr
+    cloud.write("malformed")
+    assert "1 dead job, 2 DLQ messages. Some messages belong" in run("dlq", "list").stderr
 
 
-def test_the_oldest_death_comes_first(cloud: Cloud) -> None:
+def test_the_earliest_death_comes_first(cloud: Cloud) -> None:
     jobs = [cloud.dead_job() for _ in range(5)]
     for age, job in enumerate(reversed(jobs)):
         _change(cloud, job.id, "finished_at", 1000 + age)
@@ -69,7 +69,7 @@ def _change(cloud: Cloud, job_id: str, attribute: str, value: int) -> None:
     )
 
 
-def test_a_job_past_its_time_is_hidden_though_it_is_still_stored(cloud: Cloud) -> None:
+def test_an_expired_job_that_dynamodb_still_stores_is_hidden(cloud: Cloud) -> None:
     job = cloud.dead_job()
     past = datetime.now(UTC) - timedelta(seconds=1)
     _change(cloud, job.id, TTL_ATTRIBUTE, int(past.timestamp()))
@@ -78,7 +78,7 @@ def test_a_job_past_its_time_is_hidden_though_it_is_still_stored(cloud: Cloud) -
     assert run("dlq", "show", job.id, "--tenant", TENANT).exit_code == 1
 
 
-def test_json_lines_have_everything(cloud: Cloud) -> None:
+def test_json_lines_have_all_fields(cloud: Cloud) -> None:
     cloud.dead_job(id=IDS[0], payload='{"order":7}')
     (line,) = run("dlq", "list", "--json").stdout.splitlines()
     job = json.loads(line)
@@ -89,7 +89,9 @@ def test_json_lines_have_everything(cloud: Cloud) -> None:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_terminal_of_80_columns_shows_ids_and_tenants_whole(cloud: Cloud, environment: pytest.MonkeyPatch) -> None:
+def test_a_terminal_of_80_columns_does_not_truncate_ids_and_tenants(
+    cloud: Cloud, environment: pytest.MonkeyPatch
+) -> None:
     cloud.dead_job(id=IDS[0], type="a.rather.long.type.of.job.for.a.terminal")
     lines = click.unstyle(run("dlq", "list").stdout).splitlines()
     assert max(map(len, lines)) <= 80
@@ -101,7 +103,7 @@ def test_a_terminal_of_80_columns_shows_ids_and_tenants_whole(cloud: Cloud, envi
     assert "permanent error" in narrow
 
 
-def test_show_tells_all_about_one_job(cloud: Cloud) -> None:
+def test_show_prints_payload_errors_and_redrives(cloud: Cloud) -> None:
     job = cloud.dead_job(id=IDS[0], payload='{"order":7}')
     redriven = cloud.store.redrive(job, token="token", now=NOW, by="alice\x1b[2J")
     cloud.store.settle(claimed(cloud.store, redriven), SETTLEMENTS[State.DEAD], now=NOW)
@@ -112,29 +114,29 @@ def test_show_tells_all_about_one_job(cloud: Cloud) -> None:
         TENANT,
         '    "order": 7',
         "attempt 1 (not retryable): ValueError: no such thing",
-        "by alice\\x1b[2J, after it had died of: permanent error",
+        "by alice\\x1b[2J, after death by: permanent error",
     ):
         assert text in result.stdout
     assert json.loads(run("dlq", "show", "--json", IDS[0]).stdout)["redrives"][0]["by"] == "alice\x1b[2J"
 
 
-def test_show_says_where_a_payload_is_that_the_document_does_not_hold(cloud: Cloud) -> None:
+def test_show_names_the_place_of_a_payload_outside_the_document(cloud: Cloud) -> None:
     cloud.dead_job(id=IDS[0], payload=None, payload_at="item/abc")
     result = run("dlq", "show", IDS[0])
     assert result.exit_code == 0
-    assert f"at item/abc; its owner sees it with `tidemill get {IDS[0]}`" in result.stdout
+    assert f"at item/abc; its owner can use `tidemill get {IDS[0]}`" in result.stdout
     report = json.loads(run("dlq", "show", "--json", IDS[0]).stdout)
     assert (report["payload"], report["payload_at"]) == (None, "item/abc")
 
 
-def test_show_of_an_unknown_id_says_where_to_look(cloud: Cloud) -> None:
+def test_show_of_an_unknown_id_has_a_remedy(cloud: Cloud) -> None:
     result = run("dlq", "show", "nope")
     assert result.exit_code == 1
-    assert "no dead job has the id nope" in result.stderr
+    assert "no dead job has the ID nope" in result.stderr
     assert "tidemill dlq list" in result.stderr
 
 
-def test_show_asks_whose_job_when_two_tenants_have_the_id(cloud: Cloud) -> None:
+def test_show_requires_the_tenant_if_two_tenants_have_the_id(cloud: Cloud) -> None:
     cloud.dead_job(id=IDS[0])
     cloud.dead_job(id=IDS[0], tenant="another")
     result = run("dlq", "show", IDS[0])
@@ -143,20 +145,20 @@ def test_show_asks_whose_job_when_two_tenants_have_the_id(cloud: Cloud) -> None:
     assert "another" in run("dlq", "show", IDS[0], "--tenant", "another").stdout
 
 
-def test_show_of_a_tenants_job_that_is_not_dead_says_how_it_stands(cloud: Cloud) -> None:
+def test_show_of_a_job_that_is_not_dead_names_its_state(cloud: Cloud) -> None:
     job = brought_to(cloud.store, State.RETRYING)
     result = run("dlq", "show", job.id, "--tenant", TENANT)
     assert result.exit_code == 1
-    assert "is not dead but retrying" in result.stderr
+    assert "is retrying, not dead" in result.stderr
     assert "has no job nope" in run("dlq", "show", "nope", "--tenant", TENANT).stderr
 
 
-def test_a_document_of_a_newer_version_is_passed_over_and_explained(cloud: Cloud) -> None:
+def test_a_document_of_a_newer_version_is_skipped_and_explained(cloud: Cloud) -> None:
     newer, job = cloud.dead_job(), cloud.dead_job(id=IDS[0])
     _change(cloud, newer.id, "schema", 99)
     result = run("dlq", "list")
     assert IDS[0] in result.stdout
     assert newer.id not in result.stdout
-    assert f"Passed over job {newer.id} of {job.tenant}." in result.stderr
+    assert f"Skipped job {newer.id} of tenant {job.tenant}." in result.stderr
     assert "a document of schema 99" in result.stderr
     assert "What to do: Use the command line" in result.stderr

@@ -1,4 +1,4 @@
-"""What goes wrong around a command: credentials, permissions, the network, a closed pipe, Ctrl-C."""
+"""Failures around a command: credentials, permissions, the network, a closed pipe, Ctrl-C."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from tidemill.aws import clients
 PROGRAM = [sys.executable, "-c", "from tidemill.cli.main import main; main()"]
 
 
-def test_without_credentials_it_says_how_to_give_some(server: Loopback, environment: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_explained(server: Loopback, environment: pytest.MonkeyPatch) -> None:
     environment.delenv("AWS_ACCESS_KEY_ID")
     result = run("list")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -23,7 +23,7 @@ def test_without_credentials_it_says_how_to_give_some(server: Loopback, environm
     assert "What to do: Give AWS credentials" in result.stderr
 
 
-def test_without_a_region_it_says_how_to_give_one(server: Loopback, environment: pytest.MonkeyPatch) -> None:
+def test_a_missing_region_is_explained(server: Loopback, environment: pytest.MonkeyPatch) -> None:
     environment.delenv("AWS_REGION")
     result = run("list")
     assert result.exit_code == 1
@@ -46,7 +46,7 @@ def test_an_unknown_profile_is_explained(server: Loopback) -> None:
         (403, "SignatureDoesNotMatch", "clock of this machine"),
     ],
 )
-def test_a_refusal_by_aws_says_what_to_do(server: Loopback, status: int, code: str, remedy: str) -> None:
+def test_a_refusal_by_aws_has_a_remedy(server: Loopback, status: int, code: str, remedy: str) -> None:
     server.error = (status, code, "no: cloudformation:DescribeStacks")
     for arguments in (["list"], ["--stack", "x", "list"]):
         result = run(*arguments)
@@ -55,14 +55,14 @@ def test_a_refusal_by_aws_says_what_to_do(server: Loopback, status: int, code: s
         assert remedy in result.stderr
 
 
-def test_a_failure_of_aws_needs_no_advice(server: Loopback) -> None:
+def test_an_unknown_error_of_aws_has_no_remedy(server: Loopback) -> None:
     server.error = (400, "Strange", "odd")
     result = run("list")
     assert result.exit_code == 1
     assert "What to do" not in result.stderr
 
 
-def test_a_service_that_is_not_there_is_explained(environment: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_service_is_explained(environment: pytest.MonkeyPatch) -> None:
     environment.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     result = run("list")
     assert result.exit_code == 1
@@ -72,7 +72,7 @@ def test_a_service_that_is_not_there_is_explained(environment: pytest.MonkeyPatc
     assert "make up" in lines[-1]
 
 
-def test_a_queue_that_is_gone_is_explained(cloud: Cloud) -> None:
+def test_a_deleted_queue_is_explained(cloud: Cloud) -> None:
     clients.sqs().delete_queue(QueueUrl=cloud.dead_letters)
     result = run("status")
     assert result.exit_code == 1
@@ -87,37 +87,37 @@ def test_debug_shows_the_traceback_before_the_explanation(server: Loopback) -> N
     assert debug.stderr.endswith(plain.stderr)
 
 
-def test_a_fault_of_our_own_is_called_one(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_reported_as_a_bug(server: Loopback, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object, **__: object) -> None:
-        raise ValueError("we never thought of this")
+        raise ValueError("unexpected")
 
     monkeypatch.setattr("tidemill.operator.deployment.find", broken)
     result = run("list")
     assert result.exit_code == 1
-    assert "Error: ValueError: we never thought of this" in result.stderr
+    assert "Error: ValueError: unexpected" in result.stderr
     assert "--debug" in result.stderr
 
 
-def test_a_closed_pipe_ends_it_without_a_word(server: Loopback) -> None:
+def test_a_closed_pipe_ends_the_command_silently(server: Loopback) -> None:
     server.answers(200, {"id": "x"})
     reader, writer = os.pipe()
     os.close(reader)
     with subprocess.Popen([*PROGRAM, "get", "x"], stdout=writer, stderr=subprocess.PIPE) as process:
         os.close(writer)
-        _, said = process.communicate(timeout=30)
-    assert (process.returncode, said) == (141, b"")
+        _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stderr) == (141, b"")
 
 
-def test_ctrl_c_ends_it_with_one_word(server: Loopback) -> None:
+def test_ctrl_c_prints_one_line(server: Loopback) -> None:
     server.release.clear()
     with subprocess.Popen([*PROGRAM, "get", "x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert server.arrived.wait(30)
         process.send_signal(signal.SIGINT)
-        written, said = process.communicate(timeout=30)
-    assert (process.returncode, written, said) == (130, b"", b"Interrupted.\n")
+        stdout, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stdout, stderr) == (130, b"", b"Interrupted.\n")
 
 
-def test_a_stream_without_our_characters_is_no_reason_to_fail(server: Loopback) -> None:
+def test_characters_outside_the_encoding_of_the_stream_are_escaped(server: Loopback) -> None:
     server.answers(200, {"id": "x"}, Idempotent_Replayed="true")
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "TTY_COMPATIBLE": "1", "NO_COLOR": "1"}
     server.answers(200, {"id": "–"})  # noqa: RUF001
@@ -126,5 +126,5 @@ def test_a_stream_without_our_characters_is_no_reason_to_fail(server: Loopback) 
     assert b"\\u2013" in done.stdout
 
 
-def test_errors_of_aws_have_two_roots() -> None:
+def test_aws_errors_include_client_errors() -> None:
     assert ClientError in clients.AWS_ERRORS

@@ -30,11 +30,11 @@ def a_job(**changes: Any) -> dict[str, Any]:
     return {**job, **changes}
 
 
-def asked(server: Loopback) -> list[dict[str, list[str]]]:
+def queries(server: Loopback) -> list[dict[str, list[str]]]:
     return [parse_qs(urlsplit(request.path).query) for request in server.requests]
 
 
-def test_a_job_is_a_line_with_what_one_asks_first(server: Loopback) -> None:
+def test_each_job_is_a_line(server: Loopback) -> None:
     server.answers(200, {"jobs": [a_job()], "cursor": None})
     result = run("list")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -43,28 +43,28 @@ def test_a_job_is_a_line_with_what_one_asks_first(server: Loopback) -> None:
     assert re.split(" {2,}", line) == [ID, "a.b", "running", "bulk", "2", "3 of 10", "2h"]
 
 
-def test_the_filters_go_to_the_api_and_a_span_is_counted_from_now(server: Loopback) -> None:
+def test_the_filters_go_to_the_api_and_a_duration_counts_back_from_now(server: Loopback) -> None:
     server.answers(200, {"jobs": [], "cursor": None})
     result = run("list", "--state", "dead", "--type", "a b&c", "--since", "2h", "--until", "2099-01-31T13:00:00+01:00")
     assert result.exit_code == 0
-    assert "No such jobs." in result.stderr
-    (query,) = asked(server)
+    assert "No matching jobs." in result.stderr
+    (query,) = queries(server)
     since = datetime.fromisoformat(query.pop("since")[0])
     assert abs(datetime.now(UTC) - timedelta(hours=2) - since) < timedelta(minutes=1)
     assert query == {"state": ["dead"], "type": ["a b&c"], "until": ["2099-01-31T12:00:00.000Z"], "limit": ["20"]}
 
 
-def test_it_looks_back_30_days_unless_it_is_told_otherwise(server: Loopback) -> None:
+def test_the_default_range_is_30_days(server: Loopback) -> None:
     server.answers(200, {"jobs": [], "cursor": None})
     run("list", "--until", "2026-01-31T12:00:00Z")
     run("list", "--all")
-    bounded, unbounded = asked(server)
+    bounded, unbounded = queries(server)
     assert bounded["since"] == ["2026-01-01T12:00:00.000Z"]
     assert "since" not in unbounded
 
 
 class Pages:
-    """An API with so many jobs on each page, and a cursor on all but the last."""
+    """An API with pages of these sizes, and a cursor on all but the last."""
 
     def __init__(self, *sizes: int) -> None:
         self._left = list(sizes)
@@ -75,23 +75,23 @@ class Pages:
         return 200, {}, json.dumps({"jobs": [a_job()] * size, "cursor": cursor}).encode()
 
 
-def test_all_goes_on_to_the_last_page_over_short_and_empty_ones(server: Loopback) -> None:
+def test_all_follows_the_cursor_over_short_and_empty_pages(server: Loopback) -> None:
     server.respond = Pages(100, 0, 7).respond
     result = run("list", "--all", "--json")
     assert len(result.stdout.splitlines()) == 107
-    assert [query.get("cursor") for query in asked(server)] == [None, ["to 2"], ["to 1"]]
-    assert {query["limit"][0] for query in asked(server)} == {"100"}
+    assert [query.get("cursor") for query in queries(server)] == [None, ["to 2"], ["to 1"]]
+    assert {query["limit"][0] for query in queries(server)} == {"100"}
 
 
-def test_a_limit_ends_it_and_it_says_that_there_may_be_more(server: Loopback) -> None:
+def test_a_limit_stops_the_listing_and_prints_a_note(server: Loopback) -> None:
     server.respond = Pages(100, 30, 20, 5).respond
     result = run("list", "--limit", "150")
     assert len(result.stdout.splitlines()) == 151
-    assert [query["limit"] for query in asked(server)] == [["100"], ["50"], ["20"]]
-    assert "There may be more: --all" in result.stderr
+    assert [query["limit"] for query in queries(server)] == [["100"], ["50"], ["20"]]
+    assert "More jobs may exist: --all" in result.stderr
 
 
-def test_where_listing_is_off_it_says_so_and_what_still_works(server: Loopback) -> None:
+def test_without_a_listing_the_error_names_the_commands_that_work(server: Loopback) -> None:
     server.answers(404, {"type": "urn:tidemill:problem:listing-off", "title": "Not Found", "detail": "no index"})
     result = run("list")
     assert result.exit_code == 1
@@ -100,14 +100,14 @@ def test_where_listing_is_off_it_says_so_and_what_still_works(server: Loopback) 
         assert still in result.stderr
 
 
-@pytest.mark.parametrize("moment", ["yesterday", "2026-01-31T12:00:00", "5", "-2h", "1.5h", "999999999999d"])
-def test_what_is_no_time_is_wrong_usage(server: Loopback, moment: str) -> None:
-    assert run("list", f"--since={moment}").exit_code == 2
+@pytest.mark.parametrize("time", ["yesterday", "2026-01-31T12:00:00", "5", "-2h", "1.5h", "999999999999d"])
+def test_an_invalid_time_is_wrong_usage(server: Loopback, time: str) -> None:
+    assert run("list", f"--since={time}").exit_code == 2
     assert not server.requests
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_terminal_of_80_columns_shows_ids_whole(server: Loopback, environment: pytest.MonkeyPatch) -> None:
+def test_a_terminal_of_80_columns_does_not_truncate_ids(server: Loopback, environment: pytest.MonkeyPatch) -> None:
     server.answers(200, {"jobs": [a_job(type="a.rather.long.type.of.job.for.a.terminal")], "cursor": None})
     lines = click.unstyle(run("list").stdout).splitlines()
     assert max(map(len, lines)) <= 80
@@ -116,7 +116,7 @@ def test_a_terminal_of_80_columns_shows_ids_whole(server: Loopback, environment:
     assert ID in run("list").stdout
 
 
-def test_jobs_that_were_submitted_are_listed_newest_first_and_by_state(behind: Mill) -> None:
+def test_submitted_jobs_are_listed_newest_first_and_by_state(behind: Mill) -> None:
     ids = [behind.accepted({"n": n}) for n in range(5)]
     assert [json.loads(line)["id"] for line in run("list", "--json").stdout.splitlines()] == ids[::-1]
     assert [json.loads(line)["id"] for line in run("list", "--json", "--limit", "2").stdout.splitlines()] == ids[:2:-1]
@@ -125,25 +125,25 @@ def test_jobs_that_were_submitted_are_listed_newest_first_and_by_state(behind: M
     assert json.loads(cancelled)["id"] == ids[1]
 
 
-def test_a_state_that_there_is_not_is_wrong_usage_and_told_with_those_that_there_are(server: Loopback) -> None:
+def test_an_unknown_state_is_wrong_usage_and_the_error_lists_the_states(server: Loopback) -> None:
     result = run("list", "--state", "asleep")
     assert result.exit_code == 2
     assert "'scheduled'" in result.stderr
     assert not server.requests
 
 
-def test_a_time_that_ends_before_it_begins_is_wrong_usage(server: Loopback) -> None:
+def test_a_range_that_ends_before_it_starts_is_wrong_usage(server: Loopback) -> None:
     assert run("list", "--since", "2h", "--until", "3h").exit_code == 2
     assert not server.requests
 
 
-def test_what_the_api_finds_wrong_with_a_listing_is_said_once(behind: Mill) -> None:
+def test_a_fault_found_by_the_api_is_printed_once(behind: Mill) -> None:
     result = run("list", "--type", "x" * 101)
     assert result.exit_code == 1
     assert result.stderr.splitlines()[1:] == ["  #/type: String should have at most 100 characters"]
 
 
-def test_a_stage_without_a_list_answers_what_the_command_understands(
+def test_the_command_recognises_the_answer_of_a_stage_without_a_listing(
     behind: Mill, environment: pytest.MonkeyPatch
 ) -> None:
     environment.setenv(Env.LISTING, "")

@@ -1,4 +1,4 @@
-"""`purge`: which jobs it takes, what it asks and shows, and what it leaves alone."""
+"""`purge`: the jobs that it selects, its plan and confirmation, and the jobs that it keeps."""
 
 from datetime import timedelta
 
@@ -18,26 +18,26 @@ def ended(cloud: Cloud, *, days_ago: float = 40, state: State = State.SUCCEEDED,
     return job
 
 
-def there(cloud: Cloud, *jobs: Job) -> list[bool]:
+def exist(cloud: Cloud, *jobs: Job) -> list[bool]:
     return [cloud.store.get(job.tenant, job.id) is not None for job in jobs]
 
 
-def test_jobs_that_ended_longer_ago_are_deleted_and_no_others(cloud: Cloud) -> None:
-    old, young = ended(cloud), ended(cloud, days_ago=20)
+def test_only_jobs_that_ended_longer_ago_are_deleted(cloud: Cloud) -> None:
+    old, recent = ended(cloud), ended(cloud, days_ago=20)
     live = a_job(created_at=clock.now() - timedelta(days=60))
     cloud.table.put(live)
     result = run("purge", "--older-than", "30d", "--yes")
     assert (result.exit_code, result.stdout) == (0, "Deleted 1 of 1 job.\n")
-    assert there(cloud, old, young, live) == [False, True, True]
+    assert exist(cloud, old, recent, live) == [False, True, True]
 
 
-def test_types_and_states_select(cloud: Cloud) -> None:
+def test_type_and_state_select_the_jobs(cloud: Cloud) -> None:
     dead, other, fine = ended(cloud, state=State.DEAD), ended(cloud, state=State.DEAD, type_="u"), ended(cloud)
     run("purge", "--older-than", "30d", "--type", "t", "--state", "dead", "--yes")
-    assert there(cloud, dead, other, fine) == [False, True, True]
+    assert exist(cloud, dead, other, fine) == [False, True, True]
 
 
-def test_a_dry_run_shows_the_plan_and_changes_nothing(cloud: Cloud) -> None:
+def test_a_dry_run_prints_the_plan_and_changes_nothing(cloud: Cloud) -> None:
     ended(cloud)
     ended(cloud, state=State.DEAD, type_="u")
     before = cloud.contents()
@@ -53,9 +53,9 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(cloud: Cloud) -> None:
     assert cloud.contents() == before
 
 
-def test_a_job_that_was_redriven_in_between_stays(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_is_redriven_during_the_confirmation_is_kept(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     job = ended(cloud, state=State.DEAD)
-    monkeypatch.setattr("tidemill.cli.confirm.attended", lambda: True)
+    monkeypatch.setattr("tidemill.cli.confirm.stdin_is_terminal", lambda: True)
 
     def ask(*_: object, **__: object) -> bool:
         cloud.store.redrive(job, token="token", now=clock.now(), by="alice")
@@ -63,20 +63,20 @@ def test_a_job_that_was_redriven_in_between_stays(cloud: Cloud, monkeypatch: pyt
 
     monkeypatch.setattr("tidemill.cli.confirm.click.confirm", ask)
     result = run("purge", "--older-than", "30d")
-    assert result.stdout == "Deleted 0 of 1 job. Somebody else moved 1 first.\n"
+    assert result.stdout == "Deleted 0 of 1 job. Skipped 1 job that changed in the meantime.\n"
     assert cloud.state(job) is State.QUEUED
 
 
-@pytest.mark.usefixtures("attended")
-def test_it_asks_first_and_takes_no_for_an_answer(cloud: Cloud) -> None:
+@pytest.mark.usefixtures("interactive")
+def test_a_declined_confirmation_changes_nothing(cloud: Cloud) -> None:
     job = ended(cloud)
     result = run("purge", "--older-than", "30d", typed="n\n")
     assert "Delete 1 job?" in result.stderr
     assert "Nothing was changed." in result.stderr
-    assert there(cloud, job) == [True]
+    assert exist(cloud, job) == [True]
 
 
-def test_with_nothing_to_delete_it_says_so(cloud: Cloud) -> None:
+def test_an_empty_selection_is_reported(cloud: Cloud) -> None:
     result = run("purge", "--older-than", "30d", "--yes")
     assert (result.exit_code, result.stdout) == (0, "Nothing was changed.\n")
     assert "0 jobs to delete." in result.stderr
@@ -86,7 +86,7 @@ def test_with_nothing_to_delete_it_says_so(cloud: Cloud) -> None:
     "arguments",
     [[], ["--older-than", "30"], ["--older-than", "30d", "--state", "queued", "--yes"], ["--older-than", "30d"]],
 )
-def test_what_it_cannot_take_is_wrong_usage(cloud: Cloud, arguments: list[str]) -> None:
+def test_invalid_arguments_are_wrong_usage(cloud: Cloud, arguments: list[str]) -> None:
     before = cloud.contents()
     assert run("purge", *arguments).exit_code == 2
     assert cloud.contents() == before

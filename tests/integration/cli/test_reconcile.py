@@ -1,4 +1,4 @@
-"""`reconcile`: what it finds, and what it leaves alone."""
+"""`reconcile`: the jobs, groups and messages that it repairs, and those that it leaves unchanged."""
 
 from datetime import timedelta
 
@@ -14,11 +14,11 @@ from tidemill.domain.states import State
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.system import clock
 
-NO_LETTERS = "Letters: 0 deleted, 0 nudged, 0 kept."
+NO_MESSAGES = "DLQ messages: 0 deleted, 0 nudged, 0 kept."
 
 
-def waiting(cloud: Cloud, *, late_by: timedelta) -> Job:
-    job = a_job(created_at=clock.now() - late_by, due=clock.now() - late_by)
+def waiting(cloud: Cloud, *, overdue_by: timedelta) -> Job:
+    job = a_job(created_at=clock.now() - overdue_by, due=clock.now() - overdue_by)
     cloud.store.insert_if_absent(job)
     return job
 
@@ -29,68 +29,68 @@ def nudged(cloud: Cloud, job: Job) -> bool:
     return found.nudged_at is not None
 
 
-def test_jobs_that_are_long_overdue_are_nudged_and_others_are_not(cloud: Cloud) -> None:
-    lost, late = waiting(cloud, late_by=timedelta(hours=2)), waiting(cloud, late_by=timedelta(minutes=30))
+def test_only_jobs_overdue_beyond_the_limit_are_nudged(cloud: Cloud) -> None:
+    lost, late = waiting(cloud, overdue_by=timedelta(hours=2)), waiting(cloud, overdue_by=timedelta(minutes=30))
     result = run("reconcile")
     assert result.exit_code == 0
-    assert result.stdout.splitlines() == ["1 job nudged.", NO_LETTERS]
+    assert result.stdout.splitlines() == ["1 job nudged.", NO_MESSAGES]
     assert (nudged(cloud, lost), nudged(cloud, late)) == (True, False)
 
 
-def test_the_limit_can_be_chosen(cloud: Cloud) -> None:
-    late = waiting(cloud, late_by=timedelta(minutes=30))
+def test_the_limit_is_an_option(cloud: Cloud) -> None:
+    late = waiting(cloud, overdue_by=timedelta(minutes=30))
     assert "1 job nudged." in run("reconcile", "--overdue-by", "10").stdout
     assert nudged(cloud, late)
 
 
-def test_what_waits_on_a_lane_that_is_only_slow_is_left_alone(cloud: Cloud) -> None:
-    late = waiting(cloud, late_by=timedelta(hours=2))
+def test_a_job_on_a_slow_lane_is_not_nudged(cloud: Cloud) -> None:
+    late = waiting(cloud, overdue_by=timedelta(hours=2))
     clients.sqs().send_message(QueueUrl=cloud.queue, MessageBody="x")
-    # CloudWatch says nothing, so the message may be as old as the queue keeps one.
-    assert run("reconcile").stdout.splitlines() == ["Nothing was left behind.", NO_LETTERS]
+    # CloudWatch has no value, so the message may be as old as the retention of the queue.
+    assert run("reconcile").stdout.splitlines() == ["Nothing to repair.", NO_MESSAGES]
     assert not nudged(cloud, late)
 
 
-def test_a_group_whose_head_has_ended_goes_on(cloud: Cloud) -> None:
+def test_a_group_whose_head_has_ended_is_advanced(cloud: Cloud) -> None:
     job = behind_an_ended_head(cloud.store)
-    assert run("reconcile").stdout.splitlines() == ["1 group moved on.", NO_LETTERS]
+    assert run("reconcile").stdout.splitlines() == ["1 group advanced.", NO_MESSAGES]
     assert cloud.state(job) is State.QUEUED
 
 
-def test_letters_are_tidied_and_those_of_the_dead_stay(cloud: Cloud) -> None:
+def test_dlq_messages_are_deleted_unless_their_job_is_dead(cloud: Cloud) -> None:
     dead = cloud.dead_job()
-    cloud.write("rubbish")
-    assert "Letters: 1 deleted, 0 nudged, 1 kept." in run("reconcile").stdout
+    cloud.write("malformed")
+    assert "DLQ messages: 1 deleted, 0 nudged, 1 kept." in run("reconcile").stdout
     assert cloud.state(dead) is State.DEAD
 
 
 def test_a_dry_run_changes_nothing(cloud: Cloud) -> None:
-    lost = waiting(cloud, late_by=timedelta(hours=2))
-    cloud.write("rubbish")
+    lost = waiting(cloud, overdue_by=timedelta(hours=2))
+    cloud.write("malformed")
     before = cloud.contents()
     result = run("reconcile", "--dry-run")
-    assert result.stdout.splitlines() == ["default: 1 overdue job queued", "Nothing was changed."]
+    assert result.stdout.splitlines() == ["default: 1 overdue job in state queued", "Nothing was changed."]
     assert not nudged(cloud, lost)
     assert cloud.contents() == before
 
 
-def test_a_second_reconcile_finds_nothing_to_do(cloud: Cloud) -> None:
-    waiting(cloud, late_by=timedelta(hours=2))
+def test_a_second_run_finds_nothing_to_repair(cloud: Cloud) -> None:
+    waiting(cloud, overdue_by=timedelta(hours=2))
     run("reconcile")
-    assert run("reconcile").stdout.splitlines() == ["Nothing was left behind.", NO_LETTERS]
-    assert run("reconcile", "--dry-run").stdout.splitlines() == ["No job is overdue."]
+    assert run("reconcile").stdout.splitlines() == ["Nothing to repair.", NO_MESSAGES]
+    assert run("reconcile", "--dry-run").stdout.splitlines() == ["No overdue jobs."]
 
 
-def test_what_it_cannot_read_is_named_and_the_rest_looked_after(cloud: Cloud) -> None:
-    lost, newer = (waiting(cloud, late_by=timedelta(hours=2)) for _ in range(2))
+def test_an_unreadable_document_is_reported_and_the_rest_is_repaired(cloud: Cloud) -> None:
+    lost, newer = (waiting(cloud, overdue_by=timedelta(hours=2)) for _ in range(2))
     cloud.table.put(newer, schema={"N": "99"})
     result = run("reconcile")
     assert "1 job nudged." in result.stdout
-    assert f"Passed over {newer.tenant}#{newer.id}: a document of schema 99" in result.stderr
+    assert f"Skipped {newer.tenant}#{newer.id}: a document of schema 99" in result.stderr
     assert nudged(cloud, lost)
 
 
-def test_what_could_not_be_done_is_said_and_the_exit_code_too(cloud: Cloud) -> None:
+def test_failed_steps_are_reported_and_exit_with_1(cloud: Cloud) -> None:
     def broken(*_: object, **__: object) -> list[OpenGroup]:
         raise StoreUnavailableError("no answer")
 
@@ -99,9 +99,9 @@ def test_what_could_not_be_done_is_said_and_the_exit_code_too(cloud: Cloud) -> N
         patch.setattr(DynamoTableScan, "segment", broken)
         result = run("reconcile")
     assert result.exit_code == 1
-    assert "64 parts of the work could not be done" in result.stderr
+    assert "64 steps failed: the table or a queue did not respond" in result.stderr
     assert "Run the command again" in result.stderr
 
 
-def test_a_limit_of_nothing_is_wrong_usage(cloud: Cloud) -> None:
+def test_a_limit_of_zero_is_wrong_usage(cloud: Cloud) -> None:
     assert run("reconcile", "--overdue-by", "0").exit_code == 2

@@ -1,4 +1,4 @@
-"""`redrive`: which jobs it takes, what it asks and shows, and what it leaves alone."""
+"""`redrive`: the jobs that it selects, its plan and confirmation, and the jobs that it keeps."""
 
 import click
 import pytest
@@ -7,16 +7,16 @@ from tests.integration.cli.conftest import Cloud, run
 from tidemill.domain.states import State
 
 
-def test_all_dead_jobs_are_redriven_and_their_letters_go(cloud: Cloud) -> None:
+def test_all_dead_jobs_are_redriven_and_their_dlq_messages_are_deleted(cloud: Cloud) -> None:
     jobs = [cloud.dead_job() for _ in range(12)]
     result = run("redrive", "--all", "--yes")
     assert result.exit_code == 0
-    assert result.stdout.splitlines() == ["Redrove 12 of 12 jobs.", "Letters: 12 deleted, 0 nudged, 0 kept."]
+    assert result.stdout.splitlines() == ["Redrove 12 of 12 jobs.", "DLQ messages: 12 deleted, 0 nudged, 0 kept."]
     assert {cloud.state(job) for job in jobs} == {State.QUEUED}
     assert cloud.bodies() == []
 
 
-def test_the_audit_says_who_redrove(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_audit_entry_names_the_operator(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGNAME", "alice")
     job = cloud.dead_job()
     run("redrive", job.id, "--yes")
@@ -25,7 +25,7 @@ def test_the_audit_says_who_redrove(cloud: Cloud, monkeypatch: pytest.MonkeyPatc
     assert [(entry.by, entry.death) for entry in found.redrives] == [("alice", job.death)]
 
 
-def test_a_user_without_a_name_may_redrive(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_without_a_name_can_redrive(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     def nameless() -> str:
         raise OSError("no username set in the environment")
 
@@ -34,41 +34,41 @@ def test_a_user_without_a_name_may_redrive(cloud: Cloud, monkeypatch: pytest.Mon
     assert run("redrive", "--all", "--yes").exit_code == 0
 
 
-def test_only_the_jobs_of_the_type_are_redriven_and_letters_of_others_stay(cloud: Cloud) -> None:
-    mended, broken = cloud.dead_job(type="mended"), cloud.dead_job(type="broken")
-    result = run("redrive", "--type", "mended", "--yes")
-    assert "Letters: 1 deleted, 0 nudged, 1 kept." in result.stdout
-    assert (cloud.state(mended), cloud.state(broken)) == (State.QUEUED, State.DEAD)
+def test_only_jobs_of_the_type_are_redriven_and_other_dlq_messages_are_kept(cloud: Cloud) -> None:
+    fixed, broken = cloud.dead_job(type="fixed"), cloud.dead_job(type="broken")
+    result = run("redrive", "--type", "fixed", "--yes")
+    assert "DLQ messages: 1 deleted, 0 nudged, 1 kept." in result.stdout
+    assert (cloud.state(fixed), cloud.state(broken)) == (State.QUEUED, State.DEAD)
     assert len(cloud.bodies()) == 1
 
 
-def test_with_ids_and_a_type_both_must_fit(cloud: Cloud) -> None:
+def test_with_ids_and_a_type_a_job_must_match_both(cloud: Cloud) -> None:
     one, other = cloud.dead_job(type="a"), cloud.dead_job(type="b")
     result = run("redrive", one.id, other.id, "--type", "a", "--yes")
     assert (cloud.state(one), cloud.state(other)) == (State.QUEUED, State.DEAD)
-    assert f"Not dead, of another type, or unknown: {other.id}" in result.stderr
+    assert f"Skipped (not dead, of another type, or unknown): {other.id}" in result.stderr
     assert result.exit_code == 0
 
 
-def test_ids_none_of_which_is_dead_are_an_error(cloud: Cloud) -> None:
+def test_ids_that_match_no_dead_job_are_an_error(cloud: Cloud) -> None:
     result = run("redrive", "typo", "--yes")
     assert result.exit_code == 1
-    assert "none of these ids is that of a dead job" in result.stderr
+    assert "these IDs match no dead job" in result.stderr
 
 
-def test_repeated_it_finds_nothing_left_and_changes_nothing(cloud: Cloud) -> None:
+def test_a_repeat_finds_no_dead_job_and_changes_nothing(cloud: Cloud) -> None:
     cloud.dead_job()
     run("redrive", "--all", "--yes")
     before = cloud.contents()
     result = run("redrive", "--all", "--yes")
     assert result.exit_code == 0
-    assert result.stdout.splitlines() == ["Redrove 0 of 0 jobs.", "Letters: 0 deleted, 0 nudged, 0 kept."]
+    assert result.stdout.splitlines() == ["Redrove 0 of 0 jobs.", "DLQ messages: 0 deleted, 0 nudged, 0 kept."]
     assert cloud.contents() == before
 
 
-def test_dry_run_prints_the_plan_on_stdout_and_changes_nothing(cloud: Cloud) -> None:
+def test_a_dry_run_prints_the_plan_to_stdout_and_changes_nothing(cloud: Cloud) -> None:
     jobs = [cloud.dead_job(type="a") for _ in range(6)] + [cloud.dead_job(type="b")]
-    cloud.write("rubbish")
+    cloud.write("malformed")
     before = cloud.contents()
     result = run("redrive", "--all", "--dry-run")
     assert result.exit_code == 0
@@ -76,17 +76,17 @@ def test_dry_run_prints_the_plan_on_stdout_and_changes_nothing(cloud: Cloud) -> 
     assert lines[0] == "7 dead jobs to redrive:"
     assert [line.split() for line in lines[2:4]] == [["a", "permanent", "error", "6"], ["b", "permanent", "error", "1"]]
     assert sum(line.strip() in {job.id for job in jobs} for line in lines) == 5
-    assert "default: 8 letters in the dead-letter queue to look through." in lines
+    assert "default: 8 DLQ messages to process." in lines
     assert lines[-1] == "Nothing was changed."
     assert cloud.contents() == before
 
 
 @pytest.mark.parametrize("arguments", [[], ["--yes"], ["--all", "--type", "a"], ["--all", "some-id"]])
-def test_nothing_chosen_or_too_much_is_wrong_usage(cloud: Cloud, arguments: list[str]) -> None:
+def test_an_empty_or_contradictory_selection_is_wrong_usage(cloud: Cloud, arguments: list[str]) -> None:
     assert run("redrive", *arguments).exit_code == 2
 
 
-def test_without_a_terminal_and_without_yes_it_refuses(cloud: Cloud) -> None:
+def test_without_a_terminal_it_requires_yes(cloud: Cloud) -> None:
     job = cloud.dead_job()
     result = run("redrive", "--all", typed="y\n")
     assert result.exit_code == 2
@@ -94,8 +94,8 @@ def test_without_a_terminal_and_without_yes_it_refuses(cloud: Cloud) -> None:
     assert cloud.state(job) is State.DEAD
 
 
-@pytest.mark.usefixtures("attended")
-def test_it_asks_and_takes_no_for_the_answer_unless_told_otherwise(cloud: Cloud) -> None:
+@pytest.mark.usefixtures("interactive")
+def test_the_confirmation_defaults_to_no(cloud: Cloud) -> None:
     job = cloud.dead_job()
     for answer in ("n\n", "\n"):
         result = run("redrive", "--all", typed=answer)
@@ -107,23 +107,23 @@ def test_it_asks_and_takes_no_for_the_answer_unless_told_otherwise(cloud: Cloud)
     assert cloud.state(job) is State.QUEUED
 
 
-@pytest.mark.usefixtures("attended")
-def test_ctrl_c_or_ctrl_d_at_the_question_changes_nothing(cloud: Cloud) -> None:
+@pytest.mark.usefixtures("interactive")
+def test_ctrl_c_or_ctrl_d_at_the_confirmation_changes_nothing(cloud: Cloud) -> None:
     job = cloud.dead_job()
     assert run("redrive", "--all", typed="").exit_code == 130
     assert cloud.state(job) is State.DEAD
 
 
-@pytest.mark.usefixtures("attended")
-def test_it_asks_before_it_tidies_letters_alone_and_not_when_there_is_nothing(cloud: Cloud) -> None:
+@pytest.mark.usefixtures("interactive")
+def test_dlq_messages_alone_need_confirmation_and_an_empty_plan_needs_none(cloud: Cloud) -> None:
     assert "[y/N]" not in run("redrive", "--all").stderr
-    cloud.write("rubbish")
-    assert "Tidy 1 letter?" in run("redrive", "--all", typed="y\n").stderr
+    cloud.write("malformed")
+    assert "Process 1 DLQ message?" in run("redrive", "--all", typed="y\n").stderr
     assert cloud.bodies() == []
 
 
 @pytest.mark.usefixtures("terminal")
-def test_in_a_terminal_there_is_a_progress_bar_on_stderr(cloud: Cloud) -> None:
+def test_a_terminal_shows_a_progress_bar_on_stderr(cloud: Cloud) -> None:
     for _ in range(3):
         cloud.dead_job()
     result = run("redrive", "--all", "--yes")
@@ -131,6 +131,6 @@ def test_in_a_terminal_there_is_a_progress_bar_on_stderr(cloud: Cloud) -> None:
     assert "3/3" not in result.stdout
 
 
-def test_without_a_terminal_there_is_no_bar(cloud: Cloud) -> None:
+def test_a_pipe_shows_no_progress_bar(cloud: Cloud) -> None:
     cloud.dead_job()
     assert "1/1" not in run("redrive", "--all", "--yes").stderr

@@ -1,4 +1,4 @@
-"""`redrive` by two operators at once, interrupted and repeated, and what becomes of letters."""
+"""`redrive` by two operators at once, interrupted and repeated, and its rule for DLQ messages."""
 
 import threading
 from collections import Counter
@@ -14,15 +14,15 @@ from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.sqs.queues import SqsDeadLetterQueue
+from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.system import clock
 
 
-@pytest.mark.usefixtures("attended")
-def test_of_two_operators_each_is_told_what_the_other_moved_first(
+@pytest.mark.usefixtures("interactive")
+def test_each_of_two_operators_sees_how_many_jobs_the_other_redrove_first(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the first is being asked, the second redrives a part."""
+    """The second operator redrives some jobs while the first has not confirmed."""
     mine = [cloud.dead_job(type="mine") for _ in range(3)]
     theirs = [cloud.dead_job(type="theirs") for _ in range(2)]
     others: list[Result] = []
@@ -34,7 +34,7 @@ def test_of_two_operators_each_is_told_what_the_other_moved_first(
     monkeypatch.setattr("tidemill.cli.confirm.click.confirm", ask)
     result = run("redrive", "--all")
     assert "Redrove 2 of 2 jobs." in others[0].stdout
-    assert "Redrove 3 of 5 jobs. Somebody else moved 2 first." in result.stdout
+    assert "Redrove 3 of 5 jobs. Skipped 2 jobs that changed in the meantime." in result.stdout
     assert result.exit_code == 0
     for job in mine + theirs:
         found = cloud.store.get(job.tenant, job.id)
@@ -44,7 +44,7 @@ def test_of_two_operators_each_is_told_what_the_other_moved_first(
 
 
 class Interrupting:
-    """Lets so many redrives pass, then raises."""
+    """Allows `after` redrives, then raises `error`."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, after: int, error: BaseException) -> None:
         self._lock = threading.Lock()
@@ -66,24 +66,22 @@ class Interrupting:
 @pytest.mark.parametrize(
     ("error", "code"), [(KeyboardInterrupt(), 130), (StoreUnavailableError("the table is throttled"), 1)]
 )
-def test_interrupted_it_says_how_far_it_came_and_the_repeat_finishes(
-    cloud: Cloud, error: BaseException, code: int
-) -> None:
+def test_an_interruption_reports_the_count_and_a_repeat_finishes(cloud: Cloud, error: BaseException, code: int) -> None:
     jobs = [cloud.dead_job() for _ in range(20)]
     with pytest.MonkeyPatch.context() as patch:
         Interrupting(patch, 4, error)
         result = run("redrive", "--all", "--yes")
     assert result.exit_code == code
-    assert "Redrove 4 of 20 jobs. Nothing is left half done." in result.stderr
+    assert "Redrove 4 of 20 jobs. Each job is either dead or redriven." in result.stderr
     assert not result.stdout
     assert Counter(cloud.state(job) for job in jobs) == {State.QUEUED: 4, State.DEAD: 16}
     again = run("redrive", "--all", "--yes")
-    assert again.stdout.splitlines() == ["Redrove 16 of 16 jobs.", "Letters: 20 deleted, 0 nudged, 0 kept."]
+    assert again.stdout.splitlines() == ["Redrove 16 of 16 jobs.", "DLQ messages: 20 deleted, 0 nudged, 0 kept."]
     assert {cloud.state(job) for job in jobs} == {State.QUEUED}
     assert cloud.bodies() == []
 
 
-def test_interrupted_among_the_letters_the_repeat_finishes(cloud: Cloud) -> None:
+def test_an_interruption_during_the_sweep_keeps_the_dlq_messages(cloud: Cloud) -> None:
     kept = [cloud.dead_job(type="kept") for _ in range(3)]
     cloud.dead_job(type="redriven")
 
@@ -94,36 +92,38 @@ def test_interrupted_among_the_letters_the_repeat_finishes(cloud: Cloud) -> None
         patch.setattr(SqsDeadLetterQueue, "delete", interrupted)
         result = run("redrive", "--type", "redriven", "--yes")
     assert result.exit_code == 130
-    assert "Redrove 1 of 1 job. Nothing is left half done." in result.stderr
+    assert "Redrove 1 of 1 job. Each job is either dead or redriven." in result.stderr
     assert len(cloud.bodies()) >= len(kept)
 
 
-def test_each_letter_is_dealt_with_by_the_one_rule(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_dlq_message_is_deleted_nudged_or_kept_by_the_state_of_its_job(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dead = cloud.dead_job(type="still dead")
     stranded = brought_to(cloud.store, State.QUEUED)
     running = brought_to(cloud.store, State.QUEUED)
-    claimed(cloud.store, running, now=NOW + timedelta(hours=1))  # for half a minute from then
+    claimed(cloud.store, running, now=NOW + timedelta(hours=1))  # the lease lasts half a minute
     moved_on = brought_to(cloud.store, State.SUCCEEDED)
     gone = reference_to(dead, job_id="gone")
-    rubbish = ["no json", "[]", "{}", '{"schema": 1, "id": null}', '"\\ud800"']
+    malformed = ["no json", "[]", "{}", '{"schema": 1, "id": null}', '"\\ud800"']
     for reference in (reference_to(stranded), reference_to(running), gone):
         cloud.write(reference)
     cloud.write(letter_for(moved_on))
-    for text in rubbish:
+    for text in malformed:
         cloud.write(text)
-    # Long past the time of the stranded one, which nobody has started; the lease of the running one lasts.
+    # The stranded job is long overdue and no worker has started it; the lease of the running job lasts.
     monkeypatch.setattr(clock, "now", lambda: NOW + timedelta(hours=1))
     result = run("redrive", "--type", "none", "--yes")
-    assert result.stdout.splitlines()[-1] == "Letters: 7 deleted, 1 nudged, 2 kept."
+    assert result.stdout.splitlines()[-1] == "DLQ messages: 7 deleted, 1 nudged, 2 kept."
     nudged = cloud.store.get(stranded.tenant, stranded.id)
     assert nudged is not None
     assert nudged.nudged_at == clock.now()
     assert len(cloud.bodies()) == 2
 
 
-def test_a_letter_of_a_newer_version_is_kept(cloud: Cloud) -> None:
+def test_a_dlq_message_of_a_newer_version_is_kept(cloud: Cloud) -> None:
     cloud.write('{"schema": 99}')
     result = run("redrive", "--all", "--yes")
     assert result.exit_code == 0
-    assert "Letters: 0 deleted, 0 nudged, 1 kept." in result.stdout
+    assert "DLQ messages: 0 deleted, 0 nudged, 1 kept." in result.stdout
     assert cloud.bodies() == ['{"schema": 99}']

@@ -1,4 +1,4 @@
-"""`status`: depths from SQS, ages from CloudWatch, dead jobs from their documents."""
+"""`status`: depths from SQS, ages from CloudWatch, dead jobs from the job documents."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -28,17 +28,17 @@ def _age_of_oldest(seconds: float, *, minutes_ago: float) -> None:
     )
 
 
-def test_an_idle_installation_shows_zeros_and_a_dash_and_no_note(cloud: Cloud) -> None:
+def test_an_idle_installation_shows_zeros_and_a_dash(cloud: Cloud) -> None:
     result = run("status")
     assert result.exit_code == 0
     titles, lane, *counted = result.stdout.splitlines()
-    assert titles == "LANE     WAITING  DELAYED  IN FLIGHT  OLDEST  DEAD LETTERS"
+    assert titles == "LANE     WAITING  DELAYED  IN FLIGHT  OLDEST  DLQ MESSAGES"
     assert lane.split() == ["default", "0", "0", "0", "–", "0"]  # noqa: RUF001
     assert counted == ["0 scheduled jobs", "0 dead jobs"]
     assert result.stderr == "dev-Pipeline in eu-west-1\n"
 
 
-def test_depths_age_and_dead_jobs_are_shown_with_a_note_on_what_to_do(cloud: Cloud) -> None:
+def test_depths_age_and_dead_jobs_are_shown_with_the_next_command(cloud: Cloud) -> None:
     sqs = clients.sqs()
     for delay in (0, 0, 0, 60):
         sqs.send_message(QueueUrl=cloud.queue, MessageBody="x", DelaySeconds=delay)
@@ -53,14 +53,14 @@ def test_depths_age_and_dead_jobs_are_shown_with_a_note_on_what_to_do(cloud: Clo
     assert "The dead-letter queue of default is not empty: `tidemill dlq list`" in result.stderr
 
 
-def test_an_age_that_is_not_recent_is_none(cloud: Cloud) -> None:
+def test_an_old_age_is_null(cloud: Cloud) -> None:
     _age_of_oldest(190, minutes_ago=30)
     assert json.loads(run("status", "--json").stdout)["lanes"][0]["oldest_seconds"] is None
 
 
-def test_dead_jobs_without_letters_are_not_passed_over(cloud: Cloud) -> None:
+def test_dead_jobs_without_dlq_messages_are_reported(cloud: Cloud) -> None:
     cloud.dead_job(dead_letter=False)
-    assert "dead jobs without letters" in run("status").stderr
+    assert "every dead-letter queue is empty" in run("status").stderr
 
 
 def test_json_is_one_object(cloud: Cloud) -> None:
@@ -77,29 +77,29 @@ def test_json_is_one_object(cloud: Cloud) -> None:
                 "delayed": 0,
                 "in_flight": 0,
                 "oldest_seconds": 190,
-                "dead_letters": 1,
+                "dlq_messages": 1,
             }
         ],
         "scheduled_jobs": 1,
-        "scheduled_jobs_counted_to_the_end": True,
+        "scheduled_jobs_exact": True,
         "dead_jobs": 1,
-        "dead_jobs_counted_to_the_end": True,
-        "standing_groups": 0,
+        "dead_jobs_exact": True,
+        "blocked_groups": 0,
     }
 
 
-def test_very_many_dead_jobs_are_not_all_read(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.cli.status._COUNTED", 2)
+def test_counting_stops_at_the_limit(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidemill.cli.status._COUNT_LIMIT", 2)
     for _ in range(3):
         cloud.dead_job()
         brought_to(cloud.store, State.SCHEDULED)
     assert run("status").stdout.splitlines()[-2:] == ["more than 2 scheduled jobs", "more than 2 dead jobs"]
 
 
-def test_groups_that_stand_for_a_dead_job_are_counted(cloud: Cloud) -> None:
+def test_groups_blocked_by_a_dead_job_are_counted(cloud: Cloud) -> None:
     for group, blocks in (("a", True), ("b", True), ("c", False), (None, False)):
         cloud.dead_job(group=group, blocks=blocks)
-    assert run("status").stdout.splitlines()[-1] == "4 dead jobs, and 2 groups standing for one"
+    assert run("status").stdout.splitlines()[-1] == "4 dead jobs, 2 groups blocked by a dead job"
 
 
 def test_every_lane_has_a_line(cloud: Cloud) -> None:
@@ -110,7 +110,7 @@ def test_every_lane_has_a_line(cloud: Cloud) -> None:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_in_a_terminal_the_lanes_are_a_table(cloud: Cloud) -> None:
+def test_a_terminal_shows_the_lanes_as_a_table(cloud: Cloud) -> None:
     lines = click.unstyle(run("status").stdout).splitlines()
     assert max(map(len, lines)) <= 80
     assert set(lines[1]) == {"─"}

@@ -1,4 +1,4 @@
-"""Submitting and reading over real HTTP: what is sent, that it is signed, and how each answer is put."""
+"""`submit` and `get` over real HTTP: the request, its signature, and the output for each answer."""
 
 import json
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ JOB = {"id": "0197", "type": "text.count", "state": "queued", "payload": {"text"
 API = "/_aws/execute-api/a1b2/$default"
 
 
-def test_submit_posts_the_job_signed_and_prints_it_as_one_line_of_json(server: Loopback) -> None:
+def test_submit_signs_the_request_and_prints_the_job_as_one_line_of_json(server: Loopback) -> None:
     server.answers(202, JOB)
     result = run("submit", "text.count", '{"text": "to be"}')
     assert result.exit_code == 0
@@ -37,13 +37,13 @@ def test_a_request_is_signed_for_execute_api_in_the_region_of_the_stack(server: 
     assert "host" in authorization.partition("SignedHeaders=")[2]
 
 
-def test_a_session_token_goes_along(server: Loopback, environment: pytest.MonkeyPatch) -> None:
+def test_a_session_token_is_sent(server: Loopback, environment: pytest.MonkeyPatch) -> None:
     environment.setenv("AWS_SESSION_TOKEN", "token")
     run("get", "0197")
     assert server.requests[0].headers["X-Amz-Security-Token"] == "token"
 
 
-def test_submit_sends_the_key_and_says_when_it_was_used_before(server: Loopback) -> None:
+def test_submit_sends_the_key_and_reports_a_replay(server: Loopback) -> None:
     server.answers(200, JOB, Idempotent_Replayed="true")
     result = run("submit", "text.count", "{}", "--key", "7")
     assert server.requests[0].headers["Idempotency-Key"] == "7"
@@ -51,12 +51,12 @@ def test_submit_sends_the_key_and_says_when_it_was_used_before(server: Loopback)
     assert "key was used before" in result.stderr
 
 
-def test_a_payload_is_sent_as_it_was_written(server: Loopback) -> None:
+def test_a_payload_is_sent_as_written(server: Loopback) -> None:
     run("submit", "big", '{"n": 12345678901234567890.123456789}')
     assert b'{"n": 12345678901234567890.123456789}' in server.requests[0].body
 
 
-def test_a_payload_may_come_from_stdin_a_file_or_nowhere(server: Loopback, tmp_path: Path) -> None:
+def test_a_payload_comes_from_stdin_or_a_file_and_defaults_to_an_empty_object(server: Loopback, tmp_path: Path) -> None:
     file = tmp_path / "payload.json"
     file.write_bytes(b'\xef\xbb\xbf{"from": "a file with a byte order mark"}')
     run("submit", "t", "-", typed='{"from": "stdin"}')
@@ -67,26 +67,26 @@ def test_a_payload_may_come_from_stdin_a_file_or_nowhere(server: Loopback, tmp_p
 
 
 @pytest.mark.parametrize("payload", ["{", "NaN", '{"n": Infinity}', "[" * 100_000, "@no/such/file", ""])
-def test_a_payload_that_is_no_json_is_wrong_usage_and_sends_nothing(server: Loopback, payload: str) -> None:
+def test_a_payload_that_is_not_json_is_wrong_usage_and_sends_nothing(server: Loopback, payload: str) -> None:
     result = run("submit", "t", payload)
     assert result.exit_code == 2
     assert "PAYLOAD" in result.stderr
     assert not server.requests
 
 
-def test_a_payload_that_is_no_text_is_wrong_usage(server: Loopback) -> None:
+def test_a_payload_that_is_not_utf_8_is_wrong_usage(server: Loopback) -> None:
     result = run("submit", "t", "-", typed=b'{"a": "\xff"}')
     assert result.exit_code == 2
-    assert "not UTF-8" in result.stderr
+    assert "not valid UTF-8" in result.stderr
 
 
 @pytest.mark.parametrize("key", ["", "two\nlines", "two words", "ключ", "x" * 256])
-def test_a_key_that_is_none_is_wrong_usage(server: Loopback, key: str) -> None:
+def test_an_invalid_key_is_wrong_usage(server: Loopback, key: str) -> None:
     assert run("submit", "t", "--key", key).exit_code == 2
     assert not server.requests
 
 
-def test_a_problem_is_shown_with_the_pointer_of_each_fault(server: Loopback) -> None:
+def test_a_problem_is_printed_with_the_pointer_of_each_fault(server: Loopback) -> None:
     server.answers(
         422,
         {
@@ -109,13 +109,13 @@ def test_a_problem_is_shown_with_the_pointer_of_each_fault(server: Loopback) -> 
     ]
 
 
-def test_a_problem_says_more_than_its_faults_where_it_knows_more(server: Loopback) -> None:
+def test_the_detail_of_a_problem_is_printed_if_it_differs_from_its_faults(server: Loopback) -> None:
     fault = {"pointer": "#/type", "detail": "known types: a"}
     server.answers(422, {"title": "Unprocessable Entity", "detail": "unknown job type 't'", "errors": [fault]})
     assert "unknown job type 't'\n  #/type: known types: a" in run("submit", "t").stderr
 
 
-def test_what_is_wrong_with_the_whole_is_said_once_and_without_a_path(server: Loopback) -> None:
+def test_a_fault_of_the_whole_body_is_printed_once_without_a_path(server: Loopback) -> None:
     fault = {"pointer": "#", "detail": "the body must be a JSON object"}
     server.answers(422, {"title": "Unprocessable Entity", "detail": fault["detail"], "errors": [fault]})
     assert run("submit", "t").stderr.splitlines() == [
@@ -124,7 +124,7 @@ def test_what_is_wrong_with_the_whole_is_said_once_and_without_a_path(server: Lo
     ]
 
 
-def test_a_refusal_by_the_gateway_itself_says_what_to_do(server: Loopback) -> None:
+def test_a_refusal_by_api_gateway_has_a_remedy(server: Loopback) -> None:
     server.answers(403, {"message": "Forbidden"})
     result = run("submit", "t")
     assert result.exit_code == 1
@@ -132,7 +132,7 @@ def test_a_refusal_by_the_gateway_itself_says_what_to_do(server: Loopback) -> No
     assert "execute-api:Invoke" in result.stderr
 
 
-def test_an_answer_that_is_no_json_is_a_failure(server: Loopback) -> None:
+def test_an_answer_that_is_not_json_is_an_error(server: Loopback) -> None:
     server.answer = (502, {}, b"<html>")
     assert "502 Bad Gateway" in run("get", "0197").stderr
     server.answer = (599, {}, b"")
@@ -140,7 +140,7 @@ def test_an_answer_that_is_no_json_is_a_failure(server: Loopback) -> None:
     server.answer = (200, {}, b"<html>")
     result = run("get", "0197")
     assert result.exit_code == 1
-    assert "no JSON object" in result.stderr
+    assert "not a JSON object" in result.stderr
 
 
 def test_get_prints_the_job(server: Loopback) -> None:
@@ -150,14 +150,14 @@ def test_get_prints_the_job(server: Loopback) -> None:
     assert server.requests[0].path == f"{API}/jobs/0197%2F%C3%BC"
 
 
-def test_get_says_that_there_is_no_such_job(server: Loopback) -> None:
+def test_get_of_an_unknown_job_is_an_error(server: Loopback) -> None:
     server.answers(404, {"title": "Not Found", "detail": "no job of yours has this id"})
     result = run("get", "0197")
     assert result.exit_code == 1
     assert "404 Not Found: no job of yours has this id" in result.stderr
 
 
-def test_without_an_answer_it_says_whether_a_repeat_may_make_a_second_job(
+def test_without_an_answer_the_error_says_whether_a_repeat_may_create_a_second_job(
     server: Loopback, environment: pytest.MonkeyPatch
 ) -> None:
     environment.setattr("tidemill.operator.http_client._READ_SECONDS", 0.1)
@@ -166,20 +166,20 @@ def test_without_an_answer_it_says_whether_a_repeat_may_make_a_second_job(
     keyed = run("submit", "t", "--key", "7")
     server.release.set()
     assert (unkeyed.exit_code, keyed.exit_code) == (1, 1)
-    assert "whether the job was accepted is unknown" in unkeyed.stderr
-    assert "there may be two jobs" in unkeyed.stderr
-    assert "no second job" in keyed.stderr
+    assert "it is unknown whether the job was accepted" in unkeyed.stderr
+    assert "may create a second job" in unkeyed.stderr
+    assert "creates no second job" in keyed.stderr
 
 
 @pytest.mark.usefixtures("terminal")
-def test_json_is_indented_for_a_terminal_and_cannot_move_its_cursor(server: Loopback) -> None:
+def test_json_is_indented_on_a_terminal_and_escapes_control_characters(server: Loopback) -> None:
     server.answers(200, {"id": "x", "note": "\x1b[2J\x9b\u202e Zoë"})
     text = click.unstyle(run("get", "x").stdout)
     assert "\n  " in text
     assert '\\u001b[2J\\u009b\\u202e Zoë"' in text
 
 
-def test_how_a_job_is_to_run_goes_with_it(server: Loopback) -> None:
+def test_the_options_are_sent_with_the_job(server: Loopback) -> None:
     server.answers(202, JOB)
     run("submit", "t", "--lane", "bulk", "--delay", "15m", "--group", "g", "--deadline", "2030-01-31T09:00:00+01:00")
     run("submit", "t", "--run-at", "2030-01-31T08:00:00.5Z", "--unique-seconds", "60", "--unique-key", "u")
@@ -215,24 +215,24 @@ def test_how_a_job_is_to_run_goes_with_it(server: Loopback) -> None:
         ["t", "--key", "k", "--unique-seconds", "60"],
     ],
 )
-def test_what_cannot_be_meant_is_wrong_usage_and_sends_nothing(server: Loopback, arguments: list[str]) -> None:
+def test_invalid_arguments_are_wrong_usage_and_send_nothing(server: Loopback, arguments: list[str]) -> None:
     assert run("submit", *arguments).exit_code == 2
     assert not server.requests
 
 
-def test_a_token_goes_along_instead_of_a_signature(server: Loopback, environment: pytest.MonkeyPatch) -> None:
+def test_a_token_replaces_the_signature(server: Loopback, environment: pytest.MonkeyPatch) -> None:
     environment.setenv("TIDEMILL_TOKEN", "a.b.c")
     run("get", "0197")
     assert server.requests[0].headers["Authorization"] == "Bearer a.b.c"
     assert "X-Amz-Date" not in server.requests[0].headers
 
 
-def test_a_refused_identity_says_what_the_api_wants(server: Loopback) -> None:
+def test_a_401_names_the_token_variable(server: Loopback) -> None:
     server.answers(401, {"message": "Unauthorized"})
     assert "TIDEMILL_TOKEN" in run("get", "0197").stderr
 
 
-def test_what_is_submitted_is_what_the_functions_make_of_it(behind: Mill) -> None:
+def test_the_functions_store_the_job_as_submitted(behind: Mill) -> None:
     options = ["--lane", "bulk", "--delay", "2h", "--group", "g", "--deadline", "2099-01-31T08:00:00Z"]
     submitted = json.loads(run("submit", "test.noop", '{"n": 1}', *options).stdout)
     job = behind.job(submitted["id"])
@@ -241,10 +241,10 @@ def test_what_is_submitted_is_what_the_functions_make_of_it(behind: Mill) -> Non
     assert json.loads(run("get", job.id).stdout)["payload"] == {"n": 1}
 
 
-def test_the_same_unique_job_is_made_once(behind: Mill) -> None:
+def test_a_unique_job_is_created_once(behind: Mill) -> None:
     first, again = (run("submit", "test.noop", "--unique-seconds", "3600") for _ in range(2))
     assert json.loads(first.stdout)["id"] == json.loads(again.stdout)["id"]
-    assert "there already" in again.stderr
+    assert "existing job" in again.stderr
     assert behind.stored() == 1
 
 

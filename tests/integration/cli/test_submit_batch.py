@@ -1,4 +1,4 @@
-"""`submit --batch`: what is sent in how many requests, what each line is answered, and what is refused before."""
+"""`submit --batch`: the requests, the answer to each line, and the input errors."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ def lines(*submissions: Any) -> str:
 
 
 class Accepting:
-    """An API that accepts so many jobs and then does not answer for them any more."""
+    """An API that accepts `most` jobs and then answers 503."""
 
     def __init__(self, server: Loopback, *, most: int = 1_000_000) -> None:
         self.batches: list[list[Any]] = []
@@ -34,7 +34,7 @@ class Accepting:
         return 200, {}, json.dumps({"jobs": answers}).encode()
 
 
-def test_lines_are_sent_in_hundreds_and_each_has_its_answer(server: Loopback) -> None:
+def test_a_request_has_a_hundred_lines_and_each_line_has_an_answer(server: Loopback) -> None:
     api = Accepting(server)
     result = run("submit", "--batch", "-", typed=lines(*({"type": f"t{n}"} for n in range(250))))
     assert result.exit_code == 0
@@ -44,7 +44,7 @@ def test_lines_are_sent_in_hundreds_and_each_has_its_answer(server: Loopback) ->
     assert "250 of 250 jobs accepted." in result.stderr
 
 
-def test_a_request_holds_no_more_bytes_than_it_may(server: Loopback) -> None:
+def test_a_request_stays_within_the_byte_limit(server: Loopback) -> None:
     api = Accepting(server)
     line = {"type": "t", "payload": {"text": "x" * 200_000}}
     assert run("submit", "--batch", "-", typed=lines(*[line] * 50)).exit_code == 0
@@ -52,7 +52,7 @@ def test_a_request_holds_no_more_bytes_than_it_may(server: Loopback) -> None:
     assert max(len(request.body) for request in server.requests) <= LARGEST_BATCH_BODY_BYTES
 
 
-def test_a_line_is_sent_as_it_was_written(server: Loopback, tmp_path: Path) -> None:
+def test_a_line_is_sent_as_written(server: Loopback, tmp_path: Path) -> None:
     file = tmp_path / "jobs.jsonl"
     file.write_bytes(b'\xef\xbb\xbf\n{"type": "t", "payload": {"n": 12345678901234567890.123456789}}\r\n\n')
     Accepting(server)
@@ -62,7 +62,7 @@ def test_a_line_is_sent_as_it_was_written(server: Loopback, tmp_path: Path) -> N
     )
 
 
-def test_a_key_gives_each_line_one_of_its_own_unless_it_has_one(server: Loopback) -> None:
+def test_a_key_gives_each_line_a_key_of_its_own_unless_it_has_one(server: Loopback) -> None:
     api = Accepting(server)
     own = {"type": "b", "idempotency_key": "mine"}
     unique = {"type": "c", "unique": {"period_seconds": 60}}
@@ -72,51 +72,51 @@ def test_a_key_gives_each_line_one_of_its_own_unless_it_has_one(server: Loopback
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"type": "a"}\n{', "line 2"),
-        ('{"type": "a"}\n[]', "a line is a JSON object"),
-        ('{"type": NaN}', "not JSON"),
-        ("", "there is no line in it"),
-        (b'{"type": "\xff"}', "not UTF-8"),
+        ('{"type": "a"}\n[]', "each line must be a JSON object"),
+        ('{"type": NaN}', "not valid JSON"),
+        ("", "the input has no lines"),
+        (b'{"type": "\xff"}', "not valid UTF-8"),
     ],
 )
-def test_a_line_that_is_no_submission_is_wrong_usage_and_nothing_is_sent(
-    server: Loopback, text: str | bytes, said: str
-) -> None:
+def test_an_invalid_line_is_wrong_usage_and_sends_nothing(server: Loopback, text: str | bytes, message: str) -> None:
     result = run("submit", "--batch", "-", typed=text)
     assert result.exit_code == 2
-    assert said in result.stderr
+    assert message in result.stderr
     assert not server.requests
 
 
-def test_a_line_that_no_request_can_hold_is_wrong_usage(server: Loopback) -> None:
+def test_a_line_above_the_byte_limit_is_wrong_usage(server: Loopback) -> None:
     result = run("submit", "--batch", "-", typed=lines({"type": "x" * LARGEST_BATCH_BODY_BYTES}))
     assert result.exit_code == 2
     assert "line 1" in result.stderr
 
 
 @pytest.mark.parametrize("more", [["text.count"], ["--lane", "bulk"], ["--wait"], ["--delay", "5s"]])
-def test_what_a_line_would_say_is_wrong_usage_beside_it(server: Loopback, more: list[str]) -> None:
+def test_job_options_beside_a_batch_are_wrong_usage(server: Loopback, more: list[str]) -> None:
     result = run("submit", "--batch", "-", *more, typed=lines({"type": "a"}))
     assert result.exit_code == 2
     assert not server.requests
 
 
-def test_stopped_on_the_way_it_says_how_far_it_came_and_what_a_repeat_does(server: Loopback) -> None:
+def test_a_failure_reports_the_answered_lines_and_the_effect_of_a_repeat(server: Loopback) -> None:
     Accepting(server, most=100)
     submitted = lines(*({"type": "t"} for _ in range(250)))
     keyed = run("submit", "--batch", "-", "--key", "k", typed=submitted)
     assert keyed.exit_code == 1
     assert len(keyed.stdout.splitlines()) == 100
-    assert "only the first 100 of 250 lines have an answer; of the next 100 at most" in keyed.stderr
+    assert (
+        "only the first 100 of 250 lines; it is unknown whether it accepted up to 100 lines after them" in keyed.stderr
+    )
     assert "503 Service Unavailable" in keyed.stderr
-    assert "not submitted twice" in keyed.stderr
+    assert "accepted lines create no second jobs" in keyed.stderr
     Accepting(server, most=0)
-    assert "With a --key" in run("submit", "--batch", "-", typed=submitted).stderr
+    assert "A --key prevents that" in run("submit", "--batch", "-", typed=submitted).stderr
 
 
-def test_each_line_is_accepted_or_refused_for_itself(behind: Mill) -> None:
+def test_each_line_is_accepted_or_refused_independently(behind: Mill) -> None:
     submitted = lines({"type": "test.noop"}, {"type": "nope"}, {"type": "test.noop", "delay_seconds": -1}, {"x": 1})
     result = run("submit", "--batch", "-", typed=submitted)
     assert result.exit_code == 1
@@ -127,9 +127,9 @@ def test_each_line_is_accepted_or_refused_for_itself(behind: Mill) -> None:
     assert behind.stored() == 1
 
 
-def test_run_again_with_its_key_a_file_makes_no_second_jobs(behind: Mill) -> None:
+def test_a_repeat_with_the_same_key_creates_no_second_jobs(behind: Mill) -> None:
     submitted = lines(*({"type": "test.noop", "payload": {"n": n}} for n in range(120)))
     first, again = (run("submit", "--batch", "-", "--key", "k", typed=submitted) for _ in range(2))
     assert (first.exit_code, again.exit_code) == (0, 0)
     assert behind.stored() == 120
-    assert "120 of 120 jobs accepted, 120 of them there already." in again.stderr
+    assert "120 of 120 jobs accepted, 120 of them existed already." in again.stderr

@@ -1,4 +1,4 @@
-"""`watch` and `submit --wait`: what is asked how often, what is shown, and how it ends."""
+"""`watch` and `submit --wait`: the polling, the display and the exit codes."""
 
 import json
 import signal
@@ -21,14 +21,14 @@ SUCCEEDED = {**RUNNING, "state": "succeeded", "progress": {"done": 100, "total":
 
 @pytest.fixture
 def pauses(environment: pytest.MonkeyPatch) -> list[float]:
-    """The pauses that were made between questions, in seconds; none of them takes any time."""
+    """Records the pauses between polls, in seconds, without sleeping."""
     made: list[float] = []
     environment.setattr("tidemill.cli.watch.sleep", made.append)
     return made
 
 
 def answering(server: Loopback, *jobs: dict[str, Any] | int) -> None:
-    """One after the other: a job, or the status of a refusal. The last for ever."""
+    """Answer with these in turn: a job, or the status of an error. Repeat the last one."""
     left = list(jobs)
 
     def respond(_: Request) -> Answer:
@@ -38,7 +38,7 @@ def answering(server: Loopback, *jobs: dict[str, Any] | int) -> None:
     server.respond = respond
 
 
-def test_each_change_is_a_line_and_the_end_is_the_job(server: Loopback, pauses: list[float]) -> None:
+def test_each_change_is_a_line_on_stderr_and_the_ended_job_is_on_stdout(server: Loopback, pauses: list[float]) -> None:
     answering(server, QUEUED, QUEUED, RUNNING, RUNNING, SUCCEEDED)
     result = run("watch", "a")
     assert result.exit_code == 0
@@ -50,7 +50,7 @@ def test_each_change_is_a_line_and_the_end_is_the_job(server: Loopback, pauses: 
     ]
 
 
-def test_the_less_changes_the_less_it_asks(server: Loopback, pauses: list[float]) -> None:
+def test_the_pause_doubles_while_nothing_changes(server: Loopback, pauses: list[float]) -> None:
     answering(server, *[QUEUED] * 8, RUNNING, RUNNING, SUCCEEDED)
     run("watch", "a")
     assert pauses == [0.5, 1, 2, 4, 8, 15, 15, 15, 0.5, 1]
@@ -60,7 +60,7 @@ def test_the_less_changes_the_less_it_asks(server: Loopback, pauses: list[float]
     ("states", "code"),
     [(["succeeded"], 0), (["dead"], 3), (["cancelled"], 4), (["succeeded", "cancelled", "dead"], 3)],
 )
-def test_the_exit_code_says_how_the_jobs_ended(
+def test_the_exit_code_reflects_the_end_states(
     server: Loopback, pauses: list[float], states: list[str], code: int
 ) -> None:
     answering(server, *({**QUEUED, "id": f"j{index}", "state": state} for index, state in enumerate(states)))
@@ -69,69 +69,73 @@ def test_the_exit_code_says_how_the_jobs_ended(
     assert [json.loads(line)["state"] for line in result.stdout.splitlines()] == states
 
 
-def test_of_several_only_those_are_asked_after_that_have_not_ended(server: Loopback, pauses: list[float]) -> None:
+def test_only_jobs_that_have_not_ended_are_polled(server: Loopback, pauses: list[float]) -> None:
     answering(server, {**SUCCEEDED, "id": "a"}, {**QUEUED, "id": "b"}, {**SUCCEEDED, "id": "b"})
     run("watch", "a", "b", "a")
     assert [request.path[-1] for request in server.requests] == ["a", "b", "b"]
 
 
-def test_what_a_job_waits_for_is_said(server: Loopback, pauses: list[float]) -> None:
+def test_a_line_explains_the_state_of_the_job(server: Loopback, pauses: list[float]) -> None:
     scheduled = {**QUEUED, "state": "scheduled", "due": "2030-01-31T08:00:00.000Z"}
-    asked = {**RUNNING, "cancel_requested_at": "2030-01-31T08:00:00.000Z", "progress": {"done": 7, "total": None}}
+    cancel_requested = {
+        **RUNNING,
+        "cancel_requested_at": "2030-01-31T08:00:00.000Z",
+        "progress": {"done": 7, "total": None},
+    }
     continued = {**QUEUED, "attempt": 0, "hops": 2}
     answering(
         server,
         scheduled,
-        asked,
+        cancel_requested,
         continued,
         {**QUEUED, "state": "dead", "attempt": 8, "death": "attempts used up\x1b[2J"},
     )
     assert run("watch", "a").stderr.splitlines() == [
         "a  scheduled, due 2030-01-31T08:00:00.000Z",
-        "a  running, asked to end, attempt 1, 7",
+        "a  running, cancel requested, attempt 1, 7",
         "a  queued, 2 hops",
         "a  dead, attempt 8, attempts used up\\x1b[2J",
     ]
 
 
-def test_an_unknown_job_is_said_at_once(server: Loopback, pauses: list[float]) -> None:
+def test_an_unknown_job_is_an_error_at_once(server: Loopback, pauses: list[float]) -> None:
     answering(server, 404)
     assert run("watch", "a").exit_code == 1
     assert not pauses
 
 
-def test_a_passing_failure_is_passed_over_and_one_that_stays_is_not(server: Loopback, pauses: list[float]) -> None:
+def test_a_transient_failure_is_retried_and_a_lasting_one_is_raised(server: Loopback, pauses: list[float]) -> None:
     answering(server, QUEUED, 503, 429, SUCCEEDED)
     result = run("watch", "a")
     assert result.exit_code == 0
-    assert "503 Service Unavailable; asking again" in result.stderr
+    assert "503 Service Unavailable; retrying" in result.stderr
     answering(server, QUEUED, 503)
     failed = run("watch", "a")
     assert failed.exit_code == 1
-    assert failed.stderr.count("asking again") == 11
+    assert failed.stderr.count("retrying") == 11
 
 
-def test_a_refusal_in_the_middle_ends_it(server: Loopback, pauses: list[float]) -> None:
+def test_a_refusal_while_watching_is_an_error(server: Loopback, pauses: list[float]) -> None:
     answering(server, QUEUED, 403)
     assert run("watch", "a").exit_code == 1
 
 
-def test_ctrl_c_leaves_the_job_running_and_says_so(server: Loopback) -> None:
+def test_ctrl_c_stops_watching_and_leaves_the_job_running(server: Loopback) -> None:
     with subprocess.Popen([*PROGRAM, "watch", "a"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         answering(server, QUEUED)
         assert server.arrived.wait(30)
         assert process.stderr is not None
-        # It has the answer, so it waits for the next one, or is about to.
+        # The command has the answer, so it pauses, or is about to.
         assert process.stderr.readline() == b"a  queued\n"
         process.send_signal(signal.SIGINT)
-        written, said = process.communicate(timeout=30)
-    assert (process.returncode, written) == (130, b"")
-    assert b"goes on: `tidemill watch a`" in said
+        stdout, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stdout) == (130, b"")
+    assert b"The jobs continue: `tidemill watch a`" in stderr
     assert {request.method for request in server.requests} == {"GET"}
 
 
 @pytest.mark.usefixtures("terminal")
-def test_a_terminal_has_a_bar_for_each_job(server: Loopback, pauses: list[float]) -> None:
+def test_a_terminal_shows_a_bar_per_job(server: Loopback, pauses: list[float]) -> None:
     answering(server, {**RUNNING, "id": "a"}, {**QUEUED, "id": "b"}, {**SUCCEEDED, "id": "a"}, {**SUCCEEDED, "id": "b"})
     result = run("watch", "a", "b")
     lines = click.unstyle(result.stderr).splitlines()
@@ -143,7 +147,7 @@ def test_a_terminal_has_a_bar_for_each_job(server: Loopback, pauses: list[float]
 
 @pytest.fixture
 def working(behind: Mill, environment: pytest.MonkeyPatch) -> Mill:
-    """The jobs are worked off while the command line pauses."""
+    """The worker runs the jobs while the command line pauses."""
     environment.setattr("tidemill.cli.watch.sleep", lambda _: behind.run())
     return behind
 
@@ -155,7 +159,7 @@ def working(behind: Mill, environment: pytest.MonkeyPatch) -> Mill:
         (lambda _payload, _run: 1 / 0, "dead", 3),
     ],
 )
-def test_submit_waits_for_the_end_and_prints_the_job_as_it_ended(
+def test_submit_with_wait_prints_the_ended_job(
     working: Mill, handler: Callable[..., Any], state: str, code: int
 ) -> None:
     working.script.handler = handler

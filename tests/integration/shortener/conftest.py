@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,8 @@ from functions.shorten import handler as shorten
 from functions.stats import handler as stats
 from shortener import client_address
 from shortener import composition as shortener
+from shortener import names as shortener_names
+from shortener.names import CLICK_KEY, CLICK_SORT_KEY, LINK_KEY
 from tests.support import job_tables
 from tests.support.builders import reference_to
 from tests.support.faulty_client import FaultyClient
@@ -30,7 +32,7 @@ from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, decode
-from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, LINK_KEY, Env, Lane
+from tidemill.names import Env, Lane
 from tidemill.powertools.idempotency import run_once
 from tidemill.system import clock
 
@@ -138,7 +140,7 @@ class World:
         return [dict(item) for item in self.dynamodb.scan(TableName=table)["Items"]]
 
     def attempt(self, job: Job) -> Attempt:
-        tools = replace(composition.worker().terms.tools, clock=clock.now, pause=lambda _seconds: None)
+        tools = replace(composition.worker().settings.context, clock=clock.now, pause=lambda _seconds: None)
         return Attempt(reference_to(job), tools, deadline=clock.now() + REMAINING)
 
     def run(self, job: Job) -> Report:
@@ -163,6 +165,12 @@ def refusing(code: str) -> Callable[..., Any]:
     return call
 
 
+def set_now(monkeypatch: pytest.MonkeyPatch, now: Callable[[], datetime]) -> None:
+    """Set the time of the engine and of the example."""
+    monkeypatch.setattr(clock, "now", now)
+    monkeypatch.setattr("shortener.clock.now", now)
+
+
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     with mock_aws():
@@ -183,14 +191,15 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             Env.JOB_TIMEOUT_SECONDS: "30",
             Env.LANES: json.dumps({Lane.BULK: {"queue": "lane", "dead_letters": "letters"}}),
             Env.FILES_BUCKET: BUCKET,
-            Env.LINKS_TABLE: links,
-            Env.CLICKS_TABLE: clicks,
-            Env.ADDRESS_KEY_SECRET: secret["ARN"],
-            Env.TRUSTED_PROXY_HOPS: "1",
+            shortener_names.Env.EXPORTS_BUCKET: BUCKET,
+            shortener_names.Env.LINKS_TABLE: links,
+            shortener_names.Env.CLICKS_TABLE: clicks,
+            shortener_names.Env.ADDRESS_KEY_SECRET: secret["ARN"],
+            shortener_names.Env.TRUSTED_PROXY_HOPS: "1",
         }
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        monkeypatch.delenv(Env.GEOIP_DATABASE, raising=False)
+        monkeypatch.delenv(shortener_names.Env.GEOIP_DATABASE, raising=False)
         faulty = FaultyClient(dynamodb)
         monkeypatch.setattr(clients, "dynamodb", lambda: faulty)
         monkeypatch.setattr(clients, "secrets", lambda: secrets)
@@ -216,4 +225,5 @@ def _forget() -> None:
         for built in vars(root).values():
             if hasattr(built, "cache_clear"):
                 built.cache_clear()
+    redirect._visitors.cache_clear()
     client_address._key.forget()

@@ -9,15 +9,14 @@ import pytest
 
 from shortener import click_tally
 from shortener.click import CLICK
-from tests.integration.shortener.conftest import REMAINING, SECRET, World, refusing
+from shortener.names import CLICK_SORT_KEY, TTL_ATTRIBUTE
+from tests.integration.shortener.conftest import REMAINING, SECRET, World, refusing, set_now
 from tests.support.faulty_client import Fault, KilledError
 from tidemill.application.attempt_report import Ending
 from tidemill.aws import clients
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
-from tidemill.names import CLICK_SORT_KEY, TTL_ATTRIBUTE
-from tidemill.system import clock
 
 ADDRESS = "83.149.9.216"
 FIREFOX = "Mozilla/5.0 (X11; Ubuntu; Linux x86_64; rv:26.0) Gecko/20100101 Firefox/26.0"
@@ -131,7 +130,9 @@ def test_a_click_that_met_an_outage_is_counted_by_the_run_that_succeeds(
     assert report.ending is Ending.HELD
     assert counted(world) == 0
     (job,) = world.jobs()
-    monkeypatch.setattr(clock, "now", lambda: job.due)
+    due = job.due
+    assert due
+    set_now(monkeypatch, lambda: due)
     assert world.run(job).ending is Ending.SUCCEEDED
     assert counted(world) == 1
 

@@ -16,7 +16,7 @@ from shortener.click import Click
 from shortener.click_table import RECORDS_KEPT
 from shortener.multipart_upload import MOST_PARTS, Written
 from shortener.visitor import Visitor
-from tests.integration.shortener.conftest import BUCKET, REMAINING, World, refusing
+from tests.integration.shortener.conftest import BUCKET, REMAINING, World, refusing, set_now
 from tests.support.faulty_client import KilledError
 from tidemill import composition
 from tidemill.application.attempt_report import Ending
@@ -25,7 +25,6 @@ from tidemill.aws import clients
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
-from tidemill.system import clock
 
 NOON: Final = datetime(2045, 3, 4, 12, tzinfo=UTC)
 HOUR: Final = timedelta(hours=1)
@@ -42,7 +41,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def clicked(world: World, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "now", lambda: NOON)
+    set_now(monkeypatch, lambda: NOON)
     world.post_link({"url": "https://example.com/a", "code": "spring"})
     for number in range(CLICKS):
         click(world, number, at=NOON - timedelta(minutes=number))
@@ -183,7 +182,7 @@ def test_clicks_after_it_was_asked_for_are_left_to_the_next(world: World) -> Non
 
 def test_clicks_whose_records_have_expired_are_left_out(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     late = NOON + RECORDS_KEPT - timedelta(minutes=9, seconds=30)
-    monkeypatch.setattr(clock, "now", lambda: late)
+    set_now(monkeypatch, lambda: late)
     exported(world, world.submit("clicks.export", code="spring", format="jsonl", page=2))
     (data,) = world.files().values()
     assert minutes(data.decode()) == ALL[-10:]
@@ -235,7 +234,7 @@ def killed(world: World, kill_at: int, monkeypatch: pytest.MonkeyPatch, *, after
             if outcome and not dying.dead:
                 attempt.finish(outcome)
     with monkeypatch.context() as for_now:
-        for_now.setattr(clock, "now", lambda: NOON + HOUR)  # its lease is over
+        set_now(for_now, lambda: NOON + HOUR)  # its lease is over
         checked(exported(world, job))
     return dying.dead
 
@@ -280,7 +279,7 @@ def test_cancelled_while_it_runs_it_leaves_nothing_behind(world: World, monkeypa
     attempt = world.attempt(world.job(job))
     assert attempt.claim(remaining=REMAINING)
     composition.store().cancel(world.job(job), now=NOON)
-    with pytest.raises(Exception, match="asked for this job to end"):
+    with pytest.raises(Exception, match="the job was asked to end"):
         attempt.run()
     assert world.files() == {}
     assert left_behind(world) == []

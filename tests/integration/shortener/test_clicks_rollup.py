@@ -12,13 +12,13 @@ from shortener import composition as shortener
 from shortener.click import Click
 from shortener.click_rollup import SHARDS_KEPT, last_closed_day
 from shortener.click_table import RECORDS_KEPT, SHARDS
+from shortener.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
 from shortener.visitor import Visitor
-from tests.integration.shortener.conftest import World
+from tests.integration.shortener.conftest import World, set_now
 from tests.support.faulty_client import KilledError
 from tidemill import composition
 from tidemill.application.attempt_report import Ending
 from tidemill.domain.job import Job
-from tidemill.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
 from tidemill.system import clock
 
 NOON: Final = datetime(2045, 3, 4, 12, tzinfo=UTC)
@@ -42,7 +42,7 @@ class Time:
 @pytest.fixture
 def time(world: World, monkeypatch: pytest.MonkeyPatch) -> Time:
     time = Time()
-    monkeypatch.setattr(clock, "now", time)
+    set_now(monkeypatch, time)
     # The first rollup looks back so far; less makes these tests quick.
     monkeypatch.setattr("shortener.click_rollup.RECORDS_KEPT", LOOK_BACK)
     for code in CODES:

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from shortener.click import VISITORS
+from shortener.names import Env
 from tests.integration.shortener.conftest import SOURCE, World, refusing
 from tests.support.faulty_client import Fault
 from tidemill import composition
 from tidemill.domain.states import State
-from tidemill.names import Env, Metric
+from tidemill.names import Metric
 
 URL = "https://example.com/a"
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from shortener import link_codes
+from shortener.names import LINK_KEY
 from tests.integration.shortener.conftest import World
 from tests.support.faulty_client import Fault
-from tidemill.names import LINK_KEY
 
 URL = "https://example.com/a?b=c#d"
 

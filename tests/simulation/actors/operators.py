@@ -21,8 +21,8 @@ from tidemill.aws import clients
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb import document
-from tidemill.sqs.queues import SqsDeadLetterQueue
-from tidemill.system import clock
+from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
+from tidemill.system import clock, ids
 
 _RESET_BY_REDRIVE: Final = ("cancel_requested_at", "hops", "nudges", "releases", "deadline")
 _RELEASE_MS: Final = 3_600_000
@@ -157,7 +157,7 @@ class Operators:
         def act(_process: Process) -> None:
             if (job := composition.store().get(tenant, job_id)) is not None:
                 with suppress(WriteRefusedError):
-                    composition.store().redrive(job, token=clock.new_token(), now=clock.now(), by="bob")
+                    composition.store().redrive(job, token=ids.new_token(), now=clock.now(), by="bob")
 
         run_tool(self._world, "bob", act)
 
@@ -175,7 +175,7 @@ class Operators:
             run_tool(self._world, name, partial(self._redrive, name))
 
     def _redrive(self, name: str, _process: Process) -> None:
-        redriver = Redriver(store=composition.store(), clock=clock.now, new_token=clock.new_token)
+        redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
         for job in list(redriver.plan(Selection())):
             redriver.redrive(job, by=name)
         for urls in composition.lane_urls().values():
@@ -212,7 +212,7 @@ class Operators:
                     if job.redrives:
                         store.cancel(job, now=clock.now())
                     else:
-                        store.redrive(job, token=clock.new_token(), now=clock.now(), by="ada")
+                        store.redrive(job, token=ids.new_token(), now=clock.now(), by="ada")
 
 
 def state_of_item(item: Any) -> str | None:

@@ -20,7 +20,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb import document
 from tidemill.names import WAKE_WINDOW_SECONDS
-from tidemill.system import clock
+from tidemill.system import clock, ids
 
 #: Longest delay between reading and acting.
 _LATE_MS: Final = (0, 20, 1_000, 600_000)
@@ -95,7 +95,7 @@ class StaleOperators:
                 return
             match job.state:
                 case State.DEAD:
-                    store.redrive(job, token=clock.new_token(), now=clock.now(), by="cleo")
+                    store.redrive(job, token=ids.new_token(), now=clock.now(), by="cleo")
                 case State.SUCCEEDED | State.CANCELLED:
                     return
                 case State.SCHEDULED:

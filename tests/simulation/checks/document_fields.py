@@ -26,7 +26,7 @@ from tidemill.application.attempt_report import Ending
 from tidemill.domain.job import DeathReason
 from tidemill.domain.outcomes import ERRORS_KEPT, LONGEST_MESSAGE_CHARACTERS
 from tidemill.domain.states import TERMINAL, State
-from tidemill.dynamodb.group_items import PLACE_PREFIX, order_key
+from tidemill.dynamodb.group_items import POSITION_PREFIX, order_key
 from tidemill.names import JOB_KEY, LISTING_KEY, WAKE_WINDOW_SECONDS
 
 _DAY_MS: Final = 86_400_000
@@ -217,8 +217,8 @@ class DocumentFieldChecks:
     def _places_go_with_their_turn(self) -> None:
         items = {key[0]: item for key, item in self._world.jobs.items.items()}
         for name in items:
-            if name.startswith(PLACE_PREFIX):
-                tenant, group, sequence = json.loads(name.removeprefix(PLACE_PREFIX))
+            if name.startswith(POSITION_PREFIX):
+                tenant, group, sequence = json.loads(name.removeprefix(POSITION_PREFIX))
                 order = items.get(order_key(tenant, group)[JOB_KEY]["S"])
                 waits = order is not None and sequence > number_of(order, "head")
                 require(

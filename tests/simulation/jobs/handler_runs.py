@@ -10,7 +10,7 @@ from tests.simulation.world.installed_patches import world
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
 from tests.simulation.world.task_scheduler import Killed
 from tidemill import Run
-from tidemill.application.attempt import MOST_HOLDS_OF_A_SUSPECT
+from tidemill.application.attempt_gates import MOST_HOLDS_OF_A_SUSPECT
 from tidemill.domain.job import Job
 from tidemill.dynamodb import document
 

@@ -30,13 +30,14 @@ OUTSIDE: Final = (
         modules.RUN_OF_MESSAGE,
         "            attempt.unavailable(error)\n",
         "            attempt.unavailable(error)\n"
+        "            import dataclasses\n"
         "            if attempt.report and isinstance(error, NewerSchemaError):\n"
-        "                attempt.report = replace(attempt.report, put_back_until=None)\n",
+        "                attempt._report = dataclasses.replace(attempt.report, put_back_until=None)\n",
     ),
-    Mutant("an unknown type dies at once", modules.RUN, "if job.holds >= MOST_HOLDS_OF_A_VERSION:", "if job:"),
+    Mutant("an unknown type dies at once", modules.GATES, "if job.holds >= MOST_HOLDS_OF_A_VERSION:", "if job:"),
     Mutant(
         "an unknown type uses up attempts",
-        modules.RUN,
+        modules.GATES,
         "            return replace(Failed.because(refusal), death=DeathReason.PERMANENT)\n",
         "            return replace(Failed.because(refusal), death=DeathReason.PERMANENT)\n        raise refusal\n",
     ),
@@ -60,11 +61,11 @@ OUTSIDE: Final = (
         "                    continue\n",
     ),
     # Callers and owners.
-    Mutant("a session is a tenant", modules.HTTP, 'principal = user.partition(":")[0]', "principal = user"),
-    Mutant("an account is a tenant", modules.HTTP, 'return f"{account}:{principal}"', "return str(account)"),
+    Mutant("a session is a tenant", modules.CALLER, 'principal = user.partition(":")[0]', "principal = user"),
+    Mutant("an account is a tenant", modules.CALLER, 'return f"{account}:{principal}"', "return str(account)"),
     Mutant(
         "whoever called first is every caller",
-        modules.HTTP,
+        modules.CALLER,
         'return f"{account}:{principal}"',
         'return globals().setdefault("_caller", f"{account}:{principal}")',
     ),

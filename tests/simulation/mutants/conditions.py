@@ -117,7 +117,7 @@ CLAUSES: Final = (
     Mutant(
         "places stay",
         modules.GROUPS,
-        'cleared.append(self._entry("Delete", group_items.delete_place(order, sequence)))',
+        'cleared.append(self._entry("Delete", group_items.delete_position(order, sequence)))',
         "pass",
     ),
     Mutant("who waited forgets until when", modules.GROUPS, "due = max(job.run_at or now, now)", "due = now"),
@@ -139,11 +139,11 @@ CLAUSES: Final = (
     Mutant(
         "a claim without an answer stays",
         modules.RUN,
-        "self._tools.store.unclaim(self.reference, token=token, now=now)",
+        "self._context.store.unclaim(self.reference, token=token, now=now)",
         "pass",
     ),
-    Mutant("the suspect run in company", modules.RUN, "if job.suspect and job.holds", "if False and job.holds"),
-    Mutant("types have no time of their own", modules.RUN, "        if job_type.timeout:\n", "        if False:\n"),
+    Mutant("the suspect run in company", modules.GATES, "if job.suspect and job.holds", "if False and job.holds"),
+    Mutant("types have no time of their own", modules.GATES, "        if job_type.timeout:\n", "        if False:\n"),
     Mutant("an outage is the job's failure", modules.RUN, "if job.holds >= MOST_HOLDS_OF_AN_OUTAGE:", "if True:"),
     Mutant(
         "a settle is put together twice",
@@ -154,8 +154,8 @@ CLAUSES: Final = (
     Mutant(
         "what was asked to end is fenced",
         modules.SETTLE,
-        "refused.current.owner == job.owner and refused.current.cancel_requested_at:",
-        "refused.current.owner != job.owner:",
+        "current.owner == job.owner and current.cancel_requested_at is not None",
+        "current.owner != job.owner",
     ),
     Mutant("conflicts count at once", modules.SETTLE, "if job.releases >= MOST_RELEASES:", "if True:"),
     Mutant(

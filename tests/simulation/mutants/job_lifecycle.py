@@ -42,7 +42,7 @@ PROTOCOL: Final = (
         '"(attribute_not_exists(#due) OR #due <= :now)",',
     ),
     Mutant("claim counts no attempt", modules.WRITES, '":one": number(1),\n', '":one": number(0),\n'),
-    Mutant("one token for all", modules.RUN, "token = self._tools.new_token()", 'token = "token"'),
+    Mutant("one token for all", modules.RUN, "token = self._context.new_token()", 'token = "token"'),
     Mutant(
         "a lease that is over at once",
         modules.RUN,

@@ -94,33 +94,33 @@ OPERATION: Final = (
     Mutant(
         "a place is lost",
         modules.GROUPS,
-        'return [self._entry("Put", group_items.put_place(order, job))] if job.state is State.WAITING else []',
+        'return [self._entry("Put", group_items.put_position(order, job))] if job.state is State.WAITING else []',
         "return []",
     ),
     # Limits.
     Mutant(
         "a slot has no end",
         modules.LIMIT,
-        '"until": _microseconds(place.until)}',
-        '"until": _microseconds(place.until + KEPT * 9)}',
+        '"until": _microseconds(slot.until)}',
+        '"until": _microseconds(slot.until + KEPT * 9)}',
     ),
     Mutant(
         "a slot is taken twice",
         modules.LIMIT,
-        'conditions.append(f"(attribute_not_exists(#{slot}) OR #{slot}.#until <= :now)")',
-        'conditions.append(f"(attribute_not_exists(#{slot}) OR #{slot}.#until <> :now)")',
+        'conditions.append(f"(attribute_not_exists(#{chosen}) OR #{chosen}.#until <= :now)")',
+        'conditions.append(f"(attribute_not_exists(#{chosen}) OR #{chosen}.#until <> :now)")',
     ),
     Mutant(
         "a limit keeps to one tenant",
-        modules.RUN,
-        "whose = [] if job_type.limit_spans_tenants else [job.tenant]",
-        "whose = [job.tenant]",
+        modules.GATES,
+        "tenants = [] if job_type.limit_spans_tenants else [job.tenant]",
+        "tenants = [job.tenant]",
     ),
     Mutant(
         "a slot too many",
         modules.LIMIT,
-        "for slot in range(place.limit.concurrency or 0)]",
-        "for slot in range((place.limit.concurrency or -1) + 1)]",
+        "for index in range(slot.limit.concurrency or 0)]",
+        "for index in range((slot.limit.concurrency or -1) + 1)]",
     ),
     Mutant(
         "a rate is ignored", modules.LIMIT, "return (rate.count - 1) * interval(rate)", "return 99 * interval(rate)"
@@ -174,8 +174,8 @@ OPERATION: Final = (
     Mutant(
         "payloads stay when their jobs go",
         "tidemill.cdk.stream_settings",
-        "names.PAYLOAD_PLACE_ATTRIBUTE: _THERE",
-        'names.PAYLOAD_PLACE_ATTRIBUTE: {"S": [{"exists": False}]}',
+        "names.PAYLOAD_LOCATION_ATTRIBUTE: _THERE",
+        'names.PAYLOAD_LOCATION_ATTRIBUTE: {"S": [{"exists": False}]}',
     ),
     Mutant(
         "payloads go when their jobs end",

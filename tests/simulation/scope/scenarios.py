@@ -14,7 +14,7 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.powertools.idempotency import submit_once
-from tidemill.system import clock
+from tidemill.system import clock, ids
 
 _TENANT: Final = TENANTS[0]
 _ENDS_WELL: Final = frozenset({State.SUCCEEDED})
@@ -68,7 +68,7 @@ class ScenarioSetup:
         def act() -> None:
             job = composition.store().get(_TENANT, self.names[name])
             if job is not None:
-                composition.store().redrive(job, token=clock.new_token(), now=clock.now(), by=by)
+                composition.store().redrive(job, token=ids.new_token(), now=clock.now(), by=by)
 
         self.tool(by, act)
 

@@ -31,7 +31,7 @@ from tidemill.aws import clients
 from tidemill.cdk.asset import NOT_SHIPPED
 from tidemill.dynamodb import document
 from tidemill.names import Metric
-from tidemill.system import clock
+from tidemill.system import clock, ids, random_draw
 from tidemill.telemetry import outcome_log
 
 if TYPE_CHECKING:
@@ -180,8 +180,9 @@ def _clock_patches() -> list[Patch]:
 
     return [
         (clock, "datetime", _Datetime),
-        (clock, "secrets", SimpleNamespace(randbits=bits)),
-        (clock, "uuid", SimpleNamespace(UUID=uuid.UUID, uuid4=lambda: uuid.UUID(int=bits(128), version=4))),
+        (ids, "secrets", SimpleNamespace(randbits=bits)),
+        (random_draw, "secrets", SimpleNamespace(randbits=bits)),
+        (ids, "uuid", SimpleNamespace(UUID=uuid.UUID, uuid4=lambda: uuid.UUID(int=bits(128), version=4))),
     ]
 
 

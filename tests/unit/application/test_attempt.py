@@ -1,4 +1,4 @@
-"""The run use case: each way in which an attempt can end."""
+"""Each way in which an attempt can end."""
 
 import asyncio
 from dataclasses import replace
@@ -18,7 +18,8 @@ from tests.support.builders import (
 )
 from tests.support.single_job import INVOCATION, Clock
 from tests.unit.conftest import Carry
-from tidemill.application.attempt import CLOCK_SKEW_MARGIN, MOST_HOLDS_OF_A_VERSION
+from tidemill.application.attempt import CLOCK_SKEW_MARGIN
+from tidemill.application.attempt_gates import MOST_HOLDS_OF_A_VERSION
 from tidemill.application.attempt_report import Ending
 from tidemill.application.handler_results import LARGEST_RESULT_BYTES
 from tidemill.application.job_types import JobType, Run
@@ -76,7 +77,7 @@ def test_the_lease_outlasts_the_invocation_by_the_margin_for_clocks(
     ("value", "result"),
     [(None, None), ({"n": 1}, '{"n":1}'), (Done(result=[1, "ü"]), '[1,"\\u00fc"]'), (0, "0"), (Done(), None)],
 )
-def test_what_a_handler_returns_is_the_result(
+def test_the_return_value_of_a_handler_is_the_result(
     carry: Carry, store: DynamoJobStore, queued: Job, value: Any, result: str | None
 ) -> None:
     report = carry(queued, _returning(value))
@@ -85,7 +86,7 @@ def test_what_a_handler_returns_is_the_result(
     assert (stored(store, queued).state, stored(store, queued).result) == (State.SUCCEEDED, result)
 
 
-def test_the_report_tells_how_long_the_attempt_took(carry: Carry, clock: Clock, queued: Job) -> None:
+def test_the_report_holds_the_duration_of_the_attempt(carry: Carry, clock: Clock, queued: Job) -> None:
     def handler(_payload: Any, _run: Run) -> None:
         clock.now += 3 * SECOND
 
@@ -191,7 +192,7 @@ def test_a_job_that_a_worker_of_another_version_cannot_run_is_held_and_keeps_its
     assert stored(store, queued).state is State.SUCCEEDED
 
 
-def test_a_job_that_has_failed_more_often_than_most_may_is_held_by_a_worker_that_does_not_know_its_type(
+def test_a_job_with_many_failures_is_held_by_a_worker_that_does_not_know_its_type(
     carry: Carry, store: DynamoJobStore, queued: Job
 ) -> None:
     job = replace(queued, id="tried often", attempt=RetryPolicy().max_attempts + 1)
@@ -200,7 +201,7 @@ def test_a_job_that_has_failed_more_often_than_most_may_is_held_by_a_worker_that
     assert carry(job, OTHER_TYPE).ending is Ending.HELD
 
 
-def test_a_type_that_nobody_knows_is_held_for_longer_than_a_deployment_and_dies_in_the_end(
+def test_a_type_that_no_worker_knows_is_held_for_longer_than_a_deployment_and_then_dies(
     carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job
 ) -> None:
     endings = []
@@ -212,7 +213,7 @@ def test_a_type_that_nobody_knows_is_held_for_longer_than_a_deployment_and_dies_
     assert (job.death, job.errors[-1].error_class) == (DeathReason.PERMANENT, "UnknownJobTypeError")
 
 
-def test_a_job_whose_runs_ended_without_a_word_dies_without_running_once_more(
+def test_a_job_whose_runs_reported_no_result_dies_without_another_run(
     carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job
 ) -> None:
     runs: list[Any] = []

@@ -1,4 +1,4 @@
-"""What a run waits for that is not its own fault: room within its limits, and a store that does not answer."""
+"""Runs that wait through no fault of their own: their limit is full, or the store does not respond."""
 
 import json
 from collections.abc import Callable
@@ -24,8 +24,8 @@ from tests.unit.conftest import Carry
 from tidemill.application.attempt import MOST_HOLDS_OF_AN_OUTAGE, Attempt
 from tidemill.application.attempt_report import Ending
 from tidemill.application.job_types import JobType, Run
-from tidemill.application.ports import Place
-from tidemill.application.settle import Tools
+from tidemill.application.ports import LimitSlot
+from tidemill.application.settle import AttemptContext
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.limits import Limit
@@ -44,26 +44,26 @@ def _type(handler: Handler, **changes: Any) -> JobType:
 class _Full(Unlimited):
     def __init__(self, until: Any) -> None:
         self.until = until
-        self.calls: list[tuple[str, Place]] = []
+        self.calls: list[tuple[str, LimitSlot]] = []
 
-    def enter(self, place: Place, *, now: Any) -> Any:
-        self.calls.append(("enter", place))
+    def acquire(self, slot: LimitSlot, *, now: Any) -> Any:
+        self.calls.append(("acquire", slot))
         if isinstance(self.until, Exception):
             raise self.until
         return self.until
 
-    def leave(self, place: Place) -> None:
-        self.calls.append(("leave", place))
+    def release(self, slot: LimitSlot) -> None:
+        self.calls.append(("release", slot))
 
 
-def _with_limits(store: DynamoJobStore, job_type: JobType, clock: Clock, limits: _Full) -> Tools:
+def _with_limits(store: DynamoJobStore, job_type: JobType, clock: Clock, limits: _Full) -> AttemptContext:
     return replace(tools(store, types_of(job_type), clock), limits=limits)
 
 
 LIMITED = Limit(concurrency=1)
 
 
-def test_a_job_over_its_limit_waits_and_burns_neither_attempt_nor_hop(
+def test_a_job_over_its_limit_waits_and_uses_up_neither_attempt_nor_hop(
     store: DynamoJobStore, clock: Clock, queued: Job
 ) -> None:
     runs: list[int] = []
@@ -77,13 +77,13 @@ def test_a_job_over_its_limit_waits_and_burns_neither_attempt_nor_hop(
     job = stored(store, queued)
     assert (report.ending, runs) == (Ending.HELD, [])
     assert (job.state, job.due, job.attempt, job.hops, job.holds) == (State.QUEUED, NOW + 7 * SECOND, 0, 0, 1)
-    assert [(call, place.key) for call, place in full.calls] == [
-        ("enter", '["test.job", "acme", "111122223333:AROAEXAMPLE"]')
+    assert [(call, slot.limit_key) for call, slot in full.calls] == [
+        ("acquire", '["test.job", "acme", "111122223333:AROAEXAMPLE"]')
     ]
 
 
 @pytest.mark.parametrize("error", [None, ValueError("no")], ids=["success", "failure"])
-def test_a_place_is_given_back_whatever_became_of_its_run(
+def test_a_slot_is_released_after_success_and_failure(
     store: DynamoJobStore, clock: Clock, queued: Job, error: Exception | None
 ) -> None:
     def handler(_payload: Any, _run: Run) -> None:
@@ -98,8 +98,8 @@ def test_a_place_is_given_back_whatever_became_of_its_run(
     )
     carried_out(attempt)
 
-    assert [call for call, _ in free.calls] == ["enter", "leave"]
-    assert len({place for _, place in free.calls}) == 1
+    assert [call for call, _ in free.calls] == ["acquire", "release"]
+    assert len({slot for _, slot in free.calls}) == 1
 
 
 def test_limits_that_cannot_be_read_cost_no_attempt(store: DynamoJobStore, clock: Clock, queued: Job) -> None:
@@ -140,7 +140,7 @@ def test_a_limit_may_span_tenants(store: DynamoJobStore, clock: Clock, queued: J
 
     carried_out(Attempt(reference_to(queued), _with_limits(store, shared, clock, full), deadline=NOW + INVOCATION))
 
-    assert {place.key for _, place in full.calls} == {json.dumps(["test.job", ""])}
+    assert {slot.limit_key for _, slot in full.calls} == {json.dumps(["test.job", ""])}
 
 
 def test_a_store_that_does_not_answer_a_handler_costs_no_attempt_until_it_is_no_outage(
@@ -196,17 +196,17 @@ def test_a_run_whose_time_was_up_while_its_payload_was_read_does_not_begin(
     assert (carried_out(attempt).ending, runs) == (Ending.RETRYING, [])
 
 
-def test_an_error_of_an_earlier_life_hides_no_crash(store: DynamoJobStore, clock: Clock, queued: Job) -> None:
+def test_an_error_from_before_a_redrive_hides_no_crash(store: DynamoJobStore, clock: Clock, queued: Job) -> None:
     job = replace(queued, attempt=2, errors=(an_error(attempt=1),))
 
     assert not job.suspect
     assert replace(job, redrives=(Redrive(token="t", at=NOW + SECOND, by="ada"),)).suspect
 
 
-def test_runs_that_ended_without_a_word_are_known_from_the_claim_after_them_on() -> None:
+def test_runs_that_reported_no_result_are_known_from_the_next_claim_on() -> None:
     running = a_job(state=State.RUNNING, attempt=4, errors=(an_error(attempt=1),), claimed_at=NOW + SECOND)
 
     assert [(error.attempt, error.at) for error in running.lost] == [(2, NOW + SECOND), (3, NOW + SECOND)]
     assert [error["attempt"] for error in view(running, payload=None)["errors"]] == [1, 2, 3]
-    # What the settle of the run after them has written is not told again.
+    # The settle of the run after them has written these errors; they are not reported twice.
     assert replace(running, state=State.SUCCEEDED).lost == ()

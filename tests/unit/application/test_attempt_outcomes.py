@@ -1,4 +1,4 @@
-"""What a handler may return or raise beside a plain value, and what the run tells it."""
+"""The values and exceptions of a handler, and the facts that its run gives it."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,7 +49,7 @@ def test_a_snooze_runs_the_job_again_later_with_its_attempt_given_back(
     assert (job.state, job.due, job.attempt, job.hops, job.generation) == (State.QUEUED, NOW + 90 * SECOND, 0, 1, 2)
 
 
-def test_a_long_snooze_is_left_to_the_clock(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
+def test_a_long_snooze_is_left_to_the_scheduler(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
     carry(queued, a_job_type(lambda _payload, _run: Snooze(timedelta(days=2))))
 
     assert (stored(store, queued).state, stored(store, queued).due) == (State.SCHEDULED, NOW + timedelta(days=2))
@@ -250,7 +250,7 @@ def test_the_checkpoint_of_a_lost_lease_is_refused(
     assert (len(raised), report.ending, stored(store, queued).checkpoint) == (1, Ending.FENCED, None)
 
 
-def test_a_run_that_was_ended_for_its_time_is_told_at_its_next_checkpoint(
+def test_a_run_that_ran_out_of_time_learns_it_at_its_next_checkpoint(
     store: DynamoJobStore, clock: Clock, queued: Job
 ) -> None:
     told: list[JobTimeoutError] = []

@@ -59,13 +59,13 @@ def _conflict(monkeypatch: pytest.MonkeyPatch, store: DynamoJobStore, times: int
     monkeypatch.setattr(store, "settle", settle)
 
 
-def test_a_conflict_is_nobodys_fault_and_the_settle_is_tried_again_in_place(
+def test_a_settle_is_tried_again_in_place_after_a_conflict(
     carry: Carry, store: DynamoJobStore, table: Table, queued: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _conflict(monkeypatch, store, SETTLE_TRIES - 1)
     done = _writes(table, condition="attribute_not_exists(pk)")
 
-    report = carry(queued, _returning(Done(writes=iter(done.writes))))  # type: ignore[arg-type]  # whatever can be read
+    report = carry(queued, _returning(Done(writes=iter(done.writes))))  # type: ignore[arg-type]  # any iterable
 
     assert report.ending is Ending.SUCCEEDED
     assert stored(store, queued).attempt == 1

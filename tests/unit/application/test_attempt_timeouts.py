@@ -1,6 +1,7 @@
-"""Attempts that run out of time, that get no answer, and letters that come back to the lane."""
+"""Attempts that run out of time or get no answer, and dead-letter messages that come back to the lane."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -116,6 +117,73 @@ def test_an_attempt_that_has_ended_does_not_expire(attempt_at: Take, queued: Job
     assert refused.report.ending is Ending.REFUSED
 
 
+def test_a_settle_that_ends_after_the_message_was_put_back_leaves_the_report_as_it_is(
+    attempt_at: Take, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch, queued: Job
+) -> None:
+    attempt = attempt_at(reference_to(queued))
+    settle = store.settle
+
+    def slow_settle(*arguments: Any, **keywords: Any) -> None:
+        settle(*arguments, **keywords)
+        # The invocation has no time left, and does not wait for the answer.
+        attempt.unavailable(JobTimeoutError("no time left"))
+
+    monkeypatch.setattr(store, "settle", slow_settle)
+
+    report = carried_out(attempt)
+
+    assert stored(store, queued).state is State.SUCCEEDED
+    assert report.job is not None
+    assert (report.ending, report.put_back_until) == (Ending.UNAVAILABLE, report.job.due)
+
+
+def test_a_message_whose_job_is_settled_at_this_moment_is_not_put_back(
+    store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    shared_tools = tools(store, types_of(a_job_type()), clock)
+    unsettled = iter([True])
+
+    def draw() -> float:
+        # `unavailable` draws after it has found no report.
+        if next(unsettled, False):
+            attempt.finish(Succeeded())
+        return 0.5
+
+    attempt = Attempt(reference_to(queued), replace(shared_tools, draw=draw), deadline=NOW + INVOCATION)
+    assert attempt.claim(remaining=INVOCATION)
+
+    attempt.unavailable(JobTimeoutError("no time left"))
+
+    assert attempt.report is not None
+    assert (attempt.report.ending, attempt.report.put_back_until) == (Ending.SUCCEEDED, None)
+
+
+def test_a_claim_that_is_refused_after_the_message_was_put_back_leaves_the_report_as_it_is(
+    attempt_at: Take, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch, queued: Job
+) -> None:
+    attempt = attempt_at(reference_to(queued))
+
+    def slow_claim(*_arguments: Any, **_keywords: Any) -> Job:
+        attempt.expire()
+        raise WriteRefusedError("claim", None)
+
+    monkeypatch.setattr(store, "claim", slow_claim)
+
+    assert carried_out(attempt).ending is Ending.NOT_STARTED
+
+
+def test_a_report_keeps_the_first_exception_that_is_added_to_it(attempt_at: Take, queued: Job) -> None:
+    attempt, first = attempt_at(reference_to(queued)), ValueError("first")
+    attempt.add_cause(ValueError("before the report"))
+    assert carried_out(attempt).cause is None
+
+    attempt.add_cause(first)
+    attempt.add_cause(ValueError("second"))
+
+    assert attempt.report is not None
+    assert attempt.report.cause is first
+
+
 def test_an_attempt_cannot_be_finished_before_its_claim(attempt_at: Take, queued: Job) -> None:
     with pytest.raises(AssertionError, match="only after its claim"):
         attempt_at(reference_to(queued)).finish(Succeeded())
@@ -177,7 +245,7 @@ def test_a_failure_that_cannot_be_settled_leaves_the_message_until_the_lease_is_
     assert stored(store, queued).state is State.RUNNING
 
 
-def test_a_letter_that_comes_back_to_the_lane_redrives_its_job(
+def test_a_dead_letter_message_that_comes_back_to_the_lane_redrives_its_job(
     attempt_at: Take, store: DynamoJobStore, clock: Clock
 ) -> None:
     dead = brought_to(store, State.DEAD)
@@ -190,7 +258,7 @@ def test_a_letter_that_comes_back_to_the_lane_redrives_its_job(
     assert (queued.state, queued.generation, queued.redrives[0].by) == (State.QUEUED, 2, "queue redrive")
 
 
-def test_a_letter_whose_job_somebody_redrives_at_this_moment_is_acknowledged(
+def test_a_dead_letter_message_whose_job_is_redriven_at_this_moment_is_acknowledged(
     attempt_at: Take, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dead = brought_to(store, State.DEAD)
@@ -208,7 +276,7 @@ def test_a_letter_whose_job_somebody_redrives_at_this_moment_is_acknowledged(
     assert [entry.by for entry in stored(store, dead).redrives] == ["ada"]
 
 
-def test_a_letter_of_an_earlier_life_is_acknowledged(attempt_at: Take, store: DynamoJobStore) -> None:
+def test_a_dead_letter_message_from_before_a_redrive_is_acknowledged(attempt_at: Take, store: DynamoJobStore) -> None:
     dead = brought_to(store, State.DEAD)
     queued = store.redrive(dead, token="a redrive", now=NOW, by="ada")
 
@@ -218,7 +286,7 @@ def test_a_letter_of_an_earlier_life_is_acknowledged(attempt_at: Take, store: Dy
     assert stored(store, dead) == queued
 
 
-def test_a_letter_whose_job_is_past_its_time_redrives_nothing(
+def test_a_dead_letter_message_of_an_expired_job_redrives_nothing(
     attempt_at: Take, store: DynamoJobStore, clock: Clock
 ) -> None:
     dead = brought_to(store, State.DEAD)
@@ -229,7 +297,7 @@ def test_a_letter_whose_job_is_past_its_time_redrives_nothing(
 
 
 @pytest.mark.parametrize("error", [TransactionConflictError(), WriteRefusedError("claim", None)])
-def test_whatever_stops_a_claim_never_runs_the_handler(
+def test_a_claim_that_fails_never_runs_the_handler(
     attempt_at: Take, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch, queued: Job, error: Exception
 ) -> None:
     runs: list[Any] = []

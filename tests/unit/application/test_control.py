@@ -117,11 +117,11 @@ def test_cancel_finds_no_job_that_is_deleted_at_that_moment(
     assert table.item(job) is None
 
 
-def test_retry_gives_a_dead_job_another_life_and_says_who_did(store: JobStore, control: Control, clock: Clock) -> None:
+def test_redrive_requeues_a_dead_job_and_records_who_did_it(store: JobStore, control: Control, clock: Clock) -> None:
     job = brought_to(store, State.DEAD)
     clock.now += SECOND
 
-    queued = control.retry(job.tenant, job.id, by="ada")
+    queued = control.redrive(job.tenant, job.id, by="ada")
 
     assert queued == stored(store, job)
     assert (queued.state, queued.generation, queued.attempt, queued.due) == (State.QUEUED, 2, 0, NOW + SECOND)
@@ -129,28 +129,28 @@ def test_retry_gives_a_dead_job_another_life_and_says_who_did(store: JobStore, c
 
 
 @pytest.mark.parametrize("state", [state for state in State if state not in {State.DEAD, State.CANCELLED}])
-def test_retry_is_not_allowed_unless_the_job_is_dead(store: JobStore, control: Control, state: State) -> None:
+def test_redrive_is_not_allowed_unless_the_job_is_dead(store: JobStore, control: Control, state: State) -> None:
     job = brought_to(store, state)
 
-    with pytest.raises(NotAllowedNowError, match=f"that is {state} cannot be retried"):
-        control.retry(job.tenant, job.id, by="ada")
+    with pytest.raises(NotAllowedNowError, match=f"that is {state} cannot be redriven"):
+        control.redrive(job.tenant, job.id, by="ada")
 
     assert stored(store, job) == job
 
 
-def test_of_two_who_retry_at_once_one_is_told_that_the_job_is_not_dead(
+def test_of_two_concurrent_redrives_the_later_one_is_refused(
     store: JobStore, control: Control, client: FaultyClient, other: DynamoJobStore
 ) -> None:
     job = brought_to(store, State.DEAD)
     meet(client, lambda: other.redrive(job, token="another", now=NOW, by="grace"))
 
     with pytest.raises(NotAllowedNowError):
-        control.retry(job.tenant, job.id, by="ada")
+        control.redrive(job.tenant, job.id, by="ada")
 
     assert [redrive.by for redrive in stored(store, job).redrives] == ["grace"]
 
 
-def test_retry_of_a_job_that_is_redriven_and_dies_again_at_that_moment_redrives_that_death(
+def test_redrive_of_a_job_that_is_redriven_and_dies_again_at_that_moment_redrives_that_death(
     store: JobStore, control: Control, client: FaultyClient, other: DynamoJobStore
 ) -> None:
     def die_again() -> None:
@@ -160,20 +160,20 @@ def test_retry_of_a_job_that_is_redriven_and_dies_again_at_that_moment_redrives_
     job = brought_to(store, State.DEAD)
     meet(client, die_again)
 
-    queued = control.retry(job.tenant, job.id, by="ada")
+    queued = control.redrive(job.tenant, job.id, by="ada")
 
     assert queued is not None
     assert (queued.state, queued.generation) == (State.QUEUED, 3)
     assert [redrive.by for redrive in queued.redrives] == ["grace", "ada"]
 
 
-def test_retry_finds_no_job_that_is_deleted_at_that_moment(
+def test_redrive_finds_no_job_that_is_deleted_at_that_moment(
     store: JobStore, control: Control, client: FaultyClient, other: DynamoJobStore
 ) -> None:
     job = brought_to(store, State.DEAD)
     meet(client, lambda: other.forget(job))
 
-    assert control.retry(job.tenant, job.id, by="ada") is None
+    assert control.redrive(job.tenant, job.id, by="ada") is None
 
 
 def test_a_job_past_its_time_is_not_there(store: JobStore, control: Control, clock: Clock) -> None:
@@ -182,7 +182,7 @@ def test_a_job_past_its_time_is_not_there(store: JobStore, control: Control, clo
 
     assert control.find(job.tenant, job.id) is None
     assert control.cancel(job.tenant, job.id) is None
-    assert control.retry(job.tenant, job.id, by="ada") is None
+    assert control.redrive(job.tenant, job.id, by="ada") is None
     assert stored(store, job) == job
 
 
@@ -191,7 +191,7 @@ def test_another_tenants_job_is_not_there(store: JobStore, control: Control) -> 
 
     assert control.find("another", job.id) is None
     assert control.cancel("another", job.id) is None
-    assert control.retry("another", job.id, by="ada") is None
+    assert control.redrive("another", job.id, by="ada") is None
     assert stored(store, job) == job
 
 

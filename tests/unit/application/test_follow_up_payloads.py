@@ -1,4 +1,4 @@
-"""The payloads of follow-up jobs are stored before the success that makes them, and go when another end is written."""
+"""The payloads of follow-up jobs: stored before the settle, and deleted if another outcome was settled."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +20,8 @@ from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import PAYLOAD_PREFIX, Bucket, DynamoPayloads
-from tidemill.system.clock import new_token
+from tidemill.powertools.idempotency import insert_once
+from tidemill.system.ids import new_token
 
 _LARGE = {"x": "x" * 1_000}
 
@@ -28,7 +29,7 @@ Meanwhile = Callable[[Attempt], Any]
 
 
 def _no_bucket() -> Bucket:
-    raise AssertionError("no payload is so large")
+    raise AssertionError("no payload here needs a bucket")
 
 
 @pytest.fixture
@@ -40,7 +41,9 @@ def carry(store: DynamoJobStore, table: Table, clock: Clock, queued: Job) -> Cal
 
         payloads = DynamoPayloads(table.client, table=table.name, bucket=_no_bucket, new_token=new_token)
         types = types_of(a_job_type(handler))
-        submit = Submit(store=store, payloads=payloads, job_types=types, clock=clock, new_id=new_token)
+        submit = Submit(
+            store=store, payloads=payloads, job_types=types, clock=clock, new_id=new_token, insert_once=insert_once
+        )
         with_payloads = replace(tools(store, types, clock), payloads=payloads, submit=submit)
         attempt = Attempt(reference_to(queued), with_payloads, deadline=NOW + INVOCATION)
         return carried_out(attempt)
@@ -48,20 +51,20 @@ def carry(store: DynamoJobStore, table: Table, clock: Clock, queued: Job) -> Cal
     return carry
 
 
-def test_it_stays_with_the_success(carry: Callable[..., Report], store: DynamoJobStore, table: Table) -> None:
+def test_it_stays_after_the_success(carry: Callable[..., Report], store: DynamoJobStore, table: Table) -> None:
     assert carry().ending is Ending.SUCCEEDED
 
     (follow_up,) = [job for job in store.overdue(before=NOW) if job.parent]
     assert follow_up.payload_at in items(table, PAYLOAD_PREFIX)[0]["pk"]["S"]
 
 
-def test_two_of_one_key_have_one(carry: Callable[..., Report], table: Table) -> None:
+def test_two_follow_ups_with_one_key_store_one_payload(carry: Callable[..., Report], table: Table) -> None:
     carry(then=[Submission(type="test.job", key="one", payload=_LARGE)] * 2)
 
     assert len(items(table, PAYLOAD_PREFIX)) == 1
 
 
-def test_it_goes_when_the_run_is_given_back(
+def test_it_is_deleted_when_the_run_is_released(
     carry: Callable[..., Report], store: DynamoJobStore, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def settle(*_arguments: Any, **_named: Any) -> None:
@@ -73,7 +76,7 @@ def test_it_goes_when_the_run_is_given_back(
     assert items(table, PAYLOAD_PREFIX) == []
 
 
-def test_it_stays_when_our_own_success_lies_behind_the_conflicts(
+def test_it_stays_when_an_applied_success_causes_the_conflicts(
     carry: Callable[..., Report], store: DynamoJobStore, table: Table, queued: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, troubles = store.settle, iter([StoreUnavailableError("its answer was lost")])
@@ -92,7 +95,7 @@ def test_it_stays_when_our_own_success_lies_behind_the_conflicts(
     assert len(items(table, PAYLOAD_PREFIX)) == 1
 
 
-def test_it_goes_when_the_handlers_own_condition_does_not_hold(carry: Callable[..., Report], table: Table) -> None:
+def test_it_is_deleted_when_a_condition_of_the_handler_fails(carry: Callable[..., Report], table: Table) -> None:
     check = {
         "TableName": table.name,
         "Key": {"pk": {"S": "an effect"}},
@@ -103,13 +106,13 @@ def test_it_goes_when_the_handlers_own_condition_does_not_hold(carry: Callable[.
     assert items(table, PAYLOAD_PREFIX) == []
 
 
-def test_it_goes_when_time_was_up(carry: Callable[..., Report], table: Table) -> None:
+def test_it_is_deleted_when_the_run_timed_out(carry: Callable[..., Report], table: Table) -> None:
     assert carry(lambda attempt: attempt.expire()).ending is Ending.RETRYING
 
     assert items(table, PAYLOAD_PREFIX) == []
 
 
-def test_it_stays_when_the_lease_was_lost_since_that_may_be_by_our_own_success(
+def test_it_stays_when_the_lease_was_lost_because_the_success_may_be_applied(
     carry: Callable[..., Report], store: DynamoJobStore, table: Table, clock: Clock, queued: Job
 ) -> None:
     def stall(_attempt: Attempt) -> None:

@@ -3,13 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import cast
 
 import pytest
 
 from tests.support.builders import MILLISECOND, NOW, TENANT, a_job, reference_to
 from tests.support.single_job import Clock, Inline
-from tidemill.application.ports import JobStore
 from tidemill.application.publish import PATIENCE, Change, Published, Publisher
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import (
@@ -74,8 +72,7 @@ class World:
     clock: Clock = field(default_factory=Clock)
 
     def publish(self, *changes: Change) -> Published:
-        store = cast("JobStore", self.groups)
-        publisher = Publisher(store=store, payloads=self.payloads, lanes=self.lanes, clock=self.clock)
+        publisher = Publisher(store=self.groups, payloads=self.payloads, lanes=self.lanes, clock=self.clock)
         return publisher.publish(changes)
 
 

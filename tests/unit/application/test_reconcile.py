@@ -30,7 +30,7 @@ from tests.support.single_job import Clock, World
 from tidemill.application.job_types import Run
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, MOST_NUDGES, UNDELIVERABLE_AFTER
 from tidemill.application.ports import DeadLetterQueue, Found, PayloadItem, ReceivedDeadLetter
-from tidemill.application.reconcile import MARGIN, ORPHANED_AFTER, SEGMENTS, Act, Reconciled, Reconciler
+from tidemill.application.reconcile import ORPHANED_AFTER, RECONCILE_RESERVE, SEGMENTS, Act, Reconciled, Reconciler
 from tidemill.application.redrive import Swept
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
@@ -305,7 +305,7 @@ def test_a_run_that_has_no_time_left_does_nothing_and_says_so(store: DynamoJobSt
     jobs = [brought_to(store, State.QUEUED) for _ in range(3)]
     box = Letters(letter_for(jobs[0]))
 
-    reconciled = run(reconciler, Segments(jobs), {Lane.DEFAULT: box}, time_left=MARGIN)
+    reconciled = run(reconciler, Segments(jobs), {Lane.DEFAULT: box}, time_left=RECONCILE_RESERVE)
 
     assert reconciled.acts == Counter({(Act.UNFINISHED, None): SEGMENTS})
     assert len(box.waiting) == 1

@@ -1,4 +1,4 @@
-"""The submit use case: ids, times, replays, and what is refused before anything is written."""
+"""The submit use case: ids, times, replays, and the checks before the write."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -27,7 +27,7 @@ from tests.support.single_job import Clock, Inline
 from tidemill.application.job_types import JobType
 from tidemill.application.ports import JobStore
 from tidemill.application.submit import Accepted, Submit, follow_up_id, keyed_job_id
-from tidemill.application.validation import DEEPEST_NESTING, FARTHEST, LONGEST_NAME_BYTES
+from tidemill.application.validation import DEEPEST_NESTING, LONGEST_NAME_BYTES
 from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
@@ -39,7 +39,9 @@ from tidemill.domain.errors import (
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import LARGEST_BODY_BYTES, Lane
+from tidemill.powertools.idempotency import insert_once
 
 Post = Callable[..., Accepted]
 HOUR = timedelta(hours=1)
@@ -55,7 +57,9 @@ TYPES = types_of(
 @pytest.fixture
 def post(store: JobStore, clock: Clock) -> Post:
     ids = iter(["first", "second", "third"])
-    submit = Submit(store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=lambda: next(ids))
+    submit = Submit(
+        store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=lambda: next(ids), insert_once=insert_once
+    )
 
     def post(payload: Any = None, *, tenant: str = TENANT, job_type: str = "test.job", **asked: Any) -> Accepted:
         submission = Submission(type=job_type, payload={} if payload is None else payload, **asked)
@@ -75,11 +79,11 @@ def test_a_submission_becomes_a_queued_job(post: Post, store: JobStore) -> None:
     assert job.payload == '{"n":1,"\\u00fc":null}'
 
 
-def test_without_a_key_each_submission_is_a_job_of_its_own(post: Post) -> None:
+def test_without_a_key_each_submission_makes_a_job(post: Post) -> None:
     assert [post().job.id, post().job.id] == ["first", "second"]
 
 
-def test_a_key_stands_for_one_job_of_its_tenant() -> None:
+def test_a_key_gives_one_job_id_for_each_tenant() -> None:
     ids = {
         keyed_job_id(tenant, key)
         for tenant, key in [("a", "key"), ("b", "key"), ("a", "other"), ('a","', "key"), ("a", '","key')]
@@ -90,7 +94,7 @@ def test_a_key_stands_for_one_job_of_its_tenant() -> None:
     assert all(len(job_id) == 36 for job_id in ids)
 
 
-def test_the_same_key_and_body_give_the_same_job_as_it_stands(post: Post, store: JobStore, clock: Clock) -> None:
+def test_the_same_key_and_body_return_the_job_in_its_present_state(post: Post, store: JobStore, clock: Clock) -> None:
     first = post({"n": 1}, key="key").job
     running = claimed(store, first)
     clock.now += LEASE
@@ -98,7 +102,7 @@ def test_the_same_key_and_body_give_the_same_job_as_it_stands(post: Post, store:
     assert post({"n": 1}, key="key") == Accepted(job=running, replayed=True)
 
 
-def test_the_order_of_members_makes_no_other_body(post: Post, clock: Clock) -> None:
+def test_the_order_of_members_does_not_change_the_body(post: Post, clock: Clock) -> None:
     post({"a": 1, "b": {"c": 2, "d": 3}}, key="key")
     clock.now += LEASE
 
@@ -125,7 +129,7 @@ def test_a_key_is_free_again_when_its_job_has_expired(post: Post, store: JobStor
     assert stored(store, first) == again.job
 
 
-def test_an_unknown_type_is_refused_with_those_that_are_known(post: Post) -> None:
+def test_an_unknown_type_is_refused_with_the_known_types(post: Post) -> None:
     with pytest.raises(UnknownJobTypeError, match=r"unknown job type 'test\.other'; known types: test\.") as refused:
         post(job_type="test.other")
 
@@ -147,7 +151,7 @@ def _nested(levels: int) -> Any:
     return value
 
 
-def test_a_payload_is_nested_no_deeper_than_every_reader_can_walk(post: Post) -> None:
+def test_a_payload_that_is_nested_too_deep_is_refused(post: Post) -> None:
     assert not post({"a": _nested(DEEPEST_NESTING - 1)}).replayed
 
     with pytest.raises(InvalidPayloadError) as refused:
@@ -156,7 +160,7 @@ def test_a_payload_is_nested_no_deeper_than_every_reader_can_walk(post: Post) ->
     assert refused.value.faults == (Fault("/payload", f"nested deeper than {DEEPEST_NESTING} levels"),)
 
 
-def test_a_payload_too_large_to_carry_is_refused(post: Post) -> None:
+def test_a_payload_that_is_too_large_is_refused(post: Post) -> None:
     fitting = "x" * (LARGEST_BODY_BYTES - len('{"a":""}'))
     assert len(post({"a": fitting}).job.payload or "") == LARGEST_BODY_BYTES
 
@@ -178,7 +182,7 @@ def test_a_refusal_without_a_document_is_passed_on(
         post()
 
 
-def test_what_a_submission_asks_for_is_what_its_job_says(post: Post, store: JobStore) -> None:
+def test_a_job_holds_the_options_of_its_submission(post: Post, store: JobStore) -> None:
     asked = {"lane": Lane.BULK, "run_at": NOW + HOUR, "deadline": NOW + 2 * HOUR, "group": "g"}
 
     job = post(job_type="test.blocking", **asked).job
@@ -195,11 +199,11 @@ def test_what_a_submission_asks_for_is_what_its_job_says(post: Post, store: JobS
         (timedelta(0), State.QUEUED),
         (15 * timedelta(minutes=1), State.QUEUED),
         (15 * timedelta(minutes=1) + MILLISECOND, State.SCHEDULED),
-        (FARTHEST, State.SCHEDULED),
+        (LONGEST_SPAN, State.SCHEDULED),
     ],
     ids=str,
 )
-def test_a_delay_that_no_lane_can_keep_is_left_to_the_clock(
+def test_a_delay_longer_than_15_minutes_makes_a_scheduled_job(
     post: Post, store: JobStore, delay: timedelta, state: State
 ) -> None:
     job = post(delay=delay).job
@@ -208,7 +212,7 @@ def test_a_delay_that_no_lane_can_keep_is_left_to_the_clock(
     assert job == stored(store, job)
 
 
-def test_a_time_between_two_milliseconds_is_one_that_the_document_can_hold(post: Post, store: JobStore) -> None:
+def test_a_time_between_two_milliseconds_is_rounded(post: Post, store: JobStore) -> None:
     microsecond = timedelta(microseconds=1)
 
     job = post(run_at=NOW + HOUR + microsecond, deadline=NOW + 2 * HOUR + microsecond).job
@@ -226,30 +230,37 @@ def test_a_time_in_another_zone_is_the_same_moment(post: Post, store: JobStore) 
     assert post(run_at=NOW + HOUR, key="key").replayed
 
 
-def test_a_caller_whose_clock_is_a_little_behind_is_served_at_once(post: Post) -> None:
+def test_a_run_at_slightly_in_the_past_queues_the_job_at_once(post: Post) -> None:
     job = post(run_at=NOW - 30 * SECOND).job
 
     assert (job.state, job.due) == (State.QUEUED, NOW)
 
 
 @pytest.mark.parametrize("group", ["x", "x" * LONGEST_NAME_BYTES, '"#\\', "\x00" * LONGEST_NAME_BYTES])
-def test_a_group_may_be_called_anything_that_is_short(post: Post, store: JobStore, group: str) -> None:
+def test_a_group_name_may_hold_any_characters(post: Post, store: JobStore, group: str) -> None:
     job = post(group=group, tenant='"' * 512).job
 
     assert stored(store, job).group == group
 
 
-def test_a_payload_is_looked_at_as_its_handler_will_see_it(store: JobStore, clock: Clock) -> None:
+def test_the_decoded_json_of_a_payload_is_checked(store: JobStore, clock: Clock) -> None:
     seen: list[Any] = []
     job_type: JobType = a_job_type(parse=seen.append)
-    submit = Submit(store=store, payloads=Inline(), job_types=types_of(job_type), clock=clock, new_id=fresh_token)
+    submit = Submit(
+        store=store,
+        payloads=Inline(),
+        job_types=types_of(job_type),
+        clock=clock,
+        new_id=fresh_token,
+        insert_once=insert_once,
+    )
 
     submit(Submission(type="test.job", payload={"pair": (1, 2)}), tenant=TENANT, trace="request")
 
     assert seen == [{"pair": [1, 2]}]
 
 
-def test_a_replay_whose_time_has_come_since_is_answered_with_the_job(post: Post, store: JobStore, clock: Clock) -> None:
+def test_a_replay_after_its_times_have_passed_returns_the_job(post: Post, store: JobStore, clock: Clock) -> None:
     asked = {"run_at": NOW + HOUR, "deadline": NOW + 2 * HOUR, "key": "key"}
     job = post({"n": 1}, **asked).job
     clock.now += DAY
@@ -257,7 +268,7 @@ def test_a_replay_whose_time_has_come_since_is_answered_with_the_job(post: Post,
     assert post({"n": 1}, **asked) == Accepted(job=job, replayed=True)
 
 
-def test_a_late_replay_with_another_body_is_refused_as_any(post: Post, clock: Clock) -> None:
+def test_a_late_replay_with_another_body_is_refused(post: Post, clock: Clock) -> None:
     post({"n": 1}, run_at=NOW + HOUR, key="key")
     clock.now += DAY
 
@@ -265,9 +276,7 @@ def test_a_late_replay_with_another_body_is_refused_as_any(post: Post, clock: Cl
         post({"n": 2}, run_at=NOW + HOUR, key="key")
 
 
-def test_a_late_replay_of_an_expired_job_is_a_submission_that_comes_too_late(
-    post: Post, table: Table, clock: Clock
-) -> None:
+def test_a_late_replay_of_an_expired_job_is_refused(post: Post, table: Table, clock: Clock) -> None:
     job = post(run_at=NOW + HOUR, key="key").job
     table.put(replace(job, state=State.SUCCEEDED, due=None, expires_at=NOW + RETENTION))
     clock.now += RETENTION + SECOND
@@ -276,7 +285,7 @@ def test_a_late_replay_of_an_expired_job_is_a_submission_that_comes_too_late(
         post(run_at=NOW + HOUR, key="key")
 
 
-def test_one_unique_job_is_made_in_each_period_by_its_payload(post: Post, clock: Clock) -> None:
+def test_a_payload_makes_one_unique_job_in_each_period(post: Post, clock: Clock) -> None:
     def unique(payload: Any, **asked: Any) -> Accepted:
         return post(payload, unique=Unique(period=DAY), **asked)
 
@@ -289,7 +298,7 @@ def test_one_unique_job_is_made_in_each_period_by_its_payload(post: Post, clock:
     assert not unique({"a": 1, "b": 2}).replayed
 
 
-def test_one_unique_job_is_made_in_each_period_by_its_key(post: Post) -> None:
+def test_a_unique_key_makes_one_job_in_each_period(post: Post) -> None:
     first = post({"n": 1}, unique=Unique(period=DAY, key="k"))
 
     assert post({"n": 2}, unique=Unique(period=DAY, key="k")) == Accepted(job=first.job, replayed=True)
@@ -297,7 +306,7 @@ def test_one_unique_job_is_made_in_each_period_by_its_key(post: Post) -> None:
     assert not post({"n": 1}, unique=Unique(period=HOUR, key="k")).replayed
 
 
-def test_a_type_that_is_unique_needs_no_word_of_it(post: Post, clock: Clock) -> None:
+def test_a_unique_type_needs_no_unique_option(post: Post, clock: Clock) -> None:
     first = post({"n": 1}, job_type="test.daily")
     clock.now = NOW.replace(hour=23)
 
@@ -306,8 +315,10 @@ def test_a_type_that_is_unique_needs_no_word_of_it(post: Post, clock: Clock) -> 
     assert not post({"n": 1}, job_type="test.daily").replayed
 
 
-def test_a_follow_up_has_an_id_of_its_place_unless_what_it_asks_for_gives_one(store: JobStore, clock: Clock) -> None:
-    submit = Submit(store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=fresh_token)
+def test_the_id_of_a_follow_up_comes_from_its_key_or_unique_or_else_its_index(store: JobStore, clock: Clock) -> None:
+    submit = Submit(
+        store=store, payloads=Inline(), job_types=TYPES, clock=clock, new_id=fresh_token, insert_once=insert_once
+    )
     parent = a_job(hops=2)
 
     def follow_up(**asked: Any) -> Job:
@@ -320,14 +331,14 @@ def test_a_follow_up_has_an_id_of_its_place_unless_what_it_asks_for_gives_one(st
     assert (follow_up(type="test.daily").id, follow_up(type="test.daily").body_hash) == (daily.id, daily.body_hash)
 
 
-def test_a_key_and_a_unique_type_are_not_both(post: Post, store: JobStore) -> None:
+def test_a_unique_type_refuses_an_idempotency_key(post: Post, store: JobStore) -> None:
     with pytest.raises(InvalidPayloadError) as refused:
         post({"n": 1}, job_type="test.daily", key="a")
 
     assert [fault.path for fault in refused.value.faults] == ["/idempotency_key"]
 
 
-def test_a_unique_job_is_kept_until_its_period_is_over(post: Post, store: JobStore) -> None:
+def test_a_unique_job_is_kept_until_its_period_ends(post: Post, store: JobStore) -> None:
     job = post({"n": 1}, job_type="test.daily").job
     running = claimed(store, job)
     store.settle(running, SETTLEMENTS[State.SUCCEEDED], now=NOW)

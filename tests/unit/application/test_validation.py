@@ -1,4 +1,4 @@
-"""What may be asked for and what may not, by its path, and that what is refused leaves nothing behind."""
+"""The checks of a submission: the path of each fault, and no write after a refusal."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
@@ -10,23 +10,27 @@ from tests.support.builders import MILLISECOND, NOW, SECOND, TENANT, a_job_type,
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock, Inline
 from tidemill.application.submit import Submit
-from tidemill.application.validation import FARTHEST, LONGEST_KEY, LONGEST_NAME_BYTES, is_tenant
+from tidemill.application.validation import LONGEST_KEY, LONGEST_NAME_BYTES, is_tenant
 from tidemill.domain.errors import InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.names import Lane
+from tidemill.powertools.idempotency import insert_once
 
 Paths = Callable[..., list[str]]
 HOUR = timedelta(hours=1)
-#: A year later in UTC.
+#: In UTC, it lies in the year 10000, which `datetime` cannot hold.
 END_OF_TIME = datetime.max.replace(tzinfo=timezone(-HOUR))
 
 
 @pytest.fixture
 def paths(store: DynamoJobStore, table: Table, clock: Clock) -> Paths:
-    """The paths of what is wrong with a submission, which leaves nothing behind."""
+    """The paths of the faults of a submission, after which the table is empty."""
     types = types_of(a_job_type())
-    submit = Submit(store=store, payloads=Inline(), job_types=types, clock=clock, new_id=fresh_token)
+    submit = Submit(
+        store=store, payloads=Inline(), job_types=types, clock=clock, new_id=fresh_token, insert_once=insert_once
+    )
 
     def paths(payload: Any = None, **asked: Any) -> list[str]:
         submission = Submission(type="test.job", payload=payload or {}, **asked)
@@ -49,10 +53,10 @@ def _nested(levels: int) -> Any:
     ("asked", "path"),
     [
         ({"delay": -MILLISECOND}, "/delay_seconds"),
-        ({"delay": FARTHEST + MILLISECOND}, "/delay_seconds"),
+        ({"delay": LONGEST_SPAN + MILLISECOND}, "/delay_seconds"),
         ({"delay": timedelta.max}, "/delay_seconds"),
         ({"run_at": NOW - timedelta(minutes=2)}, "/run_at"),
-        ({"run_at": NOW + FARTHEST + MILLISECOND}, "/run_at"),
+        ({"run_at": NOW + LONGEST_SPAN + MILLISECOND}, "/run_at"),
         ({"run_at": datetime.max.replace(tzinfo=UTC)}, "/run_at"),
         ({"run_at": NOW.replace(tzinfo=None)}, "/run_at"),
         ({"run_at": END_OF_TIME, "key": "k"}, "/run_at"),
@@ -71,7 +75,7 @@ def _nested(levels: int) -> Any:
         ({"key": "x" * (LONGEST_KEY + 1)}, "/idempotency_key"),
         ({"key": "k", "unique": Unique(period=HOUR)}, "/unique"),
         ({"unique": Unique(period=timedelta(0))}, "/unique/period_seconds"),
-        ({"unique": Unique(period=FARTHEST + SECOND)}, "/unique/period_seconds"),
+        ({"unique": Unique(period=LONGEST_SPAN + SECOND)}, "/unique/period_seconds"),
         ({"unique": Unique(period=HOUR, key="")}, "/unique/key"),
         ({"unique": Unique(period=HOUR, key="x" * 129)}, "/unique/key"),
         ({"payload": {"at": NOW}}, "/payload"),
@@ -79,18 +83,18 @@ def _nested(levels: int) -> Any:
         ({"payload": {"n": 10**5000}}, "/payload"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_path(paths: Paths, asked: dict[str, Any], path: str) -> None:
+def test_an_invalid_member_is_refused_with_its_path(paths: Paths, asked: dict[str, Any], path: str) -> None:
     assert paths(**asked) == [path]
 
 
-def test_everything_that_is_wrong_is_told_at_once(paths: Paths) -> None:
+def test_all_faults_are_reported_at_once(paths: Paths) -> None:
     found = paths({"n": float("nan")}, lane=Lane.CRITICAL, group="", delay=-SECOND)
 
     assert found == ["/lane", "/group", "/delay_seconds", "/payload"]
 
 
 @pytest.mark.parametrize("payload", [{"n": float("inf")}, _nested(10_000)], ids=["infinite", "bottomless"])
-def test_what_could_never_have_been_accepted_is_not_looked_up(paths: Paths, payload: Any) -> None:
+def test_a_payload_that_is_never_valid_needs_no_lookup_of_an_earlier_job(paths: Paths, payload: Any) -> None:
     assert paths(payload, key="key", run_at=NOW - HOUR)[-1] == "/payload"
 
 
@@ -108,5 +112,5 @@ def test_what_could_never_have_been_accepted_is_not_looked_up(paths: Paths, payl
         ("x\n", False),
     ],
 )
-def test_a_tenant_is_visible_ascii_that_no_key_of_ours_begins_with(name: str, holds: bool) -> None:
+def test_a_tenant_is_visible_ascii_and_does_not_start_with_an_exclamation_mark(name: str, holds: bool) -> None:
     assert is_tenant(name) is holds

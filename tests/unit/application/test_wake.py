@@ -10,7 +10,7 @@ import pytest
 from tests.support.builders import NOW, SECOND, TENANT, a_job, brought_to, stored
 from tests.support.single_job import Clock
 from tidemill.application.ports import JobStore
-from tidemill.application.wake import MARGIN, MOST_PER_SECOND, Waker, Woken
+from tidemill.application.wake import MOST_PER_SECOND, WAKE_RESERVE, Waker, Woken
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -96,7 +96,7 @@ def test_what_time_does_not_suffice_for_is_taken_first_by_the_next_call() -> Non
     store, clock = Scheduled(overdue(5_000)), Clock()
     waker, _ = waker_of(store, clock)
 
-    first = waker.wake(time_left=5 * SECOND + MARGIN)
+    first = waker.wake(time_left=5 * SECOND + WAKE_RESERVE)
 
     assert (sum(first.jobs.values()), first.finished) == (5 * MOST_PER_SECOND, False)
     second = waker.wake(time_left=INVOCATION)

@@ -1,4 +1,4 @@
-"""No test here depends on the terminal that it is started from."""
+"""Tests here do not depend on the terminal that starts them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The chain of causes, and what to do."""
+"""Error messages: the chain of causes, and what to do."""
 
 from itertools import pairwise
 
@@ -14,7 +14,7 @@ from botocore.exceptions import (
 )
 
 from tidemill.aws.clients import translated
-from tidemill.cli.errors import ExplainedError, explain
+from tidemill.cli.errors import CommandError, explain
 from tidemill.domain.errors import StoreUnavailableError, TidemillError
 from tidemill.operator.aws_error_advice import remedy
 
@@ -26,7 +26,7 @@ def _raised(*errors: Exception) -> Exception:
     return errors[-1]
 
 
-def test_causes_follow_innermost_last() -> None:
+def test_causes_are_listed_with_the_root_cause_last() -> None:
     error = _raised(OSError("no route"), ValueError("bad answer"), TidemillError("cannot list the jobs"))
     assert explain(error).splitlines() == [
         "Error: cannot list the jobs",
@@ -35,7 +35,7 @@ def test_causes_follow_innermost_last() -> None:
     ]
 
 
-def test_what_was_being_handled_is_a_cause_unless_it_was_hidden() -> None:
+def test_an_implicit_context_is_a_cause_unless_it_is_suppressed() -> None:
     seen = TidemillError("seen")
     seen.__context__ = KeyError("k")
     assert "caused by KeyError" in explain(seen)
@@ -43,19 +43,19 @@ def test_what_was_being_handled_is_a_cause_unless_it_was_hidden() -> None:
     assert explain(seen) == "Error: seen"
 
 
-def test_a_translated_error_is_not_said_twice() -> None:
+def test_a_translated_error_is_printed_once() -> None:
     with pytest.raises(StoreUnavailableError) as raised, translated():
         raise NoCredentialsError
     assert explain(raised.value).splitlines()[0] == "Error: Unable to locate credentials"
     assert "caused by" not in explain(raised.value)
 
 
-def test_the_outermost_advice_is_given() -> None:
-    error = _raised(NoCredentialsError(), ExplainedError("cannot", remedy="Do this."))
+def test_the_remedy_of_the_outermost_error_is_printed() -> None:
+    error = _raised(NoCredentialsError(), CommandError("cannot", remedy="Do this."))
     assert explain(error).splitlines()[-1] == "What to do: Do this."
 
 
-def test_an_error_of_no_known_kind_is_taken_for_a_fault_of_ours() -> None:
+def test_an_unexpected_error_is_reported_as_a_bug() -> None:
     assert "--debug" in explain(KeyError("x"))
     for known in (TidemillError("x"), OSError("x"), BotoCoreError()):
         assert "--debug" not in explain(known)
@@ -75,6 +75,6 @@ def test_an_error_of_no_known_kind_is_taken_for_a_fault_of_ours() -> None:
         (ValueError("x"), None),
     ],
 )
-def test_what_to_do_depends_on_the_kind_of_the_error(error: Exception, advice: str | None) -> None:
+def test_the_remedy_depends_on_the_kind_of_error(error: Exception, advice: str | None) -> None:
     found = remedy(error)
     assert (found is None) if advice is None else (found is not None and advice in found)

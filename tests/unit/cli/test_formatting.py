@@ -1,10 +1,10 @@
-"""How times, ages and strangers' texts are put."""
+"""The formats of counts, times, ages and untrusted text."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tidemill.cli.formatting import age, count, instant, timestamp, visible
+from tidemill.cli.formatting import age, count, readable_time, timestamp, visible
 
 
 @pytest.mark.parametrize(
@@ -22,21 +22,21 @@ from tidemill.cli.formatting import age, count, instant, timestamp, visible
         (86_400 * 400, "400d"),
     ],
 )
-def test_an_age_is_in_the_largest_unit_that_fits(seconds: float, text: str) -> None:
+def test_an_age_uses_the_largest_unit_that_fits(seconds: float, text: str) -> None:
     assert age(timedelta(seconds=seconds)) == text
 
 
-def test_no_age_is_a_dash() -> None:
+def test_an_absent_age_is_a_dash() -> None:
     assert age(None) == "–"  # noqa: RUF001
 
 
-def test_one_of_a_thing_is_singular() -> None:
+def test_a_count_of_one_is_singular() -> None:
     assert [count(number, "job") for number in (0, 1, 2)] == ["0 jobs", "1 job", "2 jobs"]
 
 
-def test_times_are_in_utc_and_say_so() -> None:
+def test_times_are_in_utc_with_a_z() -> None:
     at = datetime(2026, 9, 14, 12, 0, 3, 45_000, tzinfo=UTC)
-    assert instant(at) == "2026-09-14 12:00:03Z"
+    assert readable_time(at) == "2026-09-14 12:00:03Z"
     assert timestamp(at) == "2026-09-14T12:00:03.045Z"
 
 
@@ -50,5 +50,5 @@ def test_times_are_in_utc_and_say_so() -> None:
         ("\ud800", "\\ud800"),
     ],
 )
-def test_what_would_act_on_a_terminal_is_shown_instead(text: str, shown: str) -> None:
+def test_characters_that_a_terminal_would_interpret_are_escaped(text: str, shown: str) -> None:
     assert visible(text) == shown

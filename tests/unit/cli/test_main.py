@@ -1,4 +1,4 @@
-"""What the command line is as a whole: its help, its version, and what it may import."""
+"""The command line as a whole: its help, its version and its imports."""
 
 import subprocess
 import sys
@@ -10,10 +10,25 @@ from click.testing import CliRunner
 
 from tidemill.cli.main import tidemill
 
-#: Not in the environment of a person who only deploys and operates.
-ABSENT = ("aws_lambda_powertools", "pydantic", "ministack", "moto", "pytest")
+#: Absent where an operator installs the command line: these belong to the Lambda functions, the emulator and the tests.
+ABSENT = ("aws_lambda_powertools", "ministack", "moto", "pytest")
+#: Code that runs in Lambda, builds stacks or runs the local stage. The command line works without it.
+FOREIGN = (
+    "aws_cdk",
+    "demo",
+    "functions",
+    "shortener",
+    "stacks",
+    "tidemill.cdk",
+    "tidemill.composition",
+    "tidemill.entrypoints",
+    "tidemill.http",
+    "tidemill.local",
+    "tidemill.powertools",
+    "tidemill.worker",
+)
 
-IMPORT_WITHOUT = """
+IMPORT_ALL = """
 import importlib, pkgutil, sys
 
 class Blocked:
@@ -22,17 +37,19 @@ class Blocked:
             raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Blocked())
-import cli
-for module in pkgutil.iter_modules(cli.__path__, "cli."):
-    importlib.import_module(module.name)
-own = {{name.partition(".")[0] for name in sys.modules}} & {{"functions", "stacks", "local"}}
-assert not own, own
+import tidemill.cli
+names = [module.name for module in pkgutil.iter_modules(tidemill.cli.__path__, "tidemill.cli.")]
+for name in names:
+    importlib.import_module(name)
+assert "tidemill.cli.main" in names, names
+foreign = [name for name in sys.modules if any(f"{{name}}.".startswith(f"{{package}}.") for package in {foreign})]
+assert not foreign, foreign
 """
 
 
-def test_every_module_imports_without_the_packages_of_the_functions_and_tests() -> None:
+def test_every_module_imports_without_powertools_the_emulator_the_tests_and_the_other_entry_points() -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", IMPORT_WITHOUT.format(absent=ABSENT)],
+        [sys.executable, "-W", "error", "-c", IMPORT_ALL.format(absent=ABSENT, foreign=FOREIGN)],
         capture_output=True,
         text=True,
         timeout=60,
@@ -41,7 +58,7 @@ def test_every_module_imports_without_the_packages_of_the_functions_and_tests() 
     assert done.returncode == 0, done.stderr
 
 
-def test_help_documents_the_exit_codes_and_where_output_goes() -> None:
+def test_help_documents_the_exit_codes_and_the_output_streams() -> None:
     text = CliRunner().invoke(tidemill, ["--help"]).output
     for code in ("0 ", "1 ", "2 ", "3 ", "4 ", "130 ", "141 "):
         assert f"\n    {code}" in text
@@ -51,6 +68,13 @@ def test_help_documents_the_exit_codes_and_where_output_goes() -> None:
 
 def test_version_is_that_of_the_package() -> None:
     assert CliRunner().invoke(tidemill, ["--version"]).output == f"tidemill {version('tidemill')}\n"
+
+
+def test_the_module_runs_as_a_program() -> None:
+    program = [sys.executable, "-m", "tidemill.cli.main", "get"]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Usage: tidemill get ")
 
 
 def _commands(group: click.Group, *path: str) -> list[tuple[str, ...]]:
@@ -72,7 +96,7 @@ def test_every_command_has_help_that_fits_80_columns(command: tuple[str, ...]) -
 
 
 @pytest.mark.parametrize("arguments", [["nope"], ["list", "--nope"], ["get"], ["dlq", "show"]])
-def test_wrong_usage_exits_with_2_and_says_so_on_stderr(arguments: list[str]) -> None:
+def test_wrong_usage_exits_with_2_and_prints_the_usage_to_stderr(arguments: list[str]) -> None:
     result = CliRunner().invoke(tidemill, arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Usage:" in result.stderr

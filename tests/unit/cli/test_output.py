@@ -1,4 +1,4 @@
-"""Tables and JSON, for a pipe and for a terminal."""
+"""Tables and JSON, in a pipe and on a terminal."""
 
 import json
 
@@ -14,13 +14,13 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, value)
 
 
-def test_a_plain_table_is_aligned_by_what_one_sees_and_cuts_nothing() -> None:
+def test_a_plain_table_aligns_by_display_width_and_truncates_nothing() -> None:
     wide = "x" * 300
     lines = plain_table(("A", "B"), [("漢字", "1"), ("abc", wide), ("\x1b", "")]).splitlines()
     assert lines == ["A     B", "漢字  1", f"abc   {wide}", "\\x1b"]
 
 
-def test_results_and_the_rest_go_different_ways(capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_go_to_stdout_and_messages_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     show("result")
     say("note")
     show_table(("A",), [("1",)])
@@ -30,7 +30,7 @@ def test_results_and_the_rest_go_different_ways(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.usefixtures("terminal")
-def test_on_a_terminal_a_result_is_not_broken_into_lines_and_a_note_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_terminal_wraps_messages_but_not_results(capsys: pytest.CaptureFixture[str]) -> None:
     text = "words " * 10
     show(text)
     say(text)
@@ -40,7 +40,7 @@ def test_on_a_terminal_a_result_is_not_broken_into_lines_and_a_note_is(capsys: p
 
 
 @pytest.mark.usefixtures("terminal")
-def test_markup_in_a_text_is_text(capsys: pytest.CaptureFixture[str]) -> None:
+def test_markup_is_printed_literally(capsys: pytest.CaptureFixture[str]) -> None:
     show("[bold]:smile:[/bold]")
     show_table(("A",), [("[red]:smile:",)])
     assert "[bold]:smile:[/bold]" in (out := capsys.readouterr().out)
@@ -48,7 +48,7 @@ def test_markup_in_a_text_is_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("terminal")
-def test_json_on_a_terminal_is_still_that_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_on_a_terminal_parses_to_the_same_value(capsys: pytest.CaptureFixture[str]) -> None:
     value = {"text": "\x1b\x9b\u202e\u2028 Zoë", "list": [1, None, "a long text that is wider than the terminal"]}
     show_json(value)
     out = click.unstyle(capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""Many writes at once, counted exactly."""
+"""Parallel writes, counted exactly."""
 
 import threading
 from collections import Counter
@@ -10,14 +10,14 @@ import pytest
 
 from tests.support.builders import NOW, a_job
 from tidemill.application.redrive import Redriver
-from tidemill.cli.parallel_writes import AtOnce
+from tidemill.cli.parallel_writes import ParallelWrites
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
 
-class Documents:
-    """Of a store, the redrive alone: each job once."""
+class RedriveStore:
+    """A store that only redrives, each job once. `broken` is the id of a job whose write fails."""
 
     def __init__(self, *, broken: str = "") -> None:
         self.redriven: Counter[str] = Counter()
@@ -34,17 +34,17 @@ class Documents:
         return job
 
 
-def _redriving(store: Any, jobs: list[Job]) -> AtOnce:
+def _redriving(store: Any, jobs: list[Job]) -> ParallelWrites:
     redriver = Redriver(store=store, clock=lambda: NOW, new_token=lambda: "token")
-    return AtOnce(partial(redriver.redrive, by="alice"), jobs, done="Redrove")
+    return ParallelWrites(partial(redriver.redrive, by="alice"), jobs, verb="Redrove")
 
 
-def _dead(number: int) -> list[Job]:
+def _dead_jobs(number: int) -> list[Job]:
     return [a_job(state=State.DEAD) for _ in range(number)]
 
 
-def test_two_at_once_redrive_each_job_once_and_share_the_count() -> None:
-    store, jobs = Documents(), _dead(500)
+def test_two_concurrent_runs_redrive_each_job_once_and_share_the_count() -> None:
+    store, jobs = RedriveStore(), _dead_jobs(500)
     both = [_redriving(store, jobs) for _ in range(2)]
     threads = [threading.Thread(target=one.run, args=(lambda: None,)) for one in both]
     for thread in threads:
@@ -53,18 +53,18 @@ def test_two_at_once_redrive_each_job_once_and_share_the_count() -> None:
         thread.join()
     assert set(store.redriven.values()) == {1}
     assert sum(one.written for one in both) == 500
-    assert [one.written + one.moved_first for one in both] == [500, 500]
+    assert [one.written + one.skipped for one in both] == [500, 500]
 
 
-def test_it_says_for_each_job_that_it_is_done_with() -> None:
+def test_the_progress_advances_once_per_job() -> None:
     steps: list[None] = []
-    _redriving(Documents(), _dead(30)).run(lambda: steps.append(None))
+    _redriving(RedriveStore(), _dead_jobs(30)).run(lambda: steps.append(None))
     assert len(steps) == 30
 
 
-def test_an_error_stops_it_and_the_count_is_what_was_written() -> None:
-    jobs = _dead(200)
-    store = Documents(broken=jobs[20].id)
+def test_after_an_error_the_count_matches_the_writes() -> None:
+    jobs = _dead_jobs(200)
+    store = RedriveStore(broken=jobs[20].id)
     redriving = _redriving(store, jobs)
     with pytest.raises(StoreUnavailableError):
         redriving.run(lambda: None)
@@ -72,8 +72,8 @@ def test_an_error_stops_it_and_the_count_is_what_was_written() -> None:
     assert redriving.summary == f"Redrove {redriving.written} of 200 jobs."
 
 
-def test_ctrl_c_in_the_middle_leaves_no_write_uncounted() -> None:
-    store, jobs = Documents(), _dead(300)
+def test_after_ctrl_c_the_count_matches_the_writes() -> None:
+    store, jobs = RedriveStore(), _dead_jobs(300)
     redriving = _redriving(store, jobs)
     left = iter(range(10))
     threads = threading.active_count()

@@ -1,4 +1,4 @@
-"""docs/cli.md is true: what it shows is what the commands say."""
+"""docs/cli.md matches the commands."""
 
 import re
 from pathlib import Path
@@ -6,23 +6,23 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from tidemill.cli.main import tidemill
-from tools.cli_reference import renewed
+from tools.cli_reference import updated
 
 REFERENCE = Path(__file__).parents[3] / "docs" / "cli.md"
-AGAIN = "the commands have changed: python -m tools.cli_reference docs/cli.md"
+UPDATE = "the commands have changed; run python -m tools.cli_reference docs/cli.md"
 
 
-def test_the_reference_is_what_the_commands_say() -> None:
-    assert renewed(REFERENCE.read_text()) == REFERENCE.read_text(), AGAIN
+def test_the_reference_is_up_to_date() -> None:
+    assert updated(REFERENCE.read_text()) == REFERENCE.read_text(), UPDATE
 
 
-def test_every_line_of_help_is_whole() -> None:
+def test_no_line_of_help_is_truncated() -> None:
     assert not re.search(r"[a-z]\.\.\.$", REFERENCE.read_text(), re.MULTILINE)
 
 
-def test_the_exit_codes_of_the_help_and_of_the_table_are_the_same() -> None:
-    told = re.findall(r"^    (\d+) ", CliRunner().invoke(tidemill, ["--help"]).output, re.MULTILINE)
-    assert told == re.findall(r"^\| (\d+) \|", REFERENCE.read_text(), re.MULTILINE)
+def test_the_help_and_the_table_list_the_same_exit_codes() -> None:
+    in_help = re.findall(r"^    (\d+) ", CliRunner().invoke(tidemill, ["--help"]).output, re.MULTILINE)
+    assert in_help == re.findall(r"^\| (\d+) \|", REFERENCE.read_text(), re.MULTILINE)
 
 
 def test_every_command_in_a_recipe_exists() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from stacks.stages import SETTINGS
 from tests.support.builders import NOW, SECOND, TENANT
 from tidemill.application.job_types import JobType, Run
+from tidemill.cdk.settings import SETTINGS
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError
 from tidemill.system import job_type_loader
 

@@ -1,4 +1,4 @@
-"""What a refused claim means, and the one rule for letters."""
+"""The verdict on a refused claim, and the rule for dead-letter messages."""
 
 from dataclasses import replace
 
@@ -31,7 +31,7 @@ SUCCEEDED = replace(DEAD, state=State.SUCCEEDED)
         (replace(JOB, state=State.RETRYING), Verdict.EARLY),
     ],
 )
-def test_a_refusal_is_judged_from_the_document_that_refused(current: Job | None, verdict: Verdict) -> None:
+def test_a_verdict_comes_from_the_document_that_refused(current: Job | None, verdict: Verdict) -> None:
     assert judge(reference_to(JOB), current) is verdict
 
 
@@ -56,9 +56,11 @@ def test_a_message_is_acknowledged_only_when_its_document_needs_it_no_more() -> 
         (None, DeadLetterAction.OUTDATED),
     ],
 )
-def test_a_letter_is_judged_from_the_document_that_it_is_about(current: Job | None, action: DeadLetterAction) -> None:
+def test_a_dead_letter_message_is_judged_from_the_document_of_its_job(
+    current: Job | None, action: DeadLetterAction
+) -> None:
     assert dead_letter_action(reference_to(JOB), current, now=NOW) is action
 
 
-def test_rubbish_is_outdated() -> None:
+def test_an_unreadable_dead_letter_message_is_outdated() -> None:
     assert dead_letter_action(None, None, now=NOW) is DeadLetterAction.OUTDATED

@@ -1,4 +1,4 @@
-"""Outcome → settlement, the one pure function."""
+"""The pure function from an outcome to its settlement."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -77,7 +77,7 @@ def test_a_failure_with_a_reason_to_die_kills_the_job_at_once(death: DeathReason
 
 
 @given(st.text(st.characters(), max_size=2 * LONGEST_MESSAGE_CHARACTERS))
-def test_a_message_is_cut_and_can_be_stored_whatever_it_says(message: str) -> None:
+def test_an_error_message_is_cut_and_can_be_stored(message: str) -> None:
     error = _settled(Failed(error_class="ValueError", message=message)).error
 
     assert error is not None
@@ -102,12 +102,12 @@ def test_any_other_error_is_tried_again(error: BaseException) -> None:
     assert Failed.because(error) == Failed(error_class=type(error).__name__, message="no")
 
 
-def test_an_error_that_cannot_say_what_it_is_fails_its_attempt_like_any_other() -> None:
+def test_an_error_without_readable_text_fails_its_attempt_like_any_other() -> None:
     class SpeechlessError(Exception):
         def __str__(self) -> str:
             raise RuntimeError("speechless")
 
-    assert Failed.because(SpeechlessError()).message == "it could not say what it is"
+    assert Failed.because(SpeechlessError()).message == "the text of the error could not be read"
 
 
 def test_retry_after_sets_its_own_delay_and_counts_as_an_attempt() -> None:
@@ -169,7 +169,7 @@ def test_a_job_that_was_asked_to_stop_and_did_is_cancelled() -> None:
     ],
     ids=["snooze", "continue", "held", "retry"],
 )
-def test_what_a_lane_cannot_delay_for_so_long_is_left_to_the_clock(outcome: Outcome) -> None:
+def test_a_delay_beyond_that_of_a_lane_is_left_to_the_scheduler(outcome: Outcome) -> None:
     written = _settled(outcome)
 
     assert (written.state, written.due) == (State.SCHEDULED, NOW + LONGEST_LANE_DELAY + MILLISECOND)
@@ -182,7 +182,7 @@ def test_what_a_lane_cannot_delay_for_so_long_is_left_to_the_clock(outcome: Outc
         (ValueError("no"), Failed(error_class="ValueError", message="no")),
     ],
 )
-def test_what_leaves_the_handler_is_an_outcome(error: Exception, outcome: Outcome) -> None:
+def test_an_exception_of_the_handler_is_an_outcome(error: Exception, outcome: Outcome) -> None:
     assert outcome_of(error) == outcome
 
 
@@ -200,7 +200,7 @@ def test_a_run_that_is_allowed_begins() -> None:
         ({"attempt": 4, "hops": 1_001, "deadline": NOW - MILLISECOND}, DeathReason.DEADLINE),
     ],
 )
-def test_what_ends_a_run_before_it_begins_is_asked_in_order(changes: Any, death: DeathReason) -> None:
+def test_the_rules_that_refuse_a_run_apply_in_order(changes: Any, death: DeathReason) -> None:
     outcome = outcome_before_run(replace(_running(), **changes), POLICY, now=NOW)
 
     assert isinstance(outcome, Failed)

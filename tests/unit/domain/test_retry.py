@@ -1,4 +1,4 @@
-"""Full jitter: anything between nothing and a ceiling that doubles up to its cap."""
+"""Full jitter: between zero and a ceiling that doubles up to its cap."""
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,7 @@ CAPS = st.floats(min_value=0, max_value=LONGEST_BACKOFF_SECONDS)
 
 
 @given(attempt=ATTEMPTS, draw=DRAWS, cap=CAPS, share=DRAWS)
-def test_the_delay_lies_within_nothing_and_the_ceiling(attempt: int, draw: float, cap: float, share: float) -> None:
+def test_the_delay_lies_between_zero_and_the_ceiling(attempt: int, draw: float, cap: float, share: float) -> None:
     policy = RetryPolicy(backoff_seconds=cap * share, backoff_cap_seconds=cap)
 
     delay = policy.delay_seconds(attempt, draw)

@@ -9,10 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support.builders import NOW, a_job, an_error
+from tidemill.aws.attribute_values import milliseconds, seconds
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.job import AttemptError, Job, Redrive
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import decode, encode, milliseconds, seconds, split_key
+from tidemill.dynamodb.document import decode, encode, split_key
 from tidemill.names import JOB_KEY, Lane
 
 TEXTS = st.text(max_size=20)

@@ -1,4 +1,4 @@
-"""The limits against a model that knows everything, and what waiting for them costs."""
+"""The limits against a model, and the cost of waiting for them."""
 
 import heapq
 import re
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, fresh_token
 from tests.support.job_tables import Table, table_on_moto
-from tidemill.application.ports import Place
+from tidemill.application.ports import LimitSlot
 from tidemill.domain.limits import Limit, Rate
 from tidemill.dynamodb.limits import LONGEST_LINE, DynamoLimits
 
@@ -24,7 +24,7 @@ RATES = st.builds(Rate, count=COUNTS, period=st.sampled_from([SECOND, 7 * SECOND
 LIMITS = st.one_of(
     st.builds(Limit, concurrency=COUNTS), st.builds(Limit, rate=RATES), st.builds(Limit, concurrency=COUNTS, rate=RATES)
 )
-#: Enter, or leave the place that entered so many before the last; and how long to wait before.
+#: Enter, or leave the slot that entered so many before the last; and how long to wait before.
 STEPS = st.lists(
     st.tuples(st.one_of(st.none(), st.integers(0, 5)), st.sampled_from([0, 1, 333, 1_000, 7_000, 31_000])), max_size=40
 )
@@ -45,7 +45,7 @@ class Model:
         )
 
     def _tokens(self, rate: Rate, now: datetime) -> Fraction:
-        """The same rule as it is mostly told: a bucket of `count` tokens, to which each interval adds one."""
+        """The same rule in its usual form: a bucket of `count` tokens, to which each interval adds one."""
         tokens, at = Fraction(rate.count), NOW
         for entry in self.entries:
             tokens = min(Fraction(rate.count), tokens + Fraction((entry - at) // MICROSECOND, interval_of(rate))) - 1
@@ -60,24 +60,24 @@ def interval_of(rate: Rate) -> int:
 
 @settings(max_examples=60, deadline=None)
 @given(limit=LIMITS, steps=STEPS)
-def test_a_place_is_given_exactly_when_the_limits_leave_room(limit: Limit, steps: list[tuple[int | None, int]]) -> None:
+def test_a_slot_is_given_exactly_when_the_limits_leave_room(limit: Limit, steps: list[tuple[int | None, int]]) -> None:
     with table_on_moto() as table:
-        limits, model, now, places = limits_on(table), Model(limit), NOW, []
+        limits, model, now, slots = limits_on(table), Model(limit), NOW, []
         for leaves, wait in steps:
             now += wait * MILLISECOND
             if leaves is None:
-                place = Place(key="a", limit=limit, token=fresh_token(), until=now + LEASE)
+                slot = LimitSlot(limit_key="a", limit=limit, token=fresh_token(), until=now + LEASE)
                 room = model.has_room(now)
-                told = limits.enter(place, now=now)
-                assert (told is None) == room
-                assert told is None or told > now
+                wait_until = limits.acquire(slot, now=now)
+                assert (wait_until is None) == room
+                assert wait_until is None or wait_until > now
                 if room:
-                    places.append(place)
-                    model.inside[place.token] = place.until
+                    slots.append(slot)
+                    model.inside[slot.token] = slot.until
                     model.entries.append(now)
-            elif leaves < len(places):
-                limits.leave(places[-1 - leaves])
-                model.inside.pop(places[-1 - leaves].token, None)
+            elif leaves < len(slots):
+                limits.release(slots[-1 - leaves])
+                model.inside.pop(slots[-1 - leaves].token, None)
         if limit.rate:
             for start in model.entries:
                 within = sum(start <= entry < start + limit.rate.period for entry in model.entries)
@@ -91,11 +91,11 @@ def test_jobs_that_wait_for_a_rate_are_claimed_once_more_and_not_at_each_interva
     assert finished == NOW + 98 * 5 * SECOND
 
 
-def test_who_stands_too_far_back_in_the_line_asks_again_and_is_not_forgotten(table: Table) -> None:
+def test_a_job_too_far_back_in_the_line_tries_again_and_is_not_forgotten(table: Table) -> None:
     claims, finished = wait_out(limits_on(table), Limit(rate=Rate(count=1, period=5 * 60 * SECOND)), jobs=60)
 
     assert finished <= NOW + timedelta(minutes=59 * 5) + 2 * LONGEST_LINE
-    # Five hours of waiting, and an hour is as far ahead as anybody is told.
+    # Five hours of waiting; a job gets a time at most an hour ahead.
     assert max(claims.values()) <= 12
 
 
@@ -124,7 +124,7 @@ def wait_out(limits: DynamoLimits, limit: Limit, *, jobs: int) -> tuple[Counter[
     while waiting:
         now, job = heapq.heappop(waiting)
         claims[job] += 1
-        place = Place(key="a", limit=limit, token=fresh_token(), until=now + LEASE)
-        if told := limits.enter(place, now=now):
-            heapq.heappush(waiting, (told, job))
+        slot = LimitSlot(limit_key="a", limit=limit, token=fresh_token(), until=now + LEASE)
+        if wait_until := limits.acquire(slot, now=now):
+            heapq.heappush(waiting, (wait_until, job))
     return claims, now

@@ -20,6 +20,7 @@ from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, Bucket, DynamoPayloads
+from tidemill.powertools.idempotency import insert_once
 
 #: As an HTTP API and IAM give them.
 CALLER = "111122223333:AROAEXAMPLEROLEID0042"
@@ -58,7 +59,9 @@ def test_a_job_of_10_kilobytes_costs_14_writes_where_its_payload_inside_would_co
     payloads = DynamoPayloads(client, table=table.name, bucket=_no_bucket, new_token=fresh_token)  # type: ignore[arg-type]
     store = DynamoJobStore(client, table=table.name, retention=RETENTION, listed=True)  # type: ignore[arg-type]
     types = types_of(a_job_type())
-    submit = Submit(store=store, payloads=payloads, job_types=types, clock=Clock(), new_id=fresh_token)
+    submit = Submit(
+        store=store, payloads=payloads, job_types=types, clock=Clock(), new_id=fresh_token, insert_once=insert_once
+    )
     sizes: list[int] = []
 
     def written(applied: bool) -> None:

@@ -1,4 +1,4 @@
-"""The bridge to Powertools: its writes are ours, and none of its own are ever made."""
+"""The Powertools layers: they make the writes of Tidemill, and no other."""
 
 from datetime import timedelta
 from typing import Any
@@ -22,7 +22,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.powertools.idempotency import AttemptLayer, SubmitLayer, run_once, submit_once
+from tidemill.powertools.idempotency import AttemptLayer, SubmitLayer, run_once
 
 TYPES = types_of(a_job_type())
 
@@ -34,7 +34,7 @@ def submit(store: DynamoJobStore) -> Submit:
 
 def _once(submit: Submit, payload: Any = None) -> Any:
     submission = Submission(type="test.job", payload=payload or {}, key="key")
-    return submit_once(submit, submission, tenant=TENANT, trace=fresh_token())
+    return submit(submission, tenant=TENANT, trace=fresh_token())
 
 
 def _attempt(store: DynamoJobStore, job: Job, handler: Any) -> Attempt:
@@ -48,7 +48,7 @@ def test_a_submission_is_written_once_and_found_again(submit: Submit, store: Dyn
     assert again.job == stored(store, first.job)
 
 
-def test_our_own_errors_come_out_as_they_were_raised(submit: Submit, client: FaultyClient) -> None:
+def test_the_errors_of_tidemill_pass_unchanged(submit: Submit, client: FaultyClient) -> None:
     client.faults = [Fault.NOT_SENT]
     with pytest.raises(StoreUnavailableError):
         _once(submit)
@@ -57,7 +57,7 @@ def test_our_own_errors_come_out_as_they_were_raised(submit: Submit, client: Fau
         _once(submit, {"x": "x" * 300_000})
 
 
-def test_an_error_that_is_not_ours_comes_out_wrapped_with_its_cause(
+def test_any_other_error_is_wrapped_with_its_cause(
     submit: Submit, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(DynamoJobStore, "insert_if_absent")
@@ -69,16 +69,16 @@ def test_an_error_that_is_not_ours_comes_out_wrapped_with_its_cause(
 
 
 @pytest.mark.filterwarnings("ignore:Disabling idempotency")
-def test_idempotency_that_is_switched_off_accepts_nothing(
+def test_disabled_idempotency_raises_and_writes_nothing(
     submit: Submit, store: DynamoJobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POWERTOOLS_IDEMPOTENCY_DISABLED", "true")
 
-    with pytest.raises(AssertionError, match="without its write"):
+    with pytest.raises(AssertionError, match="without writing the job"):
         _once(submit)
 
 
-def test_what_a_handler_raises_comes_out_when_it_is_written_down(store: DynamoJobStore, queued: Job) -> None:
+def test_the_error_of_a_handler_is_raised_after_its_settle(store: DynamoJobStore, queued: Job) -> None:
     def handler(_payload: Any, _run: Run) -> None:
         raise KeyError("no")
 
@@ -90,9 +90,7 @@ def test_what_a_handler_raises_comes_out_when_it_is_written_down(store: DynamoJo
     assert stored(store, queued).state is State.RETRYING
 
 
-def test_an_error_by_which_powertools_would_begin_again_runs_no_handler_twice(
-    store: DynamoJobStore, queued: Job
-) -> None:
+def test_an_error_that_powertools_retries_runs_the_handler_once(store: DynamoJobStore, queued: Job) -> None:
     runs = []
 
     def handler(_payload: Any, _run: Run) -> None:
@@ -110,7 +108,7 @@ def test_an_error_by_which_powertools_would_begin_again_runs_no_handler_twice(
 def test_powertools_reads_and_writes_no_record_of_its_own(submit: Submit, store: DynamoJobStore, queued: Job) -> None:
     record = DataRecord("key")
     attempt = _attempt(store, queued, lambda _payload, _run: None)
-    for layer in (SubmitLayer(submit, queued), AttemptLayer(attempt, remaining=timedelta(0))):
+    for layer in (SubmitLayer(submit.insert, queued), AttemptLayer(attempt, remaining=timedelta(0))):
         with pytest.raises(AssertionError, match="a refused write returns its document"):
             layer._get_record("key")
         for write in (layer._put_record, layer._update_record, layer._delete_record):
@@ -118,7 +116,7 @@ def test_powertools_reads_and_writes_no_record_of_its_own(submit: Submit, store:
                 write(record)
 
 
-def test_a_submission_that_was_written_is_not_taken_back(submit: Submit, store: DynamoJobStore, queued: Job) -> None:
-    SubmitLayer(submit, queued).delete_record("key", ValueError())
+def test_the_layer_never_deletes_a_written_job(submit: Submit, store: DynamoJobStore, queued: Job) -> None:
+    SubmitLayer(submit.insert, queued).delete_record("key", ValueError())
 
     assert stored(store, queued) == queued

@@ -10,8 +10,8 @@ import pytest
 
 from shortener import country
 from shortener.country import UNKNOWN, country_of
+from shortener.names import Env
 from tests.unit.shortener import mmdb
-from tidemill.names import Env
 
 
 @pytest.fixture

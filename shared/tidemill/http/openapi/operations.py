@@ -113,18 +113,24 @@ _CANCEL: Final[Operation] = {
         "409": problems("not-allowed-now"),
     },
 }
-_RETRY: Final[Operation] = {
-    "operationId": "retryJob",
-    "summary": "Give a dead job another life",
+_REDRIVE: Final[Operation] = {
+    "operationId": "redriveJob",
+    "summary": "Requeue a dead job with a fresh set of attempts",
+    "description": "If the group has moved past the job, the job waits at the end of its group.",
     "parameters": [_JOB_ID],
     "requestBody": _body("Nothing", required=False),
     "responses": SECURED
     | WITH_BODY
     | {
-        "200": good("The job: queued, or waiting if its group has passed it.", "Job"),
+        "200": good("The job: `queued`, or `waiting` at the end of its group.", "Job"),
         "404": _NO_SUCH_JOB,
         "409": problems("not-allowed-now"),
     },
+}
+_RETRY: Final[Operation] = _REDRIVE | {
+    "operationId": "retryJob",
+    "summary": "Alias of `POST /jobs/{id}/redrive`",
+    "deprecated": False,
 }
 _DESCRIBE: Final[Operation] = {
     "operationId": "describe",
@@ -139,6 +145,7 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
     "/jobs/batch": {"post": _SUBMIT_BATCH},
     "/jobs/{id}": {"get": _GET},
     "/jobs/{id}/cancel": {"post": _CANCEL},
+    "/jobs/{id}/redrive": {"post": _REDRIVE},
     "/jobs/{id}/retry": {"post": _RETRY},
     "/openapi.json": {"get": _DESCRIBE},
 }

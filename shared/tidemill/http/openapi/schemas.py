@@ -6,6 +6,7 @@ from pydantic.json_schema import models_json_schema
 
 from tidemill.domain.job import DeathReason
 from tidemill.domain.states import State
+from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm
 
 Schema = dict[str, Any]
@@ -22,7 +23,7 @@ _NOTES: Final = {
     "payload": "What the handler is given; it must fit the model of the type.",
     "lane": "A lane less urgent than the type's own.",
     "delay_seconds": "Run it no sooner than this. Not together with `run_at`.",
-    "run_at": "Run it no sooner than at this time, at most 366 days ahead.",
+    "run_at": f"Run it no sooner than at this time, at most {LONGEST_SPAN.days} days ahead.",
     "group": "Jobs of a group run one at a time, in the order accepted. 1 to 128 bytes.",
     "deadline": "A run that has not begun by then never will: the job dies instead.",
     "unique": "One job of its type in each period. Not together with an idempotency key.",
@@ -58,7 +59,6 @@ _SUMMARY: Final[Schema] = {
     "type": _TEXT,
     "lane": ref("Lane"),
     "state": ref("State"),
-    "generation": _COUNT | {"description": "How often the job has asked to be dispatched."},
     "attempt": _COUNT | {"description": "Runs begun since it was submitted, continued or retried."},
     "death": _or_null(ref("DeathReason")),
     "progress": _object(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
-from tidemill.http.edge import ProblemError, tenant
+from tidemill.http import ProblemError, tenant
 from tidemill.names import Env
 
 ISSUER = "https://login.example/"

@@ -1,15 +1,15 @@
-"""What the URL shortener keeps. Made beside the lanes, not beside its API, because the worker writes the clicks."""
+"""What the URL shortener stores. Made in the pipeline's stack, because the workers write the clicks."""
 
 from constructs import Construct
 
-from tidemill import names
+from shortener import names
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.key_secret import key_secret
 from tidemill.cdk.on_demand_table import on_demand_table
 
 
 class ShortenerTables(Construct):
-    """The links, the clicks and their counters, and the key under which addresses are hashed."""
+    """The links, the clicks with their counters, and the key under which addresses are hashed."""
 
     def __init__(self, scope: Construct, id_: str, *, config: StageConfig) -> None:
         super().__init__(scope, id_)
@@ -26,5 +26,5 @@ class ShortenerTables(Construct):
             "AddressKey",
             config=config,
             use="keys the hash of a client's address",
-            why_not_rotated="A new key makes every visitor a new one. It is changed by hand, when that is wanted.",
+            why_not_rotated="A new key makes every visitor a new one. An operator changes it by hand.",
         )

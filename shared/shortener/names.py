@@ -1,0 +1,32 @@
+"""The strings that the example's stack and its code share."""
+
+from enum import StrEnum
+from typing import Final
+
+
+class Env(StrEnum):
+    """Environment variables of the example's functions and job types."""
+
+    LINKS_TABLE = "SHORTENER_LINKS_TABLE"
+    CLICKS_TABLE = "SHORTENER_CLICKS_TABLE"
+    #: ARN of the secret that keys the hash of a client's address.
+    ADDRESS_KEY_SECRET = "SHORTENER_ADDRESS_KEY_SECRET"  # noqa: S105 - the name of a variable
+    #: How many proxies in front of the API may be believed about `X-Forwarded-For`.
+    TRUSTED_PROXY_HOPS = "SHORTENER_TRUSTED_PROXY_HOPS"
+    #: Path of a MaxMind database inside the asset; empty for the database that geoip2fast brings.
+    GEOIP_DATABASE = "SHORTENER_GEOIP_DATABASE"
+    #: Bucket of the files that `clicks.export` writes.
+    EXPORTS_BUCKET = "SHORTENER_EXPORTS_BUCKET"
+
+
+class Output(StrEnum):
+    """Outputs of the example's stack."""
+
+    API_ID = "ShortenerApiId"
+    API_URL = "ShortenerApiUrl"
+
+
+LINK_KEY: Final = "code"
+CLICK_KEY: Final = "pk"
+CLICK_SORT_KEY: Final = "sk"
+TTL_ATTRIBUTE: Final = "expires_at"

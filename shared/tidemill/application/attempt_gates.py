@@ -1,0 +1,148 @@
+"""The gates between a claim and its handler.
+
+A gate takes the claimed job and returns None to let it pass, or the outcome that the job has instead of a run.
+`Attempt.run` names the gates in their order.
+"""
+
+import contextlib
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from tidemill.application.job_types import JobType
+from tidemill.application.ports import LimitSlot
+from tidemill.application.settle import AttemptContext
+from tidemill.domain.errors import (
+    InvalidPayloadError,
+    JobTimeoutError,
+    StoreUnavailableError,
+    TidemillError,
+    UnknownJobTypeError,
+)
+from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.outcomes import Failed, Held, Outcome, outcome_before_run
+
+#: Submit has checked the type and the payload of each job. If this worker does not know the type, or its model refuses
+#: the payload, then one of the two is of another version, as in every deployment. The job is held for a random time
+#: below a ceiling that doubles with each hold up to this. After so many holds, an hour and a half on average, it dies:
+#: no deployment takes that long.
+LONGEST_VERSION_HOLD_SECONDS: Final = 900.0
+MOST_HOLDS_OF_A_VERSION: Final = 20
+#: A suspect job may have killed the worker of its last run. It runs alone, so that it cannot use up the attempts of
+#: other jobs of its batch again and again. A busy worker may never have the time for that, so after so many holds in a
+#: row the job runs beside others.
+MOST_HOLDS_OF_A_SUSPECT: Final = 5
+LONGEST_SUSPECT_HOLD_SECONDS: Final = 3.0
+
+#: Waits until no other run is at work in this process, until the given deadline of the attempt at the latest. Returns
+#: the new deadline of the attempt, or None if time does not suffice.
+WaitUntilAlone = Callable[[datetime], datetime | None]
+
+
+class Gates:
+    """The gates of one attempt, and what a job gets while it passes them: type, payload, limit slot and deadline."""
+
+    def __init__(
+        self,
+        context: AttemptContext,
+        *,
+        deadline: datetime,
+        has_ended: Callable[[], bool],
+        wait_until_alone: WaitUntilAlone | None,
+        deadline_moved: Callable[[], None] | None,
+    ) -> None:
+        self._context = context
+        self._has_ended = has_ended
+        self._wait_until_alone = wait_until_alone
+        self._deadline_moved = deadline_moved
+        self._slot: LimitSlot | None = None
+        self.deadline = deadline
+        #: Set by `time_of_type`; None while the time of the lane counts.
+        self.type_timeout: timedelta | None = None
+        self._job_type: JobType | None = None
+        #: Set by `payload_fits`.
+        self.payload: Any = None
+
+    def on_time(self, _job: Job) -> None:
+        """Raises `JobTimeoutError` when the attempt has ended: its job may be running elsewhere already."""
+        if self._has_ended():
+            raise JobTimeoutError("the time of the attempt ran out before its handler could start")
+
+    def allowed_to_run(self, job: Job) -> Outcome | None:
+        """Cancelled, past its deadline, too many hops, or crashed too often: see `outcome_before_run`."""
+        return outcome_before_run(job, self._context.policy(job), now=self._context.clock())
+
+    def type_known(self, job: Job) -> Outcome | None:
+        try:
+            self._job_type = self._context.job_types.get(job.type)
+        except UnknownJobTypeError as unknown:
+            return self._left_to_another_version(job, unknown)
+        return None
+
+    def alone_if_suspect(self, job: Job) -> Outcome | None:
+        if job.suspect and job.holds < MOST_HOLDS_OF_A_SUSPECT and self._wait_until_alone:
+            if (deadline := self._wait_until_alone(self.deadline)) is None:
+                return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS)
+            self.deadline = deadline
+        return None
+
+    def time_of_type(self, _job: Job) -> None:
+        """Bring the deadline forward if the job type allows less time than the lane."""
+        job_type = self.known_type()
+        self.type_timeout = job_type.timeout
+        if job_type.timeout:
+            self.deadline = min(self.deadline, self._context.clock() + job_type.timeout)
+            if self._deadline_moved:
+                self._deadline_moved()
+
+    def payload_fits(self, job: Job) -> Outcome | None:
+        try:
+            self.payload = self.known_type().parse(json.loads(self._context.payloads.load(job)))
+        except InvalidPayloadError as refusal:
+            return self._left_to_another_version(job, refusal)
+        return None
+
+    def within_limits(self, job: Job) -> Outcome | None:
+        """Take a slot of the job's limit. `release_slot` gives it back."""
+        now = self._context.clock()
+        if (slot := _limit_slot(self.known_type(), self.payload, job, now)) is None:
+            return None
+        if wait_until := self._context.limits.acquire(slot, now=now):
+            return Held(until=wait_until)
+        self._slot = slot
+        return None
+
+    def release_slot(self) -> None:
+        """Best effort: an unreleased slot is free again when its lease ends."""
+        if self._slot:
+            with contextlib.suppress(StoreUnavailableError):
+                self._context.limits.release(self._slot)
+
+    def known_type(self) -> JobType:
+        """The type of the job, once `type_known` has let it pass."""
+        if self._job_type is None:
+            raise AssertionError("the gate `type_known` comes before this")
+        return self._job_type
+
+    def _left_to_another_version(self, job: Job, refusal: TidemillError) -> Outcome:
+        if job.holds >= MOST_HOLDS_OF_A_VERSION:
+            return replace(Failed.because(refusal), death=DeathReason.PERMANENT)
+        ceiling_seconds = min(2.0 ** (job.holds + 1), LONGEST_VERSION_HOLD_SECONDS)
+        return replace(self._context.held_below(ceiling_seconds), error=f"{type(refusal).__name__}: {refusal}")
+
+
+def _limit_slot(job_type: JobType, payload: Any, job: Job, now: datetime) -> LimitSlot | None:
+    if job_type.limit is None:
+        return None
+    key = job_type.limit_key(payload) if job_type.limit_key else ""
+    # The tenant writes the payload, so without the tenant in the limit key it could take the slots of another tenant.
+    tenants = [] if job_type.limit_spans_tenants else [job.tenant]
+    return LimitSlot(
+        limit_key=json.dumps([job.type, key, *tenants]),
+        limit=job_type.limit,
+        token=job.owner or "",
+        until=job.due or now,
+        holds=job.holds,
+    )

@@ -1,0 +1,159 @@
+"""What each use case needs of the job documents: one narrow protocol for each consumer.
+
+Every write is one conditional call. It raises `WriteRefusedError` with the document that refused it, and
+`StoreUnavailableError` when it is unknown whether the write took effect. A write that the SDK sent twice, and whose
+first send was applied, succeeds. An adapter implements all of them, as `JobStore`, and passes one contract suite.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from tidemill.domain.errors import TidemillError
+from tidemill.domain.job import Job, Reference
+from tidemill.domain.outcomes import Settlement
+
+#: Called with the tenant and id of a document that this code cannot read, and the reason. The read goes on.
+Unreadable = Callable[[str, str, TidemillError], None]
+
+
+def ignore_unreadable(_tenant: str, _job_id: str, _error: TidemillError) -> None:
+    """`Unreadable` that reports nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """What a handler saves while it runs. None keeps the value that was saved before."""
+
+    #: JSON text.
+    state: str | None = None
+    done: int | None = None
+    total: int | None = None
+
+
+class _Read(Protocol):
+    def get(self, tenant: str, job_id: str) -> Job | None:
+        """Read one job, expired or not, consistently."""
+
+
+class _Wake(Protocol):
+    def wake(self, job: Job) -> None:
+        """Queue a scheduled job; its `due` stays."""
+
+
+class _Redrive(Protocol):
+    def redrive(self, job: Job, *, token: str, now: datetime, by: str) -> Job:
+        """Requeue a dead job with a fresh set of attempts; return it as written.
+
+        It is queued, or waiting if its group has passed it. `by` is for the audit entry.
+        """
+
+
+class SubmitStore(_Read, Protocol):
+    """For `Submit`."""
+
+    def insert_if_absent(self, job: Job) -> Job:
+        """Write a new job unless a job with its id exists and has not expired; return it as written.
+
+        A job of a group gets its position in the group, and waits if it is not the head.
+        """
+
+
+class GroupStore(Protocol):
+    """For publish, and for every other use case after which a group may go on."""
+
+    def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
+        """Move the head of a group past its ended jobs, and queue the next job.
+
+        Returns that job as written, or None when the head has not ended, blocks, or is the last. Safe to repeat.
+        """
+
+
+class AttemptStore(_Read, _Redrive, GroupStore, Protocol):
+    """For the worker: claim a job, run it, settle it, and let its group go on.
+
+    The worker redrives a dead job whose DLQ message an operator moved back to the lane.
+    """
+
+    def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Job:
+        """Claim the job until `lease_end`; return it as claimed."""
+
+    def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
+        """Save the progress of the run that claimed `job`. True when a cancel was requested."""
+
+    def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> None:
+        """End the run that claimed `job`, with the handler's own writes and follow-up jobs in the same transaction.
+
+        A settlement after which the job lives on is refused once a cancel was requested; the run keeps its claim then.
+        Raises `EffectRefusedError` or `TransactionConflictError` when another item of the transaction stands in the
+        way, and `TransactionTooLargeError` when the settlement is more than one transaction holds.
+        """
+
+    def release(self, job: Job, *, due: datetime) -> None:
+        """Give the claim back, and its attempt, to run again at `due`."""
+
+    def unclaim(self, reference: Reference, *, token: str, now: datetime) -> None:
+        """Give back a claim whose answer was lost, and its attempt, if the claim was applied."""
+
+
+class WakeStore(_Wake, Protocol):
+    """For wake."""
+
+    def scheduled(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
+        """Every scheduled job whose `due` is not after `before`, the earliest first."""
+
+
+class NudgeStore(_Wake, Protocol):
+    """For the nudge of one job."""
+
+    def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool = False) -> None:
+        """Dispatch a live job again that is overdue by more than `limit` and was not nudged within it.
+
+        With `last`, a job that waits on its lane dies as undeliverable instead.
+        """
+
+
+class SweepStore(NudgeStore, Protocol):
+    """For the sweep of a dead-letter queue."""
+
+    def get_many(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable = ignore_unreadable) -> list[Job]:
+        """Read the jobs of these (tenant, id), consistently, in any order, without those that do not exist."""
+
+
+class RedriveStore(SweepStore, _Redrive, Protocol):
+    """For the operator's redrive."""
+
+    def dead(self, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
+        """Every dead job, oldest death first, each read from its document."""
+
+
+class ReconcileStore(_Read, SweepStore, GroupStore, Protocol):
+    """For reconcile."""
+
+    def overdue(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
+        """Every live job whose `due` is not after `before`, in any order. Reads the whole table."""
+
+
+class ControlStore(_Read, _Redrive, Protocol):
+    """For a caller's own jobs over HTTP."""
+
+    def cancel(self, job: Job, *, now: datetime) -> Job:
+        """Cancel a job that does not run, or request the cancel of a running one; return it as written.
+
+        `job` may be out of date.
+        """
+
+
+class PurgeStore(GroupStore, Protocol):
+    """For purge."""
+
+    def ended(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
+        """Every terminal job that ended before that time, in any order. Reads the whole table."""
+
+    def forget(self, job: Job) -> None:
+        """Delete a terminal job that has not changed since it was read. Does nothing if it is gone."""
+
+
+class JobStore(SubmitStore, AttemptStore, WakeStore, RedriveStore, ReconcileStore, ControlStore, PurgeStore, Protocol):
+    """All of them. The contract suite runs against this."""

@@ -1,0 +1,25 @@
+"""Values of DynamoDB attributes in the wire form of the low-level client."""
+
+import math
+from datetime import datetime
+
+from tidemill.aws.clients import Item
+from tidemill.domain.time_constants import EPOCH, MILLISECOND
+
+
+def text(value: str) -> Item:
+    return {"S": value}
+
+
+def number(value: int) -> Item:
+    return {"N": str(value)}
+
+
+def milliseconds(value: datetime) -> Item:
+    """Rounded up, so that nothing starts before its time."""
+    return number(-((EPOCH - value) // MILLISECOND))
+
+
+def seconds(value: datetime) -> Item:
+    """As DynamoDB's TTL wants it. Rounded up, so that nothing is forgotten before its time."""
+    return number(math.ceil((value - EPOCH).total_seconds()))

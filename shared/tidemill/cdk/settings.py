@@ -1,0 +1,92 @@
+"""Settings of an installation: `-c name=value`, or the context in `cdk.json`. May not import CDK."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any, Final
+
+from tidemill.cdk.config import SettingError, StageConfig
+
+DEFAULT_STAGE: Final = "dev"
+#: Turns the text of a setting into its value. Raises `SettingError`.
+Reader = Callable[[str], Any]
+NO_SETTINGS: Final[Mapping[str, Reader]] = MappingProxyType({})
+
+
+def integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise SettingError(f"{text!r} is not a whole number") from None
+
+
+def switch(text: str) -> bool:
+    try:
+        return {"on": True, "off": False}[text]
+    except KeyError:
+        raise SettingError(f"{text!r} is neither on nor off") from None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split(",")) if text else ()
+
+
+def _pairs(text: str) -> tuple[tuple[str, str], ...]:
+    pairs = [part.partition("=") for part in text.split(",") if part]
+    if not all(key and value for key, _, value in pairs):
+        raise SettingError(f"{text!r} is not of the form key=value,key=value")
+    return tuple((key, value) for key, _, value in pairs)
+
+
+#: What `-c name=value` and the context in `cdk.json` may set beside `stage`, and how its text is read.
+SETTINGS: Final[Mapping[str, Reader]] = {
+    "installation": str,
+    "qualifier": str,
+    "alarm_email": str,
+    "permissions_boundary": str,
+    "python_version": str,
+    "runbook_url": str,
+    "listing": switch,
+    "jwt_issuer": str,
+    "jwt_audience": _names,
+    "tags": _pairs,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the context of a CDK app asks for."""
+
+    stage: StageConfig
+    #: The settings that the app has beside those of a stage, as far as they are given.
+    app: Mapping[str, Any]
+
+
+def from_context(
+    context: Mapping[str, Any], stages: Mapping[str, Callable[[], StageConfig]], app: Mapping[str, Reader] = NO_SETTINGS
+) -> Settings:
+    """The configuration of one of `stages`. `app` names settings of the app's own, and how their text is read.
+
+    Raises `SettingError`, also for a misspelt setting.
+    """
+    known = {**SETTINGS, **app}
+    for key in context:
+        # CDK's own keys contain colons, slashes or dashes. A plain word is a setting of this app.
+        if re.fullmatch(r"[a-z_]+", key) and key not in known and key != "stage":
+            raise SettingError(f"unknown setting {key!r}; the settings are stage, {', '.join(known)}")
+    stage = str(context.get("stage", DEFAULT_STAGE))
+    if stage not in stages:
+        raise SettingError(f"unknown stage {stage!r}; the stages are {', '.join(stages)}")
+    read = {key: _read(known[key], key, context[key]) for key in known if key in context}
+    return Settings(
+        stage=replace(stages[stage](), **{key: value for key, value in read.items() if key in SETTINGS}),
+        app={key: value for key, value in read.items() if key in app},
+    )
+
+
+def _read(reader: Reader, key: str, value: Any) -> Any:
+    try:
+        return reader(str(value))
+    except SettingError as error:
+        raise SettingError(f"{key}: {error}") from None

@@ -1,0 +1,47 @@
+"""Apply one action to several of the caller's own jobs over the HTTP API, one request per job."""
+
+import json
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Final
+
+import click
+
+from tidemill.cli.api_call import ApiError, call, job_path
+from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import count, state_text, visible, visible_lines
+from tidemill.cli.installation import Installation
+from tidemill.cli.output import say, show
+
+#: Refusals that concern one job; the next request may succeed.
+_JOB_REFUSALS: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
+_PAST_PARTICIPLES: Final = {"cancel": "cancelled", "redrive": "redriven"}
+
+
+def change_own_jobs(installation: Installation, ids: Sequence[str], action: str, *, yes: bool, as_json: bool) -> None:
+    """Print each job after the change. `action` is "cancel" or "redrive".
+
+    Raises `CommandError` after the last job if the API refused some of several, and `ApiError` at once if it refuses
+    a single job or the caller.
+    """
+    unique_ids = list(dict.fromkeys(ids))
+    require_confirmation(yes=yes)
+    if not confirmed(f"{action.capitalize()} {count(len(unique_ids), 'job')}?", yes=yes):
+        return
+    refused = 0
+    for job_id in unique_ids:
+        try:
+            job, _ = call(installation.api, "POST", f"{job_path(job_id)}/{action}")
+        except ApiError as error:
+            if len(unique_ids) == 1 or error.status not in _JOB_REFUSALS:
+                raise
+            refused += 1
+            say(visible_lines(f"{job_id}  {error}"))
+        else:
+            if as_json:
+                click.echo(json.dumps(job, separators=(",", ":")))
+            else:
+                show(f"{visible(job['id'])}  {state_text(job)}")
+    if refused:
+        raise CommandError(f"{refused} of {count(len(unique_ids), 'job')} could not be {_PAST_PARTICIPLES[action]}")

@@ -1,0 +1,10 @@
+"""Points and spans of time that several layers share."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: The precision of the times in a document.
+MILLISECOND: Final = timedelta(milliseconds=1)
+#: A year, leap or not: the longest delay, snooze, period of a unique job and retention of an ended job.
+LONGEST_SPAN: Final = timedelta(days=366)

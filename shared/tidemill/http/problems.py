@@ -1,0 +1,97 @@
+"""Problem documents (RFC 9457): how the API answers a request that it refuses or cannot serve."""
+
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote
+
+from aws_lambda_powertools.event_handler import Response
+
+from tidemill.domain.errors import (
+    Fault,
+    InvalidPayloadError,
+    KeyReusedError,
+    NewerSchemaError,
+    PayloadTooLargeError,
+    StoreUnavailableError,
+    TidemillError,
+    TransactionConflictError,
+    UnknownJobTypeError,
+)
+from tidemill.telemetry.outcome_log import logger
+
+_PROBLEM_JSON: Final = "application/problem+json"
+_RETRY_AFTER_SECONDS: Final = 1
+
+
+class ProblemError(TidemillError):
+    """A refused request. Programs read `code`, the last part of the problem's URN; `detail` is for a person."""
+
+    def __init__(self, status: HTTPStatus, code: str, detail: str, *, faults: Sequence[Fault] = ()) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.code = code
+        self.faults = faults
+
+    def document(self) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "type": f"urn:tidemill:problem:{self.code}",
+            "title": self.status.phrase,
+            "status": self.status.value,
+            "detail": str(self),
+        }
+        if self.faults:
+            body["errors"] = [{"pointer": _fragment(fault.path), "detail": fault.message} for fault in self.faults]
+        return body
+
+    def response(self) -> Response[str]:
+        headers = {"Retry-After": str(_RETRY_AFTER_SECONDS)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
+        return Response(self.status, _PROBLEM_JSON, json.dumps(self.document()), headers=headers)
+
+
+#: The status and the code of each error of the engine.
+_PROBLEMS: Final[Mapping[type[Exception], tuple[HTTPStatus, str]]] = {
+    UnknownJobTypeError: (HTTPStatus.UNPROCESSABLE_ENTITY, "unknown-job-type"),
+    InvalidPayloadError: (HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-body"),
+    PayloadTooLargeError: (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large"),
+    KeyReusedError: (HTTPStatus.UNPROCESSABLE_ENTITY, "key-reused"),
+    StoreUnavailableError: (HTTPStatus.SERVICE_UNAVAILABLE, "unavailable"),
+    TransactionConflictError: (HTTPStatus.SERVICE_UNAVAILABLE, "unavailable"),
+    NewerSchemaError: (HTTPStatus.SERVICE_UNAVAILABLE, "unavailable"),
+}
+#: Names no dependency, and does not claim that nothing was stored: a response may be lost after the write.
+_UNAVAILABLE: Final = "something behind us did not answer; send it again, with the same Idempotency-Key if it has one"
+
+
+def as_problem(error: Exception, *, under: str = "") -> ProblemError:
+    """`under` is the JSON pointer of the part of the body that the error is about; empty means the whole body."""
+    if isinstance(error, ProblemError):
+        return error
+    for kind, (status, code) in _PROBLEMS.items():
+        if isinstance(error, kind) and status is HTTPStatus.SERVICE_UNAVAILABLE:
+            logger().warning("unavailable", extra={"error": str(error)})
+            return ProblemError(status, code, _UNAVAILABLE)
+        if isinstance(error, kind):
+            found = [Fault(under + fault.path, fault.message) for fault in _faults(error)]
+            return ProblemError(status, code, _detail(error), faults=found)
+    logger().exception("unexpected error", exc_info=error)
+    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "something broke on our side")
+
+
+def _fragment(path: str) -> str:
+    """A JSON pointer as a URI fragment, which holds ASCII only. RFC 6901, section 6."""
+    return "#" + quote(path, safe="/~!$&'()*+,;=:@?", errors="replace")
+
+
+def _detail(error: Exception) -> str:
+    """Leaves out what `_faults` says."""
+    return f"unknown job type {error.name!r}" if isinstance(error, UnknownJobTypeError) else str(error)
+
+
+def _faults(error: Exception) -> Sequence[Fault]:
+    if isinstance(error, InvalidPayloadError):
+        return error.faults
+    if isinstance(error, UnknownJobTypeError):
+        return [Fault("/type", f"known types: {', '.join(sorted(error.known))}")]
+    return []

@@ -1,0 +1,63 @@
+"""The body of a request: a JSON object, checked for media type, size and encoding, then against a model."""
+
+import json
+from http import HTTPStatus
+from typing import Any, Final, NoReturn, TypeVar
+
+from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
+from pydantic import BaseModel, ValidationError
+
+from tidemill.domain.errors import Fault, InvalidPayloadError
+from tidemill.http.problems import ProblemError
+from tidemill.names import LARGEST_BODY_BYTES
+from tidemill.payload_model import faults
+
+_JSON: Final = "application/json"
+_REPLACEMENT: Final = "\ufffd"
+Body = TypeVar("Body", bound=BaseModel)
+
+
+def read_body(event: APIGatewayProxyEventV2, model: type[Body], *, limit_bytes: int = LARGEST_BODY_BYTES) -> Body:
+    """Raises `ProblemError`, or `InvalidPayloadError` with every fault that `model` finds."""
+    try:
+        return model.model_validate(read_object(event, limit_bytes=limit_bytes))
+    except ValidationError as error:
+        raise InvalidPayloadError(faults(error)) from error
+
+
+def read_object(event: APIGatewayProxyEventV2, *, limit_bytes: int = LARGEST_BODY_BYTES) -> dict[str, Any]:
+    """The body without a model. Raises `ProblemError`, or `InvalidPayloadError` if it is JSON but not an object."""
+    media_type = event.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != _JSON:
+        raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", f"send the body as {_JSON}")
+    decoded = _decoded(event, limit_bytes)
+    if not isinstance(decoded, dict):
+        raise InvalidPayloadError([Fault("", "the body must be a JSON object")])
+    return decoded
+
+
+def _decoded(event: APIGatewayProxyEventV2, limit_bytes: int) -> Any:
+    try:
+        body = event.decoded_body or ""
+        if (size_bytes := len(body.encode())) > limit_bytes:
+            detail = f"the body is {size_bytes} bytes, and {limit_bytes} is the most that is taken"
+            raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
+        if _was_mangled(event, body, size_bytes):
+            raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", "the body is not UTF-8, as JSON must be")
+        return json.loads(body, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", f"the body is not JSON: {error}") from error
+
+
+def _was_mangled(event: APIGatewayProxyEventV2, body: str, size_bytes: int) -> bool:
+    """Whether API Gateway replaced bytes that are not UTF-8 with U+FFFD.
+
+    API Gateway passes JSON on as text, so the original bytes are lost. The replacement changes the length of the body,
+    so a length that differs from Content-Length shows it. With the right length, the caller sent the U+FFFD itself.
+    """
+    sent_bytes = event.headers.get("content-length", "")
+    return _REPLACEMENT in body and sent_bytes.isdecimal() and int(sent_bytes) != size_bytes
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

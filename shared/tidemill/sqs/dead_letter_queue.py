@@ -1,0 +1,82 @@
+"""Reads, deletes and returns the messages of one lane's dead-letter queue in SQS."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from tidemill.application.ports import ReceivedDeadLetter
+from tidemill.aws.clients import translated
+from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.job import DeadLetter, Reference
+from tidemill.sqs import messages
+from tidemill.sqs.lanes import BATCH_LIMIT
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+#: A received message stays hidden for this long. A sweep must handle a batch within it.
+_HIDDEN_SECONDS: Final = 120
+
+
+class SqsDeadLetterQueue:
+    """`DeadLetterQueue` over one dead-letter queue."""
+
+    def __init__(self, client: "SQSClient", url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def receive(self) -> Sequence[ReceivedDeadLetter]:
+        with translated():
+            answer = self._client.receive_message(
+                QueueUrl=self._url,
+                MaxNumberOfMessages=BATCH_LIMIT,
+                VisibilityTimeout=_HIDDEN_SECONDS,
+                # A long poll queries all servers. A short poll may miss messages.
+                WaitTimeSeconds=1,
+                MessageSystemAttributeNames=["SentTimestamp"],
+            )
+        return [_received(message) for message in answer.get("Messages", [])]
+
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+        for batch in _batches(dead_letters):
+            with translated():
+                self._client.delete_message_batch(
+                    QueueUrl=self._url,
+                    Entries=[
+                        {"Id": str(index), "ReceiptHandle": dead_letter.receipt}
+                        for index, dead_letter in enumerate(batch)
+                    ],
+                )
+
+    def put_back(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+        for batch in _batches(dead_letters):
+            with translated():
+                self._client.change_message_visibility_batch(
+                    QueueUrl=self._url,
+                    Entries=[
+                        {"Id": str(index), "ReceiptHandle": dead_letter.receipt, "VisibilityTimeout": 0}
+                        for index, dead_letter in enumerate(batch)
+                    ],
+                )
+
+
+def _batches(dead_letters: Sequence[ReceivedDeadLetter]) -> Sequence[Sequence[ReceivedDeadLetter]]:
+    return [dead_letters[start : start + BATCH_LIMIT] for start in range(0, len(dead_letters), BATCH_LIMIT)]
+
+
+def _received(message: Mapping[str, Any]) -> ReceivedDeadLetter:
+    body: DeadLetter | Reference | None = None
+    newer = False
+    try:
+        body = messages.decode(message["Body"])
+    except NewerSchemaError:
+        newer = True
+    except MalformedDocumentError:
+        pass
+    return ReceivedDeadLetter(
+        message_id=message["MessageId"],
+        receipt=message["ReceiptHandle"],
+        body=body,
+        sent_at=datetime.fromtimestamp(int(message["Attributes"]["SentTimestamp"]) / 1000, UTC),
+        newer=newer,
+    )

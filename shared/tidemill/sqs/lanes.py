@@ -1,0 +1,71 @@
+"""Sends the messages of the lanes to SQS: references to the lane's queue, dead-letter messages to its DLQ."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tidemill.aws.clients import translated
+from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.job import DeadLetter, reference_of
+from tidemill.names import Lane
+from tidemill.sqs import messages
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+#: The most entries that one batch call of SQS takes.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-batch-api-actions.html
+BATCH_LIMIT: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LaneUrls:
+    """The URLs of one lane's queue and of its dead-letter queue."""
+
+    queue: str
+    dead_letters: str
+
+
+class SqsLanes:
+    """`Lanes` over SQS. `send` returns the messages that SQS did not accept; only a programming error raises."""
+
+    def __init__(self, client: "SQSClient", urls: Mapping[Lane, LaneUrls]) -> None:
+        self._client = client
+        self._urls = urls
+
+    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
+        by_url: dict[str, list[int]] = {}
+        for index, dispatch in enumerate(dispatches):
+            urls = self._urls[dispatch.lane]
+            url = urls.dead_letters if isinstance(dispatch.body, DeadLetter) else urls.queue
+            by_url.setdefault(url, []).append(index)
+        return [
+            rejected
+            for url, indices in by_url.items()
+            for start in range(0, len(indices), BATCH_LIMIT)
+            for rejected in self._send_batch(url, dispatches, indices[start : start + BATCH_LIMIT])
+        ]
+
+    def _send_batch(self, url: str, dispatches: Sequence[Dispatch], indices: Sequence[int]) -> Sequence[int]:
+        entries: list[Any] = [_entry(index, dispatches[index]) for index in indices]
+        try:
+            with translated():
+                answer = self._client.send_message_batch(QueueUrl=url, Entries=entries)
+        except StoreUnavailableError:
+            return indices
+        # The call succeeds even if SQS rejects entries. It lists each rejected entry.
+        return [int(entry["Id"]) for entry in answer.get("Failed", [])]
+
+
+def _entry(index: int, dispatch: Dispatch) -> dict[str, object]:
+    reference = reference_of(dispatch.body)
+    return {
+        "Id": str(index),
+        "MessageBody": messages.encode(dispatch.body),
+        "DelaySeconds": dispatch.delay_seconds,
+        # On a standard queue the group id sets fairness, not order: a tenant with many messages does not starve others.
+        # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html
+        "MessageGroupId": hashlib.sha256(reference.tenant.encode()).hexdigest()[:32],
+    }

@@ -1,0 +1,72 @@
+"""The worked example: a URL shortener, and what its job types may touch."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+from aws_cdk import App
+
+from shortener.names import Env
+from stacks.application import Application
+from stacks.applications.shortener.stack import ShortenerStack
+from stacks.applications.shortener.tables import ShortenerTables
+from tidemill.cdk.config import SettingError, StageConfig
+from tidemill.cdk.iam_actions import ABORT_FILE, DELETE_FILE, GET, GET_FILE, PUT, PUT_FILE, QUERY, READ_KEY, UPDATE
+from tidemill.cdk.pipeline import Pipeline
+from tidemill.cdk.settings import Reader, integer
+from tidemill.names import EXPORTS_PREFIX, Lane
+
+#: Where in the asset the MaxMind database is, if one is configured.
+GEOIP_DATABASE: Final = "geoip.mmdb"
+
+
+class Shortener(Application):
+    #: How many proxies in front of the API may be believed about `X-Forwarded-For`, and the path on the host of a
+    #: MaxMind database to ship instead of the data that geoip2fast brings.
+    settings: ClassVar[Mapping[str, Reader]] = {"trusted_proxy_hops": integer, "geoip_database": str}
+
+    def __init__(self, config: StageConfig, settings: Mapping[str, Any]) -> None:
+        super().__init__(config, settings)
+        # The emulator sees every client at 127.0.0.1, so the demo's visitors send their addresses in the header.
+        self.trusted_proxy_hops: int = settings.get("trusted_proxy_hops", 1 if config.stage == "local" else 0)
+        self.geoip_database: str = settings.get("geoip_database", "")
+        if self.trusted_proxy_hops < 0:
+            raise SettingError("trusted_proxy_hops must not be negative")
+
+    def files(self) -> Mapping[str, Path]:
+        return {GEOIP_DATABASE: Path(self.geoip_database)} if self.geoip_database else {}
+
+    def add_to(self, pipeline: Pipeline, asset: str) -> None:
+        tables = ShortenerTables(pipeline, "Shortener", config=self.config)
+        self._allow_jobs(pipeline, tables)
+        ShortenerStack(
+            App.of(pipeline),  # type: ignore[arg-type]  # a pipeline is always in an app
+            config=self.config,
+            asset=asset,
+            pipeline=pipeline,
+            tables=tables,
+            trusted_proxy_hops=self.trusted_proxy_hops,
+        )
+
+    def _allow_jobs(self, pipeline: Pipeline, tables: ShortenerTables) -> None:
+        # click.enrich, on the default lane: reads a counter, then writes the click with its success.
+        pipeline.allow_jobs([GET, PUT, UPDATE], [tables.clicks.table_arn])
+        pipeline.allow_jobs([READ_KEY], [tables.address_key.secret_arn])
+        pipeline.add_job_variables(
+            {
+                Env.CLICKS_TABLE: tables.clicks.table_name,
+                Env.ADDRESS_KEY_SECRET: tables.address_key.secret_arn,
+                Env.GEOIP_DATABASE: GEOIP_DATABASE if self.geoip_database else "",
+            }
+        )
+        # clicks.rollup and clicks.export, on the bulk lane.
+        pipeline.allow_jobs([QUERY], [tables.clicks.table_arn], lane=Lane.BULK)
+        pipeline.allow_jobs([GET], [tables.links.table_arn], lane=Lane.BULK)
+        pipeline.allow_job_files([GET_FILE, PUT_FILE, DELETE_FILE, ABORT_FILE], prefix=EXPORTS_PREFIX, lane=Lane.BULK)
+        pipeline.add_job_variables(
+            {
+                Env.LINKS_TABLE: tables.links.table_name,
+                Env.EXPORTS_BUCKET: pipeline.storage.files.bucket.bucket_name,
+            },
+            lane=Lane.BULK,
+        )

@@ -1,0 +1,72 @@
+"""`ShortenerStack`: the API of the worked example, an application that submits jobs."""
+
+from aws_cdk import CfnOutput
+from aws_cdk.aws_apigatewayv2 import HttpMethod
+from constructs import Construct
+
+from shortener.names import Env, Output
+from stacks.app_stack import AppStack
+from stacks.applications.shortener.tables import ShortenerTables
+from tidemill.cdk.alarm import add_alarms
+from tidemill.cdk.alarm_catalogue import function_alarms
+from tidemill.cdk.config import StageConfig
+from tidemill.cdk.function_factory import FunctionFactory
+from tidemill.cdk.http_api import Api
+from tidemill.cdk.iam_actions import GET, PUT, QUERY
+from tidemill.cdk.pipeline import Pipeline, function_names
+from tidemill.cdk.tags import tag
+from tidemill.names import Output as EngineOutput
+
+
+class ShortenerStack(AppStack):
+    def __init__(
+        self,
+        scope: Construct,
+        *,
+        config: StageConfig,
+        asset: str,
+        pipeline: Pipeline,
+        tables: ShortenerTables,
+        trusted_proxy_hops: int,
+    ) -> None:
+        super().__init__(scope, "Shortener", config=config, description="Tidemill: the worked example, a URL shortener")
+        tag(self, config)
+        functions = FunctionFactory(self, config=config, asset=asset)
+        links = {Env.LINKS_TABLE.value: tables.links.table_name}
+
+        shorten = functions.api_function(
+            "shorten", {**links, **functions.callers}, handler="functions.shorten.handler.handle"
+        )
+        shorten.allow([PUT], [tables.links.table_arn])
+        redirect = functions.api_function(
+            "redirect",
+            {**links, Env.TRUSTED_PROXY_HOPS: str(trusted_proxy_hops)},
+            handler="functions.redirect.handler.handle",
+        )
+        redirect.allow([GET], [tables.links.table_arn])
+        pipeline.allow_submitting(redirect)
+        stats = functions.api_function(
+            "stats",
+            {**links, **functions.callers, Env.CLICKS_TABLE: tables.clicks.table_name},
+            handler="functions.stats.handler.handle",
+        )
+        stats.allow([GET], [tables.links.table_arn])
+        stats.allow([GET, QUERY], [tables.clicks.table_arn])
+
+        api = Api(self, "Api", config=config, name=f"{config.name}-links")
+        api.add_route(HttpMethod.POST, "/links", shorten)
+        api.add_route(HttpMethod.GET, "/links/{code}/stats", stats)
+        api.add_open_route(
+            HttpMethod.GET, "/{code}", redirect, reason="A short link is for anybody who has it; it only redirects."
+        )
+
+        made = [shorten, redirect, stats]
+        alarms = [alarm for function in made for alarm in function_alarms(function)]
+        add_alarms(self, alarms, config=config, topic=pipeline.alarms)
+        CfnOutput(self, Output.API_ID, value=api.api.api_id)
+        CfnOutput(self, Output.API_URL, value=api.api.api_endpoint)
+        CfnOutput(
+            self,
+            EngineOutput.FUNCTIONS,
+            value=function_names(self, {function.verb: function for function in made}),
+        )

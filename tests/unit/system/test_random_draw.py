@@ -1,0 +1,15 @@
+"""Random draws."""
+
+import secrets
+
+import pytest
+
+from tidemill.system.random_draw import draw
+
+
+@pytest.mark.parametrize(("bits", "drawn"), [(0, 0.0), (1 << 52, 0.5), ((1 << 53) - 1, 1 - 2**-53)])
+def test_a_draw_is_at_least_zero_and_below_one(monkeypatch: pytest.MonkeyPatch, bits: int, drawn: float) -> None:
+    monkeypatch.setattr(secrets, "randbits", lambda _bits: bits)
+
+    assert draw() == drawn
+    assert draw() < 1
