@@ -10,11 +10,10 @@ from tidemill.domain.states import TERMINAL, TRANSITIONS, State
 _HEAD: Final = """\
 # The state machine
 
-Written by `make docs` from `shared/tidemill/domain/states.py`. An arrow is a write of the protocol, which the store
-makes only from the state that the arrow leaves. A job comes out of the dot when nothing has its id, or something past
-its time.
+`make docs` writes this file from `shared/tidemill/domain/states.py`. Each arrow is a write of the protocol. The store
+applies it only in the state where the arrow begins. The dot is a missing or expired document.
 """
-#: A comment above a state: how a job gets in, who moves it out, how long it is kept.
+#: The three sentences of the comment above a state: how a job enters it, how it leaves it, how long it is kept.
 _STATE: Final = re.compile(r'#: (.+?)\. (.+?)\. (.+?)\.\n +[A-Z]+ = "(\w+)"')
 
 
@@ -32,7 +31,7 @@ def mermaid() -> str:
 def document() -> str:
     rows = {state: columns for *columns, state in _STATE.findall(inspect.getsource(states))}
     table = [f"| `{state}` | {' | '.join(rows[state])} |" for state in State]
-    head = ["| state | how a job gets in | who moves it out | how long it is kept |", "|---|---|---|---|"]
+    head = ["| state | how a job enters | how a job leaves | how long the job is kept |", "|---|---|---|---|"]
     return "\n".join([_HEAD, "```mermaid", mermaid(), "```", "", *head, *table, ""])
 
 

@@ -136,9 +136,7 @@ class Tidemill:
         The client's connections bound the number of parallel writes. Submissions of one group are written in their
         order.
         """
-        return submit_all(
-            self._submit, submissions, tenant=self._tenant, trace=ids.new_token(), overlap=self._overlap
-        )
+        return submit_all(self._submit, submissions, tenant=self._tenant, trace=ids.new_token(), overlap=self._overlap)
 
     def submission_item(self, submission: Submission) -> TransactWrite:
         """An entry for a `TransactWriteItems` of your own: your writes and the job commit together or not at all.

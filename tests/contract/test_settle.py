@@ -97,7 +97,7 @@ def test_the_run_that_takes_over_leaves_the_error_of_one_that_ended_without_a_wo
 
     crash, *rest = stored(store, first).errors
     assert (crash.attempt, crash.at, crash.error_class, crash.retryable) == (1, NOW + LEASE, "Crashed", True)
-    assert "without a word" in crash.message
+    assert "without reporting a result" in crash.message
     assert tuple(rest) == told
 
 

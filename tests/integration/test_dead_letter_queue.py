@@ -1,4 +1,4 @@
-"""The letters of a lane in SQS, as an operator's tool holds them."""
+"""The dead-letter messages of a lane in SQS, as an operator's tool reads them."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def _write(mill: Mill, *bodies: str) -> None:
         client("sqs").send_message(QueueUrl=mill.dead_letters, MessageBody=body)
 
 
-def test_letters_are_read_with_what_they_are_about(mill: Mill, box: SqsDeadLetterQueue) -> None:
+def test_messages_are_decoded_with_their_references(mill: Mill, box: SqsDeadLetterQueue) -> None:
     job = a_job()
     wire = messages.encode(letter_for(job))
     _write(mill, wire, messages.encode(reference_to(job)), "rubbish", wire.replace('"schema":1', '"schema":2'))
@@ -36,7 +36,7 @@ def test_letters_are_read_with_what_they_are_about(mill: Mill, box: SqsDeadLette
     assert all(abs((mill.now() - dead_letter.sent_at).total_seconds()) < 60 for dead_letter in dead_letters)
 
 
-def test_what_is_received_is_hidden_until_it_is_put_back(mill: Mill, box: SqsDeadLetterQueue) -> None:
+def test_received_messages_are_hidden_until_they_are_put_back(mill: Mill, box: SqsDeadLetterQueue) -> None:
     _write(mill, *("rubbish" for _ in range(12)))
     dead_letters = [*box.receive(), *box.receive()]
     assert (len(dead_letters), box.receive()) == (12, [])
@@ -46,7 +46,7 @@ def test_what_is_received_is_hidden_until_it_is_put_back(mill: Mill, box: SqsDea
     assert len([*box.receive(), *box.receive()]) == 12
 
 
-def test_what_is_deleted_is_gone(mill: Mill, box: SqsDeadLetterQueue) -> None:
+def test_deleted_messages_are_gone(mill: Mill, box: SqsDeadLetterQueue) -> None:
     _write(mill, *("rubbish" for _ in range(12)))
 
     box.delete([*box.receive(), *box.receive()])

@@ -7,8 +7,9 @@ import pytest
 from tests.support.deployed_functions import Mill, forget
 from tests.support.job_tables import client
 from tidemill import composition
+from tidemill.application.dead_letter_sweep import Swept
 from tidemill.application.job_types import Run
-from tidemill.application.redrive import Redriver, Selection, Swept
+from tidemill.application.redrive import Redriver, Selection
 from tidemill.domain.errors import PermanentJobError
 from tidemill.domain.job import DeadLetter
 from tidemill.domain.return_values import Done

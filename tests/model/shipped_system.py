@@ -149,7 +149,7 @@ class ShippedSystem:
             batch = stream.read({"Records": events}, lanes=[Lane.DEFAULT], now=self.clock())
             published = self.publisher.publish(batch.changes)
             assert batch.unreadable is None
-            assert not published.troubles
+            assert not published.failed_steps
 
     def sent(self, message: Message) -> Reference:
         return next(reference for said, reference in self.lane if said == message)

@@ -1,4 +1,4 @@
-"""Nudge: have a live job dispatched once more whose message seems lost, and give it up in the end."""
+"""Nudge: dispatch a live job again whose message seems lost. After many nudges without a claim the job dies."""
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -11,37 +11,37 @@ from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.names import Lane
 
-#: How long a message of a lane may have waited by now: no job is lost that is late by no more than that.
+#: The longest time that a message may have waited on a lane so far. A job that is late by less is not lost.
 LaneDelay = Callable[[Lane], timedelta]
 
-#: The longest that a job is left alone between two nudges. Up to there the time doubles with each.
+#: The longest interval between two nudges of a job. The interval doubles with each nudge up to this.
 LONGEST_BETWEEN_NUDGES: Final = timedelta(days=1)
-#: A job that so many nudges in a row and all this time have not brought to a worker will not come to one: it dies.
-#: Longer than any outage that is to be survived, since a nudge in vain is also one whose own message was lost.
+#: A job dies as undeliverable after this many nudges in a row without a claim, and this long after it was due. The time
+#: is longer than any outage to survive, because the messages of nudges may be lost in an outage too.
 MOST_NUDGES: Final = 6
 UNDELIVERABLE_AFTER: Final = timedelta(days=7)
 
 
 class Nudge(StrEnum):
-    """What a nudge came to."""
+    """The result of a nudge."""
 
-    #: Another message is on its way.
+    #: The job is dispatched again.
     NUDGED = "nudged"
-    #: Its time had come long ago, and no clock had seen it.
+    #: The job was scheduled and overdue, and the scheduler had missed it. It is queued now.
     WOKEN = "woken"
-    #: Nudged too often in vain: dead.
+    #: Too many nudges without a claim: the job is dead.
     UNDELIVERABLE = "undeliverable"
 
 
 def no_delay(_lane: Lane) -> timedelta:
-    """`LaneDelay` of lanes on which nothing waits."""
+    """`LaneDelay` of empty lanes."""
     return timedelta(0)
 
 
 class Nudger:
-    """Nudges jobs that are late by more than `limit` and what their lane explains.
+    """Nudges jobs that are late by more than `limit` plus the delay of their lane.
 
-    Harmless to a job that was not lost: its second message finds it claimed, or moved on.
+    A nudge of a job that is not lost is safe: the claim rejects its second message.
     """
 
     def __init__(self, *, store: NudgeStore, clock: Clock, limit: timedelta, lane_delay: LaneDelay = no_delay) -> None:
@@ -51,12 +51,12 @@ class Nudger:
         self._lane_delay = lane_delay
 
     def owed(self, job: Job) -> bool:
-        """Whether the job, live and due, has waited long enough for a nudge."""
+        """Whether the job is live, due, and late enough for a nudge."""
         since = max(filter(None, (job.due, job.nudged_at)), default=None)
-        return since is not None and since <= self._clock() - self._patience(job)
+        return since is not None and since <= self._clock() - self._allowed_delay(job)
 
     def nudge(self, job: Job) -> Nudge | None:
-        """None when the job has moved, is not late enough, or somebody else was faster."""
+        """None when the job has changed since it was read, or is not late enough."""
         now = self._clock()
         last = job.state is not State.RUNNING and _given_up(job, now)
         try:
@@ -65,14 +65,14 @@ class Nudger:
                     return None
                 self._store.wake(job)
                 return Nudge.WOKEN
-            self._store.nudge(job, now=now, limit=self._patience(job), last=last)
+            self._store.nudge(job, now=now, limit=self._allowed_delay(job), last=last)
         except WriteRefusedError:
             return None
         return Nudge.UNDELIVERABLE if last else Nudge.NUDGED
 
-    def _patience(self, job: Job) -> timedelta:
+    def _allowed_delay(self, job: Job) -> timedelta:
         if job.state is State.SCHEDULED:
-            return self._limit  # it has no message that could be waiting
+            return self._limit  # a scheduled job has no message on its lane
         doubled = self._limit * 2.0 ** min(job.nudges, MOST_NUDGES)
         return max(self._limit, min(doubled, LONGEST_BETWEEN_NUDGES)) + self._lane_delay(job.lane)
 

@@ -1,4 +1,7 @@
-"""Publish: what the stream says has changed goes to the lanes. It may say so twice; the claim stands that."""
+"""Publish: send the messages that changed documents owe, advance groups, and delete the payloads of deleted jobs.
+
+The stream may deliver a record twice. Each step may be repeated.
+"""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,47 +13,47 @@ from tidemill.application.ports import Clock, GroupStore, Lanes, Payloads
 from tidemill.domain.dispatch import Dispatch, dispatch
 from tidemill.domain.job import Job
 
-#: For how long a record may hold up the stream, which others share: one that cannot be read, or the end of a job whose
-#: group meets trouble. Then it is given up, an alarm rings, and reconcile is called.
+#: How long one record may block its shard of the stream: an unreadable record, or the end of a job whose group cannot
+#: advance. Then publish gives it up, an alarm fires, and the alarm calls reconcile.
 PATIENCE: Final = timedelta(minutes=5)
 _AT_ONCE: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One stream record: the document before and after. `sequence` names it to the stream."""
+    """One stream record: the document before and after. `sequence` is its sequence number in the stream."""
 
     sequence: str
     before: Job | None
     after: Job | None
-    #: By DynamoDB's clock. What the document says is as of when its writer began, who may have been held up.
+    #: By DynamoDB's clock. The times in the document come from its writer, which may have been delayed.
     written_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Trouble:
-    """What was to follow the end of a job did not."""
+class FailedStep:
+    """A step after the end of a job failed: the advance of its group, or the deletion of its payload."""
 
     sequence: str
     job: Job
     error: Exception
-    #: Its change does not come again: reconcile looks after it.
+    #: The document is deleted, and the step was to delete its payload. Otherwise it was to advance the group.
+    gone: bool
+    #: The stream does not deliver the change again; reconcile repairs it.
     given_up: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """What was sent, whose turn it became, and the sequences of the changes that must come again."""
+    """`advanced` holds the jobs whose turn came, `failed` the sequences that the stream must deliver again."""
 
     sent: Sequence[Dispatch]
     advanced: Sequence[Job] = ()
     failed: Sequence[str] = ()
-    troubles: Sequence[Trouble] = ()
+    failed_steps: Sequence[FailedStep] = ()
 
 
 class Publisher:
-    """The use case."""
-
     def __init__(self, *, store: GroupStore, payloads: Payloads, lanes: Lanes, clock: Clock) -> None:
         self._store = store
         self._payloads = payloads
@@ -58,18 +61,18 @@ class Publisher:
         self._clock = clock
 
     def publish(self, changes: Sequence[Change]) -> Published:
-        """Send the messages owed for `changes`, let groups go on whose head has ended, and tidy up after the gone."""
+        """Send the owed messages, then advance the groups of ended jobs and delete the payloads of deleted jobs."""
         sent, failed = self._send(changes)
         ends = _ends(changes)
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            came_to = list(pool.map(self._follow, ends))
-        troubles = [what for what in came_to if isinstance(what, Trouble)]
-        failed += [trouble.sequence for trouble in troubles if not trouble.given_up]
+            results = list(pool.map(self._follow, ends))
+        failed_steps = [result for result in results if isinstance(result, FailedStep)]
+        failed += [step.sequence for step in failed_steps if not step.given_up]
         return Published(
             sent=sent,
-            advanced=[what for what in came_to if isinstance(what, Job)],
+            advanced=[result for result in results if isinstance(result, Job)],
             failed=list(dict.fromkeys(failed)),
-            troubles=troubles,
+            failed_steps=failed_steps,
         )
 
     def _send(self, changes: Sequence[Change]) -> tuple[list[Dispatch], list[str]]:
@@ -85,23 +88,23 @@ class Publisher:
             [sequence for index, (sequence, _) in enumerate(owed) if index in refused],
         )
 
-    def _follow(self, end: "_End") -> Job | Trouble | None:
-        """The job whose turn it is in the group of the one that ended, or why nothing could be done."""
+    def _follow(self, end: "_End") -> Job | FailedStep | None:
+        """The next job of the group, if its turn came; a `FailedStep` if the step failed."""
         job = end.job
         try:
             if end.gone:
                 self._payloads.delete(job)
                 return None
             return self._store.advance(job.tenant, job.group or "", now=self._clock())
-        except Exception as error:  # noqa: BLE001 - whatever it is, it may not cost others their messages
-            # A store that does not answer may be one hot item of a group, or files while the table is well.
+        except Exception as error:  # noqa: BLE001 - one failed step must not fail the other records of the batch
+            # The store may be unavailable only for one hot group item, or for files. So even such a record has a limit.
             young = self._clock() - end.change.written_at < PATIENCE
-            return Trouble(end.change.sequence, job, error, given_up=end.gone or not young)
+            return FailedStep(end.change.sequence, job, error, gone=end.gone, given_up=end.gone or not young)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _End:
-    """A job that ended in its group, or one with a payload elsewhere that is gone from the table."""
+    """A job of a group that ended, or a deleted job whose payload is stored outside its document."""
 
     change: Change
     job: Job
@@ -109,11 +112,11 @@ class _End:
 
 
 def _ends(changes: Iterable[Change]) -> list[_End]:
-    """Of several in one group the last stands for all: to let the group go on is to look how far it can."""
+    """One step for each group, even if several of its jobs ended: an advance moves the head as far as possible."""
     ends: dict[tuple[str, ...], _End] = {}
     for change in changes:
         before, after = change.before, change.after
-        # A document that is past its time may be replaced before it is removed, by one with a payload of its own.
+        # A new job may replace an expired document before DynamoDB deletes it. The new job has another payload.
         if before and before.payload_at and not (after and after.payload_at == before.payload_at):
             ends["gone", before.tenant, before.id] = _End(change=change, job=before, gone=True)
         if after and after.group is not None and after.state.terminal and not (before and before.state is after.state):

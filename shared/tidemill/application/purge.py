@@ -1,4 +1,4 @@
-"""Purge: have the table forget finished jobs before their time, because somebody asks for it."""
+"""Purge: delete finished jobs before they expire, on an operator's request."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from tidemill.domain.states import TERMINAL, State
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purge:
-    """Which finished jobs. Empty means all; `ended_before` None means up to now."""
+    """Selects finished jobs. An empty field selects all; `ended_before` None means up to now."""
 
     states: Collection[State] = ()
     types: Collection[str] = ()
@@ -20,7 +20,7 @@ class Purge:
 
     def __post_init__(self) -> None:
         if live := sorted(set(self.states) - TERMINAL):
-            raise ValueError(f"only jobs that have ended can be purged, and none that is {', '.join(live)}")
+            raise ValueError(f"cannot purge jobs that are {', '.join(live)}: only jobs that have ended can be purged")
 
     def __contains__(self, job: Job) -> bool:
         return (
@@ -32,27 +32,27 @@ class Purge:
 
 
 class Purger:
-    """The use case. May be repeated, and two may run at once."""
+    """Each method may be repeated, and two callers may work at once."""
 
     def __init__(self, *, store: PurgeStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
 
     def plan(self, purge: Purge, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        """The jobs that `purge` names, by reading the whole table. Changes nothing."""
+        """The selected jobs, by a scan of the whole table. Changes nothing."""
         ended = self._store.ended(before=purge.ended_before or self._clock(), unreadable=unreadable)
         return (job for job in ended if job in purge)
 
     def purge(self, job: Job) -> bool:
-        """False when the job has been given another life, or has ended once more, since it was read.
+        """False when the job has changed since it was read: redriven, or redriven and ended again.
 
-        Its payload goes with it: the stream tells publish that the document is gone.
+        Publish deletes its payload when the stream reports the deletion of the document.
         """
         try:
             self._store.forget(job)
         except WriteRefusedError:
             return False
         if job.group is not None:
-            # It may have been dead, with its group standing for it.
+            # The job may have been a dead head that blocked its group.
             self._store.advance(job.tenant, job.group, now=self._clock())
         return True

@@ -1,4 +1,7 @@
-"""Reconcile: look after what was left behind, by reading everything. Safe at any time, and two at once are harmless."""
+"""Reconcile: scan the table and repair jobs, groups and payloads that nothing else will reach.
+
+Safe at any time, and two concurrent runs are safe.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,6 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
+from tidemill.application.dead_letter_sweep import Swept, sweep
 from tidemill.application.nudge import LaneDelay, Nudger, no_delay
 from tidemill.application.ports import (
     Clock,
@@ -20,59 +24,58 @@ from tidemill.application.ports import (
     TableScan,
     UnreadableItem,
 )
-from tidemill.application.redrive import Swept, sweep
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.names import Lane
 
-#: The parts in which the table is read, and how many at a time. Parts that time did not suffice for are left to the
-#: next run, which takes them in another order: so they are many, and each is soon done.
+#: The number of segments of the scan, and how many run at a time. A run out of time leaves segments to the next run,
+#: which takes them in another random order. Many small segments make sure that each is scanned soon.
 SEGMENTS: Final = 64
 _AT_ONCE: Final = 8
-#: A payload is stored before the document that names it, so only one that is older can have been left behind.
+#: A payload is stored before the document that names it. Only a payload older than this can be an orphan.
 ORPHANED_AFTER: Final = timedelta(days=1)
 #: The time of an invocation that is kept back to finish the work in progress and to report.
 RECONCILE_RESERVE: Final = timedelta(seconds=10)
 
-#: Whether there is time for more.
+#: Whether time is left.
 InTime = Callable[[], bool]
 
 
-class Act(StrEnum):
-    """What reconcile did, or could not do."""
+class RepairAction(StrEnum):
+    """A repair by reconcile, or a repair that it could not do."""
 
-    #: As `Nudge`.
+    #: These three as in `Nudge`.
     NUDGED = "nudged"
     WOKEN = "woken"
     UNDELIVERABLE = "undeliverable"
-    #: A group went on whose head had ended.
+    #: A group advanced past a head that had ended.
     ADVANCED = "advanced"
-    #: A payload was deleted that belonged to no job.
+    #: An orphaned payload was deleted.
     DISCARDED = "discarded"
-    #: The store did not answer, or others stood in the way: whoever called it calls it again.
+    #: The store did not respond, or other transactions conflicted. The caller must call reconcile again.
     FAILED = "failed"
-    #: A part of the table for which time did not suffice: left to the next run.
+    #: No time was left for a segment of the table. The next run scans it.
     UNFINISHED = "unfinished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reconciled:
-    """What a run came to."""
+    """The result of one run."""
 
-    #: How often, by lane where it concerns one.
-    acts: Counter[tuple[Act, Lane | None]] = field(default_factory=Counter)
+    #: The number of actions by lane; None where no lane applies.
+    actions: Counter[tuple[RepairAction, Lane | None]] = field(default_factory=Counter)
     unreadable: tuple[UnreadableItem, ...] = ()
     dead_letters: Mapping[Lane, Swept] = field(default_factory=dict)
 
-    def count(self, act: Act) -> int:
-        return sum(number for (done, _), number in self.acts.items() if done is act)
+    def count(self, action: RepairAction) -> int:
+        return sum(number for (done, _), number in self.actions.items() if done is action)
 
 
 class Reconciler:
-    """The use case.
+    """`limit` is how late a job must be, beyond the delay of its lane, before a nudge.
 
-    `limit` is how late a job must be beyond what its lane explains. Choose it longer than the messages of a worker that
-    was killed stay hidden, or jobs are nudged that are on their way.
+    Choose it longer than the visibility timeout of the lane. After a crash of its worker a message stays hidden for
+    that long, and reconcile would nudge its job.
     """
 
     def __init__(
@@ -84,78 +87,81 @@ class Reconciler:
         self._nudger = Nudger(store=store, clock=clock, limit=limit, lane_delay=lane_delay)
 
     def overdue(self) -> Iterator[Job]:
-        """The jobs that a nudge would be for. Changes nothing."""
+        """The jobs that are due for a nudge. Changes nothing."""
         return filter(self._nudger.owed, self._store.overdue(before=self._clock() - self._limit))
 
     def nudge(self, job: Job) -> bool:
-        """False when the job has moved, or somebody else nudged it first."""
+        """False when the job has changed since it was read, for example by another nudge."""
         return self._nudger.nudge(job) is not None
 
     def run(
         self,
         table_scan: TableScan,
-        boxes: Mapping[Lane, DeadLetterQueue],
+        dead_letter_queues: Mapping[Lane, DeadLetterQueue],
         *,
         draw: Draw,
         time_left: Callable[[], timedelta],
     ) -> Reconciled:
-        """Everything, as far as the time goes: jobs, groups and payloads, then letters, whose jobs may have moved."""
+        """Repair jobs, groups and payloads until `time_left` nears zero, then sweep the dead-letter queues.
+
+        The sweep comes last because the repairs change the jobs of the messages.
+        """
 
         def in_time() -> bool:
             return time_left() > RECONCILE_RESERVE
 
-        def part(number: int) -> Reconciled:
-            return self._part(table_scan, number, in_time)
+        def segment(number: int) -> Reconciled:
+            return self._segment(table_scan, number, in_time)
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            parts = list(pool.map(part, sorted(range(SEGMENTS), key=lambda _: draw())))
-        acts = sum((each.acts for each in parts), Counter())
+            segments = list(pool.map(segment, sorted(range(SEGMENTS), key=lambda _: draw())))
+        actions = sum((each.actions for each in segments), Counter())
         dead_letters = {}
-        for lane, box in boxes.items():
+        for lane, queue in dead_letter_queues.items():
             try:
-                dead_letters[lane] = sweep(box, store=self._store, clock=self._clock, in_time=in_time)
+                dead_letters[lane] = sweep(queue, store=self._store, clock=self._clock, in_time=in_time)
             except StoreUnavailableError:
-                acts[Act.FAILED, lane] += 1
-        unreadable = tuple(item for each in parts for item in each.unreadable)
-        return Reconciled(acts=acts, unreadable=unreadable, dead_letters=dead_letters)
+                actions[RepairAction.FAILED, lane] += 1
+        unreadable = tuple(item for each in segments for item in each.unreadable)
+        return Reconciled(actions=actions, unreadable=unreadable, dead_letters=dead_letters)
 
-    def _part(self, table_scan: TableScan, number: int, in_time: InTime) -> Reconciled:
-        acts: Counter[tuple[Act, Lane | None]] = Counter()
+    def _segment(self, table_scan: TableScan, number: int, in_time: InTime) -> Reconciled:
+        actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
         unreadable = []
         try:
-            for found in _while(
+            for found in _items_in_time(
                 in_time, table_scan.segment(number, of=SEGMENTS, overdue_since=self._clock() - self._limit)
             ):
-                came_of_it = found if isinstance(found, UnreadableItem) else self._look_after(table_scan, found)
-                if isinstance(came_of_it, UnreadableItem):
-                    unreadable.append(came_of_it)
-                elif came_of_it:
-                    acts[came_of_it] += 1
+                result = found if isinstance(found, UnreadableItem) else self._repair(table_scan, found)
+                if isinstance(result, UnreadableItem):
+                    unreadable.append(result)
+                elif result:
+                    actions[result] += 1
         except StoreUnavailableError:
-            acts[Act.FAILED, None] += 1
+            actions[RepairAction.FAILED, None] += 1
         except TimeoutError:
-            acts[Act.UNFINISHED, None] += 1
-        return Reconciled(acts=acts, unreadable=tuple(unreadable))
+            actions[RepairAction.UNFINISHED, None] += 1
+        return Reconciled(actions=actions, unreadable=tuple(unreadable))
 
-    def _look_after(
+    def _repair(
         self, table_scan: TableScan, found: Job | OpenGroup | PayloadItem
-    ) -> tuple[Act, Lane | None] | UnreadableItem | None:
-        """What was done, if anything had to be. One that fails keeps nobody else waiting."""
+    ) -> tuple[RepairAction, Lane | None] | UnreadableItem | None:
+        """The repair, or None if the item needs none. A failure does not stop the repair of other items."""
         try:
             match found:
                 case Job():
                     nudge = self._nudger.nudge(found) if self._nudger.owed(found) else None
-                    return (Act(nudge.value), found.lane) if nudge else None
+                    return (RepairAction(nudge.value), found.lane) if nudge else None
                 case OpenGroup():
                     job = self._store.advance(found.tenant, found.group, now=self._clock())
-                    return (Act.ADVANCED, job.lane) if job else None
+                    return (RepairAction.ADVANCED, job.lane) if job else None
                 case PayloadItem():
-                    return (Act.DISCARDED, None) if self._discard(table_scan, found) else None
+                    return (RepairAction.DISCARDED, None) if self._discard(table_scan, found) else None
         except MalformedDocumentError as error:
-            # The head of the group, or the next, or the job that a payload is of. To try again would read no better.
+            # The group's head or next job, or the job of the payload, is unreadable. A retry cannot succeed.
             return UnreadableItem(_name(found), error)
         except (StoreUnavailableError, TransactionConflictError):
-            return Act.FAILED, None
+            return RepairAction.FAILED, None
 
     def _discard(self, table_scan: TableScan, payload: PayloadItem) -> bool:
         if payload.stored_at > self._clock() - ORPHANED_AFTER:
@@ -177,8 +183,8 @@ def _name(found: Job | OpenGroup | PayloadItem) -> str:
             return found.item_key
 
 
-def _while(in_time: InTime, pages: Iterator[Sequence[Found]]) -> Iterator[Found]:
-    """What is on these pages. Raises `TimeoutError`, and most pages may be empty."""
+def _items_in_time(in_time: InTime, pages: Iterator[Sequence[Found]]) -> Iterator[Found]:
+    """The items of these pages. Raises `TimeoutError` when no time is left. Most pages may be empty."""
     while in_time():
         if (page := next(pages, None)) is None:
             return

@@ -1,4 +1,4 @@
-"""Wake: put scheduled jobs on their lanes shortly before their time comes. The clock calls it each minute."""
+"""Wake: queue scheduled jobs shortly before they are due. The scheduler calls it each minute."""
 
 import itertools
 from collections import Counter
@@ -14,9 +14,9 @@ from tidemill.domain.errors import StoreUnavailableError, TidemillError, WriteRe
 from tidemill.domain.job import Job
 from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Lane
 
-#: The most that are woken in a second, and so 24,000 in an interval: a clock that was down catches up by that, and no
-#: faster. Each takes an entry out of the index. A partition takes 1,000 writes a second, and an index that is throttled
-#: throttles its table; spread over the shards, this is a tenth of that.
+#: The most jobs that wake queues in a second, and so 24,000 in an interval: the rate at which it catches up after an
+#: outage of the scheduler. Each wake removes an entry of the index. A partition accepts 1,000 writes a second, and a
+#: throttled index throttles its table. Spread over the shards, this rate is a tenth of that.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 MOST_PER_SECOND: Final = 400
 _AT_ONCE: Final = 8
@@ -26,28 +26,28 @@ WAKE_RESERVE: Final = timedelta(seconds=3)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Woken:
-    """What one call came to."""
+    """The result of one call."""
 
-    #: How many jobs, by lane.
+    #: The number of jobs by lane.
     jobs: Mapping[Lane, int]
-    #: How long before its time the latest of them was on its lane; below zero if it was too late.
+    #: The smallest lead of a queued job before its due time; negative if the job was late.
     ahead: timedelta | None = None
-    #: Whether all were woken whose time comes within the window. What is left, the next call takes first.
+    #: Whether all jobs due within the window were woken. The next call starts with the rest.
     finished: bool = True
-    #: Tenant, id and what is wrong.
+    #: Tenant, id and error.
     unreadable: tuple[tuple[str, str, TidemillError], ...] = ()
 
 
-class _Try(Enum):
+class _Result(Enum):
     WOKEN = auto()
-    #: It was cancelled or claimed, or another clock was faster.
+    #: The job was cancelled or claimed, or another wake was faster.
     REFUSED = auto()
-    #: The store did not answer, or there was no time.
+    #: The store did not respond, or no time was left.
     LEFT = auto()
 
 
 class Waker:
-    """The use case. Two at once are harmless: the documents decide."""
+    """Two concurrent calls are safe: the job documents decide."""
 
     def __init__(self, *, store: WakeStore, clock: Clock, pause: Callable[[float], None]) -> None:
         self._store = store
@@ -55,12 +55,12 @@ class Waker:
         self._pause = pause
 
     def wake(self, *, time_left: timedelta) -> Woken:
-        """The earliest first. Raises `StoreUnavailableError` when they cannot even be read."""
+        """Wake the earliest jobs first. Raises `StoreUnavailableError` when the index cannot be read."""
         now = self._clock()
         until = now + min(time_left - WAKE_RESERVE, timedelta(seconds=WAKE_INTERVAL_SECONDS))
         unreadable: list[tuple[str, str, TidemillError]] = []
         scheduled = self._store.scheduled(
-            before=now + timedelta(seconds=WAKE_WINDOW_SECONDS), unreadable=lambda *what: unreadable.append(what)
+            before=now + timedelta(seconds=WAKE_WINDOW_SECONDS), unreadable=lambda *details: unreadable.append(details)
         )
         woken: Counter[Lane] = Counter()
         ahead: timedelta | None = None
@@ -68,25 +68,25 @@ class Waker:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             while batch := list(itertools.islice(scheduled, MOST_PER_SECOND)):
                 began = self._clock()
-                tries = list(pool.map(lambda job: self._try(job, until), batch))
-                done = [job for job, tried in zip(batch, tries, strict=True) if tried is _Try.WOKEN]
+                results = list(pool.map(lambda job: self._wake(job, until), batch))
+                done = [job for job, result in zip(batch, results, strict=True) if result is _Result.WOKEN]
                 woken.update(job.lane for job in done)
-                # The earliest come first, so the first of all is the one that was the latest.
+                # Jobs come in order of due time, so the first job has the smallest lead.
                 ahead = next((job.due - began for job in done if job.due and ahead is None), ahead)
-                if _Try.LEFT in tries:
+                if _Result.LEFT in results:
                     finished = False
                     break
                 if len(batch) == MOST_PER_SECOND:
                     self._pause(max(1.0 - (self._clock() - began).total_seconds(), 0.0))
         return Woken(jobs=woken, ahead=ahead, finished=finished, unreadable=tuple(unreadable))
 
-    def _try(self, job: Job, until: datetime) -> _Try:
+    def _wake(self, job: Job, until: datetime) -> _Result:
         if self._clock() >= until:
-            return _Try.LEFT
+            return _Result.LEFT
         try:
             self._store.wake(job)
         except WriteRefusedError:
-            return _Try.REFUSED
+            return _Result.REFUSED
         except StoreUnavailableError:
-            return _Try.LEFT
-        return _Try.WOKEN
+            return _Result.LEFT
+        return _Result.WOKEN

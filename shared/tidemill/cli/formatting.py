@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tidemill.application.redrive import Swept
+from tidemill.application.dead_letter_sweep import Swept
 from tidemill.domain.states import State
 
 #: A job as the HTTP API shows it.

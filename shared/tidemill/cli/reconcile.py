@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from tidemill.application.ports import Found, PayloadItem, TableScan
-from tidemill.application.reconcile import SEGMENTS, Act, Reconciled, Reconciler
+from tidemill.application.reconcile import SEGMENTS, Reconciled, Reconciler, RepairAction
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, sweep_text, visible
 from tidemill.cli.installation import Installation
@@ -16,13 +16,13 @@ from tidemill.cli.output import progress_bar, say, show
 from tidemill.names import Lane
 from tidemill.system import random_draw
 
-#: The noun and the verb that report each act, in the order shown.
-_REPORTED_ACTS: Final = (
-    (Act.NUDGED, "job", "nudged"),
-    (Act.WOKEN, "scheduled job", "woken"),
-    (Act.UNDELIVERABLE, "job", "marked dead as undeliverable"),
-    (Act.ADVANCED, "group", "advanced"),
-    (Act.DISCARDED, "orphaned payload", "deleted"),
+#: The noun and the verb that report each action, in the order shown.
+_REPORTED_ACTIONS: Final = (
+    (RepairAction.NUDGED, "job", "nudged"),
+    (RepairAction.WOKEN, "scheduled job", "woken"),
+    (RepairAction.UNDELIVERABLE, "job", "marked dead as undeliverable"),
+    (RepairAction.ADVANCED, "group", "advanced"),
+    (RepairAction.DISCARDED, "orphaned payload", "deleted"),
 )
 
 
@@ -86,15 +86,15 @@ def _show_overdue(reconciler: Reconciler) -> None:
 
 
 def _show_result(done: Reconciled) -> None:
-    acts = [(number, noun, verb) for act, noun, verb in _REPORTED_ACTS if (number := done.count(act))]
-    for number, noun, verb in acts:
+    actions = [(number, noun, verb) for action, noun, verb in _REPORTED_ACTIONS if (number := done.count(action))]
+    for number, noun, verb in actions:
         show(f"{count(number, noun)} {verb}.")
-    if not acts:
+    if not actions:
         show("Nothing to repair.")
     show(sweep_text(done.dead_letters.values()))
     for item in done.unreadable:
         say(f"Skipped {visible(item.key)}: {visible(str(item.error))}", style="bold yellow")
-    if failed := done.count(Act.FAILED) + done.count(Act.UNFINISHED):
+    if failed := done.count(RepairAction.FAILED) + done.count(RepairAction.UNFINISHED):
         raise CommandError(
             f"{count(failed, 'step')} failed: the table or a queue did not respond, or a write conflicted",
             remedy="Run the command again; it repairs what is left.",

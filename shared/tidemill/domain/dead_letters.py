@@ -1,4 +1,4 @@
-"""The one rule for letters, wherever one is met."""
+"""The rule for a dead-letter message: the sweep, redrive and the worker all apply this one."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -8,21 +8,21 @@ from tidemill.domain.states import TRANSITIONS, State, Write
 
 
 class DeadLetterAction(StrEnum):
-    """What to do with a letter."""
+    """The relation of a dead-letter message to its job."""
 
-    #: Dead at the letter's generation: the letter is right. Redrive the job, or leave the letter.
+    #: The job is dead at the generation of the message. Redrive the job, or keep the message.
     DEAD = "dead"
-    #: Alive at that generation: SQS moved the message itself, so no worker ever started it.
+    #: The job is alive at that generation: SQS moved the message to the DLQ, so no worker ever started the job.
     STRANDED = "stranded"
-    #: The job has moved on, or is gone: the letter tells nobody anything.
+    #: The job has moved on or is deleted. Delete the message.
     OUTDATED = "outdated"
 
 
 def dead_letter_action(reference: Reference | None, current: Job | None, *, now: datetime) -> DeadLetterAction:
-    """`reference` is None for rubbish, which no job waits for."""
+    """`reference` is None for a malformed message, which belongs to no job."""
     if reference is None or current is None or current.expired(now) or current.generation != reference.generation:
         return DeadLetterAction.OUTDATED
     if current.state is State.DEAD:
         return DeadLetterAction.DEAD
-    # Whoever waits for its turn or its time asks for a message of its own when that has come.
+    # A waiting or scheduled job gets a message of its own when its turn or its time comes.
     return DeadLetterAction.STRANDED if current.state in TRANSITIONS[Write.NUDGE] else DeadLetterAction.OUTDATED

@@ -1,4 +1,4 @@
-"""Which changes of a document put a message on a queue, and which message."""
+"""Decides which change of a document owes a queue a message, and which message."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from tidemill.domain.job import DeadLetter, Job, Reference, reference_to
 from tidemill.domain.states import State
 from tidemill.names import Lane
 
-#: The longest `DelaySeconds` of SQS. A job with more than this to go is left to the clock.
+#: The longest `DelaySeconds` of SQS. The scheduler (wake) dispatches a job that is due later than that.
 LONGEST_LANE_DELAY: Final = timedelta(seconds=900)
 
 
@@ -23,15 +23,15 @@ class Dispatch:
 
 
 def dispatch(before: Job | None, after: Job | None, *, now: datetime) -> Dispatch | None:
-    """The message owed for one stream record, or None when the change asks for none.
+    """The message owed for one stream record, or None when the change owes none.
 
-    A record may come more than once: the claim refuses what a duplicate message would do.
+    The stream may deliver a record more than once: the claim rejects the duplicate message.
     """
     if after is None or after.state not in {State.QUEUED, State.RETRYING, State.DEAD} or not _changed(before, after):
         return None
     reference = reference_to(after)
     if after.state is State.DEAD:
-        return Dispatch(lane=after.lane, body=_letter(after, reference), delay_seconds=0)
+        return Dispatch(lane=after.lane, body=_dead_letter(after, reference), delay_seconds=0)
     wait = min(max((after.due or now) - now, timedelta(0)), LONGEST_LANE_DELAY)
     return Dispatch(lane=after.lane, body=reference, delay_seconds=math.ceil(wait.total_seconds()))
 
@@ -44,7 +44,7 @@ def _changed(before: Job | None, after: Job) -> bool:
     )
 
 
-def _letter(job: Job, reference: Reference) -> DeadLetter:
+def _dead_letter(job: Job, reference: Reference) -> DeadLetter:
     return DeadLetter(
         reference=reference,
         type=job.type,

@@ -1,4 +1,4 @@
-"""Every error of Tidemill has this one root, and carries what its reader needs as attributes."""
+"""The errors of Tidemill. All derive from `TidemillError` and carry their details as attributes."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ if TYPE_CHECKING:
     from tidemill.domain.job import Job
 
 
-#: 30 days: a handler that waits for longer should fail, or be submitted anew.
+#: 30 days. A handler that must wait longer should fail, or submit a new job.
 LONGEST_RETRY_AFTER_SECONDS: Final = 30 * 86_400.0
 
 
 class TidemillError(Exception):
-    """The root: catch this to catch all of ours and nothing else."""
+    """The base class of all errors of Tidemill, and of no others."""
 
 
 class PermanentJobError(TidemillError):
-    """Raised by a handler: this job can never succeed. It dies at once, whatever attempts are left."""
+    """Raised by a handler: this job can never succeed. It dies at once, even if attempts are left."""
 
 
-class RetryAfter(TidemillError):  # noqa: N818 - says what to do, where the others say what is wrong
-    """Raised by a handler: this attempt failed, and the next begins after `seconds`, whatever the backoff says."""
+class RetryAfter(TidemillError):  # noqa: N818 - names the remedy, where the others name the fault
+    """Raised by a handler: this attempt failed, and the next begins after `seconds` instead of the backoff."""
 
     def __init__(self, seconds: float, reason: str = "") -> None:
         super().__init__(reason or f"again in {seconds:g} s")
-        # Asked this way round, what is no number at all waits longest.
+        # With the constant first, `min` returns the constant for NaN, so NaN waits longest.
         within = min(LONGEST_RETRY_AFTER_SECONDS, seconds)
         self.delay = timedelta(seconds=max(within, 0.0))
 
 
 class CancelRequestedError(TidemillError):
-    """Raised by `run.checkpoint` when somebody asked for the job to end. Let it through, and the job is cancelled."""
+    """Raised by `run.checkpoint` when a cancel was requested. Let it propagate, and the job is cancelled."""
 
 
 class LeaseLostError(TidemillError):
-    """Raised by `run.checkpoint` when the job is no longer this run's: whatever it does now is in vain."""
+    """Raised by `run.checkpoint` when this run lost its lease: it can no longer write to the job."""
 
 
 class CheckpointTooLargeError(PermanentJobError):
-    """What the handler wanted to save is larger than a checkpoint may be, and would be again."""
+    """The checkpoint exceeds the size limit, and would exceed it on a retry too."""
 
 
 class JobTimeoutError(TidemillError):
-    """An attempt took longer than a job may; it counts as failed while its batch goes on."""
+    """An attempt exceeded the timeout of its job. It counts as failed; its batch continues."""
 
 
 class WriteRefusedError(TidemillError):
-    """The condition of a write did not hold. `current` is the document that refused it, or None if there is none."""
+    """The condition of a write did not hold. `current` is the document that refused it, or None if it is missing."""
 
     def __init__(self, write: str, current: Job | None) -> None:
         super().__init__(f"{write} refused by {'a missing document' if current is None else f'state {current.state}'}")
@@ -59,41 +59,42 @@ class WriteRefusedError(TidemillError):
 
 
 class StoreUnavailableError(TidemillError):
-    """The store or a queue did not answer, or throttled; whether the call took effect is unknown."""
+    """The store or a queue did not respond, or throttled. It is unknown whether the call took effect."""
 
 
 class TransactionConflictError(TidemillError):
-    """Another transaction holds one of the items. Nothing was written; nobody is at fault; try again."""
+    """Another transaction holds one of the items. Nothing was written. Retry."""
 
 
 class EffectRefusedError(TidemillError):
-    """A write that the handler asked for in `Done(writes=…)` was refused, so nothing at all was written."""
+    """DynamoDB refused a write of the handler's `Done(writes=…)`, so the transaction wrote nothing."""
 
 
 class TransactionTooLargeError(PermanentJobError):
-    """`Done(writes=…, then=…)` asks for more than one transaction holds, and would again."""
+    """`Done(writes=…, then=…)` exceeds the size of one transaction, and would exceed it on a retry too."""
 
     def __init__(self, entries: int, limit: int) -> None:
         super().__init__(
-            f"the success, its writes and its follow-up jobs are {entries} entries of a transaction, "
-            f"which holds {limit}; return Continue and do it in parts"
+            f"the settle with its writes and follow-up jobs needs {entries} transaction entries, "
+            f"but the limit is {limit}; return Continue and do it in parts"
         )
 
 
 class KeyReusedError(TidemillError):
-    """The idempotency key was used before with another body."""
+    """The caller has used this idempotency key before, with another body."""
 
 
 class NotAllowedNowError(TidemillError):
-    """The job's state does not allow what was asked for. `current` is the document."""
+    """The job's state does not allow the requested operation. `current` is the document."""
 
-    def __init__(self, what: str, current: Job) -> None:
-        super().__init__(f"a job that is {current.state} cannot be {what}")
+    def __init__(self, operation: str, current: Job) -> None:
+        """`operation` is a past participle, such as "cancelled"."""
+        super().__init__(f"a job that is {current.state} cannot be {operation}")
         self.current = current
 
 
 class UnknownJobTypeError(TidemillError):
-    """No job type of that name is known to this code. `known` lists those that are."""
+    """This code does not know a job type of that name. `known` lists the names that it knows."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         super().__init__(f"unknown job type {name!r}; known types: {', '.join(sorted(known)) or 'none'}")
@@ -105,25 +106,24 @@ class PayloadTooLargeError(TidemillError):
     """The encoded payload exceeds `limit_bytes`."""
 
     def __init__(self, size_bytes: int, limit_bytes: int) -> None:
-        super().__init__(f"the payload is {size_bytes} bytes, and {limit_bytes} is the most a job may carry")
+        super().__init__(f"the payload is {size_bytes} bytes; the limit is {limit_bytes} bytes")
         self.size_bytes = size_bytes
         self.limit_bytes = limit_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong with an input. `path` is a JSON pointer (RFC 6901) from the top of the body."""
+    """One fault of an input. `path` is a JSON pointer (RFC 6901) from the top of the body; empty for the whole body."""
 
     path: str
     message: str
 
     def __str__(self) -> str:
-        """What is wrong with the whole has no path."""
         return f"{self.path}: {self.message}" if self.path else self.message
 
 
 class InvalidPayloadError(TidemillError):
-    """A payload does not fit the model of its type; each fault is listed."""
+    """A payload does not fit the model of its type. `faults` lists each fault."""
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         super().__init__("; ".join(map(str, faults)))
@@ -131,11 +131,11 @@ class InvalidPayloadError(TidemillError):
 
 
 class MalformedDocumentError(TidemillError):
-    """A document or message that this version cannot read."""
+    """This version cannot read a document or message."""
 
 
 class NewerSchemaError(MalformedDocumentError):
-    """It is no rubbish: a newer version wrote it, which runs beside this one during a deployment and will read it."""
+    """A newer version wrote the document or message. It runs beside this one during a deployment and can read it."""
 
     def __init__(self, what: str, schema: int, known: int) -> None:
         super().__init__(f"a {what} of schema {schema}; this code reads {known}")

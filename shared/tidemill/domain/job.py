@@ -1,4 +1,4 @@
-"""A job as one immutable document. Times are aware UTC datetimes; only the store knows epoch numbers."""
+"""A job as one immutable document. Times are aware UTC datetimes; only the store uses epoch numbers."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -8,35 +8,37 @@ from typing import Final
 from tidemill.domain.states import State
 from tidemill.names import Lane
 
-#: The error class of a run that ended without a word.
+#: The error class of a run whose worker exited without reporting a result.
 CRASHED: Final = "Crashed"
-_WITHOUT_A_WORD: Final = "it ended without a word: killed, out of memory, out of time, or cut off from the store"
+_NO_RESULT: Final = (
+    "the worker exited without reporting a result: killed, out of memory, out of time, or cut off from the store"
+)
 
 
 class DeathReason(StrEnum):
-    """Why a job is dead."""
+    """The reason of a job's death."""
 
-    #: The handler raised `PermanentJobError`, or no worker has known its type or payload for longer than a deployment.
+    #: The handler raised `PermanentJobError`, or all workers rejected its type or payload for longer than a deployment.
     PERMANENT = "permanent error"
     #: The last attempt that the type allows failed.
     EXHAUSTED = "attempts used up"
-    #: More attempts began than are allowed: earlier ones ended without a word (killed, out of memory, timed out).
+    #: More attempts began than are allowed: earlier ones ended without a result (killed, out of memory, timed out).
     CRASHED = "crashed too often"
-    #: The handler succeeded, but what it returned cannot be stored.
+    #: The handler succeeded, but its return value cannot be stored.
     RESULT_UNSTORABLE = "result cannot be stored"
     #: The handler returned `GiveUp`.
     GAVE_UP = "gave up"
-    #: More snoozes, continuations and follow-ups in a chain than the type allows.
+    #: A chain of snoozes, continuations and follow-ups is longer than the type allows.
     HOPS = "too many hops"
-    #: The deadline of its submission passed before a run of it could begin.
+    #: The deadline of the submission passed before a run began.
     DEADLINE = "deadline passed"
-    #: Nudged again and again, and never claimed.
+    #: No worker claimed the job after many nudges.
     UNDELIVERABLE = "undeliverable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptError:
-    """How one attempt failed."""
+    """The error of one failed attempt."""
 
     attempt: int
     at: datetime
@@ -44,7 +46,7 @@ class AttemptError:
     #: Cut at 500 characters.
     message: str
     retryable: bool
-    #: When the next attempt may start; None when there is none, or when nobody was left to say.
+    #: When the next attempt may start. None for the last attempt, and for a run whose worker exited without a result.
     next_due: datetime | None = None
 
 
@@ -52,76 +54,76 @@ class AttemptError:
 class Redrive:
     """The audit entry of one redrive."""
 
-    #: Fresh for each call, so that an SDK retry of an applied redrive knows its own success.
+    #: Fresh for each call, so that an SDK retry of an applied redrive recognizes its own success.
     token: str
     at: datetime
-    #: Who asked: a name for a person to read, not an identity that was verified.
+    #: The name of the operator, for display. It is not a verified identity.
     by: str
-    #: What the job had died of.
+    #: Why the job was dead before the redrive.
     death: DeathReason | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One unit of work: record, outbox, lock, idempotency record and error log at once."""
+    """One unit of work: record, outbox, lock, idempotency record and error log in one document."""
 
     tenant: str
     id: str
     type: str
     lane: Lane
-    #: JSON text in ASCII; validated at submission against the type's model. None when it is stored elsewhere.
+    #: JSON text in ASCII; validated at submission against the type's model. None when stored outside the document.
     payload: str | None
-    #: SHA-256 over the canonical submission; tells a replay from another body under the same key.
+    #: SHA-256 over the canonical submission. Distinguishes a replay from another body under the same idempotency key.
     body_hash: str
-    #: The request that created the job.
+    #: The id of the request that created the job.
     trace: str
     state: State
-    #: How many times the document has asked to be dispatched. Only rises.
+    #: How many dispatches the document has requested. Only rises.
     generation: int
     #: How many runs have begun since submission or redrive. Raised by claim, reset by redrive.
     attempt: int
     created_at: datetime
-    #: Where the payload is, if it is too large for the document.
+    #: The location of the payload, if it is too large for the document.
     payload_at: str | None = None
     #: Not-before time while scheduled, queued or retrying, end of the lease while running, None while waiting and when
     #: terminal.
     due: datetime | None = None
-    #: The not-before time that was asked for, if it was not at once. A waiting job keeps it until it is its turn.
+    #: The submitted not-before time; None for at once. A waiting job keeps it until its turn.
     run_at: datetime | None = None
-    #: A run that has not begun by then never will. Cleared by redrive.
+    #: No run begins after this time. Cleared by redrive.
     deadline: datetime | None = None
     #: Jobs of a group run one at a time, in the order accepted.
     group: str | None = None
-    #: The position in the group, from 1 without gaps. Given by the insert, and again by each entry at the tail.
+    #: The position in the group, from 1 without gaps. Set by insert, and again when the job re-enters at the tail.
     sequence: int | None = None
-    #: Whether the group stands while this job is dead, until a redrive or a cancel.
+    #: Whether the group waits while this job is dead, until a redrive or a cancel.
     blocks: bool = False
-    #: Snoozes and continuations so far, and those of the jobs that this one follows. Reset by redrive.
+    #: Snoozes and continuations of this job and of the jobs that it follows. Reset by redrive.
     hops: int = 0
-    #: The job whose success made this one.
+    #: The job whose success created this follow-up.
     parent: str | None = None
-    #: JSON text that the handler last saved to resume from. Survives crashes, retries and redrives.
+    #: JSON text that the handler last saved, to resume from. Survives crashes, retries and redrives.
     checkpoint: str | None = None
-    #: When the handler last saved one: the run was alive then.
+    #: When the handler last saved a checkpoint: the run was alive then.
     checkpoint_at: datetime | None = None
-    #: How far the job is, of how much, in whatever the handler counts.
+    #: Progress, in units that the handler chooses.
     progress_done: int | None = None
     progress_total: int | None = None
-    #: When somebody asked the running job to end. Set by cancel, cleared by redrive.
+    #: When a cancel was requested while the job ran. Set by cancel, cleared by redrive.
     cancel_requested_at: datetime | None = None
-    #: How often in a row the limits of its key held it back. Cleared by an outcome of any other kind.
+    #: How often in a row the limits of its limit key held the job back. Cleared by an outcome of any other kind.
     holds: int = 0
-    #: Until then no other job may be of its kind, so it is kept, however it ends.
+    #: No second job with its unique key may exist before then, so the document is kept until then, in any state.
     unique_until: datetime | None = None
-    #: How long to keep it once terminal; None for as long as the stage says.
+    #: How long to keep the terminal document; None for the retention time of the stage.
     retention: timedelta | None = None
-    #: What `due` was when the job was last claimed. Set by claim.
+    #: The value of `due` when the job was last claimed. Set by claim.
     ready_at: datetime | None = None
     #: When the last run began. Set by claim.
     claimed_at: datetime | None = None
-    #: The fence: a token fresh for each claim. Set by claim, cleared by whatever ends the run.
+    #: The fence: a token fresh for each claim. Set by claim; cleared by each write that ends the run.
     owner: str | None = None
-    #: The owner that settled last; tells an SDK retry of an applied settle from a lost lease.
+    #: The owner that settled last. Distinguishes an SDK retry of an applied settle from a lost lease.
     last_owner: str | None = None
     #: JSON text, set on success.
     result: str | None = None
@@ -129,34 +131,34 @@ class Job:
     #: The last ten failed attempts, oldest first.
     errors: tuple[AttemptError, ...] = ()
     redrives: tuple[Redrive, ...] = ()
-    #: How often a run was given back because other transactions stood in its way. Raised by release, reset by redrive.
+    #: How often a run was released because of transaction conflicts. Raised by release, reset by redrive.
     releases: int = 0
-    #: When a nudge last asked for another dispatch of the same generation.
+    #: When a nudge last requested another dispatch of the same generation.
     nudged_at: datetime | None = None
-    #: How many nudges in a row no claim has answered. Cleared by claim.
+    #: How many nudges in a row no claim followed. Cleared by claim.
     nudges: int = 0
     #: When the job became terminal.
     finished_at: datetime | None = None
-    #: When the store may forget the job. Only ever set in a terminal state.
+    #: When the store may delete the document. Set only in a terminal state.
     expires_at: datetime | None = None
 
     def expired(self, now: datetime) -> bool:
-        """DynamoDB deletes days late, so readers hide what is past its time themselves."""
+        """DynamoDB deletes expired documents days late, so readers hide them."""
         return self.expires_at is not None and self.expires_at <= now
 
     @property
     def suspect(self) -> bool:
-        """Whether the run before this one ended without a word: it may have taken its process down with it.
+        """Whether the previous run ended without a result: it may have crashed its process.
 
-        A run that ends otherwise leaves its error, or gives its attempt back.
+        Every other run leaves its error, or gives its attempt back.
         """
-        return self._told < self.attempt - 1
+        return self._last_reported < self.attempt - 1
 
     @property
     def lost(self) -> tuple[AttemptError, ...]:
-        """The runs before the present one that ended without a word, as the errors that they did not leave.
+        """An error for each earlier run that ended without a result.
 
-        Known since the claim of this run, and written when it fails or ends the job.
+        The claim of this run detects them. The next failure or end of the job writes them.
         """
         if self.state is not State.RUNNING:
             return ()
@@ -165,28 +167,28 @@ class Job:
                 attempt=attempt,
                 at=self.claimed_at or self.created_at,
                 error_class=CRASHED,
-                message=_WITHOUT_A_WORD,
+                message=_NO_RESULT,
                 retryable=True,
             )
-            for attempt in range(self._told + 1, self.attempt)
+            for attempt in range(self._last_reported + 1, self.attempt)
         )
 
     @property
-    def _told(self) -> int:
-        """The last attempt before the present one that left its error; 0 if none did."""
-        # Errors of the life before a redrive say nothing of this one.
+    def _last_reported(self) -> int:
+        """The last earlier attempt that left an error; 0 if none did."""
+        # Attempts count from 0 again after a redrive, so only errors since the redrive count.
         since = self.redrives[-1].at if self.redrives else self.created_at
         last = self.errors[-1] if self.errors else None
         return last.attempt if last and last.attempt < self.attempt and last.at >= since else 0
 
     def settled_in(self, current: "Job") -> bool:
-        """Whether the run that holds this job has ended in `current`, even if another has claimed it since."""
+        """Whether `current` records the end of the run that holds this job, even if a later run has claimed it."""
         return self.owner is not None and current.last_owner == self.owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """What a queue carries: enough to find a job and to tell a late message, and nothing else."""
+    """The body of a queue message: identifies a job, and its generation identifies a late message."""
 
     tenant: str
     job_id: str
@@ -196,7 +198,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A message in a dead-letter queue for a job that died; for a person to read, never the record."""
+    """The body of a dead-letter message for a dead job. For operators to read; the job document is authoritative."""
 
     reference: Reference
     type: str
@@ -206,10 +208,10 @@ class DeadLetter:
 
 
 def reference_to(job: Job) -> Reference:
-    """What a message for the job's present generation carries."""
+    """A message for the job's current generation."""
     return Reference(tenant=job.tenant, job_id=job.id, generation=job.generation, trace=job.trace)
 
 
 def reference_of(body: Reference | DeadLetter) -> Reference:
-    """The job that a message of either kind is about."""
+    """The reference in a message of either kind."""
     return body.reference if isinstance(body, DeadLetter) else body

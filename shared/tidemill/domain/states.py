@@ -1,4 +1,4 @@
-"""The states of a job and the one table of legal transitions, which drives guards, conditions and the drawing."""
+"""The states of a job and the table of legal transitions, which drives guards, conditions and the diagram."""
 
 from collections.abc import Mapping
 from enum import StrEnum
@@ -6,23 +6,23 @@ from typing import Final
 
 
 class State(StrEnum):
-    """Where a job stands. An unknown value raises: a document from a newer version is not guessed at."""
+    """The state of a job. An unknown value raises `ValueError`, since a newer version may have written it."""
 
     #: Submitted behind another job of its group. Advance or cancel moves it out. Kept until head of its group.
     WAITING = "waiting"
     #: Submitted, snoozed or retried with more than 15 minutes to go. Wake or cancel moves it out. Kept until due.
     SCHEDULED = "scheduled"
-    #: Accepted, woken, advanced, continued, snoozed, held or redriven. Work or cancel moves it out. Kept until claimed.
+    #: Accepted, woken, advanced, continued, snoozed, held, redriven. Claim or cancel moves it out. Kept until claimed.
     QUEUED = "queued"
-    #: Claimed by a worker. Settle moves it out, or a later claim or nudge when the lease is over. Kept for the lease.
+    #: Claimed by a worker. Settle moves it out; after the lease also a later claim or nudge. Kept for the lease.
     RUNNING = "running"
-    #: An attempt failed or was lost and another is allowed. Work or cancel moves it out. Kept until claimed.
+    #: An attempt failed or was lost and another is allowed. Claim or cancel moves it out. Kept until claimed.
     RETRYING = "retrying"
-    #: Settled. Nobody moves it out. Kept for the retention time.
+    #: Settled. Final. Kept for the retention time.
     SUCCEEDED = "succeeded"
-    #: Failed for good. A person's redrive or cancel is required to move it out. Kept for the retention time.
+    #: Failed for good. An operator's redrive or cancel moves it out. Kept for the retention time.
     DEAD = "dead"
-    #: Cancelled before, between or during its attempts. Nobody moves it out. Kept for the retention time.
+    #: Cancelled before, between or during its attempts. Final. Kept for the retention time.
     CANCELLED = "cancelled"
 
     @property
@@ -48,14 +48,14 @@ class Write(StrEnum):
 
 TERMINAL: Final = frozenset({State.SUCCEEDED, State.DEAD, State.CANCELLED})
 
-#: Write → state before → states after. `None` before means: no such document, or an expired one.
+#: Write → state before → states after. `None` before means a missing or expired document.
 TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     Write.INSERT: {None: frozenset({State.WAITING, State.SCHEDULED, State.QUEUED})},
     Write.CLAIM: {
         State.QUEUED: frozenset({State.RUNNING}),
         State.RETRYING: frozenset({State.RUNNING}),
-        State.RUNNING: frozenset({State.RUNNING}),  # the lease is over: its worker is taken for dead
-        State.SCHEDULED: frozenset({State.RUNNING}),  # its time has come, and it is as good as woken
+        State.RUNNING: frozenset({State.RUNNING}),  # the lease has expired: its worker is presumed dead
+        State.SCHEDULED: frozenset({State.RUNNING}),  # its time has come; wake may still be on its way
     },
     Write.SETTLE: {
         State.RUNNING: frozenset(
@@ -69,18 +69,18 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
         State.SCHEDULED: frozenset({State.CANCELLED}),
         State.QUEUED: frozenset({State.CANCELLED}),
         State.RETRYING: frozenset({State.CANCELLED}),
-        State.RUNNING: frozenset({State.RUNNING}),  # asked: the run may end it, and it has no other
-        State.DEAD: frozenset({State.CANCELLED}),  # discarded: nobody need look after it, and its group goes on
+        State.RUNNING: frozenset({State.RUNNING}),  # a request: only the run itself may end the job
+        State.DEAD: frozenset({State.CANCELLED}),  # discarded by an operator; its group advances
     },
     Write.WAKE: {State.SCHEDULED: frozenset({State.QUEUED})},
     Write.NUDGE: {
-        State.QUEUED: frozenset({State.QUEUED, State.DEAD}),  # dead: nudged in vain too often
+        State.QUEUED: frozenset({State.QUEUED, State.DEAD}),  # dead: too many nudges without a claim
         State.RETRYING: frozenset({State.RETRYING, State.DEAD}),
         State.RUNNING: frozenset({State.RETRYING}),
-        State.SCHEDULED: frozenset({State.QUEUED}),  # the clock has missed it
+        State.SCHEDULED: frozenset({State.QUEUED}),  # the scheduler has missed it
     },
     Write.REDRIVE: {State.DEAD: frozenset({State.QUEUED, State.WAITING})},
-    # The document is gone, which no state says.
+    # The document is deleted, so no state follows.
     Write.FORGET: {},
     Write.ADVANCE: {State.WAITING: frozenset({State.QUEUED, State.SCHEDULED})},
 }

@@ -15,10 +15,10 @@ def handle(event: Mapping[str, Any], context: object) -> Mapping[str, Any]:  # n
     telemetry.published(published)
     failed = [*published.failed]
     for given_up in batch.given_up:
-        telemetry.passed_over(given_up.sequence, given_up.error)
+        telemetry.record_given_up(given_up.sequence, given_up.error)
     unreadable = batch.unreadable
     if unreadable:
-        telemetry.unreadable(unreadable.sequence, unreadable.error)
+        telemetry.unreadable_record(unreadable.sequence, unreadable.error)
         failed.append(unreadable.sequence)
     telemetry.flush()
     if unreadable and unreadable.leads:

@@ -7,7 +7,7 @@ again, and the call is kept at last where missed ones are.
 from datetime import timedelta
 
 from tidemill import composition
-from tidemill.application.reconcile import Act
+from tidemill.application.reconcile import RepairAction
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.system import random_draw
 from tidemill.worker.message_run import Invocation
@@ -23,5 +23,5 @@ def handle(event: object, context: Invocation) -> None:  # noqa: ARG001 - as Lam
     telemetry = composition.telemetry()
     telemetry.reconciled(reconciled)
     telemetry.flush()
-    if failed := reconciled.count(Act.FAILED):
+    if failed := reconciled.count(RepairAction.FAILED):
         raise StoreUnavailableError(f"{failed} parts of the work could not be done")

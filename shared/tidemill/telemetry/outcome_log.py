@@ -1,4 +1,4 @@
-"""The one place that turns what happened into a log line and its metrics."""
+"""Writes the log lines and the metrics of outcomes. A log message is a constant; the details are its fields."""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import JobType
 from tidemill.application.publish import Published
-from tidemill.application.reconcile import Act, Reconciled
+from tidemill.application.reconcile import Reconciled, RepairAction
 from tidemill.application.submit import Accepted
 from tidemill.application.wake import Woken
 from tidemill.domain.errors import TidemillError
@@ -32,15 +32,15 @@ _ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
     Ending.UNAVAILABLE: Metric.UNAVAILABLE,
     Ending.MALFORMED: Metric.DROPPED,
 }
-_ACT_METRICS: Final[Mapping[Act, Metric]] = {
-    Act.NUDGED: Metric.NUDGED,
-    Act.WOKEN: Metric.WOKEN,
-    Act.UNDELIVERABLE: Metric.UNDELIVERABLE,
-    Act.ADVANCED: Metric.ADVANCED,
+_REPAIR_METRICS: Final[Mapping[RepairAction, Metric]] = {
+    RepairAction.NUDGED: Metric.NUDGED,
+    RepairAction.WOKEN: Metric.WOKEN,
+    RepairAction.UNDELIVERABLE: Metric.UNDELIVERABLE,
+    RepairAction.ADVANCED: Metric.ADVANCED,
 }
-#: Of the documents that nobody can read, so many are named. They are all of one kind, mostly.
+#: One log line names at most this many unreadable items. They mostly share one cause.
 _UNREADABLE_NAMED: Final = 20
-#: Endings after which a handler has run.
+#: Endings of attempts whose handler ran.
 _ATTEMPTED: Final = frozenset(
     {Ending.SUCCEEDED, Ending.RETRYING, Ending.DEAD, Ending.CANCELLED, Ending.SNOOZED, Ending.CONTINUED}
 )
@@ -48,12 +48,12 @@ _ATTEMPTED: Final = frozenset(
 
 @cache
 def logger() -> Logger:
-    """Its service name and level come from the Powertools variables."""
+    """The Powertools environment variables set its service name and level."""
     return Logger()
 
 
 class Telemetry:
-    """Says what happened in one invocation. Made for each, and not shared by threads."""
+    """Logs and counts what one invocation did. Create one for each invocation; it is not thread-safe."""
 
     def __init__(self, *, stage: str) -> None:
         self._stage = stage
@@ -70,44 +70,43 @@ class Telemetry:
         logger().info("replayed" if accepted.replayed else "accepted", extra=_fields(job))
 
     def controlled(self, what: str, job: Job) -> None:
-        """The owner had the job cancelled, which a running one is yet to be, or retried."""
+        """The owner cancelled or retried the job. A running job is not cancelled yet: its state is still running."""
         logger().info(what, extra=_fields(job) | {"state": job.state})
 
     def not_accepted(self, job_type: JobType, error: TidemillError) -> None:
-        """A submission that the store did not take, and whose caller went on without it."""
+        """The store did not accept a submission, and the caller continues without the job."""
         self._count(job_type.lane, Metric.NOT_ACCEPTED)
         logger().error("not accepted", extra={"job_type": job_type.name, "lane": job_type.lane, "error": str(error)})
 
     def published(self, published: Published) -> None:
         for sent in published.sent:
             self._count(sent.lane, Metric.DISPATCHED)
-            what = "letter sent" if isinstance(sent.body, DeadLetter) else "dispatched"
-            logger().info(
-                what, extra=_reference_fields(reference_of(sent.body)) | {"delay_seconds": sent.delay_seconds}
-            )
+            message = "dead-letter message sent" if isinstance(sent.body, DeadLetter) else "dispatched"
+            extra = _reference_fields(reference_of(sent.body)) | {"delay_seconds": sent.delay_seconds}
+            logger().info(message, extra=extra)
         for job in published.advanced:
             self._count(job.lane, Metric.ADVANCED)
-            logger().info("its turn in its group", extra=_fields(job) | {"group": job.group})
-        for trouble in published.troubles:
-            what = "its group did not go on; in the end that is for reconcile" if trouble.job.group else "not tidied up"
-            logger().error(what, extra=_fields(trouble.job) | {"group": trouble.job.group}, exc_info=trouble.error)
-            if trouble.given_up:
-                self._pass_over()
+            logger().info("group advanced", extra=_fields(job) | {"group": job.group})
+        for step in published.failed_steps:
+            message = "payload not deleted" if step.gone else "group not advanced"
+            extra = _fields(step.job) | {"group": step.job.group, "given_up": step.given_up}
+            logger().error(message, extra=extra, exc_info=step.error)
+            if step.given_up:
+                self._count_given_up()
         if published.failed:
-            logger().error("not dispatched; the stream will bring them again", extra={"sequences": published.failed})
+            logger().error("stream records failed", extra={"sequences": published.failed})
 
-    def passed_over(self, sequence: str, error: TidemillError) -> None:
-        """A record of the stream that nobody could read in time, and that holds up no others any more."""
-        self._pass_over()
-        extra = {"sequence": sequence, "error": str(error)}
-        logger().error("gave up a stream record; reconcile looks after its job", extra=extra)
+    def record_given_up(self, sequence: str, error: TidemillError) -> None:
+        """A stream record stayed unreadable for too long. It no longer blocks others; reconcile repairs its job."""
+        self._count_given_up()
+        logger().error("stream record given up", extra={"sequence": sequence, "error": str(error)})
 
-    def unreadable(self, sequence: str, error: TidemillError) -> None:
-        """A record of the stream that this code cannot read."""
+    def unreadable_record(self, sequence: str, error: TidemillError) -> None:
+        """This code cannot read a stream record. The stream delivers it again."""
         logger().error("unreadable stream record", extra={"sequence": sequence, "error": str(error)})
 
-    def worked(self, lane: Lane, reference: Reference | None, report: Report) -> None:
-        """`reference` is None for a message that is not one of ours."""
+    def attempt_ended(self, lane: Lane, reference: Reference | None, report: Report) -> None:
+        """`reference` is None for a malformed message."""
         job = report.job
         if metric := _ENDING_METRICS.get(report.ending):
             self._count(lane, metric)
@@ -131,27 +130,27 @@ class Telemetry:
         if woken.ahead is not None:
             extra["ahead_ms"] = round(woken.ahead.total_seconds() * 1000)
         logger().info("woken", extra=extra)
-        self._unreadable({f"{tenant}#{job_id}": error for tenant, job_id, error in woken.unreadable})
+        self._unreadable_items({f"{tenant}#{job_id}": error for tenant, job_id, error in woken.unreadable})
 
     def reconciled(self, reconciled: Reconciled) -> None:
-        for (act, lane), number in reconciled.acts.items():
-            if lane and act in _ACT_METRICS:
-                self._count(lane, _ACT_METRICS[act], number)
-        extra = {act.value: reconciled.count(act) for act in Act}
+        for (action, lane), number in reconciled.actions.items():
+            if lane and action in _REPAIR_METRICS:
+                self._count(lane, _REPAIR_METRICS[action], number)
+        extra = {action.value: reconciled.count(action) for action in RepairAction}
         dead_letters = {lane: asdict(swept) for lane, swept in reconciled.dead_letters.items()}
-        left = reconciled.count(Act.FAILED) + reconciled.count(Act.UNFINISHED)
+        left = reconciled.count(RepairAction.FAILED) + reconciled.count(RepairAction.UNFINISHED)
         (logger().warning if left else logger().info)("reconciled", extra=extra | {"dead_letters": dead_letters})
-        self._unreadable({item.key: item.error for item in reconciled.unreadable})
+        self._unreadable_items({item.key: item.error for item in reconciled.unreadable})
 
     def flush(self) -> None:
-        """Write the metrics as one embedded-format line a lane; CloudWatch takes them from the log."""
+        """Write the metrics, one embedded-format line per lane. CloudWatch extracts them from the log."""
         for metrics in self._metrics.values():
-            # At a hundred values of one metric Powertools writes of its own accord, and there may be none left.
+            # Powertools flushes on its own at 100 values of one metric, so the set may be empty.
             if metrics.metric_set:
                 metrics.flush_metrics()
 
-    def _pass_over(self) -> None:
-        """The stream is of no lane, and this alarm of none."""
+    def _count_given_up(self) -> None:
+        """The stream belongs to no lane, but the metric needs one: the alarm watches the default lane."""
         self._count(Lane.DEFAULT, Metric.PASSED_OVER)
 
     def _level(self, report: Report) -> Callable[..., None]:
@@ -159,9 +158,9 @@ class Telemetry:
             return logger().error
         return logger().warning if report.error else logger().info
 
-    def _unreadable(self, errors: Mapping[str, TidemillError]) -> None:
+    def _unreadable_items(self, errors: Mapping[str, TidemillError]) -> None:
         if errors:
-            # Nor can their lanes be read.
+            # Their lanes are unreadable too, so the default lane counts them.
             self._count(Lane.DEFAULT, Metric.UNREADABLE, len(errors))
             named = {key: str(error) for key, error in itertools.islice(errors.items(), _UNREADABLE_NAMED)}
             logger().error("unreadable items", extra={"number": len(errors), "errors": named})
@@ -174,7 +173,7 @@ class Telemetry:
 
     def _of(self, lane: Lane) -> EphemeralMetrics:
         if lane not in self._metrics:
-            # An empty service keeps its dimension out: the dashboard adds up over functions.
+            # An empty service omits that dimension, because the dashboard adds up the values of all functions.
             metrics = EphemeralMetrics(namespace=METRIC_NAMESPACE, service="")
             metrics.add_dimension("stage", self._stage)
             metrics.add_dimension("lane", lane)

@@ -33,7 +33,7 @@ class Worker:
         telemetry = Telemetry(stage=self.stage)
         for message in batch.messages.values():
             for reference, report in message.reports():
-                telemetry.worked(self.settings.lane, reference, report)
+                telemetry.attempt_ended(self.settings.lane, reference, report)
         telemetry.flush()
         self._delay([message for message in batch.messages.values() if message.report.put_back_until])
         return batch.response()

@@ -145,7 +145,8 @@ class MessageRun:
         try:
             following = self._settings.context.store.advance(job.tenant, job.group, now=now)
         except Exception as error:  # noqa: BLE001 - the job has ended in any case, and publish advances the group too
-            logger().warning("group not advanced by the worker", extra={"job_id": job.id, "error": str(error)})
+            extra = {"job_id": job.id, "group": job.group, "error": str(error)}
+            logger().warning("group not advanced by the worker", extra=extra)
             return None
         ready = following and following.state is State.QUEUED and following.lane is self._settings.lane
         return following if following and ready and following.due and following.due <= now else None

@@ -57,7 +57,7 @@ OUTSIDE: Final = (
     Mutant(
         "reconcile tells nobody of what it cannot read",
         modules.RECONCILE,
-        "                    unreadable.append(came_of_it)\n",
+        "                    unreadable.append(result)\n",
         "                    continue\n",
     ),
     # Callers and owners.

@@ -149,13 +149,13 @@ OPERATION: Final = (
     Mutant(
         "reconcile is silent about what it could not do",
         "tidemill.entrypoints.reconcile",
-        "if failed := reconciled.count(Act.FAILED):",
+        "if failed := reconciled.count(RepairAction.FAILED):",
         "if failed := 0:",
     ),
     Mutant(
         "publish is silent about what it gave up",
         "tidemill.telemetry.outcome_log",
-        "            if trouble.given_up:\n                self._pass_over()\n",
+        "            if step.given_up:\n                self._count_given_up()\n",
         "",
     ),
     # Payloads.

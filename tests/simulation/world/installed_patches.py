@@ -135,9 +135,9 @@ def _patches() -> list[Patch]:
         *found,
         *_clock_patches(),
         *code_versions.patches(shipped, _environment, _count_fault),
-        (outcome_log.Telemetry, "worked", _watched(outcome_log.Telemetry.worked)),
+        (outcome_log.Telemetry, "attempt_ended", _watched(outcome_log.Telemetry.attempt_ended)),
         (outcome_log.Telemetry, "published", _watched_publish(outcome_log.Telemetry.published)),
-        (outcome_log.Telemetry, "passed_over", _watched_stream(outcome_log.Telemetry.passed_over)),
+        (outcome_log.Telemetry, "record_given_up", _watched_stream(outcome_log.Telemetry.record_given_up)),
         (outcome_log.Telemetry, "reconciled", _watched_reconcile(outcome_log.Telemetry.reconciled)),
         (outcome_log.Telemetry, "flush", _watched_flush(outcome_log.Telemetry.flush)),
         (reconcile, "SEGMENTS", _SEGMENTS),
@@ -226,12 +226,12 @@ def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
     """Record the groups and payloads that publish gives up."""
 
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
-        for trouble in came_of_it.troubles:
-            if trouble.given_up and trouble.job.payload_at is not None:
-                world().undeleted_payloads.add(trouble.job.payload_at)
-            if trouble.given_up and trouble.job.group is not None:
-                world().groups_given_up.append((world().scheduler.now_ms, trouble.job.tenant, trouble.job.group))
-                world().log(_process().name, f"*gives up the group {trouble.job.group}: {trouble.error}")
+        for step in came_of_it.failed_steps:
+            if step.given_up and step.job.payload_at is not None:
+                world().undeleted_payloads.add(step.job.payload_at)
+            if step.given_up and step.job.group is not None:
+                world().groups_given_up.append((world().scheduler.now_ms, step.job.tenant, step.job.group))
+                world().log(_process().name, f"*gives up the group {step.job.group}: {step.error}")
         published(self, came_of_it)
 
     return watched

@@ -1,4 +1,4 @@
-"""Long outages, hour by hour: a lane that is two days behind, and a stream that tells nobody anything for three."""
+"""Long outages, hour by hour: a lane with a backlog of two days, and a stream that is lost for three."""
 
 from collections import Counter, deque
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ HOUR = timedelta(hours=1)
 
 @dataclass
 class Mill:
-    """One lane on which a run takes so many hours, and everything that keeps it going."""
+    """One lane, on which a run takes `hours_a_job`, with publish, wake and reconcile."""
 
     store: DynamoJobStore
     client: FaultyClient
@@ -61,7 +61,7 @@ class Mill:
         return self.store.get_many([(a_job().tenant, job_id) for job_id in self.seen])
 
     def hour(self) -> None:
-        """An hour goes by: what has changed is published, the lane works, and the clocks call."""
+        """Advance by an hour: publish the changes, work the lane, and run the scheduled functions."""
         self.publish()
         self.work()
         self.publish()
@@ -86,7 +86,7 @@ class Mill:
         return ()
 
     def work(self) -> None:
-        """Only a run takes time; a message that finds its job done does not."""
+        """Only a run takes time. A message whose job is done takes none."""
         for _ in range(len(self.queue)):
             if self.clock.now < self.busy_until:
                 break
@@ -98,7 +98,7 @@ class Mill:
                 self.busy_until = self.clock.now + self.hours_a_job * HOUR
 
     def age_of_oldest(self, _lane: Lane) -> timedelta:
-        """As CloudWatch tells it of the queue."""
+        """The age of the oldest message, as CloudWatch reports it."""
         return self.clock.now - self.queue[0][0] if self.queue else timedelta(0)
 
     def _watch(self, applied: bool) -> None:
@@ -116,7 +116,7 @@ class Mill:
         pytest.param(no_delay, 16 * 6, id="which nothing explains"),
     ],
 )
-def test_an_hourly_reconcile_lets_a_backlog_of_48_hours_drain(
+def test_an_hourly_reconcile_does_not_stop_a_backlog_of_48_hours_from_draining(
     store: DynamoJobStore, client: FaultyClient, lane_delay: LaneDelay | None, most_sent: int
 ) -> None:
     mill = Mill(store, client, hours_a_job=3, lane_delay=lane_delay)
@@ -131,7 +131,7 @@ def test_an_hourly_reconcile_lets_a_backlog_of_48_hours_drain(
     assert mill.sent <= most_sent
 
 
-def test_a_stream_that_is_lost_for_72_hours_loses_no_job(store: DynamoJobStore, client: FaultyClient) -> None:
+def test_no_job_is_lost_when_the_stream_is_lost_for_72_hours(store: DynamoJobStore, client: FaultyClient) -> None:
     mill = Mill(store, client, stream_is_down=True)
     mill.submit(a_job())
     lost_run = mill.submit(a_job())

@@ -1,4 +1,4 @@
-"""The publish use case: what is owed is sent, groups go on, and what must come again is named."""
+"""The publish use case: it sends owed messages, advances groups and returns the records to retry."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ from tidemill.domain.states import State
 
 @dataclass
 class Lanes:
-    """Takes all but the messages at these indices."""
+    """Accepts all messages except those at these indices."""
 
     refuses: Sequence[int] = ()
     calls: list[Sequence[Dispatch]] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Lanes:
 
 @dataclass
 class Groups:
-    """The one part of a store that publish asks for anything."""
+    """The one part of a store that publish uses."""
 
     calls: list[tuple[str, str]] = field(default_factory=list)
     advance_to: Callable[[str], Job | None] = lambda _group: None
@@ -64,7 +64,7 @@ CHANGES = [
 
 @dataclass
 class World:
-    """What publish works on."""
+    """The collaborators of publish."""
 
     lanes: Lanes = field(default_factory=Lanes)
     groups: Groups = field(default_factory=Groups)
@@ -90,7 +90,7 @@ def _end(sequence: str, group: str | None = "parcels", state: State = State.SUCC
     return Change(sequence, running, replace(running, state=state, due=None, finished_at=NOW), NOW)
 
 
-def test_the_messages_that_are_owed_are_sent_at_once(world: World) -> None:
+def test_owed_messages_are_sent_in_one_call(world: World) -> None:
     published = world.publish(*CHANGES)
 
     assert _bodies(published) == [reference_to(job) for job in JOBS]
@@ -98,7 +98,7 @@ def test_the_messages_that_are_owed_are_sent_at_once(world: World) -> None:
     assert [len(call) for call in world.lanes.calls] == [3]
 
 
-def test_a_change_whose_message_was_not_taken_is_named_by_its_sequence(world: World) -> None:
+def test_a_change_whose_message_was_rejected_is_returned_by_its_sequence(world: World) -> None:
     world.lanes.refuses = [1]
 
     published = world.publish(*CHANGES)
@@ -107,13 +107,15 @@ def test_a_change_whose_message_was_not_taken_is_named_by_its_sequence(world: Wo
     assert _bodies(published) == [reference_to(JOBS[0]), reference_to(JOBS[2])]
 
 
-def test_changes_that_owe_nothing_call_nobody(world: World) -> None:
-    assert world.publish(CHANGES[1], _end("5", group=None)) == Published(sent=[], advanced=[], failed=[], troubles=[])
+def test_changes_that_owe_nothing_make_no_calls(world: World) -> None:
+    assert world.publish(CHANGES[1], _end("5", group=None)) == Published(
+        sent=[], advanced=[], failed=[], failed_steps=[]
+    )
     assert (world.lanes.calls, world.groups.calls, world.payloads.deleted) == ([], [], [])
 
 
 @pytest.mark.parametrize("state", [State.SUCCEEDED, State.DEAD, State.CANCELLED])
-def test_a_group_goes_on_when_one_of_its_jobs_has_ended(world: World, state: State) -> None:
+def test_a_group_advances_when_one_of_its_jobs_ends(world: World, state: State) -> None:
     following = a_job(group="parcels")
     world.groups.advance_to = lambda _group: following
 
@@ -123,7 +125,7 @@ def test_a_group_goes_on_when_one_of_its_jobs_has_ended(world: World, state: Sta
     assert published.advanced == [following]
 
 
-def test_a_group_goes_on_when_its_dead_head_is_discarded(world: World) -> None:
+def test_a_group_advances_when_its_dead_head_is_discarded(world: World) -> None:
     dead = a_job(group="parcels", state=State.DEAD, due=None)
 
     world.publish(Change("1", dead, replace(dead, state=State.CANCELLED), NOW))
@@ -131,7 +133,7 @@ def test_a_group_goes_on_when_its_dead_head_is_discarded(world: World) -> None:
     assert world.groups.calls == [(TENANT, "parcels")]
 
 
-def test_a_change_of_what_had_ended_before_is_none_of_its_groups(world: World) -> None:
+def test_a_change_of_an_ended_job_does_not_advance_its_group(world: World) -> None:
     dead = a_job(group="parcels", state=State.DEAD, due=None)
 
     world.publish(Change("1", dead, replace(dead, nudges=1), NOW))
@@ -139,7 +141,7 @@ def test_a_change_of_what_had_ended_before_is_none_of_its_groups(world: World) -
     assert world.groups.calls == []
 
 
-def test_a_group_is_asked_once_for_all_its_ends_in_a_batch(world: World) -> None:
+def test_a_group_is_advanced_once_for_all_ends_in_a_batch(world: World) -> None:
     world.groups.advance_to = _raiser(StoreUnavailableError())
 
     published = world.publish(_end("1"), _end("2", group="letters"), _end("3"))
@@ -153,7 +155,7 @@ def test_a_group_is_asked_once_for_all_its_ends_in_a_batch(world: World) -> None
     [None, a_job(payload=None, payload_at="another place"), a_job()],
     ids=["removed", "replaced", "replaced by a small one"],
 )
-def test_the_payload_of_a_job_that_is_gone_is_deleted(world: World, after: Job | None) -> None:
+def test_the_payload_of_a_deleted_job_is_deleted(world: World, after: Job | None) -> None:
     gone = a_job(state=State.SUCCEEDED, due=None, payload=None, payload_at="a place")
 
     world.publish(Change("1", gone, after, NOW))
@@ -162,7 +164,7 @@ def test_the_payload_of_a_job_that_is_gone_is_deleted(world: World, after: Job |
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.CANCELLED])
-def test_the_payload_of_a_job_that_lives_on_or_is_kept_stays(world: World, state: State) -> None:
+def test_the_payload_of_a_live_or_kept_job_stays(world: World, state: State) -> None:
     dead = a_job(state=State.DEAD, due=None, payload=None, payload_at="a place")
 
     world.publish(Change("1", dead, replace(dead, state=state), NOW))
@@ -170,33 +172,33 @@ def test_the_payload_of_a_job_that_lives_on_or_is_kept_stays(world: World, state
     assert world.payloads.deleted == []
 
 
-def test_a_message_that_was_not_taken_and_a_group_that_did_not_go_on_are_named_once(world: World) -> None:
+def test_a_record_with_a_rejected_message_and_a_failed_advance_is_returned_once(world: World) -> None:
     world.lanes.refuses = [0]
     world.groups.advance_to = _raiser(StoreUnavailableError())
 
     assert world.publish(_end("1", state=State.DEAD)).failed == ["1"]
 
 
-def test_while_the_store_does_not_answer_a_change_comes_again(world: World) -> None:
+def test_a_change_is_retried_while_the_store_does_not_respond(world: World) -> None:
     world.groups.advance_to = _raiser(StoreUnavailableError())
 
     published = world.publish(_end("1"))
 
     assert published.failed == ["1"]
-    assert [trouble.given_up for trouble in published.troubles] == [False]
+    assert [step.given_up for step in published.failed_steps] == [False]
 
 
-def test_one_hot_group_holds_up_no_others_for_long(world: World) -> None:
+def test_one_hot_group_blocks_others_only_for_minutes(world: World) -> None:
     world.groups.advance_to = _raiser(StoreUnavailableError())
     world.clock.now += PATIENCE
 
     published = world.publish(_end("1"))
 
     assert published.failed == []
-    assert [trouble.given_up for trouble in published.troubles] == [True]
+    assert [step.given_up for step in published.failed_steps] == [True]
 
 
-def test_a_payload_that_cannot_be_tidied_away_holds_up_nobody(world: World) -> None:
+def test_a_payload_that_cannot_be_deleted_blocks_no_records(world: World) -> None:
     def busy(_job: Job) -> None:
         raise StoreUnavailableError
 
@@ -205,10 +207,10 @@ def test_a_payload_that_cannot_be_tidied_away_holds_up_nobody(world: World) -> N
 
     published = world.publish(Change("1", gone, None, NOW))
 
-    assert (published.failed, [trouble.given_up for trouble in published.troubles]) == ([], [True])
+    assert (published.failed, [step.given_up for step in published.failed_steps]) == ([], [True])
 
 
-TROUBLES = [
+FAILURES = [
     TransactionConflictError("others were faster"),
     NewerSchemaError("document", 9, 1),
     MalformedDocumentError("not a job document"),
@@ -216,10 +218,8 @@ TROUBLES = [
 ]
 
 
-@pytest.mark.parametrize("error", TROUBLES, ids=lambda error: type(error).__name__)
-def test_a_groups_own_trouble_is_told_and_holds_up_the_stream_for_minutes_at_most(
-    world: World, error: Exception
-) -> None:
+@pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
+def test_a_failed_advance_is_reported_and_blocks_the_stream_for_minutes_at_most(world: World, error: Exception) -> None:
     world.groups.advance_to = _raiser(error)
     end = _end("1")
     assert end.after
@@ -230,10 +230,10 @@ def test_a_groups_own_trouble_is_told_and_holds_up_the_stream_for_minutes_at_mos
     late = world.publish(end)
 
     assert (early.failed, late.failed) == (["1"], [])
-    assert [(trouble.job, trouble.error) for trouble in (*early.troubles, *late.troubles)] == [(end.after, error)] * 2
+    assert [(step.job, step.error) for step in (*early.failed_steps, *late.failed_steps)] == [(end.after, error)] * 2
 
 
-def test_a_bad_group_costs_the_others_of_its_batch_nothing(world: World) -> None:
+def test_a_failing_group_does_not_fail_others_of_its_batch(world: World) -> None:
     def advance(group: str) -> Job:
         if group == "bad":
             raise MalformedDocumentError("not a job document")

@@ -1,4 +1,4 @@
-"""The purge use case: what is planned, what is forgotten, and whose group goes on."""
+"""The purge use case: the plan, the deletion, and the advance of groups."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def planned(purger: Purger, **which: object) -> set[str]:
     return {job.id for job in purger.plan(Purge(**which))}  # type: ignore[arg-type]  # as the test has it
 
 
-def test_the_plan_names_what_has_ended_and_changes_nothing(purger: Purger, store: JobStore) -> None:
+def test_the_plan_selects_ended_jobs_and_changes_nothing(purger: Purger, store: JobStore) -> None:
     jobs = {state: brought_to(store, state) for state in State}
     other = brought_to(store, State.SUCCEEDED, type="test.other")
     ended = {jobs[state].id for state in TERMINAL} | {other.id}
@@ -48,12 +48,12 @@ def test_the_plan_names_what_has_ended_and_changes_nothing(purger: Purger, store
 
 
 @pytest.mark.parametrize("state", sorted(set(State) - TERMINAL))
-def test_live_jobs_cannot_be_asked_for(state: State) -> None:
-    with pytest.raises(ValueError, match=f"none that is {state}"):
+def test_live_jobs_cannot_be_selected(state: State) -> None:
+    with pytest.raises(ValueError, match=f"cannot purge jobs that are {state}: only jobs that have ended"):
         Purge(states=[State.DEAD, state])
 
 
-def test_what_is_purged_is_gone_and_may_be_purged_again(purger: Purger, store: JobStore) -> None:
+def test_a_purged_job_is_deleted_and_may_be_purged_again(purger: Purger, store: JobStore) -> None:
     ended = brought_to(store, State.SUCCEEDED)
 
     assert [purger.purge(ended), purger.purge(ended)] == [True, True]
@@ -68,7 +68,7 @@ def test_a_job_that_was_redriven_since_it_was_planned_stays(purger: Purger, stor
     assert stored(store, planned_job) == queued
 
 
-def test_a_group_that_stood_for_a_dead_job_goes_on_when_it_is_purged(purger: Purger, store: JobStore) -> None:
+def test_a_group_that_a_dead_job_blocked_advances_when_it_is_purged(purger: Purger, store: JobStore) -> None:
     group = fresh_token()
     store.insert_if_absent(head := a_job(group=group, blocks=True))
     behind = store.insert_if_absent(a_job(group=group, blocks=True))
@@ -80,7 +80,7 @@ def test_a_group_that_stood_for_a_dead_job_goes_on_when_it_is_purged(purger: Pur
     assert stored(store, behind).state is State.QUEUED
 
 
-def test_purging_an_ended_head_moves_its_group_once(purger: Purger, store: JobStore) -> None:
+def test_a_purge_of_an_ended_head_advances_its_group_once(purger: Purger, store: JobStore) -> None:
     waiting = behind_an_ended_head(store)
     (ended,) = purger.plan(Purge())
 

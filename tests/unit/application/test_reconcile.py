@@ -1,4 +1,4 @@
-"""The reconcile use case: what was left behind is found, and what is only late comes to no harm."""
+"""The reconcile use case: it repairs lost jobs, stuck groups and orphans, and does no harm to jobs that are late."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,11 +27,18 @@ from tests.support.faulty_client import FaultyClient
 from tests.support.in_memory_dlq import Letters
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock, World
+from tidemill.application.dead_letter_sweep import Swept
 from tidemill.application.job_types import Run
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, MOST_NUDGES, UNDELIVERABLE_AFTER
 from tidemill.application.ports import DeadLetterQueue, Found, PayloadItem, ReceivedDeadLetter
-from tidemill.application.reconcile import ORPHANED_AFTER, RECONCILE_RESERVE, SEGMENTS, Act, Reconciled, Reconciler
-from tidemill.application.redrive import Swept
+from tidemill.application.reconcile import (
+    ORPHANED_AFTER,
+    RECONCILE_RESERVE,
+    SEGMENTS,
+    Reconciled,
+    Reconciler,
+    RepairAction,
+)
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
@@ -80,7 +87,7 @@ def test_a_job_is_overdue_once_it_is_late_by_the_limit(
     assert list(reconciler.overdue()) == []
 
 
-def test_a_job_is_left_alone_after_a_nudge_for_twice_as_long_each_time_up_to_a_day(
+def test_the_interval_between_nudges_doubles_up_to_a_day(
     store: DynamoJobStore, clock: Clock, reconciler: Reconciler
 ) -> None:
     job = brought_to(store, State.QUEUED)
@@ -94,7 +101,9 @@ def test_a_job_is_left_alone_after_a_nudge_for_twice_as_long_each_time_up_to_a_d
         assert [found.id for found in reconciler.overdue()] == [job.id]
 
 
-def test_of_two_who_find_a_job_one_nudges_it(store: DynamoJobStore, clock: Clock, reconciler: Reconciler) -> None:
+def test_only_one_of_two_concurrent_reconcilers_nudges_a_job(
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler
+) -> None:
     job = brought_to(store, State.QUEUED)
 
     assert reconciler.nudge(job)
@@ -102,7 +111,7 @@ def test_of_two_who_find_a_job_one_nudges_it(store: DynamoJobStore, clock: Clock
     assert not reconciler.nudge(job)
 
 
-def test_what_its_lane_explains_is_not_overdue(store: DynamoJobStore, clock: Clock) -> None:
+def test_a_delay_that_the_lane_explains_is_not_overdue(store: DynamoJobStore, clock: Clock) -> None:
     slow, quick = brought_to(store, State.QUEUED, lane=Lane.BULK), brought_to(store, State.QUEUED)
     delays = {Lane.BULK: HOUR, Lane.DEFAULT: timedelta(0)}
     reconciler = Reconciler(store=store, clock=clock, limit=LIMIT, lane_delay=delays.__getitem__)
@@ -121,8 +130,10 @@ def test_a_run_counts_every_kind_of_overdue_job(
 
     reconciled = run(reconciler, table_scan)
 
-    # One of the four is the head of the group in which the waiting one is.
-    assert reconciled.acts == Counter({(Act.NUDGED, Lane.DEFAULT): 4, (Act.WOKEN, Lane.DEFAULT): 1})
+    # One of the four nudged jobs is the head of the waiting job's group.
+    assert reconciled.actions == Counter(
+        {(RepairAction.NUDGED, Lane.DEFAULT): 4, (RepairAction.WOKEN, Lane.DEFAULT): 1}
+    )
     assert stored(store, jobs[State.QUEUED]).nudges == 1
     assert stored(store, jobs[State.RUNNING]).state is State.RETRYING
     assert stored(store, jobs[State.SCHEDULED]).state is State.QUEUED
@@ -130,7 +141,7 @@ def test_a_run_counts_every_kind_of_overdue_job(
     assert [stored(store, jobs[state]) for state in untouched] == [jobs[state] for state in untouched]
 
 
-def test_what_a_run_has_done_the_next_one_need_not_do(
+def test_a_second_run_repeats_no_repair(
     store: DynamoJobStore, clock: Clock, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     brought_to(store, State.QUEUED)
@@ -138,10 +149,10 @@ def test_what_a_run_has_done_the_next_one_need_not_do(
     run(reconciler, table_scan)
     clock.now += SECOND
 
-    assert run(reconciler, table_scan).acts == Counter()
+    assert run(reconciler, table_scan).actions == Counter()
 
 
-def test_a_job_dies_as_undeliverable_after_many_nudges_and_a_week_in_vain(
+def test_a_job_dies_as_undeliverable_after_many_nudges_and_a_week(
     store: DynamoJobStore, clock: Clock, reconciler: Reconciler
 ) -> None:
     job = brought_to(store, State.QUEUED)
@@ -157,7 +168,7 @@ def test_a_job_dies_as_undeliverable_after_many_nudges_and_a_week_in_vain(
     assert MOST_NUDGES < nudges <= MOST_NUDGES + 8
 
 
-def test_however_often_it_is_called_a_day_kills_no_job(store: DynamoJobStore, clock: Clock) -> None:
+def test_frequent_runs_within_a_day_kill_no_job(store: DynamoJobStore, clock: Clock) -> None:
     job = brought_to(store, State.QUEUED)
     impatient = Reconciler(store=store, clock=clock, limit=SECOND)
 
@@ -169,18 +180,18 @@ def test_however_often_it_is_called_a_day_kills_no_job(store: DynamoJobStore, cl
     assert stored(store, job).state is State.QUEUED
 
 
-def test_a_group_goes_on_whose_head_has_ended_unnoticed(
+def test_a_group_whose_head_ended_unnoticed_advances(
     store: DynamoJobStore, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     waiting = behind_an_ended_head(store, run_at=None)
 
     reconciled = run(reconciler, table_scan)
 
-    assert reconciled.acts == Counter({(Act.ADVANCED, Lane.DEFAULT): 1})
+    assert reconciled.actions == Counter({(RepairAction.ADVANCED, Lane.DEFAULT): 1})
     assert stored(store, waiting).state is State.QUEUED
 
 
-def test_payloads_of_no_job_are_discarded_once_they_are_a_day_old(
+def test_orphaned_payloads_are_discarded_once_they_are_a_day_old(
     store: DynamoJobStore, table: Table, clock: Clock, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     def no_bucket() -> Bucket:
@@ -193,10 +204,10 @@ def test_payloads_of_no_job_are_discarded_once_they_are_a_day_old(
     replaced = payloads.put_away(replace(used, payload=large, payload_at=None))
     ownerless = payloads.put_away(a_job(payload=large))
     clock.now = NOW + ORPHANED_AFTER - MILLISECOND
-    assert run(reconciler, table_scan).count(Act.DISCARDED) == 0
+    assert run(reconciler, table_scan).count(RepairAction.DISCARDED) == 0
 
     clock.now += MILLISECOND
-    assert run(reconciler, table_scan).count(Act.DISCARDED) == 2
+    assert run(reconciler, table_scan).count(RepairAction.DISCARDED) == 2
 
     assert payloads.load(used) == large
     for orphan in (replaced, ownerless):
@@ -204,7 +215,7 @@ def test_payloads_of_no_job_are_discarded_once_they_are_a_day_old(
             payloads.load(orphan)
 
 
-def test_letters_are_sorted_by_the_one_rule(
+def test_dead_letter_messages_are_handled_by_the_rule(
     store: DynamoJobStore, clock: Clock, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     dead, done, stranded = (brought_to(store, state) for state in (State.DEAD, State.SUCCEEDED, State.QUEUED))
@@ -217,7 +228,7 @@ def test_letters_are_sorted_by_the_one_rule(
     assert [dead_letter.body for dead_letter in box.waiting] == [letter_for(dead)]
 
 
-def test_what_cannot_be_read_is_reported_and_keeps_nobody_waiting(
+def test_an_unreadable_item_is_reported_and_does_not_block_others(
     store: DynamoJobStore, table: Table, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     jobs = [brought_to(store, State.QUEUED) for _ in range(3)]
@@ -225,11 +236,11 @@ def test_what_cannot_be_read_is_reported_and_keeps_nobody_waiting(
 
     reconciled = run(reconciler, table_scan)
 
-    assert reconciled.count(Act.NUDGED) == 2
+    assert reconciled.count(RepairAction.NUDGED) == 2
     assert [item.key for item in reconciled.unreadable] == [f"{jobs[1].tenant}#{jobs[1].id}"]
 
 
-def test_a_group_whose_next_job_cannot_be_read_is_reported_and_not_tried_again(
+def test_a_group_whose_next_job_is_unreadable_is_reported_and_not_retried(
     store: DynamoJobStore, table: Table, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     waiting = behind_an_ended_head(store)
@@ -237,11 +248,11 @@ def test_a_group_whose_next_job_cannot_be_read_is_reported_and_not_tried_again(
 
     reconciled = run(reconciler, table_scan)
 
-    assert reconciled.acts == Counter()
+    assert reconciled.actions == Counter()
     assert [item.key for item in reconciled.unreadable] == [f"the group {waiting.group} of {waiting.tenant}"]
 
 
-def test_a_letter_whose_job_cannot_be_read_stays(
+def test_a_dead_letter_message_whose_job_is_unreadable_stays(
     store: DynamoJobStore, table: Table, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     job = brought_to(store, State.DEAD)
@@ -252,7 +263,7 @@ def test_a_letter_whose_job_cannot_be_read_stays(
     assert len(box.waiting) == 1
 
 
-def test_a_lane_whose_letters_cannot_be_had_keeps_no_other_waiting(
+def test_a_lane_whose_dead_letter_queue_is_unavailable_does_not_block_others(
     store: DynamoJobStore, reconciler: Reconciler, table_scan: DynamoTableScan
 ) -> None:
     class Unavailable(Letters):
@@ -265,11 +276,11 @@ def test_a_lane_whose_letters_cannot_be_had_keeps_no_other_waiting(
     reconciled = run(reconciler, table_scan, boxes)
 
     assert reconciled.dead_letters == {Lane.DEFAULT: Swept(kept=1)}
-    assert reconciled.acts == Counter({(Act.FAILED, Lane.CRITICAL): 1})
+    assert reconciled.actions == Counter({(RepairAction.FAILED, Lane.CRITICAL): 1})
 
 
 class Segments:
-    """A `TableScan` of jobs in a list, read on until `broken`."""
+    """A `TableScan` of jobs in a list. The read of the job at index `broken` fails."""
 
     def __init__(self, jobs: Sequence[Job], *, broken: int | None = None) -> None:
         self.jobs = jobs
@@ -288,30 +299,30 @@ class Segments:
         raise AssertionError("there are none")
 
 
-def test_a_part_that_cannot_be_read_is_left_to_the_next_run_and_the_others_are_not(
+def test_a_segment_that_fails_is_left_to_the_next_run_and_the_others_are_repaired(
     store: DynamoJobStore, clock: Clock, reconciler: Reconciler
 ) -> None:
     jobs = [brought_to(store, State.QUEUED) for _ in range(5)]
 
     first = run(reconciler, Segments(jobs, broken=3))
-    assert (first.count(Act.NUDGED), first.count(Act.FAILED)) == (4, 1)
+    assert (first.count(RepairAction.NUDGED), first.count(RepairAction.FAILED)) == (4, 1)
 
     clock.now += MILLISECOND
     second = run(reconciler, Segments(jobs))
-    assert (second.count(Act.NUDGED), second.count(Act.FAILED)) == (1, 0)
+    assert (second.count(RepairAction.NUDGED), second.count(RepairAction.FAILED)) == (1, 0)
 
 
-def test_a_run_that_has_no_time_left_does_nothing_and_says_so(store: DynamoJobStore, reconciler: Reconciler) -> None:
+def test_a_run_without_time_reports_every_segment_unfinished(store: DynamoJobStore, reconciler: Reconciler) -> None:
     jobs = [brought_to(store, State.QUEUED) for _ in range(3)]
     box = Letters(letter_for(jobs[0]))
 
     reconciled = run(reconciler, Segments(jobs), {Lane.DEFAULT: box}, time_left=RECONCILE_RESERVE)
 
-    assert reconciled.acts == Counter({(Act.UNFINISHED, None): SEGMENTS})
+    assert reconciled.actions == Counter({(RepairAction.UNFINISHED, None): SEGMENTS})
     assert len(box.waiting) == 1
 
 
-def test_each_run_takes_the_parts_in_another_order(reconciler: Reconciler) -> None:
+def test_each_run_takes_the_segments_in_another_order(reconciler: Reconciler) -> None:
     def order_by(draws: Iterator[int]) -> list[int]:
         segments = Segments([])
         reconciler.run(segments, {}, draw=lambda: next(draws) / 1000, time_left=lambda: INVOCATION)
@@ -324,7 +335,7 @@ def test_each_run_takes_the_parts_in_another_order(reconciler: Reconciler) -> No
 
 
 def lost_in_the_queue(world: World) -> None:
-    """The job's message goes, and nobody is told."""
+    """The job's message is lost silently."""
     world.run_until(lambda: bool(world.messages))
     world.messages.clear()
     world.clock.now += 2 * LIMIT
@@ -343,7 +354,7 @@ def test_a_job_whose_message_was_lost_runs_after_a_reconcile(store: DynamoJobSto
     assert len(runs) == 1
 
 
-def test_a_job_that_is_only_late_runs_once_although_it_was_nudged(store: DynamoJobStore, client: FaultyClient) -> None:
+def test_a_late_job_runs_once_although_it_was_nudged(store: DynamoJobStore, client: FaultyClient) -> None:
     runs: list[Run] = []
     world = World(store, client, types_of(a_job_type(lambda _payload, run: runs.append(run))))
     world.submit("test.job")

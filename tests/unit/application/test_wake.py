@@ -1,4 +1,4 @@
-"""The wake use case: the earliest first, no faster than its pace, no longer than its time, and nobody left out."""
+"""The wake use case: order, pace, time limit and completeness."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ INVOCATION = timedelta(seconds=WAKE_INTERVAL_SECONDS)
 
 @dataclass
 class Scheduled:
-    """As much of a `JobStore` as the clock needs, over jobs in a list."""
+    """The part of a `JobStore` that wake uses, over jobs in a list."""
 
     jobs: list[Job]
     woken: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Scheduled:
 
 @dataclass
 class Paused:
-    """A clock that only pauses move."""
+    """A clock that only pauses advance."""
 
     clock: Clock
     pauses: list[float] = field(default_factory=list)
@@ -58,12 +58,12 @@ def waker_of(store: Any, clock: Clock) -> tuple[Waker, Paused]:
 
 
 def overdue(number: int) -> list[Job]:
-    """As a clock finds them that was down for an hour."""
+    """The backlog after an hour without the scheduler."""
     hour = timedelta(hours=1)
     return [a_job(state=State.SCHEDULED, due=NOW - hour + hour * (index / number)) for index in range(number)]
 
 
-def test_jobs_due_within_the_window_are_put_on_their_lanes_and_keep_their_time(store: DynamoJobStore) -> None:
+def test_jobs_due_within_the_window_are_queued_and_keep_their_due_time(store: DynamoJobStore) -> None:
     soon = brought_to(store, State.SCHEDULED, due=NOW + 1000 * SECOND)
     later = brought_to(store, State.SCHEDULED, due=NOW + 1000 * SECOND + WINDOW + SECOND)
     waker, _ = waker_of(store, Clock(NOW + 1000 * SECOND))
@@ -75,7 +75,7 @@ def test_jobs_due_within_the_window_are_put_on_their_lanes_and_keep_their_time(s
     assert stored(store, later) == later
 
 
-def test_a_clock_that_was_down_catches_up_at_its_pace_the_earliest_first() -> None:
+def test_a_backlog_is_woken_at_the_pace_limit_earliest_first() -> None:
     jobs = overdue(5_000)
     store, clock = Scheduled(jobs), Clock()
     waker, pause = waker_of(store, clock)
@@ -83,7 +83,7 @@ def test_a_clock_that_was_down_catches_up_at_its_pace_the_earliest_first() -> No
     woken = waker.wake(time_left=INVOCATION)
 
     assert (sum(woken.jobs.values()), woken.finished, woken.ahead) == (5_000, True, -timedelta(hours=1))
-    # Side by side within a second, in order from one to the next.
+    # Concurrent within one second; in order from one second to the next.
     seconds = [store.woken[start : start + MOST_PER_SECOND] for start in range(0, 5_000, MOST_PER_SECOND)]
     expected = [job.id for job in jobs]
     assert [sorted(each) for each in seconds] == [
@@ -92,7 +92,7 @@ def test_a_clock_that_was_down_catches_up_at_its_pace_the_earliest_first() -> No
     assert pause.pauses == [pytest.approx(1.0)] * (5_000 // MOST_PER_SECOND)
 
 
-def test_what_time_does_not_suffice_for_is_taken_first_by_the_next_call() -> None:
+def test_the_next_call_starts_with_the_jobs_that_were_left() -> None:
     store, clock = Scheduled(overdue(5_000)), Clock()
     waker, _ = waker_of(store, clock)
 
@@ -104,7 +104,7 @@ def test_what_time_does_not_suffice_for_is_taken_first_by_the_next_call() -> Non
     assert len(set(store.woken)) == len(store.woken) == 5_000
 
 
-def test_a_call_never_outlasts_the_interval_however_much_time_it_has() -> None:
+def test_a_call_ends_within_the_interval_even_with_more_time() -> None:
     store, clock = Scheduled(overdue(30_000)), Clock()
     waker, _ = waker_of(store, clock)
 
@@ -114,7 +114,7 @@ def test_a_call_never_outlasts_the_interval_however_much_time_it_has() -> None:
     assert sum(woken.jobs.values()) == MOST_PER_SECOND * WAKE_INTERVAL_SECONDS
 
 
-def test_a_job_that_was_cancelled_meanwhile_stops_nobody() -> None:
+def test_a_concurrent_cancel_does_not_stop_the_wake_of_others() -> None:
     jobs = overdue(3)
     store = Scheduled(jobs, faults={jobs[0].id: WriteRefusedError("wake", None)})
     waker, _ = waker_of(store, Clock())
@@ -124,7 +124,7 @@ def test_a_job_that_was_cancelled_meanwhile_stops_nobody() -> None:
     assert (sum(woken.jobs.values()), woken.finished) == (2, True)
 
 
-def test_what_the_store_does_not_answer_for_is_left_to_the_next_call() -> None:
+def test_jobs_that_the_store_failed_to_wake_are_left_to_the_next_call() -> None:
     jobs = overdue(3 * MOST_PER_SECOND)
     store = Scheduled(jobs, faults={jobs[7].id: StoreUnavailableError("throttled")})
     waker, _ = waker_of(store, Clock())
@@ -137,7 +137,7 @@ def test_what_the_store_does_not_answer_for_is_left_to_the_next_call() -> None:
     assert set(store.woken) == {job.id for job in jobs}
 
 
-def test_of_two_clocks_at_once_each_job_is_woken(store: JobStore) -> None:
+def test_two_concurrent_calls_wake_each_job(store: JobStore) -> None:
     jobs = [brought_to(store, State.SCHEDULED) for _ in range(5)]
     clock = Clock(NOW + 1000 * SECOND)
     seen_by_both = list(store.scheduled(before=clock.now))
@@ -150,7 +150,7 @@ def test_of_two_clocks_at_once_each_job_is_woken(store: JobStore) -> None:
     assert {stored(store, job).state for job in jobs} == {State.QUEUED}
 
 
-def test_a_document_that_cannot_be_read_is_reported() -> None:
+def test_an_unreadable_document_is_reported() -> None:
     error = MalformedDocumentError("not a job document")
 
     class OneUnreadable(Scheduled):

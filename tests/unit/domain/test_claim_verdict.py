@@ -35,7 +35,7 @@ def test_a_verdict_comes_from_the_document_that_refused(current: Job | None, ver
     assert judge(reference_to(JOB), current) is verdict
 
 
-def test_a_message_is_acknowledged_only_when_its_document_needs_it_no_more() -> None:
+def test_a_message_is_acknowledged_only_when_its_document_no_longer_needs_it() -> None:
     acknowledged = {verdict for verdict in Verdict if verdict.acknowledged}
 
     assert acknowledged == {Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE}

@@ -1,4 +1,4 @@
-"""Which changes of a document owe which message."""
+"""Decides which change of a document owes which message."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -23,7 +23,7 @@ def test_a_new_job_is_dispatched() -> None:
     assert dispatch(None, QUEUED, now=NOW) == Dispatch(lane=Lane.DEFAULT, body=reference_to(QUEUED), delay_seconds=0)
 
 
-def test_a_dead_job_sends_its_letter_with_what_a_person_wants_to_know() -> None:
+def test_a_dead_job_sends_a_dead_letter_message_with_details() -> None:
     dead_letter = DeadLetter(
         reference=reference_to(DEAD), type=DEAD.type, death="attempts used up", error_class="ValueError", attempts=1
     )
@@ -31,7 +31,7 @@ def test_a_dead_job_sends_its_letter_with_what_a_person_wants_to_know() -> None:
     assert dispatch(RUNNING, DEAD, now=NOW) == Dispatch(lane=Lane.DEFAULT, body=dead_letter, delay_seconds=0)
 
 
-def test_a_letter_makes_do_without_a_reason_or_an_error() -> None:
+def test_a_dead_letter_message_may_lack_a_reason_and_an_error() -> None:
     sent = dispatch(RUNNING, replace(DEAD, death=None, errors=()), now=NOW)
 
     assert sent is not None
@@ -53,7 +53,7 @@ def test_a_letter_makes_do_without_a_reason_or_an_error() -> None:
     ],
     ids=["retry", "redrive", "nudge", "another nudge", "nudge of a lost run", "another generation", "wake", "turn"],
 )
-def test_a_change_that_asks_for_a_run_is_dispatched_at_its_generation(before: object, after: object) -> None:
+def test_a_change_that_requests_a_run_is_dispatched_at_its_generation(before: object, after: object) -> None:
     sent = dispatch(before, after, now=NOW)  # type: ignore[arg-type]  # jobs, all of them
 
     assert sent is not None
@@ -80,12 +80,12 @@ def test_a_change_that_asks_for_a_run_is_dispatched_at_its_generation(before: ob
         *("scheduled", "waiting", "cancel", "checkpoint", "expiry", "nothing"),
     ],
 )
-def test_any_other_change_owes_nothing(before: object, after: object) -> None:
+def test_any_other_change_owes_no_message(before: object, after: object) -> None:
     assert dispatch(before, after, now=NOW) is None  # type: ignore[arg-type]  # jobs, all of them
 
 
 @given(st.timedeltas(min_value=timedelta(days=-1), max_value=timedelta(days=1)))
-def test_the_delay_is_rounded_up_to_what_a_queue_can_hold(ahead: timedelta) -> None:
+def test_the_delay_is_rounded_up_and_capped_at_the_longest_of_sqs(ahead: timedelta) -> None:
     sent = dispatch(None, replace(QUEUED, due=NOW + ahead), now=NOW)
 
     assert sent is not None
@@ -98,12 +98,12 @@ def test_the_delay_is_rounded_up_to_what_a_queue_can_hold(ahead: timedelta) -> N
     ("due", "delay_seconds"),
     [(NOW + MILLISECOND, 1), (NOW + SECOND, 1), (NOW + SECOND + MILLISECOND, 2), (NOW + 901 * SECOND, 900), (None, 0)],
 )
-def test_nothing_is_delivered_before_its_time(due: object, delay_seconds: int) -> None:
+def test_no_message_is_delivered_early(due: object, delay_seconds: int) -> None:
     sent = dispatch(None, replace(QUEUED, due=due), now=NOW)  # type: ignore[arg-type]
 
     assert sent is not None
     assert sent.delay_seconds == delay_seconds
 
 
-def test_the_stream_filter_lets_through_what_may_owe_a_message() -> None:
+def test_the_stream_filter_passes_every_state_that_may_owe_a_message() -> None:
     assert set(DISPATCHED_STATES) == {State.QUEUED, State.RETRYING, State.DEAD}

@@ -1,4 +1,4 @@
-"""The table of transitions: complete, legal, and drawn as it stands."""
+"""The table of transitions: complete, legal, and equal to the diagram."""
 
 from pathlib import Path
 
@@ -29,34 +29,34 @@ def test_every_write_has_its_transitions() -> None:
     assert set(TRANSITIONS) == set(Write)
 
 
-def test_the_table_allows_what_is_legal_and_nothing_else() -> None:
+def test_the_table_allows_exactly_the_legal_transitions() -> None:
     table = {(before, after) for rows in TRANSITIONS.values() for before, afters in rows.items() for after in afters}
 
     assert table == LEGAL
 
 
-def test_a_person_alone_moves_a_job_out_of_a_terminal_state() -> None:
+def test_only_an_operator_moves_a_job_out_of_a_terminal_state() -> None:
     leaving = {(write, state) for write, rows in TRANSITIONS.items() for state in rows if state in TERMINAL}
 
     assert leaving == {(Write.REDRIVE, State.DEAD), (Write.CANCEL, State.DEAD)}
 
 
-def test_a_live_job_can_always_be_claimed_unless_it_waits_for_others() -> None:
+def test_every_live_job_can_be_claimed_unless_it_waits_in_its_group() -> None:
     for state in set(State) - TERMINAL - {State.WAITING}:
         assert allowed(Write.CLAIM, state, State.RUNNING)
 
 
-def test_a_live_job_can_always_be_cancelled_or_asked_to_end() -> None:
+def test_every_live_job_accepts_a_cancel() -> None:
     for state in set(State) - TERMINAL:
         assert TRANSITIONS[Write.CANCEL][state]
 
 
-def test_an_unknown_state_is_not_guessed_at() -> None:
+def test_an_unknown_state_raises() -> None:
     with pytest.raises(ValueError, match="paused"):
         State("paused")
 
 
-def test_the_drawing_shows_the_table_as_it_stands() -> None:
+def test_the_diagram_equals_the_table() -> None:
     drawn = (Path(__file__).parents[3] / "docs" / "state-machine.md").read_text(encoding="utf-8")
 
     assert drawn == document(), "run `make docs`"

@@ -1,4 +1,4 @@
-"""One log line for each thing that happened, and its metrics in CloudWatch's embedded format."""
+"""One log line per event, and its metrics in CloudWatch's embedded format."""
 
 import json
 import sys
@@ -28,8 +28,8 @@ JOB = a_job(attempt=2, claimed_at=NOW, ready_at=NOW - timedelta(milliseconds=150
 
 @pytest.fixture
 def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Said:
-    """What an invocation has written: log lines, then metrics."""
-    # A logger writes to what was the standard output when it was made: here, once the test itself runs.
+    """The log lines of an invocation, then its metrics."""
+    # A logger keeps the standard output of its creation, so the test creates its own.
     monkeypatch.setattr(outcome_log, "logger", cache(lambda: Logger(service=fresh_token(), stream=sys.stdout)))
 
     def said(of: Telemetry) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -40,7 +40,7 @@ def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) ->
     return said
 
 
-def test_metrics_are_one_line_a_lane_with_stage_and_lane_as_dimensions(said: Said) -> None:
+def test_metrics_are_one_line_per_lane_with_stage_and_lane_as_dimensions(said: Said) -> None:
     of = Telemetry(stage="test")
     of.accepted(Accepted(job=JOB, replayed=False))
     of.accepted(Accepted(job=JOB, replayed=False))
@@ -56,14 +56,14 @@ def test_metrics_are_one_line_a_lane_with_stage_and_lane_as_dimensions(said: Sai
     assert (metrics["stage"], metrics["lane"], metrics["JobsSubmitted"]) == ("test", "default", [1.0, 1.0])
 
 
-def test_an_invocation_in_which_nothing_happened_writes_nothing(said: Said) -> None:
+def test_an_invocation_without_events_writes_nothing(said: Said) -> None:
     assert said(Telemetry(stage="test")) == ([], [])
 
 
 @pytest.mark.parametrize(
     ("replayed", "message", "metric"), [(False, "accepted", "JobsSubmitted"), (True, "replayed", "JobsReplayed")]
 )
-def test_a_submission_is_told_with_its_job(said: Said, replayed: bool, message: str, metric: str) -> None:
+def test_a_submission_is_logged_with_its_job(said: Said, replayed: bool, message: str, metric: str) -> None:
     of = Telemetry(stage="test")
     of.accepted(Accepted(job=JOB, replayed=replayed))
 
@@ -79,18 +79,18 @@ def test_a_submission_is_told_with_its_job(said: Said, replayed: bool, message: 
     assert metrics[metric] == [1.0]
 
 
-def test_what_was_sent_and_what_was_not_is_told(said: Said) -> None:
+def test_sent_messages_and_failed_records_are_logged(said: Said) -> None:
     of = Telemetry(stage="test")
     sent = [Dispatch(lane=Lane.DEFAULT, body=body, delay_seconds=3) for body in (reference_to(JOB), letter_for(JOB))]
     of.published(Published(sent=sent, failed=["7"]))
-    of.unreadable("8", MalformedDocumentError("rubbish"))
+    of.unreadable_record("8", MalformedDocumentError("rubbish"))
 
     lines, (metrics,) = said(of)
 
     assert [(line["level"], line["message"]) for line in lines] == [
         ("INFO", "dispatched"),
-        ("INFO", "letter sent"),
-        ("ERROR", "not dispatched; the stream will bring them again"),
+        ("INFO", "dead-letter message sent"),
+        ("ERROR", "stream records failed"),
         ("ERROR", "unreadable stream record"),
     ]
     assert (lines[0]["job_id"], lines[0]["delay_seconds"]) == (JOB.id, 3)
@@ -98,9 +98,9 @@ def test_what_was_sent_and_what_was_not_is_told(said: Said) -> None:
     assert metrics["JobsDispatched"] == [1.0, 1.0]
 
 
-def test_an_attempt_is_told_with_how_long_it_took_and_how_late_it_began(said: Said) -> None:
+def test_an_attempt_is_logged_with_its_duration_and_start_latency(said: Said) -> None:
     of = Telemetry(stage="test")
-    of.worked(Lane.DEFAULT, reference_to(JOB), Report(ending=Ending.SUCCEEDED, job=JOB, duration_seconds=0.25))
+    of.attempt_ended(Lane.DEFAULT, reference_to(JOB), Report(ending=Ending.SUCCEEDED, job=JOB, duration_seconds=0.25))
 
     (line,), (metrics,) = said(of)
 
@@ -109,9 +109,9 @@ def test_an_attempt_is_told_with_how_long_it_took_and_how_late_it_began(said: Sa
     assert (metrics["JobsSucceeded"], metrics["AttemptDuration"], metrics["StartLatency"]) == ([1.0], [250.0], [1500.0])
 
 
-def test_a_job_of_unknown_readiness_tells_no_start_latency(said: Said) -> None:
+def test_a_job_without_ready_at_has_no_start_latency(said: Said) -> None:
     of = Telemetry(stage="test")
-    of.worked(Lane.DEFAULT, None, Report(ending=Ending.SUCCEEDED, job=replace(JOB, ready_at=None)))
+    of.attempt_ended(Lane.DEFAULT, None, Report(ending=Ending.SUCCEEDED, job=replace(JOB, ready_at=None)))
 
     (line,), (metrics,) = said(of)
 
@@ -142,7 +142,7 @@ def test_a_job_of_unknown_readiness_tells_no_start_latency(said: Said) -> None:
 )
 def test_each_ending_has_its_level_and_its_metric(said: Said, report: Report, level: str, counted: set[str]) -> None:
     of = Telemetry(stage="test")
-    of.worked(Lane.DEFAULT, reference_to(JOB), report)
+    of.attempt_ended(Lane.DEFAULT, reference_to(JOB), report)
 
     (line,), metrics = said(of)
 
@@ -154,11 +154,11 @@ def test_each_ending_has_its_level_and_its_metric(said: Said, report: Report, le
     assert names - {"AttemptDuration", "StartLatency"} == counted
 
 
-def test_what_was_raised_is_told_with_its_traceback(said: Said) -> None:
+def test_an_exception_is_logged_with_its_traceback(said: Said) -> None:
     of = Telemetry(stage="test")
     with pytest.raises(ValueError, match="caf") as raised:
         int("caf\ud83d")
-    of.worked(Lane.DEFAULT, None, Report(ending=Ending.RETRYING, job=JOB, cause=raised.value))
+    of.attempt_ended(Lane.DEFAULT, None, Report(ending=Ending.RETRYING, job=JOB, cause=raised.value))
 
     (line,), _ = said(of)
 
