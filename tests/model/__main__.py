@@ -1,6 +1,6 @@
-"""`python -m tests.model --examples 20000` for a long run, `--mutant 'no fence'` for one that must be caught.
+"""`python -m tests.model --examples 20000` for a long run, `--mutant 'no fence'` for a mutant that must be caught.
 
-A long run is another each time. What is found is printed with its shortest story, and is the exit code.
+A long run draws new examples each time. It prints a difference with its shortest story, and exits with 1.
 """
 
 import argparse
@@ -16,25 +16,25 @@ def main() -> int:
     parser.add_argument("--examples", type=int, default=600)
     parser.add_argument("--steps", type=int, default=30)
     parser.add_argument("--mutant", choices=[mutant.name for mutant in MUTANTS], metavar="NAME")
-    told = parser.parse_args()
-    if told.mutant:
-        apply(next(mutant for mutant in MUTANTS if mutant.name == told.mutant))
-    # Nothing of ours may be imported before a mutant is applied.
-    from tests.model.run import play
+    arguments = parser.parse_args()
+    if arguments.mutant:
+        apply(next(mutant for mutant in MUTANTS if mutant.name == arguments.mutant))
+    # A mutant must be applied before the engine is imported.
+    from tests.model.run import run_examples
 
     began = time.monotonic()
     try:
-        played = play(told.examples, steps=told.steps, by_chance=not told.mutant)
-    except Exception as found:  # noqa: BLE001 - whatever it is, it was found
-        _say(*getattr(found, "__notes__", []), f"{type(found).__name__}: {found}")
+        totals = run_examples(arguments.examples, steps=arguments.steps, by_chance=not arguments.mutant)
+    except Exception as found:  # noqa: BLE001 - any exception is a finding
+        _print(*getattr(found, "__notes__", []), f"{type(found).__name__}: {found}")
         return 1
     seconds = time.monotonic() - began
-    _say(f"{played.examples} examples, {played.steps} steps, {played.steps / seconds:.0f} a second; no difference")
+    _print(f"{totals.examples} examples, {totals.steps} steps, {totals.steps / seconds:.0f} a second; no difference")
     return 0
 
 
-def _say(*lines: str) -> None:
-    print(*lines, sep="\n")  # noqa: T201 - for a person, and for the test
+def _print(*group_orders: str) -> None:
+    print(*group_orders, sep="\n")  # noqa: T201 - output of a command, read by the test
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""The nouns: the figures of the deployment, what is asked of it, and what the reference knows of a job and a worker.
+"""Settings of the deployment, requests to it, and the jobs and workers of the reference model.
 
-Times are seconds since a beginning.
+Times are seconds since the beginning of an example.
 """
 
 import math
@@ -10,24 +10,24 @@ from typing import Final
 MINUTE: Final = 60
 HOUR: Final = 60 * MINUTE
 DAY: Final = 24 * HOUR
-#: How long a job is kept that has ended.
+#: Retention of a terminal job.
 RETENTION: Final = DAY
-#: In each such period a unique job is the only one of its name.
+#: Period of a unique job.
 PERIOD: Final = 2 * DAY
-#: How long an invocation lasts, and what must be left of it for another run to begin.
+#: Duration of an invocation, and the time that must be left for another run to begin.
 INVOCATION: Final = 10
 LONGEST_RUN: Final = 6
 MAX_ATTEMPTS: Final = 2
 MAX_HOPS: Final = 2
-#: The ceiling of the random delay after the first failure; it doubles.
+#: Largest random delay after the first failure. It doubles with each failure.
 BACKOFF: Final = 2
-#: The most that a message is delayed, how far wake looks ahead, and by how much clocks may differ.
+#: Longest delay of a message, window of wake, and allowance of a lease for clock skew.
 DELAY: Final = 15 * MINUTE
 WINDOW: Final = 5 * MINUTE
 SKEW: Final = 2
-#: The longest wait for a slot.
+#: Longest wait for a limit slot.
 LONGEST_HOLD: Final = 5 * MINUTE
-#: How late a job is before reconcile looks after it; after so many nudges in vain, and so late, it dies.
+#: Lateness after which reconcile nudges a job; number of nudges and lateness after which it dies.
 LATE: Final = HOUR
 MAX_NUDGES: Final = 6
 GIVEN_UP: Final = 7 * DAY
@@ -35,31 +35,31 @@ ENDED: Final = ("succeeded", "dead", "cancelled", "gone")
 
 
 @dataclass(frozen=True)
-class Asked:
+class SubmitRequest:
     """A submission. Its name is its key."""
 
     name: str
-    #: plain; strict: a dead head blocks its group; single: one runs at a time.
+    #: plain; strict: `on_dead="block"`; single: one runs at a time.
     kind: str = "plain"
     group: str | None = None
     delay: int = 0
     deadline: float = math.inf
-    #: Its payload is stored beside the document.
+    #: Whether its payload is stored beside the document.
     large: bool = False
     unique: bool = False
 
     def __str__(self) -> str:
-        said = [self.name]
-        said += [self.kind] if self.kind != "plain" else []
-        said += [f"group {self.group}"] if self.group else []
-        said += [f"delay {self.delay}"] if self.delay else []
-        said += [f"deadline {self.deadline:g}"] if self.deadline < math.inf else []
-        return ", ".join([*said, *(word for word in ("large", "unique") if getattr(self, word))])
+        parts = [self.name]
+        parts += [self.kind] if self.kind != "plain" else []
+        parts += [f"group {self.group}"] if self.group else []
+        parts += [f"delay {self.delay}"] if self.delay else []
+        parts += [f"deadline {self.deadline:g}"] if self.deadline < math.inf else []
+        return ", ".join([*parts, *(word for word in ("large", "unique") if getattr(self, word))])
 
 
 @dataclass(frozen=True, order=True)
 class Message:
-    """What a lane or its dead-letter queue holds."""
+    """A message in a lane or its dead-letter queue."""
 
     name: str
     generation: int
@@ -71,11 +71,11 @@ class Message:
 
 @dataclass(frozen=True)
 class Ending:
-    """How a handler ends. `then` is a job that follows its success."""
+    """How a handler ends. `then` is a follow-up job of a success."""
 
     word: str
     seconds: int = 0
-    then: Asked | None = None
+    then: SubmitRequest | None = None
 
     def __str__(self) -> str:
         seconds = f" ({self.seconds} s)" if self.seconds else ""
@@ -84,14 +84,14 @@ class Ending:
 
 @dataclass(eq=False)
 class Job:
-    """A document, as far as the protocol looks at it."""
+    """The parts of a document that the protocol uses."""
 
     name: str
-    asked: Asked
+    request: SubmitRequest
     created: float
     hops: int = 0
     state: str = "new"
-    #: Not before, or the end of the lease; infinite where there is neither.
+    #: Not-before time or end of the lease; infinite for neither.
     due: float = math.inf
     generation: int = 1
     attempt: int = 0
@@ -107,16 +107,16 @@ class Job:
 
     @property
     def blocks(self) -> bool:
-        return self.asked.kind == "strict" and self.asked.group is not None
+        return self.request.kind == "strict" and self.request.group is not None
 
     @property
     def stands(self) -> bool:
-        """Whether its group waits for it, as the head."""
+        """Whether its group waits for it while it is the head."""
         return self.state not in ENDED or (self.state == "dead" and self.blocks)
 
     @property
     def begins(self) -> float:
-        return self.created + self.asked.delay
+        return self.created + self.request.delay
 
     @property
     def longest_backoff(self) -> float:
@@ -124,24 +124,24 @@ class Job:
 
     @property
     def deadline(self) -> float:
-        return math.inf if self.redriven else self.asked.deadline
+        return math.inf if self.redriven else self.request.deadline
 
     @property
     def kept_until(self) -> float:
-        return (self.created // PERIOD + 1) * PERIOD if self.asked.unique else 0
+        return (self.created // PERIOD + 1) * PERIOD if self.request.unique else 0
 
 
 @dataclass(eq=False)
 class Worker:
-    """Has one message, and goes on with the next of its group."""
+    """Handles one message, and continues with the next job of its group."""
 
     number: int
     began: float
     job: Job | None = None
     message: Message = field(default=Message("", 0))
     timed_out: bool = False
-    #: What became of each job that it tried.
-    told: list[str] = field(default_factory=list)
+    #: The result of each job that it tried.
+    reported: list[str] = field(default_factory=list)
 
     @property
     def runs(self) -> Job:

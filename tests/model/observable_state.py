@@ -1,4 +1,4 @@
-"""What the two sides are compared by: everything that the protocol promises about, in plain values."""
+"""The state in which the two sides are compared: everything that the protocol promises, as plain values."""
 
 import math
 from collections.abc import Mapping
@@ -6,21 +6,21 @@ from typing import Any
 
 from tests.model.model_types import ENDED, Worker
 from tests.model.reference_model import Reference
-from tests.model.shipped_system import Bench, since_beginning
-from tests.model.workers import Hand
+from tests.model.shipped_system import ShippedSystem, since_beginning
+from tests.model.workers import ShippedWorker
 
 #: By kind and name.
 View = Mapping[tuple[str, str], Any]
 
 
-def of_store(bench: Bench, hands: Mapping[int, Hand]) -> View:
+def of_store(shipped: ShippedSystem, shipped_workers: Mapping[int, ShippedWorker]) -> View:
     view: dict[tuple[str, str], Any] = {}
     groups: dict[str, list[tuple[int, str]]] = {}
-    for item in bench.table.items.values():
+    for item in shipped.table.items.values():
         if "state" not in item:
             continue
         held = {name: value.get("S") or value.get("N") for name, value in item.items()}
-        name, state = bench.names[item["pk"]["S"].rpartition("#")[2]], item["state"]["S"]
+        name, state = shipped.names[item["pk"]["S"].rpartition("#")[2]], item["state"]["S"]
         view["job", name] = {
             "state": state,
             "generation": int(held["generation"]),
@@ -30,17 +30,20 @@ def of_store(bench: Bench, hands: Mapping[int, Hand]) -> View:
             "TTL": _seconds(held.get("expires_at"), 1000),
             "hops": int(held.get("hops", 0)),
             "checkpoint": held.get("checkpoint"),
-            "asked to end": "cancel_requested_at" in held,
+            "cancel requested": "cancel_requested_at" in held,
             "death": held.get("death"),
         }
         if "group" in held and state not in ENDED:
             groups.setdefault(held["group"], []).append((int(held["sequence"]), name))
-    view |= {("group", group): [name for _, name in sorted(line)] for group, line in groups.items()}
-    view["lane", ""] = sorted(message for message, _ in bench.lane)
-    view["letters", ""] = sorted(bench.dead_letters)
-    view["effects", ""] = {name: int(item["effects"]["N"]) for (name,), item in bench.effects.items.items()}
-    view["misplaced payloads", ""] = bench.misplaced()
-    return view | {("worker", str(number)): (hand.told, hand.runs) for number, hand in hands.items()}
+    view |= {("group", group): [name for _, name in sorted(order)] for group, order in groups.items()}
+    view["lane", ""] = sorted(message for message, _ in shipped.lane)
+    view["DLQ", ""] = sorted(shipped.dead_letters)
+    view["effects", ""] = {name: int(item["effects"]["N"]) for (name,), item in shipped.effects.items.items()}
+    view["misplaced payloads", ""] = shipped.misplaced()
+    return view | {
+        ("worker", str(number)): (shipped_worker.reported, shipped_worker.runs)
+        for number, shipped_worker in shipped_workers.items()
+    }
 
 
 def of_reference(reference: Reference, workers: Mapping[int, Worker]) -> View:
@@ -55,32 +58,32 @@ def of_reference(reference: Reference, workers: Mapping[int, Worker]) -> View:
             "TTL": job.expires,
             "hops": job.hops,
             "checkpoint": None if job.checkpoint is None else str(job.checkpoint),
-            "asked to end": job.cancel_requested,
+            "cancel requested": job.cancel_requested,
             "death": job.death,
         }
-    for group, line in reference.lines.items():
-        if alive := [job.name for job in line if job.state not in ENDED]:
+    for group, order in reference.group_orders.items():
+        if alive := [job.name for job in order if job.state not in ENDED]:
             view["group", group] = alive
     view["lane", ""] = sorted(reference.lane)
-    view["letters", ""] = sorted(reference.dead_letters)
+    view["DLQ", ""] = sorted(reference.dead_letters)
     view["effects", ""] = {name: count for name, count in reference.effects.items() if count}
     view["misplaced payloads", ""] = []
-    return view | {("worker", str(number)): (worker.told, bool(worker.job)) for number, worker in workers.items()}
+    return view | {("worker", str(number)): (worker.reported, bool(worker.job)) for number, worker in workers.items()}
 
 
 def differences(store: View, reference: View) -> list[str]:
-    """In words; none when the two agree."""
+    """Descriptions of all differences; empty if the two agree."""
     found = []
     for kind, name in sorted({*store, *reference}):
-        has, should = store.get((kind, name)), reference.get((kind, name))
-        if isinstance(has, dict) and isinstance(should, dict):
-            parts = [part for part in {**should, **has} if has.get(part) != should.get(part)]
-            found += [f"{kind} {name}: {part} is {has.get(part)}, not {should.get(part)}" for part in parts]
-        elif has != should:
-            found.append(f"{f'{kind} {name}'.strip()}: {has}, not {should}")
+        has, act_on_reference = store.get((kind, name)), reference.get((kind, name))
+        if isinstance(has, dict) and isinstance(act_on_reference, dict):
+            parts = [part for part in {**act_on_reference, **has} if has.get(part) != act_on_reference.get(part)]
+            found += [f"{kind} {name}: {part} is {has.get(part)}, not {act_on_reference.get(part)}" for part in parts]
+        elif has != act_on_reference:
+            found.append(f"{f'{kind} {name}'.strip()}: {has}, not {act_on_reference}")
     return found
 
 
 def _seconds(epoch: str | None, milliseconds: int = 1) -> float:
-    """Since the beginning; infinite for none."""
+    """Seconds since the beginning; infinite for a missing time."""
     return math.inf if epoch is None else since_beginning(int(epoch) * milliseconds)

@@ -1,11 +1,11 @@
-"""People and clocks that act on what they have read, whatever has happened to the job since."""
+"""Operators and schedules that act on a job they read earlier, even if it has changed since."""
 
 import math
 from contextlib import suppress
 from copy import copy
 
 from tests.model import model_types
-from tests.model.comparison import Both, Step
+from tests.model.comparison import Comparison, Step
 from tests.model.model_types import ENDED, Job
 from tests.model.shipped_system import TENANT
 from tidemill.domain import job as documents
@@ -13,7 +13,7 @@ from tidemill.domain.errors import WriteRefusedError
 
 
 class Act:
-    """What somebody has decided to do to a job, by what it was."""
+    """A decision about a job, based on the document that was read."""
 
     def __init__(self, word: str, document: documents.Job, job: Job) -> None:
         self.word = word
@@ -24,9 +24,9 @@ class Act:
         return f"{self.word} {self.job.name}, seen {self.job.state} at generation {self.job.generation}"
 
 
-def decide(both: Both, name: str) -> list[Act]:
-    """What the job as it is gives a reason for."""
-    job, document = copy(both.reference.jobs[name]), both.bench.store.get(TENANT, both.id(name))
+def decide(comparison: Comparison, name: str) -> list[Act]:
+    """The acts that the present state of the job justifies."""
+    job, document = copy(comparison.reference.jobs[name]), comparison.shipped.store.get(TENANT, comparison.id(name))
     assert document is not None
     reasons = {
         "redrive": job.state == "dead",
@@ -37,39 +37,42 @@ def decide(both: Both, name: str) -> list[Act]:
     return [Act(word, document, job) for word, holds in reasons.items() if holds]
 
 
-def act(both: Both, act: Act) -> Step:
-    return Step(repr(act), lambda: _really(both, act), lambda: _should(both, act))
+def act(comparison: Comparison, act: Act) -> Step:
+    return Step(repr(act), lambda: _act_on_shipped(comparison, act), lambda: _act_on_reference(comparison, act))
 
 
-def is_plain(both: Both, act: Act) -> bool:
-    """Whether the design says what comes of it: how late a job is that was nudged meanwhile, it does not."""
-    job = both.reference.jobs.get(act.job.name)
+def is_specified(comparison: Comparison, act: Act) -> bool:
+    """Whether the design defines the result. It does not for the lateness of a job that was nudged in between."""
+    job = comparison.reference.jobs.get(act.job.name)
     if act.word != "nudge" or job is None or job.nudges == act.job.nudges:
         return True
-    return job.nudged > both.reference.now - model_types.LATE
+    return job.nudged > comparison.reference.now - model_types.LATE
 
 
-def _really(both: Both, act: Act) -> bool | None:
+def _act_on_shipped(comparison: Comparison, act: Act) -> bool | None:
     match act.word:
         case "redrive":
-            return both.bench.redriver.redrive(act.document, by="ada")
+            return comparison.shipped.redriver.redrive(act.document, by="ada")
         case "purge":
-            return both.bench.purger.purge(act.document)
+            return comparison.shipped.purger.purge(act.document)
         case "nudge":
-            both.bench.nudger.nudge(act.document)
+            comparison.shipped.nudger.nudge(act.document)
         case _:
             with suppress(WriteRefusedError):
-                both.bench.store.wake(act.document)
+                comparison.shipped.store.wake(act.document)
     return None
 
 
-def _should(both: Both, act: Act) -> bool | None:
-    """What was decided by a document holds for as long as its state and generation do."""
-    reference, seen = both.reference, act.job
+def _act_on_reference(comparison: Comparison, act: Act) -> bool | None:
+    """An act applies only while the job that was read has the same state and generation.
+
+    A later job of the same idempotency key may have both; `created` distinguishes them.
+    """
+    reference, seen = comparison.reference, act.job
     if act.word == "purge":
-        return _should_purge(both, seen)
+        return _purge_in_reference(comparison, seen)
     job = reference.jobs.get(seen.name)
-    same = job is not None and (job.state, job.generation) == (seen.state, seen.generation)
+    same = job is not None and (job.created, job.state, job.generation) == (seen.created, seen.state, seen.generation)
     late = seen.due <= reference.now - model_types.LATE
     match act.word:
         case "redrive":
@@ -84,13 +87,13 @@ def _should(both: Both, act: Act) -> bool | None:
     return None
 
 
-def _should_purge(both: Both, seen: Job) -> bool:
-    """Or it is gone already, and its group goes on in any case."""
-    job = both.reference.jobs.get(seen.name)
+def _purge_in_reference(comparison: Comparison, seen: Job) -> bool:
+    """Purge the job unless it changed. Its group advances even if the job is gone already."""
+    job = comparison.reference.jobs.get(seen.name)
     if job and (job.generation, job.ended) != (seen.generation, seen.ended):
         return False
     if job:
-        both.reference.jobs.pop(seen.name).state = "gone"
-    if seen.asked.group:
-        both.reference.advance(seen.asked.group)
+        comparison.reference.jobs.pop(seen.name).state = "gone"
+    if seen.request.group:
+        comparison.reference.advance(seen.request.group)
     return True

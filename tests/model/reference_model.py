@@ -1,7 +1,7 @@
-"""The protocol, in plain Python: what each write does to a job, and what follows for its messages and its group.
+"""The protocol in plain Python: the effect of each write on a job, its messages and its group.
 
-Written from the design and not from the code, so that either can be wrong: it knows no AWS, and nothing of `shared`.
-Whoever asks for something is told what came of it. Where the design leaves a time to chance, `chance` chooses it.
+It is written from the design and not from the code, so that a difference can show an error in either. It uses neither
+AWS nor `shared`. Each operation returns its result. Where the design allows a random time, `chance` chooses it.
 """
 
 import math
@@ -12,14 +12,14 @@ from itertools import dropwhile
 from typing import Any
 
 from tests.model import model_types
-from tests.model.model_types import DAY, ENDED, Asked, Ending, Job, Message, Worker
+from tests.model.model_types import DAY, ENDED, Ending, Job, Message, SubmitRequest, Worker
 
 
 class Reference:
     def __init__(self, chance: Callable[[str, float], float]) -> None:
         self.now = 0.0
         self.jobs: dict[str, Job] = {}
-        self.lines: dict[str, list[Job]] = {}  # of each group, its head first
+        self.group_orders: dict[str, list[Job]] = {}  # by group, the head first
         self.stream: list[tuple[Job | None, Job]] = []
         self.lane: list[Message] = []
         self.dead_letters: list[Message] = []
@@ -27,13 +27,13 @@ class Reference:
         self.slots: dict[Worker, float] = {}  # until when
         self._chance = chance
 
-    def submit(self, asked: Asked, hops: int = 0) -> str:
-        name = f"{asked.name}{self.now // model_types.PERIOD:.0f}" if asked.unique else asked.name
+    def submit(self, request: SubmitRequest, hops: int = 0) -> str:
+        name = f"{request.name}{self.now // model_types.PERIOD:.0f}" if request.unique else request.name
         if old := self.found(name):
-            return "replayed" if asked.unique or old.asked == asked else "key reused"
-        if asked.deadline <= self.now + asked.delay:
+            return "replayed" if request.unique or old.request == request else "key reused"
+        if request.deadline <= self.now + request.delay:
             return "invalid"
-        before, self.jobs[name] = self.jobs.get(name), (job := Job(name, asked, self.now, hops))
+        before, self.jobs[name] = self.jobs.get(name), (job := Job(name, request, self.now, hops))
         self._enters(job)
         self.stream[-1] = (before, copy(job))
         return "accepted"
@@ -46,22 +46,22 @@ class Reference:
             self.lane.append(Message(after.name, after.generation, self.now + delay))
         elif after.state == "dead":
             self.dead_letters.append(Message(after.name, after.generation))
-        if after.state in ENDED and after.asked.group:
-            self.advance(after.asked.group)
+        if after.state in ENDED and after.request.group:
+            self.advance(after.request.group)
 
     def advance(self, group: str) -> Job | None:
-        line = self.lines[group]
-        if not line or line[0].stands:
+        order = self.group_orders[group]
+        if not order or order[0].stands:
             return None
-        line[:] = dropwhile(lambda job: job.state != "waiting", line[1:])
-        if line:
-            self._lives(line[0], "queued", max(line[0].begins, self.now))
-        return line[0] if line else None
+        order[:] = dropwhile(lambda job: job.state != "waiting", order[1:])
+        if order:
+            self._lives(order[0], "queued", max(order[0].begins, self.now))
+        return order[0] if order else None
 
     def deliver(self, worker: Worker, message: Message) -> None:
         worker.message, job = message, self.jobs.get(message.name)
         if job is None or job.generation != message.generation or job.due > self.now:
-            return worker.told.append(self._verdict(message))
+            return worker.reported.append(self._verdict(message))
         worker.job, lease_end = job, max(worker.began + model_types.INVOCATION, self.now) + model_types.SKEW
         self._write(job, state="running", attempt=job.attempt + 1, owner=worker, due=lease_end, nudges=0)
         if job.cancel_requested:
@@ -72,13 +72,13 @@ class Reference:
             self._settle(worker, "dead", death="too many hops")
         elif job.attempt > model_types.MAX_ATTEMPTS:
             self._settle(worker, "dead", death="crashed too often")
-        elif job.asked.kind == "single" and any(until > self.now for until in self.slots.values()):
+        elif job.request.kind == "single" and any(until > self.now for until in self.slots.values()):
             self._settle(worker, "queued", self._chance(job.name, model_types.LONGEST_HOLD), attempt=job.attempt - 1)
-        elif job.asked.kind == "single":
+        elif job.request.kind == "single":
             self.slots[worker] = lease_end
         return None
 
-    def ends(self, worker: Worker, ending: Ending) -> None:
+    def end(self, worker: Worker, ending: Ending) -> None:
         job, due = worker.runs, self.now + ending.seconds
         if ending.word in ENDED:
             self._settle(worker, ending.word, then=ending.then)
@@ -95,14 +95,14 @@ class Reference:
 
     def checkpoint(self, worker: Worker, value: int) -> None:
         if worker.runs.owner is not worker or worker.timed_out:
-            return self.ends(worker, Ending("failed"))
+            return self.end(worker, Ending("failed"))
         self._write(worker.runs, checkpoint=value)
         return self._settle(worker, "cancelled") if worker.runs.cancel_requested else None
 
-    def times_out(self, worker: Worker) -> None:
-        """The run has failed, though its handler goes on and keeps its slot."""
+    def time_out(self, worker: Worker) -> None:
+        """The run has failed, although its handler continues and keeps its slot."""
         job, slots, worker.began = worker.job, copy(self.slots), -math.inf
-        self.ends(worker, Ending("failed"))
+        self.end(worker, Ending("failed"))
         worker.job, self.slots, worker.timed_out = job, slots, True
 
     def cancel(self, name: str) -> str:
@@ -127,7 +127,7 @@ class Reference:
                 self._write(job, state="queued")
 
     def reconcile(self) -> None:
-        for group in self.lines:
+        for group in self.group_orders:
             self.advance(group)
         for job in self.jobs.values():
             self.nudge(job)
@@ -152,31 +152,33 @@ class Reference:
         job = self.jobs.get(name)
         return job if job and job.expires > self.now else None
 
-    def _settle(self, worker: Worker, state: str, due: float = 0, then: Asked | None = None, **changes: Any) -> None:
+    def _settle(
+        self, worker: Worker, state: str, due: float = 0, then: SubmitRequest | None = None, **changes: Any
+    ) -> None:
         job, worker.job = worker.runs, None
         self.slots.pop(worker, None)
         if worker.timed_out or job.owner is not worker:
-            return worker.told.extend([] if worker.timed_out else [f"fenced, {self._verdict(worker.message)}"])
+            return worker.reported.extend([] if worker.timed_out else [f"fenced, {self._verdict(worker.message)}"])
         if job.cancel_requested and state not in ENDED:
             state, changes = "cancelled", {}
-        worker.told.append(state if state in ENDED else "lives on")
+        worker.reported.append(state if state in ENDED else "lives on")
         if state not in ENDED:
             return self._lives(job, state, due, owner=None, generation=job.generation + 1, **changes)
         self._ends(job, state, **changes)
         self.effects[job.name] += state == "succeeded"
         if then:
             self.submit(then, job.hops + 1)
-        if job.asked.group and worker.began + model_types.INVOCATION - self.now >= model_types.LONGEST_RUN:
-            following = self.advance(job.asked.group)
+        if job.request.group and worker.began + model_types.INVOCATION - self.now >= model_types.LONGEST_RUN:
+            following = self.advance(job.request.group)
             if following and following.due <= self.now:
                 self.deliver(worker, Message(following.name, following.generation))
         return None
 
     def _enters(self, job: Job, **changes: Any) -> None:
-        line = self.lines.setdefault(job.asked.group, []) if job.asked.group else []
-        if job not in line[:1]:
-            line.append(job)
-        if line[0] is job:
+        order = self.group_orders.setdefault(job.request.group, []) if job.request.group else []
+        if job not in order[:1]:
+            order.append(job)
+        if order[0] is job:
             self._lives(job, "queued", max(job.begins, self.now), **changes)
         else:
             self._write(job, state="waiting", due=math.inf, **changes)

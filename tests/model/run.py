@@ -1,33 +1,33 @@
-"""Plays the state machine."""
+"""Run the state machine."""
 
 from dataclasses import dataclass
 
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.model.shipped_system import in_turn
+from tests.model.shipped_system import sequentially
 from tests.model.state_machine import Protocol
 
 
 @dataclass
-class Played:
-    """How much was played."""
+class Totals:
+    """Number of examples and steps."""
 
     examples: int = 0
     steps: int = 0
 
 
-def play(examples: int, *, steps: int = 30, by_chance: bool = False) -> Played:
-    """Raises whatever is found, with its story. The same each time, unless `by_chance`."""
-    played = Played()
+def run_examples(examples: int, *, steps: int = 30, by_chance: bool = False) -> Totals:
+    """Raises the first difference, with its story. The examples are always the same, unless `by_chance`."""
+    totals = Totals()
 
     class Counted(Protocol):
         def teardown(self) -> None:
-            played.examples += 1
-            played.steps += len(self.both.story)
+            totals.examples += 1
+            totals.steps += len(self.comparison.story)
             super().teardown()
 
-    with in_turn():
+    with sequentially():
         run_state_machine_as_test(
             Counted,
             settings=settings(
@@ -37,9 +37,9 @@ def play(examples: int, *, steps: int = 30, by_chance: bool = False) -> Played:
                 database=None,
                 deadline=None,
                 report_multiple_bugs=False,
-                # Without the explanation, which takes as long again.
+                # No explain phase: it doubles the time.
                 phases=[Phase.generate, Phase.shrink],
                 suppress_health_check=list(HealthCheck),
             ),
         )
-    return played
+    return totals

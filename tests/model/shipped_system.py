@@ -1,4 +1,4 @@
-"""The code that ships, over the simulated DynamoDB. A lane is a list, and a test turns the clock."""
+"""The shipped code on the simulated DynamoDB. A lane is a list, and a step advances the clock."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,10 +18,10 @@ from tests.simulation.deployment import Deployment
 from tests.simulation.world.dynamodb import DynamoDB
 from tests.simulation.world.dynamodb_table import Record, Schema, Table
 from tests.simulation.world.errors import ServiceError
-from tests.simulation.world.faults import Weather
-from tests.simulation.world.scheduler import BEGINNING_MS, Killed, Scheduler
+from tests.simulation.world.faults import Faults
 from tests.simulation.world.sdk import _client_error, _snake
 from tests.simulation.world.stream_mapping import event_record, matches
+from tests.simulation.world.task_scheduler import BEGINNING_MS, Killed, Scheduler
 from tests.simulation.world.transactions import Transactions
 from tidemill.application import publish, reconcile, wake
 from tidemill.application.control import Control
@@ -50,39 +50,39 @@ from tidemill.worker.message_run import WorkerSettings
 
 TENANT: Final = "ada"
 EFFECTS: Final = "effects"
-#: As far ahead as that of a simulated world, at the beginning of a period.
+#: The beginning of the simulated worlds, rounded down to a unique period.
 _BEGINNING: Final = BEGINNING_MS // 1000 - BEGINNING_MS // 1000 % model_types.PERIOD
 _MINUTE: Final = timedelta(minutes=1)
 _WRITES: Final = frozenset({"put_item", "update_item", "delete_item", "transact_write_items"})
 _DRAW: Final = 0.5
 
 
-class Bench:
+class ShippedSystem:
     """A deployment for one example."""
 
     def __init__(self, job_types: JobTypes) -> None:
         self._scheduler = Scheduler(Random(0))
-        weather = Weather(Random(0))
-        weather.calm = True
-        dynamodb = DynamoDB(self._scheduler, weather)
+        faults = Faults(Random(0))
+        faults.stopped = True
+        dynamodb = DynamoDB(self._scheduler, faults)
         self._services = (dynamodb, Transactions(dynamodb))
         self.table = Deployment().jobs_table()
         self.effects = Table(EFFECTS, Schema(names=("pk",), types=("S",)))
         dynamodb.add(self.table)
         dynamodb.add(self.effects)
         self.table.watchers.append(self._changed)
-        #: By the key of its document, what the stream has yet to tell of a job, and what it told last.
-        self.untold: dict[str, list[Record]] = {}
-        self.told: dict[str, list[Record]] = {}
-        #: With what was sent.
+        #: By document key, the unpublished stream records, and the records published last.
+        self.unpublished: dict[str, list[Record]] = {}
+        self.published: dict[str, list[Record]] = {}
+        #: Messages with the references that were sent.
         self.lane: list[tuple[Message, Reference]] = []
         self.dead_letters: list[Message] = []
         self.at(0)
-        #: What a job is called, by its id.
+        #: Names of jobs by id.
         self.names: dict[str, str] = {}
         self._sends_twice = False
-        #: Nothing is written any more.
-        self.over = False
+        #: Whether the example has ended. Calls raise `Killed` then.
+        self.closed = False
         self._tokens = 0
         client: Any = _client()
         client._make_api_call = lambda operation, request: self._call(client, operation, request)
@@ -119,7 +119,7 @@ class Bench:
         self.purger = Purger(store=self.store, clock=self.clock)
         self.late = timedelta(seconds=model_types.LATE)
         self.nudger = Nudger(store=self.store, clock=self.clock, limit=self.late)
-        self._survey = DynamoTableScan(client, table=self.table.name)
+        self._scan = DynamoTableScan(client, table=self.table.name)
 
     @property
     def now(self) -> float:
@@ -127,24 +127,24 @@ class Bench:
         return since_beginning(self._scheduler.now_ms)
 
     def at(self, seconds: float) -> None:
-        """Turn the clock."""
+        """Set the clock."""
         self._scheduler.now_ms = round((_BEGINNING + seconds) * 1000)
 
     def clock(self) -> datetime:
         return moment(self.now)
 
     def new_token(self) -> str:
-        """It begins with the number of the worker that asks for it."""
+        """A token that begins with the number of the calling worker."""
         self._tokens += 1
         return f"{getattr(getcurrent(), 'number', 0)}/{self._tokens}"
 
     def publish(self, key: str) -> None:
-        """All that the stream has yet to tell of a document."""
-        self.told[key] = self.untold.pop(key, [])
+        """Publish all unpublished changes of a document."""
+        self.published[key] = self.unpublished.pop(key, [])
         self.publish_again(key)
 
     def publish_again(self, key: str) -> None:
-        events = [event for event in map(event_record, self.told.get(key, [])) if matches(PATTERNS, event)]
+        events = [event for event in map(event_record, self.published.get(key, [])) if matches(PATTERNS, event)]
         if events:
             batch = stream.read({"Records": events}, lanes=[Lane.DEFAULT], now=self.clock())
             published = self.publisher.publish(batch.changes)
@@ -155,7 +155,7 @@ class Bench:
         return next(reference for said, reference in self.lane if said == message)
 
     def send_twice(self) -> None:
-        """The answer to the next write is lost, and the SDK sends it again."""
+        """Lose the response to the next write, so that the SDK sends it again."""
         self._sends_twice = True
 
     def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
@@ -175,29 +175,31 @@ class Bench:
 
     def reconcile(self) -> None:
         reconciler = Reconciler(store=self.store, clock=self.clock, limit=self.late)
-        reconciled = reconciler.run(self._survey, {}, draw=_draw, time_left=lambda: _MINUTE)
+        reconciled = reconciler.run(self._scan, {}, draw=_draw, time_left=lambda: _MINUTE)
         assert not reconciled.unreadable
 
     def expire(self) -> None:
-        """As DynamoDB does it, days late or not."""
+        """Delete expired items, as the TTL of DynamoDB does."""
         for key in list(self.table.expired(self._scheduler.now_ms)):
             self.table.put(key, None, now_ms=self._scheduler.now_ms, by_ttl=True)
 
     def misplaced(self) -> list[str]:
-        """Payloads that belong to no job, now or before what the stream has yet to tell, and those that a job lacks."""
+        """Payloads that a job lacks, and payloads that no document names, nor did before its unpublished changes."""
         items = self.table.items.values()
         there = {owner.location for item in items if (owner := payload_item(dict(item)))}
         named = {item[LOCATION]["S"] for item in items if LOCATION in item}
-        untold = [record.before or {} for records in self.untold.values() for record in records]
-        return sorted((named - there) | (there - named - {item[LOCATION]["S"] for item in untold if LOCATION in item}))
+        unpublished = [record.before or {} for records in self.unpublished.values() for record in records]
+        return sorted(
+            (named - there) | (there - named - {item[LOCATION]["S"] for item in unpublished if LOCATION in item})
+        )
 
     def _changed(self, record: Record) -> None:
         if "state" in (record.after or record.before or {}):
-            self.untold.setdefault(record.keys["pk"]["S"], []).append(record)
+            self.unpublished.setdefault(record.keys["pk"]["S"], []).append(record)
 
     def _call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Any:
         """As `_make_api_call`."""
-        if self.over:
+        if self.closed:
             raise Killed
         name = _snake(operation)
         call: Callable[[Mapping[str, Any]], Any]
@@ -221,18 +223,18 @@ def since_beginning(milliseconds: float) -> float:
 
 
 @contextmanager
-def in_turn() -> Iterator[None]:
-    """What is done side by side is done in turn, and the table, of few items, is read in one part."""
+def sequentially() -> Iterator[None]:
+    """Run thread pools sequentially, and scan the small table in one segment."""
     with (
-        patch.object(publish, "ThreadPoolExecutor", _InTurn),
-        patch.object(wake, "ThreadPoolExecutor", _InTurn),
-        patch.object(reconcile, "ThreadPoolExecutor", _InTurn),
+        patch.object(publish, "ThreadPoolExecutor", _Sequential),
+        patch.object(wake, "ThreadPoolExecutor", _Sequential),
+        patch.object(reconcile, "ThreadPoolExecutor", _Sequential),
         patch.object(reconcile, "SEGMENTS", 1),
     ):
         yield
 
 
-class _InTurn:
+class _Sequential:
     map = staticmethod(map)
 
     def __init__(self, _workers: int) -> None:
@@ -265,4 +267,4 @@ def _no_pause(_seconds: float) -> None:
 
 
 def _no_bucket() -> Any:
-    raise AssertionError("no payload of these is that large")
+    raise AssertionError("no payload of the model is large enough for S3")

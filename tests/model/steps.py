@@ -1,160 +1,175 @@
-"""The steps: what callers, the stream, workers, clocks and people do, each to both sides."""
+"""The steps of callers, stream, workers, schedules and operators, each with its action on both sides."""
 
 from collections.abc import Callable
 from typing import Final
 
 from tests.model import model_types
-from tests.model.comparison import Both, Step
-from tests.model.model_types import DAY, Asked, Ending, Message, Worker
+from tests.model.comparison import Comparison, Step
+from tests.model.model_types import DAY, Ending, Message, SubmitRequest, Worker
 from tests.model.shipped_system import TENANT
-from tests.model.workers import Hand, submission
+from tests.model.workers import ShippedWorker, submission
 from tidemill.domain import job as documents
 from tidemill.domain.errors import InvalidPayloadError, KeyReusedError, NotAllowedNowError
 
-#: Longer than a job is nudged in vain before it dies.
-_NEGLECTED_DAYS: Final = 8
+#: Longer than a job can be late before it dies undeliverable.
+_ONLY_RECONCILE_DAYS: Final = 8
 
 
-def submit(both: Both, asked: Asked) -> Step:
-    def really() -> str:
-        both.asked = list(dict.fromkeys((*both.asked, asked)))
-        bench = both.bench
+def submit(comparison: Comparison, request: SubmitRequest) -> Step:
+    def act_on_shipped() -> str:
+        comparison.requests = list(dict.fromkeys((*comparison.requests, request)))
+        shipped = comparison.shipped
         try:
-            accepted = bench.submit(submission(asked), tenant=TENANT, trace=bench.new_token())
+            accepted = shipped.submit(submission(request), tenant=TENANT, trace=shipped.new_token())
         except (InvalidPayloadError, KeyReusedError) as refused:
             return "invalid" if isinstance(refused, InvalidPayloadError) else "key reused"
-        bench.names.setdefault(accepted.job.id, f"{asked.name}{bench.now // model_types.PERIOD:.0f}")
+        shipped.names.setdefault(accepted.job.id, f"{request.name}{shipped.now // model_types.PERIOD:.0f}")
         return "replayed" if accepted.replayed else "accepted"
 
-    return Step(f"submit({asked})", really, lambda: both.reference.submit(asked))
+    return Step(f"submit({request})", act_on_shipped, lambda: comparison.reference.submit(request))
 
 
-def cancel(both: Both, name: str) -> Step:
-    control, job_id = both.bench.control, both.id(name)
-    return Step(f"cancel {name}", lambda: _state(control.cancel, TENANT, job_id), lambda: both.reference.cancel(name))
-
-
-def retry(both: Both, name: str) -> Step:
-    control, job_id = both.bench.control, both.id(name)
+def cancel(comparison: Comparison, name: str) -> Step:
+    control, job_id = comparison.shipped.control, comparison.id(name)
     return Step(
-        f"retry {name}",
-        lambda: _state(control.redrive, TENANT, job_id, by="ada"),
-        lambda: both.reference.redrive(name),
+        f"cancel {name}", lambda: _state(control.cancel, TENANT, job_id), lambda: comparison.reference.cancel(name)
     )
 
 
-def publish(both: Both, name: str) -> Step:
-    """All that the stream has yet to tell of a job."""
-
-    def should() -> None:
-        stream = both.reference.stream
-        both.told[name] = [change for change in stream if change[1].name == name]
-        both.reference.stream = [change for change in stream if change[1].name != name]
-        _publish(both, name)
-
-    return Step(f"publish {name}", lambda: both.bench.publish(both.key(name)), should)
+def retry(comparison: Comparison, name: str) -> Step:
+    control, job_id = comparison.shipped.control, comparison.id(name)
+    return Step(
+        f"retry {name}",
+        lambda: _state(control.redrive, TENANT, job_id, by="ada"),
+        lambda: comparison.reference.redrive(name),
+    )
 
 
-def publish_again(both: Both, name: str) -> Step:
-    """What it told last."""
-    key = both.key(name)
-    return Step(f"publish {name} again", lambda: both.bench.publish_again(key), lambda: _publish(both, name))
+def publish(comparison: Comparison, name: str) -> Step:
+    """Publish all unpublished changes of a job."""
+
+    def act_on_reference() -> None:
+        stream = comparison.reference.stream
+        comparison.published[name] = [change for change in stream if change[1].name == name]
+        comparison.reference.stream = [change for change in stream if change[1].name != name]
+        _publish(comparison, name)
+
+    return Step(f"publish {name}", lambda: comparison.shipped.publish(comparison.key(name)), act_on_reference)
 
 
-def take(both: Both, message: Message) -> Step:
-    """By a worker of its own."""
-    number = both.hired + 1
+def publish_again(comparison: Comparison, name: str) -> Step:
+    """Publish the last changes of a job again."""
+    key = comparison.key(name)
+    return Step(
+        f"publish {name} again", lambda: comparison.shipped.publish_again(key), lambda: _publish(comparison, name)
+    )
 
-    def really() -> None:
-        both.hired = number
-        both.workers[number] = Worker(number, both.reference.now)
-        both.hands[number] = Hand(both.bench, number, both.bench.sent(message))
-        both.hands[number].begins()
+
+def take(comparison: Comparison, message: Message) -> Step:
+    """A new worker takes the message."""
+    number = comparison.workers_started + 1
+
+    def act_on_shipped() -> None:
+        comparison.workers_started = number
+        comparison.workers[number] = Worker(number, comparison.reference.now)
+        comparison.shipped_workers[number] = ShippedWorker(comparison.shipped, number, comparison.shipped.sent(message))
+        comparison.shipped_workers[number].start()
 
     return Step(
         f"worker {number} takes {message}",
-        really,
-        lambda: both.reference.deliver(both.workers[number], message),
+        act_on_shipped,
+        lambda: comparison.reference.deliver(comparison.workers[number], message),
         number=number,
     )
 
 
-def end(both: Both, number: int, ending: Ending) -> Step:
-    hand, worker = both.hands[number], both.workers[number]
-    told = f"worker {number} ends {worker.runs.name}, {ending}"
-    return Step(told, lambda: hand.ends(ending), lambda: both.reference.ends(worker, ending), number=number)
+def end(comparison: Comparison, number: int, ending: Ending) -> Step:
+    shipped_worker, worker = comparison.shipped_workers[number], comparison.workers[number]
+    description = f"worker {number} ends {worker.runs.name}, {ending}"
+    return Step(
+        description, lambda: shipped_worker.end(ending), lambda: comparison.reference.end(worker, ending), number=number
+    )
 
 
-def save(both: Both, number: int) -> Step:
-    hand, worker, value = both.hands[number], both.workers[number], len(both.story)
-    told = f"worker {number} saves a checkpoint of {worker.runs.name}"
-    return Step(told, lambda: hand.saves(value), lambda: both.reference.checkpoint(worker, value), number=number)
+def save(comparison: Comparison, number: int) -> Step:
+    shipped_worker, worker, value = (
+        comparison.shipped_workers[number],
+        comparison.workers[number],
+        len(comparison.story),
+    )
+    description = f"worker {number} saves a checkpoint of {worker.runs.name}"
+    return Step(
+        description,
+        lambda: shipped_worker.save_checkpoint(value),
+        lambda: comparison.reference.checkpoint(worker, value),
+        number=number,
+    )
 
 
-def time_out(both: Both, number: int) -> Step:
-    hand, worker = both.hands[number], both.workers[number]
-    told = f"the time of worker {number} is up"
-    return Step(told, hand.times_out, lambda: both.reference.times_out(worker), number=number)
+def time_out(comparison: Comparison, number: int) -> Step:
+    shipped_worker, worker = comparison.shipped_workers[number], comparison.workers[number]
+    description = f"worker {number} times out"
+    return Step(description, shipped_worker.time_out, lambda: comparison.reference.time_out(worker), number=number)
 
 
-def kill(both: Both, number: int) -> Step:
-    """Neither the store nor the reference hears of it."""
+def kill(comparison: Comparison, number: int) -> Step:
+    """The worker dies without a write, so the store and the reference do not change."""
 
-    def really() -> None:
-        both.killed.append(both.hands.pop(number))
-        del both.workers[number]
+    def act_on_shipped() -> None:
+        comparison.killed_workers.append(comparison.shipped_workers.pop(number))
+        del comparison.workers[number]
 
-    return Step(f"worker {number} dies", really)
-
-
-def lose_an_answer(both: Both) -> Step:
-    """The SDK sends the next write twice, of which the reference need not know."""
-    return Step("the answer to the next write is lost", both.bench.send_twice)
+    return Step(f"worker {number} dies", act_on_shipped)
 
 
-def wait(both: Both, seconds: float) -> Step:
-    return Step(f"{seconds:g} s pass", lambda: _at(both, both.reference.now + seconds))
+def lose_response(comparison: Comparison) -> Step:
+    """The SDK sends the next write twice. The reference does not change."""
+    return Step("the answer to the next write is lost", comparison.shipped.send_twice)
 
 
-def wake(both: Both) -> Step:
-    return Step("wake", both.bench.wake, both.reference.wake)
+def wait(comparison: Comparison, seconds: float) -> Step:
+    return Step(f"{seconds:g} s pass", lambda: _at(comparison, comparison.reference.now + seconds))
 
 
-def reconcile(both: Both) -> Step:
-    return Step("reconcile", both.bench.reconcile, both.reference.reconcile)
+def wake(comparison: Comparison) -> Step:
+    return Step("wake", comparison.shipped.wake, comparison.reference.wake)
 
 
-def neglect(both: Both) -> Step:
-    def really() -> None:
-        for _ in range(_NEGLECTED_DAYS):
-            _at(both, both.reference.now + DAY)
-            both.bench.reconcile()
-            both.reference.reconcile()
-
-    return Step(f"for {_NEGLECTED_DAYS} days nothing but reconcile works", really)
+def reconcile(comparison: Comparison) -> Step:
+    return Step("reconcile", comparison.shipped.reconcile, comparison.reference.reconcile)
 
 
-def expire(both: Both) -> Step:
-    def should() -> None:
-        jobs = both.reference.jobs
-        for name in [name for name, job in jobs.items() if job.expires < both.reference.now]:
+def only_reconcile(comparison: Comparison) -> Step:
+    def act_on_shipped() -> None:
+        for _ in range(_ONLY_RECONCILE_DAYS):
+            _at(comparison, comparison.reference.now + DAY)
+            comparison.shipped.reconcile()
+            comparison.reference.reconcile()
+
+    return Step(f"for {_ONLY_RECONCILE_DAYS} days nothing but reconcile works", act_on_shipped)
+
+
+def expire(comparison: Comparison) -> Step:
+    def act_on_reference() -> None:
+        jobs = comparison.reference.jobs
+        for name in [name for name, job in jobs.items() if job.expires < comparison.reference.now]:
             jobs.pop(name).state = "gone"
 
-    return Step("the table deletes what is past its time", both.bench.expire, should)
+    return Step("the table deletes expired items", comparison.shipped.expire, act_on_reference)
 
 
-def _publish(both: Both, name: str) -> None:
-    for before, after in both.told.get(name, []):
-        both.reference.publish(before, after)
+def _publish(comparison: Comparison, name: str) -> None:
+    for before, after in comparison.published.get(name, []):
+        comparison.reference.publish(before, after)
 
 
-def _at(both: Both, time: float) -> None:
-    both.reference.now = time
-    both.bench.at(time)
+def _at(comparison: Comparison, time: float) -> None:
+    comparison.reference.now = time
+    comparison.shipped.at(time)
 
 
 def _state(ask: Callable[..., documents.Job | None], *of: str, **more: str) -> str:
-    """What a job is once it was asked for something, granted or not."""
+    """The state of a job after a request, accepted or not."""
     try:
         job = ask(*of, **more)
     except NotAllowedNowError as refused:

@@ -1,4 +1,4 @@
-"""The code that ships and the reference come to the same, and where they would not, a short story says so."""
+"""The shipped code and the reference model agree, and a short story shows each difference."""
 
 import subprocess
 import sys
@@ -6,10 +6,10 @@ from typing import Final
 
 import pytest
 
-from tests.model.run import play
+from tests.model.run import run_examples
 
 EXAMPLES: Final = 200
-#: Each breaks another part of the protocol, and is found within seconds.
+#: Each breaks another part of the protocol and is caught within seconds.
 CAUGHT: Final = (
     "no fence",
     "claim forgets the generation",
@@ -21,8 +21,8 @@ LONGEST_STORY: Final = 8
 
 
 @pytest.mark.slow
-def test_what_ships_does_what_the_reference_says() -> None:
-    assert play(EXAMPLES).examples >= EXAMPLES
+def test_the_shipped_code_agrees_with_the_reference() -> None:
+    assert run_examples(EXAMPLES).examples >= EXAMPLES
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Workers of the bench: each has one message, runs the code that ships, and stops wherever its handler is."""
+"""Workers of the shipped system: each has one message, runs the shipped code, and pauses in its handler."""
 
 import math
 from collections.abc import Callable
@@ -10,10 +10,10 @@ from typing import Any, Final
 from greenlet import getcurrent, greenlet  # type: ignore[import-untyped]
 
 from tests.model import model_types
-from tests.model.model_types import Asked, Ending
-from tests.model.shipped_system import EFFECTS, Bench, moment, since_beginning
-from tests.simulation.world.scheduler import Killed
-from tidemill.application.attempt_report import Ending as Came
+from tests.model.model_types import Ending, SubmitRequest
+from tests.model.shipped_system import EFFECTS, ShippedSystem, moment, since_beginning
+from tests.simulation.world.task_scheduler import Killed
+from tidemill.application.attempt_report import Ending as AttemptEnding
 from tidemill.application.attempt_report import Report
 from tidemill.application.job_types import JobType, JobTypes, Run
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError, RetryAfter
@@ -27,23 +27,23 @@ from tidemill.sqs import messages
 from tidemill.worker.message_run import MessageRun
 
 _LARGE: Final = "x" * 500
-_GOES_ON: Final = object()
-_LIVES_ON: Final = {Came.RETRYING, Came.SNOOZED, Came.CONTINUED, Came.HELD}
+_CONTINUE: Final = object()
+_LIVES_ON: Final = {AttemptEnding.RETRYING, AttemptEnding.SNOOZED, AttemptEnding.CONTINUED, AttemptEnding.HELD}
 
-#: What a handler does next; it returns what ends the run, or `_GOES_ON`.
+#: The next action of a handler. It returns the value that ends the run, or `_CONTINUE`.
 Step = Callable[[Run], Any]
 
 
-class Hand:
+class ShippedWorker:
     """A worker with a message."""
 
-    def __init__(self, bench: Bench, number: int, reference: Reference) -> None:
-        self._bench = bench
-        self._until = bench.now + model_types.INVOCATION
+    def __init__(self, shipped: ShippedSystem, number: int, reference: Reference) -> None:
+        self._shipped = shipped
+        self._until = shipped.now + model_types.INVOCATION
         record = {"attributes": {"ApproximateReceiveCount": "1"}, "body": messages.encode(reference)}
         self._run = MessageRun(
             record,
-            bench.settings,
+            shipped.settings,
             deadline=moment(self._until),
             wait_until_alone=lambda deadline: deadline,
             deadline_moved=lambda: None,
@@ -51,50 +51,50 @@ class Hand:
         self._greenlet = greenlet(lambda: self._run.run(self))
         self._greenlet.number = number
 
-    def begins(self) -> None:
+    def start(self) -> None:
         self._greenlet.switch()
 
     def get_remaining_time_in_millis(self) -> int:
-        return max(round((self._until - self._bench.now) * 1000), 0)
+        return max(round((self._until - self._shipped.now) * 1000), 0)
 
     @property
     def runs(self) -> bool:
         return not self._greenlet.dead
 
     @property
-    def told(self) -> list[str]:
-        """What became of each job that it tried."""
+    def reported(self) -> list[str]:
+        """The result of each job that it tried."""
         attempts = [*self._run._earlier, self._run._attempt]
-        return [_told(attempt.report) for attempt in attempts if attempt and attempt.report]
+        return [_described(attempt.report) for attempt in attempts if attempt and attempt.report]
 
-    def saves(self, value: int) -> None:
+    def save_checkpoint(self, value: int) -> None:
         def save(run: Run) -> Any:
             run.checkpoint(value)
-            return _GOES_ON
+            return _CONTINUE
 
         self._greenlet.switch(save)
 
-    def ends(self, ending: Ending) -> None:
-        self._greenlet.switch(lambda run: _ended(ending, self._bench.names[run.job_id]))
+    def end(self, ending: Ending) -> None:
+        self._greenlet.switch(lambda run: _ended(ending, self._shipped.names[run.job_id]))
 
-    def times_out(self) -> None:
+    def time_out(self) -> None:
         self._run.expire()
 
-    def goes(self) -> None:
-        """Its world is over. Nothing that it does on its way out may reach another."""
+    def stop(self) -> None:
+        """Unwind it at the end of its example, so that it cannot affect another."""
         with suppress(Killed):
             self._greenlet.throw(Killed)
 
 
-def submission(asked: Asked) -> Submission:
+def submission(request: SubmitRequest) -> Submission:
     return Submission(
-        type=asked.kind,
-        payload={"large": _LARGE} if asked.large else {},
-        delay=timedelta(seconds=asked.delay),
-        group=asked.group,
-        deadline=moment(asked.deadline) if asked.deadline < math.inf else None,
-        key=None if asked.unique else asked.name,
-        unique=Unique(period=timedelta(seconds=model_types.PERIOD), key=asked.name) if asked.unique else None,
+        type=request.kind,
+        payload={"large": _LARGE} if request.large else {},
+        delay=timedelta(seconds=request.delay),
+        group=request.group,
+        deadline=moment(request.deadline) if request.deadline < math.inf else None,
+        key=None if request.unique else request.name,
+        unique=Unique(period=timedelta(seconds=model_types.PERIOD), key=request.name) if request.unique else None,
     )
 
 
@@ -126,10 +126,10 @@ def _parsed(payload: Any) -> Any:
 
 
 def _handle(_payload: Any, run: Run) -> Any:
-    """Stops, and does what it is told when it goes on."""
+    """Pause, and perform the step that resumes it."""
     while True:
         step: Step = getcurrent().parent.switch()
-        if (value := step(run)) is not _GOES_ON:
+        if (value := step(run)) is not _CONTINUE:
             return value
 
 
@@ -168,11 +168,11 @@ def _effect(name: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def _told(report: Report) -> str:
+def _described(report: Report) -> str:
     until = f" until {since_beginning(report.put_back_until.timestamp() * 1000):g}" if report.put_back_until else ""
-    if report.ending is Came.REFUSED:
+    if report.ending is AttemptEnding.REFUSED:
         return f"{report.verdict}{until}"
-    if report.ending is Came.FENCED:
+    if report.ending is AttemptEnding.FENCED:
         return f"fenced, {report.verdict}{until}"
     if report.ending in _LIVES_ON:
         return f"lives on{until}"

@@ -1,4 +1,4 @@
-"""What is deployed, with the figures of the `dev` stage: taken from `stacks` where they stand, without CDK."""
+"""The simulated deployment: the settings of the `dev` stage, read from `stacks` without CDK."""
 
 import importlib
 import json
@@ -21,7 +21,7 @@ _QUEUE_URL: Final = "https://simulated.invalid/{lane}{kind}"
 
 @dataclass(frozen=True)
 class Deployment:
-    """The app, as far as a world needs it."""
+    """The parts of the app that a world needs."""
 
     stage: StageConfig = field(default_factory=STAGES["dev"])
 
@@ -34,19 +34,19 @@ class Deployment:
         return ("submit", "query", "control")
 
     @property
-    def clock_verbs(self) -> Sequence[str]:
-        """Functions that a clock calls."""
+    def scheduled_verbs(self) -> Sequence[str]:
+        """Functions that EventBridge Scheduler invokes."""
         return ("wake", "reconcile", "tick")
 
-    def call_retries(self, verb: str) -> int:
-        """Of a function that a clock calls, as the rest: what the next call makes up for is not tried again."""
+    def async_retries(self, verb: str) -> int:
+        """Retries of a scheduled function. `wake` has none, since its next run does the same work."""
         return 0 if verb == "wake" else FUNCTION_RETRIES
 
-    def call_oldest_seconds(self, verb: str) -> int:
+    def async_oldest_seconds(self, verb: str) -> int:
         return PROMPT_SECONDS if verb == "wake" else FUNCTION_SECONDS
 
     def timeout_seconds(self, verb: str) -> int:
-        """Of a function that a clock calls."""
+        """The timeout of a scheduled function."""
         return int(getattr(self.stage, f"{verb}_timeout_seconds", self.stage.api_timeout_seconds))
 
     def lane(self, name: str) -> LaneConfig:

@@ -1,4 +1,4 @@
-"""One seed: a world, a while of chaos, then quiet until everything that was accepted has ended."""
+"""Run one seed: build a world, inject faults for a while, stop them, and wait until every accepted job has ended."""
 
 import traceback
 from collections import Counter
@@ -7,34 +7,34 @@ from typing import Final
 
 from tests.simulation.actors.alarms import Alarms
 from tests.simulation.actors.batch_callers import BatchCaller
-from tests.simulation.actors.callers import Asked, Caller, Workload
+from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload
+from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.operators import Operators
-from tests.simulation.actors.schedules import Clockwork
-from tests.simulation.actors.tenants import Owners
-from tests.simulation.actors.ttl_sweeper import Sweeper
+from tests.simulation.actors.tenants import Tenants
+from tests.simulation.actors.ttl_sweeper import TtlSweeper
 from tests.simulation.checks.all_checks import Checks, Violation
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.scheduler import StalledError
+from tests.simulation.world.task_scheduler import StalledError
 from tests.simulation.world.world import World
 from tidemill.names import Lane
 
 _DEPLOYMENT: Final = Deployment()
-_CHAOS_SECONDS: Final = (120, 120, 600, 3600, 8 * 3600, 30 * 3600)
-#: Until whatever is on that lane has been nudged in vain for so long that it is given up.
-_ROBBED_SECONDS: Final = 10 * 86_400
+_FAULTS_SECONDS: Final = (120, 120, 600, 3600, 8 * 3600, 30 * 3600)
+#: Long enough that reconcile gives up the jobs of an emptied lane.
+_EMPTIED_SECONDS: Final = 10 * 86_400
 _MOST_STEPS: Final = 60_000
-#: How many seeds have a batch.
+#: Share of seeds with a batch.
 _BATCHED: Final = 0.1
-#: How long after the last submission owners begin to look at the latest.
-_OWNERS_COME_WITHIN_MS: Final = 60_000
-#: By then every document has expired and been deleted, and reconcile has met what was left behind a day before.
+#: Tenants begin to read and control their jobs within this time after the last submission.
+_TENANTS_ACT_WITHIN_MS: Final = 60_000
+#: By then every document has expired and been deleted, and reconcile has run a day later.
 _ALL_EXPIRED_MS: Final = 4 * 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
     hash: str
@@ -42,29 +42,29 @@ class Result:
     violation: Violation | None
     story: str
     jobs: int
-    #: Calls to AWS, those that were tried again included.
+    #: Calls to AWS, retries included.
     calls: int
-    #: How much of the bound it took until all had ended: 1 is all of it.
+    #: Share of the time bound that passed until every job had ended.
     rested_at: float
 
 
 def simulate(seed: int) -> Result:
-    """Deterministic: the same seed and the same code give the same result, its hash included."""
+    """The same seed and the same code always give the same result, including the hash."""
     with World(seed, _DEPLOYMENT) as world:
         violation: Violation | None = None
         rested_at = 0.0
         try:
-            rested_at = _play(world)
+            rested_at = _run(world)
         except Violation as found:
             violation = found
         except StalledError as stalled:
-            violation = Violation("the world comes to rest", str(stalled), "*")
-        except Exception as broken:  # noqa: BLE001 - whatever it is, the seed must be told
-            violation = Violation("nothing breaks", "".join(traceback.format_exception(broken)[-3:]), "*")
+            violation = Violation("the simulation comes to rest", str(stalled), "*")
+        except Exception as broken:  # noqa: BLE001 - report every failure with its seed
+            violation = Violation("no unexpected exception", "".join(traceback.format_exception(broken)[-3:]), "*")
         return Result(
             seed=seed,
             hash=world.trace.hash(),
-            faults=world.weather.counted,
+            faults=world.faults.counted,
             violation=violation,
             story=world.trace.story(violation.about) if violation else "",
             jobs=sum("state" in item for item in world.jobs.items.values()),
@@ -73,62 +73,62 @@ def simulate(seed: int) -> Result:
         )
 
 
-def _play(world: World) -> float:
+def _run(world: World) -> float:
     scheduler, random = world.scheduler, world.random
     checks = Checks(world)
     operators = Operators(world)
-    sweeper = Sweeper(world)
-    chaos_seconds = random.choice(_CHAOS_SECONDS)
-    if world.weather.strikes(Fault.LANE_ROBBED):
-        chaos_seconds = _ROBBED_SECONDS
-        world.lanes[Lane.DEFAULT].robbed_until_ms = scheduler.now_ms + chaos_seconds * 1000
-    chaos_ends_ms = scheduler.now_ms + chaos_seconds * 1000
-    world.rollout.plan(chaos_ends_ms)
+    sweeper = TtlSweeper(world)
+    faults_seconds = random.choice(_FAULTS_SECONDS)
+    if world.faults.occurs(Fault.LANE_EMPTIED):
+        faults_seconds = _EMPTIED_SECONDS
+        world.lanes[Lane.DEFAULT].emptied_until_ms = scheduler.now_ms + faults_seconds * 1000
+    faults_end_ms = scheduler.now_ms + faults_seconds * 1000
+    world.rollout.plan(faults_end_ms)
     workload = Workload(world)
-    clockwork = Clockwork(world)
-    _submit(world, workload, chaos_ends_ms)
-    clockwork.begin()
+    eventbridge = EventBridgeScheduler(world)
+    _submit(world, workload, faults_end_ms)
+    eventbridge.begin()
     Alarms(world)
-    operators.meddle(chaos_ends_ms)
-    Owners(world).meddle(min(chaos_ends_ms, scheduler.now_ms + workload.window_ms + _OWNERS_COME_WITHIN_MS))
+    operators.plan(faults_end_ms)
+    Tenants(world).plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))
     sweeper.begin()
-    scheduler.run(until_ms=chaos_ends_ms, most_steps=_MOST_STEPS)
-    world.weather.calm = True
-    world.say("weather", "*turns calm")
+    scheduler.run(until_ms=faults_end_ms, most_steps=_MOST_STEPS)
+    world.faults.stopped = True
+    world.log("weather", "*turns calm")
     operators.release_groups()
-    quiet_begins_ms = max(chaos_ends_ms, world.rollout.ends_ms())
+    quiet_begins_ms = max(faults_end_ms, world.rollout.ends_ms())
     scheduler.run(until_ms=quiet_begins_ms, most_steps=_MOST_STEPS)
     bound_ms = checks.bound_ms()
     if world.rollout.rolled_back:
         quiet_ends_ms = quiet_begins_ms + bound_ms
-        scheduler.run(until_ms=quiet_ends_ms, most_steps=_MOST_STEPS, over=checks.versions.older_at_rest)
-        checks.versions.of_the_older_alone()
-        world.rollout.again()
+        scheduler.run(until_ms=quiet_ends_ms, most_steps=_MOST_STEPS, over=checks.versions.rolled_back_at_rest)
+        checks.versions.at_end_of_rollback()
+        world.rollout.deploy_again()
         quiet_begins_ms = max(scheduler.now_ms, world.rollout.ends_ms())
 
     def at_rest() -> bool:
-        return clockwork.at_rest() and checks.at_rest()
+        return eventbridge.at_rest() and checks.at_rest()
 
     scheduler.run(until_ms=quiet_begins_ms + bound_ms, most_steps=_MOST_STEPS, over=at_rest)
     rested_at = (scheduler.now_ms - quiet_begins_ms) / bound_ms
     checks.at_end()
-    clockwork.at_end()
+    eventbridge.at_end()
     scheduler.run(until_ms=scheduler.now_ms + _ALL_EXPIRED_MS, most_steps=_MOST_STEPS, over=checks.payloads.at_rest)
     checks.payloads.at_end()
     return rested_at
 
 
 def _submit(world: World, workload: Workload, until_ms: int) -> None:
-    """Each by itself, or those of a tenant at once."""
+    """Each job by itself, or all jobs of one tenant in a batch."""
     now_ms, random = world.scheduler.now_ms, world.random
     within_ms = min(until_ms - now_ms, workload.window_ms)
-    asked = [
-        Asked(workload.tenant(), workload.submission(number), now_ms + random.randint(0, within_ms))
+    planned = [
+        PlannedSubmission(workload.tenant(), workload.submission(number), now_ms + random.randint(0, within_ms))
         for number in range(workload.jobs)
     ]
-    batched = [one for one in asked if one.tenant == asked[0].tenant] if random.random() < _BATCHED else []
+    batched = [one for one in planned if one.tenant == planned[0].tenant] if random.random() < _BATCHED else []
     if batched:
         BatchCaller(world, batched, 0)
-    for number, one in enumerate(asked):
+    for number, one in enumerate(planned):
         if one not in batched:
             Caller(world, one, number)

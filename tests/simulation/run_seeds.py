@@ -1,4 +1,4 @@
-"""Runs many seeds, and says how it goes to a person at a terminal."""
+"""Run many seeds and print the progress and the result."""
 
 import gc
 import time
@@ -10,26 +10,26 @@ from typing import Final
 from tests.simulation.run_one_seed import Result, simulate
 from tests.simulation.world.faults import Fault
 
-#: Every kind of fault must come up in so many seeds.
+#: Every kind of fault must occur within so many seeds.
 COVERING_SEEDS: Final = 1000
-_TELL_EVERY_SECONDS: Final = 5.0
+_PROGRESS_EVERY_SECONDS: Final = 5.0
 _MOST_STORIES: Final = 3
 _MOST_SEEDS_NAMED: Final = 8
 
 
 class Tally:
-    """What came of the seeds so far."""
+    """Counts the results of the seeds so far."""
 
     def __init__(self, count: int) -> None:
         self._count = count
-        self._began = self._told = time.monotonic()
+        self._began = self._reported_at = time.monotonic()
         self._done = self._jobs = self._calls = 0
         self._faults: Counter[Fault] = Counter()
         self._broken: dict[str, list[int]] = {}
         self._slowest = 0.0
 
     def add(self, result: Result) -> None:
-        """Says how far it is, from time to time, and the story of the first seeds that break a promise."""
+        """Print the progress from time to time, and the trace of the first seeds that fail."""
         self._done += 1
         self._jobs += result.jobs
         self._calls += result.calls
@@ -37,10 +37,10 @@ class Tally:
         self._slowest = max(self._slowest, result.rested_at)
         if result.violation:
             self._broken.setdefault(result.violation.check, []).append(result.seed)
-            _tell(result, whole=self.violations <= _MOST_STORIES)
-        if time.monotonic() - self._told > _TELL_EVERY_SECONDS:
-            self._told = time.monotonic()
-            _say(f"{self._done} of {self._count} seeds, {self._speed:.1f} a second, {self.violations} violations")
+            _print_violation(result, whole=self.violations <= _MOST_STORIES)
+        if time.monotonic() - self._reported_at > _PROGRESS_EVERY_SECONDS:
+            self._reported_at = time.monotonic()
+            _print(f"{self._done} of {self._count} seeds, {self._speed:.1f} a second, {self.violations} failed")
 
     @property
     def violations(self) -> int:
@@ -48,22 +48,22 @@ class Tally:
 
     @property
     def missing(self) -> list[Fault]:
-        """Kinds of fault that should have come up."""
+        """Kinds of fault that should have occurred and did not."""
         return [fault for fault in Fault if not self._faults[fault]] if self._count >= COVERING_SEEDS else []
 
-    def tell(self) -> None:
-        _say("\nfaults")
+    def print_summary(self) -> None:
+        _print("\nfaults injected")
         for fault in Fault:
-            _say(f"  {self._faults[fault]:>9,}  {fault}")
+            _print(f"  {self._faults[fault]:>9,}  {fault}")
         for fault in self.missing:
-            _say(f"never came up: {fault}")
+            _print(f"this fault never occurred: {fault}")
         seconds = time.monotonic() - self._began
-        _say(f"\n{self._done:,} seeds in {seconds:.1f} s, {self._speed:.1f} a second")
-        _say(f"{self._jobs:,} jobs, {self._calls:,} calls to AWS, {self._faults.total():,} faults")
-        _say(f"all at rest by {self._slowest:.0%} of the bound at the latest")
-        _say(f"{self.violations} violations")
+        _print(f"\n{self._done:,} seeds in {seconds:.1f} s, {self._speed:.1f} a second")
+        _print(f"{self._jobs:,} jobs, {self._calls:,} calls to AWS, {self._faults.total():,} faults")
+        _print(f"the slowest seed used {self._slowest:.0%} of its time bound")
+        _print(f"{self.violations} seeds failed a check")
         for check, seeds in sorted(self._broken.items(), key=lambda broken: -len(broken[1])):
-            _say(f"  {len(seeds):>6}  {check}: seeds {', '.join(map(str, seeds[:_MOST_SEEDS_NAMED]))}")
+            _print(f"  {len(seeds):>6}  {check}: seeds {', '.join(map(str, seeds[:_MOST_SEEDS_NAMED]))}")
 
     @property
     def _speed(self) -> float:
@@ -71,13 +71,13 @@ class Tally:
 
 
 def run_seeds(first: int, count: int, *, processes: int) -> int:
-    """0 when every promise held, and every kind of fault came up if there were seeds enough."""
+    """0 if every check held and, given enough seeds, every kind of fault occurred; else 1."""
     tally = Tally(count)
     for result in _results(range(first, first + count), processes):
         tally.add(result)
         if count == 1:
-            _say(f"trace {result.hash}")
-    tally.tell()
+            _print(f"trace {result.hash}")
+    tally.print_summary()
     return 1 if tally.violations or tally.missing else 0
 
 
@@ -85,22 +85,22 @@ def _results(seeds: range, processes: int) -> Iterator[Result]:
     if processes == 1 or len(seeds) == 1:
         yield from map(simulate, seeds)
         return
-    # What is imported by now lives for ever, and need not be looked through for garbage.
+    # Imported modules live as long as the process. Freezing them makes garbage collection faster.
     with ProcessPoolExecutor(processes, initializer=gc.freeze) as pool:
         yield from pool.map(simulate, seeds, chunksize=20)
 
 
-def _tell(result: Result, *, whole: bool) -> None:
+def _print_violation(result: Result, *, whole: bool) -> None:
     violation = result.violation
     if violation:
-        _say(f"\nseed {result.seed} breaks a promise: {violation.check}\n  {violation.what}\n  {violation.about}")
+        _print(f"\nseed {result.seed} fails the check: {violation.check}\n  {violation.what}\n  job: {violation.about}")
         if whole:
-            _say(result.story)
-        _say(f"again: make simulate SEED={result.seed}\n")
+            _print(result.story)
+        _print(f"to repeat it: make simulate SEED={result.seed}\n")
 
 
-def _say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 - for a person
+def _print(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - output of a command
 
 
 __all__ = ["COVERING_SEEDS", "run_seeds"]

@@ -1,4 +1,4 @@
-"""The small scope with few faults in every test run. `python -m tests.simulation.scope` goes through all of it."""
+"""Every test run explores the small scope with few faults. `make scope` explores all of it."""
 
 import subprocess
 import sys
@@ -8,14 +8,14 @@ import pytest
 
 from tests.simulation.scope.choices import Branch, Choices, ReplayError
 from tests.simulation.scope.explore import explore, scenario
+from tests.simulation.scope.run_one_schedule import run_schedule
 from tests.simulation.scope.scenarios import SCENARIOS
-from tests.simulation.scope.schedule import play
 from tests.simulation.scope.touched_items import QUEUES, Footprint
 
-#: Those with the most to choose from: here without a fault, or not at all.
+#: The scenarios with the most choices: explored without faults here, or not at all.
 LARGE: Final = ("one that fails, cancelled", "one redriven by two", "two of one group", "two within a limit")
 LARGEST: Final = ("two of one group, published",)
-#: A mutant, the scenario that catches it, and by how many faults.
+#: A mutant, the scenario that catches it, and the number of faults needed.
 CAUGHT: Final = (
     ("effects without the settle", "one job", 0),
     ("no fence", "one job", 1),
@@ -33,37 +33,37 @@ def _touched(actor: str, *, task: int = 0, reads: str = "", writes: str = "", of
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [one.name for one in SCENARIOS if one.name not in LARGEST])
-def test_every_schedule_keeps_every_promise(name: str) -> None:
+def test_every_schedule_passes_every_check(name: str) -> None:
     most_faults = 0 if name in LARGE else 1
     broken = [found for figures in explore(scenario(name), most_faults=most_faults) for found in figures.broken]
     assert not broken, f"{broken[0].violation}\n{broken[0].story}"
 
 
-def test_what_is_found_is_the_same_each_time() -> None:
+def test_two_explorations_have_the_same_result() -> None:
     def figures() -> list[tuple[int, int, int]]:
-        return [(each.schedules, each.met, each.states) for each in explore(scenario("one job"), most_faults=1)]
+        return [(each.schedules, each.pruned, each.states) for each in explore(scenario("one job"), most_faults=1)]
 
     assert figures() == figures()
 
 
-def test_jobs_that_have_nothing_in_common_are_not_put_in_every_order() -> None:
-    """Neither can tell where the other is, so without a fault there is nothing to choose."""
+def test_independent_jobs_are_not_run_in_every_order() -> None:
+    """Neither job affects the other, so without a fault one schedule covers all orders."""
     (none,) = explore(scenario("two jobs"), most_faults=0)
     assert (none.schedules, none.states) == (1, 4)
 
 
-def test_a_script_that_leads_elsewhere_is_refused() -> None:
+def test_a_script_that_does_not_fit_raises_replay_error() -> None:
     with pytest.raises(ReplayError):
-        play(scenario("one job"), Branch(bytes([99])), {}, most_faults=1)
+        run_schedule(scenario("one job"), Branch(bytes([99])), {}, most_faults=1)
 
 
-def test_the_first_choice_is_no_fault_and_the_others_branch_off() -> None:
+def test_the_first_choice_has_no_fault_and_the_others_become_branches() -> None:
     choices = Choices(Branch(), most_faults=1)
     assert choices.choose([0, 1, 1]) == 0
     assert [(branch.script, branch.faults) for branch in choices.branches] == [(b"\x01", 1), (b"\x02", 1)]
 
 
-def test_no_more_faults_branch_off_than_may_strike() -> None:
+def test_branches_keep_to_the_most_faults() -> None:
     choices = Choices(Branch(b"\x01", 1), most_faults=1)
     choices.choose([0, 1])
     choices.choose([0, 1])
@@ -71,7 +71,7 @@ def test_no_more_faults_branch_off_than_may_strike() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "apart"),
+    ("one", "other", "independent"),
     [
         (_touched("a", reads="x"), _touched("b", reads="x"), True),
         (_touched("a", reads="x"), _touched("b", writes="x"), False),
@@ -82,15 +82,15 @@ def test_no_more_faults_branch_off_than_may_strike() -> None:
         (_touched("a", writes="x"), _touched("a", task=1, writes="y", of_all=True), False),
     ],
 )
-def test_steps_that_touch_nothing_in_common_are_apart(one: Footprint, other: Footprint, apart: bool) -> None:
-    assert one.apart_from(other) is other.apart_from(one) is apart
+def test_steps_without_common_items_are_independent(one: Footprint, other: Footprint, independent: bool) -> None:
+    assert one.independent_of(other) is other.independent_of(one) is independent
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("mutant", "name", "faults"), CAUGHT)
-def test_a_mutant_is_caught_by_so_few_faults(mutant: str, name: str, faults: int) -> None:
+def test_a_mutant_is_caught_with_few_faults(mutant: str, name: str, faults: int) -> None:
     run = subprocess.run(
-        [sys.executable, "-m", "tests.simulation.scope.run_mutant", mutant, str(faults), name],
+        [sys.executable, "-m", "tests.simulation.scope.run_mutant_in_scope", mutant, str(faults), name],
         capture_output=True,
         text=True,
         check=False,

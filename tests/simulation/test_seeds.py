@@ -1,4 +1,4 @@
-"""Some seeds in every test run. `make simulate` runs many, and `make mutants` shows that the checks see."""
+"""Every test run simulates some seeds. `make simulate` runs many; `make mutants` proves that the checks find faults."""
 
 import gc
 import os
@@ -21,10 +21,10 @@ from tests.simulation.world.installed_patches import modules
 from tests.simulation.world.world import World
 
 SEEDS: Final = 200
-#: Each is found within a few seeds, and for another reason.
+#: Each is caught within a few seeds, by a different check.
 QUICKLY_CAUGHT: Final = ("the owner stays", "effects without the settle", "the worker answers nothing")
-#: Seeds that once broke a promise, or that a check was wrong about.
-REMEMBERED: Final = (1172, 4973, 6863, 13986, 18762, 24115, 45325, 46070, 48490, 92253)
+#: Seeds that once failed a check, rightly or wrongly.
+ONCE_FAILED: Final = (1172, 4973, 6863, 13986, 18762, 24115, 45325, 46070, 48490, 92253)
 
 
 def _worlds() -> int:
@@ -33,13 +33,13 @@ def _worlds() -> int:
 
 
 @pytest.mark.slow
-def test_seeds_keep_every_promise() -> None:
+def test_seeds_pass_every_check() -> None:
     broken = [(result.seed, result.violation) for seed in range(SEEDS) if (result := simulate(seed)).violation]
     assert broken == []
 
 
-@pytest.mark.parametrize("seed", REMEMBERED)
-def test_a_seed_that_once_failed_keeps_every_promise(seed: int) -> None:
+@pytest.mark.parametrize("seed", ONCE_FAILED)
+def test_a_seed_that_once_failed_passes_every_check(seed: int) -> None:
     result = simulate(seed)
     assert result.violation is None, result.story
 
@@ -51,7 +51,7 @@ def test_a_seed_replays_exactly() -> None:
 
 @pytest.mark.slow
 def test_a_seed_replays_exactly_in_another_interpreter() -> None:
-    """Where text hashes to other numbers, so that nothing may hang on the order of a set."""
+    """Another interpreter hashes text differently, so this finds code that depends on the order of a set."""
     script = "from tests.simulation.run_one_seed import simulate; print(*(simulate(seed).hash for seed in range(30)))"
     hashes = {
         subprocess.run(
@@ -63,16 +63,16 @@ def test_a_seed_replays_exactly_in_another_interpreter() -> None:
 
 
 @pytest.mark.slow
-def test_a_world_that_is_over_leaves_nothing_behind() -> None:
+def test_a_closed_world_can_be_collected_as_garbage() -> None:
     before = _worlds()
     for seed in range(20):
         simulate(seed)
 
-    # The last one, whose patches are kept.
+    # The patches keep the last one.
     assert _worlds() <= before + 1
 
 
-def test_no_clock_and_no_chance_of_the_machine_is_left_in_what_ships() -> None:
+def test_shipped_modules_use_no_real_clock_random_source_or_thread() -> None:
     with World(0, Deployment()):
         left = {
             module.__name__
@@ -80,11 +80,11 @@ def test_no_clock_and_no_chance_of_the_machine_is_left_in_what_ships() -> None:
             for value in vars(module).values()
             if any(value is real for real in (time, random, secrets, uuid, os, threading))
         }
-    # The shortener is no part of it.
+    # The simulator does not run the shortener.
     assert left == {"shortener.link_codes"}
 
 
-def test_faults_of_many_kinds_come_up() -> None:
+def test_many_kinds_of_fault_occur() -> None:
     seen = {fault for seed in range(30) for fault in simulate(seed).faults}
     assert len(seen) > len(Fault) / 2
 

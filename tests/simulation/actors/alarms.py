@@ -1,4 +1,4 @@
-"""The alarms that call reconcile, when they ring and when they are over: what rings them, and what comes of it.
+"""The alarms that invoke reconcile when they fire and when they resolve.
 
 https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-actions.html
 """
@@ -11,22 +11,22 @@ from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.world import World
 from tidemill.names import Metric
 
-#: Each is of one period of a minute, and none needs more than one: see `tidemill.cdk.alarm_catalogue`.
+#: Each alarm evaluates one period of a minute: see `tidemill.cdk.alarm_catalogue`.
 _PERIOD_MS: Final = 60_000
-#: From the end of a period to when it is known: CloudWatch takes metrics from a log, and looks each minute.
+#: Delay from the end of a period to its evaluation: CloudWatch extracts metrics from a log and evaluates each minute.
 _KNOWN_WITHIN_MS: Final = 90_000
-#: From then on until a period without any is known.
-_OVER_WITHIN_MS: Final = (_PERIOD_MS, 10 * _PERIOD_MS)
+#: Delay from there to the evaluation of a period without data points.
+_RESOLVED_WITHIN_MS: Final = (_PERIOD_MS, 10 * _PERIOD_MS)
 #: "The metrics of an idle queue come up to 15 minutes late": see `tidemill.cdk.alarm_catalogue`.
 _IDLE_QUEUE_MS: Final = 15 * 60_000
-#: Alarms about letters are looked at in some seeds: jobs die in most, and reconcile reads everything.
-_SEEDS_WITH_LETTERS: Final = 0.15
-#: How often a queue is looked at while its alarm is on.
+#: Share of seeds with DLQ alarms. Jobs die in most seeds, and each alarm makes reconcile scan the whole table.
+_SEEDS_WITH_DLQ_ALARMS: Final = 0.15
+#: How often a queue is checked while its alarm fires.
 _LOOK_AGAIN_MS: Final = 3_600_000
 
 
 class Alarms:
-    """The alarms of one world. What goes on ringing calls nobody again.
+    """The alarms of one world. An alarm that stays in its state invokes nothing again.
 
     "The actions happen only on state transitions, and are not performed again if the condition persists for hours or
     days."
@@ -34,12 +34,12 @@ class Alarms:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        #: When the last period ends in which records were given up, as far as it is known.
+        #: End of the last evaluated period in which publish gave up records.
         self._passed_over_until_ms = 0
         self._on: dict[str, bool] = {}
         world.cloudwatch.watchers.append(self._counted)
-        told = world.dead_letters.values() if world.random.random() < _SEEDS_WITH_LETTERS else ()
-        for queue in (world.failures, *told):
+        alarmed = world.dead_letters.values() if world.random.random() < _SEEDS_WITH_DLQ_ALARMS else ()
+        for queue in (world.failures, *alarmed):
             queue.watchers.append(partial(self._look_at, queue))
 
     def _counted(self, metric: Metric) -> None:
@@ -49,15 +49,15 @@ class Alarms:
             self._world.scheduler.at(known_ms, self._passed_over, ends_ms)
 
     def _passed_over(self, ends_ms: int) -> None:
-        silent = ends_ms - self._passed_over_until_ms > _PERIOD_MS
+        resolved = ends_ms - self._passed_over_until_ms > _PERIOD_MS
         self._passed_over_until_ms = max(ends_ms, self._passed_over_until_ms)
-        if silent:
-            self._tell("PassedOverRecords", "ALARM")
-        self._world.scheduler.after(self._world.random.randint(*_OVER_WITHIN_MS), self._over, ends_ms)
+        if resolved:
+            self._notify("PassedOverRecords", "ALARM")
+        self._world.scheduler.after(self._world.random.randint(*_RESOLVED_WITHIN_MS), self._resolve, ends_ms)
 
-    def _over(self, ends_ms: int) -> None:
+    def _resolve(self, ends_ms: int) -> None:
         if self._passed_over_until_ms == ends_ms:
-            self._tell("PassedOverRecords", "OK")
+            self._notify("PassedOverRecords", "OK")
 
     def _look_at(self, queue: Queue, visible_ms: int) -> None:
         if queue.name not in self._on:
@@ -69,15 +69,15 @@ class Alarms:
         visible, *_ = queue.counts()
         if not visible:
             if self._on.pop(queue.name):
-                self._tell(f"messages in {queue.name}", "OK")
+                self._notify(f"messages in {queue.name}", "OK")
             return
         if not self._on[queue.name]:
             self._on[queue.name] = True
-            self._tell(f"messages in {queue.name}", "ALARM")
+            self._notify(f"messages in {queue.name}", "ALARM")
         self._world.scheduler.after(_LOOK_AGAIN_MS, self._looked_at, queue)
 
-    def _tell(self, name: str, state: str) -> None:
-        """As SNS does; reconcile does not look."""
-        self._world.weather.note(Fault.ALARM)
-        self._world.say("alarm", f"*{name}: {state}")
-        self._world.calls["reconcile"].call({"AlarmName": name, "NewStateValue": state})
+    def _notify(self, name: str, state: str) -> None:
+        """Deliver the event as SNS does. Reconcile ignores its content."""
+        self._world.faults.count(Fault.ALARM)
+        self._world.log("alarm", f"*{name}: {state}")
+        self._world.async_invocations["reconcile"].invoke({"AlarmName": name, "NewStateValue": state})

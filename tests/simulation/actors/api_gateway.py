@@ -1,4 +1,4 @@
-"""The HTTP API of one world: requests as API Gateway hands them on, and what their caller is answered, if anything.
+"""The HTTP API of one world: it sends requests as API Gateway passes them on, and returns the responses.
 
 https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-develop-integrations-lambda.html
 """
@@ -13,6 +13,7 @@ from tests.simulation.checks.violation import Violation
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FunctionError, Throttled
 from tests.simulation.world.world import World
+from tests.support.http_events import http_event
 from tidemill.domain.submission import Submission
 
 OK: Final = 200
@@ -26,15 +27,15 @@ UNAVAILABLE: Final = 503
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `body` is decoded JSON."""
+    """A response. `body` is decoded JSON."""
 
     status: int
     body: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """A request that is under way."""
+class OpenRequest:
+    """A request that has no response yet."""
 
     tenant: str
     path: str
@@ -51,20 +52,20 @@ def ask(
     body: Mapping[str, Any] | None = None,
     query: Mapping[str, str] | None = None,
 ) -> Answer | None:
-    """From a task. None when nothing was answered in time, whatever was done."""
-    asking = Asking(tenant, path)
-    world.asking.append(asking)
+    """Call this from a task. None if no response arrived in time; the request may have had its effect."""
+    open_request = OpenRequest(tenant, path)
+    world.open_requests.append(open_request)
     try:
-        answer = world.functions[function].invoke(_event(world, asking, method, key=key, body=body, query=query))
+        answer = world.functions[function].invoke(_event(world, open_request, method, key=key, body=body, query=query))
     except Throttled:
         return None
     finally:
-        world.asking.remove(asking)
-    if isinstance(answer, FunctionError) or world.weather.strikes(Fault.ANSWER_LOST):
+        world.open_requests.remove(open_request)
+    if isinstance(answer, FunctionError) or world.faults.occurs(Fault.ANSWER_LOST):
         return None
     if answer["statusCode"] == BROKEN:
-        found = Violation("nothing breaks behind the API", f"{method} {path}: {answer['body']}", "*")
-        world.scheduler.found = world.scheduler.found or found
+        found = Violation("no request is answered with 500", f"{method} {path}: {answer['body']}", "*")
+        world.scheduler.fail(found)
     return Answer(answer["statusCode"], json.loads(answer["body"]))
 
 
@@ -83,29 +84,24 @@ def as_json(submission: Submission) -> dict[str, Any]:
 
 def _event(
     world: World,
-    asking: Asking,
+    open_request: OpenRequest,
     method: str,
     *,
     key: str | None,
     body: Mapping[str, Any] | None,
     query: Mapping[str, str] | None,
 ) -> dict[str, Any]:
-    account, _, user = asking.tenant.partition(":")
+    account, _, user = open_request.tenant.partition(":")
     now_ms = world.scheduler.now_ms
-    return {
-        "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": asking.path,
-        "rawQueryString": urlencode(query or {}),
-        **({"queryStringParameters": dict(query)} if query else {}),
-        "headers": {"content-type": "application/json"} | ({"idempotency-key": key} if key else {}),
-        "body": None if body is None else json.dumps(body),
-        "isBase64Encoded": False,
-        "requestContext": {
-            "requestId": f"request-{now_ms}-{world.random.getrandbits(32):08x}",
-            "stage": "$default",
-            "http": {"method": method, "path": asking.path, "sourceIp": "203.0.113.9", "protocol": "HTTP/1.1"},
-            # Whoever assumes a role calls each session as they please.
-            "authorizer": {"iam": {"accountId": account, "userId": f"{user}:session-{now_ms}"}},
-        },
-    }
+    event = http_event(
+        method,
+        open_request.path,
+        query=urlencode(query or {}),
+        body=None if body is None else json.dumps(body),
+        headers={"content-type": "application/json"} | ({"idempotency-key": key} if key else {}),
+        # The caller of a role chooses the session name.
+        iam={"accountId": account, "userId": f"{user}:session-{now_ms}"},
+    )
+    # Jobs carry the request id in their trace, so it must come from the seed.
+    event["requestContext"]["requestId"] = f"request-{now_ms}-{world.random.getrandbits(32):08x}"
+    return event

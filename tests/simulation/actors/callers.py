@@ -1,4 +1,4 @@
-"""Whoever stands outside: callers that submit and try again, operators, and the clocks of the deployment."""
+"""Callers that submit jobs over HTTP or in Python, retry, and repeat accepted submissions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,22 +6,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import ACCEPTED, BROKEN, OK, UNPROCESSABLE, as_json, ask
-from tests.simulation.checks.violation import has_expired, observe
+from tests.simulation.checks.violation import has_expired, require_in_task
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.scheduler import Process
+from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.submission import Submission
 from tidemill.powertools.idempotency import submit_once
-from tidemill.system import clock
 
 TENANTS: Final = ("111122223333:AROAADA", "111122223333:AROABOB")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: After so long a caller submits the same again: two of five when what they submitted is past its time.
-_COMES_BACK_MS: Final = (0, 1_000, 40 * 60_000, 26 * 3_600_000, 26 * 3_600_000)
+#: After this time a caller repeats its submission: in two of five cases when the first job has expired.
+_REPEATS_AFTER_MS: Final = (0, 1_000, 40 * 60_000, 26 * 3_600_000, 26 * 3_600_000)
 _ANSWERED_WITHIN_MS: Final = 60_000
-#: How many of those send JSON that could as well be an application with our code in it.
+#: Share of submissions sent over HTTP among those that could use either way.
 _OVER_HTTP: Final = 0.15
 _GROUPS: Final = ("orders", "orders", "mail")
 _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
@@ -50,7 +49,7 @@ _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.metered": lambda random: {"seconds": random.choice([0, 2])},
     "sim.unique": lambda random: {"count": random.randint(0, 1)},
 }
-#: Of types that two versions do not have alike.
+#: Job types that differ between the two versions of the code.
 _PLANS_OF_ONE_VERSION: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.added": lambda random: {"fails": random.choice([0, 0, 10, 11]), "count": random.choice([0, 0, 1])},
     "sim.changed": lambda random: {"amount": random.choice([1, {"value": 1}])},
@@ -59,18 +58,18 @@ _PLANS_OF_ONE_VERSION: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
 
 
 @dataclass(slots=True)
-class Asked:
-    """A submission as its caller means it, and what it was told."""
+class PlannedSubmission:
+    """A submission that a caller will make, and the answers to it."""
 
     tenant: str
     submission: Submission
     at_ms: int
-    #: Ids that answers named, one for each that came.
+    #: The job id of each answer that accepted it.
     ids: list[str] = field(default_factory=list)
 
 
 class Workload:
-    """What is asked for in one seed: a few kinds of jobs, spread or at once, so that they get in each other's way."""
+    """The jobs of one seed: a few types, submitted together or spread out, so that they contend with each other."""
 
     def __init__(self, world: World) -> None:
         random = world.random
@@ -79,15 +78,15 @@ class Workload:
         self._kinds = random.sample(sorted(_PLANS), random.choice([1, 2, 3, len(_PLANS)]))
         if world.rollout.planned:
             self._kinds += sorted(_PLANS_OF_ONE_VERSION)
-        if Fault.CLOCK_FAR_OFF in world.weather.rates:
-            # Long enough to outlast a lease that such a clock has made.
+        if Fault.CLOCK_FAR_OFF in world.faults.rates:
+            # Its jobs run long enough to outlast a lease that such a clock has set.
             self._kinds.append("sim.steps")
         self._grouped = random.choice([0.0, 0.3, 1.0])
         self._padded = random.choice([0.0, 0.0, 0.0, 0.0, 0.0, 0.4])
         self._groups = _GROUPS[: random.choice([1, len(_GROUPS)])]
         self._tenants = TENANTS[: random.choice([1, len(TENANTS)])]
         self.jobs = random.randint(1, 8)
-        # A deployment is met by those that come while it goes on.
+        # Submissions arrive for as long as a deployment takes.
         self.window_ms = world.rollout.takes_ms or random.choice([50, 5_000, 60_000, 900_000])
 
     def tenant(self) -> str:
@@ -112,111 +111,112 @@ class Workload:
         return made
 
 
-class Told:
-    """What one caller is told of a submission, as often as it asks."""
+class TrackedSubmission:
+    """Records and checks each acceptance of one planned submission."""
 
-    def __init__(self, world: World, asked: Asked, name: str) -> None:
+    def __init__(self, world: World, planned: PlannedSubmission, name: str) -> None:
         self._world = world
         self._name = name
-        self.asked = asked
-        world.asked.append(asked)
+        self.planned = planned
+        world.submissions.append(planned)
 
     def accepted(self, job_id: str) -> None:
-        self.asked.ids.append(job_id)
-        world, key = self._world, f"{self.asked.tenant}#{job_id}"
-        world.say(self._name, f"was told that {job_id} is accepted")
+        self.planned.ids.append(job_id)
+        world, key = self._world, f"{self.planned.tenant}#{job_id}"
+        world.log(self._name, f"was told that {job_id} is accepted")
         item = world.jobs.items.get((key,))
-        long_gone = item is not None and has_expired(item, world.scheduler.now_ms - _ANSWERED_WITHIN_MS)
-        what = "the answer was that it is accepted"
-        observe(world.scheduler, not long_gone, "what is accepted is not expired", what, key)
+        expired_before = item is not None and has_expired(item, world.scheduler.now_ms - _ANSWERED_WITHIN_MS)
+        what = "the answer accepts a job that has expired"
+        require_in_task(world.scheduler, not expired_before, "an accepted job has not expired", what, key)
 
 
-def may_be_refused(asked: Asked) -> bool:
-    """Whether its time may have passed, or a version of the code does not know what it asks for."""
-    submission = asked.submission
+def may_be_refused(planned: PlannedSubmission) -> bool:
+    """Whether a rejection is correct: its time has passed, or a version of the code does not know its type."""
+    submission = planned.submission
     return bool(submission.run_at or submission.deadline) or submission.type in _PLANS_OF_ONE_VERSION
 
 
 class Caller:
-    """Submits until it is told that the job is accepted, and then perhaps once more."""
+    """Submits until its job is accepted, and perhaps repeats the accepted submission."""
 
-    def __init__(self, world: World, asked: Asked, number: int) -> None:
+    def __init__(self, world: World, planned: PlannedSubmission, number: int) -> None:
         self._world = world
-        self._asked = asked
+        self._planned = planned
         self._name = f"caller {number}"
-        self._told = Told(world, asked, self._name)
-        world.scheduler.at(asked.at_ms, self._begin)
+        self._tracked = TrackedSubmission(world, planned, self._name)
+        world.scheduler.at(planned.at_ms, self._begin)
 
     def _begin(self) -> None:
         self._world.scheduler.spawn(self._world.process(self._name), self._submit)
 
     def _submit(self) -> None:
-        submission = self._asked.submission
+        submission = self._planned.submission
         plain = not (submission.group or submission.delay or submission.run_at or submission.deadline)
         over_http = (plain and submission.key) or self._world.random.random() < _OVER_HTTP
         act = self._over_http if over_http else self._in_python
         for _ in range(30):
             if (job_id := act()) is not None:
-                self._told.accepted(job_id)
-                if submission.key and self._world.weather.strikes(Fault.KEY_REUSED):
+                self._tracked.accepted(job_id)
+                if submission.key and self._world.faults.occurs(Fault.KEY_REUSED):
                     self._reuse_key(submission, job_id)
-                if not self._world.weather.strikes(Fault.CALLER_REPEATS):
+                if not self._world.faults.occurs(Fault.CALLER_REPEATS):
                     return
-                self._world.scheduler.sleep(self._world.random.choice(_COMES_BACK_MS))
+                self._world.scheduler.sleep(self._world.random.choice(_REPEATS_AFTER_MS))
             self._world.scheduler.sleep(self._world.random.randint(10, 60_000))
 
     def _reuse_key(self, submission: Submission, job_id: str) -> None:
-        key = f"{self._asked.tenant}#{job_id}"
+        key = f"{self._planned.tenant}#{job_id}"
         item = self._world.jobs.items.get((key,))
         other = replace(submission, payload={**submission.payload, "padding": "another"})
         try:
-            submit_once(composition.submit(), other, tenant=self._asked.tenant, trace=self._name)
+            submit_once(composition.submit(), other, tenant=self._planned.tenant, trace=self._name)
         except TidemillError as error:
-            self._world.say(self._name, f"was refused a key used before: {type(error).__name__}")
+            self._world.log(self._name, f"was refused a key used before: {type(error).__name__}")
             return
         late_ms = self._world.scheduler.now_ms + _ANSWERED_WITHIN_MS
         after = self._world.jobs.items.get((key,))
-        # Somebody may have purged it meanwhile; what is there instead has checks of its own.
+        # An operator may have purged the job; other checks cover its successor.
         gone = item is None or has_expired(item, late_ms) or after is None or after["created_at"] != item["created_at"]
-        observe(self._world.scheduler, gone, "a key stands for one body", "another one was accepted", key)
+        require_in_task(
+            self._world.scheduler,
+            gone,
+            "one idempotency key is one body",
+            "a different body was accepted under the key",
+            key,
+        )
 
     def _over_http(self) -> str | None:
-        submission, tenant = self._asked.submission, self._asked.tenant
+        submission, tenant = self._planned.submission, self._planned.tenant
         body = as_json(submission)
         answer = ask(self._world, "submit", "POST", "/jobs", tenant=tenant, key=submission.key, body=body)
         if answer and answer.status in {OK, ACCEPTED}:
             return str(answer.body["id"])
-        if answer and answer.status == UNPROCESSABLE and may_be_refused(self._asked):
+        if answer and answer.status == UNPROCESSABLE and may_be_refused(self._planned):
             return None
         if answer and answer.status < BROKEN:
-            raise AssertionError(f"a good submission was refused: {answer}")
+            raise AssertionError(f"submit rejected a valid submission: {answer}")
         return None
 
     def _in_python(self) -> str | None:
-        """An application of the tenant's own, with our code in it."""
+        """Submit from an application of the tenant that uses our Python client."""
         try:
             accepted = submit_once(
-                composition.submit(), self._asked.submission, tenant=self._asked.tenant, trace=self._name
+                composition.submit(), self._planned.submission, tenant=self._planned.tenant, trace=self._name
             )
         except TidemillError as error:
-            self._world.say(self._name, f"could not submit: {error}")
+            self._world.log(self._name, f"could not submit: {error}")
             return None
         return accepted.job.id
 
 
-def in_a_tool(world: World, name: str, act: Callable[[Process], None]) -> None:
-    """Have somebody do this now, with the command line's own means; what AWS refuses them, they see and leave."""
+def run_tool(world: World, name: str, act: Callable[[Process], None]) -> None:
+    """Run `act` now in a process of its own, as the command line does. It does not retry a refused call."""
     process = world.process(name)
 
     def tried() -> None:
         try:
             act(process)
         except TidemillError as error:
-            world.say(name, f"gave up: {error}")
+            world.log(name, f"gave up: {error}")
 
     world.scheduler.spawn(process, tried)
-
-
-def present() -> datetime:
-    """As a tool sees it."""
-    return clock.now()

@@ -1,4 +1,4 @@
-"""Tenants who look at their jobs, cancel and retry them over HTTP, in the worst of moments; and who try others'."""
+"""Tenants that read, list, cancel and retry their jobs over HTTP at any time, and try the jobs of other tenants."""
 
 import json
 from collections.abc import Callable
@@ -6,46 +6,46 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import CONFLICT, NOT_FOUND, OK, UNAVAILABLE, UNPROCESSABLE, Answer, ask
-from tests.simulation.actors.callers import TENANTS, Asked
-from tests.simulation.checks.violation import has_expired, number_of, observe, tenant_of
+from tests.simulation.actors.callers import TENANTS, PlannedSubmission
+from tests.simulation.checks.violation import has_expired, number_of, require_in_task, tenant_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
-from tests.simulation.world.scheduler import BEGINNING_MS
+from tests.simulation.world.task_scheduler import BEGINNING_MS
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
 from tidemill.domain.states import State
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: An answer is late by no more, and no clock is off by more.
+#: Longest delay of a response, and largest clock skew.
 _ABOUT_NOW_MS: Final = 120_000
-#: Of an index that does not lag behind to speak of.
+#: Longest lag of an index without that fault.
 _SHORT_LAG_MS: Final = 100
 _MOST_TRIES: Final = 4
 _PAUSE_MS: Final = (10, 20_000)
-_APART: Final = "no tenant sees another"
+_ISOLATED: Final = "no tenant sees another tenant's job"
 
 
-class Owners:
-    """The tenants of one world. Every answer is checked in the moment when it comes."""
+class Tenants:
+    """The tenants of one world. Each response is checked when it arrives."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        #: Every job there ever was.
+        #: Keys of all jobs that ever existed.
         self._known: set[str] = set()
         world.jobs.watchers.append(self._changed)
 
-    def meddle(self, until_ms: int) -> None:
-        """Draw what they will do before that moment."""
+    def plan(self, until_ms: int) -> None:
+        """Draw their requests before that time."""
         world = self._world
         acts: tuple[tuple[Fault, Callable[[str], None]], ...] = (
-            (Fault.LOOKED_AT, self._look),
-            (Fault.CONTROLLED, self._control),
-            (Fault.CONTROLLED, self._control),
-            (Fault.LISTED, self._list),
-            (Fault.TRESPASS, self._trespass),
+            (Fault.JOB_READ, self._read_jobs),
+            (Fault.TENANT_CONTROLS, self._control),
+            (Fault.TENANT_CONTROLS, self._control),
+            (Fault.JOBS_LISTED, self._list),
+            (Fault.OTHER_TENANT, self._try_as_other_tenant),
         )
         for fault, act in acts:
-            if world.weather.strikes(fault):
+            if world.faults.occurs(fault):
                 at_ms = world.random.randint(world.scheduler.now_ms, until_ms)
                 world.scheduler.at(at_ms, self._begin, act, world.random.choice(TENANTS))
 
@@ -53,60 +53,66 @@ class Owners:
         self._world.scheduler.spawn(self._world.process(tenant), lambda: act(tenant))
 
     def _changed(self, record: Record) -> None:
-        """Whoever changes a job through `control` is its owner."""
+        """Only the tenant of a job changes it through `control`."""
         key, world = record.keys["pk"]["S"], self._world
         if record.after and "state" in record.after:
             self._known.add(key)
         task = world.scheduler.current
         if task and task.process.name.startswith("control "):
             tenant, _, job_id = key.rpartition("#")
-            asked = any(asking.tenant == tenant and job_id in asking.path for asking in world.asking)
-            observe(world.scheduler, asked or "#" not in key[1:], "no tenant changes another's job", "changed", key)
+            requested = any(one.tenant == tenant and job_id in one.path for one in world.open_requests)
+            require_in_task(
+                world.scheduler,
+                requested or "#" not in key[1:],
+                "no tenant changes another tenant's job",
+                "changed",
+                key,
+            )
 
-    # What they ask for.
+    # Requests.
 
-    def _look(self, tenant: str) -> None:
-        for asked in self._some(tenant):
-            self._answered(asked, lambda path: ask(self._world, "query", "GET", path, tenant=tenant), "")
+    def _read_jobs(self, tenant: str) -> None:
+        for planned in self._accepted_submissions(tenant):
+            self._answered(planned, lambda path: ask(self._world, "query", "GET", path, tenant=tenant), "")
 
     def _control(self, tenant: str) -> None:
-        """Sent again when nothing is answered, and sometimes all the same."""
+        """Cancel or retry. Repeat the request if it was not answered, and sometimes if it was."""
         random = self._world.random
 
         def send(path: str) -> Answer | None:
             return ask(self._world, "control", "POST", path, tenant=tenant)
 
-        for asked in self._some(tenant):
+        for planned in self._accepted_submissions(tenant):
             verb = random.choice(["cancel", "cancel", "retry"])
             done = False
             for _ in range(_MOST_TRIES):
-                answer = self._answered(asked, send, verb)
+                answer = self._answered(planned, send, verb)
                 if answer and done and verb == "cancel":
-                    what = f"it was cancelled, and then the answer was {answer.status}"
-                    self._observe(answer.status != CONFLICT, "what is cancelled stays so", what, _key(asked))
+                    what = f"the second cancel was answered with {answer.status}"
+                    self._require(answer.status != CONFLICT, "a cancelled job stays cancelled", what, _key(planned))
                 done = done or bool(answer and answer.status == OK and answer.body["state"] == State.CANCELLED)
-                if answer and not self._world.weather.strikes(Fault.CONTROLLED_AGAIN):
+                if answer and not self._world.faults.occurs(Fault.CONTROL_REPEATED):
                     break
                 self._world.scheduler.sleep(random.randint(*_PAUSE_MS))
 
-    def _trespass(self, tenant: str) -> None:
-        """To another, a job of somebody's is as one that is not there, and it stays as it is."""
-        (stranger,) = (other for other in TENANTS if other != tenant)
-        for asked in self._some(tenant):
-            path = f"/jobs/{asked.ids[-1]}"
+    def _try_as_other_tenant(self, tenant: str) -> None:
+        """Another tenant gets 404 for the job, and cannot change it."""
+        (other_tenant,) = (other for other in TENANTS if other != tenant)
+        for planned in self._accepted_submissions(tenant):
+            path = f"/jobs/{planned.ids[-1]}"
             function, method, path = self._world.random.choice(
                 [("query", "GET", path), ("control", "POST", f"{path}/cancel"), ("control", "POST", f"{path}/retry")]
             )
-            answer = ask(self._world, function, method, path, tenant=stranger)
+            answer = ask(self._world, function, method, path, tenant=other_tenant)
             hidden = answer is None or answer.status in {NOT_FOUND, UNAVAILABLE}
-            self._observe(hidden, _APART, f"{stranger} was answered {answer}", _key(asked))
+            self._require(hidden, _ISOLATED, f"{other_tenant} was answered {answer}", _key(planned))
 
     def _list(self, tenant: str) -> None:
-        """Page by page, while the jobs change."""
+        """List page by page while the jobs change."""
         random = self._world.random
         began_ms = self._world.scheduler.now_ms
         filters: dict[str, str] = random.choice([{}, {}, {"state": random.choice([*State])}, {"type": "sim.effect"}])
-        # Nothing is older, and each day that is looked through takes its calls.
+        # No job is older, and each day that is searched costs calls.
         since = {"since": (_EPOCH + timedelta(milliseconds=BEGINNING_MS - _ABOUT_NOW_MS)).isoformat()}
         seen: list[tuple[datetime, str]] = []
         cursor: str | None = None
@@ -117,62 +123,66 @@ class Owners:
             if answer is None or answer.status == UNAVAILABLE:
                 self._world.scheduler.sleep(random.randint(*_PAUSE_MS))
                 continue
-            self._observe(answer.status == OK, "owners find their jobs", f"{answer}", f"{tenant}#")
+            self._require(answer.status == OK, "tenants find their jobs", f"{answer}", f"{tenant}#")
             for job in answer.body["jobs"]:
                 self._listed(tenant, job, filters)
                 seen.append((datetime.fromisoformat(job["created_at"]), job["id"]))
             if not (cursor := answer.body["cursor"]):
                 break
-            if self._world.weather.strikes(Fault.CURSOR_TAKEN):
-                self._take_cursor(tenant, filters | since | {"cursor": cursor})
+            if self._world.faults.occurs(Fault.CURSOR_REUSED):
+                self._reuse_cursor(tenant, filters | since | {"cursor": cursor})
         else:
             return
-        self._observe(seen == sorted(set(seen), reverse=True), "listings are in order", f"{seen}", f"{tenant}#")
+        self._require(seen == sorted(set(seen), reverse=True), "listings are in order", f"{seen}", f"{tenant}#")
         if not filters:
-            self._whole(tenant, {job_id for _, job_id in seen}, began_ms)
+            self._require_complete(tenant, {job_id for _, job_id in seen}, began_ms)
 
-    # What they must be answered.
+    # Checks of the responses.
 
-    def _answered(self, asked: Asked, send: Callable[[str], Answer | None], verb: str) -> Answer | None:
-        world, key = self._world, _key(asked)
+    def _answered(self, planned: PlannedSubmission, send: Callable[[str], Answer | None], verb: str) -> Answer | None:
+        world, key = self._world, _key(planned)
         before = world.jobs.items.get((key,))
-        answer = send(f"/jobs/{asked.ids[-1]}" + (f"/{verb}" if verb else ""))
+        answer = send(f"/jobs/{planned.ids[-1]}" + (f"/{verb}" if verb else ""))
         if answer is None or answer.status == UNAVAILABLE:
             return None
         if answer.status == NOT_FOUND:
             after, soon_ms = world.jobs.items.get((key,)), world.scheduler.now_ms + _ABOUT_NOW_MS
             gone = before is None or after is None or has_expired(before, soon_ms) or has_expired(after, soon_ms)
-            self._observe(gone, "owners find their jobs", "it was not found", key)
+            self._require(gone, "tenants find their jobs", "the response is 404 for a live job", key)
         elif answer.status == OK:
-            self._shown(asked, answer.body, verb)
+            self._shown(planned, answer.body, verb)
         else:
-            self._observe(answer.status == CONFLICT and verb != "", "owners find their jobs", f"{answer}", key)
+            self._require(answer.status == CONFLICT and verb != "", "tenants find their jobs", f"{answer}", key)
         return answer
 
-    def _shown(self, asked: Asked, job: Any, verb: str) -> None:
-        key, state = _key(asked), State(job["state"])
-        self._observe(job["id"] == asked.ids[-1], _APART, f"it is {job['id']} that is shown", key)
-        # A unique job may have been asked for by another before.
+    def _shown(self, planned: PlannedSubmission, job: Any, verb: str) -> None:
+        key, state = _key(planned), State(job["state"])
+        self._require(job["id"] == planned.ids[-1], _ISOLATED, f"the response shows {job['id']}", key)
+        # An earlier submission may have made a unique job.
         payload = job["payload"]
-        same = payload == json.loads(json.dumps(dict(asked.submission.payload))) or (payload is None and state.terminal)
-        self._observe(same, "answers show what was asked for", f"a {state} job, {str(payload)[:99]}", key)
+        same = payload == json.loads(json.dumps(dict(planned.submission.payload))) or (
+            payload is None and state.terminal
+        )
+        self._require(same, "responses show the submitted job", f"a {state} job, {str(payload)[:99]}", key)
         ending = state is State.CANCELLED or job["cancel_requested_at"] is not None
-        self._observe(verb != "cancel" or ending, "what is called off ends", f"it is {state}", key)
-        # It may have run again before the answer came.
-        self._observe(verb != "retry" or bool(job["redrives"]), "what is retried lives", f"it is {state}", key)
+        self._require(verb != "cancel" or ending, "a job cancelled over HTTP ends", f"it is {state}", key)
+        # The job may have run again before the response arrived.
+        self._require(
+            verb != "retry" or bool(job["redrives"]), "a job retried over HTTP is redriven", f"it is {state}", key
+        )
 
     def _listed(self, tenant: str, job: Any, filters: dict[str, str]) -> None:
         key = f"{tenant}#{job['id']}"
-        self._observe(key in self._known, _APART, "it is in a listing of one who has no such job", key)
+        self._require(key in self._known, _ISOLATED, "a listing shows a job that this tenant never had", key)
         fits = all(job[name] == value for name, value in filters.items())
-        self._observe(fits, "listings are as asked for", f"{filters}: {job['type']}, {job['state']}", key)
+        self._require(fits, "listings match their filters", f"{filters}: {job['type']}, {job['state']}", key)
 
-    def _whole(self, tenant: str, seen: set[str], began_ms: int) -> None:
-        """Whatever was there before the first page and is there after the last has been shown."""
-        if self._world.weather.counted[Fault.CLOCK_FAR_OFF] or self._world.rollout.planned:
+    def _require_complete(self, tenant: str, seen: set[str], began_ms: int) -> None:
+        """Every job that existed before the first page and after the last must be listed."""
+        if self._world.faults.counted[Fault.CLOCK_FAR_OFF] or self._world.rollout.planned:
             return
-        lag_ms = LONGEST_INDEX_LAG_MS if self._world.weather.counted[Fault.INDEX_LAG] else _SHORT_LAG_MS
-        # Whoever submits it may have been held up since they dated it.
+        lag_ms = LONGEST_INDEX_LAG_MS if self._world.faults.counted[Fault.INDEX_LAG] else _SHORT_LAG_MS
+        # A submitter may have been delayed between dating and writing the job.
         written_ms = {change.key: change.at_ms for change in self._world.trace.changes if change.begins}
         for (key,), item in self._world.jobs.items.items():
             if "state" in item and tenant_of(key) == tenant:
@@ -180,24 +190,26 @@ class Owners:
                 young = since_ms > began_ms - lag_ms - LARGEST_SKEW_MS
                 shown = key.rpartition("#")[2] in seen
                 gone = has_expired(item, self._world.scheduler.now_ms + _ABOUT_NOW_MS)
-                self._observe(shown or young or gone, "listings are whole", "it was left out", key)
+                self._require(shown or young or gone, "listings are complete", "the listing omits it", key)
 
-    def _take_cursor(self, tenant: str, query: dict[str, str]) -> None:
-        """It is good for nobody else, nor for other filters."""
-        (stranger,) = (other for other in TENANTS if other != tenant)
-        for whose, asked in ((stranger, query), (tenant, query | {"type": "sim.effect", "state": State.DEAD})):
-            answer = ask(self._world, "query", "GET", "/jobs", tenant=whose, query=asked)
+    def _reuse_cursor(self, tenant: str, query: dict[str, str]) -> None:
+        """Another tenant, or another filter, must not use the cursor."""
+        (other_tenant,) = (other for other in TENANTS if other != tenant)
+        for whose, filtered in ((other_tenant, query), (tenant, query | {"type": "sim.effect", "state": State.DEAD})):
+            answer = ask(self._world, "query", "GET", "/jobs", tenant=whose, query=filtered)
             refused = answer is None or answer.status in {UNPROCESSABLE, UNAVAILABLE}
-            self._observe(refused, "cursors are one's own", f"{whose} was answered {answer}", f"{tenant}#")
+            self._require(
+                refused, "a cursor works for one tenant and one query", f"{whose} was answered {answer}", f"{tenant}#"
+            )
 
-    def _some(self, tenant: str) -> list[Asked]:
-        """Submissions of theirs that were accepted."""
-        told = [asked for asked in self._world.asked if asked.tenant == tenant and asked.ids]
-        return self._world.random.sample(told, min(len(told), 2))
+    def _accepted_submissions(self, tenant: str) -> list[PlannedSubmission]:
+        """Up to two accepted submissions of this tenant."""
+        accepted = [planned for planned in self._world.submissions if planned.tenant == tenant and planned.ids]
+        return self._world.random.sample(accepted, min(len(accepted), 2))
 
-    def _observe(self, holds: bool, check: str, what: str, about: str) -> None:
-        observe(self._world.scheduler, holds, check, what, about)
+    def _require(self, holds: bool, check: str, what: str, about: str) -> None:
+        require_in_task(self._world.scheduler, holds, check, what, about)
 
 
-def _key(asked: Asked) -> str:
-    return f"{asked.tenant}#{asked.ids[-1]}"
+def _key(planned: PlannedSubmission) -> str:
+    return f"{planned.tenant}#{planned.ids[-1]}"

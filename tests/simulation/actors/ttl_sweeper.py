@@ -1,4 +1,4 @@
-"""DynamoDB's own TTL: deletes what has expired, whenever it pleases, within days."""
+"""The TTL of DynamoDB: it deletes expired items within days."""
 
 from typing import Final
 
@@ -9,8 +9,8 @@ _ROUND_MS: Final = 3_600_000
 _LATEST_MS: Final = 48 * 3_600_000
 
 
-class Sweeper:
-    """Looks once an hour while there is anything to expire."""
+class TtlSweeper:
+    """Sweeps once an hour."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -23,7 +23,7 @@ class Sweeper:
         now_ms = world.scheduler.now_ms
         for key in list(world.jobs.expired(now_ms)):
             expired_ms = int(world.jobs.items[key][world.jobs.ttl]["N"]) * 1000
-            if now_ms - expired_ms < _LATEST_MS and world.weather.strikes(Fault.EXPIRED_LATE):
+            if now_ms - expired_ms < _LATEST_MS and world.faults.occurs(Fault.EXPIRED_LATE):
                 continue
             world.jobs.put(key, None, now_ms=now_ms, by_ttl=True)
         world.scheduler.after(_ROUND_MS, self._sweep)

@@ -1,12 +1,12 @@
-"""The promises that show only when all has come to rest: what callers and handlers saw, against the documents."""
+"""Checks at the end of a seed: compares what callers and handlers recorded with the documents."""
 
 from collections import Counter, defaultdict
 from datetime import timedelta
 from typing import Final
 
-from tests.simulation.checks.document_changes import DocumentChecks
+from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.violation import Item, has_expired, number_of, require, state_of, tenant_of, text_of
-from tests.simulation.jobs.observed import Observed
+from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS
 from tests.simulation.world.world import World
@@ -17,89 +17,89 @@ from tidemill.domain.states import TERMINAL, State
 
 #: Types whose success writes no effect.
 _WITHOUT_EFFECT: Final = frozenset({"sim.plain", "sim.permanent", "sim.give-up"})
-#: Classes of errors that handlers raise, and that our own code has for faults.
+#: Error classes that handlers raise, and those that the engine records for faults.
 _EXPLAINED: Final = frozenset(
     {
         *("BrokenError", "PermanentJobError", "RetryAfter", "GiveUp"),
         *("Crashed", "DeadlinePassed", "JobTimeoutError", "LeaseLostError", "TooManyHops"),
         *("EffectRefusedError", "StoreUnavailableError", "TransactionConflictError"),
-        # Where versions differ, and only there: see `VersionChecks`.
+        # Only where versions differ: see `VersionCompatibilityChecks`.
         *("InvalidPayloadError", "UnknownJobTypeError"),
-        # A result that repeats a large payload.
+        # The result repeats a large payload.
         "ResultError",
     }
 )
-#: Long enough for the stream to stand any of the faults of a seed.
+#: Long enough for the stream to recover from any fault of a seed.
 _GROUP_GOES_ON_WITHIN_MS: Final = 2 * 3_600_000
-#: How long publish must have tried at least before it gives a group up, less what clocks may differ by.
-_GROUP_IS_TRIED_FOR_MS: Final = PATIENCE // timedelta(milliseconds=1) - 2 * FAR_OFF_MS
-#: What may stand in a group's way for long.
-_TROUBLES: Final = (
-    *(Fault.HOT_GROUP, Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.UNANSWERED, Fault.THROTTLED, Fault.SERVER_ERROR),
+#: Shortest time for which publish tries a group before it gives up, minus the largest clock skew.
+_GROUP_TRIED_FOR_MS: Final = PATIENCE // timedelta(milliseconds=1) - 2 * FAR_OFF_MS
+#: Faults that may delay a group for long.
+_GROUP_FAULTS: Final = (
+    *(Fault.GROUP_THROTTLED, Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.UNANSWERED, Fault.THROTTLED, Fault.SERVER_ERROR),
     *(Fault.SERVICE_OUTAGE, Fault.TRANSACTION_CONFLICT, Fault.TRANSACTION_UNDER_WAY, Fault.DEPLOYED),
 )
-#: What a worker says of a run that it settled itself.
+#: Endings that a worker reports for a run that it settled itself.
 _SETTLED: Final = frozenset(Ending) - {Ending.FENCED, Ending.REFUSED, Ending.NOT_STARTED, Ending.UNAVAILABLE}
 
 
-class HistoryChecks:
+class AtRestChecks:
     """The checks at the end of one world."""
 
-    def __init__(self, world: World, documents: DocumentChecks) -> None:
+    def __init__(self, world: World, documents: DocumentChangeChecks) -> None:
         self._world = world
         self._documents = documents
 
     def at_end(self) -> None:
         for check in (
             self.every_job_ends_in_time,
-            self.attempts_fail_for_reasons_of_their_own,
+            self.attempts_fail_for_known_reasons,
             self.no_accepted_job_is_lost,
             self.one_key_is_one_job,
             self.effects_are_exactly_once,
             self.follow_ups_come_with_the_success,
             self.attempts_within_policy,
-            self.what_is_asked_to_end_does_not_begin,
-            self.tenants_are_apart,
-            self.reports_are_true,
-            self.leases_run_out_behind_a_fault,
-            self.no_message_is_lost_by_us,
-            self.no_group_is_left_behind,
-            self.groups_are_given_up_in_the_end_only,
-            self.no_message_uses_up_its_receives,
-            self.letters_and_the_dead_agree,
+            self.cancelled_jobs_do_not_begin,
+            self.tenants_are_isolated,
+            self.reports_match_documents,
+            self.leases_expire_only_after_faults,
+            self.our_code_loses_no_message,
+            self.every_group_goes_on,
+            self.groups_are_given_up_after_retries,
+            self.no_message_exhausts_its_receives,
+            self.dead_jobs_have_dlq_messages,
         ):
             check()
 
     def every_job_ends_in_time(self) -> None:
         for key, item in self._jobs().items():
             ended = state_of(item) in TERMINAL
-            require(ended, "every job ends in time", f"still {state_of(item)} when all was quiet for long", key)
+            require(ended, "every job ends in time", f"it is still {state_of(item)} at the end of the time bound", key)
             reached = text_of(item, "death") != DeathReason.UNDELIVERABLE
-            reached = reached or bool(self._world.weather.counted[Fault.LANE_ROBBED])
-            require(reached, "every job comes to a worker", "it died undeliverable", key)
+            reached = reached or bool(self._world.faults.counted[Fault.LANE_EMPTIED])
+            require(reached, "every job reaches a worker", "it died undeliverable", key)
 
-    def attempts_fail_for_reasons_of_their_own(self) -> None:
-        """What a handler did not raise, and no fault explains, is a fault of ours."""
+    def attempts_fail_for_known_reasons(self) -> None:
+        """An error that neither a handler raised nor a fault explains is a bug of the engine."""
         for key, item in self._jobs().items():
             for error in item.get("errors", {"L": []})["L"]:
                 name = error["M"]["error_class"]["S"]
                 what = error["M"]["message"]["S"]
-                require(name in _EXPLAINED, "attempts fail for reasons of their own", f"{name}: {what}", key)
+                require(name in _EXPLAINED, "attempts fail for known reasons", f"{name}: {what}", key)
 
     def no_accepted_job_is_lost(self) -> None:
-        for asked in self._world.asked:
-            for job_id in asked.ids:
-                key = f"{asked.tenant}#{job_id}"
+        for planned in self._world.submissions:
+            for job_id in planned.ids:
+                key = f"{planned.tenant}#{job_id}"
                 there = self._documents.inserted[key] > 0
-                require(there, "no accepted job is lost", "there never was a document", key)
+                require(there, "no accepted job is lost", "no document was ever written", key)
 
     def one_key_is_one_job(self) -> None:
         ids: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for asked in self._world.asked:
-            if asked.submission.key:
-                ids[asked.tenant, asked.submission.key].update(asked.ids)
+        for planned in self._world.submissions:
+            if planned.submission.key:
+                ids[planned.tenant, planned.submission.key].update(planned.ids)
         for (tenant, name), found in ids.items():
-            require(len(found) <= 1, "one key is one job", f"{name} made {sorted(found)}", f"{tenant}#")
+            require(len(found) <= 1, "one idempotency key is one job", f"{name} made {sorted(found)}", f"{tenant}#")
 
     def effects_are_exactly_once(self) -> None:
         effects = {key[0]: int(item["count"]["N"]) for key, item in self._world.effects.items.items()}
@@ -118,30 +118,37 @@ class HistoryChecks:
 
     def follow_ups_come_with_the_success(self) -> None:
         for key, item in self._jobs().items():
-            # In a second life of its key, those of the first may still be there.
+            # If the key was used twice, follow-ups of the first job may still exist.
             first = self._documents.inserted[key] == 1
             if first and text_of(item, "type") == "sim.chain" and state_of(item) is State.SUCCEEDED:
-                (asked,) = {text_of(item, "result").removeprefix('{"then":').removesuffix("}")}
+                (planned,) = {text_of(item, "result").removeprefix('{"then":').removesuffix("}")}
                 there = self._documents.children[key]
-                require(there == int(asked), "follow-ups come with the success", f"{there} of {asked}", key)
+                require(
+                    there == int(planned),
+                    "follow-ups commit with the success",
+                    f"{there} of {planned} follow-up jobs exist",
+                    key,
+                )
 
     def attempts_within_policy(self) -> None:
         for run in self._runs():
             within = 1 <= run.attempt <= run.max_attempts
-            require(within, "attempts within policy", f"attempt {run.attempt} ran", run.key)
+            require(
+                within, "attempts stay within the policy", f"attempt {run.attempt} of {run.max_attempts} ran", run.key
+            )
 
-    def what_is_asked_to_end_does_not_begin(self) -> None:
+    def cancelled_jobs_do_not_begin(self) -> None:
         for run in self._runs():
-            asked = run.asked_to_end and not self._clocks_lie
-            require(not asked, "what is asked to end does not begin", "it ran all the same", run.key)
+            planned = run.asked_to_end and not self._clocks_far_off
+            require(not planned, "a job with a cancel request does not begin", "it ran", run.key)
 
-    def tenants_are_apart(self) -> None:
+    def tenants_are_isolated(self) -> None:
         for run in self._runs():
             there = self._documents.inserted[run.key] > 0
-            require(there, "tenants are apart", "it ran for a tenant that has no such job", run.key)
+            require(there, "tenants are isolated", "it ran for a tenant without this job", run.key)
 
-    def reports_are_true(self) -> None:
-        """What a worker says that it settled is settled, and what it says that it lost is not."""
+    def reports_match_documents(self) -> None:
+        """A run reported as settled is settled, and a run reported as fenced is not."""
         for at_ms, by, report in self._world.reports:
             job = report.job
             if job is None or job.owner is None or self._documents.claimed_by.get(job.owner) != by:
@@ -149,47 +156,60 @@ class HistoryChecks:
             key = f"{job.tenant}#{job.id}"
             settled = self._documents.settled.get(job.owner)
             if report.ending in _SETTLED:
-                require(settled is not None, "reports are true", f"{report.ending}, and nothing was written", key)
+                require(
+                    settled is not None,
+                    "reports match the documents",
+                    f"reported {report.ending}, but nothing was written",
+                    key,
+                )
             elif report.ending is Ending.FENCED and settled:
-                # A document remembers who settled it last, and no one before.
+                # A document records only its last owner, so an earlier settle may look like a takeover.
                 since = [ms for ms, other in self._documents.settled.values() if other == key and ms > settled[0]]
-                require(any(ms <= at_ms for ms in since), "reports are true", "fenced, but it was settled", key)
+                require(
+                    any(ms <= at_ms for ms in since),
+                    "reports match the documents",
+                    "reported as fenced, but it was settled",
+                    key,
+                )
 
-    def leases_run_out_behind_a_fault(self) -> None:
-        """A worker that lives and is answered never leaves a job to its lease."""
+    def leases_expire_only_after_faults(self) -> None:
+        """A worker that lives and gets responses never lets a lease expire."""
         faulty, began = self._world.sdk.gave_up, {run.owner for run in self._runs()}
         for token, key in self._documents.lost.items():
             by = self._documents.claimed_by[token]
-            # Whoever does not know whether they have a job takes their claim back, which is one more call.
+            # A worker whose claim got no response takes it back, which is one more call that may fail.
             most = 1 if token in began else 2
-            excused = self._clocks_lie or faulty[by] >= most or by in self._world.scheduler.cut_short
-            require(excused, "leases run out behind a fault", f"{by} lived, and left the job", key)
+            excused = self._clocks_far_off or faulty[by] >= most or by in self._world.scheduler.interrupted
+            require(excused, "a lease expires only after a fault", f"{by} lived and let the lease expire", key)
 
-    def no_message_is_lost_by_us(self) -> None:
-        """Only what SQS, the stream or a person lost has to be nudged.
+    def our_code_loses_no_message(self) -> None:
+        """Only a message that SQS, the stream or an operator lost may need a nudge.
 
-        A letter of an earlier job of the key, dead at the same generation, looks like one that was moved natively.
+        The DLQ message of an earlier job of the key, dead at the same generation, looks like one moved by SQS.
         """
-        counted = self._world.weather.counted
+        counted = self._world.faults.counted
         if any(counted[fault] for fault in LOSSES):
             return
         dead: set[tuple[str, int]] = set()
         for change in self._world.trace.changes:
             if change.before and change.after and "state" in change.after:
-                life = (change.key, number_of(change.after, "generation"))
+                dispatch = (change.key, number_of(change.after, "generation"))
                 if state_of(change.after) is State.DEAD:
-                    dead.add(life)
+                    dead.add(dispatch)
                 nudged = number_of(change.after, "nudges") > number_of(change.before, "nudges")
-                require(not nudged or life in dead, "no message is lost by us", "it had to be nudged", change.key)
+                require(not nudged or dispatch in dead, "our code loses no message", "it needed a nudge", change.key)
 
-    def no_group_is_left_behind(self) -> None:
-        """The next of a group has its turn soon after the one before it has ended, without anybody looking for it.
+    def every_group_goes_on(self) -> None:
+        """The next job of a group is queued soon after the one before has ended, without the daily reconcile.
 
-        Also where DynamoDB was out for so long that publish had to give it up: that rings an alarm, which has reconcile
-        look after it. If no call of reconcile comes to anything, another alarm has a person look; so it does where who
-        is next can be read by a newer version only.
+        This includes outages of DynamoDB after which publish gives the group up: an alarm fires then and invokes
+        reconcile. If Lambda discards that event, or only a newer version can read the next job, another alarm calls an
+        operator, and this check does not apply.
         """
-        if any(self._world.weather.counted[fault] for fault in LOSSES) or self._world.calls["reconcile"].missed:
+        if (
+            any(self._world.faults.counted[fault] for fault in LOSSES)
+            or self._world.async_invocations["reconcile"].discarded
+        ):
             return
         ended_ms: dict[tuple[str, str], int] = {}
         for change in self._world.trace.changes:
@@ -202,12 +222,12 @@ class HistoryChecks:
                 late_ms = change.at_ms - ended_ms[group]
                 tenant, name = group
                 soon = late_ms <= _GROUP_GOES_ON_WITHIN_MS or f"the group {name} of {tenant}" in self._world.unreadable
-                require(soon, "no group is left behind", f"its turn came {late_ms // 1000} s late", change.key)
+                require(soon, "every group goes on", f"it was queued {late_ms // 1000} s late", change.key)
 
-    def groups_are_given_up_in_the_end_only(self) -> None:
-        """Publish has tried for as long as it may hold up the stream, since the first end in the group at the least."""
-        check, counted = "groups are given up in the end only", self._world.weather.counted
-        for at_ms, tenant, group in self._world.given_up:
+    def groups_are_given_up_after_retries(self) -> None:
+        """Publish has retried for as long as it may block the stream, counted from the first end in the group."""
+        check, counted = "publish gives up a group only after its retries", self._world.faults.counted
+        for at_ms, tenant, group in self._world.groups_given_up:
             ends = [
                 change.at_ms
                 for change in self._world.trace.changes
@@ -215,37 +235,39 @@ class HistoryChecks:
                 and state_of(change.after) in TERMINAL
                 and (tenant_of(change.key), text_of(change.after, "group")) == (tenant, group)
             ]
-            tried = min(ends) <= at_ms - _GROUP_IS_TRIED_FOR_MS
-            require(tried, check, f"{group} was given up at once", f"{tenant}#")
-            stood = any(counted[fault] for fault in _TROUBLES)
-            require(stood, check, f"nothing stood in the way of {group}", f"{tenant}#")
+            tried = min(ends) <= at_ms - _GROUP_TRIED_FOR_MS
+            require(tried, check, f"group {group} was given up too early", f"{tenant}#")
+            stood = any(counted[fault] for fault in _GROUP_FAULTS)
+            require(stood, check, f"no fault delayed group {group}", f"{tenant}#")
 
-    def no_message_uses_up_its_receives(self) -> None:
+    def no_message_exhausts_its_receives(self) -> None:
         for queue in self._world.lanes.values():
             for message in queue.moved:
-                # What only a newer version can read circles when that is rolled back, until its letter says so.
-                excused = message.burned or self._world.rollout.rolled_back
-                require(excused, "no message uses up its receives", message.body, "*")
+                # After a rollback, a message that only the newer version can read returns until SQS moves it.
+                excused = message.receives_wasted or self._world.rollout.rolled_back
+                require(excused, "no message exhausts its receives", message.body, "*")
 
-    def letters_and_the_dead_agree(self) -> None:
-        """Each dead job has its reason, and its letter unless SQS or the stream lost it."""
+    def dead_jobs_have_dlq_messages(self) -> None:
+        """Each dead job has a reason, and a DLQ message unless SQS or the stream lost it."""
         bodies = [message.body for queue in self._world.dead_letters.values() for message in queue.messages]
-        counted = self._world.weather.counted
+        counted = self._world.faults.counted
         lost = any(counted[fault] for fault in (*LOSSES, Fault.DUPLICATE))
         for key, item in self._jobs().items():
             if state_of(item) is State.DEAD and not has_expired(item, self._world.scheduler.now_ms):
-                require("death" in item, "the dead have a reason", "no death", key)
+                require("death" in item, "every dead job has a reason", "the document has no death reason", key)
                 wanted = f'"id":"{key.rpartition("#")[2]}","generation":{number_of(item, "generation")},'
-                told = any(wanted in body and tenant_of(key) in body and '"letter"' in body for body in bodies)
-                require(told or lost, "the dead have a letter", f"generation {number_of(item, 'generation')}", key)
+                sent = any(wanted in body and tenant_of(key) in body and '"letter"' in body for body in bodies)
+                require(
+                    sent or lost, "every dead job has a DLQ message", f"generation {number_of(item, 'generation')}", key
+                )
 
     @property
-    def _clocks_lie(self) -> bool:
-        """Whether clocks differ by more than leases allow for: then nothing keeps runs apart but the fence."""
-        return bool(self._world.weather.counted[Fault.CLOCK_FAR_OFF])
+    def _clocks_far_off(self) -> bool:
+        """Whether clocks differ by more than a lease allows for. Then only the fence protects the job."""
+        return bool(self._world.faults.counted[Fault.CLOCK_FAR_OFF])
 
     def _jobs(self) -> dict[str, Item]:
         return {key[0]: item for key, item in self._world.jobs.items.items() if "state" in item}
 
-    def _runs(self) -> list[Observed]:
+    def _runs(self) -> list[HandlerRun]:
         return self._world.runs

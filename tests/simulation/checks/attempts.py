@@ -1,10 +1,10 @@
-"""How runs begin, go on and end: what handlers saw and workers said, against each other and what was written."""
+"""How runs begin, resume and end: compares the records of handlers, the reports of workers and the documents."""
 
 from typing import Final
 
 from tests.simulation.checks.violation import require
-from tests.simulation.jobs.kinds import BrokenError
-from tests.simulation.jobs.observed import Observed
+from tests.simulation.jobs.handler_runs import HandlerRun
+from tests.simulation.jobs.job_types import BrokenError
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import RAISED
@@ -12,85 +12,85 @@ from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
 from tidemill.domain.errors import NewerSchemaError, TidemillError
 
-#: What a function raises to be called again.
-_PASSES: Final = frozenset({"StoreUnavailableError", "TransactionConflictError", "NewerSchemaError"})
-#: What a message came to whose job was not claimed by it.
-NOT_A_RUN: Final = frozenset({Ending.REFUSED, Ending.REDRIVEN, Ending.MALFORMED, Ending.NOT_STARTED})
-#: How long it may take to notice that a run's time is up.
+#: Errors that a function raises to be invoked again.
+_RETRIED: Final = frozenset({"StoreUnavailableError", "TransactionConflictError", "NewerSchemaError"})
+#: Endings of a message that claimed no job.
+NO_RUN: Final = frozenset({Ending.REFUSED, Ending.REDRIVEN, Ending.MALFORMED, Ending.NOT_STARTED})
+#: Longest delay between a timeout and its detection.
 _NOTICED_WITHIN_MS: Final = 2_000
 
 
-class RunChecks:
-    """Looks at the end of one world."""
+class AttemptChecks:
+    """Runs at the end of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
 
     def at_end(self) -> None:
         """Raises `Violation`."""
-        self._nothing_of_ours_fails()
-        self._a_late_message_begins_nothing()
-        self._runs_go_on_from_what_was_saved()
-        self._runs_end_in_their_time()
-        self._the_suspect_run_alone()
+        self._no_unexpected_errors()
+        self._no_run_from_a_stale_message()
+        self._runs_resume_from_the_checkpoint()
+        self._runs_end_within_the_timeout()
+        self._suspect_jobs_run_alone()
 
-    def _nothing_of_ours_fails(self) -> None:
-        """What is contained, so that it costs nobody else anything, must not happen all the same."""
-        check = "nothing of ours fails"
+    def _no_unexpected_errors(self) -> None:
+        """No unexpected error, even one that the code contains."""
+        check = "no unexpected error"
         for _, by, report in self._world.reports:
             expected = report.cause is None or isinstance(report.cause, TidemillError | BrokenError)
             require(expected, check, f"{by}: {report.cause!r}", "*")
         for _, who, what in self._world.trace.lines:
             if what.startswith(RAISED):
                 name = what.removeprefix(RAISED).partition(":")[0]
-                # Whatever stands in the way of one record, publish goes on with the others.
-                passes = {NewerSchemaError.__name__} if who.startswith("publish") else _PASSES
+                # An error with one record must not stop publish from handling the others.
+                passes = {NewerSchemaError.__name__} if who.startswith("publish") else _RETRIED
                 require(name in passes, check, f"{who}: {what}", "*")
 
-    def _a_late_message_begins_nothing(self) -> None:
-        for reference, report in self._world.answered:
-            if report.job and reference and report.ending not in NOT_A_RUN:
+    def _no_run_from_a_stale_message(self) -> None:
+        for reference, report in self._world.reports_by_message:
+            if report.job and reference and report.ending not in NO_RUN:
                 own = reference.generation == report.job.generation
-                what = f"generation {report.job.generation} ran by a message for {reference.generation}"
-                require(own, "a late message begins nothing", what, f"{report.job.tenant}#{report.job.id}")
+                what = f"a message of generation {reference.generation} ran generation {report.job.generation}"
+                require(own, "a stale message begins no run", what, f"{report.job.tenant}#{report.job.id}")
 
-    def _runs_go_on_from_what_was_saved(self) -> None:
+    def _runs_resume_from_the_checkpoint(self) -> None:
         for run in self._world.runs:
-            # One that began although its job had been taken over goes on from what it was told when it had it.
-            goes_on = run.resumed_from >= run.saved_before or self._clocks_lie
-            what = f"from {run.resumed_from}, not {run.saved_before}"
-            require(goes_on, "runs go on from what was saved", what, run.key)
+            # A run whose job was taken over before it began resumes from the checkpoint that its claim returned.
+            goes_on = run.resumed_from >= run.saved_before or self._clocks_far_off
+            what = f"it resumed from {run.resumed_from}, not {run.saved_before}"
+            require(goes_on, "runs resume from the last checkpoint", what, run.key)
 
-    def _runs_end_in_their_time(self) -> None:
-        """What takes longer than it may has failed, whatever its handler returns."""
+    def _runs_end_within_the_timeout(self) -> None:
+        """A run that exceeds its timeout has failed, even if its handler returns."""
         for report in (report for _, _, report in self._world.reports if report.ending is Ending.SUCCEEDED):
             for run in self._world.runs:
                 if report.job and run.owner == report.job.owner and run.ended_ms is not None:
                     took_ms = run.ended_ms - run.began_ms
                     in_time = took_ms <= self._longest_ms(run) + _NOTICED_WITHIN_MS
-                    require(in_time, "runs end in their time", f"it succeeded after {took_ms} ms", run.key)
+                    require(in_time, "runs end within their timeout", f"it succeeded after {took_ms} ms", run.key)
 
-    def _the_suspect_run_alone(self) -> None:
-        """What may have killed its worker does not run beside others, as long as there is time to wait for that."""
+    def _suspect_jobs_run_alone(self) -> None:
+        """A job that may have killed its worker runs alone, if the invocation has time to wait for that."""
         for run in self._world.runs:
-            if not run.suspect or self._clocks_lie or run.by in self._world.scheduler.cut_short:
+            if not run.suspect or self._clocks_far_off or run.by in self._world.scheduler.interrupted:
                 continue
             for other in self._world.runs:
                 beside = other is not run and other.by == run.by and _overlap(run, other)
-                require(not beside, "the suspect run alone", f"beside {other.key}, in {run.by}", run.key)
+                require(not beside, "a suspect job runs alone", f"it ran beside {other.key} in {run.by}", run.key)
 
-    def _longest_ms(self, run: Observed) -> float:
+    def _longest_ms(self, run: HandlerRun) -> float:
         lane = self._world.deployment.lane(run.lane)
         timeout = job_type(run.kind).timeout
         return 1000 * min(lane.job_timeout_seconds, timeout.total_seconds() if timeout else lane.job_timeout_seconds)
 
     @property
-    def _clocks_lie(self) -> bool:
-        return bool(self._world.weather.counted[Fault.CLOCK_FAR_OFF])
+    def _clocks_far_off(self) -> bool:
+        return bool(self._world.faults.counted[Fault.CLOCK_FAR_OFF])
 
 
-def _overlap(one: Observed, other: Observed) -> bool:
+def _overlap(one: HandlerRun, other: HandlerRun) -> bool:
     return one.began_ms < (other.ended_ms or one.began_ms) and other.began_ms < (one.ended_ms or other.began_ms)
 
 
-__all__ = ["NOT_A_RUN", "RunChecks"]
+__all__ = ["NO_RUN", "AttemptChecks"]

@@ -1,4 +1,4 @@
-"""The promises that every single change of a document must keep, looked at in the moment when it is made."""
+"""Checks of each single change to a document, made at the time of the write."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -29,8 +29,8 @@ _IN_ATTENTION: Final = frozenset({State.SCHEDULED, State.DEAD})
 _LEGAL: Final = frozenset(
     (before, after) for moves in TRANSITIONS.values() for before, afters in moves.items() for after in afters
 )
-#: What a job that is given another life must not bring with it.
-_OF_THE_LIFE_BEFORE: Final = [
+#: Attributes that a redrive clears.
+_CLEARED_BY_REDRIVE: Final = [
     "expires_at",
     "finished_at",
     "death",
@@ -48,15 +48,16 @@ MILLISECOND: Final = timedelta(milliseconds=1)
 Check = Callable[[str, Item | None, Item | None], None]
 
 
-class DocumentChecks:
-    """Watches one world's jobs table. What it finds ends the simulation, whatever code was writing."""
+class DocumentChangeChecks:
+    """Watches the jobs table of one world. A violation ends the simulation, even if the writing code catches errors."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         #: The process that made each owner token.
         self.claimed_by: dict[str, str] = {}
-        #: Tokens whose run was settled or released: (milliseconds, key of the job). Those whose lease was taken over.
+        #: By token, runs that settled or released: (milliseconds, key of the job).
         self.settled: dict[str, tuple[int, str]] = {}
+        #: By token, keys of jobs whose lease was taken over.
         self.lost: dict[str, str] = {}
         self.inserted: Counter[str] = Counter()
         self.children: Counter[str] = Counter()
@@ -68,25 +69,25 @@ class DocumentChecks:
             self.only_the_owner_ends_a_run,
             self.leases_are_respected,
             self.checkpoints_are_fenced,
-            self.only_the_ended_may_expire,
-            self.due_and_owner_say_what_is,
-            self.attention_is_where_it_belongs,
+            self.only_terminal_jobs_expire,
+            self.due_and_owner_match_the_state,
+            self.attention_matches_the_state,
             self.groups_keep_their_order,
-            self.what_is_asked_to_end_ends,
-            self.another_life_begins_anew,
+            self.cancelled_jobs_end,
+            self.redriven_jobs_start_afresh,
         )
         world.jobs.watchers.append(self._changed)
 
     def _changed(self, record: Record) -> None:
         key = record.keys["pk"]["S"]
         if "state" not in (record.after or record.before or {}):
-            self._slots_end_with_a_lease(key, record.after or {})
+            self._slots_expire_with_a_lease(key, record.after or {})
             return
         try:
             for check in self._checks:
                 check(key, record.before, record.after)
         except Violation as violation:
-            self._world.scheduler.found = self._world.scheduler.found or violation
+            self._world.scheduler.fail(violation)
         if record.after is None:
             self._there.pop(key, None)
         else:
@@ -95,9 +96,9 @@ class DocumentChecks:
     def only_legal_transitions(self, key: str, before: Item | None, after: Item | None) -> None:
         check = "only legal transitions"
         if after is None:
-            require(state_of(before) in TERMINAL, check, f"a job that is {state_of(before)} was deleted", key)
+            require(state_of(before) in TERMINAL, check, f"a {state_of(before)} job was deleted", key)
             unique = number_of(before, "unique_until") > self._now_ms + self._skew_ms
-            require(not unique, "the unique are kept", "it was deleted within its period", key)
+            require(not unique, "a unique job stays for its period", "it was deleted within its unique period", key)
             return
         anew = before is None or text_of(before, "trace") != text_of(after, "trace")
         anew = anew or before is None or before["created_at"] != after["created_at"]
@@ -105,9 +106,9 @@ class DocumentChecks:
             self.inserted[key] += 1
             self.children[f"{tenant_of(key)}#{text_of(after, 'parent')}"] += 1
             gone = before is None or has_expired(before, self._now_ms, late_ms=self._skew_ms + 1000)
-            require(gone, check, "a job was replaced that had not expired", key)
+            require(gone, check, "a job was replaced before it expired", key)
             unique = number_of(before, "unique_until") > self._now_ms + self._skew_ms
-            require(not unique, "the unique are kept", "it was replaced within its period", key)
+            require(not unique, "a unique job stays for its period", "it was replaced within its unique period", key)
         came_from = None if anew else state_of(before)
         require((came_from, state_of(after)) in _LEGAL, check, f"{came_from} -> {state_of(after)}", key)
 
@@ -137,30 +138,35 @@ class DocumentChecks:
             nudged = number_of(after, "nudges") > number_of(before, "nudges")
             require(step == 0 if failed or nudged else step < 0, check, f"the attempt moved by {step}", key)
             most = job_type(text_of(after, "type")).retry.max_attempts
-            require(not failed or number_of(after, "attempt") < most, check, "it is tried again beyond its policy", key)
+            require(not failed or number_of(after, "attempt") < most, check, "it is retried beyond its policy", key)
 
     def only_the_owner_ends_a_run(self, key: str, before: Item | None, after: Item | None) -> None:
         task = self._world.scheduler.current
         by = task.process.name if task else ""
         token, earlier = text_of(after, "owner"), text_of(before, "owner")
         if token and token != earlier:
-            require(token not in self.claimed_by, "tokens are fresh", f"{token} was used before", key)
-            # A claim is one write, never a part of a transaction, so whoever makes it is there.
+            require(token not in self.claimed_by, "owner tokens are fresh", f"{token} was used before", key)
+            # A claim is one write, never part of a transaction, so the claiming process is the current one.
             self.claimed_by[token] = by
         if earlier and token != earlier and text_of(after, "last_owner") == earlier:
             owner = self.claimed_by.get(earlier)
-            # A transaction commits after its caller has been killed.
+            # A transaction may commit after its caller was killed.
             require(not by or owner == by, "only the owner ends a run", f"{by} settled the run of {owner}", key)
             self.settled[earlier] = (self._now_ms, key)
 
     def leases_are_respected(self, key: str, before: Item | None, after: Item | None) -> None:
-        """Whoever takes a job from a run must find its lease over, by any clock."""
+        """A takeover needs an expired lease, by any clock of the world."""
         earlier = text_of(before, "owner")
         if not earlier or after is None or text_of(after, "owner") == earlier:
             return
         if text_of(after, "last_owner") != earlier:
             early_ms = number_of(before, "due") - self._now_ms
-            require(early_ms <= self._skew_ms, "leases are respected", f"taken {early_ms} ms before its end", key)
+            require(
+                early_ms <= self._skew_ms,
+                "leases are respected",
+                f"taken over {early_ms} ms before the lease ended",
+                key,
+            )
             self.lost[earlier] = key
 
     def checkpoints_are_fenced(self, key: str, before: Item | None, after: Item | None) -> None:
@@ -171,25 +177,25 @@ class DocumentChecks:
                 owner = self.claimed_by.get(text_of(after, "owner"))
                 require(owner == task.process.name, "checkpoints are fenced", f"{task.process.name}, not {owner}", key)
 
-    def only_the_ended_may_expire(self, key: str, _before: Item | None, after: Item | None) -> None:
+    def only_terminal_jobs_expire(self, key: str, _before: Item | None, after: Item | None) -> None:
         bad = after is not None and "expires_at" in after and state_of(after) not in TERMINAL
-        require(not bad, "only the ended may expire", f"a {state_of(after)} job has a TTL", key)
+        require(not bad, "only terminal jobs expire", f"a {state_of(after)} job has a TTL", key)
 
-    def due_and_owner_say_what_is(self, key: str, _before: Item | None, after: Item | None) -> None:
+    def due_and_owner_match_the_state(self, key: str, _before: Item | None, after: Item | None) -> None:
         if after is not None:
             state = state_of(after)
             fits = ("due" in after) is (state in _LIVE_WITH_DUE)
-            require(fits, "due says when", f"a {state} job, due: {after.get('due')}", key)
+            require(fits, "due is set while a job is live", f"a {state} job, due: {after.get('due')}", key)
             fits = ("owner" in after) is (state is State.RUNNING)
-            require(fits, "only what runs has an owner", f"a {state} job, owner: {after.get('owner')}", key)
+            require(fits, "only a running job has an owner", f"a {state} job, owner: {after.get('owner')}", key)
 
-    def attention_is_where_it_belongs(self, key: str, _before: Item | None, after: Item | None) -> None:
+    def attention_matches_the_state(self, key: str, _before: Item | None, after: Item | None) -> None:
         if after is not None:
             fits = ("attention" in after) is (state_of(after) in _IN_ATTENTION)
-            require(fits, "scheduled and dead jobs are found", f"{state_of(after)}: {after.get('attention')}", key)
+            require(fits, "scheduled and dead jobs are indexed", f"{state_of(after)}: {after.get('attention')}", key)
 
     def groups_keep_their_order(self, key: str, before: Item | None, after: Item | None) -> None:
-        """A run may begin only when all before it in its group have ended, and none of them blocks it."""
+        """A run may begin only when all earlier jobs of its group have ended and none of them blocks the group."""
         begins = state_of(after) is State.RUNNING and text_of(before, "owner") != text_of(after, "owner")
         if after is None or not begins or "group" not in after:
             return
@@ -197,37 +203,52 @@ class DocumentChecks:
             if other == key or held.get("group") != after["group"] or tenant_of(other) != tenant_of(key):
                 continue
             if number_of(held, "sequence") >= number_of(after, "sequence"):
-                require(state_of(held) is not State.RUNNING, "one of a group at a time", f"{other} runs as well", key)
+                require(
+                    state_of(held) is not State.RUNNING,
+                    "one job of a group runs at a time",
+                    f"{other} runs as well",
+                    key,
+                )
                 continue
             passed = state_of(held) in TERMINAL and not (state_of(held) is State.DEAD and "blocks" in held)
             passed = passed or has_expired(held, self._now_ms, late_ms=self._skew_ms)
-            require(passed, "groups keep their order", f"{other} before it is {state_of(held)}", key)
+            require(passed, "groups keep their order", f"the earlier {other} is {state_of(held)}", key)
 
-    def what_is_asked_to_end_ends(self, key: str, before: Item | None, after: Item | None) -> None:
-        check = "what is asked to end ends"
+    def cancelled_jobs_end(self, key: str, before: Item | None, after: Item | None) -> None:
+        check = "a job with a cancel request ends"
         if not _same_job(before, after) or before is None or after is None:
             return
         asked = "cancel_requested_at" in after and "cancel_requested_at" not in before
-        require(not asked or state_of(after) is State.RUNNING, check, f"asked while {state_of(after)}", key)
+        require(
+            not asked or state_of(after) is State.RUNNING,
+            check,
+            f"the request was written while {state_of(after)}",
+            key,
+        )
         if "cancel_requested_at" in before and text_of(after, "last_owner") == text_of(before, "owner") != "":
             released = number_of(after, "releases") > number_of(before, "releases")
-            # It never ran, so the next worker to claim it will end it.
+            # The job did not run, so the next worker that claims it ends it.
             never_ran = released or _claim_was_taken_back(before, after)
-            require(never_ran or state_of(after) in TERMINAL, check, f"it lives on, {state_of(after)}", key)
+            require(never_ran or state_of(after) in TERMINAL, check, f"it is {state_of(after)} after the run", key)
 
-    def another_life_begins_anew(self, key: str, before: Item | None, after: Item | None) -> None:
+    def redriven_jobs_start_afresh(self, key: str, before: Item | None, after: Item | None) -> None:
         if after and _same_job(before, after) and state_of(before) is State.DEAD and state_of(after) not in TERMINAL:
-            left = [name for name in _OF_THE_LIFE_BEFORE if name in after]
-            require(not left and number_of(after, "attempt") == 0, "another life begins anew", f"with {left}", key)
+            left = [name for name in _CLEARED_BY_REDRIVE if name in after]
+            require(
+                not left and number_of(after, "attempt") == 0,
+                "a redriven job starts afresh",
+                f"it kept {left}, attempt {number_of(after, 'attempt')}",
+                key,
+            )
 
-    def _slots_end_with_a_lease(self, key: str, item: Item) -> None:
-        """A place within a limit that a dead worker held is free as soon as its lease is over."""
+    def _slots_expire_with_a_lease(self, key: str, item: Item) -> None:
+        """A limit slot of a dead worker is free as soon as its lease has expired."""
         for name, slot in item.items():
             if name.startswith("slot_"):
                 left_ms = number_of(slot["M"], "until") // 1000 - self._now_ms
                 if left_ms > self._longest_lease_ms + self._skew_ms:
-                    violation = Violation("limits hold", f"{name} is taken for {left_ms // 1000} s", key)
-                    self._world.scheduler.found = self._world.scheduler.found or violation
+                    violation = Violation("concurrency limits hold", f"{name} stays taken for {left_ms // 1000} s", key)
+                    self._world.scheduler.fail(violation)
 
     @property
     def _longest_lease_ms(self) -> int:
@@ -236,8 +257,8 @@ class DocumentChecks:
 
     @property
     def _skew_ms(self) -> int:
-        """How far a clock of this world may be off."""
-        return FAR_OFF_MS if self._world.weather.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
+        """Largest clock skew in this world."""
+        return FAR_OFF_MS if self._world.faults.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
 
     @property
     def _now_ms(self) -> int:
@@ -245,7 +266,7 @@ class DocumentChecks:
 
 
 def _claim_was_taken_back(before: Item, after: Item) -> bool:
-    """Its answer was lost. Whatever else gives an attempt back is counted."""
+    """Whether a worker undid a claim whose response was lost. Other ways to return an attempt are counted."""
     fell = number_of(after, "attempt") < number_of(before, "attempt")
     return fell and all(number_of(after, name) == number_of(before, name) for name in ("hops", "holds"))
 

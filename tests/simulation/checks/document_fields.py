@@ -1,11 +1,11 @@
-"""What a document says of its job: times, counts and reasons, which people read and later writes build upon."""
+"""Checks of the fields of a document: times, counts and reasons, which users read and later writes build upon."""
 
 import json
 import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from tests.simulation.checks.attempts import NOT_A_RUN
+from tests.simulation.checks.attempts import NO_RUN
 from tests.simulation.checks.violation import (
     Item,
     Violation,
@@ -30,33 +30,33 @@ from tidemill.dynamodb.group_items import POSITION_PREFIX, order_key
 from tidemill.names import JOB_KEY, LISTING_KEY, WAKE_WINDOW_SECONDS
 
 _DAY_MS: Final = 86_400_000
-#: How far nudges are apart at least, and after how many of them, and how late, a job is given up.
+#: Shortest time between two nudges; number of nudges and lateness after which a job dies undeliverable.
 _NUDGES_APART_MS: Final = 60_000
 _MOST_NUDGES: Final = 6
 _GIVEN_UP_AFTER_MS: Final = 7 * _DAY_MS
-#: What is nobody's fault counts as a failure only when it has come so often that it may be the job's after all.
-_OFTEN: Final = {"StoreUnavailableError": ("holds", 20), "TransactionConflictError": ("releases", 8)}
+#: A store outage or a conflict counts as a failure only after so many, when the job itself may be the cause.
+_FAILURES_AFTER: Final = {"StoreUnavailableError": ("holds", 20), "TransactionConflictError": ("releases", 8)}
 
 Check = Callable[[str, Item, Item], None]
 
 
-class BookkeepingChecks:
-    """Watches one world's jobs table, and looks at the end."""
+class DocumentFieldChecks:
+    """Watches the jobs table of one world, and runs at its end."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        #: What ended each run, by its token: the document before and after.
+        #: By token, the write that ended a run: the document before and after.
         self._ends: dict[str, tuple[Item, Item]] = {}
         self._checks: tuple[Check, ...] = (
             self.no_run_begins_before_its_time,
             self.no_job_is_woken_before_its_time,
             self.nudges_are_counted,
             self.holds_are_counted,
-            self.attempts_leave_their_errors,
-            self.progress_is_what_was_told,
-            self.only_the_lost_are_given_up,
-            self.a_redrive_is_told_of,
-            self.the_ended_are_kept_for_their_time,
+            self.attempts_record_their_errors,
+            self.progress_is_what_was_reported,
+            self.only_lost_jobs_die_undeliverable,
+            self.redrives_are_audited,
+            self.terminal_jobs_are_kept,
         )
         world.jobs.watchers.append(self._changed)
 
@@ -71,14 +71,14 @@ class BookkeepingChecks:
                 for check in self._checks:
                     check(key, before, after)
         except Violation as violation:
-            self._world.scheduler.found = self._world.scheduler.found or violation
+            self._world.scheduler.fail(violation)
 
     def jobs_are_listed(self, key: str, after: Item) -> None:
         listed = text_of(after, LISTING_KEY).startswith(f"{tenant_of(key)}#")
-        require(listed, "jobs are listed", "nobody who lists jobs will see it", key)
+        require(listed, "jobs are listed", "no listing will show it", key)
         lasts = job_type(text_of(after, "type")).retention
         kept = number_of(after, "retention") == (math.ceil(lasts.total_seconds()) if lasts else 0)
-        require(kept, "the ended are kept for their time", f"retention: {after.get('retention')}", key)
+        require(kept, "terminal jobs are kept for their retention", f"retention: {after.get('retention')}", key)
 
     def no_run_begins_before_its_time(self, key: str, before: Item, after: Item) -> None:
         if not (owner := text_of(after, "owner")) or owner == text_of(before, "owner"):
@@ -86,24 +86,29 @@ class BookkeepingChecks:
         due_ms, claimed_ms = number_of(before, "due"), number_of(after, "claimed_at")
         in_time = due_ms <= min(claimed_ms, self._now_ms + self._skew_ms) and claimed_ms <= number_of(after, "due")
         in_time = in_time and number_of(before, "run_at") <= claimed_ms
-        require(in_time, "no run begins before its time", f"due {due_ms}, claimed {claimed_ms}", key)
-        told = number_of(after, "ready_at") == due_ms and "nudges" not in after
-        require(told, "a claim says what it took", f"ready {after.get('ready_at')}, nudges {after.get('nudges')}", key)
+        require(in_time, "no run begins before its due time", f"due {due_ms}, claimed {claimed_ms}", key)
+        recorded = number_of(after, "ready_at") == due_ms and "nudges" not in after
+        require(
+            recorded,
+            "a claim records what it claimed",
+            f"ready {after.get('ready_at')}, nudges {after.get('nudges')}",
+            key,
+        )
 
     def no_job_is_woken_before_its_time(self, key: str, before: Item, after: Item) -> None:
         if state_of(before) is State.SCHEDULED and state_of(after) is State.QUEUED:
             early_ms = number_of(after, "due") - self._now_ms - WAKE_WINDOW_SECONDS * 1000
-            require(early_ms <= self._skew_ms, "no job is woken before its time", f"{early_ms} ms", key)
+            require(early_ms <= self._skew_ms, "no job is woken before its due time", f"{early_ms} ms early", key)
 
     def nudges_are_counted(self, key: str, before: Item, after: Item) -> None:
-        """One at a time, and each tells of itself."""
+        """Nudges are counted one at a time, and each records its time."""
         check, last_ms = "nudges are counted", number_of(before, "nudged_at")
         if "nudged_at" not in after or number_of(after, "nudged_at") == last_ms:
             return
         step = number_of(after, "nudges") - number_of(before, "nudges")
-        require(step == 1, check, f"they moved by {step}", key)
+        require(step == 1, check, f"the count moved by {step}", key)
         apart_ms = number_of(after, "nudged_at") - last_ms
-        require(apart_ms >= _NUDGES_APART_MS, check, f"{apart_ms} ms after another", key)
+        require(apart_ms >= _NUDGES_APART_MS, check, f"{apart_ms} ms after the one before", key)
         taken_back = state_of(before) is not State.RUNNING or state_of(after) is State.RETRYING
         require(taken_back, check, f"{state_of(before)} -> {state_of(after)}", key)
 
@@ -111,87 +116,102 @@ class BookkeepingChecks:
         if not self._ended(before, after):
             return
         if self._given_back(before, after):
-            # For a reason of its own, it waits a while; if nobody knew that they had it, not at all.
+            # A counted release waits for a while. A claim taken back because its response was lost does not wait.
             soon = "releases" in after or number_of(after, "due") <= self._now_ms + self._skew_ms
-            require(soon, "a claim that is taken back is soon free", f"due {after.get('due')}", key)
+            require(soon, "a claim taken back is free at once", f"due {after.get('due')}", key)
             return
         held = _step("attempt", before, after) == -1 and not _step("hops", before, after)
         wanted = number_of(before, "holds") + 1 if held else 0
         require(number_of(after, "holds") == wanted, "holds are counted", f"{after.get('holds')}, not {wanted}", key)
 
-    def attempts_leave_their_errors(self, key: str, before: Item, after: Item) -> None:
-        check, was, now = "attempts leave their errors", _list(before, "errors"), _list(after, "errors")
+    def attempts_record_their_errors(self, key: str, before: Item, after: Item) -> None:
+        check, was, now = "failed attempts record their errors", _list(before, "errors"), _list(after, "errors")
         if now == was:
             return
         last = now[-1]["M"]
         new = next((count for count in range(1, len(now) + 1) if [*was, *now[-count:]][-ERRORS_KEPT:] == now), 0)
-        require(new > 0, check, "earlier ones are gone", key)
+        require(new > 0, check, "earlier errors are gone", key)
         require(len(text_of(last, "message")) <= LONGEST_MESSAGE_CHARACTERS, check, "a message is too long", key)
         own = number_of(last, "attempt") == number_of(before, "attempt") or state_of(after) in TERMINAL
         require(own, check, f"attempt {number_of(before, 'attempt')} left {last}", key)
         again = state_of(after) in TERMINAL or number_of(last, "next_due") == number_of(after, "due")
-        require(again, check, f"{last} does not say when it is tried again", key)
-        name, most = _OFTEN.get(text_of(last, "error_class"), ("attempt", 0))
+        require(again, check, f"{last} does not record when it is retried", key)
+        name, most = _FAILURES_AFTER.get(text_of(last, "error_class"), ("attempt", 0))
         excused = number_of(before, name) >= most
-        require(excused, "nobody's fault costs no attempt", f"{last} after {number_of(before, name)} {name}", key)
+        require(
+            excused,
+            "store outages and conflicts cost no attempt",
+            f"{last} after {number_of(before, name)} {name}",
+            key,
+        )
 
-    def progress_is_what_was_told(self, key: str, before: Item, after: Item) -> None:
+    def progress_is_what_was_reported(self, key: str, before: Item, after: Item) -> None:
         if text_of(after, "type") == "sim.continue" and _step("hops", before, after) == 1:
             page, last = text_of(after, "checkpoint"), text_of(before, "checkpoint")
-            require(page == str(int(last or 0) + 1), "progress is what was told", f"page {last}, then {page}", key)
+            require(
+                page == str(int(last or 0) + 1),
+                "progress is what the handler reported",
+                f"page {last}, then {page}",
+                key,
+            )
         if text_of(after, "type") == "sim.steps" and "checkpoint" in after:
             done, total = number_of(after, "progress_done"), number_of(after, "progress_total")
-            told = text_of(after, "checkpoint") == str(done) and done <= total and "checkpoint_at" in after
-            require(told, "progress is what was told", f"{done} of {total}, at {text_of(after, 'checkpoint')}", key)
+            fits = text_of(after, "checkpoint") == str(done) and done <= total and "checkpoint_at" in after
+            require(
+                fits,
+                "progress is what the handler reported",
+                f"{done} of {total}, at {text_of(after, 'checkpoint')}",
+                key,
+            )
 
-    def only_the_lost_are_given_up(self, key: str, before: Item, after: Item) -> None:
-        check = "only the lost are given up"
+    def only_lost_jobs_die_undeliverable(self, key: str, before: Item, after: Item) -> None:
+        check = "only lost jobs die undeliverable"
         nudges = number_of(before, "nudges")
         if number_of(after, "nudges") > nudges and state_of(before) is not State.RUNNING:
             given_up = text_of(after, "death") == DeathReason.UNDELIVERABLE
-            # By the clock of whoever decided it, and perhaps wrote it much later.
+            # By the clock of the process that decided it, which may have written it much later.
             spare_ms = number_of(after, "nudged_at") - number_of(before, "due") - _GIVEN_UP_AFTER_MS
             in_vain = nudges >= _MOST_NUDGES and spare_ms >= 0
             fits = given_up is in_vain
-            require(fits, check, f"{state_of(after)} after {nudges} nudges, {spare_ms} ms beyond the time", key)
+            require(fits, check, f"{state_of(after)} after {nudges} nudges, {spare_ms} ms beyond the limit", key)
         reason = ("death" in after) is (state_of(after) is State.DEAD)
-        require(reason, "the dead have a reason", f"{state_of(after)}: {text_of(after, 'death')}", key)
+        require(reason, "every dead job has a reason", f"{state_of(after)}: {text_of(after, 'death')}", key)
 
-    def a_redrive_is_told_of(self, key: str, before: Item, after: Item) -> None:
+    def redrives_are_audited(self, key: str, before: Item, after: Item) -> None:
         if state_of(before) is not State.DEAD or state_of(after) in TERMINAL:
             return
         was, now = _list(before, "redrives"), _list(after, "redrives")
-        told = bool(now) and now[:-1] == was[1 - ERRORS_KEPT :] and now[-1]["M"].get("death") == before.get("death")
-        require(told, "a redrive is told of", f"{len(was)} entries became {len(now)}", key)
+        audited = bool(now) and now[:-1] == was[1 - ERRORS_KEPT :] and now[-1]["M"].get("death") == before.get("death")
+        require(audited, "a redrive leaves an audit entry", f"{len(was)} entries became {len(now)}", key)
         gone = has_expired(before, self._now_ms, late_ms=-self._skew_ms - 1000)
-        require(not gone, "what is past its time stays so", "it was redriven", key)
+        require(not gone, "an expired job is not redriven", "it was redriven", key)
 
-    def the_ended_are_kept_for_their_time(self, key: str, before: Item, after: Item) -> None:
-        check = "the ended are kept for their time"
+    def terminal_jobs_are_kept(self, key: str, before: Item, after: Item) -> None:
+        check = "terminal jobs are kept for their retention"
         if state_of(after) not in TERMINAL or state_of(before) is state_of(after):
             return
         finished_ms = number_of(after, "finished_at")
-        # Whoever is held up in the middle of it ends it minutes later, as of when they began to; a person perhaps
-        # before another run had it.
+        # A delayed process ends the job minutes later, dated from when it began to. An operator may have begun before
+        # another run claimed the job.
         began_ms = number_of(before, "claimed_at" if state_of(before) is State.RUNNING else "created_at")
         since_ms = began_ms - 2 * self._skew_ms
         require(since_ms <= finished_ms <= self._now_ms + self._skew_ms, check, f"finished at {finished_ms}", key)
         if state_of(after) is State.DEAD and "group" in after and after.get("blocks") == {"BOOL": True}:
-            require("expires_at" not in after, check, "its group stands for it, and it has a TTL", key)
+            require("expires_at" not in after, check, "it blocks its group, and has a TTL", key)
             return
         kept_ms = number_of(after, "retention") * 1000 or RETENTION_DAYS * _DAY_MS
         until_ms = max(finished_ms + kept_ms, number_of(after, "unique_until"))
         late_ms = number_of(after, "expires_at") * 1000 - until_ms
-        require(0 <= late_ms < 1000, check, f"{late_ms} ms beyond it", key)
+        require(0 <= late_ms < 1000, check, f"expires {late_ms} ms after its retention", key)
 
     def at_end(self) -> None:
         """Raises `Violation`."""
-        check = "runs end as they say"
+        check = "documents match the reports"
         for _, by, report in self._world.reports:
-            if report.job and report.job.owner in self._ends and report.ending not in NOT_A_RUN:
+            if report.job and report.job.owner in self._ends and report.ending not in NO_RUN:
                 before, after = self._ends[report.job.owner]
                 key = f"{report.job.tenant}#{report.job.id}"
-                require(_came_to(report.ending, before, after), check, f"{by}: {report.ending}", key)
+                require(_matches(report.ending, before, after), check, f"{by}: {report.ending}", key)
         self._places_go_with_their_turn()
 
     def _places_go_with_their_turn(self) -> None:
@@ -201,10 +221,15 @@ class BookkeepingChecks:
                 tenant, group, sequence = json.loads(name.removeprefix(POSITION_PREFIX))
                 order = items.get(order_key(tenant, group)[JOB_KEY]["S"])
                 waits = order is not None and sequence > number_of(order, "head")
-                require(waits, "places go with their turn", f"{sequence} of {group} is left behind", f"{tenant}#")
+                require(
+                    waits,
+                    "places are deleted in their turn",
+                    f"place {sequence} of group {group} remains",
+                    f"{tenant}#",
+                )
 
     def _ended(self, before: Item, after: Item) -> bool:
-        """Whether this ends the run that had the job."""
+        """Whether this write ends the run that owned the job."""
         owner = text_of(before, "owner")
         if not owner or "owner" in after or text_of(after, "last_owner") != owner:
             return False
@@ -213,7 +238,7 @@ class BookkeepingChecks:
 
     @staticmethod
     def _given_back(before: Item, after: Item) -> bool:
-        """Whether nothing came of the run, which leaves all as it was."""
+        """Whether the run was undone, with no error recorded."""
         unchanged = _list(before, "errors") == _list(after, "errors")
         return state_of(after) is State.RETRYING and unchanged
 
@@ -223,12 +248,12 @@ class BookkeepingChecks:
 
     @property
     def _skew_ms(self) -> int:
-        """How far a clock of this world may be off."""
-        return FAR_OFF_MS if self._world.weather.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
+        """Largest clock skew in this world."""
+        return FAR_OFF_MS if self._world.faults.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
 
 
-def _came_to(ending: Ending, before: Item, after: Item) -> bool:
-    """Whether this is what a run that ended so has left."""
+def _matches(ending: Ending, before: Item, after: Item) -> bool:
+    """Whether the document changed as this ending requires."""
     attempt, hops = _step("attempt", before, after), _step("hops", before, after)
     match ending:
         case Ending.SNOOZED:
@@ -238,7 +263,7 @@ def _came_to(ending: Ending, before: Item, after: Item) -> bool:
         case Ending.HELD:
             fits = (attempt, hops, _step("holds", before, after)) == (-1, 0, 1)
         case Ending.RELEASED:
-            # Or what stood in its way was its own settle, under way since its answer was lost.
+            # Its own settle, whose response was lost, may have caused the conflict.
             settled = state_of(after) is State.SUCCEEDED
             fits = settled or (attempt, hops, _step("releases", before, after)) == (-1, 0, 1)
         case Ending.RETRYING:
@@ -259,4 +284,4 @@ def _list(item: Item, name: str) -> list[Any]:
     return found
 
 
-__all__ = ["BookkeepingChecks"]
+__all__ = ["DocumentFieldChecks"]

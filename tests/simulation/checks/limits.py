@@ -1,12 +1,12 @@
-"""What limits promise, computed from the figures of each job type: so many at a time, and so many within any while."""
+"""Checks of concurrency and rate limits, computed from the settings of each job type."""
 
 from collections import defaultdict
 from datetime import timedelta
 from typing import Final
 
-from tests.simulation.checks.document_changes import DocumentChecks
+from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.violation import require
-from tests.simulation.jobs.observed import Observed
+from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
@@ -17,17 +17,17 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 class LimitChecks:
-    """Looks at the runs of one world at its end."""
+    """Checks the runs of one world at its end."""
 
-    def __init__(self, world: World, documents: DocumentChecks) -> None:
+    def __init__(self, world: World, documents: DocumentChangeChecks) -> None:
         self._world = world
         self._documents = documents
 
     def at_end(self) -> None:
-        if self._world.weather.counted[Fault.CLOCK_FAR_OFF]:
-            # Whoever takes a place and whoever gives it up do so by their clocks.
+        if self._world.faults.counted[Fault.CLOCK_FAR_OFF]:
+            # Workers take and release slots by their own clocks.
             return
-        by_key: dict[tuple[str, ...], list[Observed]] = defaultdict(list)
+        by_key: dict[tuple[str, ...], list[HandlerRun]] = defaultdict(list)
         for run in self._world.runs:
             if run.limit_key is not None and run.kind:
                 whose = () if job_type(run.kind).limit_spans_tenants else (run.tenant,)
@@ -40,19 +40,21 @@ class LimitChecks:
             if limit and limit.rate:
                 self._rates_hold(key, runs, limit.rate)
 
-    def _limits_hold(self, key: tuple[str, ...], runs: list[Observed], most: int) -> None:
-        """A run that was cut short does nothing any more, and one that outlives its lease is fenced."""
+    def _limits_hold(self, key: tuple[str, ...], runs: list[HandlerRun], most: int) -> None:
+        """Interrupted runs do nothing more, and runs that outlive their lease are fenced, so neither counts."""
         for index, run in enumerate(runs):
             before = [one for one in runs[:index] if one.ended_ms is not None]
             still = [one for one in before if run.began_ms < min(one.ended_ms or 0, one.lease_ends_ms)]
             others = ", ".join(one.job_id for one in still)
-            require(len(still) < most, "limits hold", f"{key}: {others} still ran, {most} may", run.key)
+            require(
+                len(still) < most, "concurrency limits hold", f"{key}: {others} still ran; the limit is {most}", run.key
+            )
 
-    def _rates_hold(self, key: tuple[str, ...], runs: list[Observed], rate: Rate) -> None:
-        """Within any while, no more began than `count`, and one for each interval in it.
+    def _rates_hold(self, key: tuple[str, ...], runs: list[HandlerRun], rate: Rate) -> None:
+        """In any period at most `count` runs begin, plus one for each interval in it.
 
-        A run has entered between its claim and its beginning, so those that were claimed after one moment and have
-        begun by another entered within that while.
+        A run passes the limit between its claim and its beginning. So runs claimed after one time that have begun by
+        another passed the limit in that period.
         """
         interval_ms = rate.interval / _MILLISECOND
         for first in runs:
@@ -62,11 +64,11 @@ class LimitChecks:
                 if self._claimed_ms(run) < since_ms:
                     continue
                 within += 1
-                while_ms = run.began_ms + LARGEST_SKEW_MS - since_ms
-                most = rate.count + while_ms // interval_ms
-                what = f"{key}: {within} began within {while_ms} ms, {most:.0f} may"
-                require(within <= most, "rates hold", what, run.key)
+                period_ms = run.began_ms + LARGEST_SKEW_MS - since_ms
+                most = rate.count + period_ms // interval_ms
+                what = f"{key}: {within} began within {period_ms} ms; the limit is {most:.0f}"
+                require(within <= most, "rate limits hold", what, run.key)
 
-    def _claimed_ms(self, run: Observed) -> int:
-        """0 if somebody else had taken the job over by then, so that it cannot be told."""
+    def _claimed_ms(self, run: HandlerRun) -> int:
+        """0 if another worker had taken the job over by then, so that the time is unknown."""
         return run.claimed_ms if self._documents.claimed_by.get(run.owner) == run.by else 0

@@ -1,17 +1,17 @@
-"""Payloads that are stored beside their documents: none goes before its job, and none stays behind for ever."""
+"""Checks of payloads stored beside their documents: each lives as long as its job, and none stays for ever."""
 
 import json
 from collections.abc import Iterator
 from typing import Final
 
-from tests.simulation.checks.violation import observe, require, text_of
+from tests.simulation.checks.violation import require, require_in_task, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
 from tidemill.names import PAYLOADS_PREFIX
 
-#: As `tidemill.dynamodb.payloads` names an item, and a file.
+#: Prefixes of an item and a file, as `tidemill.dynamodb.payloads` writes them.
 _ITEM: Final = "!payload#"
 _FILE: Final = "file/"
 
@@ -21,30 +21,30 @@ class PayloadChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        #: Places that a document has ever named.
+        #: Payload places that a document has ever named.
         self._named: set[str] = set()
         world.jobs.watchers.append(self._changed)
         world.s3.watchers.append(lambda path: self._deleted(_FILE + path.rpartition("/")[2]))
 
     def at_rest(self) -> bool:
-        """Whether all are gone that ever go: the bucket forgets a file that no document names, years later."""
+        """Whether only files remain that no document names: a lifecycle rule of the bucket deletes those."""
         return all(place.startswith(_FILE) and place not in self._named for place in self._stored())
 
     def at_end(self) -> None:
-        """When all jobs have expired, and reconcile has come by."""
-        counted = self._world.weather.counted
+        """Call it when all jobs have expired and reconcile has run."""
+        counted = self._world.faults.counted
         lost = any(counted[fault] for fault in LOSSES)
         for place in self._stored():
-            self._world.weather.note(Fault.LEFT_BEHIND)
+            self._world.faults.count(Fault.PAYLOAD_ORPHANED)
             if place not in self._named:
-                # Between storing it and writing its document somebody died, was not answered, or lost their lease.
+                # Its writer died, got no response or lost its lease between storing it and writing the document.
                 fenced = any(report.ending is Ending.FENCED for _, _, report in self._world.reports)
-                excused = bool(self._world.scheduler.cut_short or self._world.sdk.gave_up or fenced)
+                excused = bool(self._world.scheduler.interrupted or self._world.sdk.gave_up or fenced)
             else:
-                # Nobody was told that its job is gone, or the bucket did not answer for too long.
-                excused = lost or place in self._world.untidied
+                # The record of the expired job was lost, or the bucket did not respond for too long.
+                excused = lost or place in self._world.undeleted_payloads
             stays = place.startswith(_FILE) and excused
-            require(stays, "no payload is left behind", f"{place} is still there", "*")
+            require(stays, "no payload is orphaned", f"{place} still exists", "*")
 
     def _changed(self, record: Record) -> None:
         key, after = record.keys["pk"]["S"], record.after
@@ -56,7 +56,13 @@ class PayloadChecks:
     def _deleted(self, place: str) -> None:
         for (key,), item in self._world.jobs.items.items():
             needed = text_of(item, "payload_at") == place
-            observe(self._world.scheduler, not needed, "payloads outlive their jobs", f"{place} was deleted", key)
+            require_in_task(
+                self._world.scheduler,
+                not needed,
+                "payloads outlive their jobs",
+                f"its payload {place} was deleted",
+                key,
+            )
 
     def _stored(self) -> Iterator[str]:
         for (key,) in self._world.jobs.items:

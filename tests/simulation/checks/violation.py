@@ -1,22 +1,22 @@
-"""What a check raises, and how it reads a document as DynamoDB holds it."""
+"""The exception of a failed check, and helpers to read a document in the form of DynamoDB."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from tests.simulation.world.scheduler import Scheduler
+from tests.simulation.world.task_scheduler import Scheduler
 from tidemill.domain.states import State
 
 Item = Mapping[str, Any]
 
 
 class Violation(AssertionError):  # noqa: N818 - a finding
-    """A promise that was broken."""
+    """A failed check."""
 
     def __init__(self, check: str, what: str, about: str) -> None:
         super().__init__(check, what, about)
         self.check = check
         self.what = what
-        #: Key of the job.
+        #: Key of the job; `*` for none in particular.
         self.about = about
 
     def __str__(self) -> str:
@@ -28,10 +28,10 @@ def require(holds: bool, check: str, what: str, about: str) -> None:
         raise Violation(check, what, about)
 
 
-def observe(scheduler: Scheduler, holds: bool, check: str, what: str, about: str) -> None:
-    """As `require`, from within the world: what is found ends it, whatever code catches."""
+def require_in_task(scheduler: Scheduler, holds: bool, check: str, what: str, about: str) -> None:
+    """As `require`, from a task: the hub raises the violation, so that the code under test cannot catch it."""
     if not holds:
-        scheduler.found = scheduler.found or Violation(check, what, about)
+        scheduler.fail(Violation(check, what, about))
 
 
 def state_of(item: Item | None) -> State | None:
@@ -39,7 +39,7 @@ def state_of(item: Item | None) -> State | None:
 
 
 def number_of(item: Item | None, name: str) -> int:
-    """0 where there is none."""
+    """0 if the attribute is missing."""
     return int(item[name]["N"]) if item and name in item else 0
 
 
@@ -52,5 +52,5 @@ def tenant_of(key: str) -> str:
 
 
 def has_expired(item: Item, now_ms: int, *, late_ms: int = 0) -> bool:
-    """With `late_ms`, by a clock that is so far ahead."""
+    """With `late_ms`, by a clock that is ahead by so much."""
     return "expires_at" in item and number_of(item, "expires_at") * 1000 <= now_ms + late_ms

@@ -1,1 +1,1 @@
-"""The simulated AWS against what AWS documents, a sentence for each case; moto, the emulator and botocore with it."""
+"""Tests of the simulated AWS, one sentence of AWS documentation each. Some also run on moto or the emulator."""

@@ -1,6 +1,6 @@
-"""`python -m tests.simulation.conformance`: the cases, counted."""
+"""`python -m tests.simulation.conformance`: print the number of cases and the differences."""
 
 from tests.simulation.conformance.summary import report
 
 if __name__ == "__main__":
-    print("\n".join(report()))  # noqa: T201 - for a person
+    print("\n".join(report()))  # noqa: T201 - output of a command

@@ -1,4 +1,4 @@
-"""A table, a queue and their clients for one case, whoever answers."""
+"""The table, queue and clients of one case, the same for each backend."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
@@ -7,10 +7,10 @@ from botocore.exceptions import ClientError
 
 TABLE: Final = "things"
 QUEUE: Final = "things-queue"
-LETTERS: Final = "things-letters"
+DLQ: Final = "things-dlq"
 BUCKET: Final = "things-files"
 INDEX: Final = "by-colour"
-#: Deliveries of a message, before it goes to the letters.
+#: Deliveries of a message before it goes to the DLQ.
 MOST_RECEIVES: Final = 3
 
 Item = Mapping[str, Any]
@@ -18,20 +18,20 @@ Value = TypeVar("Value")
 
 
 class Aws:
-    """What a case works with. `dynamodb`, `sqs` and `s3` have the methods of boto3's clients."""
+    """A backend. `dynamodb`, `sqs` and `s3` have the methods of boto3 clients."""
 
     dynamodb: Any
     sqs: Any
     s3: Any
     queue_url: str
-    letters_url: str
+    dlq_url: str
 
     def eventually(self, ask: Callable[[], Value]) -> Value:
-        """The first answer that is true. Raises when none is in time."""
+        """The first true result of `ask`. Raises if none arrives in time."""
         raise NotImplementedError
 
     def records(self) -> list[Any]:
-        """All that the stream of the table tells, as a function gets it."""
+        """All records of the stream of the table, in the form that a function receives."""
         raise NotImplementedError
 
     def lane(self) -> None:
@@ -79,13 +79,13 @@ class Aws:
 
 
 def refusal(act: Callable[[], Any]) -> Any:
-    """The code and the answer of the error that a call ends in."""
+    """The response of the `ClientError` that the call raises."""
     try:
         act()
     except ClientError as error:
         answer: Any = error.response
         return answer
-    raise AssertionError("the call was not refused")
+    raise AssertionError("the call succeeded; it should have been refused")
 
 
 def code(act: Callable[[], Any]) -> str:

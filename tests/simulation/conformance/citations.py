@@ -1,4 +1,4 @@
-"""Where a case has its sentence from. Those of an API reference are looked up in the models that botocore ships."""
+"""The source of the sentence of each case. Sentences of an API reference are looked up in the models of botocore."""
 
 import html
 import inspect
@@ -12,14 +12,14 @@ from botocore.loaders import Loader
 
 Test = TypeVar("Test", bound=Callable[..., Any])
 
-#: Sources whose sentences botocore ships: the name of the model.
+#: Sources that botocore ships: the names of its models.
 DYNAMODB: Final = "dynamodb"
 SQS: Final = "sqs"
 LAMBDA: Final = "lambda"
 STREAMS: Final = "dynamodbstreams"
 S3: Final = "s3"
 SCHEDULER: Final = "scheduler"
-#: Sources that it does not.
+#: Sources that botocore does not ship.
 GUIDE: Final = "https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/"
 SQS_GUIDE: Final = "https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/"
 LAMBDA_GUIDE: Final = "https://docs.aws.amazon.com/lambda/latest/dg/"
@@ -27,21 +27,21 @@ S3_GUIDE: Final = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/"
 SCHEDULER_GUIDE: Final = "https://docs.aws.amazon.com/scheduler/latest/UserGuide/"
 SDK_GUIDE: Final = "https://docs.aws.amazon.com/boto3/latest/guide/"
 
-#: What a case may run on.
+#: Backends.
 SIMULATED: Final = "simulated"
 MOTO: Final = "moto"
 EMULATOR: Final = "emulator"
-#: For what is botocore's own.
+#: For the behaviour of botocore itself.
 BOTOCORE: Final = "botocore"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A sentence of AWS, and what is held to it."""
+    """A sentence of AWS documentation, and the backends that run its test."""
 
     source: str
     sentence: str
-    #: Not if the words are ours: an error message, or what a page shows by an example only.
+    #: False if the words are ours: for an error message, or for a page that only shows an example.
     quoted: bool
     backends: tuple[str, ...]
 
@@ -51,18 +51,18 @@ class Case:
         return not self.source.startswith("https://")
 
 
-#: By the name of the test.
+#: Cases by name of the test.
 CASES: Final[dict[str, Case]] = {}
 
 
 def cites(
     source: str, sentence: str, *, quoted: bool = True, moto: bool = True, emulator: bool = True
 ) -> Callable[[Test], Test]:
-    """The sentence that a test holds the simulator to; the others too if it takes `aws`, botocore if it takes `sdk`."""
+    """Name the sentence that a test verifies. With `aws` it runs on all backends, with `sdk` on botocore too."""
 
     def mark(test: Test) -> Test:
         if test.__name__ in CASES:
-            raise AssertionError(f"two cases are called {test.__name__}")
+            raise AssertionError(f"two cases have the name {test.__name__}; rename one")
         takes = inspect.signature(test).parameters
         others = {MOTO: moto and "aws" in takes, EMULATOR: emulator and "aws" in takes, BOTOCORE: "sdk" in takes}
         backends = (SIMULATED, *(name for name, runs in others.items() if runs))
@@ -74,7 +74,7 @@ def cites(
 
 @cache
 def reference(model: str) -> str:
-    """All that botocore's model of a service says, as plain text."""
+    """The documentation in the botocore model of a service, as plain text."""
     found: list[str] = []
 
     def walk(node: Any) -> None:

@@ -1,4 +1,4 @@
-"""Each case runs on the simulated AWS, and on moto and the emulator unless it is about what those do not have."""
+"""Each case runs on the simulated AWS, and on moto and the emulator where they have the feature."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Services that real clients talk to: moto, or the emulator over HTTP."""
+"""The backends that real clients use: moto, or the emulator over HTTP."""
 
 import io
 import json
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from tests.simulation.conformance import scripted_function
-from tests.simulation.conformance.case import BUCKET, INDEX, LETTERS, MOST_RECEIVES, QUEUE, TABLE, Aws, Value
+from tests.simulation.conformance.case import BUCKET, DLQ, INDEX, MOST_RECEIVES, QUEUE, TABLE, Aws, Value
 from tests.support.job_tables import REGION, client
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.local.wait import wait_until
 
-_FUNCTION: Final = "told"
+_FUNCTION: Final = "scripted-function"
 
 
 class Served(Aws):
-    """`endpoint` is None while moto is on."""
+    """`endpoint` is None for moto."""
 
     def __init__(self, endpoint: str | None) -> None:
         self._endpoint = endpoint
@@ -28,7 +28,7 @@ class Served(Aws):
     @classmethod
     @contextmanager
     def at(cls, endpoint: str | None) -> Iterator[Self]:
-        """With nothing on its table and queues, which are gone afterwards."""
+        """With an empty table and empty queues, which are deleted afterwards."""
         served = cls(endpoint)
         served._create()
         try:
@@ -59,7 +59,7 @@ class Served(Aws):
         lambda_.create_function(
             FunctionName=_FUNCTION,
             Runtime="python3.13",
-            Role="arn:aws:iam::000000000000:role/told",
+            Role="arn:aws:iam::000000000000:role/scripted-function",
             Handler=f"{script.stem}.handle",
             Code={"ZipFile": _zipped(script)},
         )
@@ -94,7 +94,7 @@ class Served(Aws):
             ],
             StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"},
         )
-        self.letters_url = self.sqs.create_queue(QueueName=LETTERS)["QueueUrl"]
+        self.dlq_url = self.sqs.create_queue(QueueName=DLQ)["QueueUrl"]
         redriven = self._redriven_after(MOST_RECEIVES)
         self.queue_url = self.sqs.create_queue(QueueName=QUEUE, Attributes=redriven)["QueueUrl"]
         self.s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
@@ -104,14 +104,14 @@ class Served(Aws):
             self._client("lambda").delete_event_source_mapping(UUID=self._mapping)
             self._client("lambda").delete_function(FunctionName=_FUNCTION)
         self.dynamodb.delete_table(TableName=TABLE)
-        for url in (self.queue_url, self.letters_url):
+        for url in (self.queue_url, self.dlq_url):
             self.sqs.delete_queue(QueueUrl=url)
         for held in self.s3.list_objects_v2(Bucket=BUCKET).get("Contents", []):
             self.s3.delete_object(Bucket=BUCKET, Key=held["Key"])
         self.s3.delete_bucket(Bucket=BUCKET)
 
     def _redriven_after(self, receives: int) -> dict[str, str]:
-        policy = {"deadLetterTargetArn": self._arn(self.letters_url), "maxReceiveCount": receives}
+        policy = {"deadLetterTargetArn": self._arn(self.dlq_url), "maxReceiveCount": receives}
         return {"RedrivePolicy": json.dumps(policy)}
 
     def _arn(self, url: str) -> str:

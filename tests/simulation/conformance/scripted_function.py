@@ -1,4 +1,4 @@
-"""A function that does as its messages say, the same code wherever it runs: so it imports nothing of ours."""
+"""A function that does what its messages say. It runs on each backend, so it imports no code of ours."""
 
 import json
 from typing import Any
@@ -8,11 +8,11 @@ def handle(event: Any, _context: Any) -> Any:
     """A body is JSON: `{"answer": …}` is returned as it is, `{"error": …}` raised, `{"fails": …}` reported or not."""
     failed = []
     for record in event["Records"]:
-        said = json.loads(record["body"])
-        if "answer" in said:
-            return said["answer"]
-        if "error" in said:
-            raise RuntimeError(said["error"])
-        if said["fails"]:
+        script = json.loads(record["body"])
+        if "answer" in script:
+            return script["answer"]
+        if "error" in script:
+            raise RuntimeError(script["error"])
+        if script["fails"]:
             failed.append({"itemIdentifier": record["messageId"]})
     return {"batchItemFailures": failed}

@@ -1,4 +1,4 @@
-"""Calls that end as a case says, one try after the other: with botocore's own retries, and with the simulated ones."""
+"""Calls whose tries end as a case says: with the retries of botocore, and with the simulated ones."""
 
 import json
 from io import BytesIO
@@ -20,22 +20,22 @@ from tests.simulation.world.sdk import Sdk
 from tests.support.job_tables import REGION
 from tidemill.aws import clients
 
-#: What a try ends in: code and HTTP status of an error, or an error of the network. None is a success.
+#: Result of a try: code and HTTP status of an error, or a network error. None is a success.
 Outcome = tuple[str, int] | Exception | None
 _URL = "https://simulated.invalid"
 
 
 class Retrying:
-    """An SDK in the configuration of `shared`."""
+    """An SDK with the configuration of the engine."""
 
     def __init__(self) -> None:
         self._outcomes: list[Outcome] = []
         self.tries = 0
-        #: Seconds, before each try but the first.
+        #: Seconds before each retry.
         self.pauses: list[float] = []
 
     def call(self, *outcomes: Outcome) -> str:
-        """The code of the error that the call ends in, or its type; nothing for a success."""
+        """The error code or the exception type of the call; empty for a success."""
         self._outcomes, self.tries = list(outcomes), 0
         self.pauses.clear()
         try:
@@ -58,7 +58,7 @@ class Retrying:
 
 
 class Botocore(Retrying):
-    """The SDK itself, up to where it would open a connection."""
+    """The SDK itself, without the network connection."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         super().__init__()
@@ -83,12 +83,12 @@ class Botocore(Retrying):
 
 
 class SimulatedSdk(Retrying):
-    """What stands for the SDK in the simulator."""
+    """The SDK of the simulator."""
 
     def __init__(self, aws: Simulated) -> None:
         super().__init__()
         self._aws = aws
-        self._sdk = Sdk(aws.scheduler, aws.world.weather, aws.world.trace, {"dynamodb": [self]})
+        self._sdk = Sdk(aws.scheduler, aws.world.faults, aws.world.trace, {"dynamodb": [self]})
         self._tried_ms = 0
 
     def _called(self) -> None:

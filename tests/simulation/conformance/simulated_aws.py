@@ -5,16 +5,16 @@ from contextlib import contextmanager
 from typing import Any, Final, Self
 
 from tests.simulation.conformance import scripted_function
-from tests.simulation.conformance.case import INDEX, LETTERS, MOST_RECEIVES, QUEUE, TABLE, Aws, Value
+from tests.simulation.conformance.case import DLQ, INDEX, MOST_RECEIVES, QUEUE, TABLE, Aws, Value
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.dynamodb_table import Index, Schema, Table
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.installed_patches import client, enter, leave
 from tests.simulation.world.lambda_environments import Function
 from tests.simulation.world.lane_mapping import LaneMapping
-from tests.simulation.world.scheduler import Process
 from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.stream_mapping import StreamMapping, event_record
+from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 
 _URL: Final = "https://simulated.invalid/"
@@ -24,23 +24,23 @@ _MOST_STEPS: Final = 10_000_000
 
 
 class Simulated(Aws):
-    """A calm world, whose clock the case turns."""
+    """A world without faults, whose clock the case advances."""
 
     def __init__(self) -> None:
         self.world = World(0, Deployment())
-        self.world.weather.calm = True
+        self.world.faults.stopped = True
         self.world.dynamodb.page_items = 1000
         self.scheduler = self.world.scheduler
         index = Index(name=INDEX, schema=Schema(names=("colour", "size"), types=("S", "N")))
         self.table = Table(TABLE, Schema(names=("pk",), types=("S",)), indexes=(index,), ttl="expires_at")
         self.world.dynamodb.add(self.table)
-        self.dead_letters = Queue(_URL + LETTERS, self.scheduler, self.world.weather)
+        self.dead_letters = Queue(_URL + DLQ, self.scheduler, self.world.faults)
         self.queue = Queue(
-            _URL + QUEUE, self.scheduler, self.world.weather, dead_letters=self.dead_letters, max_receives=MOST_RECEIVES
+            _URL + QUEUE, self.scheduler, self.world.faults, dead_letters=self.dead_letters, max_receives=MOST_RECEIVES
         )
         self.world.sqs.add(self.queue)
         self.world.sqs.add(self.dead_letters)
-        self.queue_url, self.letters_url = self.queue.url, self.dead_letters.url
+        self.queue_url, self.dlq_url = self.queue.url, self.dead_letters.url
         self.dynamodb = _InATask(self, client("dynamodb"))
         self.sqs = _InATask(self, client("sqs"))
         self.s3 = _InATask(self, client("s3"))
@@ -49,7 +49,7 @@ class Simulated(Aws):
     @classmethod
     @contextmanager
     def entered(cls) -> Iterator[Self]:
-        """With its world under the code that runs meanwhile."""
+        """Enter its world, so that the code under test uses it."""
         simulated = cls()
         enter(simulated.world)
         try:
@@ -62,7 +62,7 @@ class Simulated(Aws):
             if answer := ask():
                 return answer
             self.sleep(_STEP_SECONDS)
-        raise AssertionError(f"not within {_PATIENCE_SECONDS} s")
+        raise AssertionError(f"no true result within {_PATIENCE_SECONDS} s")
 
     def records(self) -> list[Any]:
         return [event_record(record) for shard in self.table.shards for record in shard]
@@ -74,15 +74,15 @@ class Simulated(Aws):
     def sleep(self, seconds: float) -> None:
         self.scheduler.run(until_ms=self.scheduler.now_ms + round(seconds * 1000), most_steps=_MOST_STEPS)
 
-    def struck(self, fault: Fault, rate: float = 1.0) -> None:
-        """From now on this fault happens, and no other."""
-        self.world.weather.calm, self.world.weather.rates = False, {fault: rate}
+    def inject(self, fault: Fault, rate: float = 1.0) -> None:
+        """Inject this fault at this rate, and no other."""
+        self.world.faults.stopped, self.world.faults.rates = False, {fault: rate}
 
-    def calm(self) -> None:
-        self.world.weather.calm = True
+    def stop_faults(self) -> None:
+        self.world.faults.stopped = True
 
     def run(self, act: Callable[[], Any]) -> Any:
-        """In a task of its own; what it returned or raised."""
+        """Run `act` in a task of its own, and return or raise its result."""
         ended: list[tuple[Any, BaseException | None]] = []
 
         def task() -> None:
@@ -100,11 +100,11 @@ class Simulated(Aws):
         return value
 
     def answer(self, service: str, operation: str, **request: Any) -> Any:
-        """In a task, straight from the service: with no way there and back, and no retry."""
+        """Call the operation directly from a task, without latency and retries."""
         return self.world.sdk._operation(service, operation)(request)
 
     def environment(self) -> str:
-        """Of the task that runs."""
+        """Name of the process of the current task."""
         task = self.scheduler.current
         return task.process.name if task else ""
 
@@ -115,31 +115,31 @@ class Simulated(Aws):
             timeout_seconds=timeout_seconds,
             environment={},
             scheduler=self.scheduler,
-            weather=self.world.weather,
+            faults=self.world.faults,
             trace=self.world.trace,
         )
 
     def mapped(self, handler: Callable[[Any], Any], *, batch_size: int = 10, at_once: int = 2) -> None:
-        """The queue, mapped to a handler."""
+        """Map the queue to a handler."""
         LaneMapping(
             self.queue,
             self.function(handler),
             batch_size=batch_size,
             max_concurrency=at_once,
             scheduler=self.scheduler,
-            weather=self.world.weather,
+            faults=self.world.faults,
             trace=self.world.trace,
         )
 
     def stream(self, handler: Callable[[Any], Any], **settings: Any) -> StreamMapping:
-        """The stream of the table, mapped to a handler."""
+        """Map the stream of the table to a handler."""
         figures: dict[str, Any] = {"patterns": (), "batch_size": 100, "retries": 3, "oldest_seconds": 3600} | settings
         return StreamMapping(
             self.table,
             self.function(handler),
             failures=self.dead_letters,
             scheduler=self.scheduler,
-            weather=self.world.weather,
+            faults=self.world.faults,
             trace=self.world.trace,
             **figures,
         )

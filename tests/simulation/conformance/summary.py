@@ -1,4 +1,4 @@
-"""How many cases there are, of which service and with what kind of sentence, and who answers them otherwise."""
+"""The number of cases by service and kind of sentence, and the differences of each backend."""
 
 import importlib
 import pkgutil
@@ -10,7 +10,7 @@ from tests.simulation import conformance
 from tests.simulation.conformance.citations import BOTOCORE, CASES, EMULATOR, MOTO, SIMULATED, Case
 from tests.simulation.conformance.differences import DIFFERENCES
 
-#: By how a source begins.
+#: Service by beginning of the source.
 _SERVICES: Final = {
     "dynamodbstreams": "DynamoDB Streams",
     "dynamodb": "DynamoDB",
@@ -30,7 +30,7 @@ _KINDS: Final = ("looked up in botocore's models", "quoted from a guide", "in ou
 
 
 def cases() -> Mapping[str, Case]:
-    """All of them, by the name of the test."""
+    """All cases by name of the test."""
     for module in pkgutil.iter_modules(conformance.__path__, prefix=f"{conformance.__name__}."):
         if module.name.rpartition(".")[2].startswith("test_") and not module.name.endswith("test_citations"):
             importlib.import_module(module.name)
@@ -38,7 +38,7 @@ def cases() -> Mapping[str, Case]:
 
 
 def report() -> Iterator[str]:
-    """The lines that `docs/proof.md` quotes."""
+    """The lines that the document on proof quotes."""
     found = cases()
     services = Counter(_service(case) for case in found.values())
     yield f"{len(found)} conformance cases: " + ", ".join(

@@ -1,4 +1,4 @@
-"""What conditions mean."""
+"""Condition expressions."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -21,7 +21,7 @@ ITEM: Final[Mapping[str, Any]] = {
 
 
 def holds(aws: Aws, condition: str, **values: Any) -> bool:
-    """Whether the item meets it."""
+    """Whether the item meets the condition."""
     aws.put("a", **ITEM)
     given = {f":{name}": value for name, value in values.items()} | {":done": {"N": "1"}}
     try:
@@ -59,19 +59,19 @@ def test_comparators_compare(aws: Aws, condition: str, value: Any, expected: boo
     "If an item contains an AttributeValue element of a different type than the one provided in the request, "
     "the value does not match.",
 )
-def test_a_number_is_no_text(aws: Aws) -> None:
+def test_a_number_does_not_compare_with_text(aws: Aws) -> None:
     assert not holds(aws, "n = :v", v={"S": "7"})
     assert not holds(aws, "n < :v", v={"S": "9"})
 
 
 @cites(OPERATORS, "a comparison with an attribute that the item does not have is false", quoted=False)
-def test_what_is_missing_compares_with_nothing(aws: Aws) -> None:
+def test_a_missing_attribute_fails_every_comparison(aws: Aws) -> None:
     assert not holds(aws, "absent = :v", v={"N": "7"})
     assert not holds(aws, "absent <= :v", v={"N": "7"})
 
 
 @cites(OPERATORS, "an attribute that the item does not have is unlike any value", quoted=False)
-def test_what_is_missing_is_unlike_anything(aws: Aws) -> None:
+def test_a_missing_attribute_is_unequal_to_every_value(aws: Aws) -> None:
     assert holds(aws, "absent <> :v", v={"N": "7"})
 
 
@@ -104,7 +104,7 @@ def test_texts_are_compared_by_their_bytes(aws: Aws) -> None:
 
 
 @cites(OPERATORS, "NOT a - True if a is false; false if a is true.")
-def test_not_turns_what_is_missing_into_true(aws: Aws) -> None:
+def test_not_is_true_for_a_missing_attribute(aws: Aws) -> None:
     assert holds(aws, "NOT absent = :v", v={"N": "7"})
 
 

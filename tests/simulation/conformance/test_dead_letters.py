@@ -1,4 +1,4 @@
-"""Standard queues: what becomes of messages that are not dealt with in time."""
+"""Standard queues: dead-letter queues and retention."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ DAY_SECONDS = 86_400
 
 
 def given_up(aws: Aws) -> Any:
-    """A message that was received too often, and what came of it in the dead-letter queue."""
+    """A message received too often, and the same message in the dead-letter queue."""
     aws.send("x")
     for _ in range(MOST_RECEIVES):
         (received,) = aws.eventually(lambda: aws.receive(VisibilityTimeout=0))
 
     def dead_letter() -> list[Any]:
         assert aws.receive(VisibilityTimeout=0) == []
-        return aws.receive(queue_url=aws.letters_url)
+        return aws.receive(queue_url=aws.dlq_url)
 
     (found,) = aws.eventually(dead_letter)
     return received, found
@@ -28,7 +28,7 @@ def given_up(aws: Aws) -> Any:
     "When the ReceiveCount for a message exceeds the maxReceiveCount for a queue, Amazon SQS moves the message"
     " to the dead-letter-queue.",
 )
-def test_a_message_received_too_often_goes_to_the_letters(aws: Aws) -> None:
+def test_a_message_received_too_often_goes_to_the_dlq(aws: Aws) -> None:
     _, dead_letter = given_up(aws)
     assert dead_letter["Body"] == "x"
     assert aws.counts() == ["0", "0", "0"]
@@ -49,7 +49,7 @@ def test_a_message_is_delivered_as_often_as_the_policy_says(aws: Aws) -> None:
     "ApproximateReceiveCount - Returns the number of times a message has been received across all queues but not "
     "deleted.",
 )
-def test_a_letter_counts_on(aws: Aws) -> None:
+def test_a_dlq_message_keeps_its_receive_count(aws: Aws) -> None:
     _, dead_letter = given_up(aws)
     assert int(dead_letter["Attributes"]["ApproximateReceiveCount"]) > MOST_RECEIVES
 
@@ -59,7 +59,7 @@ def test_a_letter_counts_on(aws: Aws) -> None:
     "For standard queues, the expiration of a message is always based on its original enqueue timestamp. When"
     " a message is moved to a dead-letter queue, the enqueue timestamp is unchanged.",
 )
-def test_a_letter_keeps_the_time_it_was_sent(aws: Aws) -> None:
+def test_a_dlq_message_keeps_its_sent_time(aws: Aws) -> None:
     received, dead_letter = given_up(aws)
     assert dead_letter["Attributes"]["SentTimestamp"] == received["Attributes"]["SentTimestamp"]
 
@@ -68,15 +68,15 @@ def test_a_letter_keeps_the_time_it_was_sent(aws: Aws) -> None:
     SQS_GUIDE + "setting-up-dead-letter-queue-retention.html",
     "For standard queues, the expiration of a message is always based on its original enqueue timestamp.",
 )
-def test_a_letter_is_kept_no_longer_for_being_one(simulated: Simulated) -> None:
+def test_a_dlq_message_expires_by_its_sent_time(simulated: Simulated) -> None:
     simulated.send("x")
     for _ in range(MOST_RECEIVES):
         simulated.sleep(DAY_SECONDS)
         simulated.receive(VisibilityTimeout=0)
     assert simulated.receive() == []
-    assert simulated.counts(simulated.letters_url) == ["1", "0", "0"]
+    assert simulated.counts(simulated.dlq_url) == ["1", "0", "0"]
     simulated.sleep(DAY_SECONDS)
-    assert simulated.receive(queue_url=simulated.letters_url) == []
+    assert simulated.receive(queue_url=simulated.dlq_url) == []
 
 
 @cites(
@@ -84,7 +84,7 @@ def test_a_letter_is_kept_no_longer_for_being_one(simulated: Simulated) -> None:
     "Amazon SQS automatically deletes messages left in a queue longer than the retention period configured "
     "for the queue.",
 )
-def test_messages_are_not_kept_for_ever(simulated: Simulated) -> None:
+def test_messages_expire_after_the_retention_period(simulated: Simulated) -> None:
     simulated.send("x")
     simulated.sleep(4 * 86_400 + 1)
     assert simulated.receive() == []

@@ -1,4 +1,4 @@
-"""Invocations of a function, and the environments that they run in."""
+"""Invocations of a function and their execution environments."""
 
 from functools import partial
 from typing import Any
@@ -16,7 +16,7 @@ ENVIRONMENTS = LAMBDA_GUIDE + "lambda-runtime-environment.html"
     "Objects declared outside of the function's handler method remain initialized, providing additional "
     "optimization when the function is invoked again.",
 )
-def test_an_environment_is_used_again(simulated: Simulated) -> None:
+def test_an_environment_is_reused(simulated: Simulated) -> None:
     names: list[str] = []
 
     def handle(_event: Any) -> None:
@@ -34,7 +34,7 @@ def test_an_environment_is_used_again(simulated: Simulated) -> None:
     "Background processes or callbacks that were initiated by your Lambda function and did not complete when "
     "the function ended resume if Lambda reuses the execution environment.",
 )
-def test_threads_left_behind_go_on_with_the_next_invocation(simulated: Simulated) -> None:
+def test_background_threads_resume_in_the_next_invocation(simulated: Simulated) -> None:
     done: list[int] = []
 
     def handle(_event: Any) -> None:
@@ -60,7 +60,7 @@ def test_threads_left_behind_go_on_with_the_next_invocation(simulated: Simulated
     LAMBDA,
     "The amount of time (in seconds) that Lambda allows a function to run before stopping it.",
 )
-def test_a_function_is_stopped_after_its_time(simulated: Simulated) -> None:
+def test_a_function_is_stopped_at_its_timeout(simulated: Simulated) -> None:
     after: list[int] = []
 
     def handle(_event: Any) -> None:
@@ -152,7 +152,7 @@ def test_an_error_leaves_the_environment(simulated: Simulated) -> None:
 def test_an_invocation_may_be_refused(simulated: Simulated) -> None:
     calls: list[int] = []
     function = simulated.function(lambda _event: calls.append(1))
-    simulated.struck(Fault.NOT_STARTED)
+    simulated.inject(Fault.NOT_STARTED)
 
     def invoke() -> bool:
         try:

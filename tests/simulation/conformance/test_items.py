@@ -91,7 +91,7 @@ def test_all_new_is_the_whole_item_afterwards(aws: Aws) -> None:
 
 
 @cites(DYNAMODB, "UPDATED_NEW - Returns only the updated attributes, as they appear after the UpdateItem operation.")
-def test_updated_new_is_what_was_written(aws: Aws) -> None:
+def test_updated_new_is_the_written_attributes(aws: Aws) -> None:
     aws.put("a", n={"N": "1"}, m={"N": "5"})
     answer = aws.update("a", "SET n = :n", ExpressionAttributeValues={":n": {"N": "2"}}, ReturnValues="UPDATED_NEW")
     assert answer["Attributes"] == {"n": {"N": "2"}}
@@ -111,7 +111,7 @@ def test_all_old_of_an_update_is_the_item_before(aws: Aws) -> None:
     DYNAMODB,
     "UPDATED_OLD - Returns only the updated attributes, as they appeared before the UpdateItem operation.",
 )
-def test_updated_old_is_what_was_overwritten(aws: Aws) -> None:
+def test_updated_old_is_the_overwritten_attributes(aws: Aws) -> None:
     aws.put("a", n={"N": "1"}, m={"N": "5"})
     answer = aws.update("a", "SET n = :n", ExpressionAttributeValues={":n": {"N": "2"}}, ReturnValues="UPDATED_OLD")
     assert answer["Attributes"] == {"n": {"N": "1"}}
@@ -121,14 +121,14 @@ def test_updated_old_is_what_was_overwritten(aws: Aws) -> None:
     DYNAMODB,
     "ALL_OLD - If PutItem overwrote an attribute name-value pair, then the content of the old item is returned.",
 )
-def test_all_old_of_a_put_is_what_it_replaced(aws: Aws) -> None:
+def test_all_old_of_a_put_is_the_replaced_item(aws: Aws) -> None:
     for before in ({}, {"Attributes": KEY}):
         answer = aws.dynamodb.put_item(TableName=TABLE, Item=KEY, ReturnValues="ALL_OLD")
         assert {name: value for name, value in answer.items() if name == "Attributes"} == before
 
 
 @cites(DYNAMODB, "ALL_OLD - The content of the old item is returned.")
-def test_all_old_of_a_delete_is_what_is_gone(aws: Aws) -> None:
+def test_all_old_of_a_delete_is_the_deleted_item(aws: Aws) -> None:
     aws.put("a", n={"N": "1"})
     answer = aws.dynamodb.delete_item(TableName=TABLE, Key=KEY, ReturnValues="ALL_OLD")
     assert answer["Attributes"] == KEY | {"n": {"N": "1"}}
@@ -243,7 +243,7 @@ def test_an_index_key_must_be_of_its_type(aws: Aws) -> None:
 
 
 @cites(DYNAMODB, "The operation tried to access a nonexistent table or index.")
-def test_a_missing_table_is_named_so(aws: Aws) -> None:
+def test_a_missing_table_raises_resource_not_found(aws: Aws) -> None:
     assert code(lambda: aws.dynamodb.get_item(TableName="nothing", Key=KEY)) == "ResourceNotFoundException"
 
 
@@ -255,7 +255,7 @@ def test_a_missing_table_is_named_so(aws: Aws) -> None:
     'a name or value that no expression uses is an error: "unused in expressions"',
     quoted=False,
 )
-def test_whatever_is_named_must_be_used(aws: Aws, names: Any, values: Any) -> None:
+def test_every_placeholder_must_be_used(aws: Aws, names: Any, values: Any) -> None:
     given: dict[str, Any] = {"ExpressionAttributeValues": values}
     if names:
         given["ExpressionAttributeNames"] = names
@@ -267,6 +267,6 @@ def test_whatever_is_named_must_be_used(aws: Aws, names: Any, values: Any) -> No
     "a placeholder that is used and not defined is an error",
     quoted=False,
 )
-def test_whatever_is_used_must_be_named(aws: Aws) -> None:
+def test_every_placeholder_must_be_defined(aws: Aws) -> None:
     refused = code(lambda: aws.update("a", "SET #n = :n", ExpressionAttributeValues={":n": {"N": "1"}}))
     assert refused == "ValidationException"

@@ -1,4 +1,4 @@
-"""What becomes of execution environments when the code of a function is updated, and when memory runs out."""
+"""Execution environments when the code of a function is updated, and when memory runs out."""
 
 from collections.abc import Callable
 from functools import partial
@@ -13,18 +13,18 @@ MINUTE_SECONDS = 60
 
 
 def updated(simulated: Simulated, handler: Callable[[Any], Any]) -> Function:
-    """A function whose code is updated within a quarter of an hour or two."""
-    weather = simulated.world.weather
-    weather.calm, weather.rates = False, {Fault.DEPLOYED: 1.0}
+    """A function whose code is updated within 15 to 30 minutes."""
+    faults = simulated.world.faults
+    faults.stopped, faults.rates = False, {Fault.DEPLOYED: 1.0}
     simulated.world.rollout.plan(simulated.scheduler.now_ms + 3_600_000)
-    weather.calm = True
+    faults.stopped = True
     return Function(
         "case",
         lambda event, _context: handler(event),
         timeout_seconds=3 * 3600,
         environment={},
         scheduler=simulated.scheduler,
-        weather=weather,
+        faults=faults,
         trace=simulated.world.trace,
         rollout=simulated.world.rollout,
     )
@@ -79,7 +79,7 @@ def test_an_invocation_ends_with_the_code_that_it_began_with(simulated: Simulate
     quoted=False,
 )
 def test_running_out_of_memory_ends_all_threads_and_the_environment(simulated: Simulated) -> None:
-    weather, done, names = simulated.world.weather, [], []
+    faults, done, names = simulated.world.faults, [], []
 
     def slowly() -> None:
         simulated.scheduler.sleep(40_000)
@@ -91,9 +91,9 @@ def test_running_out_of_memory_ends_all_threads_and_the_environment(simulated: S
         simulated.world.threads.wait([pool.submit(slowly), pool.submit(slowly)])
 
     function = simulated.function(handle, timeout_seconds=100)
-    weather.calm, weather.rates = False, {Fault.OUT_OF_MEMORY: 1.0}
+    faults.stopped, faults.rates = False, {Fault.OUT_OF_MEMORY: 1.0}
     assert isinstance(simulated.run(lambda: function.invoke({})), FunctionError)
-    assert weather.counted[Fault.OUT_OF_MEMORY] == 1
-    weather.calm = True
+    assert faults.counted[Fault.OUT_OF_MEMORY] == 1
+    faults.stopped = True
     assert simulated.run(lambda: function.invoke({})) is None
     assert (done, names) == ([1, 1], ["case 1", "case 2"])

@@ -1,4 +1,4 @@
-"""What Lambda does with a queue, and with what a function answers."""
+"""Event source mapping of a queue: batches and responses of the function."""
 
 import json
 from typing import Any
@@ -14,16 +14,16 @@ ERRORS = LAMBDA_GUIDE + "services-sqs-errorhandling.html"
 
 
 def given_up(aws: Aws, *bodies: object) -> list[str]:
-    """Messages that were not deleted when a function had done as they say, once none is left in its queue."""
+    """The messages that the mapping did not delete, after the function has handled all of them."""
     aws.lane()
     for body in bodies:
         aws.send(json.dumps(body))
     aws.eventually(lambda: aws.counts() == ["0", "0", "0"])
-    return [message["Body"] for message in aws.receive(queue_url=aws.letters_url)]
+    return [message["Body"] for message in aws.receive(queue_url=aws.dlq_url)]
 
 
 @cites(ERRORS, "A null batchItemFailures list", moto=False)
-def test_a_list_of_nothing_deletes_the_batch(aws: Aws) -> None:
+def test_an_empty_failure_list_deletes_the_batch(aws: Aws) -> None:
     assert given_up(aws, {"answer": {"batchItemFailures": None}}) == []
 
 
@@ -51,7 +51,7 @@ def test_a_malformed_answer_keeps_the_batch(aws: Aws, answer: Any) -> None:
 
 
 @cites(ERRORS, "An invalid JSON response", moto=False)
-def test_an_answer_that_is_no_object_keeps_the_batch(aws: Aws) -> None:
+def test_a_response_that_is_not_an_object_keeps_the_batch(aws: Aws) -> None:
     assert len(given_up(aws, {"answer": "text"})) == 1
 
 
@@ -71,7 +71,7 @@ def test_an_unknown_id_keeps_the_batch(aws: Aws) -> None:
     " only the failed messages visible again.",
     moto=False,
 )
-def test_only_what_failed_comes_back(aws: Aws) -> None:
+def test_only_failed_messages_return(aws: Aws) -> None:
     assert given_up(aws, {"fails": True}, {"fails": False}) == ['{"fails": true}']
 
 
@@ -154,8 +154,8 @@ def test_no_more_than_the_maximum_run_at_once(simulated: Simulated) -> None:
     "receive count is up",
     quoted=False,
 )
-def test_a_throttled_batch_uses_up_a_receive(simulated: Simulated) -> None:
-    simulated.struck(Fault.NOT_STARTED)
+def test_a_throttled_batch_counts_as_a_receive(simulated: Simulated) -> None:
+    simulated.inject(Fault.NOT_STARTED)
     simulated.mapped(lambda _event: None)
     simulated.queue.send("x")
     simulated.sleep(5)
@@ -167,7 +167,7 @@ def test_a_throttled_batch_uses_up_a_receive(simulated: Simulated) -> None:
     "When Lambda reads a batch, the messages stay in the queue but are hidden for the length of the queue's visibility "
     "timeout.",
 )
-def test_what_a_function_works_on_is_hidden_from_others(simulated: Simulated) -> None:
+def test_messages_in_a_batch_are_hidden_from_other_workers(simulated: Simulated) -> None:
     began: list[int] = []
 
     def handle(_event: Any) -> None:
@@ -210,9 +210,9 @@ def test_a_function_may_get_a_message_twice(simulated: Simulated) -> None:
         simulated.scheduler.sleep(5_000)
 
     simulated.mapped(handle)
-    simulated.struck(Fault.DUPLICATE)
+    simulated.inject(Fault.DUPLICATE)
     simulated.send("x")
     simulated.sleep(3)
-    simulated.calm()
+    simulated.stop_faults()
     simulated.sleep(60)
     assert len(seen) > len(set(seen)) == 1

@@ -1,4 +1,4 @@
-"""The one metric that our code reads."""
+"""The metric that our code reads."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -27,7 +27,7 @@ def oldest_seconds(simulated: Simulated) -> float:
 
 
 @cites(METRICS, "The approximate age of the oldest non-deleted message in the queue.")
-def test_a_queue_tells_how_old_its_oldest_message_is(simulated: Simulated) -> None:
+def test_a_queue_reports_the_age_of_its_oldest_message(simulated: Simulated) -> None:
     simulated.send("x")
     simulated.sleep(600)
     simulated.send("y")
@@ -40,7 +40,7 @@ def test_a_queue_tells_how_old_its_oldest_message_is(simulated: Simulated) -> No
     "queue and the ApproximateAgeOfOldestMessage metric points at the second-oldest message that hasn't been received "
     "more than three times.",
 )
-def test_what_was_received_three_times_does_not_count(simulated: Simulated) -> None:
+def test_messages_received_three_times_do_not_count(simulated: Simulated) -> None:
     simulated.send("x")
     for _ in range(3):
         simulated.sleep(100)

@@ -25,7 +25,7 @@ def names(answer: Any) -> set[str]:
 
 
 def shown(aws: Aws, *expected: str) -> list[Any]:
-    """What the index shows, once it shows these."""
+    """The index entries, once the index shows these items."""
     aws.eventually(lambda: names(aws.dynamodb.query(**BLUE)) == set(expected))
     items: list[Any] = aws.dynamodb.query(**BLUE)["Items"]
     return items
@@ -36,7 +36,7 @@ def shown(aws: Aws, *expected: str) -> list[Any]:
     "ValidationException: Provided list of item keys contains duplicates",
     quoted=False,
 )
-def test_a_batch_asks_for_a_key_once(aws: Aws) -> None:
+def test_a_batch_read_rejects_duplicate_keys(aws: Aws) -> None:
     keys = [{"pk": {"S": "a"}}, {"pk": {"S": "a"}}]
     assert code(lambda: aws.dynamodb.batch_get_item(RequestItems={TABLE: {"Keys": keys}})) == "ValidationException"
 
@@ -48,7 +48,7 @@ def test_a_batch_holds_a_hundred_keys(aws: Aws) -> None:
 
 
 @cites(DYNAMODB, "If a requested item does not exist, it is not returned in the result.")
-def test_a_batch_leaves_out_what_is_missing(aws: Aws) -> None:
+def test_a_batch_read_omits_missing_items(aws: Aws) -> None:
     aws.put("a")
     keys = [{"pk": {"S": "a"}}, {"pk": {"S": "b"}}]
     answer = aws.dynamodb.batch_get_item(RequestItems={TABLE: {"Keys": keys}})
@@ -79,17 +79,17 @@ def test_a_batch_that_is_whole_leaves_no_keys(aws: Aws) -> None:
     "The UnprocessedKeys value is in the same form as RequestItems, so the value can be provided directly to a "
     "subsequent BatchGetItem operation.",
 )
-def test_what_a_batch_leaves_can_be_asked_for_as_it_is(simulated: Simulated) -> None:
+def test_unprocessed_keys_can_be_requested_as_they_are(simulated: Simulated) -> None:
     fill(simulated, 20)
     asked: Any = {TABLE: {"Keys": [{"pk": {"S": f"item-{number}"}} for number in range(20)], "ConsistentRead": True}}
-    simulated.struck(Fault.PARTLY_READ, 0.6)
+    simulated.inject(Fault.PARTIAL_BATCH, 0.6)
     found = set()
     while asked:
         answer = simulated.dynamodb.batch_get_item(RequestItems=asked)
         found |= {item["pk"]["S"] for item in answer["Responses"].get(TABLE, [])}
         asked = answer["UnprocessedKeys"]
     assert len(found) == 20
-    assert simulated.world.weather.counted[Fault.PARTLY_READ] > 0
+    assert simulated.world.faults.counted[Fault.PARTIAL_BATCH] > 0
 
 
 @cites(
@@ -178,7 +178,7 @@ def test_a_query_may_only_count(aws: Aws) -> None:
 
 
 @cites(DYNAMODB, "If LastEvaluatedKey is present in the response, you need to paginate the result set.")
-def test_a_query_goes_on_from_its_last_key(aws: Aws) -> None:
+def test_a_query_continues_from_its_last_key(aws: Aws) -> None:
     fill(aws, 5)
     everything = [f"item-{number}" for number in range(5)]
     shown(aws, *everything)
@@ -223,7 +223,7 @@ def test_a_filter_applies_after_the_page_is_cut(aws: Aws) -> None:
     "If ConsistentRead is true, then all of the write operations that completed before the Scan began are guaranteed "
     "to be contained in the Scan response.",
 )
-def test_a_consistent_scan_has_all_that_was_written(aws: Aws) -> None:
+def test_a_consistent_scan_has_every_earlier_write(aws: Aws) -> None:
     fill(aws, 5)
     aws.dynamodb.delete_item(TableName=TABLE, Key={"pk": {"S": "item-0"}})
     answer = aws.dynamodb.scan(TableName=TABLE, ConsistentRead=True)
@@ -249,7 +249,7 @@ def test_segments_part_the_table(aws: Aws) -> None:
 def test_a_read_may_be_behind_unless_it_is_consistent(simulated: Simulated) -> None:
     simulated.put("a", n={"N": "1"})
     simulated.put("a", n={"N": "2"})
-    simulated.struck(Fault.INDEX_LAG, 0.5)
+    simulated.inject(Fault.INDEX_LAG, 0.5)
     seen = {simulated.dynamodb.get_item(TableName=TABLE, Key={"pk": {"S": "a"}})["Item"]["n"]["N"] for _ in range(30)}
     assert seen == {"1", "2"}
     assert {(simulated.get("a") or {})["n"]["N"] for _ in range(30)} == {"2"}

@@ -1,4 +1,4 @@
-"""Standard queues: what comes out of them, how often and in what order."""
+"""Standard queues: receives, deletes and their order."""
 
 from tests.simulation.conformance.case import Aws, code
 from tests.simulation.conformance.citations import SQS, SQS_GUIDE, cites
@@ -20,14 +20,14 @@ def test_each_delivery_has_a_receipt_of_its_own(aws: Aws) -> None:
     "When a message is received from a queue, it becomes temporarily invisible to other consumers for the duration of "
     "the visibility timeout.",
 )
-def test_what_was_received_is_hidden(aws: Aws) -> None:
+def test_a_received_message_is_hidden(aws: Aws) -> None:
     aws.send("x")
     assert len(aws.receive()) == 1
     assert aws.receive() == []
 
 
 @cites(SQS, "If not specified, the default visibility timeout for the queue is used, which is 30 seconds.")
-def test_it_is_hidden_for_the_timeout_of_its_queue(simulated: Simulated) -> None:
+def test_a_message_is_hidden_for_the_timeout_of_its_queue(simulated: Simulated) -> None:
     simulated.send("x")
     simulated.receive()
     simulated.sleep(29)
@@ -64,7 +64,7 @@ def test_a_delete_with_a_stale_receipt_is_no_error(aws: Aws) -> None:
 
 
 @cites(SQS, "If you use an old ReceiptHandle, the request will succeed, but the message might not be deleted.")
-def test_a_stale_receipt_deletes_nothing_and_says_nothing(simulated: Simulated) -> None:
+def test_a_stale_receipt_deletes_nothing_silently(simulated: Simulated) -> None:
     simulated.send("x")
     (first,) = simulated.receive(VisibilityTimeout=0)
     simulated.eventually(lambda: simulated.receive(VisibilityTimeout=0))
@@ -73,7 +73,7 @@ def test_a_stale_receipt_deletes_nothing_and_says_nothing(simulated: Simulated) 
 
 
 @cites(SQS, "Deletes the specified message from the specified queue.")
-def test_what_is_deleted_does_not_come_back(aws: Aws) -> None:
+def test_a_deleted_message_does_not_return(aws: Aws) -> None:
     aws.send("x")
     (message,) = aws.receive(VisibilityTimeout=0)
     aws.delete(message)
@@ -85,7 +85,7 @@ def test_what_is_deleted_does_not_come_back(aws: Aws) -> None:
     "Amazon SQS can delete a message from a queue even if a visibility timeout setting causes the message to be locked "
     "by another consumer.",
 )
-def test_what_is_hidden_can_be_deleted(aws: Aws) -> None:
+def test_a_hidden_message_can_be_deleted(aws: Aws) -> None:
     aws.send("x")
     (message,) = aws.receive()
     aws.delete(message)
@@ -101,7 +101,7 @@ def test_what_is_hidden_can_be_deleted(aws: Aws) -> None:
 def test_a_delete_may_miss_a_copy(simulated: Simulated) -> None:
     simulated.send("x")
     (message,) = simulated.receive(VisibilityTimeout=1)
-    simulated.struck(Fault.DELETE_LOST)
+    simulated.inject(Fault.DELETE_LOST)
     simulated.sqs.delete_message(QueueUrl=simulated.queue_url, ReceiptHandle=message["ReceiptHandle"])
     simulated.sleep(1.1)
     assert len(simulated.receive()) == 1
@@ -113,7 +113,7 @@ def test_a_delete_may_miss_a_copy(simulated: Simulated) -> None:
 )
 def test_a_message_may_come_twice_within_its_timeout(simulated: Simulated) -> None:
     simulated.send("x")
-    simulated.struck(Fault.DUPLICATE)
+    simulated.inject(Fault.DUPLICATE)
     simulated.receive()
     simulated.sleep(3)
     assert len(simulated.receive()) == 1
@@ -173,7 +173,7 @@ def test_times_are_milliseconds(aws: Aws) -> None:
     "approximately 120,000 in flight messages (received from a queue by a consumer, but not yet deleted from "
     "the queue). If you reach this limit, Amazon SQS returns the OverLimit error message.",
 )
-def test_only_so_many_are_in_flight(simulated: Simulated) -> None:
+def test_the_number_of_messages_in_flight_is_limited(simulated: Simulated) -> None:
     simulated.queue.most_in_flight = 2
     for _ in range(5):
         simulated.send("x")

@@ -1,4 +1,4 @@
-"""What the SDK tries again."""
+"""Retries of the SDK."""
 
 from typing import Final
 
@@ -28,7 +28,7 @@ def test_a_call_is_tried_three_times(sdk: Retrying) -> None:
     "fail due to rate limiting from the AWS service you're attempting to call. In either case, these kinds of failures "
     "often don't require special handling and the call should be made again, often after a brief waiting period.",
 )
-def test_a_caller_does_not_notice_what_a_retry_mends(sdk: Retrying) -> None:
+def test_a_successful_retry_hides_the_error(sdk: Retrying) -> None:
     assert sdk.call(BUSY, None) == ""
     assert sdk.tries == 2
 
@@ -39,7 +39,7 @@ def test_a_caller_does_not_notice_what_a_retry_mends(sdk: Retrying) -> None:
     "Retry attempts on nondescriptive, transient error codes. Specifically, these HTTP status codes: 500, 502, 503, "
     "504.",
 )
-def test_errors_of_the_server_are_tried_again(sdk: Retrying, status: int) -> None:
+def test_server_errors_are_retried(sdk: Retrying, status: int) -> None:
     assert sdk.call(("SomeError", status), None) == ""
 
 
@@ -47,7 +47,7 @@ def test_errors_of_the_server_are_tried_again(sdk: Retrying, status: int) -> Non
     "error", [ConnectTimeoutError(endpoint_url=_URL), ReadTimeoutError(endpoint_url=_URL)], ids=["connect", "read"]
 )
 @cites(RETRIES, "Transient errors/exceptions RequestTimeout RequestTimeoutException PriorRequestNotComplete")
-def test_silence_is_tried_again(sdk: Retrying, error: Exception) -> None:
+def test_timeouts_are_retried(sdk: Retrying, error: Exception) -> None:
     assert sdk.call(error, None) == ""
     assert sdk.call(error, error, error) == type(error).__name__
 
@@ -70,7 +70,7 @@ def test_silence_is_tried_again(sdk: Retrying, error: Exception) -> None:
     "TransactionInProgressException RequestLimitExceeded BandwidthLimitExceeded LimitExceededException "
     "RequestThrottled SlowDown EC2ThrottledException",
 )
-def test_throttled_calls_are_tried_again(sdk: Retrying, refusal: Outcome) -> None:
+def test_throttled_calls_are_retried(sdk: Retrying, refusal: Outcome) -> None:
     assert sdk.call(refusal, None) == ""
 
 
@@ -112,7 +112,7 @@ def test_pauses_grow(sdk: Retrying) -> None:
         sdk.call(BUSY, BUSY, BUSY)
         assert len(sdk.pauses) == 2
         longest = [max(pair) for pair in zip(longest, sdk.pauses, strict=True)]
-    # A journey there and back takes its time as well.
+    # The latency of a call adds to the pause.
     assert 0.5 < longest[0] < 1.1
     assert 1.0 < longest[1] < 2.1
 
@@ -126,17 +126,17 @@ def test_an_outage_ends_the_retries(sdk: Retrying) -> None:
 
 
 @cites(RETRIES, "a call that was not answered may have been applied, and is applied again by its retries", quoted=False)
-def test_a_lost_answer_is_not_a_lost_call(simulated: Simulated) -> None:
-    simulated.struck(Fault.ANSWER_LOST)
+def test_a_call_with_a_lost_response_is_applied(simulated: Simulated) -> None:
+    simulated.inject(Fault.ANSWER_LOST)
     with pytest.raises(ReadTimeoutError):
         simulated.update("a", "ADD n :one", ExpressionAttributeValues={":one": {"N": "1"}})
-    simulated.calm()
+    simulated.stop_faults()
     assert (simulated.get("a") or {})["n"] == {"N": "3"}
 
 
 @cites(RETRIES, "a write that a retry repeats is refused by what it wrote itself", quoted=False)
 def test_a_retry_may_meet_its_own_success(simulated: Simulated) -> None:
-    simulated.struck(Fault.ANSWER_LOST, 0.5)
+    simulated.inject(Fault.ANSWER_LOST, 0.5)
     ends = set()
     for number in range(20):
         try:

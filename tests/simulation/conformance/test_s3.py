@@ -1,4 +1,4 @@
-"""S3, as far as large payloads and exports need it."""
+"""The S3 operations that large payloads and exports use."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def content(aws: Aws) -> bytes:
     "Amazon S3 never adds partial objects; if you receive a success response, Amazon S3 added the entire object to the "
     "bucket.",
 )
-def test_what_was_put_is_there_whole(aws: Aws) -> None:
+def test_an_object_is_read_as_it_was_put(aws: Aws) -> None:
     aws.s3.put_object(**FILE, Body=b"x" * 300_000, ContentType="application/json")
     assert content(aws) == b"x" * 300_000
 
@@ -38,7 +38,7 @@ def test_a_read_sees_the_last_write(aws: Aws) -> None:
 
 
 @cites(S3, "The specified key does not exist.")
-def test_a_missing_object_is_named_so(aws: Aws) -> None:
+def test_a_missing_object_raises_no_such_key(aws: Aws) -> None:
     assert code(lambda: aws.s3.get_object(**FILE)) == "NoSuchKey"
 
 
@@ -54,6 +54,6 @@ def test_a_deletion_may_be_repeated(aws: Aws) -> None:
 
 
 @cites(S3, "Size of the body in bytes.")
-def test_an_object_tells_its_size(aws: Aws) -> None:
+def test_an_object_has_a_content_length(aws: Aws) -> None:
     aws.s3.put_object(**FILE, Body=b"12345")
     assert aws.s3.get_object(**FILE)["ContentLength"] == 5

@@ -1,4 +1,4 @@
-"""Standard queues: what they take, one by one and in batches."""
+"""Standard queues: sending messages, singly and in batches."""
 
 from functools import partial
 
@@ -33,7 +33,7 @@ def test_a_batch_is_not_empty(aws: Aws) -> None:
 
 
 @cites(SQS, "Specifies whether the error happened due to the caller of the batch API action.")
-def test_one_bad_entry_does_not_spoil_a_batch(aws: Aws) -> None:
+def test_one_invalid_entry_does_not_fail_a_batch(aws: Aws) -> None:
     entries = [{"Id": "good", "MessageBody": "x"}, {"Id": "bad", "MessageBody": "x", "DelaySeconds": 901}]
     answer = aws.sqs.send_message_batch(QueueUrl=aws.queue_url, Entries=entries)
     assert [entry["Id"] for entry in answer["Successful"]] == ["good"]
@@ -82,7 +82,7 @@ def test_a_batch_is_hidden_one_by_one(aws: Aws) -> None:
     " check for batch errors even when the call returns an HTTP status code of 200.",
 )
 def test_a_batch_may_be_sent_in_part(simulated: Simulated) -> None:
-    simulated.struck(Fault.SEND_FAILED, 0.5)
+    simulated.inject(Fault.SEND_FAILED, 0.5)
     entries = [{"Id": str(number), "MessageBody": "x"} for number in range(10)]
     answer = simulated.sqs.send_message_batch(QueueUrl=simulated.queue_url, Entries=entries)
     assert len(answer["Successful"]) + len(answer["Failed"]) == 10
@@ -117,7 +117,7 @@ def test_a_message_is_not_empty(aws: Aws) -> None:
     "If a message contains characters outside the allowed set, Amazon SQS rejects the message and returns an "
     "InvalidMessageContents error.",
 )
-def test_some_characters_are_not_taken(aws: Aws) -> None:
+def test_some_characters_are_rejected(aws: Aws) -> None:
     for body in ("\x00", "\x1f", "\ufffe"):
         assert code(partial(aws.send, body)) == "InvalidMessageContents"
 
@@ -137,6 +137,6 @@ def test_a_message_comes_with_its_group(aws: Aws) -> None:
 
 
 @cites(SQS, "Ensure that the QueueUrl is correct and that the queue has not been deleted.")
-def test_a_missing_queue_is_named_so(aws: Aws) -> None:
+def test_a_missing_queue_raises_non_existent_queue(aws: Aws) -> None:
     refused = code(lambda: aws.sqs.send_message(QueueUrl=aws.queue_url + "-not", MessageBody="x"))
     assert refused == "AWS.SimpleQueueService.NonExistentQueue"

@@ -1,4 +1,4 @@
-"""What Lambda does with a stream, and with what a function answers."""
+"""Event source mapping of a stream: batches and responses of the function."""
 
 from typing import Any
 
@@ -33,13 +33,13 @@ def test_the_records_of_an_item_come_in_order(simulated: Simulated) -> None:
 
 
 @cites(STREAMS, "In DynamoDB Streams, there is a 24 hour limit on data retention.")
-def test_a_stream_forgets_after_a_day(simulated: Simulated) -> None:
+def test_stream_records_expire_after_24_hours(simulated: Simulated) -> None:
     seen: list[Any] = []
     function = simulated.stream(lambda event: seen.extend(event["Records"]), oldest_seconds=10**9)
-    simulated.struck(Fault.NOT_STARTED)
+    simulated.inject(Fault.NOT_STARTED)
     simulated.table.put(("a",), {"pk": {"S": "a"}}, now_ms=simulated.scheduler.now_ms - 25 * 3_600_000)
     simulated.sleep(5)
-    simulated.calm()
+    simulated.stop_faults()
     simulated.sleep(5)
     assert seen == []
     assert function.behind == 0
@@ -103,7 +103,7 @@ def test_a_batch_of_records_has_a_size(simulated: Simulated) -> None:
     "function succeeds, or the items in the batch expire. To ensure in-order processing, the event source mapping "
     "pauses processing for the affected shard until the error is resolved.",
 )
-def test_an_error_holds_up_its_shard_and_no_other(simulated: Simulated) -> None:
+def test_an_error_blocks_its_shard_only(simulated: Simulated) -> None:
     seen: list[str] = []
 
     def handle(event: Any) -> None:
@@ -116,7 +116,7 @@ def test_an_error_holds_up_its_shard_and_no_other(simulated: Simulated) -> None:
     for name in ("a", "b", "c", "d"):
         simulated.put(name)
     simulated.sleep(600)
-    # Of four names two are in the shard of the first: its own and the third.
+    # Two of the four items are in the shard of the first: "a" and "c".
     assert sorted(seen) == ["b", "d"]
     assert mapping.behind == 2
 
@@ -148,7 +148,7 @@ def test_one_batch_of_a_shard_at_a_time(simulated: Simulated) -> None:
     "A failure record for an event source mapping contains metadata about the batch, and it points to the items in the "
     "stream.",
 )
-def test_a_record_given_up_is_told_of_without_its_item(simulated: Simulated) -> None:
+def test_a_failure_record_does_not_contain_the_item(simulated: Simulated) -> None:
     def handle(_event: Any) -> None:
         raise RuntimeError
 
@@ -164,7 +164,7 @@ def test_a_record_given_up_is_told_of_without_its_item(simulated: Simulated) -> 
     "Once a transaction completes, the changes made within that transaction are propagated to global secondary indexes "
     "(GSIs), streams, and backups.",
 )
-def test_a_transaction_is_not_whole_in_a_stream(simulated: Simulated) -> None:
+def test_a_transaction_may_be_split_in_a_stream(simulated: Simulated) -> None:
     batches: list[list[str]] = []
     simulated.stream(
         lambda event: batches.append([record["dynamodb"]["Keys"]["pk"]["S"] for record in event["Records"]])
@@ -180,7 +180,7 @@ def test_a_transaction_is_not_whole_in_a_stream(simulated: Simulated) -> None:
     "If the batchItemFailures array contains multiple items, Lambda uses the record with the lowest sequence "
     "number as the checkpoint. Lambda then retries all records starting from that checkpoint.",
 )
-def test_a_stream_goes_on_from_the_lowest_failure(simulated: Simulated) -> None:
+def test_a_stream_retries_from_the_lowest_failure(simulated: Simulated) -> None:
     batches: list[list[str]] = []
 
     def handle(event: Any) -> Any:
@@ -220,7 +220,7 @@ def test_an_error_halves_the_batch(simulated: Simulated) -> None:
 
 
 @cites(LAMBDA, "MaximumRetryAttempts - Discard records after the specified number of retries.")
-def test_a_poison_record_is_given_up_and_told_of(simulated: Simulated) -> None:
+def test_a_poison_record_is_discarded_and_reported(simulated: Simulated) -> None:
     calls: list[int] = []
 
     def handle(_event: Any) -> None:
@@ -235,7 +235,7 @@ def test_a_poison_record_is_given_up_and_told_of(simulated: Simulated) -> None:
 
 
 @cites(LAMBDA, "MaximumRecordAgeInSeconds - Discard records older than the specified age.")
-def test_an_old_record_is_given_up(simulated: Simulated) -> None:
+def test_an_old_record_is_discarded(simulated: Simulated) -> None:
     def handle(_event: Any) -> None:
         raise RuntimeError
 
@@ -254,10 +254,10 @@ def test_an_old_record_is_given_up(simulated: Simulated) -> None:
 def test_throttles_do_not_count_as_tries(simulated: Simulated) -> None:
     seen: list[Any] = []
     simulated.stream(lambda event: seen.extend(event["Records"]), retries=1)
-    simulated.struck(Fault.NOT_STARTED)
+    simulated.inject(Fault.NOT_STARTED)
     simulated.put("a")
     simulated.sleep(30)
-    simulated.calm()
+    simulated.stop_faults()
     simulated.sleep(120)
     assert len(seen) == 1
 
@@ -278,7 +278,7 @@ def test_throttles_do_not_count_as_tries(simulated: Simulated) -> None:
     LAMBDA_GUIDE + "invocation-eventfiltering.html",
     "For Lambda to consider the event a match, the event must contain all the field names included in a filter.",
 )
-def test_filters_let_through_what_fits(simulated: Simulated, pattern: Any, expected: bool) -> None:
+def test_filters_pass_matching_records(simulated: Simulated, pattern: Any, expected: bool) -> None:
     record = {"eventName": "INSERT", "dynamodb": {"NewImage": {"state": {"S": "queued"}}}}
     assert matches([pattern], record) is expected
 
@@ -291,7 +291,7 @@ def test_filters_let_through_what_fits(simulated: Simulated, pattern: Any, expec
 def test_a_stream_may_deliver_a_batch_again(simulated: Simulated) -> None:
     seen: list[Any] = []
     simulated.stream(lambda event: seen.extend(event["Records"]))
-    simulated.struck(Fault.STREAM_REPEATED, 0.6)
+    simulated.inject(Fault.STREAM_REPEATED, 0.6)
     for number in range(10):
         simulated.table.put(("a",), {"pk": {"S": "a"}, "n": {"N": str(number)}}, now_ms=simulated.scheduler.now_ms)
         simulated.sleep(2)

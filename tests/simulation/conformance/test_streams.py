@@ -1,4 +1,4 @@
-"""What the stream of a table tells."""
+"""Records of the stream of a table."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def changes(aws: Aws) -> list[Any]:
 
 
 @cites(STREAMS, "MODIFY - one or more of an existing item's attributes were modified.")
-def test_a_stream_tells_what_became_of_an_item(aws: Aws) -> None:
+def test_a_stream_has_a_record_of_each_change(aws: Aws) -> None:
     aws.put("a", n={"N": "1"})
     aws.put("a", n={"N": "2"})
     aws.dynamodb.delete_item(TableName=TABLE, Key={"pk": {"S": "a"}})
@@ -42,7 +42,7 @@ def test_a_record_names_its_item(aws: Aws) -> None:
     "If you perform a PutItem or UpdateItem operation that does not change any data in an item, DynamoDB "
     "Streams does not write a stream record for that operation.",
 )
-def test_a_write_that_changes_nothing_is_not_told(aws: Aws) -> None:
+def test_a_write_that_changes_nothing_has_no_record(aws: Aws) -> None:
     for _ in range(3):
         aws.put("a", n={"N": "1"})
     aws.update("a", "SET n = :n", ExpressionAttributeValues={":n": {"N": "1"}})
@@ -54,7 +54,7 @@ def test_a_write_that_changes_nothing_is_not_told(aws: Aws) -> None:
     "Whenever an application creates, updates, or deletes items in the table, DynamoDB Streams writes a stream record "
     "with the primary key attributes of the items that were modified.",
 )
-def test_a_write_that_is_refused_is_not_told(aws: Aws) -> None:
+def test_a_refused_write_has_no_record(aws: Aws) -> None:
     item = {"pk": {"S": "a"}}
     refused = code(
         lambda: aws.dynamodb.put_item(TableName=TABLE, Item=item, ConditionExpression="attribute_exists(pk)")
@@ -87,7 +87,7 @@ def test_the_records_of_an_item_are_in_order(aws: Aws) -> None:
 
 
 @cites(STREAMS, 'For Time To Live, the type is "Service".')
-def test_what_the_ttl_deletes_says_so(simulated: Simulated) -> None:
+def test_a_ttl_delete_is_marked(simulated: Simulated) -> None:
     now_ms = simulated.scheduler.now_ms
     simulated.put("a", expires_at={"N": str(now_ms // 1000 - 60)})
     for key in list(simulated.table.expired(now_ms)):
@@ -101,7 +101,7 @@ def test_what_the_ttl_deletes_says_so(simulated: Simulated) -> None:
     DYNAMODB,
     "Items that have expired and not been deleted will still show up in reads, queries, and scans.",
 )
-def test_what_has_expired_is_there_until_it_is_deleted(simulated: Simulated) -> None:
+def test_an_expired_item_is_readable_until_it_is_deleted(simulated: Simulated) -> None:
     now_ms = simulated.scheduler.now_ms
     simulated.put("a", expires_at={"N": str(now_ms // 1000 - 60)})
     assert simulated.get("a") is not None
@@ -112,7 +112,7 @@ def test_what_has_expired_is_there_until_it_is_deleted(simulated: Simulated) -> 
     GUIDE + "time-to-live-ttl-before-you-start.html",
     "The TTL attribute value must be a datetimestamp with an expiration of no more than five years in the past.",
 )
-def test_what_expired_long_ago_is_kept(simulated: Simulated) -> None:
+def test_an_item_that_expired_long_ago_is_kept(simulated: Simulated) -> None:
     now_ms = simulated.scheduler.now_ms
     simulated.put("a", expires_at={"N": str(now_ms // 1000 - FIVE_YEARS_SECONDS - 60)})
     simulated.put("b", expires_at={"N": str(now_ms // 1000 + 60)})

@@ -105,7 +105,7 @@ def test_four_megabytes_at_most(aws: Aws) -> None:
     "attempted to update the secondary index key to unsupported type. An operand in the update expression has an "
     "incorrect data type. Item size to update has exceeded the maximum allowed size.",
 )
-def test_what_an_update_finds_cancels_the_transaction(aws: Aws, change: str, value: Any) -> None:
+def test_an_invalid_update_cancels_the_transaction(aws: Aws, change: str, value: Any) -> None:
     aws.put("a", text={"S": "x" * 300_000})
     entry = add("a", UpdateExpression=change, ExpressionAttributeValues={":v": value})
     refused = refusal(lambda: transact(aws, put("b"), entry))
@@ -152,7 +152,7 @@ def test_a_token_stands_for_its_parameters(aws: Aws) -> None:
     DYNAMODB,
     "A client request token is valid for 10 minutes after the first request that uses it is completed.",
 )
-def test_a_token_is_forgotten_after_ten_minutes(simulated: Simulated) -> None:
+def test_a_token_expires_after_ten_minutes(simulated: Simulated) -> None:
     transact(simulated, add("a"), ClientRequestToken="token")
     simulated.sleep(601)
     transact(simulated, add("a"), ClientRequestToken="token")
@@ -208,8 +208,8 @@ def test_a_write_meets_a_transaction_on_its_item(simulated: Simulated) -> None:
     DYNAMODB,
     "Transaction Conflict: Code: TransactionConflict Message: Transaction is ongoing for the item.",
 )
-def test_conflicts_come_with_the_weather(simulated: Simulated) -> None:
-    simulated.struck(Fault.TRANSACTION_CONFLICT)
+def test_conflicts_occur_as_a_fault(simulated: Simulated) -> None:
+    simulated.inject(Fault.TRANSACTION_CONFLICT)
     refused = refusal(lambda: transact(simulated, add("a")))
     assert [reason["Code"] for reason in refused["CancellationReasons"]] == ["TransactionConflict"]
     assert simulated.get("a") is None

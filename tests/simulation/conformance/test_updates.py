@@ -1,4 +1,4 @@
-"""What updates do."""
+"""Update expressions."""
 
 from functools import partial
 from typing import Any, Final
@@ -29,7 +29,7 @@ def test_set_replaces_an_element_or_appends_it(aws: Aws) -> None:
 
 
 @cites(UPDATES, "After Hammer and Nails are removed, the remaining elements are shifted.")
-def test_what_follows_a_removed_element_moves_up(aws: Aws) -> None:
+def test_elements_after_a_removed_one_move_up(aws: Aws) -> None:
     aws.put("a", entries={"L": [{"N": "1"}, {"N": "2"}, {"N": "3"}]})
     aws.update("a", "REMOVE entries[0]")
     assert (aws.get("a") or {})["entries"] == {"L": [{"N": "2"}, {"N": "3"}]}
@@ -67,7 +67,7 @@ def test_set_adds_and_subtracts(aws: Aws) -> None:
 
 
 @cites(UPDATES, "The provided expression refers to an attribute that does not exist in the item", quoted=False)
-def test_a_sum_with_what_is_missing_is_refused(aws: Aws) -> None:
+def test_a_sum_with_a_missing_attribute_is_refused(aws: Aws) -> None:
     aws.put("a")
     refused = code(lambda: aws.update("a", "SET n = n + :v", ExpressionAttributeValues={":v": {"N": "3"}}))
     assert refused == "ValidationException"
@@ -78,7 +78,7 @@ def test_a_sum_with_what_is_missing_is_refused(aws: Aws) -> None:
     "if_not_exists (path, operand) - if the item does not contain an attribute at the specified path, then "
     "if_not_exists evaluates to operand; otherwise, it evaluates to path.",
 )
-def test_if_not_exists_keeps_what_is_there(aws: Aws) -> None:
+def test_if_not_exists_keeps_a_present_value(aws: Aws) -> None:
     aws.put("a", n={"N": "1"})
     aws.update(
         "a", "SET n = if_not_exists(n, :v), m = if_not_exists(m, :v)", ExpressionAttributeValues={":v": {"N": "9"}}
@@ -105,7 +105,7 @@ def test_add_begins_at_zero(aws: Aws) -> None:
 
 
 @cites(DYNAMODB, "The ADD action only supports Number and set data types.")
-def test_add_takes_no_text(aws: Aws) -> None:
+def test_add_rejects_text(aws: Aws) -> None:
     aws.put("a")
     assert code(lambda: aws.update("a", "ADD n :v", ExpressionAttributeValues={":v": {"S": "x"}})) == (
         "ValidationException"

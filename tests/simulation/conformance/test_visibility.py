@@ -1,4 +1,4 @@
-"""Standard queues: what is hidden for a while, after a delivery or before the first."""
+"""Standard queues: visibility timeouts and delays."""
 
 from tests.simulation.conformance.case import Aws, code
 from tests.simulation.conformance.citations import SQS, SQS_GUIDE, cites
@@ -9,7 +9,7 @@ from tests.simulation.conformance.simulated_aws import Simulated
     SQS_GUIDE + "sqs-visibility-timeout.html",
     "This makes the message immediately visible to other components in the system and available for processing.",
 )
-def test_a_timeout_of_nothing_gives_a_message_back(aws: Aws) -> None:
+def test_a_timeout_of_zero_returns_a_message(aws: Aws) -> None:
     aws.send("x")
     (message,) = aws.receive(VisibilityTimeout=600)
     aws.hide(message["ReceiptHandle"], 0)
@@ -79,7 +79,7 @@ def test_twelve_hours_count_from_the_delivery(simulated: Simulated) -> None:
 
 
 @cites(SQS, "The specified message isn't in flight.")
-def test_only_what_is_in_flight_can_be_hidden(aws: Aws) -> None:
+def test_only_messages_in_flight_can_be_hidden(aws: Aws) -> None:
     aws.send("x")
     (message,) = aws.receive(VisibilityTimeout=0)
     aws.eventually(lambda: aws.counts()[0] == "1")
@@ -87,7 +87,7 @@ def test_only_what_is_in_flight_can_be_hidden(aws: Aws) -> None:
 
 
 @cites(SQS, "The specified receipt handle isn't valid.")
-def test_a_receipt_must_be_one(aws: Aws) -> None:
+def test_a_receipt_must_be_valid(aws: Aws) -> None:
     aws.send("x")
     assert code(lambda: aws.hide("not-a-receipt", 10)) == "ReceiptHandleIsInvalid"
 
@@ -121,7 +121,7 @@ def test_a_delay_is_a_quarter_of_an_hour_at_most(aws: Aws) -> None:
     "ApproximateNumberOfMessagesDelayed - Returns the approximate number of messages in the queue that are "
     "delayed and not available for reading immediately.",
 )
-def test_a_queue_tells_how_many_wait(aws: Aws) -> None:
+def test_a_queue_reports_its_message_counts(aws: Aws) -> None:
     aws.send("x")
     aws.send("y", DelaySeconds=100)
     aws.receive()

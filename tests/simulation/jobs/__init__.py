@@ -1,1 +1,1 @@
-"""Job types that do everything a handler may."""
+"""Job types that use every feature of a handler, the same in both versions of the code."""

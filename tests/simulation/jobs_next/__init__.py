@@ -1,1 +1,1 @@
-"""Job types as the next version has them, and this one otherwise or not at all."""
+"""Job types that only the next version has, or has in another form."""

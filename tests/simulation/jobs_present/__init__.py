@@ -1,1 +1,1 @@
-"""Job types as this version has them, and the next one otherwise or not at all."""
+"""Job types that only the present version has, or has in another form."""

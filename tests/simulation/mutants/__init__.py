@@ -1,1 +1,1 @@
-"""Faults of our own protocol, each of which the checks must find."""
+"""Faults of our own protocol. The checks must find each of them."""

@@ -1,4 +1,4 @@
-"""Puts a mutant in place of what ships: its module is compiled from the mutated text when it is first imported."""
+"""Apply a mutant: its module is compiled from the mutated text when it is first imported."""
 
 import importlib.machinery
 import sys
@@ -10,12 +10,12 @@ from types import ModuleType
 
 
 class MutantError(Exception):
-    """The text to be mutated is not there, or not once: the catalogue is behind the code."""
+    """The text to mutate does not occur exactly once: update the mutant to the present code."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change of one text. Empty `new` drops it."""
+    """One change to the text of one module. An empty `new` deletes `old`."""
 
     name: str
     module: str
@@ -26,14 +26,14 @@ class Mutant:
         """Raises `MutantError`."""
         text = Path(path).read_text(encoding="utf-8")
         if (found := text.count(self.old)) != 1:
-            raise MutantError(f"{self.name}: {self.old!r} stands {found} times in {self.module}")
+            raise MutantError(f"{self.name}: {self.old!r} occurs {found} times in {self.module}; it must occur once")
         return text.replace(self.old, self.new)
 
     def checked(self) -> None:
-        """Raises `MutantError` when it cannot be applied, or is no Python."""
+        """Raises `MutantError` if the mutant cannot be applied, and `SyntaxError` if it is not valid Python."""
         spec = find_spec(self.module)
         if spec is None or spec.origin is None:
-            raise MutantError(f"{self.name}: there is no {self.module}")
+            raise MutantError(f"{self.name}: module {self.module} does not exist")
         compile(self.text(spec.origin), spec.origin, "exec")
 
 
@@ -58,13 +58,13 @@ class _Finder:
             return None
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         if spec is None or spec.origin is None:
-            raise MutantError(f"there is no {fullname}")
+            raise MutantError(f"module {fullname} does not exist")
         spec.loader = _Loader(fullname, spec.origin, self._mutant)
         return spec
 
 
 def apply(mutant: Mutant) -> None:
-    """Before its module is imported."""
+    """Call this before the module is imported. Raises `MutantError` if it is imported already."""
     if mutant.module in sys.modules:
         raise MutantError(f"{mutant.module} is imported already")
     sys.meta_path.insert(0, _Finder(mutant))

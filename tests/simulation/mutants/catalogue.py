@@ -1,4 +1,4 @@
-"""The catalogue: what could be wrong with the protocol, each as one change of its text."""
+"""All mutants. Each one is a plausible fault of the protocol, as one change to the text of a module."""
 
 from typing import Final
 

@@ -1,27 +1,26 @@
-"""The small scope, whole: every schedule of two jobs, two workers and at most three faults, with the code that ships.
+"""The small scope: every schedule of two jobs, two workers and at most three faults, with the shipped code.
 
-Seeds go far and see little of each place; this stays near and sees all of it. A schedule is an order of calls to AWS
-and what became of each. All of a scenario's schedules are played, each in a world of its own from the beginning, and
-looked at by the same checks as the seeds. At the end of each, every job must have ended as it may, without anybody
-looking after it: reconcile is no part of it.
+Seeds explore far and cover each place thinly. The small scope stays small and covers everything. A schedule is an order
+of calls to AWS and the fate of each call. Each schedule of a scenario runs from the beginning in a world of its own,
+with the checks of the seeds. At its end every job must have ended as the scenario allows, without reconcile.
 
-What is chosen. At each moment every invocation, and every person's tool, stands before its next call. Any of them can
-be the next to be answered, and its call comes to any of these fates (`steps.py`): answered; its process killed before
-or after it; the answer lost and the call sent again; no answer to any try; no answer from the table any more; in
-conflict with others' transactions until it gives up; a transaction applied only when others have moved. A message may
-be delivered once more, to the other worker, and to one whose clock is ahead of all leases or behind them; that it is
-deleted may be lost. Whichever of several messages may be the next, and is.
+Choices. At each moment every invocation and every tool waits before its next call. Any of them may be next, and its
+call gets any of these fates (`participants.py`): answered; its process killed before or after it; the response lost and
+the call sent again; no response to any retry; no response from the table any more; in conflict with other transactions
+until it gives up; a transaction applied only after others have run. SQS may deliver a message once more, to the other
+worker, whose clock may be ahead of all leases or behind them. The delete of a message may be lost. Of several messages,
+each one is the next in some schedule.
 
-What is not, because it comes to the same:
-- An answer on its way: between two calls an actor touches nothing that others see.
-- A throttled call, a slow one and a late message: a call that was held for longer. So what the SDK waits takes no
-  time at all, delays that chance draws are none, and time goes on only when nobody has a call to make.
-- A message that publish sends twice or late: delivered twice, or its worker held. Publish's calls to the table are put
-  in every order only where it says so; elsewhere they follow the change at once.
-- Two orders of steps that touch nothing in common (`footprints.py`), and a state that another schedule has come to:
-  `fingerprint.py` says what makes two the same. Documents are told apart by their whole history, but steps that were
-  swapped leave times that differ by milliseconds, and those are taken for the same.
+Not chosen, because it is equivalent to a choice above:
+- A response in transit: between two calls an actor touches no shared state.
+- A throttled call, a slow call and a late message: the same as a call held for longer. So the pauses of the SDK take no
+  time, random delays are zero, and time advances only when no actor has a call to make.
+- A message that publish sends twice or late: the same as a second delivery, or as a worker held for longer. Calls of
+  publish to the table are ordered only in scenarios that direct publish; elsewhere they follow the change at once.
+- Two orders of independent steps (`touched_items.py`), and a state that another schedule has reached. `fingerprint.py`
+  defines when two states are equal. It compares the whole history of each document, but treats times that differ only
+  because independent steps were swapped as equal.
 
-What is left out: environments are never reused, clocks are right or far off, a call that a transaction stands in the
-way of meets no further fault, and nothing is lost without a trace. Those are for the seeds.
+Left to the seeds: reused environments, clocks that are slightly off, further faults in a call that a transaction
+blocks, and losses without a trace.
 """

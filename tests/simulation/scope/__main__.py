@@ -1,4 +1,4 @@
-"""`python -m tests.simulation.scope`: the small scope, whole, or the scenarios that are named."""
+"""`python -m tests.simulation.scope`: run all schedules of the small scope, or of the named scenarios."""
 
 import argparse
 import os
@@ -9,11 +9,15 @@ from tests.simulation.scope.run_scenarios import run_scope
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.scope", description=__doc__)
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="default: one for each core")
-    parser.add_argument("--faults", type=int, help="in one schedule, at most (default: as each scenario has it)")
-    parser.add_argument("names", nargs="*", help="only these scenarios")
-    asked = parser.parse_args()
-    return run_scope(asked.names, most_faults=asked.faults, processes=asked.processes)
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1, help="worker processes (default: one for each core)"
+    )
+    parser.add_argument(
+        "--faults", type=int, help="most faults in one schedule (default: the setting of each scenario)"
+    )
+    parser.add_argument("names", nargs="*", help="scenarios to run (default: all)")
+    arguments = parser.parse_args()
+    return run_scope(arguments.names, most_faults=arguments.faults, processes=arguments.processes)
 
 
 if __name__ == "__main__":

@@ -1,33 +1,33 @@
-"""What stands in for chance and for the weather where every choice is made on purpose."""
+"""Replacements for randomness and faults that leave every choice to a decider."""
 
 from collections.abc import MutableSequence, Sequence
 from random import Random
 from typing import Any, Final, Protocol, TypeVar
 
-from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.faults import Fault, Faults
 
 Element = TypeVar("Element")
 
-#: As many bits as a number between 0 and 1 is made of, by which our code spreads what it puts off.
+#: Bits of a random number between 0 and 1, which our code uses for jitter.
 _OF_A_DRAW: Final = 53
 
 
 class Decider(Protocol):
-    """Who makes the choices of one schedule."""
+    """Makes the choices of one schedule."""
 
     def pick(self, count: int) -> int:
-        """One of so many that are as good as each other."""
+        """Choose one of `count` equivalent options."""
 
-    def unlike(self) -> int:
-        """256 bits that nobody else is given."""
+    def unique_bits(self) -> int:
+        """256 bits, different for each call."""
 
-    def has_strike(self, fault: Fault) -> bool: ...
+    def has_fault(self, fault: Fault) -> bool: ...
 
 
-class Chance(Random):
-    """Leaves to another what matters, and is constant where only a time is drawn.
+class ChosenRandom(Random):
+    """Asks the decider for choices that matter, and returns constants for times.
 
-    Times are none at all if they may be none, which is when the most happens at once, and else as long as they may be.
+    A time is zero if it may be zero, so that most things happen at once, and else the longest possible.
     """
 
     def __init__(self, decider: Decider) -> None:
@@ -41,9 +41,9 @@ class Chance(Random):
         return a if a == 0 else b
 
     def getrandbits(self, k: int) -> int:
-        return 0 if k == _OF_A_DRAW else self._decider.unlike() >> (256 - k)
+        return 0 if k == _OF_A_DRAW else self._decider.unique_bits() >> (256 - k)
 
-    def choice(self, seq: Sequence[Element]) -> Element:  # type: ignore[override]  # only of what can be counted
+    def choice(self, seq: Sequence[Element]) -> Element:  # type: ignore[override]  # sequences only
         return seq[self._decider.pick(len(seq))]
 
     def shuffle(self, x: MutableSequence[Any]) -> None:
@@ -52,12 +52,12 @@ class Chance(Random):
             x[place], x[found] = x[found], x[place]
 
 
-class Chosen(Weather):
-    """Has strike what is chosen, and nothing else."""
+class ChosenFaults(Faults):
+    """Only the chosen faults occur."""
 
     def __init__(self, random: Random, decider: Decider) -> None:
         super().__init__(random)
         self._decider = decider
 
-    def looms(self, fault: Fault) -> bool:
-        return self._decider.has_strike(fault)
+    def draws(self, fault: Fault) -> bool:
+        return self._decider.has_fault(fault)

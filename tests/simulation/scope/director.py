@@ -1,8 +1,7 @@
-"""Whose turn it is, and what befalls them: the hub of a world in which each call waits until it is let go.
+"""The hub of a world in which each call waits until it is released with a chosen fate.
 
-Between two of its calls an actor touches nothing that others see, so a schedule is an order of calls, and what became
-of each. A call is held before it sets out. Once it is let go, nothing else moves until it has been answered and its
-actor holds at the next.
+Between two calls an actor touches no shared state, so a schedule is an order of calls with a fate for each. A call is
+held before it is sent. After its release no other actor runs until it is answered and its actor waits at its next call.
 """
 
 import json
@@ -14,67 +13,67 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.scope.choices import Choices
-from tests.simulation.scope.chosen_faults import Chance
+from tests.simulation.scope.chosen_faults import ChosenRandom
 from tests.simulation.scope.participants import LASTING, TRANSACTION, Actor, Call, Fate, Late, Option
 from tests.simulation.scope.touched_items import keys_of
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.scheduler import Process, Scheduler, Task
+from tests.simulation.world.task_scheduler import Process, Scheduler, Task
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World
 
-#: Less than this is no time: only what comes first counts, and that is chosen.
+#: Shorter delays count as zero: only the order matters, and that is chosen.
 _NO_TIME_MS: Final = 1000
-#: As long as the SDK waits for an answer. Others may well be quicker, so it waits no time either.
+#: The timeout of the SDK. Other actors may be faster, so this counts as zero as well.
 _PATIENCE_MS: Final = 2000
-#: What a service does later than that, but within so long, is done when it is chosen to be.
+#: Actions of a service delayed by more than that and at most this happen at a chosen time.
 _LATE_MS: Final = 5000
-#: What comes of a change is later than the change.
+#: Delay between a change and its stream record.
 _MOMENT_MS: Final = 1
 _STREAM: Final = "stream poller"
 _SEND: Final = "SendMessageBatch"
 _LANES: Final = "poller"
 
-#: Which of the weather's faults each fate brings about.
-_STRIKES: Final[Mapping[Fault, frozenset[Fate]]] = {
+#: By fault, the fates that cause it.
+_FAULTS_OF_FATES: Final[Mapping[Fault, frozenset[Fate]]] = {
     Fault.KILLED_BEFORE: frozenset({Fate.KILLED_BEFORE}),
     Fault.KILLED_AFTER: frozenset({Fate.KILLED_AFTER}),
     Fault.ANSWER_LOST: frozenset({Fate.ANSWER_LOST}),
     Fault.NOT_SENT: frozenset({Fate.UNANSWERED, Fate.CUT_OFF}),
     Fault.TRANSACTION_UNDER_WAY: frozenset({Fate.UNDER_WAY}),
 }
-#: What may strike where no call is held: as a message is delivered to a worker, or deleted.
+#: Faults that occur without a held call: when a message is delivered or deleted.
 _ELSEWHERE: Final = frozenset({Fault.DUPLICATE, Fault.DELETE_LOST, Fault.CLOCK_FAR_OFF})
 
 
 class Director(Scheduler):
-    """The hub of one schedule. `directed` are the functions whose calls are held; a tool's are if it says so.
+    """The hub of one schedule. It holds the calls of the `directed` functions, and of tools that request it.
 
-    With `apart`, actors of different jobs have nothing in common.
+    With `independent`, actors of different jobs touch no common item.
     """
 
-    def __init__(self, choices: Choices, *, directed: frozenset[str], apart: bool) -> None:
-        super().__init__(Chance(self))
+    def __init__(self, choices: Choices, *, directed: frozenset[str], independent: bool) -> None:
+        super().__init__(ChosenRandom(self))
         self.choices = choices
         self.held: list[Call] = []
         self.late: list[Late] = []
         self.actors: dict[Process, Actor] = {}
-        #: Labels, by name of the process, and by receipt of what it was given.
+        #: Labels of actors, by process name and by receipt handle of their messages.
         self.labels: dict[str, str] = {}
-        #: Told of every call, whoever makes it.
+        #: Called for every call of any actor.
         self.asked: Callable[[str, Mapping[str, Any]], None] = lambda _operation, _request: None
         self._directed = directed
-        self._apart = apart
+        self._independent = independent
         self._world: World | None = None
         self._fates: dict[Task, Fate] = {}
-        #: What each task has last asked for.
+        #: The last request of each task.
         self._last: dict[Task, object] = {}
         self._counted: Counter[str] = Counter()
         self._later_ms = 0
         self._begun = 0
 
     def direct(self, world: "World") -> None:
-        """From now on what happens in it is chosen."""
+        """From now on every step in this world is chosen."""
         self._world = world
 
     # Time.
@@ -100,11 +99,11 @@ class Director(Scheduler):
 
     @property
     def next_ms(self) -> int | None:
-        """When something happens by itself."""
+        """The time of the next call in the heap."""
         return self._heap[0][0] if self._heap else None
 
-    def settle_down(self, *, most_steps: int) -> None:
-        """Until all that is left is held, or takes time."""
+    def run_until_held(self, *, most_steps: int) -> None:
+        """Run until every call is held or due later."""
         while self.next_ms is not None and self.next_ms <= self.now_ms + _MOMENT_MS:
             self.run(until_ms=self.next_ms, most_steps=most_steps)
 
@@ -112,11 +111,11 @@ class Director(Scheduler):
 
     @contextmanager
     def invocation(self, verb: str, event: Mapping[str, Any]) -> Iterator[None]:
-        """From a task: one of this function is under way."""
+        """Call this from a task, around an invocation of a function."""
         records = event.get("Records", [event])
-        told = "\n".join(sorted(_told(record) for record in records))
+        content = "\n".join(sorted(_described(record) for record in records))
         jobs = frozenset(name for record in records for name in _jobs(record))
-        what = f"{verb} {blake2b(told.encode(), digest_size=8).hexdigest()}"
+        what = f"{verb} {blake2b(content.encode(), digest_size=8).hexdigest()}"
         with self._acting(what, jobs, directed=verb in self._directed, gives_up=False) as actor:
             self.labels.update(
                 {record["receiptHandle"]: actor.label for record in records if "receiptHandle" in record}
@@ -125,7 +124,7 @@ class Director(Scheduler):
 
     @contextmanager
     def tool(self, name: str, *, directed: bool) -> Iterator[None]:
-        """From a task: somebody's command runs."""
+        """Call this from a task, around the run of a tool."""
         with self._acting(name, frozenset(), directed=directed, gives_up=True):
             yield
 
@@ -146,22 +145,22 @@ class Director(Scheduler):
     # Calls.
 
     def hold(self, service: str, operation: str, request: Mapping[str, Any]) -> None:
-        """From a task that is about to make this call."""
+        """Call this from a task before it makes this call."""
         task = self._running()
         actor = self.actors.get(task.process)
         self.asked(operation, request)
         self._fates.pop(task, None)
-        # A message that is sent later is one whose worker is held for longer.
+        # A message sent later is equivalent to a worker held for longer.
         if actor is None or not actor.directed or self._world is None or operation == _SEND:
             return
-        if self._apart and (strange := keys_of(request) - actor.jobs):
-            raise AssertionError(f"{actor.label} touches {strange}, which others may as well")
+        if self._independent and (strange := keys_of(request) - actor.jobs):
+            raise AssertionError(f"{actor.label} touches {strange}, which is not an item of its jobs")
         actor.number_of(task)
         again = self._last.get(task) is request
         self._last[task] = request
         call = Call(actor, task, object(), service, operation, request, again)
-        if (doom := self._doom(call)) is not None:
-            self._fates[task] = doom
+        if (forced := self._forced_fate(call)) is not None:
+            self._fates[task] = forced
             return
         self.held.append(call)
         try:
@@ -169,49 +168,49 @@ class Director(Scheduler):
         finally:
             self.held.remove(call)
 
-    def hears(self, answer: object) -> None:
-        """From a task whose call has been answered, or has failed."""
+    def answered(self, answer: object) -> None:
+        """Call this from a task whose call was answered or failed."""
         task = self._running()
         if actor := self.actors.get(task.process):
             number = actor.number_of(task)
-            told = f"{self.now_ms} {answer!r}".encode()
-            actor.heard[number] = blake2b(told, key=actor.heard.get(number, b""), digest_size=16).digest()
+            response = f"{self.now_ms} {answer!r}".encode()
+            actor.answers[number] = blake2b(response, key=actor.answers.get(number, b""), digest_size=16).digest()
 
     def options(self) -> list[Option]:
-        """What can happen next; none when nothing is held. The first goes on with whoever came first."""
+        """The possible next steps; none if no call is held. The first continues the oldest actor."""
         found: list[Call | Late] = sorted([*self.held, *self.late], key=lambda what: what.actor.number)
-        if self._apart and found:
-            # Of two that touch nothing in common it does not matter which goes first.
+        if self._independent and found:
+            # The order of two actors without common items does not matter.
             found = [what for what in found if what.actor.jobs & found[0].actor.jobs]
         options = [Option(what, fate) for what in found for fate in self._fates_of(what)]
         return sorted(options, key=lambda option: option.cost)
 
-    def let_go(self, option: Option) -> None:
+    def release(self, option: Option) -> None:
         what, actor = option.what, option.what.actor
         if isinstance(what, Late):
-            self._say(actor, "its transaction is applied at last")
+            self._log(actor, "its transaction is applied at last")
             self.late.remove(what)
             self.at(self.now_ms, what.act)
             return
-        self._say(actor, f"{what.operation}: {option.fate}")
+        self._log(actor, f"{what.operation}: {option.fate}")
         self._fates[what.task] = option.fate
         actor.calls += 1
         if option.fate in LASTING:
             actor.lasting.add(option.fate)
         if option.fate is Fate.UNANSWERED:
             actor.unanswered = what.request
-        if self._in_the_way(what.request):
+        if self._item_is_held(what.request):
             actor.refused.add(_again(what))
         self.wake(what.task, what.token)
 
     def _fates_of(self, what: Call | Late) -> Sequence[Fate]:
-        """A call that a transaction stands in the way of is refused, so there is nothing to lose with it."""
-        if isinstance(what, Late) or not self.choices.may_fail or self._in_the_way(what.request):
+        """A call on an item that a transaction holds is refused, so no fault makes a difference to it."""
+        if isinstance(what, Late) or not self.choices.may_fail or self._item_is_held(what.request):
             return [Fate.FINE]
         return what.fates
 
-    def _doom(self, call: Call) -> Fate | None:
-        """The fate of a call that has no effect on anybody, whenever it comes; None for one that may have."""
+    def _forced_fate(self, call: Call) -> Fate | None:
+        """The fate of a call that has no effect at any time; None for other calls."""
         actor = call.actor
         if call.service == "dynamodb" and Fate.CUT_OFF in actor.lasting:
             return Fate.CUT_OFF
@@ -219,45 +218,45 @@ class Director(Scheduler):
             return Fate.BUSY
         if call.again and actor.unanswered is call.request:
             return Fate.UNANSWERED
-        return Fate.FINE if _again(call) in actor.refused and self._in_the_way(call.request) else None
+        return Fate.FINE if _again(call) in actor.refused and self._item_is_held(call.request) else None
 
-    def _in_the_way(self, request: Mapping[str, Any]) -> bool:
-        """Whether a transaction holds an item that this touches."""
+    def _item_is_held(self, request: Mapping[str, Any]) -> bool:
+        """Whether a transaction holds an item of this request."""
         tables = (self._world.jobs, self._world.effects) if self._world else ()
         return any((key,) in table.held for table in tables for key in keys_of(request))
 
-    def _say(self, actor: Actor, what: str) -> None:
+    def _log(self, actor: Actor, what: str) -> None:
         if self._world:
-            self._world.say(actor.process.name, what)
+            self._world.log(actor.process.name, what)
 
-    # What `Chance` and `Chosen` ask.
+    # The `Decider` of `ChosenRandom` and `ChosenFaults`.
 
     def pick(self, count: int) -> int:
         return self.choices.choose([0] * count) if self._world and count > 1 else 0
 
-    def unlike(self) -> int:
-        """Made from who asks and how often they did, since numbers in a row would tell in which order things were."""
+    def unique_bits(self) -> int:
+        """Derived from the actor and its number of draws, since a global counter would reveal the order of steps."""
         process = self._current.process.name if self._current else ""
         name = self.labels.get(process, process)
         self._counted[name] += 1
         return int.from_bytes(blake2b(f"{name} {self._counted[name]}".encode(), digest_size=32).digest())
 
-    def has_strike(self, fault: Fault) -> bool:
+    def has_fault(self, fault: Fault) -> bool:
         if fault is Fault.COLD_START:
-            # No environment is used again, so that it does not matter which.
+            # Environments are never reused, so that their choice does not matter.
             return True
         if self._world is None:
             return False
         if fault in _ELSEWHERE:
-            return self._strikes_elsewhere(fault)
+            return self._occurs_elsewhere(fault)
         if self._current is None:
             return False
         if fault is Fault.TRANSACTION_CONFLICT:
             actor = self.actors.get(self._current.process)
             return actor is not None and Fate.BUSY in actor.lasting
-        return self._fates.get(self._current) in _STRIKES.get(fault, ())
+        return self._fates.get(self._current) in _FAULTS_OF_FATES.get(fault, ())
 
-    def _strikes_elsewhere(self, fault: Fault) -> bool:
+    def _occurs_elsewhere(self, fault: Fault) -> bool:
         poller = self._current.process.name if self._current else ""
         of_a_worker = fault is not Fault.CLOCK_FAR_OFF or poller.startswith(_LANES)
         return of_a_worker and self.choices.may_fail and bool(self.choices.choose([0, 1]))
@@ -267,8 +266,8 @@ def _again(call: Call) -> tuple[str, frozenset[str], bool]:
     return call.operation, frozenset(keys_of(call.request)), call.again
 
 
-def _told(record: Mapping[str, Any]) -> str:
-    """What a record says, without where and when."""
+def _described(record: Mapping[str, Any]) -> str:
+    """The content of a record without its position and time."""
     if "body" in record:
         return str(record["body"])
     return json.dumps(record.get("dynamodb", {}).get("NewImage", record), sort_keys=True, default=repr)

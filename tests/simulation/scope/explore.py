@@ -1,4 +1,4 @@
-"""Goes through all schedules of a scenario: those without a fault first, so that the first to fail is a short one."""
+"""Run all schedules of a scenario: those without faults first, so that the first failure is simple."""
 
 import time
 from collections import Counter
@@ -10,17 +10,17 @@ from typing import Final
 
 from tests.simulation.checks.violation import Violation
 from tests.simulation.scope.choices import Branch
+from tests.simulation.scope.run_one_schedule import VisitedStates, run_schedule
 from tests.simulation.scope.scenarios import SCENARIOS, Scenario
-from tests.simulation.scope.schedule import Seen, play
 from tests.simulation.world.faults import Fault
 
-#: Those of one scenario that break a promise after so many are enough.
+#: Stop a scenario after so many violations.
 _MOST_VIOLATIONS: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A schedule that breaks a promise."""
+    """A schedule that fails a check."""
 
     violation: Violation
     story: str
@@ -28,14 +28,14 @@ class Broken:
 
 @dataclass(slots=True)
 class Figures:
-    """What came of the schedules of one scenario with so many faults each."""
+    """Totals over the schedules of one scenario with the same number of faults."""
 
     scenario: str
     faults_each: int
     schedules: int = 0
-    #: Schedules that came to where another had been, and ended there.
-    met: int = 0
-    #: Different moments at which somebody has to be chosen, none counted before.
+    #: Schedules that stopped in a state that another schedule had reached.
+    pruned: int = 0
+    #: New distinct states in which a step is chosen.
     states: int = 0
     seconds: float = 0.0
     faults: Counter[Fault] = field(default_factory=Counter)
@@ -43,22 +43,22 @@ class Figures:
 
 
 def explore(scenario: Scenario, *, most_faults: int) -> Iterator[Figures]:
-    """For no fault, one, and so on. A violation is the last that is looked for."""
-    seen: Seen = {}
+    """Yield totals for no fault, one fault, and so on. Stop after the first number of faults with a violation."""
+    seen: VisitedStates = {}
     pending: list[list[Branch]] = [[Branch()], *([] for _ in range(most_faults))]
     for faults_each, branches in enumerate(pending):
         began, before = time.monotonic(), len(seen)
         figures = Figures(scenario.name, faults_each)
         while branches and len(figures.broken) < _MOST_VIOLATIONS:
-            played = play(scenario, branches.pop(), seen, most_faults=most_faults)
-            # The first is taken first, and with all that comes of it before the next.
-            for branch in reversed(played.branches):
+            result = run_schedule(scenario, branches.pop(), seen, most_faults=most_faults)
+            # Depth first: run the first branch with all its branches before the second.
+            for branch in reversed(result.branches):
                 pending[branch.faults].append(branch)
             figures.schedules += 1
-            figures.met += played.met
-            figures.faults += played.faults
-            if played.violation:
-                figures.broken.append(Broken(played.violation, played.story))
+            figures.pruned += result.pruned
+            figures.faults += result.faults
+            if result.violation:
+                figures.broken.append(Broken(result.violation, result.story))
         figures.states, figures.seconds = len(seen) - before, time.monotonic() - began
         yield figures
         if figures.broken:
@@ -66,7 +66,7 @@ def explore(scenario: Scenario, *, most_faults: int) -> Iterator[Figures]:
 
 
 def explore_all(scenarios: Sequence[Scenario], *, most_faults: int | None, processes: int) -> Iterator[list[Figures]]:
-    """Each scenario in its turn; without `most_faults`, with as many as are its own."""
+    """Explore each scenario. `most_faults` defaults to the setting of the scenario."""
     search = partial(_explored, most_faults=most_faults)
     names = [scenario.name for scenario in scenarios]
     if processes == 1 or len(names) == 1:

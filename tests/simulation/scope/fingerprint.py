@@ -1,4 +1,4 @@
-"""Where a world stands, as one digest: two schedules that come to the same go on alike, whatever they did before."""
+"""The state of a world as one digest. Two schedules that reach the same state continue in the same way."""
 
 from hashlib import blake2b
 from typing import Final
@@ -9,22 +9,22 @@ from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.sqs_queue import Message, Queue
 from tests.simulation.world.world import World
 
-#: Faults for which a check makes an allowance, however long ago they were.
+#: Faults that excuse a violation at any later time.
 _EXCUSES: Final = sorted({*LOSSES, Fault.DUPLICATE, Fault.CLOCK_FAR_OFF})
 
 
 class Fingerprint:
     """Watches one world from its beginning.
 
-    Of each item it keeps the whole history and not only what it has become, since some checks look back; of each actor
-    all that it has been answered, from which follows where it stands. Times are taken as they are.
+    It keeps the whole history of each item, since some checks look back, and all responses to each actor, which
+    determine its state. Times are compared exactly.
     """
 
     def __init__(self, world: World, director: Director) -> None:
         self._world = world
         self._director = director
         self._items: dict[str, bytes] = {}
-        #: Labels of those who have changed anything: no check asks about others.
+        #: Labels of the actors that have written. No check uses the others.
         self._wrote: set[str] = set()
         for table in (world.jobs, world.effects):
             self._watch(table)
@@ -43,7 +43,7 @@ class Fingerprint:
 
     def digest(self) -> bytes:
         world, director = self._world, self._director
-        stands = (
+        state = (
             director.now_ms,
             sorted(self._items.items()),
             [sorted(table.held) for table in (world.jobs, world.effects)],
@@ -53,14 +53,20 @@ class Fingerprint:
                 for shard in world.stream._shards
             ],
             sorted(
-                (actor.label, actor.began_ms, actor.process.skew_ms, sorted(actor.heard.items()), sorted(actor.lasting))
+                (
+                    actor.label,
+                    actor.began_ms,
+                    actor.process.skew_ms,
+                    sorted(actor.answers.items()),
+                    sorted(actor.lasting),
+                )
                 for actor in director.actors.values()
             ),
             sorted((call.actor.label, call.actor.number_of(call.task), call.operation) for call in director.held),
             sorted(late.actor.label for late in director.late),
-            self._remembered(),
+            self._check_state(),
         )
-        return blake2b(repr(stands).encode(), digest_size=16).digest()
+        return blake2b(repr(state).encode(), digest_size=16).digest()
 
     def _queue(self, queue: Queue) -> list[tuple[object, ...]]:
         return sorted((self._message(message) for message in queue.messages), key=repr)
@@ -69,8 +75,8 @@ class Fingerprint:
         last = self._director.labels.get(message.receipt, "")
         return message.body, message.receives, message.visible_ms, message.received_ms, last
 
-    def _remembered(self) -> tuple[object, ...]:
-        """What the checks at the end will ask, beside the history of the items."""
+    def _check_state(self) -> tuple[object, ...]:
+        """The other state that the checks at the end use."""
         world = self._world
         runs = sorted(
             (run.key, run.attempt, self._label(run.by), run.began_ms, run.ended_ms or 0, run.asked_to_end)
@@ -84,10 +90,10 @@ class Fingerprint:
         return (
             runs,
             reports,
-            [(asked.submission.key, asked.ids) for asked in world.asked],
-            [fault for fault in _EXCUSES if world.weather.counted[fault]],
+            [(planned.submission.key, planned.ids) for planned in world.submissions],
+            [fault for fault in _EXCUSES if world.faults.counted[fault]],
             sorted(self._wrote & set(map(self._label, world.sdk.gave_up))),
-            sorted(self._wrote & set(map(self._label, world.scheduler.cut_short))),
+            sorted(self._wrote & set(map(self._label, world.scheduler.interrupted))),
         )
 
     def _label(self, name: str) -> str:

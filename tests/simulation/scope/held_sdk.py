@@ -1,4 +1,4 @@
-"""The boundary to AWS, where each try of a call is held until the director lets it go."""
+"""The boundary to AWS, where each try of a call is held until the director releases it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,15 +13,15 @@ from tests.simulation.world.sdk import Answer, Sdk
 
 class HeldSdk(Sdk):
     def _tried(
-        self, client: BaseClient, service: str, operation: str, request: Mapping[str, Any], *, mute: bool
+        self, client: BaseClient, service: str, operation: str, request: Mapping[str, Any], *, unanswered: bool
     ) -> Answer:
         director = self._scheduler
         assert isinstance(director, Director)
         director.hold(service, operation, request)
         try:
-            answer = super()._tried(client, service, operation, request, mute=mute)
+            answer = super()._tried(client, service, operation, request, unanswered=unanswered)
         except (ServiceError, ConnectTimeoutError, ReadTimeoutError) as error:
-            director.hears((str(error), getattr(error, "more", None)))
+            director.answered((str(error), getattr(error, "more", None)))
             raise
-        director.hears(answer)
+        director.answered(answer)
         return answer

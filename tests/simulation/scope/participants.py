@@ -1,4 +1,4 @@
-"""Who takes part in a schedule, and what each of them may do next."""
+"""The actors of a schedule, their held calls, and the options for each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from tests.simulation.scope.touched_items import Step, keys_of
-from tests.simulation.world.scheduler import Process, Task
+from tests.simulation.world.task_scheduler import Process, Task
 
 _READS: Final = frozenset({"GetItem", "BatchGetItem", "Query"})
 _HARMLESS: Final = frozenset({"ChangeMessageVisibilityBatch"})
@@ -15,7 +15,7 @@ _BY_THE_SERVICE: Final = -1
 
 
 class Fate(StrEnum):
-    """What becomes of a call. All but the first are faults."""
+    """The fate of a call. All but the first are faults."""
 
     FINE = "answered"
     KILLED_BEFORE = "its process is killed before it"
@@ -27,16 +27,16 @@ class Fate(StrEnum):
     UNDER_WAY = "applied much later than the client waits for it"
 
 
-#: Those that befall an actor, and not only one of its calls.
+#: Fates that apply to all later calls of the actor.
 LASTING: Final = frozenset({Fate.CUT_OFF, Fate.BUSY})
 _OF_ALL: Final = LASTING | {Fate.KILLED_BEFORE, Fate.KILLED_AFTER}
 
 
 @dataclass(slots=True, eq=False)
 class Actor:
-    """Whoever makes calls: an invocation, or a person's tool.
+    """An invocation or a tool that makes calls.
 
-    Its label tells what it is about, not when it came, so that two orders of the same are one.
+    Its label depends on its work and not on its time, so that two orders of the same work are equal.
     """
 
     label: str
@@ -45,29 +45,29 @@ class Actor:
     process: Process
     #: Whether its calls are held.
     directed: bool
-    #: Keys of the jobs that it is about.
+    #: Keys of its jobs.
     jobs: frozenset[str]
-    #: Whether it ends with the first call that is not answered.
+    #: Whether it ends at the first unanswered call.
     gives_up: bool
     tasks: dict[Task, int] = field(default_factory=dict)
-    #: By task, all that it has been answered, and when: where it stands, since it follows from that.
-    heard: dict[int, bytes] = field(default_factory=dict)
+    #: By task, a digest of all responses with their times. They determine the state of the task.
+    answers: dict[int, bytes] = field(default_factory=dict)
     calls: int = 0
     lasting: set[Fate] = field(default_factory=set)
-    #: The call that was last left unanswered.
+    #: The last unanswered request.
     unanswered: object = None
-    #: What a transaction stood in the way of: operation, keys, and whether the SDK sent it once more. The same again
-    #: finds what it would have found if it had been held instead.
+    #: Calls refused because a transaction held an item: operation, keys, and whether the SDK repeated it. A repeat is
+    #: equivalent to a call held for longer.
     refused: set[tuple[str, frozenset[str], bool]] = field(default_factory=set)
 
     def number_of(self, task: Task) -> int:
-        """They come in the same order whatever happens meanwhile."""
+        """The number of a task. Tasks start in the same order in every schedule."""
         return self.tasks.setdefault(task, len(self.tasks))
 
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """One that is held."""
+    """A held call."""
 
     actor: Actor
     task: Task
@@ -75,17 +75,17 @@ class Call:
     service: str
     operation: str
     request: Mapping[str, Any]
-    #: Whether the SDK sends it once more.
+    #: Whether the SDK repeats the request.
     again: bool
 
     @property
     def fates(self) -> Sequence[Fate]:
-        """What can become of it, and is not the same as something else.
+        """The possible fates, without those that are equivalent to others.
 
-        To be killed before a call is to be killed after the one before it. A read changes nothing, and neither does a
-        message that is hidden twice. A call that is throttled or not sent, and sent again with success, by the SDK or
-        by a transaction that is tried again in place, is one that was held for longer. Whoever gives up when a call is
-        not answered might as well have been killed, or cut off.
+        A kill before a call equals a kill after the call before it. A read changes nothing, and hiding a message twice
+        neither. A call that is throttled or not sent and then repeated with success, by the SDK or by a transaction
+        that retries in place, equals a call held for longer. For an actor that gives up at an unanswered call, this
+        equals a kill or a cut-off.
         """
         found = [Fate.FINE]
         if not self.actor.calls and not self.actor.gives_up:
@@ -105,7 +105,7 @@ class Call:
 
 @dataclass(slots=True, eq=False)
 class Late:
-    """What a service has yet to do for an actor, whether or not that lives."""
+    """A delayed action of a service for an actor, which happens even if the actor is dead."""
 
     actor: Actor
     act: Callable[[], None]
@@ -113,33 +113,33 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Let this call go, to that fate, or have done what is late."""
+    """Release this call with that fate, or perform the delayed action."""
 
     what: Call | Late
     fate: Fate = Fate.FINE
 
     @property
     def cost(self) -> int:
-        """In faults."""
+        """Number of faults."""
         return 0 if self.fate is Fate.FINE else 1
 
     @property
     def name(self) -> Step:
-        """The same wherever it can be taken."""
+        """The same in every state where this option exists."""
         task = self.what.actor.number_of(self.what.task) if isinstance(self.what, Call) else _BY_THE_SERVICE
         return self.what.actor.label, task, self.fate.value
 
     @property
     def of_all(self) -> bool:
-        """Whether it concerns the whole of its actor, and not one task."""
+        """Whether it affects the whole actor, not one task."""
         return self.fate in _OF_ALL
 
     @property
     def may_end_a_batch(self) -> bool:
-        """Whichever of several tasks is the last."""
+        """Whether the actor has several tasks, any of which may be the last."""
         return len(self.what.actor.tasks) > 1
 
     @property
     def holds(self) -> set[str]:
-        """Items that a transaction holds from then on."""
+        """Items that a transaction holds from this step on."""
         return keys_of(self.what.request) if isinstance(self.what, Call) and self.fate is Fate.UNDER_WAY else set()

@@ -1,4 +1,4 @@
-"""The scenarios of the small scope: two jobs or fewer, two workers, and whoever else takes part."""
+"""The scenarios of the small scope: one or two jobs, two workers, and at times callers or operators."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from tests.simulation.actors.callers import TENANTS, Asked
+from tests.simulation.actors.callers import TENANTS, PlannedSubmission
 from tests.simulation.scope.director import Director
 from tests.simulation.world.world import World
 from tidemill import composition
@@ -18,41 +18,41 @@ from tidemill.system import clock, ids
 
 _TENANT: Final = TENANTS[0]
 _ENDS_WELL: Final = frozenset({State.SUCCEEDED})
-#: Where so many faults can use up its attempts, or keep everybody from giving it another life.
+#: Enough faults can use up the attempts, or prevent every redrive.
 _ENDS: Final = frozenset({State.SUCCEEDED, State.DEAD})
 _CANCELLED: Final = frozenset({State.SUCCEEDED, State.CANCELLED})
 _DELAY: Final = timedelta(seconds=10)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Stage:
-    """One world, and those who take part in it."""
+class ScenarioSetup:
+    """Sets up the callers and operators of one scenario in a world."""
 
     def __init__(self, world: World, director: Director) -> None:
         self.world = world
         self.director = director
-        #: Their jobs as a person calls them: id by name.
+        #: Job ids by readable name.
         self.names: dict[str, str] = {}
 
     def submit(self, *submissions: Submission) -> None:
-        """One after another, before anything else happens."""
+        """Submit one after another, before the schedule begins."""
         for submission in submissions:
             self._submitter("setup", submission, directed=False)
-            self.director.settle_down(most_steps=MOST_STEPS)
+            self.director.run_until_held(most_steps=MOST_STEPS)
 
     def submit_at_once(self, *submissions: Submission) -> None:
         for number, submission in enumerate(submissions, start=1):
             self._submitter(f"caller {number}", submission, directed=True)
 
     def _submitter(self, name: str, submission: Submission, *, directed: bool) -> None:
-        asked = Asked(_TENANT, submission, self.director.now_ms)
-        self.world.asked.append(asked)
+        planned = PlannedSubmission(_TENANT, submission, self.director.now_ms)
+        self.world.submissions.append(planned)
 
         def act() -> None:
             accepted = submit_once(composition.submit(), submission, tenant=_TENANT, trace=name)
-            asked.ids.append(accepted.job.id)
+            planned.ids.append(accepted.job.id)
             self.names[submission.key or name] = accepted.job.id
-            self.world.say(name, f"was told that {accepted.job.id} is accepted")
+            self.world.log(name, f"was told that {accepted.job.id} is accepted")
 
         self.tool(name, act, directed=directed)
 
@@ -73,14 +73,14 @@ class Stage:
         self.tool(by, act)
 
     def tool(self, name: str, act: Callable[[], None], *, directed: bool = True) -> None:
-        """Somebody does this. What is refused, they see and leave."""
+        """Run `act` in a tool of its own. It does not retry a refused call."""
 
         def run() -> None:
             with self.director.tool(name, directed=directed):
                 try:
                     act()
                 except TidemillError as error:
-                    self.world.say(name, f"gave up: {error}")
+                    self.world.log(name, f"gave up: {error}")
 
         self.world.scheduler.spawn(self.world.process(name), run)
 
@@ -91,17 +91,17 @@ MOST_STEPS: Final = 20_000
 @dataclass(frozen=True, slots=True)
 class Scenario:
     name: str
-    begin: Callable[[Stage], None]
-    #: What has happened before, without a choice.
-    before: Callable[[Stage], None] | None = None
-    #: How its jobs may end.
+    begin: Callable[[ScenarioSetup], None]
+    #: Runs before the schedule, without choices.
+    before: Callable[[ScenarioSetup], None] | None = None
+    #: Allowed terminal states of its jobs.
     endings: frozenset[State] = _ENDS_WELL
     batch_size: int = 1
-    #: Functions whose calls are put in every order; others answer before anybody else moves.
+    #: Functions whose calls are ordered by choice. Other functions finish before any other actor continues.
     directed: frozenset[str] = frozenset({"work"})
-    #: Whether no two messages have anything in common. It is seen to.
-    apart: bool = False
-    #: In one schedule, as long as nobody asks for more: the whole is to take minutes.
+    #: Whether actors of different jobs touch no common item. The director verifies it.
+    independent: bool = False
+    #: Most faults in one schedule by default, so that all scenarios together take minutes.
     most_faults: int = 2
 
 
@@ -109,50 +109,50 @@ def _job(key: str, type_name: str = "sim.effect", **plan: Any) -> Submission:
     return Submission(type=type_name, payload=plan, key=key)
 
 
-def _of_one_group(stage: Stage) -> None:
-    stage.submit(*(replace(_job(key), group="orders") for key in ("first", "second")))
+def _of_one_group(setup: ScenarioSetup) -> None:
+    setup.submit(*(replace(_job(key), group="orders") for key in ("first", "second")))
 
 
 def _limited(key: str) -> Submission:
     return Submission(type="sim.limited", payload={"key": "a"}, key=key)
 
 
-def _too_late(stage: Stage) -> None:
-    """It comes to a worker just after its deadline, and is dead."""
-    due = _EPOCH + timedelta(milliseconds=stage.director.now_ms) + _DELAY
-    stage.submit(replace(_job("first"), delay=_DELAY, deadline=due + timedelta(milliseconds=1)))
+def _dead_by_deadline(setup: ScenarioSetup) -> None:
+    """The job reaches a worker just after its deadline and dies."""
+    due = _EPOCH + timedelta(milliseconds=setup.director.now_ms) + _DELAY
+    setup.submit(replace(_job("first"), delay=_DELAY, deadline=due + timedelta(milliseconds=1)))
 
 
-def _redriven_by_two(stage: Stage) -> None:
+def _redriven_by_two(setup: ScenarioSetup) -> None:
     for name in ("ada", "bob"):
-        stage.redrive("first", by=name)
+        setup.redrive("first", by=name)
 
 
-def _cancelled(stage: Stage, **plan: Any) -> None:
-    stage.submit(_job("first", **plan))
-    stage.cancel("first", by="ada")
+def _cancelled(setup: ScenarioSetup, **plan: Any) -> None:
+    setup.submit(_job("first", **plan))
+    setup.cancel("first", by="ada")
 
 
 SCENARIOS: Final = (
-    Scenario("one job", lambda stage: stage.submit(_job("first")), most_faults=3),
+    Scenario("one job", lambda setup: setup.submit(_job("first")), most_faults=3),
     Scenario(
-        "one that fails", lambda stage: stage.submit(_job("first", "sim.urgent", fails=1)), endings=_ENDS, most_faults=3
+        "one that fails", lambda setup: setup.submit(_job("first", "sim.urgent", fails=1)), endings=_ENDS, most_faults=3
     ),
-    Scenario("one that saves", lambda stage: stage.submit(_job("first", "sim.steps", count=1)), most_faults=3),
-    Scenario("one that goes on", lambda stage: stage.submit(_job("first", "sim.continue", count=1))),
+    Scenario("one that saves", lambda setup: setup.submit(_job("first", "sim.steps", count=1)), most_faults=3),
+    Scenario("one that goes on", lambda setup: setup.submit(_job("first", "sim.continue", count=1))),
     Scenario("one that is cancelled", _cancelled, endings=_CANCELLED),
     Scenario("one that fails, cancelled", partial(_cancelled, fails=1), endings=_CANCELLED, most_faults=1),
-    Scenario("one redriven by two", _redriven_by_two, before=_too_late, endings=_ENDS),
-    Scenario("one key twice", lambda stage: stage.submit_at_once(_job("first"), _job("first"))),
-    Scenario("one that follows", lambda stage: stage.submit(_job("first", "sim.chain", count=1))),
-    Scenario("two jobs", lambda stage: stage.submit(_job("first"), _job("second")), apart=True, most_faults=3),
-    Scenario("two in one batch", lambda stage: stage.submit(_job("first"), _job("second")), batch_size=2),
+    Scenario("one redriven by two", _redriven_by_two, before=_dead_by_deadline, endings=_ENDS),
+    Scenario("one key twice", lambda setup: setup.submit_at_once(_job("first"), _job("first"))),
+    Scenario("one that follows", lambda setup: setup.submit(_job("first", "sim.chain", count=1))),
+    Scenario("two jobs", lambda setup: setup.submit(_job("first"), _job("second")), independent=True, most_faults=3),
+    Scenario("two in one batch", lambda setup: setup.submit(_job("first"), _job("second")), batch_size=2),
     Scenario("two of one group", _of_one_group),
-    # Publish lets the group go on as well, from the end of the first.
+    # Publish advances the group as well, from the stream record of the first job.
     Scenario("two of one group, published", _of_one_group, directed=frozenset({"work", "publish"}), most_faults=1),
     Scenario(
         "two within a limit",
-        lambda stage: stage.submit(_limited("first"), _limited("second")),
+        lambda setup: setup.submit(_limited("first"), _limited("second")),
         most_faults=1,
     ),
 )

@@ -1,13 +1,13 @@
-"""Asynchronous invocations: Lambda keeps each event until the function has succeeded, or its tries are used up.
+"""Asynchronous invocations: Lambda keeps each event until the function succeeds or the retries are used up.
 
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 """
 
 from typing import Any, Final
 
-from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.lambda_environments import Function, FunctionError, Throttled
-from tests.simulation.world.scheduler import Process, Scheduler
+from tests.simulation.world.task_scheduler import Process, Scheduler
 from tests.simulation.world.trace import Trace
 
 #: "with a one-minute wait between the first two attempts, and two minutes between the second and third attempts"
@@ -15,12 +15,12 @@ _WAITS_MS: Final = (60_000, 120_000)
 #: "The retry interval increases exponentially from 1 second after the first attempt to a maximum of 5 minutes."
 _FIRST_INTERVAL_MS: Final = 1_000
 _LONGEST_INTERVAL_MS: Final = 300_000
-#: After how long an event that succeeded may come once more.
+#: Longest time after which an event that succeeded may be delivered again.
 _REPEATED_WITHIN_MS: Final = 90_000
 
 
-class Calls:
-    """The queue of one function's events."""
+class AsyncInvocations:
+    """The event queue of one function."""
 
     def __init__(
         self,
@@ -29,26 +29,26 @@ class Calls:
         retries: int,
         oldest_seconds: int,
         scheduler: Scheduler,
-        weather: Weather,
+        faults: Faults,
         trace: Trace,
     ) -> None:
         self._function = function
         self._retries = retries
         self._oldest_ms = oldest_seconds * 1000
         self._scheduler = scheduler
-        self._weather = weather
+        self._faults = faults
         self._trace = trace
-        #: Lambda's own: nothing of ours, and nothing kills it.
+        #: The event queue of Lambda. No fault kills it.
         self._process = Process(f"calls of {function.name}")
         self.under_way = 0
-        #: Events that were given up.
-        self.missed: list[Any] = []
+        #: Events that Lambda discarded.
+        self.discarded: list[Any] = []
 
-    def call(self, event: Any) -> None:
+    def invoke(self, event: Any) -> None:
         self.under_way += 1
-        self._scheduler.spawn(self._process, lambda: self._carry(event))
+        self._scheduler.spawn(self._process, lambda: self._deliver(event))
 
-    def _carry(self, event: Any) -> None:
+    def _deliver(self, event: Any) -> None:
         began_ms = self._scheduler.now_ms
         failures = throttles = 0
         while True:
@@ -61,20 +61,20 @@ class Calls:
                 if not isinstance(answer, FunctionError):
                     break
                 if failures == self._retries:
-                    return self._miss(event, answer.what)
+                    return self._discard(event, answer.what)
                 pause_ms = _WAITS_MS[failures]
                 failures += 1
-                self._weather.note(Fault.CALLED_AGAIN)
+                self._faults.count(Fault.INVOCATION_RETRIED)
             if self._scheduler.now_ms + pause_ms - began_ms > self._oldest_ms:
-                return self._miss(event, "too old")
+                return self._discard(event, "too old")
             self._scheduler.sleep(pause_ms)
         self.under_way -= 1
-        if self._weather.strikes(Fault.CALL_REPEATED):
+        if self._faults.occurs(Fault.INVOCATION_REPEATED):
             # "it's possible for it to receive the same event from Lambda multiple times"
-            self._scheduler.after(self._scheduler.random.randint(0, _REPEATED_WITHIN_MS), self.call, event)
+            self._scheduler.after(self._scheduler.random.randint(0, _REPEATED_WITHIN_MS), self.invoke, event)
         return None
 
-    def _miss(self, event: Any, why: str) -> None:
+    def _discard(self, event: Any, why: str) -> None:
         self.under_way -= 1
-        self.missed.append(event)
-        self._trace.say(self._scheduler.now_ms, self._process.name, f"*gives up {event}: {why}")
+        self.discarded.append(event)
+        self._trace.log(self._scheduler.now_ms, self._process.name, f"*gives up {event}: {why}")

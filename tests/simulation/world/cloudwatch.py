@@ -1,11 +1,11 @@
-"""The simulated CloudWatch: the one metric of SQS that our code reads, and the counts that our functions write."""
+"""The simulated CloudWatch: the SQS metric that our code reads, and the metrics that our functions write."""
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tests.simulation.world.scheduler import Scheduler
 from tests.simulation.world.sqs import SQS
+from tests.simulation.world.task_scheduler import Scheduler
 from tidemill.names import Metric
 
 #: "the metric points at the second-oldest message that hasn't been received more than three times"
@@ -13,7 +13,7 @@ _UNCOUNTED_RECEIVES: Final = 3
 
 
 class CloudWatch:
-    """`ApproximateAgeOfOldestMessage` of the queues of one world, and whoever looks at a count of ours."""
+    """`ApproximateAgeOfOldestMessage` of the queues of one world; `watchers` get each metric of ours."""
 
     def __init__(self, scheduler: Scheduler, sqs: SQS) -> None:
         self._scheduler = scheduler

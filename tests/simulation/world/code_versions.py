@@ -1,11 +1,11 @@
-"""Two versions of the code at once, as while it is deployed: which of them a process runs, and from when on.
+"""Two versions of the code at once, as during a deployment: which version a process runs, and from when.
 
-Nothing updates a whole app at one moment: each function changes over by itself, in any order, whoever runs our code
-elsewhere does so when they please, and what goes wrong is rolled back. An invocation ends with the code that it began
-with. https://docs.aws.amazon.com/lambda/latest/dg/functions-states.html
+A deployment does not update the whole app at once. Each function changes over separately, in any order; programs
+outside AWS update at a time of their own; a failed deployment is rolled back. An invocation ends with the code that it
+began with. https://docs.aws.amazon.com/lambda/latest/dg/functions-states.html
 
-The next version is this very code but for what `Code` says. It is in the environment of a process which version it
-runs, so that nothing has to be switched when another process has its turn.
+The next version is the same code, except for the differences in `Code`. The environment of a process says which
+version it runs, so that no switch is needed when another process runs.
 """
 
 import json
@@ -16,8 +16,8 @@ from functools import cache, partial
 from types import ModuleType, SimpleNamespace
 from typing import Any, Final
 
-from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.scheduler import Scheduler
+from tests.simulation.world.faults import Fault, Faults
+from tests.simulation.world.task_scheduler import Scheduler
 from tidemill import composition
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.domain.errors import UnknownJobTypeError
@@ -26,10 +26,10 @@ from tidemill.names import Env
 from tidemill.sqs import messages
 from tidemill.system import job_type_loader
 
-#: What the next version writes into its documents, and this one knows nothing of.
+#: An attribute that the next version writes into its documents and the present one does not know.
 MARK: Final = "mark_of_next"
 
-#: Whoever deploys has the next version before any function.
+#: This operator deploys, and has the next version before any function.
 FIRST: Final = "ada"
 
 _SCHEMA: Final = "SCHEMA_VERSION"
@@ -38,7 +38,7 @@ _MESSAGES_AHEAD: Final = "SIMULATED_MESSAGES_AHEAD"
 _MARKS: Final = "SIMULATED_MARKS"
 #: Most deployments leave the schemas as they are.
 _AHEAD: Final = ((0, 0), (1, 0), (1, 0), (0, 1), (1, 1))
-#: How long a deployment takes, and after how long it is rolled back, at most.
+#: Possible durations of a deployment, and longest times until a rollback.
 _TAKES_MS: Final = (5_000, 60_000, 900_000)
 _BACK_WITHIN_MS: Final = (60_000, 600_000, 3_600_000)
 
@@ -48,7 +48,7 @@ class Code:
     """A version of the code."""
 
     name: str
-    #: What the environment of a process that runs it holds besides: by how much its schemas are ahead, and its types.
+    #: Its environment variables: how far its schemas are ahead, and its job types.
     environment: Mapping[str, str]
 
     @property
@@ -73,53 +73,53 @@ def next_code(documents_ahead: int, messages_ahead: int) -> Code:
 
 
 class Rollout:
-    """When each function and each person of one world takes up which version."""
+    """When each function and program of one world changes to which version."""
 
-    def __init__(self, scheduler: Scheduler, weather: Weather) -> None:
+    def __init__(self, scheduler: Scheduler, faults: Faults) -> None:
         self._scheduler = scheduler
-        self._weather = weather
+        self._faults = faults
         self._next: Code | None = None
         self._begins_ms = 0
-        #: Jobs are submitted for as long; 0 without a deployment.
+        #: Duration of the deployment, during which jobs are submitted; 0 without one.
         self.takes_ms = 0
         self._back_ms: int | None = None
-        #: Whether all went back to this version for a while, and documents of the next were there to stay.
+        #: Whether the deployment is rolled back while documents of the next version remain.
         self.rolled_back = False
-        #: When each goes forward, and when back if it does.
+        #: By name, when it changes to the next version, and when it goes back, if so.
         self._moments: dict[str, tuple[int, int | None]] = {}
-        #: The versions that all have had for as long as a seed is quiet. What they refuse is refused for good.
-        self.lasting: list[Code] = [PRESENT]
+        #: Versions that run everywhere after the faults. A type that one of them rejects is rejected for good.
+        self.final_versions: list[Code] = [PRESENT]
 
     @property
     def planned(self) -> bool:
         return self._next is not None
 
     def plan(self, until_ms: int) -> None:
-        """Draw whether there is a deployment, and whether it is rolled back."""
+        """Draw whether the next version is deployed, and whether it is rolled back."""
         random, now_ms = self._scheduler.random, self._scheduler.now_ms
-        if not self._weather.looms(Fault.DEPLOYED):
+        if not self._faults.draws(Fault.DEPLOYED):
             return
         self._next = next_code(*random.choice(_AHEAD))
         self.takes_ms = random.choice(_TAKES_MS)
         self._begins_ms = now_ms + random.randint(0, min(self.takes_ms // 2, until_ms - now_ms))
-        if self._weather.looms(Fault.ROLLED_BACK):
+        if self._faults.draws(Fault.ROLLED_BACK):
             self._back_ms = self._begins_ms + random.randint(0, random.choice(_BACK_WITHIN_MS))
             self.rolled_back = True
-        self.lasting = [PRESENT if self.rolled_back else self._next]
+        self.final_versions = [PRESENT if self.rolled_back else self._next]
 
-    def again(self) -> None:
-        """What was rolled back is deployed once more, and stays."""
+    def deploy_again(self) -> None:
+        """Deploy the rolled-back version once more, for good."""
         if self._next is not None:
             self._begins_ms, self._back_ms = self._scheduler.now_ms, None
             self._moments.clear()
-            self.lasting.append(self._next)
+            self.final_versions.append(self._next)
 
     def ends_ms(self) -> int:
-        """When all have the version that they keep."""
+        """When every process has its final version."""
         return (self._back_ms or self._begins_ms) + self.takes_ms
 
     def code(self, name: str) -> Code:
-        """What runs under this name when it begins now."""
+        """The version that a process of this name begins with now."""
         if self._next is None:
             return PRESENT
         forward_ms, back_ms = self._moments.get(name) or self._drawn(name)
@@ -128,9 +128,9 @@ class Rollout:
             return PRESENT
         if back_ms is not None and back_ms <= now_ms:
             # One that had not gone forward by then has nothing to go back to.
-            self._weather.note(Fault.ROLLED_BACK)
+            self._faults.count(Fault.ROLLED_BACK)
             return PRESENT
-        self._weather.note(Fault.DEPLOYED)
+        self._faults.count(Fault.DEPLOYED)
         return self._next
 
     def _drawn(self, name: str) -> tuple[int, int | None]:
@@ -141,7 +141,7 @@ class Rollout:
 
 
 def job_type(name: str) -> JobType:
-    """As either version has it. Raises `UnknownJobTypeError`."""
+    """The type in the present version, else in the next. Raises `UnknownJobTypeError`."""
     with suppress(UnknownJobTypeError):
         return PRESENT.job_types.get(name)
     return next_code(0, 0).job_types.get(name)
@@ -149,13 +149,13 @@ def job_type(name: str) -> JobType:
 
 @cache
 def _loaded(packages: str) -> JobTypes:
-    """Made once for all, since making them takes longer than a seed."""
+    """Loaded once, since loading takes longer than a seed."""
     return job_type_loader.load(packages.split(","))
 
 
 @dataclass(frozen=True, slots=True)
 class _Schema:
-    """The number of a schema, which is another in the next version. `newer` is told when it has met a newer one."""
+    """A schema number that depends on the version of the process. It calls `newer` if it meets a newer number."""
 
     present: int
     ahead: str
@@ -169,26 +169,26 @@ class _Schema:
         return str(int(self))
 
     def __lt__(self, found: int) -> bool:
-        """`found > SCHEMA_VERSION` asks so."""
+        """Called for `found > SCHEMA_VERSION`."""
         if newer := int(self) < found:
             self.newer()
         return newer
 
 
 def patches(
-    modules: Iterable[ModuleType], environment: Callable[[], Mapping[str, str]], note: Callable[[Fault], None]
+    modules: Iterable[ModuleType], environment: Callable[[], Mapping[str, str]], count: Callable[[Fault], None]
 ) -> list[tuple[Any, str, Any]]:
-    """What must be in place of what, so that each process has the numbers and the types of its version."""
+    """Patches that give each process the schema numbers and the job types of its version."""
 
     def schema(module: ModuleType) -> _Schema:
         of_messages = module is messages
         ahead = _MESSAGES_AHEAD if of_messages else _DOCUMENTS_AHEAD
         met = Fault.NEWER_MESSAGE if of_messages else Fault.NEWER_DOCUMENT
-        return _Schema(getattr(module, _SCHEMA), ahead, environment, partial(note, met))
+        return _Schema(getattr(module, _SCHEMA), ahead, environment, partial(count, met))
 
     return [
         *((module, _SCHEMA, schema(module)) for module in modules if hasattr(module, _SCHEMA)),
-        # Only an `int` is written as one.
+        # `json` writes only a real `int`.
         (messages, "json", SimpleNamespace(loads=json.loads, dumps=partial(json.dumps, default=int))),
         (composition, "known_job_types", lambda: _loaded(environment()[Env.JOB_PACKAGES])),
     ]
@@ -197,7 +197,7 @@ def patches(
 def marking(
     encode: Callable[[Any], dict[str, Any]], environment: Callable[[], Mapping[str, str]]
 ) -> Callable[..., Any]:
-    """`document.encode` of either version."""
+    """`document.encode` for both versions."""
 
     def encoded(job: Any) -> dict[str, Any]:
         return encode(job) | ({MARK: {"S": "next"}} if _MARKS in environment() else {})

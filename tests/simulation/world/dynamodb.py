@@ -1,6 +1,6 @@
-"""The simulated DynamoDB. Each operation is one step in time, but a transaction, which holds its items for a while.
+"""The simulated DynamoDB. Each operation is atomic in time, except a transaction, which holds its items for a while.
 
-Conditions, updates, filters and key conditions are evaluated from the very expressions that were sent.
+It evaluates the condition, update, filter and key condition expressions exactly as sent.
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/Welcome.html
 """
 
@@ -10,8 +10,8 @@ from typing import Any, Final
 from tests.simulation.world.dynamodb_table import Index, Item, Key, Schema, Table
 from tests.simulation.world.errors import ServiceError, invalid
 from tests.simulation.world.expressions import Scope, condition
-from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.scheduler import Scheduler
+from tests.simulation.world.faults import Fault, Faults
+from tests.simulation.world.task_scheduler import Scheduler
 from tests.simulation.world.update_expressions import update
 
 Request = Mapping[str, Any]
@@ -19,25 +19,25 @@ Answer = dict[str, Any]
 
 _MOST_BATCH_KEYS: Final = 100
 _MOST_BATCH_WRITES: Final = 25
-#: How long an item's earlier state may be read after a change, by a read that is not consistent.
+#: Longest time for which an eventually consistent read may return the item before a change.
 _LAG_MS: Final = 1000
 
 
 class DynamoDB:
     """All tables of one world."""
 
-    def __init__(self, scheduler: Scheduler, weather: Weather) -> None:
+    def __init__(self, scheduler: Scheduler, faults: Faults) -> None:
         self.scheduler = scheduler
-        self.weather = weather
+        self.faults = faults
         self.tables: dict[str, Table] = {}
-        #: Items in a page at most; the service's own bound is 1 MB.
+        #: Most items in a page. The real limit is 1 MB.
         self.page_items = 1000
 
     def add(self, table: Table) -> None:
         self.tables[table.name] = table
 
     def table(self, name: str) -> Table:
-        # An ARN will do as well.
+        # The name may be an ARN.
         try:
             return self.tables[name.rsplit("/", 1)[-1]]
         except KeyError:
@@ -50,14 +50,14 @@ class DynamoDB:
     def put_item(self, request: Request) -> Answer:
         table = self.table(request["TableName"])
         key = table.key(request["Item"])
-        before = self._met(table, key, request)
+        before = self._item_if_condition_holds(table, key, request)
         table.put(key, table.checked(dict(request["Item"])), now_ms=self.now_ms)
         return _returned(request, before, None)
 
     def update_item(self, request: Request) -> Answer:
         table = self.table(request["TableName"])
         key = table.key(request["Key"])
-        before = self._met(table, key, request)
+        before = self._item_if_condition_holds(table, key, request)
         after = updated(table, before, request)
         table.put(key, table.checked(after), now_ms=self.now_ms)
         return _returned(request, before, after)
@@ -65,7 +65,7 @@ class DynamoDB:
     def delete_item(self, request: Request) -> Answer:
         table = self.table(request["TableName"])
         key = table.key(request["Key"])
-        before = self._met(table, key, request)
+        before = self._item_if_condition_holds(table, key, request)
         table.put(key, None, now_ms=self.now_ms)
         return _returned(request, before, None)
 
@@ -86,7 +86,7 @@ class DynamoDB:
             if len(set(keys)) < len(keys):
                 raise invalid("Provided list of item keys contains duplicates")
             read = len(keys)
-            if self.weather.strikes(Fault.PARTLY_READ):
+            if self.faults.occurs(Fault.PARTIAL_BATCH):
                 read = self.scheduler.random.randrange(len(keys))
                 unprocessed[name] = {**each, "Keys": each["Keys"][read:]}
             found = [self._read(table, key, consistent=each.get("ConsistentRead", False)) for key in keys[:read]]
@@ -102,7 +102,7 @@ class DynamoDB:
             raise invalid("Too many items in the BatchWriteItem request")
         unprocessed: dict[str, list[Any]] = {}
         for name, write in writes:
-            if self.weather.strikes(Fault.PARTLY_READ):
+            if self.faults.occurs(Fault.PARTIAL_BATCH):
                 unprocessed.setdefault(name, []).append(write)
             elif "PutRequest" in write:
                 self.put_item({"TableName": name, **write["PutRequest"]})
@@ -145,7 +145,7 @@ class DynamoDB:
         return index.schema, index.shown
 
     def _page(self, table: Table, request: Request, rows: Sequence[tuple[Key, Item]]) -> Answer:
-        """A page is cut before the filter is applied, so it may be empty and not the last."""
+        """One page. It is cut before the filter applies, so it may be empty without being the last."""
         if start := request.get("ExclusiveStartKey"):
             after = table.key(start)
             passed = [index for index, (key, _) in enumerate(rows) if key == after]
@@ -170,12 +170,12 @@ class DynamoDB:
         item = table.items.get(key)
         if not consistent and key in table.earlier:
             changed_ms, before = table.earlier[key]
-            if self.now_ms - changed_ms < _LAG_MS and self.weather.strikes(Fault.INDEX_LAG):
+            if self.now_ms - changed_ms < _LAG_MS and self.faults.occurs(Fault.INDEX_LAG):
                 return before
         return item
 
-    def _met(self, table: Table, key: Key, request: Request) -> Item | None:
-        """The item as it is, if the condition of a single write holds."""
+    def _item_if_condition_holds(self, table: Table, key: Key, request: Request) -> Item | None:
+        """The present item. Raises `ServiceError` unless the condition of a single write holds."""
         if key in table.held:
             raise ServiceError("TransactionConflictException", "Transaction is ongoing for the item")
         item = table.items.get(key)
@@ -197,7 +197,7 @@ def holds(item: Item | None, request: Request) -> bool:
 
 
 def updated(table: Table, before: Item | None, request: Request) -> Item:
-    """The item as an update leaves it; an update of what is not there makes it."""
+    """The item after an update. An update of a missing item creates it."""
     item = before if before is not None else dict(request["Key"])
     if "UpdateExpression" not in request:
         return item
@@ -247,5 +247,5 @@ def _returned(request: Request, before: Item | None, after: Item | None) -> Answ
 
 
 def _sortable(key: Key | None) -> tuple[Any, ...]:
-    """Numbers by their value."""
+    """A sort key that orders numbers by value."""
     return tuple((int(part), "") if part.lstrip("-").isdigit() else (0, part) for part in key or ())

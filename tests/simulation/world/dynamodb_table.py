@@ -12,7 +12,7 @@ Key = tuple[str, ...]
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
 LARGEST_ITEM_BYTES: Final = 400 * 1024
 _LONGEST_KEY_BYTES: Final = 2048
-#: What has been over for longer is taken for a mistake.
+#: TTL values that are older are ignored.
 _OLDEST_EXPIRED_MS: Final = 5 * 365 * 86_400_000
 
 
@@ -24,7 +24,7 @@ class Schema:
     types: tuple[str, ...]
 
     def of(self, item: Item) -> Key | None:
-        """The key of an item; None when it lacks a part, as items may that stand in no index."""
+        """The key of an item; None if an attribute is missing, as for items outside an index."""
         try:
             return tuple(item[name][kind] for name, kind in zip(self.names, self.types, strict=True))
         except KeyError:
@@ -33,13 +33,13 @@ class Schema:
 
 @dataclass(slots=True, kw_only=True)
 class Index:
-    """A global secondary index: what it shows is what the table was a while ago."""
+    """A global secondary index. It shows the table with a lag."""
 
     name: str
     schema: Schema
     keys_only: bool = True
     shown: dict[Key, Item] = field(default_factory=dict)
-    #: (when it shows, key of the item, what it shows or None), in order for each item.
+    #: (time of the update, key of the item, new entry or None), in order for each item.
     coming: list[tuple[int, Key, Item | None]] = field(default_factory=list)
 
     def catch_up(self, now_ms: int) -> None:
@@ -74,7 +74,7 @@ class Record:
 
 
 class Table:
-    """Writes go through `put`, which is what makes stream records and moves the indexes."""
+    """All writes use `put`, which adds stream records and updates the indexes."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Table:
         self.indexes = {index.name: index for index in indexes}
         self.ttl = ttl
         self.items: dict[Key, Item] = {}
-        #: By key: when it last changed, and what it was before; what a read that is not consistent may see.
+        #: By key, the time of the last change and the item before it, for eventually consistent reads.
         self.earlier: dict[Key, tuple[int, Item | None]] = {}
         self.shards: list[list[Record]] = [[] for _ in range(shards)]
         self.watchers: list[Callable[[Record], None]] = []
@@ -134,13 +134,13 @@ class Table:
             keys={name: image[name] for name in self.schema.names},
             by_ttl=by_ttl,
         )
-        # Records of one item are in one shard; of two, in any.
+        # All records of one item are in one shard.
         self.shards[sum(key[0].encode()) % len(self.shards)].append(record)
         for watch in self.watchers:
             watch(record)
 
     def checked(self, item: Item) -> Item:
-        """An item that the table can hold."""
+        """The item, if the table can hold it. Raises `ServiceError`."""
         self.key(item)
         for index in self.indexes.values():
             for name, kind in zip(index.schema.names, index.schema.types, strict=True):
@@ -151,7 +151,7 @@ class Table:
         return item
 
     def expired(self, now_ms: int) -> Iterator[Key]:
-        """What the TTL has passed of."""
+        """Keys of the items whose TTL has passed."""
         if self.ttl:
             for key, item in self.items.items():
                 if self.ttl in item and "N" in item[self.ttl]:

@@ -1,18 +1,18 @@
-"""What the simulated services answer when they refuse."""
+"""Error responses of the simulated services."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 class ServiceError(Exception):
-    """An error answer, before the SDK makes an exception of it."""
+    """An error response, before the SDK turns it into an exception."""
 
     def __init__(self, code: str, message: str = "", *, status: int = 400, **more: Any) -> None:
         super().__init__(f"{code}: {message}")
         self.code = code
         self.message = message
         self.status = status
-        #: What the answer holds beside the error, as `Item` or `CancellationReasons`.
+        #: Other parts of the response, such as `Item` or `CancellationReasons`.
         self.more: Mapping[str, Any] = more
 
 

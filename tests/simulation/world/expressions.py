@@ -1,4 +1,4 @@
-"""The expressions of DynamoDB: parsed once, evaluated against items in wire form.
+"""DynamoDB expressions, parsed once and evaluated against items in wire format.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.OperatorsAndFunctions.html
 """
@@ -29,7 +29,7 @@ _FUNCTIONS: Final = frozenset(
 
 
 class Scope:
-    """What the names and values of one expression stand for, and which of them were used."""
+    """The item, names and values for one expression."""
 
     __slots__ = ("item", "names", "values")
 
@@ -39,7 +39,7 @@ class Scope:
         self.values = values
 
 
-#: From a scope to a value, None for an attribute that is not there.
+#: From a scope to a value; None for a missing attribute.
 Operand = Callable[[Scope], Value | None]
 Condition = Callable[[Scope], bool]
 Path = tuple[str | int, ...]
@@ -63,7 +63,7 @@ def tokens(text: str) -> list[str]:
 
 
 class Reader:
-    """Walks the tokens of an expression, and remembers the placeholders it meets."""
+    """Reads the tokens of an expression and collects its placeholders."""
 
     def __init__(self, text: str) -> None:
         self._tokens = tokens(text)
@@ -171,7 +171,7 @@ def _size(value: Value | None) -> Value | None:
 
 
 def compare(left: Value | None, operator: str, right: Value | None) -> bool:
-    """What is missing is unlike anything, and neither equal nor in an order; so is what is of another type."""
+    """A missing attribute, or one of another type, is unequal to every value and has no order."""
     if left is None or right is None:
         return operator == "<>"
     ((kind, a),), ((other, b),) = left.items(), right.items()
@@ -188,7 +188,7 @@ def compare(left: Value | None, operator: str, right: Value | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A condition, filter or key condition, and the placeholders in it."""
+    """A condition, filter or key condition, with its placeholders."""
 
     holds: Condition
     placeholders: frozenset[str]
@@ -246,7 +246,7 @@ def _comparison(reader: Reader) -> Condition:
         return lambda scope: any(compare(left(scope), "=", option(scope)) for option in options)
     operator = reader.take()
     if operator not in _COMPARISONS:
-        raise invalid(f"Invalid expression: {operator!r} is no comparator")
+        raise invalid(f"Invalid expression: {operator!r} is not a comparator")
     right = reader.operand()
     return lambda scope: compare(left(scope), operator, right(scope))
 

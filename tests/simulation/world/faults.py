@@ -1,4 +1,4 @@
-"""What can go wrong, and how often it does in one seed's weather."""
+"""The kinds of fault, and how often each occurs in one seed."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,22 +8,22 @@ from typing import Final
 
 
 class Fault(StrEnum):
-    """A kind of fault. Each must occur in every thousand seeds."""
+    """A kind of fault. Each must occur in any thousand seeds."""
 
-    # The network between the SDK and a service, and services that are busy.
+    # The network between the SDK and a service, and busy services.
     NOT_SENT = "call never arrives"
     ANSWER_LOST = "call applied, answer lost"
-    UNANSWERED = "call not answered, however often it is tried"
+    UNANSWERED = "call not answered on any retry"
     THROTTLED = "call throttled"
     SERVER_ERROR = "service answers 500"
     SERVICE_OUTAGE = "service is out"
     TRANSACTION_CONFLICT = "transaction conflict"
     TRANSACTION_UNDER_WAY = "transaction takes too long"
     SLOW_CALL = "call takes long"
-    PARTLY_READ = "batch read in part"
+    PARTIAL_BATCH = "batch read in part"
     INDEX_LAG = "index lags"
     REPEAT_CONFLICTS = "repeat of an insert meets a transaction"
-    HOT_GROUP = "group's item throttled for minutes"
+    GROUP_THROTTLED = "group's item throttled for minutes"
     # Lambda.
     KILLED_BEFORE = "killed before a call"
     KILLED_AFTER = "killed after a call"
@@ -49,44 +49,44 @@ class Fault(StrEnum):
     HIDE_FAILED = "visibility change failed"
     LATE_MESSAGE = "message overtaken"
     MESSAGE_LOST = "message lost"
-    LANE_ROBBED = "lane emptied by a stranger for days"
-    LOST_AND_FOUND = "what a dead worker held comes back hours late"
-    RECEIVES_BURNED = "message received in vain before"
-    MOVED_TO_LETTERS = "receives used up"
+    LANE_EMPTIED = "lane emptied by another consumer for days"
+    RETURNED_LATE = "message of a dead worker returns hours late"
+    RECEIVES_WASTED = "message has wasted its receives before"
+    MOVED_TO_DLQ = "receives used up"
     # The stream and its mapping.
     STREAM_REPEATED = "stream batch delivered again"
     STREAM_OUTAGE = "stream stalls"
     STREAM_TRIMMED = "stream records lost"
     POISON = "handler kills its process"
-    # People and clocks.
+    # Callers, operators, tenants, schedules and alarms.
     CALLER_REPEATS = "caller submits again"
     KEY_REUSED = "key used for another body"
-    CALLED_OFF = "job cancelled by a person"
+    OPERATOR_CANCELS = "job cancelled by an operator"
     REDRIVEN = "dead job redriven"
-    REDRIVEN_TWICE = "redriven by two at once"
-    LETTERS_MOVED = "letters moved back natively"
-    RECONCILED = "reconciled meanwhile"
-    ACTED_LATE = "somebody acts on what was a while ago"
+    REDRIVEN_TWICE = "dead job redriven by two at once"
+    DLQ_MOVED_NATIVELY = "DLQ messages moved back by the console"
+    RECONCILED = "reconcile invoked by an operator"
+    STALE_OPERATOR = "operator acts on a stale document"
     PURGED = "finished job purged"
-    CLOCK_TWICE = "clock fires twice"
-    CLOCK_LATE = "clock fires late"
-    CALLED_AGAIN = "failed call tried again"
-    CALL_REPEATED = "call comes once more"
-    ALARM = "alarm calls reconcile"
+    SCHEDULE_TWICE = "schedule fires twice"
+    SCHEDULE_LATE = "schedule fires late"
+    INVOCATION_RETRIED = "failed invocation retried"
+    INVOCATION_REPEATED = "invocation repeated after success"
+    ALARM = "alarm invokes reconcile"
     BATCHED = "batch submitted"
-    BATCH_IN_PART = "job of a batch throttled"
-    BATCH_AGAIN = "batch submitted again"
-    LOOKED_AT = "job looked at by its owner"
-    LISTED = "jobs listed while they change"
-    CONTROLLED = "job cancelled or retried by its owner"
-    CONTROLLED_AGAIN = "cancel or retry sent again"
-    TRESPASS = "another's job asked for"
-    CURSOR_TAKEN = "another's cursor used"
-    LEFT_BEHIND = "large payload without a job"
+    BATCH_PARTLY_THROTTLED = "job of a batch throttled"
+    BATCH_REPEATED = "batch submitted again"
+    JOB_READ = "job read by its tenant"
+    JOBS_LISTED = "jobs listed while they change"
+    TENANT_CONTROLS = "job cancelled or retried by its tenant"
+    CONTROL_REPEATED = "cancel or retry repeated"
+    OTHER_TENANT = "job requested by another tenant"
+    CURSOR_REUSED = "cursor used by another tenant or query"
+    PAYLOAD_ORPHANED = "large payload without a job"
     EXPIRED_LATE = "expired document deleted late"
 
 
-#: Per chance that a fault has, of one. What a seed does not draw stays off.
+#: Probability for each occasion of a fault. A fault without a rate in a seed never occurs in it.
 _RATES: Final = {
     Fault.NOT_SENT: 0.02,
     Fault.ANSWER_LOST: 0.03,
@@ -97,10 +97,10 @@ _RATES: Final = {
     Fault.TRANSACTION_CONFLICT: 0.2,
     Fault.TRANSACTION_UNDER_WAY: 0.05,
     Fault.SLOW_CALL: 0.03,
-    Fault.PARTLY_READ: 0.3,
+    Fault.PARTIAL_BATCH: 0.3,
     Fault.INDEX_LAG: 0.5,
     Fault.REPEAT_CONFLICTS: 0.1,
-    Fault.HOT_GROUP: 0.4,
+    Fault.GROUP_THROTTLED: 0.4,
     Fault.KILLED_BEFORE: 0.02,
     Fault.KILLED_AFTER: 0.02,
     Fault.TIMED_OUT: 0.02,
@@ -118,60 +118,60 @@ _RATES: Final = {
     Fault.HIDE_FAILED: 0.2,
     Fault.LATE_MESSAGE: 0.1,
     Fault.MESSAGE_LOST: 0.03,
-    Fault.LANE_ROBBED: 0.1,
-    Fault.LOST_AND_FOUND: 0.3,
-    Fault.RECEIVES_BURNED: 0.05,
+    Fault.LANE_EMPTIED: 0.1,
+    Fault.RETURNED_LATE: 0.3,
+    Fault.RECEIVES_WASTED: 0.05,
     Fault.STREAM_REPEATED: 0.1,
     Fault.STREAM_OUTAGE: 0.05,
     Fault.STREAM_TRIMMED: 0.02,
     Fault.CALLER_REPEATS: 0.3,
     Fault.KEY_REUSED: 0.2,
-    Fault.CALLED_OFF: 0.5,
+    Fault.OPERATOR_CANCELS: 0.5,
     Fault.REDRIVEN: 0.8,
     Fault.REDRIVEN_TWICE: 0.4,
-    Fault.LETTERS_MOVED: 0.5,
+    Fault.DLQ_MOVED_NATIVELY: 0.5,
     Fault.RECONCILED: 0.5,
-    Fault.ACTED_LATE: 0.2,
+    Fault.STALE_OPERATOR: 0.2,
     Fault.PURGED: 0.6,
-    Fault.CLOCK_TWICE: 0.2,
-    Fault.CLOCK_LATE: 0.2,
-    Fault.CALL_REPEATED: 0.1,
-    Fault.BATCH_IN_PART: 0.5,
-    Fault.BATCH_AGAIN: 0.5,
-    Fault.LOOKED_AT: 0.5,
-    Fault.LISTED: 0.5,
-    Fault.CONTROLLED: 0.4,
-    Fault.CONTROLLED_AGAIN: 0.3,
-    Fault.TRESPASS: 0.4,
-    Fault.CURSOR_TAKEN: 0.5,
+    Fault.SCHEDULE_TWICE: 0.2,
+    Fault.SCHEDULE_LATE: 0.2,
+    Fault.INVOCATION_REPEATED: 0.1,
+    Fault.BATCH_PARTLY_THROTTLED: 0.5,
+    Fault.BATCH_REPEATED: 0.5,
+    Fault.JOB_READ: 0.5,
+    Fault.JOBS_LISTED: 0.5,
+    Fault.TENANT_CONTROLS: 0.4,
+    Fault.CONTROL_REPEATED: 0.3,
+    Fault.OTHER_TENANT: 0.4,
+    Fault.CURSOR_REUSED: 0.5,
     Fault.EXPIRED_LATE: 0.5,
 }
 
 
-#: Faults by which a message can be gone that nobody acknowledged. Half of the seeds have none of them, so that what our
-#: own code loses has nothing to hide behind.
+#: Faults that can lose a message that was not acknowledged. Half of the seeds have none of them, so that these faults
+#: cannot mask a loss by our own code.
 LOSSES: Final = frozenset(
     {
         Fault.LATE_MESSAGE,
-        Fault.LOST_AND_FOUND,
-        Fault.LANE_ROBBED,
-        Fault.LETTERS_MOVED,
+        Fault.RETURNED_LATE,
+        Fault.LANE_EMPTIED,
+        Fault.DLQ_MOVED_NATIVELY,
         Fault.MESSAGE_LOST,
-        Fault.MOVED_TO_LETTERS,
-        Fault.RECEIVES_BURNED,
+        Fault.MOVED_TO_DLQ,
+        Fault.RECEIVES_WASTED,
         Fault.STREAM_OUTAGE,
         Fault.STREAM_TRIMMED,
         Fault.PASSED_OVER,
     }
 )
-#: Above it nothing would ever get anywhere.
+#: With a higher rate no job would make progress.
 _LARGEST_RATE: Final = 0.6
 _STRENGTHS: Final = (0.0, 0.3, 1.0, 1.0, 2.0, 4.0)
 _HALF: Final = 0.5
 
 
-class Weather:
-    """The faults of one seed. Half of the kinds are off in any one, so that one fault does not always hide another."""
+class Faults:
+    """The faults of one seed. Half of the kinds are off in each, so that one fault does not always mask another."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -183,27 +183,27 @@ class Weather:
             if random.random() < _HALF and not (lossless and fault in LOSSES)
         }
         if Fault.CLOCK_FAR_OFF in self.rates:
-            # What such clocks spoil shows only where two workers have the same message.
+            # Damage by such clocks shows only if two workers have the same message.
             self.rates[Fault.DUPLICATE] = _HALF * _LARGEST_RATE
         self.counted: Counter[Fault] = Counter()
-        self.calm = False
+        self.stopped = False
 
-    def looms(self, fault: Fault) -> bool:
-        """Whether it is to happen. Whoever brings it about notes it."""
+    def draws(self, fault: Fault) -> bool:
+        """Draw whether the fault occurs. The caller counts it when it happens."""
         rate = self.rates.get(fault, 0.0)
-        return not self.calm and rate > 0 and self._random.random() < rate
+        return not self.stopped and rate > 0 and self._random.random() < rate
 
-    def strikes(self, fault: Fault) -> bool:
-        """Whether it happens here and now; counted if it does."""
-        if not self.looms(fault):
+    def occurs(self, fault: Fault) -> bool:
+        """Draw whether the fault occurs now, and count it if so."""
+        if not self.draws(fault):
             return False
         self.counted[fault] += 1
         return True
 
     def one_of(self, faults: Sequence[Fault]) -> Fault | None:
-        """At most one of these."""
-        return None if self.calm else next((fault for fault in faults if self.strikes(fault)), None)
+        """Draw at most one of these faults."""
+        return None if self.stopped else next((fault for fault in faults if self.occurs(fault)), None)
 
-    def note(self, fault: Fault) -> None:
-        """It has come about by itself."""
+    def count(self, fault: Fault) -> None:
+        """Count a fault that happened without a draw."""
         self.counted[fault] += 1

@@ -1,9 +1,9 @@
-"""Puts the simulated world under the code that ships: its clock, chance, threads, environment and AWS.
+"""Patches the shipped code to use the simulated clock, randomness, threads, environment and AWS.
 
-Nothing of `shared` or `functions` is written anew or skipped. What they import from the standard library and is not
-deterministic is replaced, and so is the one method through which boto3 makes a call. `functools.cache` keeps a value
-for each execution environment instead of each interpreter, since here many environments live in one. All of it lasts
-for as long as a world is entered, so that no other test meets it.
+No code of `shared` or `functions` is rewritten or skipped. The patches replace the non-deterministic imports from the
+standard library and the one method through which boto3 makes a call. `functools.cache` keeps a value for each
+execution environment instead of each interpreter, since one interpreter holds many environments here. The patches last
+while a world is entered, so they do not affect other tests.
 """
 
 import functools
@@ -40,59 +40,59 @@ if TYPE_CHECKING:
 _ROOT: Final = "tidemill"
 #: Parts of the engine that no function imports.
 _NOT_SHIPPED: Final = tuple(".".join(parts).removesuffix(".py") for parts in NOT_SHIPPED)
-#: What an environment makes and never changes: made once for all, since making it takes longer than a seed.
-_MADE_ONCE: Final = "known_job_types"
-#: A table of ten items is not read in sixty-four parts.
+#: A constant that every environment shares, since building it takes longer than a seed.
+_CACHED_ONCE: Final = "known_job_types"
+#: Scan segments. A small table needs fewer than the engine uses.
 _SEGMENTS: Final = 3
 _SETTINGS: Final = {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_TRACE_DISABLED": "true"}
-#: What `clients` calls each, and the service behind it.
+#: Service by the name of its function in `clients`.
 _CLIENTS: Final = {name: name for name in ("dynamodb", "sqs", "s3", "cloudwatch")} | {"secrets": "secretsmanager"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: How the error of a job begins that a worker of another version cannot run.
-_OF_ANOTHER_VERSION: Final = {"UnknownJobTypeError": Fault.UNKNOWN_TYPE, "InvalidPayloadError": Fault.REFUSED_PAYLOAD}
+#: By beginning of a job's error text, the fault that explains it: the worker has another version.
+_OTHER_VERSION_ERRORS: Final = {"UnknownJobTypeError": Fault.UNKNOWN_TYPE, "InvalidPayloadError": Fault.REFUSED_PAYLOAD}
 
-#: One attribute, and what it is while a world is entered.
+#: Holder, attribute name, and value while a world is entered.
 Patch = tuple[Any, str, Any]
 
 
-class _Stage:
-    """Which world plays, and what was there before it."""
+class _Installed:
+    """The entered world, and the original values of the patched attributes."""
 
     world: "World | None" = None
     before: list[Patch]
 
 
 def enter(world: "World") -> None:
-    if _Stage.world is not None:
-        raise AssertionError("one world at a time")
+    if _Installed.world is not None:
+        raise AssertionError("a world is entered already; leave it first")
     patches = _patches()
-    _Stage.before = [(holder, name, getattr(holder, name)) for holder, name, _ in patches]
+    _Installed.before = [(holder, name, getattr(holder, name)) for holder, name, _ in patches]
     for holder, name, value in patches:
         setattr(holder, name, value)
     os.environ.update(_SETTINGS)
-    _Stage.world = world
+    _Installed.world = world
 
 
 def leave() -> None:
-    _Stage.world = None
-    for holder, name, value in _Stage.before:
+    _Installed.world = None
+    for holder, name, value in _Installed.before:
         setattr(holder, name, value)
     for name in _SETTINGS:
         os.environ.pop(name)
 
 
 def world() -> "World":
-    if _Stage.world is None:
-        raise AssertionError("no world is being simulated")
-    return _Stage.world
+    if _Installed.world is None:
+        raise AssertionError("no world is entered; call this within `with World(...)`")
+    return _Installed.world
 
 
-def _note(fault: Fault) -> None:
-    world().weather.note(fault)
+def _count_fault(fault: Fault) -> None:
+    world().faults.count(fault)
 
 
 def _environment() -> Mapping[str, str]:
-    """Of the process that runs; none outside of processes, where a check may read what is there."""
+    """The environment of the current process; empty outside processes, where checks read documents."""
     task = world().scheduler.current
     return task.process.environment if task else {}
 
@@ -100,12 +100,12 @@ def _environment() -> Mapping[str, str]:
 def _process() -> Any:
     task = world().scheduler.current
     if task is None:
-        raise AssertionError("no process runs")
+        raise AssertionError("no process runs; call this from a task")
     return task.process
 
 
 def modules() -> list[ModuleType]:
-    """Every module of the engine that ships, imported."""
+    """All shipped modules of the engine, imported."""
     package = importlib.import_module(_ROOT)
     for module in pkgutil.walk_packages(package.__path__, prefix=f"{_ROOT}."):
         if _ships(module.name):
@@ -119,7 +119,7 @@ def _ships(name: str) -> bool:
 
 @functools.cache
 def _patches() -> list[Patch]:
-    """Found once in an interpreter."""
+    """All patches, collected once in an interpreter."""
     replacements = _replacements()
     kept: dict[int, Any] = {}
     found: list[Patch] = []
@@ -128,13 +128,13 @@ def _patches() -> list[Patch]:
         for name, value in vars(module).items():
             if id(value) in replacements:
                 found.append((module, name, replacements[id(value)]))
-            elif _is_made_for_each(value):
-                found.append((module, name, kept.setdefault(id(value), _Kept(value.__wrapped__))))
+            elif _is_cached_per_environment(value):
+                found.append((module, name, kept.setdefault(id(value), _CachedPerEnvironment(value.__wrapped__))))
     found += [(clients, name, functools.partial(client, service)) for name, service in _CLIENTS.items()]
     return [
         *found,
-        *_of_the_clock(),
-        *code_versions.patches(shipped, _environment, _note),
+        *_clock_patches(),
+        *code_versions.patches(shipped, _environment, _count_fault),
         (outcome_log.Telemetry, "attempt_ended", _watched(outcome_log.Telemetry.attempt_ended)),
         (outcome_log.Telemetry, "published", _watched_publish(outcome_log.Telemetry.published)),
         (outcome_log.Telemetry, "record_given_up", _watched_stream(outcome_log.Telemetry.record_given_up)),
@@ -147,7 +147,7 @@ def _patches() -> list[Patch]:
 
 
 def _threads(name: str) -> Callable[..., Any]:
-    """What the world of the moment has under this name."""
+    """Delegates to the `threads` of the entered world."""
 
     def made(*given: Any, **named: Any) -> Any:
         return getattr(world().threads, name)(*given, **named)
@@ -156,11 +156,11 @@ def _threads(name: str) -> Callable[..., Any]:
 
 
 def _replacements() -> dict[int, Any]:
-    """What stands in for what, by identity."""
+    """Replacements by identity of the original."""
     quiet = Logger(service="simulation", level="CRITICAL")
     threads = SimpleNamespace(**{**vars(threading), "Lock": _threads("lock"), "Event": _threads("event")})
     environ = _Environ()
-    # All that is asked of it, so that nothing else can be by mistake.
+    # Only these three functions, so that any other use of `time` fails.
     clocks = SimpleNamespace(sleep=_threads("sleep"), monotonic=_monotonic_seconds, time_ns=_nanoseconds)
     return {
         id(time): clocks,
@@ -174,7 +174,7 @@ def _replacements() -> dict[int, Any]:
     }
 
 
-def _of_the_clock() -> list[Patch]:
+def _clock_patches() -> list[Patch]:
     def bits(count: int) -> int:
         return world().scheduler.random.getrandbits(count)
 
@@ -194,13 +194,13 @@ def _monotonic_seconds() -> float:
     return world().scheduler.now_ms / 1000
 
 
-def _is_made_for_each(value: Any) -> bool:
-    """A `functools.cache` of the composition roots and handlers, and not a memory of pure answers."""
+def _is_cached_per_environment(value: Any) -> bool:
+    """Whether this is a `functools.cache` of a composition root or handler, not a cache of a pure function."""
     return (
         isinstance(value, functools._lru_cache_wrapper)
         and value.cache_parameters()["maxsize"] is None
         and value.__module__ not in {clients.__name__, outcome_log.__name__}
-        and value.__name__ != _MADE_ONCE
+        and value.__name__ != _CACHED_ONCE
     )
 
 
@@ -209,36 +209,36 @@ def _call(client: BaseClient, operation: str, request: Mapping[str, Any]) -> Any
 
 
 def _watched(worked: Callable[..., None]) -> Callable[..., None]:
-    """The one place that learns what became of each message also tells the world."""
+    """Record the report of each message in the world."""
 
     def watched(self: outcome_log.Telemetry, lane: Any, reference: Any, report: Any) -> None:
         world().reports.append((world().scheduler.now_ms, _process().name, report))
-        world().answered.append((reference, report))
-        for error, fault in _OF_ANOTHER_VERSION.items():
+        world().reports_by_message.append((reference, report))
+        for error, fault in _OTHER_VERSION_ERRORS.items():
             if (report.error or "").startswith(error):
-                world().weather.note(fault)
+                world().faults.count(fault)
         worked(self, lane, reference, report)
 
     return watched
 
 
 def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
-    """The same for publish: an alarm would ring for a group that it gave up."""
+    """Record the groups and payloads that publish gives up."""
 
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
         for step in came_of_it.failed_steps:
             if step.given_up and step.job.payload_at is not None:
-                world().untidied.add(step.job.payload_at)
+                world().undeleted_payloads.add(step.job.payload_at)
             if step.given_up and step.job.group is not None:
-                world().given_up.append((world().scheduler.now_ms, step.job.tenant, step.job.group))
-                world().say(_process().name, f"*gives up the group {step.job.group}: {step.error}")
+                world().groups_given_up.append((world().scheduler.now_ms, step.job.tenant, step.job.group))
+                world().log(_process().name, f"*gives up the group {step.job.group}: {step.error}")
         published(self, came_of_it)
 
     return watched
 
 
 def _watched_flush(flush: Callable[..., None]) -> Callable[..., None]:
-    """What is flushed is what CloudWatch hears of: of an invocation that dies before, nothing."""
+    """Pass flushed metrics to CloudWatch. An invocation that dies before the flush reports none."""
 
     def watched(self: outcome_log.Telemetry) -> None:
         for metrics in self._metrics.values():
@@ -250,19 +250,19 @@ def _watched_flush(flush: Callable[..., None]) -> Callable[..., None]:
 
 
 def _watched_stream(passed_over: Callable[..., None]) -> Callable[..., None]:
-    """And for a record that it could not read."""
+    """Record the stream records that publish gives up."""
 
     def watched(self: outcome_log.Telemetry, sequence: str, error: Any) -> None:
         world().passed_over.append((world().scheduler.now_ms, int(sequence)))
-        world().weather.note(Fault.PASSED_OVER)
-        world().say(_process().name, f"*gives up the record {sequence}: {error}")
+        world().faults.count(Fault.PASSED_OVER)
+        world().log(_process().name, f"*gives up the record {sequence}: {error}")
         passed_over(self, sequence, error)
 
     return watched
 
 
 def _watched_reconcile(reconciled: Callable[..., None]) -> Callable[..., None]:
-    """And for reconcile: people are told of what it could not read."""
+    """Record the items that reconcile reports as unreadable."""
 
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
         world().unreadable.update({item.key: world().scheduler.now_ms for item in came_of_it.unreadable})
@@ -273,9 +273,9 @@ def _watched_reconcile(reconciled: Callable[..., None]) -> Callable[..., None]:
 
 @functools.cache
 def client(service: str) -> Any:
-    """A real client of boto3, of which only the last step is replaced."""
+    """A real boto3 client, of which only `_make_api_call` is replaced."""
     return boto3.client(
-        service,  # type: ignore[call-overload]  # whichever
+        service,  # type: ignore[call-overload]  # any service
         region_name="eu-west-1",
         aws_access_key_id="simulated",
         aws_secret_access_key="simulated",
@@ -284,7 +284,7 @@ def client(service: str) -> Any:
 
 
 class _Datetime:
-    """`datetime`, as far as the clock adapter asks it."""
+    """The part of `datetime` that the clock module uses."""
 
     @staticmethod
     def now(zone: tzinfo | None = None) -> datetime:
@@ -292,7 +292,7 @@ class _Datetime:
 
 
 class _Environ(Mapping[str, str]):
-    """`os.environ` of the process that runs."""
+    """`os.environ` of the current process."""
 
     def __getitem__(self, name: str) -> str:
         value: str = _process().environment[name]
@@ -305,7 +305,7 @@ class _Environ(Mapping[str, str]):
         return len(_process().environment)
 
 
-class _Kept:
+class _CachedPerEnvironment:
     """`functools.cache` for one execution environment."""
 
     def __init__(self, make: Callable[..., Any]) -> None:

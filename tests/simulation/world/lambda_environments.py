@@ -1,13 +1,13 @@
-"""The simulated Lambda: environments that are made, reused with their globals, frozen between invocations and killed.
+"""The simulated Lambda: environments are created, reused with their globals, frozen between invocations and killed.
 
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
 
-A process can be killed in the middle of its own Python, as when it runs out of memory, which the simulator does only
-where a thread waits: in a call, a pause, or for another thread. That is no less. Between two such places code reads and
-writes nothing but the memory of its process, and that dies with it. Whatever is left, documents, messages and other
-processes, is the same as if it had died before the next call, and no time passes in between by which anybody could
-tell. With several threads at work each is in such a place at every moment, one in a call that has been applied, one
-before its first: killed at any moment, they leave behind every mixture that can be.
+A real process can die anywhere in its own Python, for example when it runs out of memory. The simulator kills it only
+where a thread waits: in a call, a pause, or for another thread. The two are equivalent. Between two such places code
+reads and writes only the memory of its process, which dies with it. Documents, messages and other processes are the
+same as if it had died before the next call, and no time passes in between. With several threads each one is at such a
+place at every moment, one in a call that was applied, another before its first. So a kill at any moment can leave
+behind every possible mixture.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,34 +15,34 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.simulation.world.code_versions import PRESENT, Rollout
-from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.scheduler import Killed, Process, Scheduler
+from tests.simulation.world.faults import Fault, Faults
+from tests.simulation.world.task_scheduler import Killed, Process, Scheduler
 from tests.simulation.world.trace import Trace
 
-#: Two clocks may differ by twice as much, which is what a lease allows for.
+#: Two clocks may differ by twice this skew. A lease allows for that.
 LARGEST_SKEW_MS: Final = 1000
-#: No two workers can be kept apart by such clocks; what they do to documents must be right all the same.
+#: With such clocks two workers may run one job at once. Their writes must be correct nevertheless.
 FAR_OFF_MS: Final = 40_000
-#: How it is told that a handler raised, before what.
+#: Beginning of the trace line for an exception of a handler.
 RAISED: Final = "*raised "
 _COLD_START_MS: Final = (200, 900)
-#: Within how long an invocation runs out of memory: most take no time, and some all they have.
-_FULL_WITHIN_MS: Final = (30, 300, 3_000, 30_000)
+#: Possible times until an invocation runs out of memory: most are short, some as long as the invocation.
+_MEMORY_FULL_WITHIN_MS: Final = (30, 300, 3_000, 30_000)
 
 
-class Throttled(Exception):  # noqa: N818 - as Lambda calls it
-    """The invocation never began."""
+class Throttled(Exception):  # noqa: N818 - the name that Lambda uses
+    """The invocation did not begin."""
 
 
 @dataclass(slots=True)
 class FunctionError:
-    """An invocation that ended without an answer: it raised, was killed, or took too long."""
+    """An invocation without a response: it raised, was killed or timed out."""
 
     what: str
 
 
 class Context:
-    """What a function is told of its invocation. Remaining time does not depend on a clock that may be off."""
+    """The context of an invocation. The remaining time does not depend on a skewed clock."""
 
     def __init__(self, scheduler: Scheduler, name: str, ends_ms: int) -> None:
         self._scheduler = scheduler
@@ -57,7 +57,7 @@ class Context:
 
 
 class Function:
-    """One function, with as many environments as it is invoked at a time."""
+    """One function, with one environment for each concurrent invocation."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Function:
         timeout_seconds: int,
         environment: Mapping[str, str],
         scheduler: Scheduler,
-        weather: Weather,
+        faults: Faults,
         trace: Trace,
         rollout: Rollout | None = None,
     ) -> None:
@@ -76,7 +76,7 @@ class Function:
         self._timeout_ms = timeout_seconds * 1000
         self._environment = dict(environment)
         self._scheduler = scheduler
-        self._weather = weather
+        self._faults = faults
         self._trace = trace
         self._rollout = rollout
         self._idle: list[Process] = []
@@ -84,9 +84,9 @@ class Function:
 
     def invoke(self, event: Any) -> Any:
         """From a task: what the handler returned, or a `FunctionError`. Raises `Throttled`."""
-        if self._weather.strikes(Fault.NOT_STARTED):
+        if self._faults.occurs(Fault.NOT_STARTED):
             raise Throttled
-        process, cold = self._environment_for_one()
+        process, cold = self._take_environment()
         waiter, token = self._scheduler.current, object()
         ended: list[Any] = []
 
@@ -95,19 +95,21 @@ class Function:
                 return
             ended.append(answer)
             if process.alive:
-                self._put_away(process)
+                self._return_environment(process)
             if waiter:
                 self._scheduler.wake(waiter, token)
 
         start_ms = self._scheduler.random.randint(*_COLD_START_MS) if cold else 0
         timeout_ms = start_ms + self._timeout_ms
-        if self._weather.strikes(Fault.TIMED_OUT):
+        if self._faults.occurs(Fault.TIMED_OUT):
             timeout_ms = start_ms + self._scheduler.random.randint(1, self._timeout_ms)
         context = Context(self._scheduler, self.name, self._scheduler.now_ms + start_ms + self._timeout_ms)
         self._scheduler.spawn(process, lambda: self._run(process, event, context, end), delay_ms=start_ms)
         self._scheduler.after(timeout_ms, self._time_out, process, ended, end)
-        if self._weather.looms(Fault.OUT_OF_MEMORY):
-            full_ms = start_ms + self._scheduler.random.randint(1, self._scheduler.random.choice(_FULL_WITHIN_MS))
+        if self._faults.draws(Fault.OUT_OF_MEMORY):
+            full_ms = start_ms + self._scheduler.random.randint(
+                1, self._scheduler.random.choice(_MEMORY_FULL_WITHIN_MS)
+            )
             self._scheduler.after(full_ms, self._run_out_of_memory, process, ended)
         self._scheduler.park(token)
         return ended[0]
@@ -117,55 +119,55 @@ class Function:
         try:
             answer = self._handler(event, context)
         except Killed:
-            # Lambda notices that a process is gone.
+            # Lambda detects the end of the process.
             raise
         except Exception as error:  # noqa: BLE001 - as the runtime does
             answer = FunctionError(f"{type(error).__name__}: {error}")
-            self._say(process, f"{RAISED}{answer.what}")
+            self._log(process, f"{RAISED}{answer.what}")
         finally:
             end(answer)
 
     def _time_out(self, process: Process, ended: list[Any], end: Callable[[Any], None]) -> None:
         if not ended:
             if process.alive:
-                self._weather.note(Fault.TIMED_OUT)
-                self._say(process, "*timed out")
+                self._faults.count(Fault.TIMED_OUT)
+                self._log(process, "*timed out")
                 self._scheduler.kill(process)
             end(FunctionError("timed out"))
 
     def _run_out_of_memory(self, process: Process, ended: list[Any]) -> None:
-        """All runs of a batch at once. With one thread it is as any other death at a call."""
+        """Kill all runs of a batch at once. With one thread this equals a kill at a call."""
         if not ended and process.alive and len(process.tasks) > 1:
-            self._weather.note(Fault.OUT_OF_MEMORY)
-            self._say(process, f"*out of memory, {len(process.tasks)} threads")
+            self._faults.count(Fault.OUT_OF_MEMORY)
+            self._log(process, f"*out of memory, {len(process.tasks)} threads")
             self._scheduler.kill(process)
 
-    def _environment_for_one(self) -> tuple[Process, bool]:
+    def _take_environment(self) -> tuple[Process, bool]:
         code = self._rollout.code(self.name) if self._rollout else PRESENT
         environment = {**self._environment, **code.environment}
-        # Those of the version before are used no more.
+        # Environments with another version are not used again.
         self._idle = [process for process in self._idle if process.environment == environment]
-        if self._idle and not self._weather.strikes(Fault.COLD_START):
+        if self._idle and not self._faults.occurs(Fault.COLD_START):
             process = self._idle.pop(self._scheduler.random.randrange(len(self._idle)))
             self._scheduler.thaw(process)
             return process, False
         self._made += 1
         skew_ms = 0
-        if self._weather.strikes(Fault.CLOCK_SKEW):
+        if self._faults.occurs(Fault.CLOCK_SKEW):
             skew_ms = self._scheduler.random.randint(-LARGEST_SKEW_MS, LARGEST_SKEW_MS)
-        if self._weather.strikes(Fault.CLOCK_FAR_OFF):
+        if self._faults.occurs(Fault.CLOCK_FAR_OFF):
             skew_ms = self._scheduler.random.choice([-FAR_OFF_MS, FAR_OFF_MS])
         name = f"{self.name} {self._made}" if code is PRESENT else f"{self.name} {self._made} ({code.name})"
         return Process(name, environment=environment, skew_ms=skew_ms), True
 
-    def _put_away(self, process: Process) -> None:
-        """Threads that still run stop where they are, until the environment is used again."""
+    def _return_environment(self, process: Process) -> None:
+        """Freeze the environment. Threads that still run stop until it is used again."""
         current = self._scheduler.current
         if [task for task in process.tasks if current is None or task is not current]:
-            self._weather.note(Fault.FROZEN_MID_CALL)
-            self._scheduler.cut_short.add(process.name)
+            self._faults.count(Fault.FROZEN_MID_CALL)
+            self._scheduler.interrupted.add(process.name)
         self._scheduler.freeze(process)
         self._idle.append(process)
 
-    def _say(self, process: Process, what: str) -> None:
-        self._trace.say(self._scheduler.now_ms, process.name, what)
+    def _log(self, process: Process, what: str) -> None:
+        self._trace.log(self._scheduler.now_ms, process.name, what)

@@ -1,4 +1,4 @@
-"""What carries messages from a queue to a function, and deletes those that it answered for.
+"""The event source mapping of a queue: it passes messages to a function and deletes the ones that succeeded.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
@@ -6,21 +6,21 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.lambda_environments import Function, FunctionError, Throttled
-from tests.simulation.world.scheduler import Process, Scheduler
 from tests.simulation.world.sqs_queue import Message, Queue
+from tests.simulation.world.task_scheduler import Process, Scheduler
 from tests.simulation.world.trace import Trace
 
 _POLL_MS = 20
 
 
-class MalformedAnswer(Exception):  # noqa: N818 - the mapping takes it for a failed batch
-    """A partial batch response that names what cannot be named."""
+class MalformedAnswer(Exception):  # noqa: N818 - the mapping treats it as a failed batch
+    """A partial batch response with an invalid identifier."""
 
 
-def kept(answer: Any, known: Sequence[str] | None) -> set[str]:
-    """The identifiers that an answer reports as failed; none means success.
+def failed_identifiers(answer: Any, known: Sequence[str] | None) -> set[str]:
+    """The identifiers that a response reports as failed; none means success.
 
     "Lambda treats a batch as a complete success if your function returns: an empty batchItemFailures list, a null
     batchItemFailures list, an empty EventResponse, a null EventResponse. Lambda treats a batch as a complete failure if
@@ -40,7 +40,7 @@ def kept(answer: Any, known: Sequence[str] | None) -> set[str]:
 
 
 class LaneMapping:
-    """Polls when there is something to get, and has no more invocations at a time than it may."""
+    """Polls when messages are visible, and keeps to its maximum concurrency."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class LaneMapping:
         batch_size: int,
         max_concurrency: int,
         scheduler: Scheduler,
-        weather: Weather,
+        faults: Faults,
         trace: Trace,
     ) -> None:
         self._queue = queue
@@ -58,9 +58,9 @@ class LaneMapping:
         self._batch_size = batch_size
         self._free = max_concurrency
         self._scheduler = scheduler
-        self._weather = weather
+        self._faults = faults
         self._trace = trace
-        #: Lambda's own pollers: nothing of ours, and nothing kills them.
+        #: The pollers of Lambda. No fault kills them.
         self._process = Process(f"poller {queue.name}")
         queue.watchers.append(self._poll_at)
 
@@ -82,18 +82,18 @@ class LaneMapping:
         try:
             answer = self._function.invoke(event)
             if isinstance(answer, FunctionError):
-                if self._weather.strikes(Fault.LOST_AND_FOUND):
-                    self._queue.lose_and_find(list(receipts.values()))
+                if self._faults.occurs(Fault.RETURNED_LATE):
+                    self._queue.return_late(list(receipts.values()))
             else:
-                stay = kept(answer, list(receipts))
+                stay = failed_identifiers(answer, list(receipts))
                 for name, receipt in receipts.items():
                     if name not in stay:
                         self._queue.delete(receipt)
         except (Throttled, MalformedAnswer) as error:
-            self._trace.say(self._scheduler.now_ms, self._process.name, f"*batch failed: {type(error).__name__}")
+            self._trace.log(self._scheduler.now_ms, self._process.name, f"*batch failed: {type(error).__name__}")
         finally:
             self._free += 1
-            # Whatever became visible while all were busy.
+            # Messages may have become visible while all workers were busy.
             self._poll_at(self._scheduler.now_ms)
 
 
@@ -113,4 +113,4 @@ def _record(message: Message) -> dict[str, Any]:
     }
 
 
-__all__ = ["LaneMapping", "MalformedAnswer", "kept"]
+__all__ = ["LaneMapping", "MalformedAnswer", "failed_identifiers"]

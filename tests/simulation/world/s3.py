@@ -14,7 +14,7 @@ class S3:
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], bytes] = {}
-        #: Told of each key that is deleted.
+        #: Called with each deleted key.
         self.watchers: list[Callable[[str], None]] = []
 
     def put_object(self, request: Request) -> dict[str, Any]:

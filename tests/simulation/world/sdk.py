@@ -1,9 +1,9 @@
-"""The boundary: every call that a boto3 client makes inside the world ends here, and no call gets past it.
+"""The boundary to AWS: every call that a boto3 client makes inside the world ends here.
 
-`BaseClient._make_api_call` is replaced, so everything that our code does with a client is what ships; botocore's
-standard retry mode is followed by hand, since a lost answer and its retry are what the protocol must stand.
+This replaces `BaseClient._make_api_call`, so our code uses the real clients. It repeats the standard retry mode of
+botocore by hand, since the protocol must tolerate a lost response and its retry.
 
-A call is two journeys, there and back. Either can be the last thing its process does, and others run meanwhile.
+A call has two transfers, the request and the response. Other tasks run during each, and the process can die in either.
 https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 """
 
@@ -17,13 +17,13 @@ from botocore.client import BaseClient
 from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 
 from tests.simulation.world.errors import ServiceError
-from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.scheduler import Killed, Scheduler
+from tests.simulation.world.faults import Fault, Faults
+from tests.simulation.world.task_scheduler import Killed, Scheduler
 from tests.simulation.world.trace import Trace
 
 Answer = dict[str, Any]
 
-#: What botocore's standard mode tries again, beside errors of the network and of the server.
+#: Errors that the standard mode of botocore retries, beside network errors and server errors.
 #: https://github.com/boto/botocore/blob/develop/botocore/retries/standard.py
 RETRYABLE: Final = frozenset(
     {
@@ -37,12 +37,12 @@ RETRYABLE: Final = frozenset(
 _SERVER_ERROR: Final = 500
 _LONGEST_BACKOFF_SECONDS: Final = 20
 _URL: Final = "https://simulated.invalid"
-#: There or back. The slowest are still within the client's patience.
-_JOURNEY_MS: Final = (1, 8)
+#: Latency of one transfer. The slowest is still within the timeout of the client.
+_LATENCY_MS: Final = (1, 8)
 _SLOW_MS: Final = (50, 900)
-_JOURNEY_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.SERVER_ERROR)
-_SILENCES: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST)
-#: How a service says that it is asked too much: code and HTTP status.
+_CALL_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.THROTTLED, Fault.SERVER_ERROR)
+_UNANSWERED_FAULTS: Final = (Fault.NOT_SENT, Fault.ANSWER_LOST)
+#: Throttling error of each service: code and HTTP status.
 _THROTTLES: Final = {
     "dynamodb": ("ThrottlingException", 400),
     "sqs": ("RequestThrottled", 403),
@@ -53,16 +53,16 @@ _OUTAGE_MS: Final = (1_000, 400_000)
 
 
 class Sdk:
-    """Makes calls for the tasks of one world. `services` maps a service to what has a method for each operation."""
+    """Makes calls for the tasks of one world. `services` maps a service to objects with a method for each operation."""
 
-    def __init__(self, scheduler: Scheduler, weather: Weather, trace: Trace, services: Mapping[str, list[Any]]) -> None:
+    def __init__(self, scheduler: Scheduler, faults: Faults, trace: Trace, services: Mapping[str, list[Any]]) -> None:
         self._scheduler = scheduler
-        self._weather = weather
+        self._faults = faults
         self._trace = trace
         self._services = services
         self._out_until_ms: dict[str, int] = {}
         self.calls = 0
-        #: To how many calls of each process an error of a service or the network was raised: not answered in the end.
+        #: By process, the number of calls that failed after all retries with a service or network error.
         self.gave_up: Counter[str] = Counter()
 
     def call(self, client: BaseClient, operation: str, request: Mapping[str, Any]) -> Answer:
@@ -70,10 +70,10 @@ class Sdk:
         config: Any = client.meta.config
         service = client.meta.service_model.service_name
         tries: int = config.retries["total_max_attempts"] if config.retries else 1
-        mute = self._weather.strikes(Fault.UNANSWERED)
+        unanswered = self._faults.occurs(Fault.UNANSWERED)
         for attempt in range(tries):
             try:
-                return self._tried(client, service, operation, request, mute=mute)
+                return self._tried(client, service, operation, request, unanswered=unanswered)
             except (ConnectTimeoutError, ReadTimeoutError):
                 if attempt == tries - 1:
                     self._give_up()
@@ -89,17 +89,17 @@ class Sdk:
         raise AssertionError("the last try raises or returns")
 
     def _tried(
-        self, client: BaseClient, service: str, operation: str, request: Mapping[str, Any], *, mute: bool
+        self, client: BaseClient, service: str, operation: str, request: Mapping[str, Any], *, unanswered: bool
     ) -> Answer:
         config: Any = client.meta.config
         self.calls += 1
         self._may_be_killed(Fault.KILLED_BEFORE, operation)
-        self._scheduler.sleep(self._journey_ms())
+        self._scheduler.sleep(self._latency_ms())
         if self._is_out(service):
             raise ServiceError("InternalServerError", "try again", status=_SERVER_ERROR)
-        fault = self._scheduler.random.choice(_SILENCES) if mute else self._weather.one_of(_JOURNEY_FAULTS)
+        fault = self._scheduler.random.choice(_UNANSWERED_FAULTS) if unanswered else self._faults.one_of(_CALL_FAULTS)
         if fault:
-            self._say(f"{operation}: {fault}")
+            self._log(f"{operation}: {fault}")
         if fault is Fault.NOT_SENT:
             self._scheduler.sleep(round(config.connect_timeout * 1000))
             raise ConnectTimeoutError(endpoint_url=_URL)
@@ -117,7 +117,7 @@ class Sdk:
         if fault is Fault.ANSWER_LOST:
             self._scheduler.sleep(round(config.read_timeout * 1000))
             raise ReadTimeoutError(endpoint_url=_URL)
-        self._scheduler.sleep(self._journey_ms())
+        self._scheduler.sleep(self._latency_ms())
         if isinstance(answer, ServiceError):
             raise answer
         return answer | {"ResponseMetadata": {"HTTPStatusCode": 200, "RetryAttempts": 0}}
@@ -133,31 +133,31 @@ class Sdk:
         process = self._scheduler.current.process if self._scheduler.current else None
         if process is None or not process.alive:
             raise Killed
-        if self._weather.strikes(fault):
-            self._say(f"*{fault}: {operation}")
+        if self._faults.occurs(fault):
+            self._log(f"*{fault}: {operation}")
             self._scheduler.kill(process)
             raise Killed
 
     def _is_out(self, service: str) -> bool:
-        """Whether the whole service answers nobody."""
-        if self._weather.strikes(Fault.SERVICE_OUTAGE):
+        """Whether the whole service is unavailable."""
+        if self._faults.occurs(Fault.SERVICE_OUTAGE):
             outage_ms = self._scheduler.random.randint(*_OUTAGE_MS)
             self._out_until_ms[service] = self._scheduler.now_ms + outage_ms
-            self._trace.say(self._scheduler.now_ms, service, f"*is out for {outage_ms} ms")
-        return not self._weather.calm and self._scheduler.now_ms < self._out_until_ms.get(service, 0)
+            self._trace.log(self._scheduler.now_ms, service, f"*is out for {outage_ms} ms")
+        return not self._faults.stopped and self._scheduler.now_ms < self._out_until_ms.get(service, 0)
 
     def _give_up(self) -> None:
         if self._scheduler.current:
             self.gave_up[self._scheduler.current.process.name] += 1
 
-    def _journey_ms(self) -> int:
-        if self._weather.strikes(Fault.SLOW_CALL):
+    def _latency_ms(self) -> int:
+        if self._faults.occurs(Fault.SLOW_CALL):
             return self._scheduler.random.randint(*_SLOW_MS)
-        return self._scheduler.random.randint(*_JOURNEY_MS)
+        return self._scheduler.random.randint(*_LATENCY_MS)
 
-    def _say(self, what: str) -> None:
+    def _log(self, what: str) -> None:
         if self._scheduler.current:
-            self._trace.say(self._scheduler.now_ms, self._scheduler.current.process.name, what)
+            self._trace.log(self._scheduler.now_ms, self._scheduler.current.process.name, what)
 
 
 def _client_error(client: BaseClient, error: ServiceError, operation: str) -> Exception:

@@ -1,4 +1,4 @@
-"""The simulated Secrets Manager: one value, which nobody changes."""
+"""The simulated Secrets Manager: constant values."""
 
 from collections.abc import Mapping
 from typing import Any

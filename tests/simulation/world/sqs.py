@@ -1,4 +1,4 @@
-"""The simulated SQS, as the SDK sees it.
+"""The operations of the simulated SQS.
 
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/Welcome.html
 """
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from tests.simulation.world.errors import ServiceError
-from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.sqs_queue import LONGEST_VISIBILITY_MS, Message, Queue
 
 Request = Mapping[str, Any]
@@ -19,10 +19,10 @@ _LARGEST_BYTES: Final = 1024 * 1024
 
 
 class SQS:
-    """All queues of one world, as the SDK sees them."""
+    """The SQS operations on all queues of one world."""
 
-    def __init__(self, weather: Weather) -> None:
-        self.weather = weather
+    def __init__(self, faults: Faults) -> None:
+        self.faults = faults
         self.queues: dict[str, Queue] = {}
 
     def add(self, queue: Queue) -> None:
@@ -45,7 +45,7 @@ class SQS:
             raise ServiceError("AWS.SimpleQueueService.BatchRequestTooLong", "the batch is longer than 1 MiB")
 
         def send(entry: Request) -> Answer:
-            if self.weather.strikes(Fault.SEND_FAILED):
+            if self.faults.occurs(Fault.SEND_FAILED):
                 raise ServiceError("InternalError", "try again", status=500)
             return {"MessageId": _sent(queue, entry).id}
 
@@ -58,7 +58,7 @@ class SQS:
             raise ServiceError("InvalidParameterValue", f"MaxNumberOfMessages {most!r} is not from 1 to 10")
         _, _, in_flight = queue.counts()
         if in_flight >= queue.most_in_flight and not request.get("WaitTimeSeconds"):
-            # A long poll comes back with nothing instead.
+            # A long poll returns no messages instead.
             raise ServiceError("OverLimit", f"{in_flight} messages are in flight")
         received = queue.receive(most, visibility_ms=None if seconds is None else seconds * 1000)
         return {"Messages": [as_received(message) for message in received]} if received else {}
@@ -86,7 +86,7 @@ class SQS:
         _require_batch(request["Entries"])
 
         def hide(entry: Request) -> Answer:
-            if self.weather.strikes(Fault.HIDE_FAILED):
+            if self.faults.occurs(Fault.HIDE_FAILED):
                 raise ServiceError("InternalError", "try again", status=500)
             queue.hide(entry["ReceiptHandle"], _visibility(entry))
             return {}
@@ -106,7 +106,7 @@ class SQS:
 
 
 def as_received(message: Message) -> Answer:
-    """As ReceiveMessage answers."""
+    """A message in the form of a ReceiveMessage response."""
     return {
         "MessageId": message.id,
         "ReceiptHandle": message.receipt,
@@ -136,7 +136,7 @@ def _sent(queue: Queue, entry: Request) -> Message:
 def _receipt(entry: Request) -> str:
     receipt: str = entry["ReceiptHandle"]
     if "/" not in receipt:
-        # An old one is another matter: a delete with it succeeds and deletes nothing.
+        # A stale handle is valid: a delete with it succeeds and deletes nothing.
         raise ServiceError("ReceiptHandleIsInvalid", f"The receipt handle {receipt!r} is not valid")
     return receipt
 
@@ -158,7 +158,7 @@ def _require_batch(entries: Sequence[Request]) -> None:
 
 
 def _each(entries: Sequence[Request], act: Callable[[Request], Answer]) -> Answer:
-    """200, whatever became of each entry."""
+    """Act on each entry. The response is 200 even if entries fail."""
     answer: Answer = {"Successful": [], "Failed": []}
     for entry in entries:
         try:

@@ -1,24 +1,24 @@
-"""One standard queue of the simulated SQS: at least once, in no order, and at times a message too few or too many."""
+"""One standard queue of the simulated SQS: at-least-once delivery in any order, with losses as faults."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from tests.simulation.world.errors import ServiceError
-from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.scheduler import Scheduler
+from tests.simulation.world.faults import Fault, Faults
+from tests.simulation.world.task_scheduler import Scheduler
 
 #: "The maximum is 12 hours": from when the message was received.
 LONGEST_VISIBILITY_MS: Final = 12 * 3600 * 1000
-#: How long a message may be overtaken.
+#: Longest delay of a message that others overtake.
 _LATE_MS: Final = 30_000
-#: How long one may be gone: longer than after which its job is looked after.
-_FOUND_MS: Final = (3 * 3600 * 1000, 4 * 3600 * 1000)
+#: Time after which a lost message returns: longer than the limit of reconcile.
+_RETURNED_MS: Final = (3 * 3600 * 1000, 4 * 3600 * 1000)
 
 
 @dataclass(slots=True, eq=False)
 class Message:
-    """A message, and what has become of it."""
+    """A message and its delivery state."""
 
     id: str
     body: str
@@ -26,14 +26,14 @@ class Message:
     visible_ms: int
     attributes: dict[str, str] = field(default_factory=dict)
     receives: int = 0
-    #: Those in the queue that it came from: what SQS tells counts "across all queues".
+    #: Receives in the source queue: SQS reports the count "across all queues".
     earlier_receives: int = 0
     first_received_ms: int | None = None
-    #: Of the last delivery; an earlier one deletes nothing.
+    #: Handle of the last delivery. Earlier handles delete nothing.
     receipt: str = ""
     received_ms: int = 0
-    #: Whether throttled batches used up its receives before.
-    burned: bool = False
+    #: Whether throttled batches have used almost all of its receives.
+    receives_wasted: bool = False
 
 
 class Queue:
@@ -43,32 +43,32 @@ class Queue:
         self,
         url: str,
         scheduler: Scheduler,
-        weather: Weather,
+        faults: Faults,
         *,
         visibility_ms: int = 30_000,
         retention_ms: int = 4 * 86_400_000,
         dead_letters: "Queue | None" = None,
         max_receives: int = 0,
         most_in_flight: int = 120_000,
-        say: Callable[[str, str], None] = lambda _who, _what: None,
+        log: Callable[[str, str], None] = lambda _who, _what: None,
     ) -> None:
         self.url = url
         self.scheduler = scheduler
-        self.weather = weather
+        self.faults = faults
         self.visibility_ms = visibility_ms
         self.retention_ms = retention_ms
         self.dead_letters = dead_letters
         self.max_receives = max_receives
         self.most_in_flight = most_in_flight
-        self._say = say
+        self._log = log
         self.messages: list[Message] = []
-        #: Those that went to the dead-letter queue for their receives.
+        #: Messages that exceeded their receives and went to the dead-letter queue.
         self.moved: list[Message] = []
         self.watchers: list[Callable[[int], None]] = []
-        #: Told when a message will be there that was lost for hours.
-        self.found_watchers: list[Callable[[int], None]] = []
-        #: Until then a stranger takes whatever is sent.
-        self.robbed_until_ms = 0
+        #: Called with the time at which a lost message will return.
+        self.return_watchers: list[Callable[[int], None]] = []
+        #: Until then another consumer takes every message.
+        self.emptied_until_ms = 0
         self._number = 0
 
     @property
@@ -80,20 +80,20 @@ class Queue:
         now_ms = self.scheduler.now_ms
         message = Message(f"{self.name}-{self._number}", body, now_ms, now_ms + delay_seconds * 1000)
         message.attributes.update(attributes or {})
-        if self.dead_letters and self.weather.strikes(Fault.RECEIVES_BURNED):
-            message.receives, message.burned = self.max_receives - self.scheduler.random.randint(0, 2), True
-        if self.weather.strikes(Fault.LATE_MESSAGE):
+        if self.dead_letters and self.faults.occurs(Fault.RECEIVES_WASTED):
+            message.receives, message.receives_wasted = self.max_receives - self.scheduler.random.randint(0, 2), True
+        if self.faults.occurs(Fault.LATE_MESSAGE):
             message.visible_ms += self.scheduler.random.randint(1, _LATE_MS)
-        if now_ms < self.robbed_until_ms or self.weather.strikes(Fault.MESSAGE_LOST):
-            self._say(self.name, f"loses {message.id}: {body}")
+        if now_ms < self.emptied_until_ms or self.faults.occurs(Fault.MESSAGE_LOST):
+            self._log(self.name, f"loses {message.id}: {body}")
         else:
-            self._say(self.name, f"takes {message.id}, delayed by {delay_seconds} s: {body}")
+            self._log(self.name, f"takes {message.id}, delayed by {delay_seconds} s: {body}")
             self.add(message)
         return message
 
     def add(self, message: Message) -> None:
         self.messages.append(message)
-        self._tell(message.visible_ms)
+        self._notify(message.visible_ms)
 
     def receive(self, most: int, *, visibility_ms: int | None = None) -> list[Message]:
         now_ms = self.scheduler.now_ms
@@ -105,20 +105,20 @@ class Queue:
         return [message for message in ready[:room] if self._deliver(message, visibility_ms)]
 
     def delete(self, receipt: str) -> None:
-        """Says nothing when there was nothing to delete, or when it did not reach every copy."""
-        if self.weather.strikes(Fault.DELETE_LOST):
+        """Returns silently if there was no message to delete, or if the delete missed a copy."""
+        if self.faults.occurs(Fault.DELETE_LOST):
             return
         for message in [message for message in self.messages if message.receipt == receipt]:
-            self._say(self.name, f"deletes {receipt}: {message.body}")
+            self._log(self.name, f"deletes {receipt}: {message.body}")
             self.messages.remove(message)
 
-    def lose_and_find(self, receipts: Sequence[str]) -> None:
-        """These deliveries end badly, and their messages come back when they have been given up."""
+    def return_late(self, receipts: Sequence[str]) -> None:
+        """Make the messages of these deliveries invisible for hours, until long after reconcile has acted."""
         for message in self.messages:
             if message.receipt in receipts:
-                message.visible_ms = self.scheduler.now_ms + self.scheduler.random.randint(*_FOUND_MS)
-                self._tell(message.visible_ms)
-                for watch in self.found_watchers:
+                message.visible_ms = self.scheduler.now_ms + self.scheduler.random.randint(*_RETURNED_MS)
+                self._notify(message.visible_ms)
+                for watch in self.return_watchers:
                     watch(message.visible_ms)
 
     def hide(self, receipt: str, seconds: int) -> None:
@@ -131,7 +131,7 @@ class Queue:
         if until_ms - message.received_ms > LONGEST_VISIBILITY_MS:
             raise ServiceError("InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit")
         message.visible_ms = until_ms
-        self._tell(until_ms)
+        self._notify(until_ms)
 
     def counts(self) -> tuple[int, int, int]:
         """Visible, delayed, in flight."""
@@ -142,17 +142,17 @@ class Queue:
 
     def _deliver(self, message: Message, visibility_ms: int | None) -> bool:
         now_ms = self.scheduler.now_ms
-        if message.receives and self.weather.strikes(Fault.MESSAGE_LOST):
-            self._say(self.name, f"loses {message.receipt}: {message.body}")
+        if message.receives and self.faults.occurs(Fault.MESSAGE_LOST):
+            self._log(self.name, f"loses {message.receipt}: {message.body}")
             self.messages.remove(message)
             return False
         if self.dead_letters and message.receives >= self.max_receives:
-            # It keeps its id, the time it was sent and what it tells of its receives; those that count begin anew.
+            # It keeps its id, sent time and reported receive count; the count for the policy starts at zero.
             self.messages.remove(message)
             moved = Message(message.id, message.body, message.sent_ms, now_ms, dict(message.attributes))
             moved.earlier_receives = message.receives
             self.moved.append(message)
-            self.weather.note(Fault.MOVED_TO_LETTERS)
+            self.faults.count(Fault.MOVED_TO_DLQ)
             self.dead_letters.add(moved)
             return False
         message.receives += 1
@@ -160,13 +160,13 @@ class Queue:
         message.receipt = f"{message.id}/{message.receives}/{self.scheduler.random.getrandbits(32):08x}"
         message.received_ms = now_ms
         message.visible_ms = now_ms + (self.visibility_ms if visibility_ms is None else visibility_ms)
-        if self.weather.strikes(Fault.DUPLICATE):
-            # Another server did not hear of this delivery.
+        if self.faults.occurs(Fault.DUPLICATE):
+            # Another SQS server does not know about this delivery.
             message.visible_ms = now_ms + self.scheduler.random.randint(0, 2000)
-        self._say(self.name, f"delivers {message.receipt}: {message.body}")
-        self._tell(message.visible_ms)
+        self._log(self.name, f"delivers {message.receipt}: {message.body}")
+        self._notify(message.visible_ms)
         return True
 
-    def _tell(self, visible_ms: int) -> None:
+    def _notify(self, visible_ms: int) -> None:
         for watch in self.watchers:
             watch(visible_ms)

@@ -1,4 +1,4 @@
-"""What carries the records of a table's stream to a function: in order for each shard, at least once, for a day.
+"""The event source mapping of a stream: it delivers records in order for each shard, at least once, for 24 hours.
 
 https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-eventsourcemapping.html
 """
@@ -8,11 +8,11 @@ from enum import Enum, auto
 from typing import Any, Final
 
 from tests.simulation.world.dynamodb_table import Record, Table
-from tests.simulation.world.faults import Fault, Weather
+from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.lambda_environments import Function, FunctionError, Throttled
-from tests.simulation.world.lane_mapping import MalformedAnswer, kept
-from tests.simulation.world.scheduler import Process, Scheduler
+from tests.simulation.world.lane_mapping import MalformedAnswer, failed_identifiers
 from tests.simulation.world.sqs_queue import Queue
+from tests.simulation.world.task_scheduler import Process, Scheduler
 from tests.simulation.world.trace import Trace
 
 #: "All data in DynamoDB Streams is subject to a 24-hour lifetime."
@@ -33,7 +33,7 @@ class _Result(Enum):
 
 
 class StreamMapping:
-    """One poller a shard."""
+    """One poller for each shard."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class StreamMapping:
         oldest_seconds: int,
         failures: Queue,
         scheduler: Scheduler,
-        weather: Weather,
+        faults: Faults,
         trace: Trace,
     ) -> None:
         self._shards = [_Shard(self, index, shard) for index, shard in enumerate(table.shards)]
@@ -57,23 +57,23 @@ class StreamMapping:
         self.oldest_ms = oldest_seconds * 1000
         self.failures = failures
         self.scheduler = scheduler
-        self.weather = weather
+        self.faults = faults
         self.trace = trace
         self.process = Process("stream poller")
         table.watchers.append(self._arrived)
 
     @property
     def behind(self) -> int:
-        """Records that are yet to be read."""
+        """Number of records that are not read yet."""
         return sum(shard.behind for shard in self._shards)
 
     def _arrived(self, _record: Record) -> None:
         for shard in self._shards:
-            shard.stir()
+            shard.start()
 
 
 class _Shard:
-    """The poller of one shard. `position` is the first record that is not done with."""
+    """The poller of one shard. `position` is the first record that is not handled."""
 
     def __init__(self, mapping: StreamMapping, index: int, records: list[Record]) -> None:
         self._mapping = mapping
@@ -86,7 +86,7 @@ class _Shard:
     def behind(self) -> int:
         return len(self._records) - self._position
 
-    def stir(self) -> None:
+    def start(self) -> None:
         if not self._polls and self.behind:
             self._polls = True
             delay_ms = self._mapping.scheduler.random.randint(*_ARRIVAL_MS)
@@ -94,11 +94,11 @@ class _Shard:
 
     def _poll(self) -> None:
         mapping = self._mapping
-        if mapping.weather.strikes(Fault.STREAM_OUTAGE):
+        if mapping.faults.occurs(Fault.STREAM_OUTAGE):
             outage_ms = mapping.scheduler.random.randint(*_OUTAGE_MS)
-            mapping.trace.say(mapping.scheduler.now_ms, "stream poller", f"*stalls for {outage_ms // 1000} s")
+            mapping.trace.log(mapping.scheduler.now_ms, "stream poller", f"*stalls for {outage_ms // 1000} s")
             ends_ms = mapping.scheduler.now_ms + outage_ms
-            while mapping.scheduler.now_ms < ends_ms and not mapping.weather.calm:
+            while mapping.scheduler.now_ms < ends_ms and not mapping.faults.stopped:
                 mapping.scheduler.sleep(min(_LOOK_AGAIN_MS, ends_ms - mapping.scheduler.now_ms))
         while self.behind:
             self._trim()
@@ -113,20 +113,20 @@ class _Shard:
     def _trim(self) -> None:
         oldest_ms = self._mapping.scheduler.now_ms - TRIMMED_MS
         while self.behind and self._records[self._position].at_ms < oldest_ms:
-            self._mapping.weather.note(Fault.STREAM_TRIMMED)
+            self._mapping.faults.count(Fault.STREAM_TRIMMED)
             self._position += 1
 
     def _deliver(self, batch: list[Record]) -> None:
-        """Until the whole batch is done with: a success, or given up."""
+        """Deliver the batch until each record has succeeded or is given up."""
         tries = 0
         while batch:
             left, result = self._tried(batch)
             if result is _Result.SUCCESS:
-                if self._mapping.weather.strikes(Fault.STREAM_REPEATED):
+                if self._mapping.faults.occurs(Fault.STREAM_REPEATED):
                     continue
                 return
             if len(left) < len(batch):
-                # The batch is cut at the first failed record, and the rest is a batch of its own.
+                # The batch is cut at the first failed record. The rest becomes a new batch.
                 batch, tries = left, 0
             elif result is not _Result.THROTTLED:
                 # "This doesn't apply to service errors or throttles where the batch didn't reach the function."
@@ -141,12 +141,12 @@ class _Shard:
             self._mapping.scheduler.sleep(self._mapping.scheduler.random.randint(1, pause_ms))
 
     def _tried(self, batch: list[Record]) -> tuple[list[Record], "_Result"]:
-        """What is to come again, and how it went."""
+        """The records to deliver again, and the result."""
         try:
             answer = self._mapping.function.invoke({"Records": [event_record(record) for record in batch]})
             if isinstance(answer, FunctionError):
                 return batch, _Result.ERROR
-            failed = kept(answer, None)
+            failed = failed_identifiers(answer, None)
         except Throttled:
             return batch, _Result.THROTTLED
         except MalformedAnswer:
@@ -158,19 +158,19 @@ class _Shard:
         return [record for record in batch if record.sequence >= lowest], _Result.PARTIAL
 
     def _kept(self, batch: list[Record], tries: int) -> list[Record]:
-        """Without those that are too old, or none after too many tries: they go to the failure queue, as metadata."""
+        """Drop records that are too old, or all after too many tries. The failure queue gets their metadata."""
         mapping = self._mapping
         oldest_ms = mapping.scheduler.now_ms - mapping.oldest_ms
         left = [] if tries > mapping.retries else [record for record in batch if record.at_ms >= oldest_ms]
         if len(left) < len(batch):
-            mapping.weather.note(Fault.STREAM_TRIMMED)
-            mapping.trace.say(mapping.scheduler.now_ms, "stream poller", f"*gives up {len(batch) - len(left)} records")
+            mapping.faults.count(Fault.STREAM_TRIMMED)
+            mapping.trace.log(mapping.scheduler.now_ms, "stream poller", f"*gives up {len(batch) - len(left)} records")
             mapping.failures.send('{"DDBStreamBatchInfo":{}}')
         return left
 
 
 def event_record(record: Record) -> dict[str, Any]:
-    """As a function gets it."""
+    """A record in the form that a function receives."""
     images = {"NewImage": record.after, "OldImage": record.before}
     return {
         "eventID": str(record.sequence),
@@ -188,7 +188,7 @@ def event_record(record: Record) -> dict[str, Any]:
 
 
 def matches(patterns: Sequence[Pattern], record: Mapping[str, Any]) -> bool:
-    """Whether any of the filters lets the record through; all do when there are none.
+    """Whether any of the filters lets the record through; without filters all records pass.
 
     https://docs.aws.amazon.com/lambda/latest/dg/invocation-eventfiltering.html
     """

@@ -1,10 +1,10 @@
-"""Threads, locks and pools as the code under test knows them, made of tasks: their order comes from the seed."""
+"""Threads, locks and pools for the code under test, made of tasks, so that the seed decides their order."""
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ALL_COMPLETED, FIRST_COMPLETED, FIRST_EXCEPTION
 from typing import Any, NamedTuple, Self
 
-from tests.simulation.world.scheduler import Killed, Scheduler, Task
+from tests.simulation.world.task_scheduler import Killed, Scheduler, Task
 
 
 class DoneAndNotDone(NamedTuple):
@@ -13,7 +13,7 @@ class DoneAndNotDone(NamedTuple):
 
 
 class Future:
-    """`concurrent.futures.Future`, as far as our code uses it."""
+    """The part of `concurrent.futures.Future` that our code uses."""
 
     def __init__(self, threads: "Threads") -> None:
         self._threads = threads
@@ -52,7 +52,7 @@ class Future:
 
 
 class Threads:
-    """Makes what stands in for `threading` and `concurrent.futures` in the modules under test."""
+    """Makes the replacements for `threading` and `concurrent.futures` in the modules under test."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self.scheduler = scheduler
@@ -109,7 +109,7 @@ class Threads:
     def _task(self) -> Task:
         task = self.scheduler.current
         if task is None:
-            raise AssertionError("only a task has threads")
+            raise AssertionError("only a task can use threads")
         return task
 
 
@@ -153,7 +153,7 @@ class Pool:
             future, call = self._queue.pop(0)
             task = self._threads.scheduler.current
             if task is None:
-                raise AssertionError("only a task has a pool")
+                raise AssertionError("only a task can use a pool")
             self._threads.scheduler.spawn(task.process, lambda: self._run(future, call))
 
     def _run(self, future: Future, call: Callable[[], Any]) -> None:
@@ -168,7 +168,7 @@ class Pool:
 
 
 class Lock:
-    """`threading.Lock`: whoever waits longest is next."""
+    """`threading.Lock`. The task that has waited longest is next."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -178,7 +178,7 @@ class Lock:
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         task = self._scheduler.current
         if task is None:
-            return True  # built outside the world, where there is one thread
+            return True  # outside the world, with one thread only
         if self._locked:
             if not blocking:
                 return False
@@ -237,5 +237,5 @@ class Event:
 
 
 def _milliseconds(seconds: float) -> int:
-    """Rounded up: a wait is never shorter than asked for."""
+    """Rounded up, so that a wait is never shorter than requested."""
     return max(-int(-seconds * 1000 // 1), 0)

@@ -1,11 +1,11 @@
-"""What happened, in order: for the checks, for the hash that proves a replay, and for the story of a failure."""
+"""The trace of one world, in order: the checks read it, its hash proves a replay, and a failed seed prints a part."""
 
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.simulation.world.scheduler import BEGINNING_MS
+from tests.simulation.world.task_scheduler import BEGINNING_MS
 
 Item = Mapping[str, Any]
 
@@ -15,7 +15,7 @@ class Change:
     """One write that was applied to an item of the jobs table."""
 
     at_ms: int
-    #: The process that made the call.
+    #: Name of the process that made the call.
     by: str
     before: Item | None
     after: Item | None
@@ -27,19 +27,19 @@ class Change:
 
     @property
     def begins(self) -> bool:
-        """Whether the key has another job from here on, or its first."""
+        """Whether this write inserts a job: the first or a later one of the key."""
         job, earlier = self.after or {}, self.before or {}
         return "state" in job and job["created_at"] != earlier.get("created_at")
 
 
 @dataclass(slots=True)
 class Trace:
-    """Grows with the world. `lines` are (milliseconds, who, what)."""
+    """`lines` are (milliseconds, process or service, text)."""
 
     lines: list[tuple[int, str, str]] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
 
-    def say(self, at_ms: int, who: str, what: str) -> None:
+    def log(self, at_ms: int, who: str, what: str) -> None:
         self.lines.append((at_ms, who, what))
 
     def hash(self) -> str:
@@ -49,17 +49,17 @@ class Trace:
         return digest.hexdigest()
 
     def story(self, about: str, *, most_lines: int = 60) -> str:
-        """The lines that name `about`, and what befell those who did it. With `*`, all that befell anyone."""
+        """The lines that name the job `about`, and the faults of the processes in them. With `*`, all faults."""
         name = about.rpartition("#")[2]
         who = {line[1] for line in self.lines if name in line[2]} | {"weather"}
-        told = [line for line in self.lines if name in line[2] or (line[2].startswith("*") and line[1] in who)]
-        cut = told[-most_lines:]
-        head = [f"  ({len(told) - len(cut)} earlier lines left out)"] if len(cut) < len(told) else []
+        relevant = [line for line in self.lines if name in line[2] or (line[2].startswith("*") and line[1] in who)]
+        cut = relevant[-most_lines:]
+        head = [f"  ({len(relevant) - len(cut)} earlier lines left out)"] if len(cut) < len(relevant) else []
         return "\n".join([*head, *(f"  {moment(at_ms)}  {who:<16} {what}" for at_ms, who, what in cut)])
 
 
 def moment(at_ms: int) -> str:
-    """Since the beginning, as hours, minutes and seconds."""
+    """Time since the beginning, as hours, minutes and seconds."""
     seconds, milliseconds = divmod(at_ms - BEGINNING_MS, 1000)
     minutes, seconds = divmod(seconds, 60)
     hours, minutes = divmod(minutes, 60)

@@ -1,4 +1,4 @@
-"""TransactWriteItems: conditions are tested and items held at once, and written a moment later, all or none.
+"""TransactWriteItems: it tests the conditions and holds the items at once, and writes all or none a little later.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 """
@@ -14,7 +14,7 @@ from tests.simulation.world.dynamodb import DynamoDB, holds, updated
 from tests.simulation.world.dynamodb_table import Item, Key, Table, size
 from tests.simulation.world.errors import ServiceError, invalid
 from tests.simulation.world.faults import Fault
-from tests.simulation.world.scheduler import Task
+from tests.simulation.world.task_scheduler import Task
 
 _MOST_ENTRIES: Final = 100
 _LARGEST_BYTES: Final = 4 * 1024 * 1024
@@ -30,7 +30,7 @@ Request = Mapping[str, Any]
 @dataclass(slots=True)
 class _Completed:
     request: str
-    #: None while it is under way.
+    #: None while it is in progress.
     at_ms: int | None = None
     waiting: list[tuple[Task, object]] = field(default_factory=list)
 
@@ -65,7 +65,7 @@ class Transactions:
         return {}
 
     def _again(self, known: _Completed, request: Request) -> bool:
-        """Whether a transaction under this token is done, so that nothing is to be done again."""
+        """Whether a transaction with this token has completed, so that the repeat does nothing."""
         if known.at_ms is not None and self._scheduler.now_ms - known.at_ms >= TOKEN_KEPT_MS:
             return False
         if known.request != _identity(request):
@@ -81,7 +81,7 @@ class Transactions:
     def _changes(
         self, rows: list[tuple[Table, Key]], entries: list[tuple[str, Request]]
     ) -> list[tuple[Table, Key, Item | None]]:
-        """What is to be written. Raises what cancels the transaction: reasons in the order of the entries."""
+        """The writes of the transaction. Raises the cancellation, with reasons in the order of the entries."""
         reasons: list[dict[str, Any]] = []
         changes: list[tuple[Table, Key, Item | None]] = []
         for (table, key), (kind, write) in zip(rows, entries, strict=True):
@@ -92,7 +92,7 @@ class Transactions:
                 except ServiceError as error:
                     if kind != "Update":
                         raise
-                    # Only the item as it is shows that the update cannot be.
+                    # The present item makes the update invalid.
                     reason = {"Code": "ValidationError", "Message": error.message}
             reasons.append(reason or {"Code": "None"})
         if any(reason["Code"] != "None" for reason in reasons):
@@ -105,9 +105,9 @@ class Transactions:
         return changes
 
     def _reason(self, table: Table, key: Key, write: Request) -> dict[str, Any] | None:
-        """Why an entry cannot be, before it is looked at what it would write."""
+        """The reason that cancels an entry, apart from its own update."""
         item = table.items.get(key)
-        if key in table.held or self._dynamodb.weather.strikes(Fault.TRANSACTION_CONFLICT):
+        if key in table.held or self._dynamodb.faults.occurs(Fault.TRANSACTION_CONFLICT):
             return {"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}
         if holds(item, write):
             return None
@@ -119,7 +119,7 @@ class Transactions:
     def _commit_soon(
         self, rows: list[tuple[Table, Key]], changes: list[tuple[Table, Key, Item | None]], completed: _Completed
     ) -> None:
-        """The service goes on whether or not its caller lives."""
+        """Commit later, even if the caller has died by then."""
         task, token = self._scheduler.current, object()
 
         def commit() -> None:
@@ -134,8 +134,8 @@ class Transactions:
         if task is None:
             commit()
             return
-        if self._dynamodb.weather.strikes(Fault.TRANSACTION_UNDER_WAY):
-            # Longer than the patience of the client, whose retry then meets it.
+        if self._dynamodb.faults.occurs(Fault.TRANSACTION_UNDER_WAY):
+            # Longer than the timeout of the client. Its retry meets the transaction.
             self._scheduler.after(self._scheduler.random.randint(*_SLOW_MS), commit)
             self._scheduler.sleep(_PATIENCE_MS)
             raise ReadTimeoutError(endpoint_url="https://simulated.invalid")
@@ -144,7 +144,7 @@ class Transactions:
 
 
 def _identity(request: Request) -> str:
-    """What "the same parameters" means: order within an object says nothing."""
+    """The parameters of a request, independent of the order within objects."""
     return json.dumps(request["TransactItems"], sort_keys=True, default=repr)
 
 

@@ -1,4 +1,4 @@
-"""Update expressions: every right-hand side is read from the item as it was, and the changes are made together.
+"""Update expressions: every right-hand side is read from the item before the update; all changes apply together.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.UpdateExpressions.html
 """
@@ -17,7 +17,7 @@ _CLAUSES: Final = ("SET", "REMOVE", "ADD", "DELETE")
 @dataclass(frozen=True, slots=True)
 class _Action:
     path: Path
-    #: None has the attribute removed.
+    #: None removes the attribute.
     value: Operand | None
 
 
@@ -29,11 +29,11 @@ class Update:
     placeholders: frozenset[str]
 
     def names(self, aliases: Mapping[str, str]) -> set[str]:
-        """The attributes at the top of the item that it writes."""
+        """The top-level attributes that it writes."""
         return {str(resolve(action.path[0], aliases)) for action in self.actions}
 
     def applied(self, scope: Scope) -> dict[str, Any]:
-        """The item as it is afterwards."""
+        """The item after the update."""
         after: dict[str, Any] = dict(scope.item)
         paths = [tuple(resolve(step, scope.names) for step in action.path) for action in self.actions]
         for index, path in enumerate(paths):
@@ -139,7 +139,7 @@ def _deleted(held: Value | None, given: Value) -> Value | None:
 
 
 def _write(item: dict[str, Any], path: tuple[str | int, ...], value: Value | None) -> None:
-    """Copies what it changes below the top, since items share what they hold."""
+    """Copies nested values before it changes them, since items share them."""
     name, rest = str(path[0]), path[1:]
     if not rest:
         if value is None:

@@ -1,28 +1,28 @@
-"""One world: the app as it is deployed, on a simulated AWS, with the weather of one seed."""
+"""One world: the deployed app on a simulated AWS, with the faults of one seed."""
 
 from collections.abc import Callable
 from random import Random
 from typing import Any, Final, Self
 
 from tests.simulation.deployment import CURSOR_KEY_SECRET, Deployment
-from tests.simulation.world.async_invocations import Calls
+from tests.simulation.world.async_invocations import AsyncInvocations
 from tests.simulation.world.cloudwatch import CloudWatch
 from tests.simulation.world.code_versions import Rollout
 from tests.simulation.world.dynamodb import DynamoDB
 from tests.simulation.world.dynamodb_table import Record, Schema, Table
-from tests.simulation.world.faults import Fault, Weather
-from tests.simulation.world.hot_item import HotItems
+from tests.simulation.world.faults import Fault, Faults
 from tests.simulation.world.installed_patches import enter, leave
 from tests.simulation.world.lambda_environments import Context, Function
 from tests.simulation.world.lane_mapping import LaneMapping
 from tests.simulation.world.s3 import S3
-from tests.simulation.world.scheduler import Process, Scheduler
 from tests.simulation.world.sdk import Sdk
 from tests.simulation.world.secrets import Secrets
 from tests.simulation.world.sqs import SQS
 from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.stream_mapping import StreamMapping
+from tests.simulation.world.task_scheduler import Process, Scheduler
 from tests.simulation.world.threads import Threads
+from tests.simulation.world.throttled_items import ThrottledItems
 from tests.simulation.world.trace import Change, Trace
 from tests.simulation.world.transactions import Transactions
 
@@ -30,7 +30,7 @@ LONGEST_INDEX_LAG_MS: Final = 90_000
 
 
 class World:
-    """Built anew for each seed."""
+    """Each seed builds a new world."""
 
     def __init__(
         self,
@@ -38,31 +38,31 @@ class World:
         deployment: Deployment,
         *,
         scheduler: Scheduler | None = None,
-        weather: Weather | None = None,
+        faults: Faults | None = None,
         sdk: type[Sdk] = Sdk,
     ) -> None:
-        """What decides can be brought along, for a world in which nothing is left to chance."""
+        """A caller may pass its own scheduler, faults and SDK to make every choice itself, as the small scope does."""
         self.seed = seed
         self.deployment = deployment
         self.scheduler = scheduler or Scheduler(Random(seed))
         self.random = self.scheduler.random
-        self.weather = weather or Weather(self.random)
+        self.faults = faults or Faults(self.random)
         self.trace = Trace()
         self.threads = Threads(self.scheduler)
-        self.rollout = Rollout(self.scheduler, self.weather)
-        self.dynamodb = DynamoDB(self.scheduler, self.weather)
+        self.rollout = Rollout(self.scheduler, self.faults)
+        self.dynamodb = DynamoDB(self.scheduler, self.faults)
         self.dynamodb.page_items = self.random.choice([2, 5, 1000])
-        self.sqs = SQS(self.weather)
+        self.sqs = SQS(self.faults)
         self.s3 = S3()
         self.cloudwatch = CloudWatch(self.scheduler, self.sqs)
         self.jobs = self._table(deployment.jobs_table())
-        self.hot = HotItems(self.jobs, self.dynamodb, Transactions(self.dynamodb))
+        self.throttled_items = ThrottledItems(self.jobs, self.dynamodb, Transactions(self.dynamodb))
         self.sdk = sdk(
             self.scheduler,
-            self.weather,
+            self.faults,
             self.trace,
             {
-                "dynamodb": [self.hot, self.dynamodb],
+                "dynamodb": [self.throttled_items, self.dynamodb],
                 "sqs": [self.sqs],
                 "s3": [self.s3],
                 "cloudwatch": [self.cloudwatch],
@@ -71,30 +71,30 @@ class World:
         )
         self.effects = self._table(Table("effects", Schema(names=("pk",), types=("S",))))
         self.jobs.watchers.append(self._changed)
-        #: What callers asked for, and what handlers did.
-        self.asked: list[Any] = []
+        #: Planned submissions of callers, and runs of handlers.
+        self.submissions: list[Any] = []
         self.runs: list[Any] = []
-        #: Requests that are under way.
-        self.asking: list[Any] = []
-        #: Told of each run whose handler has just ended.
-        self.ending: list[Callable[[Any], None]] = []
-        #: What workers reported: (milliseconds, process, report).
+        #: HTTP requests without a response yet.
+        self.open_requests: list[Any] = []
+        #: Called with each run when its handler ends.
+        self.run_end_watchers: list[Callable[[Any], None]] = []
+        #: Reports of workers: (milliseconds, process, report).
         self.reports: list[tuple[int, str, Any]] = []
-        #: The same by message: (reference, report).
-        self.answered: list[tuple[Any, Any]] = []
-        #: Groups that publish gave up, for an alarm and reconcile to look after: (milliseconds, tenant, group).
-        self.given_up: list[tuple[int, str, str]] = []
-        #: Places of payloads that publish could not delete, and gave up.
-        self.untidied: set[str] = set()
-        #: Records that publish could not read and gave up: (milliseconds, sequence).
+        #: The same with the message: (reference, report).
+        self.reports_by_message: list[tuple[Any, Any]] = []
+        #: Groups that publish gave up, for an alarm and reconcile: (milliseconds, tenant, group).
+        self.groups_given_up: list[tuple[int, str, str]] = []
+        #: Places of payloads that publish failed to delete and gave up.
+        self.undeleted_payloads: set[str] = set()
+        #: Stream records that publish could not read and gave up: (milliseconds, sequence).
         self.passed_over: list[tuple[int, int]] = []
-        #: When reconcile last said that it could not read this: milliseconds by key.
+        #: By key, when reconcile last reported an item as unreadable, in milliseconds.
         self.unreadable: dict[str, int] = {}
         self.lanes: dict[str, Queue] = {}
         self.dead_letters: dict[str, Queue] = {}
         self.functions: dict[str, Function] = {}
-        #: The events of those that clocks and alarms call.
-        self.calls: dict[str, Calls] = {}
+        #: By function, the asynchronous invocations by schedules and alarms.
+        self.async_invocations: dict[str, AsyncInvocations] = {}
         self._deploy()
 
     def __enter__(self) -> Self:
@@ -112,7 +112,7 @@ class World:
             timeout_seconds=timeout_seconds,
             environment={**self.deployment.environment(), **env},
             scheduler=self.scheduler,
-            weather=self.weather,
+            faults=self.faults,
             trace=self.trace,
             rollout=self.rollout,
         )
@@ -120,11 +120,11 @@ class World:
         return made
 
     def process(self, name: str) -> Process:
-        """A tool or a program outside Lambda, with the settings of the deployment and our code as it has it by now."""
+        """A program outside Lambda, with the settings of the deployment and its present version of the code."""
         return Process(name, environment={**self.deployment.environment(), **self.rollout.code(name).environment})
 
-    def say(self, who: str, what: str) -> None:
-        self.trace.say(self.scheduler.now_ms, who, what)
+    def log(self, who: str, what: str) -> None:
+        self.trace.log(self.scheduler.now_ms, who, what)
 
     def _table(self, table: Table) -> Table:
         table._lag = self._index_lag
@@ -132,7 +132,7 @@ class World:
         return table
 
     def _index_lag(self) -> int:
-        longest_ms = LONGEST_INDEX_LAG_MS if self.weather.strikes(Fault.INDEX_LAG) else 50
+        longest_ms = LONGEST_INDEX_LAG_MS if self.faults.occurs(Fault.INDEX_LAG) else 50
         return self.random.randint(0, longest_ms)
 
     def _deploy(self) -> None:
@@ -151,23 +151,23 @@ class World:
                 batch_size=lane.batch_size,
                 max_concurrency=lane.max_concurrency,
                 scheduler=self.scheduler,
-                weather=self.weather,
+                faults=self.faults,
                 trace=self.trace,
             )
             self.lanes[lane.name], self.dead_letters[lane.name] = queue, dead_letters
         for verb in deployment.api_verbs:
             self.function(verb, deployment.handler(verb), deployment.stage.api_timeout_seconds)
-        for verb in deployment.clock_verbs:
-            self.calls[verb] = Calls(
+        for verb in deployment.scheduled_verbs:
+            self.async_invocations[verb] = AsyncInvocations(
                 self.function(verb, deployment.handler(verb), deployment.timeout_seconds(verb)),
-                retries=deployment.call_retries(verb),
-                oldest_seconds=deployment.call_oldest_seconds(verb),
+                retries=deployment.async_retries(verb),
+                oldest_seconds=deployment.async_oldest_seconds(verb),
                 scheduler=self.scheduler,
-                weather=self.weather,
+                faults=self.faults,
                 trace=self.trace,
             )
         publish = self.function("publish", deployment.handler("publish"), deployment.stage.publish_timeout_seconds)
-        self.failures = Queue("https://simulated.invalid/failures", self.scheduler, self.weather)
+        self.failures = Queue("https://simulated.invalid/failures", self.scheduler, self.faults)
         self.stream = StreamMapping(
             self.jobs,
             publish,
@@ -177,24 +177,24 @@ class World:
             oldest_seconds=deployment.stream_oldest_seconds,
             failures=self.failures,
             scheduler=self.scheduler,
-            weather=self.weather,
+            faults=self.faults,
             trace=self.trace,
         )
 
     def _queues(self, lane_name: str) -> tuple[Queue, Queue]:
         urls, lane = self.deployment.urls(lane_name), self.deployment.lane(lane_name)
         dead_letters = Queue(
-            urls["dead_letters"], self.scheduler, self.weather, retention_ms=14 * 86_400_000, say=self.say
+            urls["dead_letters"], self.scheduler, self.faults, retention_ms=14 * 86_400_000, log=self.log
         )
         queue = Queue(
             urls["queue"],
             self.scheduler,
-            self.weather,
+            self.faults,
             visibility_ms=lane.visibility_timeout_seconds * 1000,
             retention_ms=lane.queue_retention_days * 86_400_000,
             dead_letters=dead_letters,
             max_receives=lane.max_receive_count,
-            say=self.say,
+            log=self.log,
         )
         self.sqs.add(queue)
         self.sqs.add(dead_letters)
@@ -205,22 +205,22 @@ class World:
         by = task.process.name if task else "DynamoDB"
         change = Change(record.at_ms, by, record.before, record.after)
         self.trace.changes.append(change)
-        self.say(by, _described(change))
+        self.log(by, _described(change))
 
 
 def _described(change: Change) -> str:
     before, after = change.before or {}, change.after or {}
 
-    def told(item: Any) -> str:
+    def short(item: Any) -> str:
         if not item:
             return "nothing"
         parts = [item.get("state", {}).get("S", "item")]
         parts += [
-            f"{short}{item[name]['N']}" for name, short in (("generation", "g"), ("attempt", "a")) if name in item
+            f"{letter}{item[name]['N']}" for name, letter in (("generation", "g"), ("attempt", "a")) if name in item
         ]
         return " ".join(parts)
 
-    return f"{change.key}: {told(before)} -> {told(after)}"
+    return f"{change.key}: {short(before)} -> {short(after)}"
 
 
 __all__ = ["World"]

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.simulation.actors.schedules import Clockwork
+from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.conformance.citations import SCHEDULER, SCHEDULER_GUIDE, cites
 from tests.simulation.conformance.simulated_aws import Simulated
 from tests.simulation.world.faults import Fault
@@ -11,7 +11,7 @@ DAY_SECONDS = 86_400
 
 
 class Heard:
-    """Stands for the queue of a function's events."""
+    """Replaces the event queue of a function."""
 
     def __init__(self, simulated: Simulated) -> None:
         self._scheduler = simulated.scheduler
@@ -22,12 +22,12 @@ class Heard:
 
 
 def daily(simulated: Simulated, *, days: int) -> list[float]:
-    """When a function was called that is to be called each day, in days."""
+    """The times, in days, at which a daily schedule invoked its function."""
     heard, other = Heard(simulated), Heard(simulated)
-    calls: Any = simulated.world.calls
+    calls: Any = simulated.world.async_invocations
     calls |= {"reconcile": heard, "tick": other, "wake": other}
     began_ms = simulated.scheduler.now_ms
-    Clockwork(simulated.world).begin()
+    EventBridgeScheduler(simulated.world).begin()
     simulated.sleep((days - 0.5) * DAY_SECONDS)
     return [(time_ms - began_ms) / 1000 / DAY_SECONDS for time_ms in heard.times_ms]
 
@@ -43,7 +43,7 @@ def test_a_schedule_runs_at_its_times(simulated: Simulated) -> None:
     "succeeds with a response from the target.",
 )
 def test_a_schedule_may_run_twice(simulated: Simulated) -> None:
-    simulated.struck(Fault.CLOCK_TWICE)
+    simulated.inject(Fault.SCHEDULE_TWICE)
     assert daily(simulated, days=2) == [0, 0, 1, 1]
 
 
@@ -53,7 +53,7 @@ def test_a_schedule_may_run_twice(simulated: Simulated) -> None:
     "duration of the MaximumEventAgeInSeconds is reached.",
 )
 def test_a_schedule_may_run_late(simulated: Simulated) -> None:
-    simulated.struck(Fault.CLOCK_LATE)
+    simulated.inject(Fault.SCHEDULE_LATE)
     times = daily(simulated, days=3)
     assert len(times) == 3
     assert all(day < time < day + 0.5 for day, time in enumerate(times))

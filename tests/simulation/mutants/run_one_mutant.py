@@ -1,4 +1,4 @@
-"""One mutant against the seeds, in a process where nothing of ours has been imported yet."""
+"""Run one mutant against the seeds, in a process that has not imported the engine yet."""
 
 import sys
 
@@ -13,7 +13,7 @@ def main() -> int:
 
     for seed in range(seeds):
         if (violation := simulate(seed).violation) is not None:
-            print(f"caught by seed {seed}: {violation.check}")  # noqa: T201 - read by the runner
+            print(f"caught by seed {seed}: {violation.check}")  # noqa: T201 - read by run_mutants
             return 0
-    print(f"not caught in {seeds} seeds")  # noqa: T201 - read by the runner
+    print(f"not caught in {seeds} seeds")  # noqa: T201 - read by run_mutants
     return 0

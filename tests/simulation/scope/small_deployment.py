@@ -1,4 +1,4 @@
-"""The deployment of the small scope: two workers to a lane, and invocations that the director knows of."""
+"""The deployment of the small scope: two workers for each lane, and invocations that the director watches."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ WORKERS: Final = 2
 
 @dataclass(frozen=True)
 class SmallDeployment(Deployment):
-    #: Messages that one worker takes at a time.
+    #: Most messages in one batch.
     batch_size: int = 1
 
     @cached_property

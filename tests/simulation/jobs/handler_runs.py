@@ -1,4 +1,4 @@
-"""What a run leaves behind: its effect in a table of its own, and its beginning and end in the world's memory."""
+"""Records of each run for the checks: its effect in a table of its own, its beginning and end in the world."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from typing import Any
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.installed_patches import world
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
-from tests.simulation.world.scheduler import Killed
+from tests.simulation.world.task_scheduler import Killed
 from tidemill import Run
 from tidemill.application.attempt_gates import MOST_HOLDS_OF_A_SUSPECT
 from tidemill.domain.job import Job
@@ -16,33 +16,33 @@ from tidemill.dynamodb import document
 
 
 @dataclass(slots=True)
-class Observed:
+class HandlerRun:
     """One run of a handler."""
 
     job_id: str
     tenant: str
-    #: Its type.
+    #: The job type.
     kind: str
     lane: str
-    #: Whether the run before it may have taken its process down with it, and there was time to run it alone.
+    #: Whether an earlier run may have killed its worker, and this one must run alone.
     suspect: bool
     attempt: int
     max_attempts: int
     group: str | None
     limit_key: str | None
     by: str
-    #: The token that the document had when it began: its own, unless somebody else had taken the job over.
+    #: The token in the document at the beginning: its own, unless another worker had taken the job over.
     owner: str
-    #: By the worker's clock.
+    #: By the clock of the worker.
     claimed_ms: int
     began_ms: int
-    #: As the document said when it began.
+    #: As the document had it at the beginning.
     lease_ends_ms: int
     asked_to_end: bool
-    #: When the job was accepted, which tells two jobs of one key apart.
+    #: When the job was accepted. It distinguishes two jobs of one key.
     submitted_ms: int
     resumed_from: int
-    #: What earlier runs have been told that is saved, and what this one has.
+    #: Last checkpoint that earlier runs saved, and the last of this run.
     saved_before: int
     saved: int = 0
     ended_ms: int | None = None
@@ -53,7 +53,7 @@ class Observed:
 
 
 def effect(run: Run, *, refused: bool = False) -> dict[str, Any]:
-    """Counts up, so that a second commit would show. `refused` by a condition that never holds."""
+    """A write that increments a counter, so that a second commit shows. `refused` adds a condition that never holds."""
     return {
         "Update": {
             "TableName": "effects",
@@ -71,14 +71,14 @@ def _suspect(job: Job) -> bool:
 
 
 def _asked_ms(key: str) -> int:
-    """When the request to end was written, by whoever may have been held up since they dated it."""
+    """When the cancel request was written, which may be later than its own timestamp."""
     name = "cancel_requested_at"
     changes = (change for change in reversed(world().trace.changes) if change.key == key)
     return next(change.at_ms for change in changes if name not in (change.before or {}))
 
 
 @contextmanager
-def running(run: Run, *, limit_key: str | None = None) -> Iterator[Observed]:
+def running(run: Run, *, limit_key: str | None = None) -> Iterator[HandlerRun]:
     here = world()
     task = here.scheduler.current
     if task is None:
@@ -86,7 +86,7 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[Observed]:
     item = here.jobs.items.get((f"{run.tenant}#{run.job_id}",), {})
     claimed_ms = int(item.get("claimed_at", {"N": "0"})["N"])
     life = (f"{run.tenant}#{run.job_id}", round(run.submitted_at.timestamp() * 1000))
-    seen = Observed(
+    seen = HandlerRun(
         job_id=run.job_id,
         tenant=run.tenant,
         kind=item.get("type", {"S": ""})["S"],
@@ -108,23 +108,23 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[Observed]:
         asked_to_end="cancel_requested_at" in item and _asked_ms(life[0]) < claimed_ms - 2 * LARGEST_SKEW_MS,
     )
     here.runs.append(seen)
-    here.say(task.process.name, f"runs {run.job_id}, attempt {run.attempt}")
+    here.log(task.process.name, f"runs {run.job_id}, attempt {run.attempt}")
     try:
         yield seen
     finally:
         seen.ended_ms = here.scheduler.now_ms
         if task.process.alive:
-            for look in here.ending:
+            for look in here.run_end_watchers:
                 look(seen)
 
 
-def end_process() -> None:
-    """As running out of memory does."""
+def crash_process() -> None:
+    """Kill the current process, as running out of memory does."""
     here = world()
     task = here.scheduler.current
     if task is None:
         raise AssertionError("a handler runs in a process")
-    here.say(task.process.name, "*killed by its handler")
-    here.weather.note(Fault.POISON)
+    here.log(task.process.name, "*killed by its handler")
+    here.faults.count(Fault.POISON)
     here.scheduler.kill(task.process)
     raise Killed

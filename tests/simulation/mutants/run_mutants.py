@@ -1,4 +1,4 @@
-"""Runs each mutant in a process of its own until a check finds it."""
+"""Run each mutant in a process of its own until a check fails."""
 
 import subprocess
 import sys
@@ -9,11 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from tests.simulation.mutants.apply import Mutant
 from tests.simulation.mutants.catalogue import MUTANTS
 
-_CODE = "import sys; from tests.simulation.mutants.run_one import main; sys.exit(main())"
+_CODE = "import sys; from tests.simulation.mutants.run_one_mutant import main; sys.exit(main())"
 
 
 def run_mutants(names: Sequence[str], *, seeds: int, processes: int) -> int:
-    """0 when each was caught. Raises `MutantError` for one that cannot be applied."""
+    """0 if every mutant was caught, else 1. Raises `MutantError` if one cannot be applied."""
     chosen = [mutant for mutant in MUTANTS if not names or mutant.name in names]
     for mutant in chosen:
         mutant.checked()
@@ -22,8 +22,8 @@ def run_mutants(names: Sequence[str], *, seeds: int, processes: int) -> int:
     with ThreadPoolExecutor(processes) as pool:
         for mutant, verdict in zip(chosen, pool.map(lambda mutant: _verdict(mutant, seeds), chosen), strict=True):
             caught += verdict.startswith("caught")
-            _say(f"{'ok    ' if verdict.startswith('caught') else 'MISSED'}  {mutant.name}: {verdict}")
-    _say(f"\n{caught} of {len(chosen)} mutants caught in {time.monotonic() - began:.0f} s")
+            _print(f"{'ok    ' if verdict.startswith('caught') else 'MISSED'}  {mutant.name}: {verdict}")
+    _print(f"\n{caught} of {len(chosen)} mutants caught in {time.monotonic() - began:.0f} s")
     return 0 if caught == len(chosen) else 1
 
 
@@ -31,8 +31,8 @@ def _verdict(mutant: Mutant, seeds: int) -> str:
     ran = subprocess.run(
         [sys.executable, "-c", _CODE, mutant.name, str(seeds)], capture_output=True, text=True, check=False
     )
-    return ran.stdout.strip().splitlines()[-1] if ran.returncode == 0 else f"broke: {ran.stderr[-400:]}"
+    return ran.stdout.strip().splitlines()[-1] if ran.returncode == 0 else f"the process failed: {ran.stderr[-400:]}"
 
 
-def _say(text: str) -> None:
-    print(text, flush=True)  # noqa: T201 - for a person
+def _print(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - output of a command

@@ -1,4 +1,4 @@
-"""Watches what each step of a schedule touches in its world."""
+"""Records the items that each step of a schedule touches."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,12 +9,12 @@ from tests.simulation.scope.touched_items import ANYTHING, QUEUES, Footprint, ke
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
 
-#: Of requests that name no item, those to SQS show in the queues, and these read more than one.
+#: Requests that read several items without naming them. Requests to SQS show in the queues.
 _SEARCHES: Final = frozenset({"Query", "Scan", "BatchGetItem"})
 
 
 class Tracker:
-    """Watches what one step after another touches in a world."""
+    """Records the footprint of one step after another."""
 
     def __init__(self, world: World, director: Director) -> None:
         self._world = world
@@ -31,11 +31,11 @@ class Tracker:
         self._queues = self._of_queues()
 
     def reads(self, operation: str, request: Mapping[str, Any]) -> None:
-        """Told of every call, whoever makes it and whatever becomes of it."""
+        """Called for every call of any actor, before its fate is known."""
         self._read |= {ANYTHING} if operation in _SEARCHES else keys_of(request)
 
     def footprint(self, taken: Option) -> Footprint:
-        """Of what has happened since the beginning, which was this."""
+        """The footprint since `begin`, after this option was taken."""
         actor, task, _ = taken.name
         written = self._written | taken.holds
         if self._queues != self._of_queues() or taken.may_end_a_batch:

@@ -1,6 +1,6 @@
-"""EventBridge Scheduler, with the schedules of the deployment: it calls `wake`, `tick` and `reconcile`.
+"""EventBridge Scheduler with the schedules of the deployment: it invokes `wake`, `tick` and `reconcile`.
 
-At least once, so perhaps twice, and late where Lambda does not take the call.
+It delivers at least once, so perhaps twice, and late if Lambda does not accept the invocation.
 https://docs.aws.amazon.com/scheduler/latest/UserGuide/what-is-scheduler.html
 """
 
@@ -23,27 +23,27 @@ _WAKE_MS: Final = WAKE_INTERVAL_SECONDS * 1000
 _WINDOW_MS: Final = WAKE_WINDOW_SECONDS * 1000
 _LONG_LATE_MS: Final = 1_800_000
 _DAY_MS: Final = 86_400_000
-#: A call may be late by less than the scheduler's patience, and within the life of a seed.
+#: An invocation may be late by less than the retry window of the schedule, and within the length of a seed.
 _LATEST_MS: Final = 2 * 3_600_000
-#: Periodic jobs are looked at in some seeds, and for so many minutes at most.
+#: Share of seeds with periodic jobs, and their most scheduled times.
 _SEEDS_WITH_TICKS: Final = 0.08
 _MOST_TICKS: Final = 4
-#: As `functions.tick` has it, which no caller's tenant is like.
+#: The tenant that `tidemill.entrypoints.tick` submits for. No caller has it.
 _TENANT: Final = "schedule"
 
 
-class Clockwork:
-    """The clocks of one world."""
+class EventBridgeScheduler:
+    """The schedules of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._next_wake_ms = 0
-        #: The times that came, and calls of `tick` that are yet to reach Lambda.
+        #: Scheduled times so far, and the number of invocations that have not reached Lambda yet.
         self._ticked: list[str] = []
         self._on_their_way = 0
 
     def begin(self) -> None:
-        """Minutes with nothing to wake are passed over."""
+        """Start the schedules. Minutes in which `wake` has nothing to do are skipped."""
         self._world.jobs.watchers.append(lambda record: self._look(record.after))
         self._daily()
         if self._world.random.random() < _SEEDS_WITH_TICKS:
@@ -51,11 +51,11 @@ class Clockwork:
                 self._begin_ticks(schedule)
 
     def at_rest(self) -> bool:
-        """Whether every time that came is known to `tick`."""
-        return not self._on_their_way and not self._world.calls["tick"].under_way
+        """Whether every scheduled time has reached `tick`."""
+        return not self._on_their_way and not self._world.async_invocations["tick"].under_way
 
     def at_end(self) -> None:
-        """Each scheduled time is one job, however often the clock says so, unless it is kept where missed calls are."""
+        """Each scheduled time makes one job, even if delivered twice, unless Lambda discarded the event."""
         inserted: dict[str, int] = {}
         for change in self._world.trace.changes:
             if tenant_of(change.key) == _TENANT and change.before is None:
@@ -63,13 +63,13 @@ class Clockwork:
         check = "each scheduled time is one job"
         for key, times in inserted.items():
             require(times == 1, check, f"it was submitted {times} times", key)
-        missed = len(self._world.calls["tick"].missed)
+        discarded = len(self._world.async_invocations["tick"].discarded)
         due = len(self._ticked)
-        what = f"{due} times, {missed} of them missed, made {len(inserted)} jobs"
-        require(due - missed <= len(inserted) <= due, check, what, f"{_TENANT}#")
+        what = f"{due} scheduled times, {discarded} discarded, made {len(inserted)} jobs"
+        require(due - discarded <= len(inserted) <= due, check, what, f"{_TENANT}#")
 
     def _daily(self) -> None:
-        self._call("reconcile", {}, patience_seconds=DELIVERY_SECONDS)
+        self._call("reconcile", {}, window_seconds=DELIVERY_SECONDS)
         self._world.scheduler.after(_DAY_MS, self._daily)
 
     def _begin_ticks(self, schedule: Periodic) -> None:
@@ -85,7 +85,7 @@ class Clockwork:
         scheduled_at = f"{_EPOCH + timedelta(milliseconds=tick_ms):%Y-%m-%dT%H:%M:%SZ}"
         self._ticked.append(scheduled_at)
         event = {TICK_TYPE: type_, TICK_SCHEDULED_AT: scheduled_at}
-        self._call("tick", event, patience_seconds=DELIVERY_SECONDS)
+        self._call("tick", event, window_seconds=DELIVERY_SECONDS)
 
     def _look(self, item: Any) -> None:
         if item and item.get("state", {}).get("S") == State.SCHEDULED:
@@ -94,12 +94,12 @@ class Clockwork:
             self._world.scheduler.at(minute_ms, self._wake, minute_ms)
 
     def _wake(self, minute_ms: int) -> None:
-        """At every minute while something waits that is due soon; the index may be behind, so the next will see it."""
+        """Invoke `wake` each minute while a job is due soon. The index may lag, so a later run finds the job."""
         world = self._world
         if minute_ms <= self._next_wake_ms:
             return
         self._next_wake_ms = minute_ms
-        self._call("wake", {}, patience_seconds=PROMPT_SECONDS)
+        self._call("wake", {}, window_seconds=PROMPT_SECONDS)
         now_ms = world.scheduler.now_ms
         due_ms = [
             int(item["due"]["N"])
@@ -108,31 +108,31 @@ class Clockwork:
         ]
         soon = [each for each in due_ms if each <= now_ms + _WINDOW_MS + _WAKE_MS]
         if soon:
-            # What no version at hand can read waits, and every minute is as the one before.
+            # A job that no deployed version can read stays scheduled. Invoking `wake` each minute adds nothing.
             pause_ms = _WAKE_MS if max(soon) > now_ms - _LONG_LATE_MS else _LONG_LATE_MS
             world.scheduler.at(minute_ms + pause_ms, self._wake, minute_ms + pause_ms)
 
-    def _call(self, verb: str, event: Any, *, patience_seconds: int) -> None:
-        weather, scheduler = self._world.weather, self._world.scheduler
-        for _ in range(2 if weather.strikes(Fault.CLOCK_TWICE) else 1):
+    def _call(self, verb: str, event: Any, *, window_seconds: int) -> None:
+        faults, scheduler = self._world.faults, self._world.scheduler
+        for _ in range(2 if faults.occurs(Fault.SCHEDULE_TWICE) else 1):
             late_ms = 0
-            if weather.strikes(Fault.CLOCK_LATE):
-                late_ms = scheduler.random.randint(0, min(patience_seconds * 1000, _LATEST_MS))
+            if faults.occurs(Fault.SCHEDULE_LATE):
+                late_ms = scheduler.random.randint(0, min(window_seconds * 1000, _LATEST_MS))
             self._on_their_way += 1
             scheduler.after(late_ms, self._deliver, verb, event)
 
     def _deliver(self, verb: str, event: Any) -> None:
         self._on_their_way -= 1
-        self._world.calls[verb].call(event)
+        self._world.async_invocations[verb].invoke(event)
 
 
 @cache
 def _schedules() -> list[Periodic]:
-    """As the stack finds them."""
+    """The schedules that the stack finds."""
     return periodic(["tests.simulation.jobs"], root=_ROOT)
 
 
 def _every(expression: str) -> timedelta:
-    """Of `rate(1 minute)`."""
+    """The interval of `rate(1 minute)`."""
     number, unit = expression.removeprefix("rate(").removesuffix(")").split()
     return int(number) * timedelta(**{unit.removesuffix("s") + "s": 1})

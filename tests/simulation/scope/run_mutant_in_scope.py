@@ -1,4 +1,4 @@
-"""One mutant against the small scope, in a process where nothing of ours has been imported yet."""
+"""Run one mutant in the small scope, in a process that has not imported the engine yet."""
 
 import sys
 
@@ -7,7 +7,7 @@ from tests.simulation.mutants.catalogue import MUTANTS
 
 
 def main() -> int:
-    """Told the mutant, the most faults, and the scenarios to look at; none means all."""
+    """Arguments: the mutant, the most faults, and the scenarios (default: all)."""
     name, most_faults, *names = sys.argv[1:]
     apply(next(mutant for mutant in MUTANTS if mutant.name == name))
     from tests.simulation.scope.explore import explore

@@ -1,6 +1,6 @@
-"""One type for each thing a handler can do. Every success writes its effect in the transaction that settles it.
+"""One job type for each feature of a handler. Each success writes its effect in the transaction that settles it.
 
-A run tells the world that it began and ended, which no other part of it could know.
+Each run records its beginning and end in the world, for the checks.
 """
 
 import time
@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tests.simulation.jobs.observed import effect, end_process, running
+from tests.simulation.jobs.handler_runs import crash_process, effect, running
 from tidemill import (
     Cancelled,
     Continue,
@@ -28,22 +28,22 @@ from tidemill.system import clock
 
 
 class Plan(BaseModel):
-    """What a job is to do."""
+    """The behaviour of one job."""
 
-    #: Attempts that fail before one succeeds.
+    #: Number of attempts that fail before one succeeds.
     fails: int = 0
-    #: How long a step takes.
+    #: Duration of a step.
     seconds: float = 0.0
-    #: Steps, continuations, or jobs that follow.
+    #: Number of steps, continuations or follow-up jobs.
     count: int = 0
-    #: For limits.
+    #: Limit key.
     key: str = ""
-    #: Makes a payload large, and what comes of it.
+    #: Makes the payload and the result large.
     padding: str = ""
 
 
 class BrokenError(Exception):
-    """An attempt that fails because it was told to."""
+    """An attempt that fails as its plan says."""
 
 
 def _step(plan: Plan, run: Run) -> None:
@@ -89,7 +89,7 @@ def gives_up(plan: Plan, run: Run) -> Any:
 
 @job_type("sim.refused", payload=Plan, max_attempts=3, backoff_cap_seconds=20)
 def refused(plan: Plan, run: Run) -> Done:
-    """It fails by a condition of its own, in the transaction that would have settled it."""
+    """A condition of its own write cancels the transaction that would settle it."""
     with running(run):
         return Done(writes=[effect(run, refused=run.attempt <= plan.fails)])
 
@@ -220,5 +220,5 @@ def poison(plan: Plan, run: Run) -> Done:
     with running(run):
         time.sleep(plan.seconds)
         if run.attempt <= plan.fails:
-            end_process()
+            crash_process()
         return Done(writes=[effect(run)])

@@ -1,11 +1,11 @@
-"""One that the next version has added, and one whose payload it has changed, so that each refuses the other's."""
+"""A type that the next version adds, and one whose payload it changes, so that each version rejects the other's."""
 
 import time
 
 from pydantic import BaseModel, ConfigDict
 
-from tests.simulation.jobs.kinds import BrokenError, Plan
-from tests.simulation.jobs.observed import effect, running
+from tests.simulation.jobs.handler_runs import effect, running
+from tests.simulation.jobs.job_types import BrokenError, Plan
 from tidemill import Done, Run, Submission, job_type
 
 
@@ -19,7 +19,7 @@ class Invoice(BaseModel):
     amount: Amount
 
 
-#: Tried more often than a type that is not known.
+#: More attempts than the policy for an unknown type.
 @job_type("sim.added", payload=Plan, max_attempts=12, backoff_seconds=1, backoff_cap_seconds=5)
 def added(plan: Plan, run: Run) -> Done:
     with running(run):

@@ -1,7 +1,7 @@
-"""Time, and whose turn it is: one heap of wake-ups, one source of chance, and nothing else that decides.
+"""Virtual time and the order of tasks: one heap of wake-ups and one source of randomness decide everything.
 
-Whatever runs is a `Task`, a greenlet of ordinary synchronous code, and belongs to a `Process`: what can be killed or
-frozen as a whole. The hub below is the only place that resumes a task, so an order of events is a function of the seed.
+Code runs in a `Task`, a greenlet of ordinary synchronous code. A task belongs to a `Process`, which can be killed or
+frozen as a whole. Only the hub below resumes a task, so the order of events is a function of the seed.
 """
 
 import heapq
@@ -17,24 +17,24 @@ BEGINNING_MS: Final = 2_372_216_767_000
 
 
 class Killed(BaseException):
-    """Raised in a task whose process has ended, wherever it waits. What it does on its way out reaches nothing."""
+    """Raised where a task waits when its process has ended. While it unwinds, its calls have no effect."""
 
 
 class StalledError(AssertionError):
-    """The simulated world did not come to rest within its steps: something spins."""
+    """The world did not come to rest within the allowed steps, so something loops."""
 
 
 class Process:
-    """An execution environment, or a person's tool: what its tasks share, and what ends with it."""
+    """A Lambda execution environment or a program: the state that its tasks share and that ends with it."""
 
     def __init__(self, name: str, *, environment: dict[str, str] | None = None, skew_ms: int = 0) -> None:
         self.name = name
         self.environment = environment or {}
-        #: How far its clock is off.
+        #: Skew of its clock.
         self.skew_ms = skew_ms
         self.alive = True
         self.frozen = False
-        #: What its composition root has built: the globals of a warm function.
+        #: Cached values of its composition root: the globals of a warm function.
         self.built: dict[Any, Any] = {}
         self.tasks: list[Task] = []
         self.held_back: list[tuple[Task, object, Any]] = []
@@ -46,7 +46,7 @@ class Task:
     def __init__(self, process: Process, run: Callable[[], None]) -> None:
         self.process = process
         self.greenlet = greenlet.greenlet(run)
-        #: What it waits for; a wake-up for anything else comes too late.
+        #: The token that it waits for. A wake-up with another token is ignored.
         self.awaits: object | None = None
 
 
@@ -57,10 +57,10 @@ class Scheduler:
         self.random = random
         self.now_ms = BEGINNING_MS
         self.steps = 0
-        #: What a check has found, in whichever task: the hub raises it, since no code under test may swallow it.
-        self.found: Exception | None = None
-        #: Names of the processes that were killed, or frozen with threads at work.
-        self.cut_short: set[str] = set()
+        #: The first failure that a check found. The hub raises it, so that the code under test cannot catch it.
+        self.failure: Exception | None = None
+        #: Names of the processes that were killed, or frozen while threads still ran.
+        self.interrupted: set[str] = set()
         self._heap: list[tuple[int, float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._number = 0
         self._tasks: list[Task] = []
@@ -72,12 +72,16 @@ class Scheduler:
         return self._current
 
     def at(self, when_ms: int, call: Callable[..., None], *arguments: Any) -> None:
-        """Have the hub call this then. What falls on one millisecond comes in an order that chance decides."""
+        """Have the hub call this at that time. Calls in one millisecond run in random order."""
         self._number += 1
         heapq.heappush(self._heap, (max(when_ms, self.now_ms), self.random.random(), self._number, call, arguments))
 
     def after(self, delay_ms: int, call: Callable[..., None], *arguments: Any) -> None:
         self.at(self.now_ms + delay_ms, call, *arguments)
+
+    def fail(self, failure: Exception) -> None:
+        """Have the hub raise this at the end of the step. The first failure wins."""
+        self.failure = self.failure or failure
 
     def spawn(self, process: Process, run: Callable[[], None], *, delay_ms: int = 0) -> Task:
         task = Task(process, run)
@@ -88,12 +92,12 @@ class Scheduler:
         return task
 
     def run(self, *, until_ms: int, most_steps: int, over: Callable[[], bool] = lambda: False) -> None:
-        """Until that moment, or until nothing is to happen before it, or until it is `over`."""
+        """Run until that time, until no call is due before it, or until `over` is true."""
         while self._heap and self._heap[0][0] <= until_ms and not over():
             self.now_ms, _, _, call, arguments = heapq.heappop(self._heap)
             call(*arguments)
-            if self.found:
-                raise self.found
+            if self.failure:
+                raise self.failure
             self.steps += 1
             if self.steps > most_steps:
                 raise StalledError(f"{most_steps} steps were not enough")
@@ -101,22 +105,22 @@ class Scheduler:
             self.now_ms = max(self.now_ms, until_ms)
 
     def end(self) -> None:
-        """The world is over: nothing is left for the garbage collector to unwind in the middle of the next one."""
+        """Unwind all tasks, so that the garbage collector does not unwind them during the next world."""
         for task in self._tasks:
             task.process.alive = False
             self._unwind(task.process)
 
     def park(self, token: object) -> Any:
-        """Give up the turn until `wake(token)`; what that brings is returned."""
+        """Wait until `wake(token)`, and return its value."""
         task = self._running()
         task.awaits = token
-        brought = task.greenlet.parent.switch()
+        value = task.greenlet.parent.switch()
         if not task.process.alive:
             raise Killed
-        return brought
+        return value
 
-    def wake(self, task: Task, token: object, brought: Any = None, *, delay_ms: int = 0) -> None:
-        self.after(delay_ms, self._wake, task, token, brought)
+    def wake(self, task: Task, token: object, value: Any = None, *, delay_ms: int = 0) -> None:
+        self.after(delay_ms, self._wake, task, token, value)
 
     def sleep(self, delay_ms: int) -> None:
         task, token = self._running(), object()
@@ -124,40 +128,40 @@ class Scheduler:
         self.park(token)
 
     def kill(self, process: Process) -> None:
-        """At once nothing of it reaches the world any more; its tasks unwind in the hub's next step."""
+        """End the process: its calls have no effect from now on, and its tasks unwind in the next step of the hub."""
         if process.alive:
             process.alive = False
-            self.cut_short.add(process.name)
+            self.interrupted.add(process.name)
             self.at(self.now_ms, self._unwind, process)
 
     def freeze(self, process: Process) -> None:
         process.frozen = True
 
     def thaw(self, process: Process) -> None:
-        """What fell due while it was frozen falls due now."""
+        """Resume the process. Wake-ups that came due while it was frozen run now."""
         process.frozen = False
         held, process.held_back = process.held_back, []
-        for task, token, brought in held:
-            self.at(self.now_ms, self._wake, task, token, brought)
+        for task, token, value in held:
+            self.at(self.now_ms, self._wake, task, token, value)
 
     def _running(self) -> Task:
         if self._current is None:
-            raise AssertionError("only a task can wait")
+            raise AssertionError("only a task can wait; call this from a spawned task")
         if not self._current.process.alive:
             raise Killed
         return self._current
 
-    def _wake(self, task: Task, token: object, brought: Any) -> None:
+    def _wake(self, task: Task, token: object, value: Any) -> None:
         if task.greenlet.dead or task.awaits is not token:
             return
         if task.process.frozen and task.process.alive:
-            task.process.held_back.append((task, token, brought))
+            task.process.held_back.append((task, token, value))
             return
         task.awaits = None
-        self._switch(task, lambda: task.greenlet.switch(*([brought] if task.greenlet else [])))
+        self._switch(task, lambda: task.greenlet.switch(*([value] if task.greenlet else [])))
 
     def _unwind(self, process: Process) -> None:
-        # Whoever ends leaves the list.
+        # A task that ends removes itself from the list.
         while process.tasks:
             task = process.tasks.pop(0)
             task.awaits = None

@@ -1,11 +1,11 @@
-"""One that the next version has dropped, and one whose payload it has changed, so that each refuses the other's."""
+"""A type that the next version drops, and one whose payload it changes, so that each version rejects the other's."""
 
 import time
 
 from pydantic import BaseModel, ConfigDict
 
-from tests.simulation.jobs.kinds import Plan
-from tests.simulation.jobs.observed import effect, running
+from tests.simulation.jobs.handler_runs import effect, running
+from tests.simulation.jobs.job_types import Plan
 from tidemill import Done, Run, job_type
 
 

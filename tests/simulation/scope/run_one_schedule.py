@@ -1,0 +1,156 @@
+"""Run one schedule: a world that follows a branch of choices to its end or to a state already visited."""
+
+import traceback
+from collections import Counter
+from dataclasses import dataclass
+from typing import Final
+
+from tests.simulation.checks.all_checks import Checks, Violation
+from tests.simulation.checks.violation import require, state_of
+from tests.simulation.scope.choices import Branch, ChoicePoint, Choices, ReplayError
+from tests.simulation.scope.chosen_faults import ChosenFaults
+from tests.simulation.scope.director import Director
+from tests.simulation.scope.fingerprint import Fingerprint
+from tests.simulation.scope.footprint_tracker import Tracker
+from tests.simulation.scope.held_sdk import HeldSdk
+from tests.simulation.scope.participants import Option
+from tests.simulation.scope.readable_trace import story
+from tests.simulation.scope.scenarios import MOST_STEPS, Scenario, ScenarioSetup
+from tests.simulation.scope.small_deployment import SmallDeployment
+from tests.simulation.scope.touched_items import Sleeping, Step
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.task_scheduler import StalledError
+from tests.simulation.world.world import World
+
+#: Long after the last message of a killed worker has returned.
+_LONGEST_MS: Final = 86_400_000
+#: Time for the setup before a scenario begins.
+_SETUP_MS: Final = 20_000
+
+#: By state, the steps that were not taken there because they were in the sleep set.
+VisitedStates = dict[bytes, frozenset[Step]]
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleResult:
+    """The result of one schedule."""
+
+    branches: list[Branch]
+    #: Whether it stopped in a visited state, or where all steps were covered by another order.
+    pruned: bool
+    faults: Counter[Fault]
+    violation: Violation | None
+    story: str
+
+
+def run_schedule(scenario: Scenario, branch: Branch, seen: VisitedStates, *, most_faults: int) -> ScheduleResult:
+    """Adds the new states of this schedule to `seen`."""
+    choices = Choices(branch, most_faults=most_faults)
+    director = Director(choices, directed=scenario.directed, independent=scenario.independent)
+    with World(
+        0,
+        SmallDeployment(batch_size=scenario.batch_size),
+        scheduler=director,
+        faults=ChosenFaults(director.random, director),
+        sdk=HeldSdk,
+    ) as world:
+        setup = ScenarioSetup(world, director)
+        violation, pruned = None, False
+        try:
+            pruned = not _ScheduleRun(setup, scenario, seen).run()
+        except Violation as found:
+            violation = found
+        except ReplayError:
+            raise
+        except StalledError as stalled:
+            violation = Violation("the simulation comes to rest", str(stalled), "*")
+        except Exception as broken:  # noqa: BLE001 - report every failure with its schedule
+            violation = Violation("no unexpected exception", "".join(traceback.format_exception(broken)[-3:]), "*")
+        return ScheduleResult(
+            branches=choices.branches,
+            pruned=pruned,
+            faults=world.faults.counted,
+            violation=violation,
+            story=story(world.trace.lines, setup.names) if violation else "",
+        )
+
+
+class _ScheduleRun:
+    """Runs one schedule step by step."""
+
+    def __init__(self, setup: ScenarioSetup, scenario: Scenario, seen: VisitedStates) -> None:
+        self._setup = setup
+        self._director = setup.director
+        self._choices = setup.director.choices
+        self._scenario = scenario
+        self._seen = seen
+        self._checks = Checks(setup.world)
+        self._fingerprint = Fingerprint(setup.world, setup.director)
+        self._tracker = Tracker(setup.world, setup.director)
+        self._director.asked = self._tracker.reads
+
+    def run(self) -> bool:
+        """False if the schedule was pruned. Raises `Violation`."""
+        director = self._director
+        if self._scenario.before:
+            self._scenario.before(self._setup)
+            director.run(until_ms=director.now_ms + _SETUP_MS, most_steps=MOST_STEPS)
+        director.direct(self._setup.world)
+        self._scenario.begin(self._setup)
+        ends_ms = director.now_ms + _LONGEST_MS
+        director.run_until_held(most_steps=MOST_STEPS)
+        sleeping: Sleeping = {}
+        while True:
+            if options := director.options():
+                chosen = self._chosen(options, sleeping)
+                if chosen is None:
+                    return False
+                sleeping = self._taken(chosen)
+            elif self._at_rest() or director.next_ms is None or director.next_ms > ends_ms:
+                break
+            else:
+                # No actor can act until then, so the sleep set is empty.
+                director.now_ms, sleeping = director.next_ms, {}
+                director.run_until_held(most_steps=MOST_STEPS)
+        self._checks.at_end()
+        self._require_endings()
+        return True
+
+    def _chosen(self, options: list[Option], sleeping: Sleeping) -> Option | None:
+        """None if the state was visited and all steps left are covered."""
+        costs = [option.cost for option in options]
+        if not self._choices.open:
+            return options[self._choices.scripted(costs)]
+        stands = self._fingerprint.digest()
+        names = [option.name for option in options]
+        if (slept := self._seen.get(stands)) is None:
+            tried = [place for place, name in enumerate(names) if name not in sleeping]
+            self._seen[stands] = frozenset(sleeping)
+        else:
+            # Steps that were in the sleep set at the earlier visit and are not now.
+            tried = [place for place, name in enumerate(names) if name in slept and name not in sleeping]
+            self._seen[stands] = still = slept & sleeping.keys()
+            sleeping = {name: footprint for name, footprint in sleeping.items() if name in still}
+        if not tried:
+            return None
+        choice_point = ChoicePoint([names[place] for place in tried], sleeping, {})
+        return options[self._choices.choose_step(costs, tried, choice_point)]
+
+    def _taken(self, chosen: Option) -> Sleeping:
+        """Take the step and return the next sleep set."""
+        self._tracker.begin()
+        self._director.release(chosen)
+        self._director.run_until_held(most_steps=MOST_STEPS)
+        if not self._choices.open or self._choices.origin is None:
+            return {}
+        choice_point, place = self._choices.origin
+        return choice_point.after(place, self._tracker.footprint(chosen))
+
+    def _at_rest(self) -> bool:
+        return not self._director.actors and self._checks.at_rest()
+
+    def _require_endings(self) -> None:
+        for (key, *_), item in self._setup.world.jobs.items.items():
+            if "state" in item:
+                state = state_of(item)
+                require(state in self._scenario.endings, "jobs end as the scenario allows", f"it ended as {state}", key)
