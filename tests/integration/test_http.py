@@ -120,7 +120,7 @@ def test_a_body_whose_bytes_are_not_utf_8_is_refused_and_not_stored_as_something
     answer = mill.post_text(body.decode(errors="replace"), length_bytes=len(body))
 
     _is_problem(answer, 400, "not-json")
-    assert answer.body["detail"] == "the body is not UTF-8, as JSON must be"
+    assert answer.body["detail"] == "The body is not UTF-8. Encode the JSON in UTF-8."
     assert mill.stored() == 0
 
 
@@ -195,7 +195,7 @@ def test_faults_are_told_in_words_of_their_own(mill: Mill) -> None:
     answer = mill.post_text('{"type":"test.scripted","run_at":"soon"}')
 
     (fault,) = answer.body["errors"]
-    assert fault["detail"].startswith("write a time as RFC 3339 does")
+    assert fault["detail"].startswith("invalid time; use RFC 3339")
     assert answer.body["detail"] == f"/run_at: {fault['detail']}"
     assert mill.post_text("[]").body["detail"] == "the body must be a JSON object"
 

@@ -27,7 +27,7 @@ def _app() -> APIGatewayHttpResolver:
     def jobs() -> Response[str]:
         owner = tenant(app.current_event)
         if not setting(Env.LISTING):
-            detail = "this stage keeps no index of jobs, which costs a write a job; deploy with -c listing=on"
+            detail = "Listing is off in this stage. Deploy with -c listing=on; the index costs one write per job."
             raise ProblemError(HTTPStatus.NOT_FOUND, "listing-off", detail)
         now = clock.now()
         parameters = app.current_event.query_string_parameters

@@ -51,7 +51,7 @@ def _app() -> APIGatewayHttpResolver:
         event = app.current_event
         owner = tenant(event)
         if idempotency_key(event) is not None:
-            detail = "a batch has no Idempotency-Key; give each of its jobs an idempotency_key"
+            detail = "A batch takes no Idempotency-Key header. Give each job its own idempotency_key."
             raise ProblemError(HTTPStatus.BAD_REQUEST, "invalid-key", detail)
         body = read_body(event, BatchForm, limit_bytes=LARGEST_BATCH_BODY_BYTES)
         answers = submit_all(

@@ -27,11 +27,12 @@ def _signer(iam: Mapping[str, Any]) -> str:
     """
     account, user = iam.get("accountId"), iam.get("userId") or iam.get("callerId")
     if not account or not user:
-        raise ProblemError(HTTPStatus.FORBIDDEN, "no-identity", "sign the request with AWS credentials (SigV4)")
+        detail = "The request carries no AWS identity. Sign it with AWS credentials (SigV4)."
+        raise ProblemError(HTTPStatus.FORBIDDEN, "no-identity", detail)
     principal = user.partition(":")[0]
     if principal == account:
         # The root user and federated users have the id of the account. They would all share one tenant.
-        detail = "sign the request as a role or a user of the account; root and federated users have no id of their own"
+        detail = "The root user and federated users have no id of their own. Sign as a role or as an IAM user."
         raise ProblemError(HTTPStatus.FORBIDDEN, "no-identity", detail)
     return f"{account}:{principal}"
 
@@ -44,10 +45,13 @@ def _token_bearer(claims: Mapping[str, Any]) -> str:
     issuer, subject = claims.get("iss"), claims.get("sub")
     # No URL contains a `|` (RFC 3986), so the first `|` separates issuer and subject even if the subject has one.
     if not isinstance(issuer, str) or not issuer or "|" in issuer or not isinstance(subject, str) or not subject:
-        detail = "send a token with an issuer and a subject (the claims iss and sub)"
+        detail = "The token lacks an issuer or a subject. Send a token with the claims iss and sub, and no | in iss."
         raise ProblemError(HTTPStatus.FORBIDDEN, "no-identity", detail)
     bearer = f"{issuer}|{subject}"
     if not is_tenant(bearer):
-        detail = f"issuer and subject must be visible ASCII, and together shorter than {LONGEST_TENANT} characters"
+        detail = (
+            "The issuer and the subject of the token are not allowed. "
+            f"Both must be visible ASCII, and together shorter than {LONGEST_TENANT} characters."
+        )
         raise ProblemError(HTTPStatus.FORBIDDEN, "no-identity", detail)
     return bearer

@@ -20,6 +20,6 @@ def idempotency_key(event: APIGatewayProxyEventV2) -> str | None:
     if key is None:
         return None
     if not 0 < len(key) <= _LONGEST_KEY or not all("!" <= character <= "~" for character in key):
-        detail = f"Idempotency-Key must be 1 to {_LONGEST_KEY} visible ASCII characters"
+        detail = f"The Idempotency-Key is invalid. Use 1 to {_LONGEST_KEY} visible ASCII characters."
         raise ProblemError(HTTPStatus.BAD_REQUEST, "invalid-key", detail)
     return key

@@ -14,6 +14,8 @@ from tidemill.http.router import json_response
 def answer(job: Job | None, payloads: Payloads) -> Response[str]:
     """The whole job, or that there is none: another tenant's job is not there either, since keys begin with one."""
     if job is None:
-        detail = "no job of yours has this id; finished jobs are kept for a limited time"
+        detail = (
+            "You own no job with this id. Check the id and your credentials; finished jobs are kept for a limited time."
+        )
         raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-job", detail)
     return json_response(HTTPStatus.OK, view(job, payload=payload_of(job, payloads)))

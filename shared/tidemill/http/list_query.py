@@ -36,7 +36,7 @@ def _to_the_millisecond(moment: datetime) -> datetime:
     try:
         return moment + timedelta(microseconds=-moment.microsecond % 1000)
     except OverflowError:
-        raise ValueError("no such time") from None
+        raise ValueError("time out of range; use an earlier time") from None
 
 
 def _number(value: str) -> int:
@@ -85,14 +85,16 @@ def read_query(parameters: Mapping[str, str], *, tenant: str, now: datetime, cur
     until = min(query.until or now + _SKEW, now + _SKEW)
     since = query.since or EARLIEST
     if since >= until:
-        raise _invalid([Fault("/since", "must be before until, or without one in the past")])
+        raise _invalid([Fault("/since", "must be before until, and in the past")])
     bound_to = query.bound_to(tenant)
     below = Position(until)
     if query.cursor is not None:
         try:
             below = cursors().read(query.cursor, bound_to=bound_to)
         except CursorError as error:
-            fault = Fault("/cursor", "take it as it came from the page before, with the same filters")
+            fault = Fault(
+                "/cursor", "invalid here; send the cursor of the previous page unchanged, with the same filters"
+            )
             raise _invalid([fault]) from error
     wanted = Wanted(tenant=tenant, since=since, state=query.state, type=query.type)
     return Asked(wanted=wanted, below=below, limit=query.limit, bound_to=bound_to)

@@ -61,7 +61,8 @@ _PROBLEMS: Final[Mapping[type[Exception], tuple[HTTPStatus, str]]] = {
     NewerSchemaError: (HTTPStatus.SERVICE_UNAVAILABLE, "unavailable"),
 }
 #: Names no dependency, and does not claim that nothing was stored: a response may be lost after the write.
-_UNAVAILABLE: Final = "something behind us did not answer; send it again, with the same Idempotency-Key if it has one"
+_UNAVAILABLE: Final = "A dependency did not respond. Retry, with the same Idempotency-Key if you sent one."
+_INTERNAL: Final = "An unexpected error occurred. The operator can find its cause in the logs."
 
 
 def as_problem(error: Exception, *, under: str = "") -> ProblemError:
@@ -76,7 +77,7 @@ def as_problem(error: Exception, *, under: str = "") -> ProblemError:
             found = [Fault(under + fault.path, fault.message) for fault in _faults(error)]
             return ProblemError(status, code, _detail(error), faults=found)
     logger().exception("unexpected error", exc_info=error)
-    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", "something broke on our side")
+    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", _INTERNAL)
 
 
 def _fragment(path: str) -> str:

@@ -29,7 +29,8 @@ def read_object(event: APIGatewayProxyEventV2, *, limit_bytes: int = LARGEST_BOD
     """The body without a model. Raises `ProblemError`, or `InvalidPayloadError` if it is JSON but not an object."""
     media_type = event.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _JSON:
-        raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", f"send the body as {_JSON}")
+        detail = f"The body has the wrong media type. Send it as {_JSON}."
+        raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", detail)
     decoded = _decoded(event, limit_bytes)
     if not isinstance(decoded, dict):
         raise InvalidPayloadError([Fault("", "the body must be a JSON object")])
@@ -40,13 +41,13 @@ def _decoded(event: APIGatewayProxyEventV2, limit_bytes: int) -> Any:
     try:
         body = event.decoded_body or ""
         if (size_bytes := len(body.encode())) > limit_bytes:
-            detail = f"the body is {size_bytes} bytes, and {limit_bytes} is the most that is taken"
+            detail = f"The body has {size_bytes} bytes. Send at most {limit_bytes} bytes."
             raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
         if _was_mangled(event, body, size_bytes):
-            raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", "the body is not UTF-8, as JSON must be")
+            raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", "The body is not UTF-8. Encode the JSON in UTF-8.")
         return json.loads(body, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", f"the body is not JSON: {error}") from error
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", f"The body is not JSON: {error}") from error
 
 
 def _was_mangled(event: APIGatewayProxyEventV2, body: str, size_bytes: int) -> bool:

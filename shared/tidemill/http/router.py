@@ -18,7 +18,8 @@ def resolver() -> APIGatewayHttpResolver:
 
     @app.not_found
     def unknown_route(_: Exception) -> Response[str]:
-        return ProblemError(HTTPStatus.NOT_FOUND, "not-found", "there is nothing here").response()
+        detail = "No such route. Check the method and the path."
+        return ProblemError(HTTPStatus.NOT_FOUND, "not-found", detail).response()
 
     @app.exception_handler(Exception)  # type: ignore[untyped-decorator]  # Powertools leaves it untyped
     def refused(error: Exception) -> Response[str]:

@@ -20,11 +20,11 @@ _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[
 
 def _moment(value: Any) -> datetime:
     if not isinstance(value, str) or not _RFC_3339.fullmatch(value):
-        raise ValueError("write a time as RFC 3339 does, with its offset from UTC: 2030-01-31T08:00:00Z")
+        raise ValueError("invalid time; use RFC 3339 with an offset from UTC, such as 2030-01-31T08:00:00Z")
     try:
         return datetime.fromisoformat(value.upper()).astimezone(UTC)
     except OverflowError:
-        raise ValueError("no such time") from None
+        raise ValueError("time out of range; in UTC, use the years 1 to 9999") from None
 
 
 Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]

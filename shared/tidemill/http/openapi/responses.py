@@ -10,20 +10,20 @@ Answers = dict[str, Any]
 #: What each code of a problem means. A test holds it against the source.
 MEANINGS: Final[Mapping[str, str]] = {
     "not-json": "The body is not JSON.",
-    "invalid-key": "The Idempotency-Key is not 1 to 255 visible ASCII characters, or stands above a batch.",
-    "no-identity": "The caller is verified, but is nobody who could own a job.",
-    "no-such-job": "No job of the caller's has this id, or it is past its time.",
-    "not-found": "There is no such route.",
-    "listing-off": "The stage keeps no index of jobs.",
+    "invalid-key": "The Idempotency-Key is not 1 to 255 visible ASCII characters, or the request is a batch.",
+    "no-identity": "The caller is verified, but has no identity that can own a job.",
+    "no-such-job": "The caller owns no job with this id, or its retention has ended.",
+    "not-found": "No such route.",
+    "listing-off": "The stage has no index for listings.",
     "not-allowed-now": "The state of the job does not allow it.",
-    "too-large": "The body, or the payload in it, is larger than is taken.",
+    "too-large": "The body, or the payload in it, is larger than the limit.",
     "media-type": "The body is not sent as application/json.",
     "unknown-job-type": "No job type has this name.",
-    "invalid-body": "The body does not fit; `errors` has the path of each fault.",
-    "invalid-query": "A parameter does not fit; `errors` names each.",
+    "invalid-body": "The body does not fit its schema; `errors` has the path of each fault.",
+    "invalid-query": "A parameter does not fit its schema; `errors` names each.",
     "key-reused": "The Idempotency-Key was used before with another body.",
-    "internal": "Something broke on our side.",
-    "unavailable": "Something behind us did not answer; send it again, with the same Idempotency-Key if it has one.",
+    "internal": "An unexpected error occurred.",
+    "unavailable": "A dependency did not respond. Retry, with the same Idempotency-Key if you sent one.",
 }
 
 HEADERS: Final = {
