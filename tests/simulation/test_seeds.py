@@ -80,8 +80,7 @@ def test_shipped_modules_use_no_real_clock_random_source_or_thread() -> None:
             for value in vars(module).values()
             if any(value is real for real in (time, random, secrets, uuid, os, threading))
         }
-    # The simulator does not run the shortener.
-    assert left == {"shortener.link_codes"}
+    assert left == set()
 
 
 def test_many_kinds_of_fault_occur() -> None:

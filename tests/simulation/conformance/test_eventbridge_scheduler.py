@@ -10,26 +10,26 @@ from tests.simulation.world.faults import Fault
 DAY_SECONDS = 86_400
 
 
-class Heard:
+class RecordedInvocations:
     """Replaces the event queue of a function."""
 
     def __init__(self, simulated: Simulated) -> None:
         self._scheduler = simulated.scheduler
         self.times_ms: list[int] = []
 
-    def call(self, _event: Any) -> None:
+    def invoke(self, _event: Any) -> None:
         self.times_ms.append(self._scheduler.now_ms)
 
 
 def daily(simulated: Simulated, *, days: int) -> list[float]:
     """The times, in days, at which a daily schedule invoked its function."""
-    heard, other = Heard(simulated), Heard(simulated)
+    recorded, other = RecordedInvocations(simulated), RecordedInvocations(simulated)
     calls: Any = simulated.world.async_invocations
-    calls |= {"reconcile": heard, "tick": other, "wake": other}
+    calls |= {"reconcile": recorded, "tick": other, "wake": other}
     began_ms = simulated.scheduler.now_ms
     EventBridgeScheduler(simulated.world).begin()
     simulated.sleep((days - 0.5) * DAY_SECONDS)
-    return [(time_ms - began_ms) / 1000 / DAY_SECONDS for time_ms in heard.times_ms]
+    return [(time_ms - began_ms) / 1000 / DAY_SECONDS for time_ms in recorded.times_ms]
 
 
 @cites(SCHEDULER, "The expression that defines when the schedule runs.")
