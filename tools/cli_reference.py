@@ -1,6 +1,6 @@
-"""Writes the help of each command, as the command itself says it, into the end of docs/cli.md.
+"""Writes the help of each command, as the command itself says it, into the end of docs/reference/cli.md.
 
-python -m tools.cli_reference docs/cli.md
+python -m tools.cli_reference docs/reference/cli.md
 """
 
 import sys
@@ -14,7 +14,7 @@ from tidemill.cli.main import tidemill
 
 _WIDTH: Final = 80
 #: What stands below this line is written by `renewed`.
-_MARK: Final = "Written by `python -m tools.cli_reference docs/cli.md` from the commands themselves.\n"
+_MARK: Final = "Written by `python -m tools.cli_reference docs/reference/cli.md` from the commands themselves.\n"
 
 
 def renewed(document: str) -> str:

@@ -34,7 +34,7 @@ from tidemill.dynamodb.payloads import LARGEST_ITEM_BYTES, Bucket, DynamoPayload
 from tidemill.names import LISTING_KEY, Env
 
 HOUR = timedelta(hours=1)
-PYTHON_PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+PYTHON_PAGE = Path(__file__).parents[2] / "docs" / "guides" / "from-python.md"
 
 
 @pytest.fixture

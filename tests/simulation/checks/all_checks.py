@@ -44,7 +44,7 @@ class Checks:
         return all(state_of(item) in TERMINAL for item in self._world.jobs.items.values() if "state" in item)
 
     def bound_ms(self) -> int:
-        """How long after the last fault every job has ended: see docs/proof.md.
+        """How long after the last fault every job has ended: see docs/internals/proof.md.
 
         A message that was lost is found by the next daily round that comes after the limit, or the one after; where
         nothing was, nobody waits for a day. What a dead worker held comes back with the visibility timeout; and a job

@@ -1,4 +1,4 @@
-"""docs/cli.md is true: what it shows is what the commands say."""
+"""docs/reference/cli.md is true: what it shows is what the commands say."""
 
 import re
 from pathlib import Path
@@ -8,8 +8,8 @@ from click.testing import CliRunner
 from tidemill.cli.main import tidemill
 from tools.cli_reference import renewed
 
-REFERENCE = Path(__file__).parents[3] / "docs" / "cli.md"
-AGAIN = "the commands have changed: python -m tools.cli_reference docs/cli.md"
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
+AGAIN = "the commands have changed: python -m tools.cli_reference docs/reference/cli.md"
 
 
 def test_the_reference_is_what_the_commands_say() -> None:

@@ -1,4 +1,4 @@
-"""docs/features.md is true: each test that it calls as a witness exists."""
+"""docs/reference/features.md is true: each test that it calls as a witness exists."""
 
 import ast
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-FEATURES = (ROOT / "docs" / "features.md").read_text()
+FEATURES = (ROOT / "docs" / "reference" / "features.md").read_text()
 WITNESSES = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", FEATURES)
 
 
