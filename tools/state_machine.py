@@ -1,4 +1,4 @@
-"""`python -m tools.state_machine` prints `docs/internals/state-machine.md` from the states, their comments and `TRANSITIONS`."""
+"""`python -m tools.state_machine` prints docs/internals/state-machine.md from the states and `TRANSITIONS`."""
 
 import inspect
 import re
@@ -10,9 +10,9 @@ from tidemill.domain.states import TERMINAL, TRANSITIONS, State
 _HEAD: Final = """\
 # The state machine
 
-Written by `make docs` from `shared/tidemill/domain/states.py`. An arrow is a write of the protocol, which the store
-makes only from the state that the arrow leaves. A job comes out of the dot when nothing has its id, or something past
-its time.
+`make docs` writes this page from `shared/tidemill/domain/states.py`. An arrow is a write of the protocol. The store
+makes it only from the state where the arrow begins. The dot at the start stands for an id that has no job, or only an
+expired one.
 """
 #: A comment above a state: how a job gets in, who moves it out, how long it is kept.
 _STATE: Final = re.compile(r'#: (.+?)\. (.+?)\. (.+?)\.\n +[A-Z]+ = "(\w+)"')
