@@ -6,11 +6,16 @@
 from tidemill.application.job_types import JobType, Run
 from tidemill.domain.errors import (
     CancelRequestedError,
+    InvalidPayloadError,
     JobTimeoutError,
+    KeyReusedError,
     LeaseLostError,
+    PayloadTooLargeError,
     PermanentJobError,
     RetryAfter,
+    StoreUnavailableError,
     TidemillError,
+    UnknownJobTypeError,
 )
 from tidemill.domain.limits import Rate
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze
@@ -24,17 +29,22 @@ __all__ = [
     "Continue",
     "Done",
     "GiveUp",
+    "InvalidPayloadError",
     "JobTimeoutError",
     "JobType",
+    "KeyReusedError",
     "Lane",
     "LeaseLostError",
+    "PayloadTooLargeError",
     "PermanentJobError",
     "Rate",
     "RetryAfter",
     "Run",
     "Snooze",
+    "StoreUnavailableError",
     "Submission",
     "TidemillError",
     "Unique",
+    "UnknownJobTypeError",
     "job_type",
 ]

@@ -34,7 +34,7 @@ def test_they_lead_to_the_api_whatever_a_shell_makes_of_its_address(variables: d
     assert variables["TIDEMILL_API_URL"] == f"{ENDPOINT}/_aws/execute-api/a1b2/$default"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/reference/http.md"])
+@pytest.mark.parametrize("page", ["docs/start/first-job.md", "docs/reference/http.md"])
 def test_they_are_all_that_the_call_by_curl_needs(variables: dict[str, str], page: str) -> None:
     (call,) = re.findall(r"curl --aws-sigv4.+?```", (ROOT / page).read_text(), re.DOTALL)
     named = set(re.findall(r"\$(\w+)", call))
