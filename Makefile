@@ -77,8 +77,8 @@ synth: setup-app ## write the templates to cdk.out, without account or credentia
 	@$(PY) -m tidemill.local synth --stage '$(STAGE)' $(if $(CONTEXT),--context '$(CONTEXT)')
 
 docs: setup-app ## write the generated documents anew
-	@$(PY) -m tools.state_machine > docs/state-machine.md
-	@$(PY) -m tools.cli_reference docs/cli.md
+	@$(PY) -m tools.state_machine > docs/internals/state-machine.md
+	@$(PY) -m tools.cli_reference docs/reference/cli.md
 
 lock: setup-dev ## compile the hashed requirements from pyproject.toml
 	$(LOCK) pyproject.toml --group app --extra cdk --extra cli --extra local -o requirements.txt

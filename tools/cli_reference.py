@@ -1,6 +1,6 @@
-"""Replaces the end of docs/cli.md with the help text of every command.
+"""Replaces the end of docs/reference/cli.md with the help text of every command.
 
-python -m tools.cli_reference docs/cli.md
+python -m tools.cli_reference docs/reference/cli.md
 """
 
 import sys
@@ -14,7 +14,7 @@ from tidemill.cli.main import tidemill
 
 _WIDTH: Final = 80
 #: `updated` replaces everything below this line.
-_MARKER: Final = "Generated from the commands by `python -m tools.cli_reference docs/cli.md`.\n"
+_MARKER: Final = "Generated from the commands by `python -m tools.cli_reference docs/reference/cli.md`.\n"
 
 
 def updated(document: str) -> str:

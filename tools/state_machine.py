@@ -1,4 +1,4 @@
-"""`python -m tools.state_machine` prints `docs/state-machine.md` from the states, their comments and `TRANSITIONS`."""
+"""`python -m tools.state_machine` prints docs/internals/state-machine.md from the states and `TRANSITIONS`."""
 
 import inspect
 import re

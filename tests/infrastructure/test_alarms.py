@@ -105,9 +105,9 @@ def test_alarms_are_of_one_metric_each(dev: Synthesised) -> None:
 
 
 def test_every_alarm_links_to_a_heading_of_the_runbook(dev: Synthesised) -> None:
-    text = (ROOT / "docs" / "runbook.md").read_text()
+    text = (ROOT / "docs" / "operations" / "runbook.md").read_text()
     anchors = {re.sub(r"[^\w -]", "", line).lower().replace(" ", "-") for line in re.findall(r"(?m)^#+ (.*)$", text)}
-    linked = Counter(alarm["AlarmDescription"].rpartition("docs/runbook.md#")[2] for alarm in _alarms(dev))
+    linked = Counter(alarm["AlarmDescription"].rpartition("docs/operations/runbook.md#")[2] for alarm in _alarms(dev))
     assert linked.keys() == set(Heading)
     assert linked.keys() <= anchors
 

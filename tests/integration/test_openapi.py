@@ -24,7 +24,7 @@ from tidemill.http.openapi.responses import MEANINGS
 from tidemill.names import Env
 
 _ROOT: Final = Path(__file__).parents[2]
-_DOCUMENT: Final = (_ROOT / "docs" / "http.md").read_text()
+_DOCUMENT: Final = (_ROOT / "docs" / "reference" / "http.md").read_text()
 #: The same requests each time.
 _CONFIG: Final = SchemathesisConfig.from_dict(
     {

@@ -34,7 +34,7 @@ def test_the_url_of_the_api_survives_the_expansion_of_a_shell(variables: dict[st
     assert variables["TIDEMILL_API_URL"] == f"{ENDPOINT}/_aws/execute-api/a1b2/$default"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/http.md"])
+@pytest.mark.parametrize("page", ["docs/start/first-job.md", "docs/reference/http.md"])
 def test_the_documented_call_by_curl_needs_no_other_variable(variables: dict[str, str], page: str) -> None:
     (call,) = re.findall(r"curl --aws-sigv4.+?```", (ROOT / page).read_text(), re.DOTALL)
     named = set(re.findall(r"\$(\w+)", call))

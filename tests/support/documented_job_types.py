@@ -11,13 +11,13 @@ from typing import Final
 from tidemill.application.job_types import JobTypes
 from tidemill.system import job_type_loader
 
-DOCS: Final = Path(__file__).parents[2] / "docs"
+GUIDES: Final = Path(__file__).parents[2] / "docs" / "guides"
 
 
 @contextmanager
 def job_types_of(page: str) -> Iterator[JobTypes]:
     """The types of the one file in `functions/jobs` that the page shows."""
-    (source,) = re.findall(r"```python\n# functions/jobs/\w+\.py\n(.+?)```", (DOCS / page).read_text(), re.DOTALL)
+    (source,) = re.findall(r"```python\n# functions/jobs/\w+\.py\n(.+?)```", (GUIDES / page).read_text(), re.DOTALL)
     package = re.sub(r"\W", "_", page)
     with TemporaryDirectory() as folder:
         (Path(folder) / package).mkdir()

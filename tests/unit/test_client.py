@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,10 @@ from tidemill.dynamodb.payloads import LARGEST_ITEM_BYTES, Bucket, DynamoPayload
 from tidemill.names import LISTING_KEY, Env
 
 HOUR = timedelta(hours=1)
-PYTHON_PAGE = Path(__file__).parents[2] / "docs" / "python.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PYTHON_PAGE = DOCS / "guides" / "from-python.md"
+JOB_TYPES_PAGE = DOCS / "reference" / "job-types.md"
+TESTING_PAGE = DOCS / "start" / "test-a-job-type.md"
 
 
 @pytest.fixture
@@ -300,38 +303,53 @@ def test_a_program_submits_without_powertools() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_page_lists_every_member_of_a_run() -> None:
-    (table,) = re.findall(r"\| of a run \| what it is \|\n\|---\|---\|\n(.+?)\n\n", PYTHON_PAGE.read_text(), re.DOTALL)
-    # Internal: `checkpoint` calls it.
+def test_the_page_lists_all_that_a_run_has() -> None:
+    (table,) = re.findall(
+        r"\| of a run \| what it is \|\n\|---\|---\|\n(.+?)\n\n", JOB_TYPES_PAGE.read_text(), re.DOTALL
+    )
+    # `save` is the worker's, and not for handlers.
     has = {name for name in dir(Run) if not name.startswith("_")} - {"save"}
     assert set(re.findall(r"^\| `run\.(\w+)", table, re.MULTILINE)) == has
 
 
 @pytest.fixture
-def page(table: Table, users: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """The examples of docs/python.md. Its job type is in a package, and its tables exist."""
-    text = PYTHON_PAGE.read_text().replace("the-jobs-table", table.name).replace("functions.jobs", "page_jobs")
-    examples: list[str] = re.findall(r"```python\n(.+?)```", text, re.DOTALL)
+def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Path], list[str]]]:
+    """The examples of a page after its first one, a file of job types that goes into a package."""
     package = tmp_path / "page_jobs"
     package.mkdir()
     (package / "__init__.py").touch()
-    (package / "mail_welcome.py").write_text(examples.pop(0))
     monkeypatch.syspath_prepend(tmp_path)
-    for name, value in {"REGION": REGION, "DEFAULT_REGION": REGION}.items():
-        monkeypatch.setenv(f"AWS_{name}", value)
-    yield examples
+
+    def of(page: Path) -> list[str]:
+        text = page.read_text().replace("functions.jobs", "page_jobs")
+        job_types, *rest = re.findall(r"```python\n(.+?)```", text, re.DOTALL)
+        (package / "mail_welcome.py").write_text(job_types)
+        return rest
+
+    yield of
     for name in [name for name in sys.modules if name.startswith("page_jobs")]:
         del sys.modules[name]
 
 
-def test_the_examples_of_the_page_about_python_run(page: list[str], table: Table, users: str) -> None:
+def test_the_examples_of_the_page_about_python_run(
+    examples: Callable[[Path], list[str]], table: Table, users: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"REGION": REGION, "DEFAULT_REGION": REGION}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
     names: dict[str, Any] = {}
-    for example in page:
-        exec(compile(example, PYTHON_PAGE.name, "exec"), names)
+    for example in examples(PYTHON_PAGE):
+        exec(compile(example.replace("the-jobs-table", table.name), PYTHON_PAGE.name, "exec"), names)
+
+    assert len(_stored(table)) == 10
+    assert table.client.scan(TableName=users)["Count"] == 1
+
+
+def test_the_examples_of_the_page_about_tests_pass(examples: Callable[[Path], list[str]]) -> None:
+    names: dict[str, Any] = {}
+    for example in examples(TESTING_PAGE):
+        exec(compile(example, TESTING_PAGE.name, "exec"), names)
     tests = [name for name in names if name.startswith("test_")]
     for name in tests:
         names[name]()
 
     assert len(tests) == 3
-    assert len(_stored(table)) == 10
-    assert table.client.scan(TableName=users)["Count"] == 1

@@ -153,7 +153,7 @@ class StageConfig:
     #: Qualifier of the bootstrap stack; empty for CDK's own.
     qualifier: str = ""
     #: Where the runbook is read; its headings are appended.
-    runbook_url: str = "docs/runbook.md"
+    runbook_url: str = "docs/operations/runbook.md"
     #: Tags beside our own, as pairs of key and value.
     tags: tuple[tuple[str, str], ...] = ()
 

@@ -44,7 +44,7 @@ class Checks:
         return all(state_of(item) in TERMINAL for item in self._world.jobs.items.values() if "state" in item)
 
     def bound_ms(self) -> int:
-        """Time after the last fault within which every job must have ended: see the document on proof, "The bound".
+        """Time after the last fault within which every job must have ended: see "The bound" in docs/internals/proof.md.
 
         A lost message is found by the first or second daily reconcile after the limit; without losses no job waits
         for reconcile. A message of a dead worker returns after the visibility timeout. A job may have to wait for the

@@ -38,7 +38,7 @@ def cases() -> Mapping[str, Case]:
 
 
 def report() -> Iterator[str]:
-    """The lines that the document on proof quotes."""
+    """The lines that docs/internals/proof.md quotes."""
     found = cases()
     services = Counter(_service(case) for case in found.values())
     yield f"{len(found)} conformance cases: " + ", ".join(

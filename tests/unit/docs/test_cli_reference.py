@@ -1,4 +1,4 @@
-"""docs/cli.md matches the commands."""
+"""docs/reference/cli.md matches the commands."""
 
 import re
 from pathlib import Path
@@ -8,8 +8,8 @@ from click.testing import CliRunner
 from tidemill.cli.main import tidemill
 from tools.cli_reference import updated
 
-REFERENCE = Path(__file__).parents[3] / "docs" / "cli.md"
-UPDATE = "the commands have changed; run python -m tools.cli_reference docs/cli.md"
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "cli.md"
+UPDATE = "the commands have changed; run python -m tools.cli_reference docs/reference/cli.md"
 
 
 def test_the_reference_is_up_to_date() -> None:

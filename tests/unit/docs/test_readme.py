@@ -1,4 +1,4 @@
-"""The README is true: its job type is found and runs, its settings exist, its links lead somewhere."""
+"""The README and the documents are true: the job type runs, the settings exist, and each link has its target."""
 
 import json
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from stacks.applications.shortener import Shortener
 from tests.support.builders import NOW, SECOND, TENANT
 from tidemill.application.job_types import JobType, Run
 from tidemill.cdk.settings import SETTINGS
@@ -15,6 +16,14 @@ from tidemill.domain.errors import InvalidPayloadError, PermanentJobError
 from tidemill.system import job_type_loader
 
 README = Path(__file__).parents[3] / "README.md"
+SETTINGS_PAGE = README.parent / "docs" / "reference" / "settings.md"
+DOCUMENTS = [
+    README,
+    README.with_name("CHANGELOG.md"),
+    README.with_name("CONTRIBUTING.md"),
+    *sorted(README.parent.glob("docs/**/*.md")),
+]
+LONGEST_README_LINES = 100
 RUN = Run(
     job_id="1", tenant=TENANT, attempt=1, max_attempts=5, submitted_at=NOW, deadline=NOW + SECOND, idempotency_key="1"
 )
@@ -46,13 +55,36 @@ def test_the_job_type_of_the_readme_refuses_what_it_says_it_refuses(example: Job
         example.parse(json.loads("{}"))
 
 
-def test_the_settings_of_the_readme_are_those_that_there_are() -> None:
-    (table,) = re.findall(r"\| setting \| what it does \|\n\|---\|---\|\n(.+?)\n\n", README.read_text(), re.DOTALL)
+def test_the_page_of_settings_names_each_setting_and_no_other() -> None:
+    (table,) = re.findall(
+        r"\| setting \| what it does \|\n\|---\|---\|\n(.+?)\n\n", SETTINGS_PAGE.read_text(), re.DOTALL
+    )
     named = re.findall(r"`(\w+)`", " ".join(row.split("|")[1] for row in table.splitlines()))
-    assert sorted(named) == sorted(["stage", *SETTINGS])
+    assert sorted(named) == sorted(["stage", *SETTINGS, *Shortener.settings])
 
 
-def test_every_link_of_the_readme_and_the_documents_leads_somewhere() -> None:
-    for document in (README, README.with_name("CHANGELOG.md"), *README.parent.glob("docs/**/*.md")):
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
-            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+@pytest.mark.parametrize("document", DOCUMENTS, ids=[str(path.relative_to(README.parent)) for path in DOCUMENTS])
+def test_every_link_of_a_document_has_its_target(document: Path) -> None:
+    for target, heading in re.findall(r"\]\(([^)#:]*)(?:#([^)]*))?\)", document.read_text()):
+        page = document.parent / target if target else document
+        assert page.exists(), f"{document.name} links to {target}"
+        if heading:
+            assert heading in _anchors(page), f"{document.name} links to {target}#{heading}"
+
+
+def test_the_index_names_every_page() -> None:
+    index = README.parent / "docs" / "README.md"
+    linked = {(index.parent / target).resolve() for target in re.findall(r"\]\(([^)#:]+)\)", index.read_text())}
+    pages = {path for path in index.parent.rglob("*.md") if path.parent.name != "decisions" and path != index}
+
+    assert pages <= linked
+
+
+def test_the_readme_is_at_most_two_screens() -> None:
+    assert len(README.read_text().splitlines()) <= LONGEST_README_LINES
+
+
+def _anchors(page: Path) -> set[str]:
+    """As GitHub makes them from headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}

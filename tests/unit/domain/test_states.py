@@ -57,6 +57,6 @@ def test_an_unknown_state_raises() -> None:
 
 
 def test_the_diagram_equals_the_table() -> None:
-    drawn = (Path(__file__).parents[3] / "docs" / "state-machine.md").read_text(encoding="utf-8")
+    drawn = (Path(__file__).parents[3] / "docs" / "internals" / "state-machine.md").read_text(encoding="utf-8")
 
     assert drawn == document(), "run `make docs`"

@@ -100,7 +100,7 @@ def test_a_job_too_far_back_in_the_line_tries_again_and_is_not_forgotten(table: 
 
 
 def test_the_example_of_the_page_about_limits_is_a_job_type() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "limits.md").read_text()
+    page = (Path(__file__).parents[3] / "docs" / "guides" / "limits.md").read_text()
     example = re.search(r"```python\n(.+?)```", page, re.DOTALL)
     assert example is not None
     found: dict[str, Any] = {}
