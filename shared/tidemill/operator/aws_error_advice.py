@@ -1,4 +1,4 @@
-"""What a person can do about an error of AWS."""
+"""What an operator can do about an AWS error."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,22 +6,22 @@ from typing import Final
 from botocore import exceptions
 
 _SIGN_IN: Final = (
-    "Give AWS credentials as for any AWS tool: a --profile (or AWS_PROFILE), environment variables, or a role; "
-    "`aws configure` or `aws sso login` sets one up."
+    "Configure AWS credentials with --profile, AWS_PROFILE, environment variables or a role. "
+    "`aws configure` or `aws sso login` sets up a profile."
 )
-_RENEW: Final = "The credentials have run out: renew them, as with `aws sso login`."
+_RENEW: Final = "The credentials have expired. Renew them, for example with `aws sso login`."
 _WRONG_KEYS: Final = (
-    "The credentials are not known where they were sent: check AWS_PROFILE, --profile and AWS_ENDPOINT_URL, "
-    "and that the clock of this machine is right."
+    "The endpoint does not accept the credentials. Check AWS_PROFILE, --profile and AWS_ENDPOINT_URL, "
+    "and the clock of this machine."
 )
-_DENIED: Final = "The identity may not do this: use another --profile, or allow it the action named above."
-_REGION: Final = "Say which region with --region, AWS_REGION or the profile."
-_GONE: Final = "The stack's outputs name something that is gone: deploy the stack again."
+_DENIED: Final = "The identity may not do this. Use another --profile, or allow the action named above in IAM."
+_REGION: Final = "Set the region with --region, AWS_REGION or the profile."
+_GONE: Final = "The stack's outputs name a resource that no longer exists. Deploy the stack again."
 _UNREACHABLE: Final = (
-    "Check the network, AWS_ENDPOINT_URL and any proxy. If the endpoint is on this machine: `make up` starts it."
+    "Check the network, AWS_ENDPOINT_URL and the proxy. If the endpoint is on this machine, start it with `make up`."
 )
 
-#: The first that fits, so the more special stands before its parents.
+#: The first match wins, so a subclass comes before its parents.
 _BY_CLASS: Final[Mapping[type[Exception], str]] = {
     exceptions.SSOError: _RENEW,
     exceptions.TokenRetrievalError: _RENEW,
@@ -32,7 +32,7 @@ _BY_CLASS: Final[Mapping[type[Exception], str]] = {
     exceptions.ProfileNotFound: "Check --profile and AWS_PROFILE against `aws configure list-profiles`.",
     exceptions.NoRegionError: _REGION,
     exceptions.InvalidRegionError: _REGION,
-    exceptions.SSLError: "The certificate is not trusted: if a proxy stands in between, name its CA in AWS_CA_BUNDLE.",
+    exceptions.SSLError: "The certificate is not trusted. Behind a proxy, set AWS_CA_BUNDLE to its CA file.",
     exceptions.ConnectionError: _UNREACHABLE,
     exceptions.HTTPClientError: _UNREACHABLE,
 }
@@ -57,7 +57,7 @@ _BY_CODE: Final[Mapping[str, str]] = {
 
 
 def remedy(error: BaseException) -> str | None:
-    """One sentence for a person, or None if there is nothing to say beyond the error itself."""
+    """One or two sentences, or None if the error itself says everything."""
     if isinstance(error, exceptions.ClientError):
         return _BY_CODE.get(error.response.get("Error", {}).get("Code", ""))
     return next((text for kind, text in _BY_CLASS.items() if isinstance(error, kind)), None)

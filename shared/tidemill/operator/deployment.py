@@ -1,4 +1,4 @@
-"""Finds the deployed stack by its tags and outputs, which say where everything is."""
+"""Finds the deployed pipeline stack by its tags, and reads its outputs."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_cloudformation.type_defs import StackTypeDef
 
-#: The shortener's stack has the same tag and neither of these.
-_TELLING: Final = frozenset({Output.API_URL, Output.JOBS_TABLE})
+#: A stack of the app may have the same tag. Only the pipeline's stack has these outputs.
+_REQUIRED_OUTPUTS: Final = frozenset({Output.API_URL, Output.JOBS_TABLE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Where one deployed Tidemill is."""
+    """The addresses of one deployed Tidemill."""
 
     stack: str
     region: str
-    #: Where the API answers, without a slash at its end.
+    #: Without a trailing slash.
     api_url: str
     jobs_table: str
-    #: By name, since the stack may be newer than this code and know more lanes.
+    #: By lane name. A plain string, because a newer stack may have lanes that this code does not know.
     lanes: Mapping[str, LaneUrls]
-    #: Of finished jobs whose type says nothing else.
+    #: For finished jobs whose type sets no retention of its own.
     retention: timedelta
 
 
 class DeploymentNotFoundError(TidemillError):
-    """There is not exactly one stack to work on. `remedy` is what to do about it."""
+    """Zero stacks match, several do, or the outputs are unreadable. `remedy` says what to do."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(message)
@@ -47,27 +47,28 @@ class DeploymentNotFoundError(TidemillError):
 
 
 def find(client: "CloudFormationClient", stack: str | None) -> Deployment:
-    """The stack of that name, or the only one there is. Raises `DeploymentNotFoundError`."""
+    """The stack of that name, or without a name the only one. Raises `DeploymentNotFoundError`."""
     where = client.meta.region_name
     if stack:
-        found = [named for named in _named(client, stack) if _outputs(named).keys() >= _TELLING]
+        found = [named for named in _named(client, stack) if _outputs(named).keys() >= _REQUIRED_OUTPUTS]
         if not found:
+            required = ", ".join(sorted(_REQUIRED_OUTPUTS))
             raise DeploymentNotFoundError(
-                f"the stack {stack!r} in {where} lacks the outputs of a Tidemill: {', '.join(sorted(_TELLING))}",
-                "Name the stack that ends in -Pipeline, or none at all to have it found.",
+                f"the stack {stack!r} in {where} lacks the outputs of a Tidemill: {required}",
+                "Name the stack that ends in -Pipeline, or omit --stack and TIDEMILL_STACK to find it by its tags.",
             )
     else:
         found = list(_tagged(client))
     if not found:
         raise DeploymentNotFoundError(
-            f"no Tidemill is deployed in {where} with these credentials",
-            "Deploy one with `npx cdk deploy --all`, or say where it is with --region and --profile.",
+            f"found no Tidemill stack in {where} with these credentials",
+            "Deploy one with `npx cdk deploy --all`, or choose another --region or --profile.",
         )
     if len(found) > 1:
         names = ", ".join(sorted(one["StackName"] for one in found))
         raise DeploymentNotFoundError(
-            f"more than one Tidemill is deployed in {where}: {names}",
-            "Say which one with --stack NAME or TIDEMILL_STACK.",
+            f"found several Tidemill stacks in {where}: {names}",
+            "Choose one with --stack NAME or TIDEMILL_STACK.",
         )
     return _read(found[0], region=where, endpoint=client.meta.endpoint_url)
 
@@ -80,7 +81,7 @@ def _named(client: "CloudFormationClient", stack: str) -> list["StackTypeDef"]:
         if error.response["Error"]["Code"] != "ValidationError":
             raise
         raise DeploymentNotFoundError(
-            f"there is no stack {stack!r} in {client.meta.region_name} with these credentials",
+            f"found no stack {stack!r} in {client.meta.region_name} with these credentials",
             "Check the name (--stack, TIDEMILL_STACK), the --region and the --profile.",
         ) from error
 
@@ -90,7 +91,7 @@ def _tagged(client: "CloudFormationClient") -> Iterator["StackTypeDef"]:
         for page in client.get_paginator("describe_stacks").paginate():
             for stack in page["Stacks"]:
                 tags = {tag["Key"]: tag["Value"] for tag in stack.get("Tags", [])}
-                if tags.get(Tag.APP) == APP and _outputs(stack).keys() >= _TELLING:
+                if tags.get(Tag.APP) == APP and _outputs(stack).keys() >= _REQUIRED_OUTPUTS:
                     yield stack
 
 
@@ -111,13 +112,13 @@ def _read(stack: "StackTypeDef", *, region: str, endpoint: str) -> Deployment:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise DeploymentNotFoundError(
-            f"the outputs of the stack {stack['StackName']!r} are not those that this version knows",
-            "Use the command line of the version that was deployed.",
+            f"this version cannot read the outputs of the stack {stack['StackName']!r}",
+            "Use the version of the command line that is deployed.",
         ) from error
 
 
 def _api_url(outputs: Mapping[str, str], endpoint: str) -> str:
-    """An emulator serves its APIs below its endpoint; the URL in the outputs would need a name server of its own."""
+    """A local emulator serves APIs below its endpoint, because DNS does not resolve the URL in its outputs."""
     if _loopback(urlsplit(endpoint).hostname or ""):
         return f"{endpoint.rstrip('/')}/_aws/execute-api/{outputs[Output.API_ID]}/$default"
     return outputs[Output.API_URL].rstrip("/")

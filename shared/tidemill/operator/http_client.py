@@ -1,4 +1,4 @@
-"""Calls an HTTP API as somebody: with AWS credentials (SigV4) or a token, over the SDK's own HTTP session."""
+"""Calls an HTTP API with AWS credentials (SigV4) or a token, over the HTTP session of the AWS SDK."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -22,19 +22,19 @@ _READ_SECONDS: Final = 35
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the API answered."""
+    """A response of the API."""
 
     status: int
-    #: By name in lower case.
+    #: The names are in lower case.
     headers: Mapping[str, str]
     body: bytes
 
 
 class NoAnswerError(StoreUnavailableError):
-    """The request went out and no answer came back. Other ways to be unavailable mean that it was never sent."""
+    """The request was sent, and no response arrived. A plain `StoreUnavailableError` means that it was not sent."""
 
 
-#: Puts into a request who sends it.
+#: Adds the identity of the caller to a request.
 Identify = Callable[[AWSRequest], None]
 
 
@@ -43,7 +43,7 @@ def by_signature(credentials: Credentials, *, region: str) -> Identify:
 
 
 def by_token(token: str) -> Identify:
-    """For an API whose callers bring a token (JWT) of its issuer."""
+    """For an API whose callers send a token (JWT) of its issuer."""
 
     def identify(request: AWSRequest) -> None:
         request.headers["Authorization"] = f"Bearer {token}"
@@ -52,20 +52,20 @@ def by_token(token: str) -> Identify:
 
 
 class HttpApi:
-    """The API at `url`. Nothing is sent twice: only the caller knows whether it may be."""
+    """The API at `url`. It never retries, because only the caller knows whether a request is safe to repeat."""
 
     def __init__(self, url: str, identify: Identify) -> None:
         self._url = url
         self._identify = identify
-        # Proxies and certificates from where the SDK's clients take them.
+        # The same proxies and certificates as the clients of the SDK.
         self._session = URLLib3Session(
-            verify=os.environ.get("AWS_CA_BUNDLE") or os.environ.get("REQUESTS_CA_BUNDLE") or True,  # type: ignore[arg-type]  # a path will do
+            verify=os.environ.get("AWS_CA_BUNDLE") or os.environ.get("REQUESTS_CA_BUNDLE") or True,  # type: ignore[arg-type]  # it accepts a path
             proxies=get_environ_proxies(url),
-            timeout=(_CONNECT_SECONDS, _READ_SECONDS),  # type: ignore[arg-type]  # two figures will do
+            timeout=(_CONNECT_SECONDS, _READ_SECONDS),  # type: ignore[arg-type]  # it accepts a pair
         )
 
     def request(self, method: str, path: str, *, body: bytes = b"", headers: Mapping[str, str] | None = None) -> Answer:
-        """Raises `StoreUnavailableError` when it cannot be signed or sent, and `NoAnswerError`."""
+        """Raises `StoreUnavailableError` if it cannot sign or send, and `NoAnswerError` if no response arrives."""
         request = AWSRequest(method=method, url=self._url + path, data=body, headers=dict(headers or {}))
         with translated():
             self._identify(request)

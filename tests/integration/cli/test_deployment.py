@@ -25,7 +25,7 @@ def test_a_missing_stack_is_explained(server: Loopback) -> None:
     server.stacks = [shortener(), replace(pipeline("jobs", LANES), tags={"tidemill:app": "another"})]
     result = run("status")
     assert result.exit_code == 1
-    assert "no Tidemill is deployed in eu-west-1" in result.stderr
+    assert "found no Tidemill stack in eu-west-1" in result.stderr
     assert "npx cdk deploy" in result.stderr
 
 
@@ -50,7 +50,7 @@ def test_the_named_stack_is_chosen_among_several(
 def test_an_unknown_stack_name_is_explained(server: Loopback) -> None:
     result = run("--stack", "nope", "status")
     assert result.exit_code == 1
-    assert "there is no stack 'nope' in eu-west-1" in result.stderr
+    assert "found no stack 'nope' in eu-west-1" in result.stderr
 
 
 def test_a_stack_without_the_outputs_is_explained(server: Loopback) -> None:
@@ -64,7 +64,7 @@ def test_outputs_of_another_version_are_explained(server: Loopback, lanes: str) 
     server.stacks = [pipeline("jobs", lanes)]
     result = run("status")
     assert result.exit_code == 1
-    assert "are not those that this version knows" in result.stderr
+    assert "this version cannot read the outputs" in result.stderr
 
 
 def test_the_region_comes_from_the_option_or_either_variable(server: Loopback, environment: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ def test_missing_credentials_are_explained(server: Loopback, environment: pytest
     result = run("list")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.splitlines()[0] == "Error: Unable to locate credentials"
-    assert "What to do: Give AWS credentials" in result.stderr
+    assert "What to do: Configure AWS credentials" in result.stderr
 
 
 def test_a_missing_region_is_explained(server: Loopback, environment: pytest.MonkeyPatch) -> None:
@@ -41,9 +41,9 @@ def test_an_unknown_profile_is_explained(server: Loopback) -> None:
 @pytest.mark.parametrize(
     ("status", "code", "remedy"),
     [
-        (403, "ExpiredToken", "renew them"),
+        (403, "ExpiredToken", "Renew them"),
         (403, "AccessDenied", "may not do this"),
-        (403, "InvalidClientTokenId", "not known where they were sent"),
+        (403, "InvalidClientTokenId", "does not accept the credentials"),
         (403, "SignatureDoesNotMatch", "clock of this machine"),
     ],
 )
@@ -77,7 +77,7 @@ def test_a_deleted_queue_is_explained(cloud: Cloud) -> None:
     clients.sqs().delete_queue(QueueUrl=cloud.dead_letters)
     result = run("status")
     assert result.exit_code == 1
-    assert "deploy the stack again" in result.stderr
+    assert "Deploy the stack again" in result.stderr
 
 
 def test_debug_shows_the_traceback_before_the_explanation(server: Loopback) -> None:
