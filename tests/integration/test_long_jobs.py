@@ -161,6 +161,7 @@ def test_progress_alone_leaves_the_saved_state_as_it_was(mill: Mill) -> None:
 
 
 def test_a_run_knows_when_it_has_to_end(mill: Mill) -> None:
+    mill.stop_clock()
     left: list[timedelta] = []
     mill.script.handler = lambda _payload, run: left.append(run.deadline - mill.now())
     mill.accepted()

@@ -104,6 +104,7 @@ def test_a_message_twice_in_one_batch_runs_its_job_once(mill: Mill, runs: list[i
 
 
 def test_a_job_that_another_worker_holds_is_put_back_until_its_lease_is_over(mill: Mill, runs: list[int]) -> None:
+    mill.stop_clock()
     job_id = mill.accepted()
     event = _delivered(mill)
     reference = Reference(tenant=TENANT, job_id=job_id, generation=1, trace="")
@@ -124,6 +125,7 @@ def test_a_job_that_another_worker_holds_is_put_back_until_its_lease_is_over(mil
 
 
 def test_a_message_before_its_time_is_put_back_until_then(mill: Mill, runs: list[int]) -> None:
+    mill.stop_clock()
     mill.accepted()
     event = _delivered(mill)
     mill.late = -60 * SECOND
@@ -175,6 +177,7 @@ def test_a_message_that_is_not_ours_is_acknowledged_and_costs_the_batch_nothing(
 
 
 def test_a_message_of_a_newer_version_waits_for_a_worker_of_that_version(mill: Mill) -> None:
+    mill.stop_clock()
     job_id = mill.accepted()
     event = mill.event(
         encode(Reference(tenant=TENANT, job_id=job_id, generation=1, trace="")).replace('schema":1', 'schema":2')
