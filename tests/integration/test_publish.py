@@ -142,7 +142,7 @@ def test_a_job_for_a_lane_that_is_not_deployed_holds_up_no_others_for_long(
     records = mill.records()
 
     assert mill.publish(records) == [_sequences(records)[1]]
-    assert "is for lane bulk; default are deployed" in getattr(caplog.records[-1], "error", "")
+    assert "is not deployed; deployed lanes: default" in getattr(caplog.records[-1], "error", "")
     mill.late = PATIENCE
     assert mill.publish(records[1:]) == []
     assert mill.depth(mill.queue) == 2

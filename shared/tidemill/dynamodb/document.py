@@ -1,4 +1,4 @@
-"""The wire form of a job: a DynamoDB item to and from `Job`. Times become epoch milliseconds here and only here."""
+"""Encodes a `Job` as a DynamoDB item and decodes it."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -14,18 +14,18 @@ from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.names import GROUP_ATTRIBUTE, JOB_KEY, LISTING_SORT_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE, Lane
 
-#: Raised when a reader of the old form could not read the new one.
+#: The schema version. Increase it when an older version cannot read the new form.
 SCHEMA_VERSION: Final = 2
 SCHEMA_ATTRIBUTE: Final = "schema"
 
 
 def key(tenant: str, job_id: str) -> Item:
-    """The primary key of a job. An id has no `#`, so the last one parts the two, whatever the tenant is called."""
+    """The primary key of a job. An id contains no `#`, so the last `#` separates tenant and id in every key."""
     return {JOB_KEY: text(f"{tenant}#{job_id}")}
 
 
 def split_key(item: Item) -> tuple[str, str]:
-    """The tenant and id of an item, or of an index entry, by its key."""
+    """The tenant and id in the key of an item or of an index entry."""
     tenant, _, job_id = item[JOB_KEY]["S"].rpartition("#")
     return tenant, job_id
 
@@ -55,7 +55,7 @@ def _record(record: type, fields: Mapping[str, _Form]) -> _Form:
 
 
 def _encode_fields(value: Any, fields: Mapping[str, _Form]) -> Item:
-    """What is as it is by default takes no room."""
+    """Omits fields equal to their default."""
     declared = value.__dataclass_fields__
     return {
         name: form.encode(held)
@@ -93,7 +93,7 @@ ATTEMPT_ERRORS: Final = _list_of(
 )
 REDRIVES: Final = _list_of(_record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH}))
 
-#: Every field of `Job` but its key, each under its own name. An absent attribute is the field's default.
+#: Every field of `Job` except its key, each under its own name. A missing attribute means the field's default.
 _FIELDS: Final[Mapping[str, _Form]] = {
     "type": _TEXT,
     "lane": _Form(text, lambda value: Lane(value["S"])),
@@ -142,7 +142,7 @@ def encode(job: Job) -> Item:
 
 
 def decode(item: Item) -> Job:
-    """Raises `NewerSchemaError` for what a newer version wrote, and `MalformedDocumentError` for rubbish."""
+    """Raises `NewerSchemaError` for an item of a newer version, and `MalformedDocumentError` for a malformed one."""
     try:
         if (schema := int(item[SCHEMA_ATTRIBUTE]["N"])) > SCHEMA_VERSION:
             raise NewerSchemaError("document", schema, SCHEMA_VERSION)

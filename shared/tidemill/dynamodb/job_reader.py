@@ -1,6 +1,6 @@
-"""Reading job documents: one, many, and those that an index or a scan finds.
+"""Reads job documents: one, many, and those that an index or a scan finds.
 
-Where many are read, one that this code cannot read costs the others nothing: `unreadable` is told of it.
+A read of many skips a document that this code cannot read, and reports it to `unreadable`.
 """
 
 import heapq
@@ -22,15 +22,15 @@ from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SHARDS, ATT
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: The most keys that one BatchGetItem takes.
+#: The most keys that one BatchGetItem accepts.
 _BATCH_GET_LIMIT: Final = 100
-#: How often a read that was throttled in part is continued, and the pause before, which doubles each time.
-_BUSY_TRIES: Final = 6
-_BUSY_PAUSE_SECONDS: Final = 0.05
+#: How often a partly throttled read is attempted, and the pause before each retry, which doubles each time.
+_THROTTLED_TRIES: Final = 6
+_THROTTLED_PAUSE_SECONDS: Final = 0.05
 
 
 class JobReader:
-    """The reading half of `JobStore`, over one table."""
+    """The reading part of the store of jobs, over one table."""
 
     def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
         self._client = client
@@ -42,12 +42,12 @@ class JobReader:
         return decode(answer["Item"]) if "Item" in answer else None
 
     def get_many(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable = ignore_unreadable) -> list[Job]:
-        # One call refuses to be asked for a key twice.
-        asked = [key(*pair) for pair in dict.fromkeys(keys)]
+        # BatchGetItem rejects duplicate keys.
+        unique_keys = [key(*pair) for pair in dict.fromkeys(keys)]
         return [
             job
-            for start in range(0, len(asked), _BATCH_GET_LIMIT)
-            for job in readable(self._get_batch(asked[start : start + _BATCH_GET_LIMIT]), unreadable)
+            for start in range(0, len(unique_keys), _BATCH_GET_LIMIT)
+            for job in readable(self._get_batch(unique_keys[start : start + _BATCH_GET_LIMIT]), unreadable)
         ]
 
     def scheduled(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
@@ -57,15 +57,15 @@ class JobReader:
         return self._attention(State.DEAD, lambda job: job.finished_at, before=None, unreadable=unreadable)
 
     def overdue(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        # Neither waiting nor terminal jobs have a `due`.
+        # Waiting and terminal jobs have no `due`.
         return self._scan("due", milliseconds(before), unreadable)
 
     def ended(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        # A redrive takes it away.
+        # A redrive removes `finished_at`.
         return self._scan("finished_at", milliseconds(before), unreadable)
 
     def _scan(self, attribute: str, until: Item, unreadable: Unreadable) -> Iterator[Job]:
-        """Every job of the table whose `attribute` is not after that."""
+        """Every job of the table whose `attribute` is at most `until`."""
         pages = self._client.get_paginator("scan").paginate(
             TableName=self._table,
             ConsistentRead=True,
@@ -85,19 +85,19 @@ class JobReader:
         before: datetime | None,
         unreadable: Unreadable,
     ) -> Iterator[Job]:
-        """The jobs of the index that are in `state` by their documents, by the time that they stand there for."""
+        """The indexed jobs whose documents are in `state`, ordered by the time `at`."""
 
         def order(job: Job) -> tuple[datetime, str]:
             return at(job) or job.created_at, job.id
 
-        def is_asked_for(job: Job) -> bool:
+        def matches(job: Job) -> bool:
             return job.state is state and (before is None or order(job)[0] <= before)
 
-        def shard_of(number: int) -> Iterator[Job]:
+        def jobs_of_shard(number: int) -> Iterator[Job]:
             for jobs in self._attention_pages(attention_partition(state, number), before, unreadable):
-                yield from sorted(filter(is_asked_for, jobs), key=order)
+                yield from sorted(filter(matches, jobs), key=order)
 
-        return heapq.merge(*map(shard_of, range(ATTENTION_SHARDS)), key=order)
+        return heapq.merge(*map(jobs_of_shard, range(ATTENTION_SHARDS)), key=order)
 
     def _attention_pages(self, partition: str, before: datetime | None, unreadable: Unreadable) -> Iterator[list[Job]]:
         condition, values = "#partition = :partition", {":partition": text(partition)}
@@ -112,24 +112,24 @@ class JobReader:
             KeyConditionExpression=condition,
             ExpressionAttributeNames=names,
             ExpressionAttributeValues=values,
-            # A page holds thousands of keys: as many as are read at once, so that the first need not wait for the last.
+            # By default a page holds thousands of keys. One batch per page yields the first jobs early.
             PaginationConfig={"PageSize": _BATCH_GET_LIMIT},
         )
         with translated():
             for page in pages:
-                # The index lags behind its documents, so they are asked.
+                # The index lags behind the documents, so read the documents.
                 yield self.get_many([split_key(entry) for entry in page["Items"]], unreadable=unreadable)
 
     def _get_batch(self, keys: Sequence[Item]) -> Iterator[Item]:
         unread: Any = list(keys)
-        for busy in range(_BUSY_TRIES):
-            if busy:
-                time.sleep(_BUSY_PAUSE_SECONDS * 2**busy)
+        for attempt in range(_THROTTLED_TRIES):
+            if attempt:
+                time.sleep(_THROTTLED_PAUSE_SECONDS * 2**attempt)
             request: Any = {self._table: {"Keys": unread, "ConsistentRead": True}}
             with translated():
                 answer: Mapping[str, Any] = self._client.batch_get_item(RequestItems=request)
             yield from answer["Responses"].get(self._table, [])
-            # What a throttled table leaves out is not an error, so the SDK does not ask again.
+            # A throttled table returns unprocessed keys without an error, so the SDK does not retry them.
             unread = answer["UnprocessedKeys"].get(self._table, {}).get("Keys", [])
             if not unread:
                 return
@@ -137,7 +137,7 @@ class JobReader:
 
 
 def readable(items: Iterable[Item], unreadable: Unreadable) -> Iterator[Job]:
-    """The jobs of these documents, but for those that this code cannot read."""
+    """The jobs of these items. Reports the items that this code cannot read to `unreadable`."""
     for item in items:
         try:
             yield decode(item)

@@ -1,4 +1,4 @@
-"""The job documents in DynamoDB: one call a write, and what a refusal means is read from the item that it returns."""
+"""The job documents in DynamoDB: one call per write. A refused write returns the item, which tells the reason."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class DynamoJobStore(JobReader):
-    """`JobStore` over one table.
+    """The store of jobs over one table.
 
-    Terminal documents are kept for `retention` unless their type says otherwise. With `listed`, every job is written
-    to the listing index.
+    Terminal documents are kept for `retention`, unless their type sets another time. With `listed`, the listing index
+    holds every job.
     """
 
     def __init__(self, client: "DynamoDBClient", *, table: str, retention: timedelta, listed: bool = False) -> None:
@@ -75,7 +75,7 @@ class DynamoJobStore(JobReader):
 
     def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
         request = job_writes.checkpoint(job, saved, now=now)
-        # Nothing but this run writes what it saves, so a repeat of our own is not refused.
+        # Only this run writes its checkpoint, so the condition accepts an SDK retry of it.
         current = self._update(Write.CHECKPOINT, request, mine=lambda _current: False)
         return current.cancel_requested_at is not None
 
@@ -88,7 +88,7 @@ class DynamoJobStore(JobReader):
                     raise
                 job = refused.current
             try:
-                # A request is as good as another, so a repeat of our own is not refused.
+                # All cancel requests are equal, so the condition accepts an SDK retry of it.
                 return self._update(
                     Write.CANCEL, operator_writes.request_cancel(job, now=now), mine=lambda _current: False
                 )
@@ -99,7 +99,7 @@ class DynamoJobStore(JobReader):
 
     def wake(self, job: Job) -> None:
         def mine(current: Job) -> bool:
-            """What another clock woke is awake; not so a later job of the key."""
+            """A concurrent wake of the same job counts as success. A later job under the same key does not."""
             same = (current.created_at, current.generation) == (job.created_at, job.generation)
             return same and current.state is State.QUEUED
 
@@ -153,7 +153,7 @@ class DynamoJobStore(JobReader):
         *,
         mine: Callable[[Job], bool],
     ) -> Item:
-        """Make the call. A refusal by a document that this very call made is the SDK's retry of its own success."""
+        """Make the call. A refusal by a document that this call wrote is the SDK's retry of its own success."""
         try:
             with translated():
                 answer = call(TableName=self._table, ReturnValuesOnConditionCheckFailure="ALL_OLD", **request)

@@ -1,4 +1,4 @@
-"""The writes of submitting and working as DynamoDB requests. Pure; above each clause stands the race it closes."""
+"""The writes of submit and work as DynamoDB requests. Pure. Each clause has a comment with its race."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -17,9 +17,9 @@ from tidemill.names import JOB_KEY, LISTING_KEY, LISTING_SHARDS, TTL_ATTRIBUTE
 
 def insert(job: Job, *, listed: bool) -> Request:
     conditions = [
-        # Two submissions under one key: the second finds the first.
+        # Two submissions under one idempotency key: the second one finds the first.
         "attribute_not_exists(#pk)",
-        # DynamoDB deletes days late: what is past its time is as good as absent.
+        # DynamoDB deletes expired items days late: an expired job counts as missing.
         "#expires_at <= :now",
     ]
     item = encode(job)
@@ -51,12 +51,12 @@ def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetim
             "due": milliseconds(lease_end),
         },
         removes=["nudges", *ATTENTION],
-        # DynamoDB reads the right-hand sides before it writes, so this is the old `due`.
+        # DynamoDB evaluates the right-hand sides before it writes, so this reads the old `due`.
         expressions=["#ready_at = #due", "#attempt = #attempt + :one"],
         conditions=[
-            # A late or doubled message of an earlier dispatch must not start a run of its own.
+            # A late or duplicate message of an earlier dispatch must not start another run.
             "#generation = :generation",
-            # Not before its time, not while another worker's lease lasts, and not when terminal (no `due` then).
+            # Not before the job is due, not during another worker's lease, and not when terminal (no `due` then).
             "#due <= :now",
         ],
         names=["ready_at", "due", "attempt", "generation"],
@@ -84,25 +84,25 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     if settlement.state is State.DEAD:
         sets |= attention(State.DEAD, job.id, now)
     if settlement.state.terminal:
-        return _ending(
+        return _end_run(
             job, sets=sets | ended(job, settlement.state, now=now, retention=retention), removes=[*removes, "due"]
         )
     due = settlement.due or now
     if settlement.state is State.SCHEDULED:
         sets |= attention(State.SCHEDULED, job.id, due)
-    return _living_on(
+    return _continue_job(
         job,
         sets=sets,
         removes=removes,
         due=due,
-        # Somebody has asked for its end since it was claimed: it must not slip away into another life.
+        # A cancel was requested since the claim: the job must not continue.
         conditions=["attribute_not_exists(#cancel_requested_at)"],
         names=["cancel_requested_at"],
     )
 
 
 def ended(job: Job, state: State, *, now: datetime, retention: timedelta) -> dict[str, Item]:
-    """What a terminal job has. Only such a job may ever be forgotten, and not while its group stands for it."""
+    """The attributes of a terminal job. Only a terminal job may expire, and not while it blocks its group."""
     finished = {"finished_at": milliseconds(now)}
     if state is State.DEAD and job.blocks and job.group:
         return finished
@@ -112,18 +112,18 @@ def ended(job: Job, state: State, *, now: datetime, retention: timedelta) -> dic
 
 def release(job: Job, *, due: datetime) -> Request:
     given_back = {"attempt": number(job.attempt - 1), "releases": number(job.releases + 1)}
-    return _living_on(job, sets={"state": text(State.RETRYING)} | given_back, due=due)
+    return _continue_job(job, sets={"state": text(State.RETRYING)} | given_back, due=due)
 
 
 def unclaim(reference: Reference, *, token: str, now: datetime) -> Request:
-    """As release, for a claim whose answer was lost, so that nobody has the job as claimed."""
+    """As `release`, for a claim whose response was lost, so that this worker has no claimed document."""
     return update_job(
         reference.tenant,
         reference.job_id,
         sets={"state": text(State.RETRYING), "last_owner": text(token), "due": milliseconds(now)},
         removes=["owner"],
         expressions=["#attempt = #attempt - :one", "#generation = #generation + :one"],
-        # The claim was not made, or another worker has claimed since.
+        # The claim did not take effect, or another worker has claimed the job since.
         conditions=["#owner = :owner"],
         names=["attempt", "generation", "owner"],
         values={":one": number(1), ":owner": text(token)},
@@ -142,14 +142,14 @@ def checkpoint(job: Job, saved: Checkpoint, *, now: datetime) -> Request:
         job.tenant,
         job.id,
         sets=sets,
-        # The fence: a run whose lease was taken over must not move the job back to where it was.
+        # The fence: a run that lost its lease must not overwrite the progress of the next run.
         conditions=["#owner = :owner"],
         names=["owner"],
         values={":owner": text(job.owner or "")},
     )
 
 
-def _living_on(
+def _continue_job(
     job: Job,
     *,
     sets: Mapping[str, Item],
@@ -158,8 +158,8 @@ def _living_on(
     conditions: Sequence[str] = (),
     names: Sequence[str] = (),
 ) -> Request:
-    """The job asks for another dispatch, which a change of the generation is."""
-    return _ending(
+    """End the run and request another dispatch: a new generation makes publish dispatch the job."""
+    return _end_run(
         job,
         sets={**sets, "due": milliseconds(due)},
         removes=removes,
@@ -170,7 +170,7 @@ def _living_on(
     )
 
 
-def _ending(
+def _end_run(
     job: Job,
     *,
     sets: Mapping[str, Item],
@@ -180,7 +180,7 @@ def _ending(
     names: Sequence[str] = (),
     values: Mapping[str, Item] | None = None,
 ) -> Request:
-    """Whatever ends a run gives up its lease, and only the holder of the lease may end it."""
+    """End the run and its lease. Only the holder of the lease may do so."""
     token = text(job.owner or "")
     return update_job(
         job.tenant,
@@ -188,7 +188,7 @@ def _ending(
         sets={**sets, "last_owner": token},
         removes=["owner", *removes],
         expressions=expressions,
-        # The fence: a worker whose lease was taken over can write nothing any more.
+        # The fence: a worker that lost its lease cannot write.
         conditions=["#owner = :owner", *conditions],
         names=["owner", *names],
         values={":owner": token, **(values or {})},

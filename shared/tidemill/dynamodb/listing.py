@@ -1,7 +1,7 @@
-"""A tenant's jobs, newest first: found by the listing index, shown as their documents are.
+"""Lists a tenant's jobs, newest first: the listing index finds them, and their documents supply the fields.
 
-The index has a partition for each shard of a tenant, sorted by time, and a listing is the merge of them. It lags behind
-the documents by a moment and knows no states, so each job is read before it is listed.
+The index has a partition for each shard of a tenant, sorted by time. A listing merges the shards. The index lags behind
+the documents and holds no states, so the listing reads each document.
 
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
 """
@@ -25,16 +25,16 @@ from tidemill.names import LISTING_INDEX, LISTING_KEY, LISTING_SHARDS, LISTING_S
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: What one request may cost, whatever the filters leave out: this many documents, give or take a batch.
+#: The most documents that one request reads, including filtered ones, plus or minus one batch.
 MOST_READ: Final = 500
-#: Documents read at once where filters leave some out, and index entries that one query returns.
+#: Documents per read of a filtered listing, and index entries per query.
 _BATCH: Final = 100
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Position:
-    """A job's place in the order, or without an id the place before all jobs of that millisecond."""
+    """A position in the order of jobs. Without an id, the position before all jobs of that millisecond."""
 
     at: datetime
     id: str = ""
@@ -42,7 +42,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Which jobs: a tenant's, created at `since` or later. None means any."""
+    """Selects a tenant's jobs, created at `since` or later. None means any."""
 
     tenant: str
     since: datetime
@@ -59,7 +59,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Some of the jobs, perhaps none. `end` is where the next page begins, None when there is nothing left."""
+    """Some of the jobs, possibly zero. The next page begins at `end`; None after the last page."""
 
     jobs: Sequence[Job]
     end: Position | None
@@ -80,10 +80,10 @@ class DynamoListing:
         self._read = read
 
     def page(self, wanted: Wanted, *, below: Position, limit: int, now: datetime) -> Page:
-        """Up to `limit` jobs older than `below`; fewer when the request has cost enough."""
+        """Up to `limit` jobs older than `below`; fewer when the request has read `MOST_READ` documents."""
         jobs: list[Job] = []
         read = 0
-        # Nothing comes before a place without an id, so the millisecond before it is the newest that is asked for.
+        # A position without an id excludes its whole millisecond, so the query ends a millisecond earlier.
         newest = below.at if below.id else below.at - _MILLISECOND
         if newest < wanted.since:
             return Page(jobs=jobs, end=None)
@@ -103,7 +103,7 @@ class DynamoListing:
         found = {job.id: job for job in self._read([(tenant, entry.id) for entry in batch])}
         for entry in batch:
             job = found.get(entry.id)
-            # A job that expired may have been replaced under its key since: that one has an entry of its own.
+            # A new job may have replaced an expired job under its key. The new job has its own index entry.
             if job is not None and job.created_at == entry.at and not job.expired(now):
                 yield entry, job
 
@@ -135,6 +135,6 @@ def _position(entry: Item) -> Position:
 
 
 def _in_order(entries: Iterator[Position]) -> Iterator[Position]:
-    """DynamoDB leaves open in which order it returns entries of the same millisecond."""
+    """DynamoDB does not define the order of entries of the same millisecond."""
     for _, tied in groupby(entries, key=attrgetter("at")):
         yield from sorted(tied, reverse=True)

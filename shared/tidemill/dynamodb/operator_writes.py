@@ -1,4 +1,4 @@
-"""The writes of clocks and people as DynamoDB requests. Pure; above each clause stands the race it closes."""
+"""The writes of operators, wake and reconcile as DynamoDB requests. Pure. Each clause has a comment with its race."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -14,7 +14,7 @@ from tidemill.dynamodb.job_writes import ended
 from tidemill.dynamodb.update_requests import ATTENTION, Request, attention, update, update_job, whole_seconds
 from tidemill.names import TTL_ATTRIBUTE
 
-#: The states from which a cancel ends a job at once.
+#: The states in which a cancel ends a job at once.
 AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items() if before not in after)
 
 
@@ -26,7 +26,7 @@ def cancel(job: Job, *, now: datetime, retention: timedelta) -> Request:
         sets={"state": text(State.CANCELLED)} | ended(job, State.CANCELLED, now=now, retention=retention),
         removes=["due", "death", *ATTENTION],
         conditions=[
-            # A run may have begun since the job was read, and only its holder may end it.
+            # A run may have begun since the job was read. Only the run may end the job then.
             f"#state IN ({', '.join(at_rest)})"
         ],
         names=["state"],
@@ -35,14 +35,14 @@ def cancel(job: Job, *, now: datetime, retention: timedelta) -> Request:
 
 
 def request_cancel(job: Job, *, now: datetime) -> Request:
-    """The document stays of the schema that its run knows: under a newer one, an older worker could not settle it."""
+    """The write keeps the schema number: with a newer one, an older worker could not settle its run."""
     return update(
         key(job.tenant, job.id),
         sets={"cancel_requested_at": milliseconds(now)},
         conditions=[
-            # Its run may have ended since: what was asked of a run must not stick to the next one.
+            # The run may have ended since the job was read: a request to one run must not apply to the next.
             "#state = :running",
-            # As for every other write.
+            # A newer version may have written the document, as for every other write.
             "#schema <= :schema",
         ],
         names=["state", SCHEMA_ATTRIBUTE],
@@ -56,9 +56,9 @@ def wake(job: Job) -> Request:
         sets={"state": text(State.QUEUED)},
         removes=ATTENTION,
         conditions=[
-            # Two clocks, or a cancel in between.
+            # Two concurrent calls of wake, or a cancel since the job was read.
             "#state = :scheduled",
-            # It was woken, ran and was put off again since it was read.
+            # Since it was read, the job was woken, ran, and was scheduled again.
             "#generation = :generation",
         ],
         names=["generation"],
@@ -70,12 +70,12 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
     sets: dict[str, Item] = {"nudged_at": milliseconds(now), "nudges": number(job.nudges + 1)}
     removes: Sequence[str] = ()
     if job.state is State.RUNNING:
-        # A lost run is taken back: a state change is what publish looks for, and the generation stays, so that a late
-        # message is still good.
+        # Take a lost run back. The change of state makes publish dispatch the job. The generation stays, so that a late
+        # message remains valid.
         sets["state"] = text(State.RETRYING)
         removes = ["owner"]
     elif job.state is State.SCHEDULED:
-        # The clock has missed it.
+        # The scheduler missed the job.
         sets["state"] = text(State.QUEUED)
         removes = ATTENTION
     elif last:
@@ -87,13 +87,13 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
         sets=sets,
         removes=removes,
         conditions=[
-            # The job has asked for a newer dispatch since it was read.
+            # The job has requested a newer dispatch since it was read.
             "#generation = :generation",
-            # It was claimed, or its run ended, since it was read.
+            # The job was claimed, or its run ended, since it was read.
             "#state = :state",
-            # Not overdue: somebody holds its lease, or its time has not come.
+            # Not overdue: a worker holds its lease, or the job is not due yet.
             "#due <= :overdue",
-            # Two who find it at once make one dispatch.
+            # Two concurrent nudges of the job make one dispatch.
             "(attribute_not_exists(#nudged_at) OR #nudged_at <= :overdue)",
         ],
         names=["generation", "state", "due"],
@@ -106,7 +106,7 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
 
 
 def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: int | None = None) -> Request:
-    """To the lane, or with a `sequence` to that position in its group, where it may have to wait."""
+    """Queue the job, or with a `sequence` put it at that position in its group, where it may wait."""
     redrivable = _states(state for state in TRANSITIONS[Write.REDRIVE] if state)
     sets = {
         "state": text(state),
@@ -127,11 +127,11 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
         removes=removes,
         expressions=["#generation = #generation + :one"],
         conditions=[
-            # Only the dead are given another life.
+            # Only dead jobs can be redriven.
             f"#state IN ({', '.join(redrivable)})",
-            # Two operators at once: the second finds the generation raised.
+            # Two concurrent operators: the second finds a higher generation.
             "#generation = :generation",
-            # What is past its time is as good as absent, though DynamoDB deletes it days late.
+            # An expired job counts as missing, although DynamoDB deletes it days late.
             "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
         ],
         names=["generation", "state", TTL_ATTRIBUTE],
@@ -142,7 +142,7 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
 def forget(job: Job) -> Request:
     return {
         "Key": key(job.tenant, job.id),
-        # It was redriven, or replaced by a new job under the same key, since it was read.
+        # Since it was read, the job was redriven, or a new job replaced it under the same key.
         "ConditionExpression": "#generation = :generation AND #finished_at = :finished_at",
         "ExpressionAttributeNames": {"#generation": "generation", "#finished_at": "finished_at"},
         "ExpressionAttributeValues": {
@@ -155,13 +155,13 @@ def forget(job: Job) -> Request:
 def _update_as_read(
     job: Job, *, conditions: Sequence[str], names: Sequence[str], values: Mapping[str, Item], **request: Any
 ) -> Request:
-    """As `update_job`, for the job that was read and no later one under its key."""
+    """As `update_job`, but only for the job that was read, not for a later job under its key."""
     return update_job(
         job.tenant,
         job.id,
         conditions=[
             *conditions,
-            # It was past its time, and another has taken its place since it was read: one whose generations begin anew.
+            # Since it was read, the job expired and a new job replaced it, whose generations begin again at 1.
             "#created_at = :created_at",
         ],
         names=[*names, "created_at"],

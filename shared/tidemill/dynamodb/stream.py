@@ -1,4 +1,4 @@
-"""The stream of the jobs table, as an event of its Lambda trigger."""
+"""Reads the event that the stream of the jobs table sends to publish."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,30 +14,30 @@ from tidemill.names import DISPATCHED_STATES, Lane
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
-    """A record that this code cannot read: rubbish, or the writing of a newer version."""
+class UnreadableRecord:
+    """A stream record that this code cannot read: malformed, or written by a newer version."""
 
     sequence: str
     error: MalformedDocumentError
-    #: Others come behind it in its batch, and none before it.
+    #: The record is the first of several in its batch.
     leads: bool
 
 
 @dataclass(slots=True)
 class Batch:
-    """What the records of an event say."""
+    """The decoded records of one event."""
 
     changes: list[Change] = field(default_factory=list)
-    #: The first that cannot be read and is young. What comes behind it is left for another time.
-    unreadable: Unreadable | None = None
-    #: Those that nobody has been able to read for so long that they must not hold up others any more.
-    given_up: list[Unreadable] = field(default_factory=list)
+    #: The first recent unreadable record. The stream delivers it and its successors again.
+    unreadable: UnreadableRecord | None = None
+    #: Records that stayed unreadable for `PATIENCE`. They no longer block others.
+    given_up: list[UnreadableRecord] = field(default_factory=list)
 
 
 def read(event: Mapping[str, Any], *, lanes: Collection[Lane], now: datetime) -> Batch:
-    """The changes up to the first that cannot be read: a batch is tried again from its first failed record on.
+    """The changes before the first unreadable record. Lambda retries a batch from its first failed record on.
 
-    What may owe a message to none of `lanes`, those that are deployed, is as good as unreadable.
+    A record is unreadable too if its job is on a lane that is not in `lanes`, the deployed ones.
     """
     records = event["Records"]
     batch = Batch()
@@ -48,7 +48,7 @@ def read(event: Mapping[str, Any], *, lanes: Collection[Lane], now: datetime) ->
             _require_lane(after, lanes)
             batch.changes.append(Change(images["SequenceNumber"], before, after, _written_at(images)))
         except MalformedDocumentError as error:
-            unreadable = Unreadable(images["SequenceNumber"], error, leads=not batch.changes and len(records) > 1)
+            unreadable = UnreadableRecord(images["SequenceNumber"], error, leads=not batch.changes and len(records) > 1)
             if now - _written_at(images) < PATIENCE:
                 batch.unreadable = unreadable
                 break
@@ -57,7 +57,7 @@ def read(event: Mapping[str, Any], *, lanes: Collection[Lane], now: datetime) ->
 
 
 def _written_at(images: Mapping[str, Any]) -> datetime:
-    """Lambda tells it in epoch seconds.
+    """Lambda passes it in epoch seconds.
 
     https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html
     """
@@ -66,7 +66,8 @@ def _written_at(images: Mapping[str, Any]) -> datetime:
 
 def _require_lane(job: Job | None, lanes: Collection[Lane]) -> None:
     if job and job.state in DISPATCHED_STATES and job.lane not in lanes:
-        raise MalformedDocumentError(f"job {job.id} is for lane {job.lane}; {', '.join(sorted(lanes))} are deployed")
+        deployed = ", ".join(sorted(lanes))
+        raise MalformedDocumentError(f"lane {job.lane} of job {job.id} is not deployed; deployed lanes: {deployed}")
 
 
 def _decoded(image: Item | None) -> Job | None:

@@ -1,4 +1,4 @@
-"""The whole table in segments: overdue jobs, groups with somebody in them, and payloads beside their jobs."""
+"""Scans the whole table in segments for overdue jobs, non-empty groups, and payload items."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -26,7 +26,7 @@ class DynamoTableScan:
         self._table = table
 
     def segment(self, number: int, *, of: int, overdue_since: datetime) -> Iterator[Sequence[Found]]:
-        """What is filtered out is read all the same, but neither sent nor decoded.
+        """The filter saves transfer and decoding, but DynamoDB reads and charges every item.
 
         https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Scan.html#Scan.ParallelScan
         """
@@ -35,7 +35,7 @@ class DynamoTableScan:
             Segment=number,
             TotalSegments=of,
             ConsistentRead=True,
-            # Neither waiting nor terminal jobs have a `due`, nor has anything that is no job.
+            # Waiting jobs, terminal jobs and items of other kinds have no `due`.
             FilterExpression="#due <= :since OR begins_with(#pk, :group) OR begins_with(#pk, :payload)",
             ExpressionAttributeNames={"#due": "due", "#pk": JOB_KEY},
             ExpressionAttributeValues={
@@ -66,4 +66,4 @@ def _found(item: Item) -> Iterator[Found]:
     except MalformedDocumentError as error:
         yield UnreadableItem(key, error)
     except (KeyError, TypeError, ValueError) as error:
-        yield UnreadableItem(key, MalformedDocumentError(f"not an item of ours: {error!r}"))
+        yield UnreadableItem(key, MalformedDocumentError(f"not an item of Tidemill: {error!r}"))

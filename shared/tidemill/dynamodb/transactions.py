@@ -1,4 +1,4 @@
-"""Transactions of the jobs table: what goes into one, and what it means when one is cancelled."""
+"""Transactions of the jobs table: their entries, and the meaning of a cancelled transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
 MOST_ENTRIES: Final = 100
 _CANCELLED: Final = "TransactionCanceledException"
-#: Reasons of a cancelled transaction that are nobody's fault.
+#: Cancellation reasons that a retry can resolve.
 _CONTENTION: Final = frozenset({"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded"})
 
 
 class Part(Enum):
-    """Whose an entry of a transaction is."""
+    """The purpose of an entry of a transaction."""
 
-    #: The write that the transaction is about.
+    #: The main write of the transaction.
     OWN = auto()
-    #: A job that comes into being with it.
+    #: The insert of a follow-up job.
     JOB = auto()
-    #: The order of a group: refused when somebody else entered or advanced it since it was read.
+    #: The order of a group. Refused when another write entered or advanced the group since it was read.
     GROUP = auto()
-    #: A handler's own.
+    #: A write of the handler.
     EFFECT = auto()
 
 
-#: What a handler asks for, and may have got wrong.
-_ASKED: Final = frozenset({Part.JOB, Part.EFFECT})
+#: Parts that a handler requested, so that a fault in them is the handler's.
+_REQUESTED: Final = frozenset({Part.JOB, Part.EFFECT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,14 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An entry whose condition did not hold, and the item that refused it, if there is one."""
+    """An entry whose condition did not hold, and the item that refused it, or None if it is missing."""
 
     entry: Entry
     item: Item | None
 
 
 class RefusedError(Exception):
-    """A transaction was cancelled by conditions of ours. Nothing was written."""
+    """Conditions of Tidemill cancelled a transaction. Nothing was written."""
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
         super().__init__(f"{len(refusals)} conditions did not hold")
@@ -68,7 +68,7 @@ class RefusedError(Exception):
 
 
 def own(kind: str, request: Request, *, table: str, part: Part = Part.OWN) -> Entry:
-    """A request of ours as an entry. `kind` is `Put`, `Update` or `Delete`."""
+    """A request of Tidemill as an entry. `kind` is `Put`, `Update` or `Delete`."""
     returning = {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if "ConditionExpression" in request else {}
     return Entry(part, {kind: request | {"TableName": table} | returning})
 
@@ -76,35 +76,35 @@ def own(kind: str, request: Request, *, table: str, part: Part = Part.OWN) -> En
 def transact(client: "DynamoDBClient", entries: Sequence[Entry]) -> None:
     """All or nothing.
 
-    Raises `RefusedError`, `TransactionConflictError` and `StoreUnavailableError`; with entries that a handler asked for
+    Raises `RefusedError`, `TransactionConflictError` and `StoreUnavailableError`; for entries that a handler requested
     also `EffectRefusedError` and `TransactionTooLargeError`.
     """
     if len(entries) > MOST_ENTRIES:
         raise TransactionTooLargeError(len(entries), MOST_ENTRIES)
-    asked = any(entry.part in _ASKED for entry in entries)
+    requested = any(entry.part in _REQUESTED for entry in entries)
     items: Any = [entry.write for entry in entries]
     try:
         with translated():
-            # The SDK's own repeats carry the same token. A repeat of ours needs none: it finds what it wrote.
+            # SDK retries carry the same token. A retry by Tidemill needs none: its condition finds the earlier write.
             client.transact_write_items(TransactItems=items, ClientRequestToken=ids.new_token())
     except ClientError as error:
         if meaning := _cancellation(error, entries):
             raise meaning from error
-        if not asked:
+        if not requested:
             raise
-        # Not valid, no such table, not allowed: a settle without what the handler asked for will tell of it.
+        # Invalid entries, a missing table or missing rights. The next settle, without those entries, reports it.
         raise EffectRefusedError(f"the handler's writes or follow-up jobs were refused: {error}") from error
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        if not asked:
+        if not requested:
             raise
-        # The client does not validate what it sends, so it trips over what it cannot encode.
+        # The client does not validate parameters, so invalid ones fail in its encoder.
         raise EffectRefusedError(f"the handler's writes are not valid: {error!r}") from error
 
 
 def _cancellation(error: ClientError, entries: Sequence[Entry]) -> Exception | None:
-    """What a cancelled transaction means, read reason by reason; they stand in the order of the entries.
+    """The error for a cancelled transaction, from its reasons, which have the order of the entries.
 
-    None for what has nothing to do with anybody else's writes.
+    None for a programming error.
     https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_TransactWriteItems.html
     """
     response: Mapping[str, Any] = error.response
@@ -125,4 +125,4 @@ def _cancellation(error: ClientError, entries: Sequence[Entry]) -> Exception | N
     ]
     if not faults:
         return TransactionConflictError(str(error))
-    return EffectRefusedError("; ".join(faults)) if any(entry.part in _ASKED for entry in entries) else None
+    return EffectRefusedError("; ".join(faults)) if any(entry.part in _REQUESTED for entry in entries) else None

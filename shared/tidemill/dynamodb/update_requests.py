@@ -1,4 +1,4 @@
-"""How the requests of the protocol's writes are put together. Says nothing of what they mean."""
+"""Builds the UpdateItem requests of the protocol's writes."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -13,12 +13,12 @@ from tidemill.names import ATTENTION_KEY, ATTENTION_SHARDS, ATTENTION_SORT_KEY
 
 Request = dict[str, Any]
 
-#: The attributes by which a job stands in the index of those that wait for a clock or a person.
+#: The attributes that put a job into the attention index, of scheduled jobs and dead jobs.
 ATTENTION: Final = (ATTENTION_KEY, ATTENTION_SORT_KEY)
 
 
 def attention(state: State, job_id: str, at: datetime) -> dict[str, Item]:
-    """What puts a job into the index: of the scheduled by when they are due, of the dead by when they died."""
+    """The attributes for the attention index: scheduled jobs by due time, dead jobs by time of death."""
     shard = crc32(job_id.encode()) % ATTENTION_SHARDS
     return {ATTENTION_KEY: text(attention_partition(state, shard)), ATTENTION_SORT_KEY: milliseconds(at)}
 
@@ -28,21 +28,21 @@ def attention_partition(state: State, shard: int) -> str:
 
 
 def whole_seconds(now: datetime) -> Item:
-    """The present, to compare with the TTL: what expires at this second has expired."""
+    """The present, to compare with the TTL. An item that expires in this second has expired."""
     return number(int(now.timestamp()))
 
 
 def update_job(
     tenant: str, job_id: str, *, sets: Mapping[str, Item], conditions: Sequence[str], **request: Any
 ) -> Request:
-    """As `update`, for a job. What this version writes, an older one may not be able to read: it is told so."""
+    """As `update`, for a job. Marks the document with this version's schema, which an older version may not read."""
     return update(
         key(tenant, job_id),
         sets={**sets, SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)},
         conditions=[
             *conditions,
-            # A newer version, running beside this one, has written it since it was read: this one cannot read it any
-            # more, and what it takes for its own form would stay behind under its own number.
+            # A newer version, which runs beside this one, has written the document since it was read. This version
+            # cannot read it, and would mark the newer form with its own schema number.
             f"#{SCHEMA_ATTRIBUTE} <= :new_{SCHEMA_ATTRIBUTE}",
         ],
         **request,
@@ -59,7 +59,7 @@ def update(
     removes: Sequence[str] = (),
     expressions: Sequence[str] = (),
 ) -> Request:
-    """One UpdateItem. Every name goes through an alias, since `state`, `owner` and others are reserved words."""
+    """One UpdateItem. Every name uses an alias, since `state`, `owner` and others are reserved words."""
     assignments = [f"#{name} = :new_{name}" for name in sets]
     expression = "SET " + ", ".join([*assignments, *expressions])
     if removes:

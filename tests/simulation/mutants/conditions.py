@@ -20,37 +20,37 @@ CLAUSES: Final = (
     _always(
         "wake what was put off since",
         modules.OPERATORS,
-        "It was woken, ran and was put off again since it was read.",
+        "Since it was read, the job was woken, ran, and was scheduled again.",
         "#generation = :generation",
     ),
     _always(
         "nudge what has moved on",
         modules.OPERATORS,
-        "It was claimed, or its run ended, since it was read.",
+        "The job was claimed, or its run ended, since it was read.",
         "#state = :state",
     ),
     _always(
         "nudge twice at once",
         modules.OPERATORS,
-        "Two who find it at once make one dispatch.",
+        "Two concurrent nudges of the job make one dispatch.",
         "(attribute_not_exists(#nudged_at) OR #nudged_at <= :overdue)",
     ),
     _always(
         "redrive another death",
         modules.OPERATORS,
-        "Two operators at once: the second finds the generation raised.",
+        "Two concurrent operators: the second finds a higher generation.",
         "#generation = :generation",
     ),
     _always(
         "redrive what is past its time",
         modules.OPERATORS,
-        "What is past its time is as good as absent, though DynamoDB deletes it days late.",
+        "An expired job counts as missing, although DynamoDB deletes it days late.",
         "(attribute_not_exists(#expires_at) OR #expires_at > :now)",
     ),
     _always(
         "act on a later job of the key",
         modules.OPERATORS,
-        "It was past its time, and another has taken its place since it was read: one whose generations begin anew.",
+        "Since it was read, the job expired and a new job replaced it, whose generations begin again at 1.",
         "#created_at = :created_at",
     ),
     Mutant(
