@@ -61,7 +61,7 @@ def test_a_file_that_cannot_be_imported_is_told_with_its_line_and_why(try_: Try,
 
 
 def test_two_files_that_declare_one_name_are_both_told(try_: Try) -> None:
-    says = rf"functions/jobs/two\.py, line 4: job type 'test.one' is declared already in {HERE}, line 4$"
+    says = rf"functions/jobs/two\.py, line 4: job type 'test.one' is already declared in {HERE}, line 4$"
     with pytest.raises(JobFileError, match=says):
         try_(one=JOB, two=JOB)
 

@@ -1,4 +1,4 @@
-"""The AWS clients: made once, tuned once, and their errors translated here."""
+"""Creates and configures each AWS client once, and translates AWS errors to errors of Tidemill."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 #: The wire form of an item: `{"state": {"S": "queued"}}`.
 Item = dict[str, Any]
 
-#: Whatever the SDK raises has one of these two roots.
+#: The base classes of all errors of the SDK.
 AWS_ERRORS: Final = (BotoCoreError, ClientError)
 
-#: What AWS answers when a call may well work a moment later.
-_PASSING: Final = frozenset(
+#: Error codes of transient failures.
+_TRANSIENT: Final = frozenset(
     {
         "InternalServerError",
         "LimitExceededException",
@@ -41,11 +41,11 @@ _PASSING: Final = frozenset(
     }
 )
 
-#: How many calls of one client may be under way at once. Who has more threads has some that wait for a connection.
+#: The most concurrent calls of one client. Further threads wait for a connection.
 POOL_SIZE: Final = 16
 
-#: Validating parameters and composing the user agent are a third of a call's CPU in boto3. A call that hangs must
-#: fail well within an invocation, and the pool must hold a batch's threads.
+#: Parameter validation and the user agent take a third of the CPU time of a boto3 call, so both are reduced. A hanging
+#: call must fail well within an invocation, and the pool must serve the threads of a batch.
 _CONFIG: Final = Config(
     connect_timeout=1,
     read_timeout=2,
@@ -58,12 +58,12 @@ _CONFIG: Final = Config(
 
 
 def choose(*, profile: str | None, region: str | None) -> None:
-    """Use this profile and region, where given, for the clients that are yet to be made. For a person's tools."""
+    """Use this profile and region, where given, for clients created later. For the command line."""
     boto3.setup_default_session(profile_name=profile, region_name=region)
 
 
 def credentials() -> Credentials:
-    """The caller's, from wherever the SDK finds them. Raises `StoreUnavailableError` when there are none."""
+    """The credentials that the SDK finds for the caller. Raises `StoreUnavailableError` without any."""
     session = boto3.DEFAULT_SESSION or boto3.Session()
     with translated():
         found = session.get_credentials()
@@ -104,14 +104,14 @@ def secrets() -> "SecretsManagerClient":
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Raise our errors for passing ones; a programming error (a denied call, a bad expression) stays itself."""
+    """Translate transient errors. A programming error, such as a denied call or a bad expression, passes unchanged."""
     try:
         yield
     except ClientError as error:
         code = error.response.get("Error", {}).get("Code", "")
         if code == "TransactionConflictException":
             raise TransactionConflictError(str(error)) from error
-        if code in _PASSING or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500:  # noqa: PLR2004
+        if code in _TRANSIENT or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500:  # noqa: PLR2004
             raise StoreUnavailableError(str(error)) from error
         raise
     except BotoCoreError as error:

@@ -1,4 +1,4 @@
-"""Publish: what changed in the jobs table in, the records whose message was not taken out."""
+"""Publish: takes stream records of the jobs table, and returns the records that Lambda must retry."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,6 +22,6 @@ def handle(event: Mapping[str, Any], context: object) -> Mapping[str, Any]:  # n
         failed.append(unreadable.sequence)
     telemetry.flush()
     if unreadable and unreadable.leads:
-        # Only an error has the mapping halve a batch, until the record is alone and can be given up by itself.
+        # Only an error makes the mapping bisect the batch, until the record is alone and can be given up.
         raise unreadable.error
     return {"batchItemFailures": [{"itemIdentifier": sequence} for sequence in failed]}

@@ -1,7 +1,7 @@
-"""Reconcile: called by the clock each day and by alarms, whatever they say; looks after what was left behind.
+"""Reconcile: the scheduler calls it daily, and alarms call it when they fire. It ignores the event.
 
-An alarm rings once, while its trouble may go on for long. What could not be looked after raises, so that Lambda tries
-again, and the call is kept at last where missed ones are.
+An alarm fires once, while its cause may last. A repair that failed raises, so that Lambda retries the call. After the
+last retry the call goes to the queue of missed calls.
 """
 
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Wake: a tick of the clock in, and the jobs whose time is near are on their lanes."""
+"""Wake: the scheduler calls it each minute, and it queues the scheduled jobs that are due soon."""
 
 from datetime import timedelta
 

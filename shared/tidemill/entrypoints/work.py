@@ -1,4 +1,4 @@
-"""Work: a batch of messages from a lane in, the ones that must stay on it out."""
+"""Work: takes a batch of messages of a lane, and returns the messages that must stay on it."""
 
 from collections.abc import Mapping
 from typing import Any

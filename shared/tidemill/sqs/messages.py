@@ -1,4 +1,4 @@
-"""The wire form of what queues carry: ASCII JSON with ids only, since SQS refuses some characters."""
+"""Encodes and decodes the bodies of queue messages: ASCII JSON with ids only, since SQS rejects some characters."""
 
 import json
 from typing import Final
@@ -29,7 +29,7 @@ def encode(body: Reference | DeadLetter) -> str:
 
 
 def decode(text: str) -> Reference | DeadLetter:
-    """Raises `NewerSchemaError`, and `MalformedDocumentError` for anything that is not one of our messages."""
+    """Raises `NewerSchemaError`, and `MalformedDocumentError` for a body that Tidemill did not write."""
     try:
         wire = json.loads(text)
         if (schema := int(wire["schema"])) > SCHEMA_VERSION:
@@ -51,4 +51,4 @@ def decode(text: str) -> Reference | DeadLetter:
             attempts=int(dead_letter["attempts"]),
         )
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise MalformedDocumentError(f"not one of our messages: {error!r}") from error
+        raise MalformedDocumentError(f"not a message of Tidemill: {error!r}") from error

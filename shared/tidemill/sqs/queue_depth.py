@@ -1,4 +1,4 @@
-"""How much waits in a queue, and for how long, as SQS and CloudWatch tell it: approximately."""
+"""The approximate backlog of a queue and its age, from SQS and CloudWatch."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,13 +10,13 @@ from tidemill.domain.errors import StoreUnavailableError
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-#: The metric has a point each minute, a minute or two late.
+#: The metric has one point per minute, one or two minutes late.
 _LOOK_BACK: Final = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """The messages of one queue."""
+    """The number of messages in one queue."""
 
     waiting: int
     delayed: int
@@ -45,7 +45,7 @@ def backlog(client: "SQSClient", url: str) -> Backlog:
 
 
 def oldest_age(client: Any, url: str, *, now: datetime) -> timedelta | None:
-    """How long the oldest message has waited, of those received less than three times. None without a recent point.
+    """The age of the oldest message that was received less than three times. None without a recent point.
 
     https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-available-cloudwatch-metrics.html
     """
@@ -59,16 +59,16 @@ def oldest_age(client: Any, url: str, *, now: datetime) -> timedelta | None:
             Period=60,
             Statistics=["Maximum"],
         )["Datapoints"]
-    # The newest point: the largest would go on showing a backlog that has just been worked off.
+    # The newest point. The largest would still show a backlog that has just drained.
     newest = max(points, key=lambda point: point["Timestamp"], default=None)
     return newest and timedelta(seconds=newest["Maximum"])
 
 
 def delay(queues: "SQSClient", metrics: Any, url: str, *, now: datetime) -> timedelta:
-    """How long a message may have waited in this queue by now: no time when none waits.
+    """The longest time that a message may have waited in this queue so far; zero for an empty queue.
 
-    Where CloudWatch does not say, as long as the queue keeps one. To take what only waits for lost adds to the backlog,
-    and what is lost can wait.
+    Without a metric this is the retention time of the queue. A nudge of a job that only waits adds to the backlog, but
+    a lost job can wait longer.
     """
     if backlog(queues, url).waiting == 0:
         return timedelta(0)

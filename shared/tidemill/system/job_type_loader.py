@@ -1,4 +1,4 @@
-"""Finds the job types: every `JobType` that stands in a module of the given packages."""
+"""Discovers the job types: every `JobType` in a module of the given packages."""
 
 import importlib
 import pkgutil
@@ -12,7 +12,7 @@ from tidemill.domain.errors import TidemillError
 
 
 class JobFileError(TidemillError):
-    """A module of job types that cannot be imported. The text is one line: which file, where in it, and why."""
+    """A module of job types cannot be imported. The text is one line with the file, the line and the reason."""
 
 
 class DuplicateJobTypeError(JobFileError):
@@ -20,7 +20,7 @@ class DuplicateJobTypeError(JobFileError):
 
 
 def load(packages: Iterable[str]) -> JobTypes:
-    """Import every module of `packages`; a type is known because it stands there, not because it registered itself.
+    """Import every module of `packages` and collect its module-level job types.
 
     Raises `JobFileError`.
     """
@@ -29,8 +29,8 @@ def load(packages: Iterable[str]) -> JobTypes:
         for module_name in _modules(package):
             for value in vars(_imported(module_name)).values():
                 if isinstance(value, JobType) and (other := found.setdefault(value.name, value)) is not value:
-                    said = f"job type {value.name!r} is declared already in {_declared(other)}"
-                    raise DuplicateJobTypeError(f"{_declared(value)}: {said}")
+                    detail = f"job type {value.name!r} is already declared in {_declared(other)}"
+                    raise DuplicateJobTypeError(f"{_declared(value)}: {detail}")
     return JobTypes(found)
 
 
@@ -43,14 +43,14 @@ def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:
-        # Whatever the file does while it is imported: only its author knows what could be meant by it.
-        what = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())
-        said = ": ".join(filter(None, (_raised(error, name), type(error).__name__, what)))
-        raise JobFileError(said) from error
+        # A module may raise anything while it is imported. Report it with its location.
+        reason = error.msg if isinstance(error, SyntaxError) else " ".join(str(error).split())
+        parts = (_raised(error, name), type(error).__name__, reason)
+        raise JobFileError(": ".join(filter(None, parts))) from error
 
 
 def _raised(error: BaseException, name: str) -> str:
-    """The innermost line beside or below the module that was imported; its name, if none of them had its say."""
+    """The innermost line of the traceback in the folder of the module; the name of the module if no line is there."""
     if isinstance(error, SyntaxError) and error.filename:
         return _location(error.filename, error.lineno or 1)
     folder = name.rpartition(".")[0].replace(".", "/")
@@ -73,7 +73,7 @@ def _location(file: str, line: int) -> str:
 
 
 def _shown(file: str) -> str:
-    """As it is called in the repository, wherever that has been copied to."""
+    """The path relative to its source root, so that it is the same on every machine."""
     path = Path(file)
     roots = (Path(root) for root in sys.path if root)
     return next((path.relative_to(root).as_posix() for root in roots if path.is_relative_to(root)), file)
