@@ -138,7 +138,7 @@ def test_one_call_passes_so_many_and_the_next_goes_on_from_there(
         store.cancel(job, now=NOW)
     end(store, head)
 
-    with pytest.raises(TransactionConflictError, match="6 cancelled jobs were passed"):
+    with pytest.raises(TransactionConflictError, match="6 cancelled jobs were skipped"):
         advance(store)
 
     assert advance(store) == stored(store, last)

@@ -1,6 +1,6 @@
-"""The items of a group, as requests: its order, and the position of each job that waits in it. Pure.
+"""The items of a group, as requests: the order item, and a position item for each waiting job. Pure.
 
-They lie in the table of jobs, since a transaction moves a job and its order together.
+They are in the table of jobs, because one transaction changes a job and its order together.
 """
 
 import json
@@ -15,22 +15,22 @@ from tidemill.domain.states import State
 from tidemill.dynamodb.update_requests import Request, attention, update_job
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
-#: No tenant begins with it, so no key of a job does.
+#: A tenant never begins with it, so it is never the prefix of a job's key.
 GROUP_PREFIX: Final = "!group#"
 POSITION_PREFIX: Final = "!place#"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """Who is next in a group. The numbers from `head` to `tail` are taken; a head beyond the tail means nobody."""
+    """The order of a group. Positions from `head` to `tail` are taken; a head beyond the tail means an empty group."""
 
     tenant: str
     group: str
     head: int = 1
     tail: int = 0
-    #: The job at the head; None once nobody need wait for it.
+    #: The id of the job at the head; None once the group need not wait for it.
     head_id: str | None = None
-    #: Names the very write that was read; None before the first. A count could come back after the item has expired.
+    #: A fresh token for each write; None before the first write. A counter could repeat after the item expires.
     version: str | None = None
 
     @property
@@ -38,14 +38,14 @@ class Order:
         return self.head > self.tail
 
     def holds(self, job: Job, sequence: int) -> bool:
-        """Whether `job` still has that number. One that expired may have been replaced under its key."""
+        """Whether `job` still has that position. A new job may have replaced an expired one under its key."""
         return (job.group, job.sequence) == (self.group, sequence)
 
     def led_by(self, job: Job) -> bool:
         return self.head_id == job.id and self.holds(job, self.head)
 
     def joined_by(self, job: Job) -> tuple["Order", Job]:
-        """The order with `job` at its tail, and the job in its position."""
+        """The order with `job` at its tail, and the job with its position."""
         sequence = self.tail + 1
         if self.empty:
             return replace(self, head=sequence, tail=sequence, head_id=job.id), replace(job, sequence=sequence)
@@ -77,7 +77,7 @@ def decoded(item: Item) -> Order:
 
 
 def put_order(order: Order, *, version: str, expires_at: datetime | None = None) -> Request:
-    """`order` in the place of the one that it was made from, which had its version."""
+    """Write `order` over the order item that it was derived from. `order.version` is the version of that item."""
     item = order_key(order.tenant, order.group) | {
         "head": number(order.head),
         "tail": number(order.tail),
@@ -87,7 +87,7 @@ def put_order(order: Order, *, version: str, expires_at: datetime | None = None)
         item["head_id"] = text(order.head_id)
     if expires_at is not None:
         item[TTL_ATTRIBUTE] = seconds(expires_at)
-    # Since it was read somebody has entered the group or moved its head, or it has expired; or somebody has made it.
+    # Since it was read, another write entered the group or moved its head, or created or expired the order item.
     condition = "attribute_not_exists(#version)" if order.version is None else "#version = :read"
     values = {} if order.version is None else {"ExpressionAttributeValues": {":read": text(order.version)}}
     return {
@@ -98,7 +98,7 @@ def put_order(order: Order, *, version: str, expires_at: datetime | None = None)
 
 
 def put_position(order: Order, job: Job) -> Request:
-    """Where to find the job that has this number. The order's own condition keeps the number from being given twice."""
+    """The position item: leads from a position to the job. The condition on the order keeps positions unique."""
     return {"Item": position_key(order, job.sequence or 0) | {"job": text(job.id)}}
 
 
@@ -107,7 +107,7 @@ def delete_position(order: Order, sequence: int) -> Request:
 
 
 def take_turn(job: Job) -> Request:
-    """What a waiting job becomes, given as it is to be: queued, or scheduled if its time has not come."""
+    """Write `job`, as it is after its turn has come: queued, or scheduled if it is not due yet."""
     sets = {"state": text(job.state)}
     if job.due:
         sets["due"] = milliseconds(job.due)
@@ -118,7 +118,7 @@ def take_turn(job: Job) -> Request:
         job.id,
         sets=sets,
         conditions=[
-            # It was cancelled since it was read.
+            # The job was cancelled since it was read.
             "#state = :waiting"
         ],
         names=["state"],
@@ -127,5 +127,5 @@ def take_turn(job: Job) -> Request:
 
 
 def _key(prefix: str, *parts: str | int) -> Item:
-    """As JSON, so that no part can hold what parts them; unescaped, since a key is at most 2 KiB."""
+    """As JSON, so that no part can contain the separator. Unescaped, since a key has at most 2 KiB."""
     return {JOB_KEY: text(prefix + json.dumps(parts, separators=(",", ":"), ensure_ascii=False))}

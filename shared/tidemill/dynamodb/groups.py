@@ -1,8 +1,8 @@
-"""The order of groups: who is the head, who waits behind it, and who comes next.
+"""The order of groups: the job at the head, the jobs that wait behind it, and the next job.
 
-Each job of a group has a number, given in the transaction that inserts it. An item of the group's own holds the numbers
-of its head and its tail, and each job that waits has a small item, its position, that leads from its number to its id.
-Whatever changes an order asks for the version of it that was read, so of two that meet one reads again.
+The transaction that inserts a job of a group gives it a position. The order item of the group holds the positions of
+its head and its tail. Each waiting job has a small position item, which leads from its position to its id. Every change
+of an order is conditional on the version that was read, so one of two concurrent changes fails and reads again.
 """
 
 import time
@@ -26,14 +26,14 @@ from tidemill.system import ids, random_draw
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: An empty group is remembered for so long, that the numbers of one in use go on rising.
+#: How long the item of an empty group is kept, so that the positions of a group in use keep rising.
 EMPTY_GROUP_KEPT: Final = timedelta(days=1)
-#: The most positions that one transaction clears away.
+#: The most position items that one transaction deletes.
 MOST_PASSED: Final = 25
-#: The most such transactions in one call, which others wait for.
+#: The most such transactions in one call, because other callers wait for it.
 MOST_STEPS: Final = 20
-#: How often an order is read again when others have changed it, and the ceiling of the random pause before: it doubles
-#: up to the longest, so that all tries together take a second or two.
+#: How often a write is tried when other writes changed the order, and the ceiling of the random pause before a retry.
+#: The ceiling doubles up to the longest, so that all tries together take one or two seconds.
 TRIES: Final = 10
 _FIRST_PAUSE_SECONDS: Final = 0.02
 _LONGEST_PAUSE_SECONDS: Final = 0.5
@@ -44,7 +44,7 @@ Result = TypeVar("Result")
 class DynamoGroups:
     """The groups of one table of jobs. `read` reads a job, consistently.
 
-    What writes raises `TransactionConflictError` when too many others are at the same group.
+    Methods that write raise `TransactionConflictError` after too many conflicts with other writes to the group.
     """
 
     def __init__(self, client: "DynamoDBClient", *, table: str, read: Callable[[str, str], Job | None]) -> None:
@@ -53,7 +53,7 @@ class DynamoGroups:
         self._read = read
 
     def enter(self, jobs: Sequence[Job]) -> tuple[list[Job], list[Entry]]:
-        """The jobs, each of a group with its position, and the further entries of the transaction that inserts them."""
+        """The jobs, with positions in their groups, and the further entries of the transaction that inserts them."""
         orders: dict[tuple[str, str], Order] = {}
         placed: list[Job] = []
         positions: list[Entry] = []
@@ -78,13 +78,13 @@ class DynamoGroups:
         return self._unless_refused(attempt, Write.INSERT, mine)
 
     def redrive(self, job: Job, entry: Redrive, *, mine: Callable[[Job], bool]) -> Job:
-        """To its lane while it is the head of its group, else to the tail. Raises `WriteRefusedError`."""
+        """Queue the job if it is the head of its group, else put it at the tail. Raises `WriteRefusedError`."""
 
         def attempt() -> Job | None:
             order, revived = self._order(job.tenant, job.group or ""), replace(job, state=State.QUEUED)
             if not order.led_by(job):
                 order, revived = order.joined_by(revived)
-            # Written anew even if it stays as it is: an advance that saw the head dead must read again.
+            # Write the order even if it is unchanged: a concurrent advance that read the dead head must read again.
             entries = [self._write(order), *self._position(order, revived)]
             request = operator_writes.redrive(job, entry, state=revived.state, sequence=revived.sequence)
             self._transact([own("Update", request, table=self._table), *entries])
@@ -96,22 +96,24 @@ class DynamoGroups:
         return written
 
     def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
-        """As `JobStore.advance`; a head that is further off than one call may go raises `TransactionConflictError`."""
+        """As `advance` of the port. Raises `TransactionConflictError` when one call skips too many cancelled jobs."""
         for _ in range(MOST_STEPS):
-            job, further = _insisted(lambda: self._step(tenant, group, now))
+            job, further = _retried(lambda: self._step(tenant, group, now))
             if not further:
                 return job
-        raise TransactionConflictError(f"{MOST_STEPS * MOST_PASSED} cancelled jobs were passed, and there are more")
+        raise TransactionConflictError(
+            f"{MOST_STEPS * MOST_PASSED} cancelled jobs were skipped and more remain; advance again"
+        )
 
     @staticmethod
     def open(items: Iterable[Item]) -> Iterator[tuple[str, str]]:
-        """Tenant and name of the groups with somebody in them, out of these items of the table."""
+        """Tenant and name of the non-empty groups among these items of the table."""
         for item in items:
             if group_items.is_order(item) and not (order := group_items.decoded(item)).empty:
                 yield order.tenant, order.group
 
     def _step(self, tenant: str, group: str, now: datetime) -> tuple[Job | None, bool]:
-        """Move the head on to the next job that waits; that job, and whether there is further to go to find it."""
+        """Move the head to the next waiting job. Returns that job, and whether another step is needed to find one."""
         order = self._order(tenant, group)
         if order.empty or self._head_stands(order):
             return None, False
@@ -133,14 +135,14 @@ class DynamoGroups:
         return None, False
 
     def _head_stands(self, order: Order) -> bool:
-        """Whether the group must wait for its head: it has not ended, or it is dead and blocks."""
+        """Whether the group must wait for its head: the head is live, or it is dead and blocks."""
         head = self._read(order.tenant, order.head_id) if order.head_id else None
         if head is None or not order.led_by(head):
             return False
         return not head.state.terminal or (head.state is State.DEAD and head.blocks)
 
     def _waiting_at(self, order: Order, sequence: int) -> Job | None:
-        """The job whose turn it would be; None if it was cancelled."""
+        """The waiting job at this position; None if it was cancelled."""
         position = self._get(group_items.position_key(order, sequence))
         job = self._read(order.tenant, position["job"]["S"]) if position else None
         return job if job and order.holds(job, sequence) and job.state is State.WAITING else None
@@ -158,7 +160,7 @@ class DynamoGroups:
         return self._entry("Put", group_items.put_order(order, version=ids.new_token(), expires_at=expires_at))
 
     def _position(self, order: Order, job: Job) -> list[Entry]:
-        """The head needs none: its order names it."""
+        """The position item of a waiting job. The head needs none: the order item names it."""
         return [self._entry("Put", group_items.put_position(order, job))] if job.state is State.WAITING else []
 
     def _entry(self, kind: str, request: Request) -> Entry:
@@ -169,9 +171,9 @@ class DynamoGroups:
 
     @staticmethod
     def _unless_refused(attempt: Callable[[], Result], write: Write, mine: Callable[[Job], bool]) -> Result | Job:
-        """A refusal by a document that this very call made is the SDK's retry of its own success."""
+        """A refusal by a document that this call wrote is the SDK's retry of its own success."""
         try:
-            return _insisted(attempt)
+            return _retried(attempt)
         except RefusedError as refused:
             (refusal,) = refused.of(Part.OWN)
             current = decode(refusal.item) if refusal.item else None
@@ -180,16 +182,16 @@ class DynamoGroups:
             raise WriteRefusedError(write, current) from None
 
 
-def _insisted(attempt: Callable[[], Result]) -> Result:
-    """`attempt` until nobody changes the order meanwhile. Raises `RefusedError` when its own write is refused."""
+def _retried(attempt: Callable[[], Result]) -> Result:
+    """Retry `attempt` while other writes change the order. Raises `RefusedError` when its own write is refused."""
     tries = 0
     while True:
         try:
             return attempt()
-        except (RefusedError, TransactionConflictError) as trouble:
-            if isinstance(trouble, RefusedError) and trouble.of(Part.OWN):
+        except (RefusedError, TransactionConflictError) as error:
+            if isinstance(error, RefusedError) and error.of(Part.OWN):
                 raise
             if (tries := tries + 1) == TRIES:
-                raise TransactionConflictError(f"others were faster {TRIES} times: {trouble}") from trouble
+                raise TransactionConflictError(f"others were faster {TRIES} times: {error}") from error
         ceiling_seconds = min(_FIRST_PAUSE_SECONDS * 2**tries, _LONGEST_PAUSE_SECONDS)
         time.sleep(ceiling_seconds * random_draw.draw())

@@ -1,8 +1,8 @@
-"""Where payloads are that are too large for a document: in an item of their own, or in a file of the bucket.
+"""Stores payloads that are too large for a document: in their own item, or in a file of the bucket.
 
-A document is written three times in the life of its job, and its payload once. Each payload has a location of its own,
-named by its job and a fresh token, and is there before the document that names it. So nothing is ever written over, no
-two submissions share what one of them may take back, and what a crash leaves behind belongs to no job.
+A job's document is written three times, and its payload once. Each payload has its own location, which contains the id
+of its job and a fresh token, and is stored before the document that names it. So no payload is ever overwritten, no two
+submissions share a payload that one of them may delete, and a crash leaves only orphans.
 """
 
 import base64
@@ -25,23 +25,24 @@ from tidemill.names import JOB_KEY, PAYLOADS_PREFIX
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: The most that stands in the document. A running document takes some 500 bytes besides, and a write is charged by the
-#: kilobyte of the whole item, so this leaves a hundred for a result or an error before each write costs twice.
+#: The largest payload in a document. A running document has about 500 bytes besides, and a write is charged per
+#: kilobyte of the whole item. So this leaves 100 bytes for a result or an error before each write costs twice.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 LARGEST_INLINE_BYTES: Final = 400
-#: The most that stands in an item. A file takes longer than an item to write and to read, but costs the same whatever
-#: its size, where an item of this size costs 64 writes, and as many when it is deleted.
+#: The largest payload in an item. A file is slower than an item to write and to read, but costs the same at any size.
+#: An item of this size costs 64 writes, and 64 more when it is deleted.
 LARGEST_ITEM_BYTES: Final = 64 * 1024
-#: No tenant begins with it, so no key of a job does.
+#: A tenant never begins with it, so it is never the prefix of a job's key.
 PAYLOAD_PREFIX: Final = "!payload#"
 
-#: What S3 says of a file that is not there; the second to whoever may not list the bucket, as no function of ours may.
+#: The error codes of S3 for a missing file. A caller without the right to list the bucket, such as every function of
+#: Tidemill, gets the second one.
 #: https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
 _NOT_THERE: Final = frozenset({"NoSuchKey", "AccessDenied"})
 
 
 class Kind(StrEnum):
-    """What a location begins with."""
+    """The prefix of a location."""
 
     ITEM = "item"
     FILE = "file"
@@ -49,14 +50,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """Where files are. `client` is an S3 client."""
+    """The bucket of the files. `client` is an S3 client."""
 
     client: Any
     name: str
 
 
 class DynamoPayloads:
-    """`Payloads` in the jobs table and a bucket, which is asked for when the first file is."""
+    """`Payloads` in the jobs table and a bucket. `bucket` is called when the first file is written or read."""
 
     def __init__(
         self, client: "DynamoDBClient", *, table: str, bucket: Callable[[], Bucket], new_token: NewToken
@@ -90,7 +91,7 @@ class DynamoPayloads:
     def load(self, job: Job) -> str:
         payload = job.payload if job.payload_at is None else self._read(job)
         if payload is None:
-            raise MalformedDocumentError(f"the payload of job {job.id} is gone, or may not be read")
+            raise MalformedDocumentError(f"the payload of job {job.id} is missing, or this function may not read it")
         return payload
 
     def delete(self, job: Job) -> None:
@@ -138,13 +139,13 @@ def _kind(job: Job) -> Kind:
 
 
 def _item_key(job: Job) -> Item:
-    """As JSON, so that no part can hold what parts them."""
+    """As JSON, so that no part can contain the separator."""
     parts = [job.tenant, job.id, job.payload_at]
     return {JOB_KEY: text(PAYLOAD_PREFIX + json.dumps(parts, separators=(",", ":")))}
 
 
 def _path(job: Job) -> str:
-    """In letters that need no escaping, at most 800 of the 1,024 bytes that a key of S3 may have.
+    """Only characters that need no escaping, and at most 800 of the 1,024 bytes of an S3 key.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
     """
