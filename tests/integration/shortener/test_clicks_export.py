@@ -14,7 +14,7 @@ from shortener import composition as shortener
 from shortener import multipart_upload
 from shortener.click import Click
 from shortener.click_table import RECORDS_KEPT
-from shortener.multipart_upload import MOST_PARTS, Written
+from shortener.multipart_upload import MOST_PARTS, UploadState
 from shortener.visitor import Visitor
 from tests.integration.shortener.conftest import BUCKET, REMAINING, World, refusing, set_now
 from tests.support.faulty_client import KilledError
@@ -245,7 +245,7 @@ def test_a_part_that_a_stale_run_wrote_over_has_the_file_begun_anew(
 ) -> None:
     short_of_time(monkeypatch)
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
-    while not (state := Written.model_validate_json(world.job(job).checkpoint or "{}")).parts:
+    while not (state := UploadState.model_validate_json(world.job(job).checkpoint or "{}")).parts:
         world.run(world.job(job))
     clients.s3().upload_part(
         Bucket=BUCKET, Key=f"exports/{job.id}.jsonl", UploadId=state.upload, PartNumber=1, Body=b"stale" * 200
@@ -259,14 +259,14 @@ def test_a_part_that_a_stale_run_wrote_over_has_the_file_begun_anew(
 def test_an_upload_that_was_aborted_is_begun_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     short_of_time(monkeypatch)
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
-    while not Written.model_validate_json(world.job(job).checkpoint or "{}").upload:
+    while not UploadState.model_validate_json(world.job(job).checkpoint or "{}").upload:
         world.run(world.job(job))
     with monkeypatch.context() as for_now:
         # moto would not say so.
         for_now.setattr(clients.s3(), "upload_part", refusing("NoSuchUpload"))
         while world.job(job).progress_done != 0:
             assert world.run(world.job(job)).ending is Ending.CONTINUED
-            if Written.model_validate_json(world.job(job).checkpoint or "{}") == Written():
+            if UploadState.model_validate_json(world.job(job).checkpoint or "{}") == UploadState():
                 break
     checked(exported(world, job))
 
@@ -292,13 +292,13 @@ def test_a_file_that_would_be_too_large_is_refused_and_nothing_is_left(
     monkeypatch.setattr(multipart_upload, "MOST_PARTS", 2)
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     assert world.run(job).ending is Ending.DEAD
-    assert "the most it may be" in world.job(job).errors[0].message
+    assert "the file exceeds the limit of 1000 bytes; it cannot be exported" in world.job(job).errors[0].message
     assert world.files() == {}
     assert left_behind(world) == []
 
 
 def test_what_is_known_of_the_largest_file_fits_into_a_checkpoint() -> None:
-    longest = Written(
+    longest = UploadState(
         lines=10**9,
         bytes=10**12,
         after="click#2045-03-04T05:06:07.891+00:00#" + "x" * 36,

@@ -77,7 +77,7 @@ def test_a_made_up_code_that_somebody_has_already_gives_way_to_the_next(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.post_link({"url": URL, "code": "taken"})
-    monkeypatch.setattr(link_codes, "made_up", lambda _owner, _key: iter(["taken", "free"]))
+    monkeypatch.setattr(link_codes, "candidates", lambda _owner, _key: iter(["taken", "free"]))
     for key in ("k", None):
         answer = world.post_link({"url": "https://example.com/other"}, key=key)
         assert answer.json()["code"] == "free"
