@@ -41,7 +41,7 @@ LAST: Final = "~"
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The counters of a link up to and including the day `through`, which is None before the first rollup."""
+    """The counters of a link up to and including the day `through`; `None` before the first rollup."""
 
     through: date | None = None
     counters: Mapping[str, int] = field(default_factory=dict)

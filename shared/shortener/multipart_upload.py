@@ -1,8 +1,8 @@
 """A file in S3 that is written across invocations. It holds each line exactly once, even if invocations crash.
 
 S3 takes the parts of a large file one by one; each but the last has at least 5 MiB. At the end of an invocation, lines
-that do not fill a part are saved in a separate object, the tail. An `UploadState` names the parts and the tail. They stay
-unchanged until a newer state has been saved.
+that do not fill a part are saved in a separate object, the tail. An `UploadState` names the parts and the tail, which
+stay unchanged until a newer state has been saved.
 """
 
 from collections.abc import Callable, Iterator, Mapping

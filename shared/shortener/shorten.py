@@ -23,7 +23,7 @@ class Shortened:
 def shorten(
     links: Links, *, owner: str, url: str, code: str | None, key: str | None, trace: str, now: datetime
 ) -> Shortened:
-    """Create a link with `code`, or with a generated code if `code` is None.
+    """Create a link with `code`, or with a generated code without one.
 
     The idempotency key is stored in the link, so it deduplicates requests for the same code: the same key with another
     chosen code creates another link. Raises `CodeTakenError`, or `KeyReusedError` if the link of the key has another
