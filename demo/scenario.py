@@ -62,8 +62,8 @@ class Scenario:
         self._click(sent)
         self._screen.step("waiting for all jobs to end")
         ended = observe.await_jobs(self._app, done=observe.terminal, show=self._screen.progress)
-        self._reconcile_jobs(sent, ended)
-        self._reconcile_clicks(sent)
+        self._check_jobs(sent, ended)
+        self._check_clicks(sent)
         self._fix_and_redrive(ended)
 
     def _sort(self, entries: Sequence[Click | Skipped], log_name: str) -> Sent:
@@ -141,7 +141,7 @@ class Scenario:
         self.checks.equal("clicks sent again: replayed", sum(answer.replayed for answer in repeats), len(again))
         self.checks.equal("clicks sent once: replayed", sum(answer.replayed for answer in answers), 0)
 
-    def _reconcile_jobs(self, sent: Sent, ended: Sequence[Job]) -> None:
+    def _check_jobs(self, sent: Sent, ended: Sequence[Job]) -> None:
         self._screen.outcome(ended, replayed=sent.replayed)
         accepted = len(sent.clicks) + len(sent.planned)
         self.checks.equal("jobs stored, against jobs accepted", len(ended), accepted)
@@ -149,7 +149,7 @@ class Scenario:
         self.checks.equal("clicks enriched", states["click.enrich", State.SUCCEEDED], len(sent.clicks))
         self.checks.equal("flaky jobs succeeded", states["demo.flaky", State.SUCCEEDED], planned_jobs.FLAKY)
         self.checks.equal("slow jobs succeeded", states["demo.slow", State.SUCCEEDED], planned_jobs.SLOW)
-        self._reconcile_well_behaved(ended)
+        self._check_well_behaved(ended)
         deaths = Counter(f"{job.type}, {job.death}" for job in ended if job.state is State.DEAD)
         expected = {
             f"demo.poison, {DeathReason.PERMANENT}": planned_jobs.POISON,
@@ -163,7 +163,7 @@ class Scenario:
         dead = planned_jobs.POISON + planned_jobs.BROKEN
         self.checks.equal("dead-letter messages", observe.await_dead_letter_messages(self._app, dead), dead)
 
-    def _reconcile_well_behaved(self, ended: Sequence[Job]) -> None:
+    def _check_well_behaved(self, ended: Sequence[Job]) -> None:
         group = sorted((job for job in ended if job.group), key=lambda job: job.finished_at or job.created_at)
         self.checks.equal(
             "sequence numbers of the group, in the order of completion",
@@ -171,7 +171,7 @@ class Scenario:
             list(range(1, planned_jobs.GROUP + 1)),
         )
         (long,) = (job for job in ended if job.type == "demo.steps")
-        self._screen.note(f"the long job took {long.hops + 1} invocations; each continued from the last checkpoint")
+        self._screen.note(f"the long job took {long.hops + 1} invocations; each later one continued from a checkpoint")
         self.checks.true("the long job took more than one invocation", long.hops > 0)
         self.checks.equal(
             "steps of the long job: done, total", (long.progress_done, long.progress_total), (planned_jobs.STEPS,) * 2
@@ -179,7 +179,7 @@ class Scenario:
         cancelled = [job.type for job in ended if job.state is State.CANCELLED]
         self.checks.equal("jobs cancelled", len(cancelled), planned_jobs.SCHEDULED)
 
-    def _reconcile_clicks(self, sent: Sent) -> None:
+    def _check_clicks(self, sent: Sent) -> None:
         self._screen.step("checking the counts of countries and browsers against the log")
         counted = Count()
         for code in sorted({click.code for click in sent.clicks}):
@@ -208,9 +208,8 @@ class Scenario:
     def _submit(self, sent: Sent, planned: list[Planned]) -> None:
         with ThreadPoolExecutor(len(planned)) as pool:
             answers = list(pool.map(self._post_job, planned))
-        self.checks.equal(
-            f"jobs submitted, from {planned[0].type} on, by HTTP status", Counter(answers), {202: len(planned)}
-        )
+        types = ", ".join(dict.fromkeys(plan.type for plan in planned))
+        self.checks.equal(f"{types} submitted, by HTTP status", Counter(answers), {202: len(planned)})
         sent.planned += planned
 
     def _post_job(self, plan: Planned) -> int:

@@ -1,4 +1,4 @@
-"""`click.enrich`, run by the attempt of a worker on a real store: each click is counted exactly once, despite faults."""
+"""`click.enrich`, run by the attempt of a worker on a real store: each click is counted once, despite faults."""
 
 import hashlib
 import hmac
