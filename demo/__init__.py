@@ -1,4 +1,4 @@
-"""`make demo`: real clicks and misbehaving jobs through the really deployed app, and every figure reconciled."""
+"""`make demo`: sends real clicks and misbehaving jobs through the deployed app, and checks every figure."""
 
 import sys
 import zlib
@@ -8,7 +8,7 @@ from typing import Final
 from rich.console import Console
 
 from demo.access_log import Click, read
-from demo.observe import StuckError
+from demo.observe import NoProgressError
 from demo.scenario import Scenario
 from demo.screen import Screen
 from tidemill.local.lifecycle import deployed
@@ -17,25 +17,27 @@ SAMPLE: Final = Path(__file__).parent / "sample.log"
 
 
 def main(*, log: Path | None = None, limit: int | None = None) -> int:
-    """0 only if every figure reconciles."""
+    """Play the first `limit` lines of `log`. Returns 0 only if every figure is right."""
     path = log or SAMPLE
     try:
         entries = list(read(path, limit=limit))
     except (OSError, EOFError, zlib.error) as error:
-        return _refused(f"cannot read the log {path}: {error}; say where one is with LOG=path/to/access.log")
+        return _refused(f"cannot read the access log {path}: {error}; name another one with LOG=path/to/access.log")
     if not any(isinstance(entry, Click) for entry in entries):
-        return _refused(f"no line of {path} is a click (a GET); is it an access log in combined format?")
+        return _refused(
+            f"{path} contains no GET request; name an access log in combined format with LOG=path/to/access.log"
+        )
     console = Console()
     screen = Screen(console)
     with deployed(console) as app:
         scenario = Scenario(app, screen)
         try:
-            scenario.play(entries, of=path.name)
-        except StuckError as error:
-            screen.stuck(error)
+            scenario.play(entries, log_name=path.name)
+        except NoProgressError as error:
+            screen.no_progress(error)
             return 1
     screen.verdict(scenario.checks)
-    return 0 if scenario.checks.hold else 1
+    return 0 if scenario.checks.all_hold else 1
 
 
 def _refused(reason: str) -> int:

@@ -1,4 +1,4 @@
-"""Reads an access log in combined format, plain or gzip, and tells apart what can be replayed from what cannot."""
+"""Reads an access log in combined format, plain or gzip, and separates the clicks from the lines to skip."""
 
 import gzip
 import re
@@ -13,21 +13,21 @@ from typing import IO, Final, cast
 _QUOTED: Final = r'"((?:[^"\\]|\\.)*)"'
 _COMBINED: Final = re.compile(rf"(\S+) \S+ .*? \[[^\]]*\] {_QUOTED} \S+ \S+ {_QUOTED} {_QUOTED}")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-#: Codes that would stand in the way of the shortener's own routes.
-_TAKEN: Final = frozenset({"links"})
+#: Codes that the shortener reserves for its own routes.
+_RESERVED: Final = frozenset({"links"})
 _LONGEST_CODE: Final = 64
 
 
 class Skipped(StrEnum):
     """Why a line is not replayed."""
 
-    NOT_GET = "no GET"
-    UNREADABLE = "does not parse"
+    NOT_GET = "not a GET request"
+    UNREADABLE = "not in combined format"
 
 
 @dataclass(frozen=True, slots=True)
 class Click:
-    """One GET of the log. `line` counts from 1; an absent header is None."""
+    """One GET of the log. `line` counts from 1. The value of a missing header is `None`."""
 
     line: int
     code: str
@@ -37,9 +37,9 @@ class Click:
 
 
 def read(path: Path, *, limit: int | None = None) -> Iterator[Click | Skipped]:
-    """One entry a line, of the first `limit` lines. Raises `OSError` for a file that cannot be read."""
+    """Yield one entry for each of the first `limit` lines. Raises `OSError` if the file cannot be read."""
     with _open(path) as log:
-        # Latin-1 gives back every byte as it came, which is also how HTTP headers travel.
+        # Latin-1 preserves every byte, as HTTP headers do.
         for number, line in enumerate(islice(log, limit), start=1):
             yield _entry(number, line.decode("latin-1").rstrip("\r\n"))
 
@@ -69,10 +69,10 @@ def _entry(number: int, line: str) -> Click | Skipped:
 
 
 def _code(target: str) -> str:
-    """The link that a path stands for: its first segment, in the letters that a code may have."""
+    """The code of the link for a path: its first segment, with a hyphen for characters that a code may not have."""
     segment = target.partition("?")[0].strip("/").partition("/")[0]
     code = re.sub(r"[^A-Za-z0-9_-]+", "-", segment).strip("-")[:_LONGEST_CODE] or "home"
-    return f"{code}-page" if code in _TAKEN else code
+    return f"{code}-page" if code in _RESERVED else code
 
 
 def _header(value: str) -> str | None:

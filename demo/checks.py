@@ -1,4 +1,4 @@
-"""What the demo claims and what it found: it succeeds only if every pair is equal."""
+"""The checks of the demo: expected and found figures. The demo succeeds only if every pair is equal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,9 +11,9 @@ MOST_SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One figure, as found in the deployed app and as it must be."""
+    """One figure: the value in the deployed app, and the value that it must have."""
 
-    what: str
+    name: str
     found: object
     expected: object
 
@@ -24,31 +24,31 @@ class Check:
 
 @dataclass(slots=True)
 class Checks:
-    """All figures of a run."""
+    """The checks of one run."""
 
     made: list[Check] = field(default_factory=list)
 
-    def equal(self, what: str, found: object, expected: object) -> None:
-        self.made.append(Check(what, found, expected))
+    def equal(self, name: str, found: object, expected: object) -> None:
+        self.made.append(Check(name, found, expected))
 
-    def true(self, what: str, holds: bool) -> None:  # noqa: FBT001 - the claim itself
-        self.made.append(Check(what, holds, expected=True))
+    def true(self, name: str, holds: bool) -> None:  # noqa: FBT001 - the claim itself
+        self.made.append(Check(name, holds, expected=True))
 
     @property
-    def hold(self) -> bool:
+    def all_hold(self) -> bool:
         return bool(self.made) and all(check.holds for check in self.made)
 
     def table(self) -> Table:
-        table = Table("", "figure", "found", "expected", title="Reconciliation")
+        table = Table("", "figure", "found", "expected", title="Checks")
         for check in self.made:
-            table.add_row("✓" if check.holds else "✗", check.what, _shown(check.found), _shown(check.expected))
+            table.add_row("✓" if check.holds else "✗", check.name, _shown(check.found), _shown(check.expected))
         return table
 
 
 def _shown(figure: object) -> str:
-    """A figure in a cell: counts as they are, or by number and sum when there are many."""
+    """The text of a cell. More than `MOST_SHOWN` counts are shown as their sum and their number."""
     if not isinstance(figure, Mapping):
         return str(figure)
     if len(figure) > MOST_SHOWN:
-        return f"{sum(figure.values())} in {len(figure)} kinds"
+        return f"{sum(figure.values())} in {len(figure)} categories"
     return "; ".join(f"{name}: {count}" for name, count in sorted(figure.items()))

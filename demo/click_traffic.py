@@ -1,4 +1,4 @@
-"""Plays a log against the deployed shortener over real HTTP, several connections at once."""
+"""Sends the clicks of a log to the deployed shortener over HTTP, on several connections at once."""
 
 import http.client
 import threading
@@ -10,22 +10,22 @@ from urllib.parse import urlsplit
 
 from demo.access_log import Click
 
-#: Enough to keep the worker's batches full; more only queues up in the emulator.
+#: Enough to fill the batches of the worker. More requests would only wait in the emulator.
 CONNECTIONS = 8
 TIMEOUT_SECONDS = 30
 
 
 @dataclass(frozen=True, slots=True)
 class Clicked:
-    """How the shortener answered one click."""
+    """The answer of the shortener to one click."""
 
     status: int
-    #: The click had been sent before with the same key, and nothing was counted again.
+    #: The click was sent before with the same key, and is not counted again.
     replayed: bool
 
 
 class Clicker:
-    """Sends clicks to the API at `base_url`, keeping one connection a thread."""
+    """Sends clicks to the API at `base_url`, on one connection for each thread."""
 
     def __init__(self, base_url: str) -> None:
         url = urlsplit(base_url)
@@ -33,7 +33,7 @@ class Clicker:
         self._local = threading.local()
 
     def send_all(self, clicks: Sequence[Click], *, on_answer: Callable[[], object]) -> list[Clicked]:
-        """The answers, in the order of `clicks`."""
+        """Send all clicks and return the answers in the same order. Calls `on_answer` after each answer."""
 
         def send(click: Click) -> Clicked:
             answer = self._send(click)
@@ -45,7 +45,7 @@ class Clicker:
 
     def _send(self, click: Click) -> Clicked:
         connection = self._connection()
-        # The emulator sees every client at 127.0.0.1, so the log's address comes as from a proxy that is trusted.
+        # The emulator sees every client at 127.0.0.1, so the header of a trusted proxy carries the address of the log.
         connection.putrequest("GET", f"{self._path}/{click.code}")
         connection.putheader("X-Forwarded-For", click.address)
         connection.putheader("Idempotency-Key", f"line-{click.line}")

@@ -1,4 +1,4 @@
-"""What the demo can see of the deployed app: the documents, the letters, and the shortener's own counts."""
+"""Reads the deployed app for the demo: the job documents and the dead-letter messages."""
 
 import contextlib
 import json
@@ -18,19 +18,19 @@ POLL_SECONDS: Final = 1.0
 PATIENCE_SECONDS: Final = 60.0
 
 
-class StuckError(Exception):
-    """Nothing has moved for longer than anything may take."""
+class NoProgressError(Exception):
+    """The jobs have not changed for longer than any step may take, or a step failed."""
 
 
 def all_jobs(app: App) -> list[Job]:
-    """The documents; the table also holds payloads, groups and limits, whose names begin with an exclamation mark."""
+    """All job documents. The keys of the other items (payloads, groups, limits) begin with an exclamation mark."""
     pages = app.client("dynamodb").get_paginator("scan").paginate(TableName=app.outputs[Output.JOBS_TABLE])
     items = [item for page in pages for item in page["Items"]]
     return [decode(item) for item in items if not item[JOB_KEY]["S"].startswith("!")]
 
 
-def dead_letters(app: App) -> int:
-    """Messages in the dead-letter queues, seen and hidden."""
+def dead_letter_messages(app: App) -> int:
+    """Number of messages in all dead-letter queues, visible or in flight."""
     names = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
     total = 0
     for urls in json.loads(app.outputs[Output.LANES]).values():
@@ -40,7 +40,7 @@ def dead_letters(app: App) -> int:
 
 
 def await_jobs(app: App, *, done: Callable[[list[Job]], bool], show: Callable[[str], object]) -> list[Job]:
-    """Poll until `done`, showing the counts whenever they change. Raises `StuckError` when they do not for too long."""
+    """Poll until `done`, and show the counts after each change. Raises `NoProgressError` after too long without one."""
     last, moved_at = "", time.monotonic()
     while True:
         jobs = all_jobs(app)
@@ -52,15 +52,15 @@ def await_jobs(app: App, *, done: Callable[[list[Job]], bool], show: Callable[[s
         if done(jobs):
             return jobs
         if time.monotonic() - moved_at > PATIENCE_SECONDS:
-            raise StuckError(f"nothing has moved for {PATIENCE_SECONDS:.0f} s: {counts}")
+            raise NoProgressError(f"no job has changed for {PATIENCE_SECONDS:.0f} s: {counts}")
         time.sleep(POLL_SECONDS)
 
 
-def await_letters(app: App, expected: int) -> int:
-    """Wait for the dead-letter queues to hold so many; return what they hold in the end."""
+def await_dead_letter_messages(app: App, expected: int) -> int:
+    """Wait until the dead-letter queues hold `expected` messages. Return their number, also after a timeout."""
     with contextlib.suppress(WaitError):
-        wait_until(lambda: dead_letters(app) == expected, PATIENCE_SECONDS, f"{expected} letters")
-    return dead_letters(app)
+        wait_until(lambda: dead_letter_messages(app) == expected, PATIENCE_SECONDS, f"{expected} dead-letter messages")
+    return dead_letter_messages(app)
 
 
 def terminal(jobs: Iterable[Job]) -> bool:

@@ -1,4 +1,4 @@
-"""The jobs that the demo submits over HTTP, beside the clicks: the flaky, the poisonous, the broken and the slow."""
+"""The jobs that the demo submits over HTTP in addition to the clicks."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,26 +7,26 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One job to submit, and the key to submit it under."""
+    """One job to submit, with its idempotency key."""
 
     type: str
     payload: dict[str, Any]
     key: str
-    #: Whatever else its body asks for.
-    asked: Mapping[str, Any] = field(default_factory=dict)
+    #: Other fields of the request body.
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
-#: How many of each; small, so that a person can follow them.
+#: Number of jobs of each type, small enough to follow on the screen.
 FLAKY, POISON, BROKEN, SLOW = 5, 3, 6, 6
-#: How often a flaky job fails before it succeeds.
+#: Number of failures of a flaky job before it succeeds.
 FLAKY_FAILURES = 2
-#: Jobs of one group, and the steps of a job that takes longer than one run may.
+#: Number of jobs in the group, and number of steps of the job that needs several invocations.
 GROUP, STEPS = 5, 15
-#: One for tomorrow.
+#: Number of jobs that are due tomorrow.
 SCHEDULED = 1
 
 
-def planned() -> Iterator[Planned]:
+def misbehaving() -> Iterator[Planned]:
     for number in range(FLAKY):
         yield Planned("demo.flaky", {"failures": FLAKY_FAILURES}, f"flaky-{number}")
     for number in range(POISON):
@@ -40,8 +40,8 @@ def slow() -> Iterator[Planned]:
         yield Planned("demo.slow", {"seconds": 1.5}, f"slow-{number}")
 
 
-def orderly() -> Iterator[Planned]:
-    """A group, one of whose jobs fails once; a long job; and one that is not to run yet."""
+def well_behaved() -> Iterator[Planned]:
+    """Jobs of a group, one of which fails once; a long job; and a job that is due tomorrow."""
     for number in range(GROUP):
         payload = {"ledger": "demo", "number": number, "failures": int(number == 1)}
         yield Planned("demo.ordered", payload, f"ordered-{number}", {"group": "demo"})

@@ -1,4 +1,4 @@
-"""Counts countries and browsers from the log with the libraries alone, to hold the counts of the app against."""
+"""Counts countries and browsers from the log without the code of the app, to check the counts of the app."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -11,26 +11,26 @@ from geoip2fast import GeoIP2Fast
 
 from demo.access_log import Click
 
-#: What the shortener counts as a country or browser that cannot be told, how much of a user agent it reads, and how
-#: long a name it keeps.
+#: The shortener's names for an unknown country or browser, the part of a user agent that it reads, and the length to
+#: which it cuts a name.
 UNKNOWN_COUNTRY: Final = "??"
 UNKNOWN_BROWSER: Final = "Other"
 AGENT_CHARACTERS: Final = 512
 NAME_CHARACTERS: Final = 64
-#: What geoip2fast says of private and unknown networks.
+#: geoip2fast returns these for private and unknown networks.
 _NO_COUNTRY: Final = frozenset({"", "--"})
 
 
 @dataclass(slots=True)
 class Count:
-    """Clicks, and what they are counted by."""
+    """The number of clicks, in total and by country and browser."""
 
     clicks: int = 0
     countries: Counter[str] = field(default_factory=Counter)
     browsers: Counter[str] = field(default_factory=Counter)
 
     def add(self, stats: Mapping[str, Any]) -> None:
-        """Add what `GET /links/{code}/stats` says of one link."""
+        """Add the answer of `GET /links/{code}/stats` for one link."""
         self.clicks += stats["clicks"]
         self.countries.update(stats["countries"])
         self.browsers.update(stats["browsers"])
@@ -57,6 +57,6 @@ def _country(geography: GeoIP2Fast, address: str) -> str:
 def _browser(agent: str) -> str:
     try:
         found = ua_parser.parse_user_agent(agent[:AGENT_CHARACTERS])
-    except (TypeError, ValueError):  # the library trips over some agents that were made up
+    except (TypeError, ValueError):  # the library raises for some invalid user agents
         found = None
     return found.family.encode("ascii", "replace").decode()[:NAME_CHARACTERS] if found else UNKNOWN_BROWSER

@@ -1,4 +1,4 @@
-"""What the demo shows: steps and notes as they happen, live counts, and the tables at the end."""
+"""Prints the progress of the demo: steps, notes, live counts, and the tables at the end."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -9,7 +9,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from demo.checks import Checks
-from demo.observe import StuckError
+from demo.observe import NoProgressError
 from demo.recount import Count
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -18,7 +18,7 @@ TOP = 5
 
 
 class Screen:
-    """Writes to `console`: one line a happening, so that a log of it reads as well as a terminal."""
+    """Writes to `console`. Each event is one line, which also suits a log file."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -32,11 +32,11 @@ class Screen:
     progress = note
 
     @contextmanager
-    def bar(self, what: str, total: int) -> Iterator[Callable[[], None]]:
-        """Gives a function to call at each of `total` steps, from any thread."""
-        columns = (TextColumn(f"  {what}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    def bar(self, label: str, total: int) -> Iterator[Callable[[], None]]:
+        """Show a progress bar. Yields a function to call after each of `total` steps, from any thread."""
+        columns = (TextColumn(f"  {label}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
         with Progress(*columns, console=self._console) as progress:
-            task = progress.add_task(what, total=total)
+            task = progress.add_task(label, total=total)
             yield lambda: progress.advance(task)
 
     def outcome(self, ended: Sequence[Job], *, replayed: int) -> None:
@@ -55,21 +55,23 @@ class Screen:
             for job in ended
             if job.state is State.DEAD
         )
-        table = Table("type", "reason", "error", "attempts", "jobs", title="The dead")
+        table = Table("type", "reason", "error", "attempts", "jobs", title="Dead jobs")
         for row, count in sorted(deaths.items()):
             table.add_row(*map(str, row), str(count))
         self._console.print(table)
 
-    def tops(self, counted: Count) -> None:
+    def top_counts(self, counted: Count) -> None:
         for title, counts in (("Top countries", counted.countries), ("Top browsers", counted.browsers)):
             table = Table("", "clicks", title=title)
             for name, count in counts.most_common(TOP):
                 table.add_row(name, str(count))
             self._console.print(table)
 
-    def stuck(self, error: StuckError) -> None:
-        self._console.print(f"the demo cannot go on: {error}", style="red", highlight=False)
+    def no_progress(self, error: NoProgressError) -> None:
+        self._console.print(f"the demo stopped: {error}", style="red", highlight=False)
 
     def verdict(self, checks: Checks) -> None:
         self._console.print(checks.table())
-        self._console.print("every figure reconciles" if checks.hold else "some figures do not reconcile", style="bold")
+        self._console.print(
+            "every figure is right" if checks.all_hold else "some figures are wrong; see the rows with ✗", style="bold"
+        )

@@ -1,1 +1,1 @@
-"""Figures that anybody may measure again: each module prints one, of the app deployed on the embedded AWS."""
+"""Measurements of the app on the embedded AWS that a reader can repeat. Each module measures and prints one."""

@@ -1,4 +1,4 @@
-"""`python -m demo.figures [flood|groups]`: measures one figure, or all, and prints it."""
+"""`python -m demo.figures [flood|groups]` measures and prints one figure, or all."""
 
 import argparse
 import sys
@@ -14,7 +14,7 @@ FIGURES: Final = {"flood": flood.main, "groups": groups.main}
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m demo.figures")
-    parser.add_argument("which", nargs="?", choices=FIGURES, help="one of them; without it, all")
+    parser.add_argument("which", nargs="?", choices=FIGURES, help="the figure to measure; the default is all")
     which = parser.parse_args().which
 
     def measure(_: Console) -> int:

@@ -1,7 +1,7 @@
-"""`python -m demo.figures flood`: how long urgent jobs wait for their start, without and with a flood of bulk jobs.
+"""`python -m demo.figures flood` measures the start latency of critical jobs, without and with a flood of bulk jobs.
 
-One run, in turns: a trickle of critical jobs while the flood is held back, and one while it is let loose. Then the
-control, which shows what the lanes are for: the same flood on the trickle's own lane.
+One run alternates two turns. Each submits a few critical jobs, one while the bulk lane is paused, and one while it runs
+the flood. A control turn then submits such a flood to the critical lane, to show the effect of separate lanes.
 """
 
 import json
@@ -23,31 +23,31 @@ from tidemill.local.lifecycle import App, deployed
 from tidemill.local.wait import wait_until
 from tidemill.names import LARGEST_BATCH, Lane, Output
 
-#: Jobs of the flood, and how long each waits: for nothing, so that it takes no processor from the trickle.
+#: Number of jobs in the flood, and duration of each. They only sleep, so they leave the processor to the critical jobs.
 FLOOD: Final = 1_000
 SECONDS: Final = 1.2
-#: The control needs no more to show a queue in front of a job.
+#: Enough jobs to show the effect of a queue in front of a critical job.
 CONTROL_FLOOD: Final = 200
-#: Urgent jobs in each turn, and the time between two.
-TRICKLE: Final = 25
+#: Critical jobs in each turn, and the time between two of them.
+CRITICAL_JOBS: Final = 25
 INTERVAL_SECONDS: Final = 0.25
 TURNS: Final = 3
 PATIENCE_SECONDS: Final = 120
 
 LIMITS: Final = """\
-Start latency is from the moment a job may run to its claim, as its document says. Here all lanes share one process of
-the emulator and the processors of this host, so what the flood adds is what its traffic costs this machine; on AWS the
-lanes share the account's concurrency and the table and nothing else. The emulator does not simulate SQS fair queues,
-so the control is one tenant's; on AWS a flood of one tenant holds up that tenant first."""
+Start latency is the time from the moment at which a job may run to its claim, both read from its document. Here all
+lanes share one process of the emulator and the processors of this host, so the flood also slows the critical jobs by
+its load on this machine. On AWS, the lanes share only the concurrency of the account and the table. The emulator does
+not simulate SQS fair queues, so the control has one tenant. On AWS, a flood delays its own tenant first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one turn of the trickle came to. Latencies in seconds."""
+    """The result of one turn. Latencies in seconds."""
 
     name: str
     latencies: Sequence[float]
-    #: Jobs of the flood that ran meanwhile.
+    #: Number of jobs of the flood that started during the turn.
     flooded: int
 
     @property
@@ -60,7 +60,7 @@ class Turn:
 
 
 class Flood:
-    """The deployed app, and a flood in front of its bulk lane."""
+    """Submits the flood and the critical jobs to the deployed app, and pauses and resumes its bulk lane."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -69,29 +69,29 @@ class Flood:
         (self._mapping,) = (mapping["UUID"] for mapping in mappings["EventSourceMappings"])
         self._queues = {lane: urls["queue"] for lane, urls in json.loads(app.outputs[Output.LANES]).items()}
 
-    def rise(self) -> None:
-        """Fill the bulk lane while nobody works on it."""
+    def fill_bulk_lane(self) -> None:
+        """Submit the flood while the worker of the bulk lane is paused."""
         self._lambda.update_event_source_mapping(UUID=self._mapping, Enabled=False)
         self._submit(FLOOD, lane=Lane.BULK)
         self._await_depth(Lane.BULK, FLOOD)
 
     @contextmanager
-    def loose(self) -> Iterator[None]:
+    def bulk_lane_running(self) -> Iterator[None]:
         self._lambda.update_event_source_mapping(UUID=self._mapping, Enabled=True)
         try:
             yield
         finally:
             self._lambda.update_event_source_mapping(UUID=self._mapping, Enabled=False)
-            time.sleep(2 * SECONDS)  # until those that have begun have ended
+            time.sleep(2 * SECONDS)  # until the running jobs have ended
 
-    def rise_on_the_critical_lane(self) -> None:
+    def fill_critical_lane(self) -> None:
         self._submit(CONTROL_FLOOD, lane=Lane.CRITICAL)
 
     def turn(self, name: str) -> Turn:
-        """One trickle from its first job to the end of its last."""
+        """Submit critical jobs, wait for the last to end, and measure their latencies."""
         began = self._claimed()
         ids = set()
-        for _ in range(TRICKLE):
+        for _ in range(CRITICAL_JOBS):
             answer = self._app.request("POST", "/jobs", body=json.dumps({"type": "demo.wait"}).encode())
             require(answer.status == HTTPStatus.ACCEPTED, f"POST /jobs answered {answer.status}")
             ids.add(answer.json()["id"])
@@ -101,7 +101,7 @@ class Flood:
             found = [job for job in all_jobs(self._app) if job.id in ids]
             return found if all(job.state.terminal for job in found) else None
 
-        jobs = wait_until(ended, PATIENCE_SECONDS, "the trickle to end") or []
+        jobs = wait_until(ended, PATIENCE_SECONDS, "the critical jobs to end") or []
         latencies = [(job.claimed_at - job.ready_at).total_seconds() for job in jobs if job.claimed_at and job.ready_at]
         return Turn(name, latencies, self._claimed() - began - len(ids))
 
@@ -129,32 +129,32 @@ def main() -> None:
     console = Console()
     with deployed(console) as app:
         flood = Flood(app)
-        console.print(f"submitting a flood of {FLOOD} bulk jobs that wait {SECONDS} s each", highlight=False)
-        flood.rise()
+        console.print(f"submitting a flood of {FLOOD} bulk jobs of {SECONDS} s each", highlight=False)
+        flood.fill_bulk_lane()
         flood.turn("warming up")
-        with flood.loose():
+        with flood.bulk_lane_running():
             time.sleep(2 * SECONDS)
         turns = []
         for _ in range(TURNS):
-            turns.append(flood.turn("held back"))
-            with flood.loose():
-                turns.append(flood.turn("on its own lane"))
+            turns.append(flood.turn("paused"))
+            with flood.bulk_lane_running():
+                turns.append(flood.turn("on the bulk lane"))
         console.print(f"submitting {CONTROL_FLOOD} of the same jobs on the critical lane", highlight=False)
-        flood.rise_on_the_critical_lane()
+        flood.fill_critical_lane()
         turns.append(flood.turn("on the critical lane"))
     _report(console, turns)
 
 
 def _report(console: Console, turns: Sequence[Turn]) -> None:
-    table = Table("the flood", "its jobs meanwhile", "median ms", "p95 ms", title="Start latency of critical jobs")
+    table = Table("flood", "flood jobs started", "median ms", "p95 ms", title="Start latency of critical jobs")
     for turn in turns:
         table.add_row(turn.name, str(turn.flooded), f"{turn.median * 1000:.0f}", f"{turn.p95 * 1000:.0f}")
     console.print(table)
-    quiet, flooded, control = (_joined(turns, name) for name in dict.fromkeys(turn.name for turn in turns))
+    paused, flooded, control = (_joined(turns, name) for name in dict.fromkeys(turn.name for turn in turns))
     for turn in (flooded, control):
         console.print(
-            f"with the flood {turn.name}: median {turn.median / quiet.median:.2f} times, "
-            f"p95 {turn.p95 / quiet.p95:.2f} times what they are without",
+            f"flood {turn.name}: median {turn.median / paused.median:.2f} times the median with the flood paused, "
+            f"p95 {turn.p95 / paused.p95:.2f} times its p95",
             highlight=False,
             soft_wrap=True,
         )

@@ -1,1 +1,1 @@
-"""Job types that misbehave on purpose. Only the local stage carries them."""
+"""Job types that misbehave on purpose. Only the local stage contains them."""

@@ -1,4 +1,4 @@
-"""A depot that turns parcels away until it opens. Those behind in the same group wait for whoever was turned away."""
+"""A depot that refuses parcels until it opens. A refused parcel blocks the later parcels of its group."""
 
 import time
 
@@ -9,7 +9,7 @@ from tidemill import Done, GiveUp, Run, job_type
 
 
 class Parcel(BaseModel):
-    """A number for the ledger, and when the depot opens: epoch seconds."""
+    """A number for the ledger, and the time at which the depot opens, in seconds since 1970."""
 
     ledger: str
     number: int

@@ -1,4 +1,4 @@
-"""Always fails, until the release that mends it: `TIDEMILL_DEMO_MENDED` stands for the mended code."""
+"""Always fails until its code is fixed. `TIDEMILL_DEMO_MENDED` set to "yes" stands for the fixed code."""
 
 import os
 
@@ -8,7 +8,7 @@ from tidemill import Run, job_type
 
 
 class Broken(BaseModel):
-    """Nothing that matters."""
+    """An order; any number will do."""
 
     order: int
 

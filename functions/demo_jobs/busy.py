@@ -1,4 +1,4 @@
-"""Asks a service that says when to come back, and comes back then, whatever the backoff of its type."""
+"""Calls a service that names the time of the next attempt, which overrides the backoff of the job type."""
 
 from pydantic import BaseModel, Field
 
@@ -6,7 +6,7 @@ from tidemill import RetryAfter, Run, job_type
 
 
 class Request(BaseModel):
-    """What the service says the first time."""
+    """The delay that the service names at the first attempt."""
 
     retry_after_seconds: float = Field(default=1.0, ge=0, le=3600)
 

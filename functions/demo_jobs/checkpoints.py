@@ -1,4 +1,4 @@
-"""Takes more steps than one run has time for: saves after each, goes on in another invocation, ends when asked to."""
+"""Takes more steps than one run has time for. Saves after each step, and continues in another invocation."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -9,7 +9,7 @@ from tidemill import Continue, Run, job_type
 
 
 class Steps(BaseModel):
-    """How many steps, and how long each takes."""
+    """The number of steps, and the duration of each."""
 
     steps: int = Field(default=10, ge=1, le=10_000)
     seconds: float = Field(default=0.2, ge=0, le=0.5)

@@ -1,4 +1,4 @@
-"""Fails as often as it is told to, then succeeds."""
+"""Fails as often as its payload says, then succeeds."""
 
 from pydantic import BaseModel, Field
 
@@ -6,13 +6,13 @@ from tidemill import Run, job_type
 
 
 class Flaky(BaseModel):
-    """How often to fail."""
+    """The number of attempts that fail."""
 
     failures: int = Field(default=2, ge=0, le=5)
 
 
 class NotYetError(Exception):
-    """What a service says that is down for a moment."""
+    """Stands for the error of a service that is down for a moment."""
 
 
 @job_type("demo.flaky", payload=Flaky, max_attempts=6, backoff_seconds=0.5)

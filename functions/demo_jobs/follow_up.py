@@ -1,4 +1,4 @@
-"""An order is booked, and its receipt becomes a job, in the one transaction in which the order succeeds."""
+"""Books an order, and submits the job of its receipt in the transaction in which the order succeeds."""
 
 from pydantic import BaseModel
 
@@ -7,7 +7,7 @@ from tidemill import Done, Run, Submission, job_type
 
 
 class Order(BaseModel):
-    """Which order."""
+    """The order to book."""
 
     number: str
 

@@ -1,4 +1,4 @@
-"""Sees that there is no point in trying again, though nothing broke."""
+"""Gives up without an exception, because another attempt cannot succeed."""
 
 from pydantic import BaseModel
 
@@ -6,7 +6,7 @@ from tidemill import GiveUp, Run, job_type
 
 
 class Invitation(BaseModel):
-    """Whom to invite."""
+    """The guest to invite."""
 
     guest: str
 

@@ -1,4 +1,4 @@
-"""Writes its number into a ledger, after failing as often as it is told to. In a group, the numbers stand in order."""
+"""Fails as often as its payload says, then appends its number to a ledger. A group keeps the numbers in order."""
 
 from pydantic import BaseModel, Field
 
@@ -7,7 +7,7 @@ from tidemill import Done, Run, job_type
 
 
 class Numbered(BaseModel):
-    """What to write where."""
+    """The ledger, the number to append, and the number of attempts that fail."""
 
     ledger: str
     number: int

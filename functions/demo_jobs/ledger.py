@@ -1,4 +1,4 @@
-"""Where demo jobs leave their effects: a table with a list of words for each name."""
+"""The table in which demo jobs record their effects: a list of words for each name."""
 
 import os
 
@@ -9,7 +9,7 @@ TABLE_VARIABLE = "DEMO_LEDGER_TABLE"
 
 
 def appended(name: str, word: str) -> TransactWrite:
-    """The write that appends `word`. A second execution would append it again."""
+    """The write that appends `word` to the list of `name`. It is not idempotent, so a second execution is visible."""
     return {
         "Update": {
             "TableName": os.environ[TABLE_VARIABLE],

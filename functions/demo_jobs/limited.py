@@ -1,4 +1,4 @@
-"""Uses something that bears one user at a time, and something that bears so many calls in a second."""
+"""Two job types with limits: one run at a time for each limit key, and one start in a second for each limit key."""
 
 import time
 from datetime import timedelta
@@ -9,7 +9,7 @@ from tidemill import Rate, Run, job_type
 
 
 class Use(BaseModel):
-    """Of what, and for how long."""
+    """The resource to use, which is the limit key, and for how long."""
 
     of: str
     seconds: float = Field(default=0.3, ge=0, le=1.5)

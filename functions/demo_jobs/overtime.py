@@ -1,4 +1,4 @@
-"""Takes longer than its own type allows, which is less than its lane would: it is told, and its batch goes on."""
+"""Runs longer than its job type allows. The attempt times out, and the rest of its batch continues."""
 
 import time
 
@@ -9,10 +9,10 @@ from tidemill import Run, job_type
 SECONDS = 1.5
 
 
-class Nothing(BaseModel):
-    """It is late whatever it is given."""
+class NoPayload(BaseModel):
+    """An empty payload."""
 
 
-@job_type("demo.overtime", payload=Nothing, timeout_seconds=0.5, max_attempts=1)
-def overtime(payload: Nothing, run: Run) -> None:  # noqa: ARG001 - every handler is given its run
+@job_type("demo.overtime", payload=NoPayload, timeout_seconds=0.5, max_attempts=1)
+def overtime(payload: NoPayload, run: Run) -> None:  # noqa: ARG001 - every handler is given its run
     time.sleep(SECONDS)

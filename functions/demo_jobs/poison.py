@@ -1,4 +1,4 @@
-"""Cannot be digested, and says so, until the release that knows what to do with it: see `broken`."""
+"""Fails permanently until its code is fixed, as `broken` does."""
 
 import os
 
@@ -8,7 +8,7 @@ from tidemill import PermanentJobError, Run, job_type
 
 
 class Poison(BaseModel):
-    """What the handler chokes on."""
+    """The text that the handler cannot process."""
 
     body: str
 

@@ -1,4 +1,4 @@
-"""Takes its time, so that its worker can be killed while it runs."""
+"""Runs long enough for its worker to be killed."""
 
 import time
 
@@ -8,7 +8,7 @@ from tidemill import Run, job_type
 
 
 class Slow(BaseModel):
-    """How long the first attempt takes."""
+    """The duration of the first attempt."""
 
     seconds: float = Field(default=1.5, ge=0, le=1.5)
 

@@ -1,4 +1,4 @@
-"""Waits for its hour without holding a worker: it is put off, and no attempt is used up."""
+"""Waits for a time without occupying a worker. A snooze does not use up an attempt."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -8,7 +8,7 @@ from tidemill import Run, Snooze, job_type
 
 
 class Nap(BaseModel):
-    """How long after its submission it is willing to work."""
+    """The time to wait after the submission."""
 
     seconds: float = Field(default=2.0, ge=0, le=3600)
 

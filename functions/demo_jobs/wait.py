@@ -1,4 +1,4 @@
-"""Waits, as a job does that calls something slow, and needs no processor. Urgent, unless it is sent to another lane."""
+"""Waits without using the processor, as a job does that calls a slow service. Its default lane is critical."""
 
 import time
 
@@ -8,7 +8,7 @@ from tidemill import Lane, Run, job_type
 
 
 class Wait(BaseModel):
-    """For how long."""
+    """The duration of the wait."""
 
     seconds: float = Field(default=0.0, ge=0, le=1.5)
 

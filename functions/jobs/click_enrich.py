@@ -1,4 +1,4 @@
-"""Adds to a click who clicked, as far as that may be kept, and counts it exactly once."""
+"""Adds the properties of the visitor to a click, and counts the click exactly once."""
 
 from dataclasses import asdict
 
@@ -11,8 +11,8 @@ from tidemill import Done, PermanentJobError, Run, job_type
 @job_type(CLICK, payload=Click)
 def click_enrich(click: Click, run: Run) -> Done:
     if run.tenant != VISITORS:
-        # Whoever may submit jobs could otherwise count clicks on the links of others.
-        raise PermanentJobError("clicks come from the redirect, and from nobody else")
+        # Otherwise a caller that may submit jobs could count clicks on the links of other tenants.
+        raise PermanentJobError("only the redirect may submit clicks; follow the link instead")
     visitor = enrich(click.address, click.user_agent)
     writes = composition.clicks().writes(click, visitor, job_id=run.job_id, at=run.submitted_at, now=clock.now())
     return Done(result=asdict(visitor), writes=writes)

@@ -1,6 +1,6 @@
-"""Writes the clicks of a link to a file, for the owner of the link: as many invocations as it takes, one file.
+"""Writes the clicks of a link to one file for its owner, over as many invocations as necessary.
 
-It holds the clicks up to the moment when it was asked for, as far as their records are there.
+The file holds the clicks up to the submission of the job. It lacks the clicks whose records have expired.
 """
 
 from datetime import timedelta
@@ -12,23 +12,23 @@ from pydantic import BaseModel, ConfigDict, Field
 from shortener import clock, composition, link_codes
 from shortener.click_records import Format, header, lines
 from shortener.click_table import RECORDS_KEPT
-from shortener.multipart_upload import PartsLostError, Upload, Written
+from shortener.multipart_upload import PartsLostError, Upload, UploadState
 from shortener.names import Env
 from tidemill import EXPORTS_PREFIX, CancelRequestedError, Continue, Lane, PermanentJobError, Run, job_type, setting
 
-#: What one page, and putting away what is left over, may take before the run has to end.
+#: Upper bound of the time for one page and for saving the tail. The run stops this long before its deadline.
 LONGEST_STEP: Final = timedelta(seconds=1)
-SHOWN_EVERY: Final = timedelta(seconds=2)
+PROGRESS_EVERY: Final = timedelta(seconds=2)
 
 
 class Export(BaseModel):
-    """Whose clicks, and as what."""
+    """The link whose clicks to export, and the format."""
 
     model_config = ConfigDict(extra="forbid")
 
     code: str = Field(pattern=link_codes.PATTERN)
     format: Format = Format.CSV
-    #: Clicks read at once: a thousand are a quarter of a megabyte.
+    #: Clicks in one read. A thousand are a quarter of a megabyte.
     page: int = Field(default=1000, ge=1, le=1000)
 
 
@@ -36,12 +36,12 @@ class Export(BaseModel):
 def clicks_export(export: Export, run: Run) -> dict[str, Any] | Continue:
     link = composition.links().get(export.code)
     if link is None or link.owner != run.tenant:
-        # One answer for both, as the stats have it.
+        # The same error for both, as in the statistics: it does not reveal the links of other tenants.
         raise PermanentJobError(f"no link of yours has the code {export.code}")
     try:
-        return _carried_on(export, run, _upload(export, run))
+        return _export(export, run, _upload(export, run))
     except PartsLostError:
-        return Continue(Written().model_dump())
+        return Continue(UploadState().model_dump())
 
 
 def _upload(export: Export, run: Run) -> Upload:
@@ -49,50 +49,50 @@ def _upload(export: Export, run: Run) -> Upload:
         composition.s3(),
         bucket=setting(Env.EXPORTS_BUCKET),
         key=f"{EXPORTS_PREFIX}{run.job_id}.{export.format}",
-        written=Written.model_validate(run.resumed_from or {}),
-        save=lambda written: run.checkpoint(written.model_dump(), done=written.lines),
+        state=UploadState.model_validate(run.resumed_from or {}),
+        save=lambda state: run.checkpoint(state.model_dump(), done=state.lines),
         new_token=lambda: uuid4().hex,
     )
 
 
-def _carried_on(export: Export, run: Run, upload: Upload) -> dict[str, Any] | Continue:
+def _export(export: Export, run: Run, upload: Upload) -> dict[str, Any] | Continue:
     try:
-        if not _all_written(export, run, upload):
+        if not _write_pages(export, run, upload):
             return Continue(upload.suspend().model_dump())
         upload.finish()
     except (CancelRequestedError, PermanentJobError):
-        upload.abandon()
+        upload.abort()
         raise
     return {
         "bucket": upload.bucket,
         "key": upload.key,
-        "lines": upload.written.lines,
-        "bytes": upload.written.bytes,
+        "lines": upload.state.lines,
+        "bytes": upload.state.bytes,
     }
 
 
-def _all_written(export: Export, run: Run, upload: Upload) -> bool:
-    """Write until it is time to go on in another invocation. True when there is nothing left to write."""
-    if upload.written.after is None:
+def _write_pages(export: Export, run: Run, upload: Upload) -> bool:
+    """Write pages. Returns True after the last page, and False if the rest needs another invocation."""
+    if upload.state.after is None:
         run.checkpoint(done=0, total=_expected(export.code))
         upload.write(header(export.format), lines=0, after="")
-    shown_at = clock.now()
+    reported_at = clock.now()
     pages = composition.records().pages(
-        export.code, until=run.submitted_at, after=upload.written.after, size=export.page, now=shown_at
+        export.code, until=run.submitted_at, after=upload.state.after, size=export.page, now=reported_at
     )
     for page in pages:
         upload.write(lines(page.clicks, export.format), lines=len(page.clicks), after=page.last)
         now = clock.now()
         if now + LONGEST_STEP >= run.deadline:
             return False
-        if now >= shown_at + SHOWN_EVERY:
-            run.checkpoint(done=upload.written.lines)
-            shown_at = now
-    run.checkpoint(done=upload.written.lines, total=upload.written.lines)
+        if now >= reported_at + PROGRESS_EVERY:
+            run.checkpoint(done=upload.state.lines)
+            reported_at = now
+    run.checkpoint(done=upload.state.lines, total=upload.state.lines)
     return True
 
 
 def _expected(code: str) -> int:
-    """About how many lines there will be: the clicks of the days whose records are kept."""
+    """Estimated number of lines: the clicks of the days whose records are kept."""
     first_day = str((clock.now() - RECORDS_KEPT).date())
     return sum(count for day, count in composition.clicks().tally(code).days.items() if day >= first_day)

@@ -1,6 +1,7 @@
-"""Adds, every hour, what was counted on closed days to the totals of links, so that stats are few and small items.
+"""Adds the counters of closed days to the totals of links every hour, so that statistics read few and small items.
 
-The stats are the same before, during and after it. It may be killed anywhere and run twice at once.
+The statistics are the same before, during and after a rollup. A rollup may be killed at any point, and two rollups may
+run at once.
 """
 
 from collections.abc import Iterator
@@ -14,25 +15,25 @@ from shortener.click_rollup import last_closed_day
 from shortener.click_table import SHARDS
 from tidemill import Continue, Done, Lane, Run, job_type
 
-#: What one step may take before the run has to end; a step is a few calls of DynamoDB.
+#: Upper bound of the time for one step, a few calls of DynamoDB. The run stops this long before its deadline.
 LONGEST_STEP: Final = timedelta(seconds=1)
 SAVED_EVERY: Final = timedelta(seconds=5)
 
 
-class Nothing(BaseModel):
-    """The clock has nothing to say."""
+class NoPayload(BaseModel):
+    """The schedule sends an empty payload."""
 
 
-class Place(BaseModel):
-    """Where the rollup is: its checkpoint. The marks of a day are in as many partitions as a link has shards."""
+class Position(BaseModel):
+    """The checkpoint: how far the rollup is. The marks of a day are in as many partitions as a link has shards."""
 
     first_day: date
     last_day: date
-    #: Counted from the first of the first day.
+    #: Counted from 0, the first partition of the first day.
     partition: int = 0
-    #: The last link that is done in this partition.
+    #: The last link that is done in this partition; None before the first.
     code: str | None = None
-    #: Shards that are done in all.
+    #: Number of shards that are done.
     shards: int = 0
 
     @property
@@ -48,38 +49,38 @@ class Place(BaseModel):
         return self.partition % SHARDS
 
 
-@job_type("clicks.rollup", payload=Nothing, lane=Lane.BULK, schedule="rate(1 hour)")
-def clicks_rollup(_payload: Nothing, run: Run) -> Done | Continue:
-    place = _begin() if run.resumed_from is None else Place.model_validate(run.resumed_from)
+@job_type("clicks.rollup", payload=NoPayload, lane=Lane.BULK, schedule="rate(1 hour)")
+def clicks_rollup(_payload: NoPayload, run: Run) -> Done | Continue:
+    position = _begin() if run.resumed_from is None else Position.model_validate(run.resumed_from)
     saved_at = clock.now()
-    for _ in _steps(place):
+    for _ in _steps(position):
         now = clock.now()
         ends = now + LONGEST_STEP >= run.deadline
         if ends or now >= saved_at + SAVED_EVERY:
-            run.checkpoint(place.model_dump(mode="json"), done=place.partition, total=place.partitions)
+            run.checkpoint(position.model_dump(mode="json"), done=position.partition, total=position.partitions)
             saved_at = now
         if ends:
-            return Continue(place.model_dump(mode="json"))
+            return Continue(position.model_dump(mode="json"))
     return Done(
-        {"through": str(place.last_day), "shards": place.shards},
-        writes=[composition.rollup().all_through(place.last_day)],
+        {"through": str(position.last_day), "shards": position.shards},
+        writes=[composition.rollup().progress_write(position.last_day)],
     )
 
 
-def _begin() -> Place:
+def _begin() -> Position:
     now = clock.now()
-    return Place(first_day=composition.rollup().first_open_day(now=now), last_day=last_closed_day(now))
+    return Position(first_day=composition.rollup().first_open_day(now=now), last_day=last_closed_day(now))
 
 
-def _steps(place: Place) -> Iterator[None]:
-    """One link at a time; `place` is what has been done."""
+def _steps(position: Position) -> Iterator[None]:
+    """Yield after each link and after each partition, with `position` up to date."""
     rollup = composition.rollup()
-    while place.partition < place.partitions:
-        day, shard = place.day, place.shard
-        for code in rollup.counted(day, shard, after=place.code):
-            rollup.add(code, through=place.last_day)
-            rollup.retire(code, day, shard, now=clock.now())
-            place.code, place.shards = code, place.shards + 1
+    while position.partition < position.partitions:
+        day, shard = position.day, position.shard
+        for code in rollup.codes_with_shard(day, shard, after=position.code):
+            rollup.add(code, through=position.last_day)
+            rollup.expire_shard(code, day, shard, now=clock.now())
+            position.code, position.shards = code, position.shards + 1
             yield
-        place.partition, place.code = place.partition + 1, None
+        position.partition, position.code = position.partition + 1, None
         yield

@@ -1,8 +1,8 @@
-"""Redirect: `GET /{code}` sends the visitor on with one read, and submits the click with one write.
+"""Redirect: `GET /{code}` redirects the visitor with one read, and submits the click with one write.
 
-The link is what the visitor came for, so a visitor whose click cannot be written is sent on all the same: a click is
-accepted when it is written, and this one never was. It is logged as an error and counted in `Metric.NOT_ACCEPTED`, so
-that the gap in the figures is known. When the link cannot be read there is nowhere to send anybody: 503.
+The link matters more to a visitor than the click, so the redirect also answers if the click cannot be written. Such a
+click was never accepted. It is logged as an error and counted in `Metric.NOT_ACCEPTED`, so that the gap in the
+statistics is known. If the link cannot be read, the answer is 503.
 """
 
 from functools import cache
@@ -49,17 +49,17 @@ def _visitors() -> Tidemill:
 
 
 def _submit(click: Click, *, key: str | None, trace: str) -> bool:
-    """Whether the click was there already."""
+    """Submit the click. Returns True if it was accepted before."""
     telemetry = Telemetry.here()
     try:
         accepted = _visitors().submit(
-            # No code contains a space, so the same key with another link is another key.
+            # A code cannot contain a space, so two links never share the key of a job.
             Submission(type=CLICK, payload=click.model_dump(), key=None if key is None else f"{click.code} {key}"),
             trace=trace,
         )
         telemetry.accepted(accepted)
     except (KeyReusedError, TransactionConflictError):
-        # A click with this key is there, from another place or browser, or is being counted at this moment.
+        # A click with this key exists, with another address or browser, or a worker is settling it at this moment.
         return True
     except StoreUnavailableError as error:
         telemetry.not_accepted(click_enrich, error)
@@ -83,7 +83,7 @@ def _click(event: APIGatewayProxyEventV2, code: str) -> Click:
 
 
 def _header(event: APIGatewayProxyEventV2, name: str) -> str:
-    """A header as a job can carry it: cut, and without the halves of characters that JSON lets through."""
+    """A header as a job can hold it: cut to length, with unpaired surrogates (which JSON allows) replaced."""
     value = event.headers.get(name, "").strip()
     return value.encode(errors="replace").decode()[:LONGEST_HEADER_CHARACTERS]
 

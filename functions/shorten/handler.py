@@ -1,4 +1,4 @@
-"""Shorten: `POST /links` makes a short link with one conditional write."""
+"""Shorten: `POST /links` creates a short link with one conditional write."""
 
 from datetime import datetime
 from functools import cache
@@ -15,32 +15,32 @@ from shortener.link_table import Link
 from shortener.shorten import CodeTakenError, shorten
 from tidemill.http import REPLAYED, ProblemError, idempotency_key, json_response, read_body, resolver, tenant
 
-#: There are browsers and proxies that pass on no more.
+#: Some browsers and proxies refuse longer URLs.
 LONGEST_URL_CHARACTERS: Final = 2048
 
 
 def _absolute(url: str) -> str:
-    """An URL that may stand in a `Location` header as it is."""
+    """Accept an URL that is valid in a `Location` header without changes."""
     if not all("!" <= character <= "~" for character in url):
-        raise PydanticCustomError("url", "must be visible ASCII; encode the rest with percent signs")
+        raise PydanticCustomError("url", "must be visible ASCII; percent-encode other characters")
     try:
         parts = urlsplit(url)
         absolute = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         absolute = False
     if not absolute:
-        raise PydanticCustomError("url", "must be absolute, and begin with http:// or https://")
+        raise PydanticCustomError("url", "must be absolute and begin with http:// or https://")
     return url
 
 
 def _not_reserved(code: str) -> str:
     if code in link_codes.RESERVED:
-        raise PydanticCustomError("code", "is a word that this API needs for itself")
+        raise PydanticCustomError("code", "is reserved for a path of this API; choose another")
     return code
 
 
 class Body(BaseModel):
-    """What a caller sends."""
+    """The request body of `POST /links`."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

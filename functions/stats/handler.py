@@ -1,4 +1,4 @@
-"""Stats: `GET /links/{code}/stats` tells the owner of a link who clicked."""
+"""Stats: `GET /links/{code}/stats` shows the statistics of a link to its owner."""
 
 from functools import cache
 from http import HTTPStatus
@@ -28,10 +28,10 @@ def _app() -> APIGatewayHttpResolver:
         owner = tenant(app.current_event)
         link = composition.links().get(code) if is_code(code) else None
         if link is None or link.owner != owner:
-            # One answer for both: whether somebody else's link exists can be seen by following it, but not here.
+            # The same answer for both: this path does not reveal the links of other tenants.
             raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link of yours has this code")
         tally = composition.clicks().tally(code)
-        # The most frequent first, and names of the same count in a fixed order.
+        # The most frequent name first; names with the same count are in alphabetical order.
         by_trait = {
             _PLURALS[trait]: dict(sorted(names.items(), key=lambda entry: (-entry[1], entry[0])))
             for trait, names in tally.names.items()

@@ -1,1 +1,1 @@
-"""What the URL shortener keeps and how it reads a visit. An application on top of the jobs; the jobs do not know it."""
+"""The code that the functions of the URL shortener share. The engine does not import it."""

@@ -1,4 +1,4 @@
-"""The records of a link's clicks, page by page, and as the lines of a file. Who clicked stays hidden."""
+"""Reads the records of a link's clicks page by page, and formats them as lines of a file. Visitors stay anonymous."""
 
 import csv
 import hashlib
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 COLUMNS: Final = ("at", "country", "browser", "system", "device", "bot", "referrer", "visitor")
-#: What a spreadsheet takes for the beginning of a formula, and visitors make up the names of their browsers:
+#: A spreadsheet reads these as the start of a formula, and visitors choose the names of their browsers:
 #: https://owasp.org/www-community/attacks/CSV_Injection
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Format(StrEnum):
-    """As which a file is written, and how its name ends."""
+    """The format of a file. The value is also the suffix of its name."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -33,21 +33,21 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some clicks in their order; `last` is the sort key from which the next page goes on."""
+    """Some clicks in order of time. The next page starts after the sort key `last`."""
 
     clicks: Sequence[Mapping[str, Any]]
     last: str
 
 
 class Records:
-    """The records in the table of clicks. A record that has expired is hidden, and may be deleted at any time."""
+    """The records in the clicks table. Expired records are left out: DynamoDB may delete them at any time."""
 
     def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
         self._client = client
         self._table = table
 
     def pages(self, code: str, *, until: datetime, after: str | None, size: int, now: datetime) -> Iterator[Page]:
-        """The clicks of a link up to the time `until`, earliest first, from the one after `after`, `size` at a time."""
+        """Yield pages of `size` clicks, earliest first, after the sort key `after` and up to the time `until`."""
         after = after or RECORD
         last = f"{RECORD}{until.isoformat(timespec='milliseconds')}#{LAST}"
         while True:
@@ -56,7 +56,7 @@ class Records:
                     TableName=self._table,
                     KeyConditionExpression="#link = :link AND #sort BETWEEN :first AND :last",
                     ExpressionAttributeNames={"#link": CLICK_KEY, "#sort": CLICK_SORT_KEY},
-                    # The successor of `after`, since a key condition cannot say both "after" and "up to".
+                    # A key condition cannot combine > with <=, so BETWEEN starts at the successor of `after`.
                     ExpressionAttributeValues={":link": text(code), ":first": text(after + " "), ":last": text(last)},
                     Limit=size,
                     ConsistentRead=True,
@@ -70,12 +70,12 @@ class Records:
 
 
 def header(format_: Format) -> bytes:
-    """What a file begins with."""
+    """The first line of a CSV file; empty for JSON lines."""
     return _csv([dict(zip(COLUMNS, COLUMNS, strict=True))]) if format_ is Format.CSV else b""
 
 
 def lines(clicks: Sequence[Mapping[str, Any]], format_: Format) -> bytes:
-    """One line a click, in UTF-8."""
+    """One line for each click, in UTF-8."""
     if format_ is Format.CSV:
         return _csv([{name: _cell(value) for name, value in click.items()} for click in clicks])
     return b"".join(json.dumps(click, separators=(",", ":")).encode() + b"\n" for click in clicks)
@@ -109,5 +109,5 @@ def _click(code: str, item: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _alias(code: str, fingerprint: str) -> str:
-    """Tells the visitors of one link apart, and says nothing of those of another."""
+    """Identifies a visitor within one link. The same visitor has another alias for another link."""
     return hashlib.sha256(f"{code} {fingerprint}".encode()).hexdigest()[:16]

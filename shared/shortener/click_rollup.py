@@ -1,4 +1,4 @@
-"""Adds what was counted on closed days to the totals of links, link by link. Every step may be repeated."""
+"""Adds the counters of closed days to the totals of links, link by link. Every step may be repeated."""
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -16,14 +16,14 @@ from tidemill.aws.clients import Item, translated
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: A day is closed so long after its end. A worker chooses the day when it begins to count, and what it then writes
-#: arrives within the 15 minutes that Lambda lets it run, or the five more that a signed request is good for:
+#: A day is closed this long after its end. A worker chooses the day when it starts to count. Its write arrives within
+#: 20 minutes: Lambda stops it after 15, and a signed request is valid for five more:
 #: https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
 #: https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_aws-signing.html
 CLOSED_AFTER: Final = timedelta(hours=1)
-#: How long a shard that is in its total stays, for whoever has read the total of before.
+#: How long a shard stays after it was added to its total, for a reader that has read the previous total.
 SHARDS_KEPT: Final = timedelta(days=1)
-#: Where it is written how far all links are.
+#: Key of the item that holds the last day that the totals of all links include.
 _PROGRESS: Final[Item] = {CLICK_KEY: text("!rollup"), CLICK_SORT_KEY: text("through")}
 
 
@@ -32,7 +32,7 @@ def last_closed_day(now: datetime) -> date:
 
 
 class Rollup:
-    """The totals, and how far they are."""
+    """Writes the totals of links, and records the last day that they include."""
 
     def __init__(self, client: "DynamoDBClient", clicks: Clicks, *, table: str) -> None:
         self._client = client
@@ -40,24 +40,24 @@ class Rollup:
         self._table = table
 
     def first_open_day(self, *, now: datetime) -> date:
-        """The first day that the totals of some links may lack. Marks of earlier ones than the oldest are gone."""
+        """The first day that the total of a link may lack. Before the first rollup, the oldest day that has marks."""
         with translated():
             answer = self._client.get_item(TableName=self._table, Key=_PROGRESS, ConsistentRead=True)
         if "Item" in answer:
             return date.fromisoformat(answer["Item"]["day"]["S"]) + timedelta(days=1)
         return (now - RECORDS_KEPT).date()
 
-    def all_through(self, day: date) -> TransactWrite:
-        """The write that says so, for the transaction in which the job succeeds."""
+    def progress_write(self, day: date) -> TransactWrite:
+        """The write that records that all totals include `day`, for the transaction in which the job succeeds."""
         return {"Put": {"TableName": self._table, "Item": {**_PROGRESS, "day": text(str(day))}}}
 
-    def counted(self, day: date, shard: int, *, after: str | None) -> Iterator[str]:
-        """The codes of the links that have this shard of this day, in their order, from the one after `after`."""
+    def codes_with_shard(self, day: date, shard: int, *, after: str | None) -> Iterator[str]:
+        """Yield the codes of the links that have this shard of this day, in order, starting after the code `after`."""
         pages = self._client.get_paginator("query").paginate(
             TableName=self._table,
             KeyConditionExpression="#marks = :marks AND #code > :after",
             ExpressionAttributeNames={"#marks": CLICK_KEY, "#code": CLICK_SORT_KEY},
-            # Before the first code; a key must not be empty.
+            # A space sorts before the first code. A key must not be empty.
             ExpressionAttributeValues={":marks": text(mark_partition(day, shard)), ":after": text(after or " ")},
         )
         with translated():
@@ -65,13 +65,13 @@ class Rollup:
                 yield from (item[CLICK_SORT_KEY]["S"] for item in page["Items"])
 
     def add(self, code: str, *, through: date) -> None:
-        """Have the total of a link hold what was counted through that day: one write, whole or not at all."""
+        """Add the shards of a link up to the day `through` to its total, in one write."""
         while (total := self._clicks.total(code)).through is None or total.through < through:
             shards = self._clicks.shards(code, after=total.through, through=through)
             self._put_total(code, total, Total(through, condensed(summed([total.counters, *shards]))))
 
-    def retire(self, code: str, day: date, shard: int, *, now: datetime) -> None:
-        """Let a shard go that is in its total."""
+    def expire_shard(self, code: str, day: date, shard: int, *, now: datetime) -> None:
+        """Set the expiry of a shard that its total includes."""
         with translated():
             self._client.update_item(
                 TableName=self._table,
@@ -82,7 +82,7 @@ class Rollup:
             )
 
     def _put_total(self, code: str, read: Total, total: Total) -> None:
-        """Nothing is written if another rollup has, since `read` was."""
+        """Write the total, unless another rollup has written it since `read` was read."""
         item = total_key(code) | {"through": text(str(total.through))}
         item |= {name: number(count) for name, count in total.counters.items()}
         request: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(#through)"}

@@ -1,9 +1,9 @@
-"""The clicks table: a record for each click, and for each link counters, which a rollup adds to the link's total.
+"""The clicks table: a record for each click, counters for each link and day, and a total for each link.
 
-What is counted on a day is spread over that day's shards. A shard is one item with a number for everything that was
-counted (`clicks`, `country:DE`, `browser:Firefox`), all at the top of it, so that ADD makes what is missing and no map
-must be there first. The total says through which day it holds what was counted; shards of later days come on top.
-Which of the two a click is in is thus said by one item alone, and the sum is exact at every moment.
+The counters of a day are spread over shards. A shard is one item with one number for each counter (`clicks`,
+`country:DE`, `browser:Firefox`). The counters are top-level attributes, so ADD creates a missing one; a map would have
+to exist first. A rollup adds shards to the total, which names the last day that it includes. Statistics are the total
+plus the shards of later days. One item thus decides where a click is counted, and the sum is exact at every moment.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: Two transactions on one item conflict, and a worker settles a batch at once, so a popular link needs several.
 SHARDS: Final = 16
-#: How long a click's own record is kept. Counters stay.
+#: How long the record of a click is kept. Counters stay.
 RECORDS_KEPT: Final = timedelta(days=90)
 #: The longest name that DNS allows.
 LONGEST_HOST_CHARACTERS: Final = 253
@@ -35,20 +35,20 @@ LONGEST_HOST_CHARACTERS: Final = 253
 RECORD: Final = "click#"
 _COUNTERS: Final = "count#"
 _TOTAL: Final = "total"
-#: Sorts behind whatever follows a `#` in a key of ours.
+#: Sorts after every text that follows a `#` in a sort key of this table.
 LAST: Final = "~"
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What the rollup has added up of a link: all that was counted through a day. None before the first time."""
+    """The counters of a link up to and including the day `through`; `None` before the first rollup."""
 
     through: date | None = None
     counters: Mapping[str, int] = field(default_factory=dict)
 
 
 class Clicks:
-    """The table of clicks."""
+    """Reads and writes the clicks table."""
 
     def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
         self._client = client
@@ -57,9 +57,9 @@ class Clicks:
     def writes(
         self, click: Click, visitor: Visitor, *, job_id: str, at: datetime, now: datetime
     ) -> Sequence[TransactWrite]:
-        """What records and counts a click of the time `at`, for one transaction that begins `now`.
+        """The writes that record and count a click of the time `at`, for one transaction that begins `now`.
 
-        Reads the shard, to see which names it has. The first click in it marks it for the rollup.
+        Reads the shard to learn its names. The first click of a shard also writes a mark for the rollup.
         """
         shard = crc32(job_id.encode()) % SHARDS
         key = shard_key(click.code, now.date(), shard)
@@ -75,9 +75,9 @@ class Clicks:
         return writes
 
     def tally(self, code: str) -> Tally:
-        """The total of a link and what was counted since; read consistently, so that what a job has counted is seen.
+        """The total of a link plus its later shards. Consistent reads include every click whose job has succeeded.
 
-        The total first: a rollup in between moves nothing that was read, since it takes no shard away for a day.
+        Reads the total first. A rollup in between does no harm: a shard stays for a day after it was added.
         """
         total = self.total(code)
         return summed([total.counters, *self.shards(code, after=total.through)])
@@ -91,7 +91,7 @@ class Clicks:
         return Total(through=date.fromisoformat(item["through"]["S"]), counters=_numbers(item))
 
     def shards(self, code: str, *, after: date | None, through: date | None = None) -> Iterator[Mapping[str, int]]:
-        """The shards of a link that were counted in on the days after `after` and up to `through`."""
+        """Yield the shards of a link for the days after `after` and up to `through`."""
         first = f"{_COUNTERS}{after}#{LAST}" if after else _COUNTERS
         last = f"{_COUNTERS}{through}#{LAST}" if through else f"{_COUNTERS}{LAST}"
         pages = self._client.get_paginator("query").paginate(
@@ -106,7 +106,7 @@ class Clicks:
                 yield from map(_numbers, page["Items"])
 
     def _read(self, key: Item) -> Tally:
-        """Not consistently: a name too many does no harm, nor does a mark that is there already."""
+        """Eventually consistent: one name too many or a mark that exists already does no harm."""
         with translated():
             answer = self._client.get_item(TableName=self._table, Key=key)
         return summed([_numbers(answer.get("Item", {}))])
@@ -121,7 +121,7 @@ def total_key(code: str) -> Item:
 
 
 def mark_key(code: str, day: date, shard: int) -> Item:
-    """Says that a link has such a shard. No code begins as these partitions do."""
+    """Key of the item that marks a link as having this shard. A code cannot start with `!`, as these partitions do."""
     return _key(mark_partition(day, shard), code)
 
 
@@ -138,7 +138,7 @@ def _numbers(item: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _add_one(raised: Sequence[str]) -> dict[str, Any]:
-    # Through aliases: names hold spaces, dots and whatever else a browser may be called.
+    # Use aliases: names of browsers contain spaces, dots and other characters.
     aliases = {f"#counter{index}": counter for index, counter in enumerate(raised)}
     return {
         "UpdateExpression": "ADD " + ", ".join(f"{alias} :one" for alias in aliases),
@@ -148,10 +148,10 @@ def _add_one(raised: Sequence[str]) -> dict[str, Any]:
 
 
 def _record(click: Click, visitor: Visitor, *, job_id: str, at: datetime) -> Item:
-    """Neither the address nor the user agent is in it."""
+    """The record of a click, without the address and the user agent."""
     host = _host(click.referrer)
     return {
-        # By time, and one for each job however often it runs.
+        # Sorts by time. The id of the job keeps it to one record, however often the job runs.
         **_key(click.code, f"{RECORD}{at.isoformat(timespec='milliseconds')}#{job_id}"),
         "at": milliseconds(at),
         "bot": {"BOOL": visitor.bot},
@@ -163,7 +163,7 @@ def _record(click: Click, visitor: Visitor, *, job_id: str, at: datetime) -> Ite
 
 
 def _host(referrer: str) -> str:
-    """The site that the visitor came from; the rest of that address may say more than the visitor would."""
+    """The host of the referrer. The rest of the URL may hold private data, so it is not kept."""
     try:
         return (urlsplit(referrer).hostname or "")[:LONGEST_HOST_CHARACTERS]
     except ValueError:

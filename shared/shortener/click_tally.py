@@ -1,4 +1,4 @@
-"""What a link's clicks add up to, and how many names are kept apart. Pure."""
+"""Adds up the clicks of a link, and bounds the number of names that are counted separately. Pure functions."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,12 +10,12 @@ from typing import Final
 from shortener.user_agent import OTHER
 from shortener.visitor import Visitor
 
-#: Names of one trait that a shard keeps apart; those that come later count as `OTHER`. Anybody can make up names in a
-#: user agent, and nothing could be counted any more in an item that had grown to 400 KB. With this bound all shards of
-#: a link and a day are below 1 MB, which is one Query.
+#: Number of names of one trait that a shard counts separately; later names count as `OTHER`. A visitor can invent names
+#: in a user agent, and DynamoDB refuses updates of an item at 400 KB. With this bound, all shards of a link and a day
+#: stay below 1 MB, which is one page of a Query.
 NAMES_KEPT: Final = 128
-#: As many in the total, where the rarest count as `OTHER`, and the days that are kept apart there, the latest: more
-#: than a year, and all of it well below 400 KB.
+#: The same bound for the total, where the rarest names count as `OTHER`, and the number of latest days that the total
+#: counts separately: more than a year. The whole item stays well below 400 KB.
 TOTAL_NAMES_KEPT: Final = 1024
 TOTAL_DAYS_KEPT: Final = 400
 
@@ -26,7 +26,7 @@ DAY: Final = "day"
 
 
 class Trait(StrEnum):
-    """What clicks are counted by. The values are fields of `Visitor` and prefixes of counters."""
+    """The properties by which clicks are counted. The values are fields of `Visitor` and prefixes of counters."""
 
     COUNTRY = "country"
     BROWSER = "browser"
@@ -34,13 +34,13 @@ class Trait(StrEnum):
     DEVICE = "device"
 
 
-#: Traits whose names a visitor can make up.
+#: Traits whose names a visitor can invent.
 _OPEN: Final = (Trait.BROWSER, Trait.SYSTEM, Trait.DEVICE)
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """What was counted. Every click, a bot's too, is in `clicks`, once in each trait, and in its day."""
+    """Counted clicks. Every click, also of a bot, is once in `clicks`, once in each trait, and once in its day."""
 
     clicks: int = 0
     bots: int = 0
@@ -66,7 +66,7 @@ def counters(visitor: Visitor, held: Tally, *, day: date) -> list[str]:
 
 
 def summed(shards: Iterable[Mapping[str, int]]) -> Tally:
-    """Shards are their counters by name."""
+    """Add up shards, each given as its counters by name."""
     totals: Counter[str] = Counter()
     for shard in shards:
         totals.update(shard)
@@ -81,7 +81,7 @@ def summed(shards: Iterable[Mapping[str, int]]) -> Tally:
 
 
 def condensed(tally: Tally) -> dict[str, int]:
-    """The counters of a total: at most so many names and days that they fit one item, and no click lost."""
+    """The counters of a total, with few enough names and days for one item. Every click stays counted in `clicks`."""
     kept = {CLICKS: tally.clicks, BOTS: tally.bots}
     for trait, names in tally.names.items():
         if trait in _OPEN:

@@ -1,4 +1,4 @@
-"""The client's address: which one to believe, and the keyed hash that is all that is kept of it."""
+"""The client's address: which address to trust, and its keyed hash, which is the only part that is kept."""
 
 import hashlib
 import hmac
@@ -14,26 +14,26 @@ Address = IPv4Address | IPv6Address
 
 
 def parsed(text: str | None) -> Address | None:
-    """None for what is no address of the Internet. An IPv4 address in IPv6 clothes (`::ffff:1.2.3.4`) is undressed."""
+    """None if the text is not an IP address. An IPv4-mapped address (`::ffff:1.2.3.4`) becomes its IPv4 address."""
     try:
         address = ip_address((text or "").strip())
     except ValueError:
         return None
     if isinstance(address, IPv4Address):
         return address
-    # A zone means something on one machine alone, and may be as long as the visitor likes.
+    # A zone has a meaning on one machine only, and its length is unbounded.
     return None if address.scope_id else address.ipv4_mapped or address
 
 
 def client_address(forwarded_for: str, source: str, *, trusted_hops: int) -> str | None:
-    """The visitor's address, seen through as many proxies as may be believed; None when that is no address.
+    """The visitor's address behind `trusted_hops` trusted proxies; None if the text at that position is not an address.
 
-    `source` is who connected to us, hop 0. Each proxy appends to X-Forwarded-For whoever connected to it, so with n
-    trusted proxies the n-th address left of `source` is the visitor's, and all that stands further left is what the
-    visitor claims. Behind fewer proxies than that, it is the leftmost one.
+    `source` is the address that connected to the API, hop 0. Each proxy appends the address of its own client to
+    X-Forwarded-For. With n trusted proxies, the n-th address left of `source` is therefore the visitor's; the visitor
+    can forge every address further left. If the header names fewer proxies, the leftmost address is used.
     """
     chain: Sequence[str] = [hop.strip() for hop in forwarded_for.split(",") if hop.strip()]
-    # API Gateway is a proxy, too, and has appended the source already.
+    # API Gateway is also a proxy and appends the source itself. Do not count it twice.
     if not chain or chain[-1] != source:
         chain = [*chain, source]
     address = parsed(chain[max(0, len(chain) - 1 - trusted_hops)])
@@ -41,9 +41,9 @@ def client_address(forwarded_for: str, source: str, *, trusted_hops: int) -> str
 
 
 def fingerprint(address: str) -> str:
-    """A keyed hash of an address: it tells visitors apart, and without the key nobody gets back to the address.
+    """A keyed hash of an address. It distinguishes visitors, and cannot be reversed without the key.
 
-    A bare hash would not do: all IPv4 addresses are hashed in minutes.
+    A hash without a key is not enough: hashing all IPv4 addresses takes minutes.
     """
     return hmac.new(_key(), address.encode(), hashlib.sha256).hexdigest()
 

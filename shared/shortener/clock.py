@@ -1,9 +1,9 @@
-"""The present time of the example, in one place, so that a test can set it."""
+"""The current time of the example. A test replaces `now`."""
 
 from datetime import UTC, datetime
 
 
 def now() -> datetime:
-    """To the millisecond, which is what an item holds."""
+    """The current time in UTC, truncated to the millisecond, the precision of an item."""
     instant = datetime.now(UTC)
     return instant.replace(microsecond=instant.microsecond // 1000 * 1000)

@@ -1,4 +1,4 @@
-"""The shortener's part of the composition root: its tables, each when first asked for."""
+"""The shortener's part of the composition root. Builds each table object on first use."""
 
 from functools import cache
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The country of an address, from data that comes with the function; nobody is asked over the network."""
+"""The country of an address, from data inside the function's package, without a network call."""
 
 import os
 from collections.abc import Callable
@@ -10,17 +10,17 @@ from shortener.client_address import Address, parsed
 from shortener.lazy import Lazy
 from shortener.names import Env
 
-#: The country of who has none: private, unassigned and malformed addresses, those that the data does not cover (all of
-#: IPv6, in what geoip2fast brings), and no address at all.
+#: The country of a missing, private, unassigned or malformed address, and of an address that the data does not cover.
+#: The data of geoip2fast covers no IPv6 address.
 UNKNOWN: Final = "??"
 
-#: What geoip2fast says of private and unknown networks.
+#: geoip2fast returns this for private and unknown networks.
 _NO_COUNTRY: Final = "--"
 
-#: Where relative paths begin: the top of the deployed code.
+#: Relative paths start here: the top folder of the deployed code.
 _TOP: Final = Path(__file__).parents[1]
 
-#: The country's code, or nothing.
+#: Returns the country's code, or None.
 _Lookup = Callable[[Address], str | None]
 
 
@@ -32,16 +32,16 @@ def country_of(address: str | None) -> str:
 
 @Lazy
 def _lookup() -> _Lookup:
-    """Read the data: 0.1 s and 27 MB, paid by the first click and not by a cold start that has none."""
+    """Read the data: 0.1 s and 27 MB. The first click pays for it; a cold start without a click does not."""
     database = os.environ.get(Env.GEOIP_DATABASE)
     return _maxmind(_TOP / database) if database else _geoip2fast()
 
 
 def _geoip2fast() -> _Lookup:
-    from geoip2fast.geoip2fast import GEOIP2FAST_DAT_GZ_FILE, GeoIP2Fast  # noqa: PLC0415 - costs as much as the data
+    from geoip2fast.geoip2fast import GEOIP2FAST_DAT_GZ_FILE, GeoIP2Fast  # noqa: PLC0415 - the import is as slow as the data
 
-    # By its full name, since a file of that name in the working directory would go first. Loading is under our lock
-    # because the library keeps its data in its module; lookups only read it.
+    # The full path, since the library prefers a file of this name in the working directory. `Lazy` holds its lock while
+    # the library loads its data into a module variable; lookups only read it.
     data = GeoIP2Fast(geoip2fast_data_file=GEOIP2FAST_DAT_GZ_FILE)
 
     def lookup(address: Address) -> str | None:
@@ -54,16 +54,16 @@ def _geoip2fast() -> _Lookup:
 
 
 def _maxmind(path: Path) -> _Lookup:
-    import maxminddb  # noqa: PLC0415 - most installations have no such file
+    import maxminddb  # noqa: PLC0415 - most installations do not use this database
 
     reader = maxminddb.open_database(path)
 
     def lookup(address: Address) -> str | None:
         try:
             record = reader.get(address)
-        except ValueError:  # an IPv6 address, and a database of IPv4
+        except ValueError:  # an IPv6 address in a database of IPv4 addresses
             return None
-        # Where the address is used; failing that, where it is registered.
+        # Prefer the country that uses the address to the country that registered it.
         return _iso_code(record, "country") or _iso_code(record, "registered_country")
 
     return lookup

@@ -1,4 +1,4 @@
-"""Things that are made when first asked for, by whichever thread asks first."""
+"""Values that are made once, on first use, by one of several threads."""
 
 import threading
 from collections.abc import Callable
@@ -8,10 +8,10 @@ Made = TypeVar("Made")
 
 
 class Lazy(Generic[Made]):
-    """Calls `make` once and keeps what it returns; what it raises is not kept.
+    """Calls `make` on first use and keeps the result. If `make` raises, the next use calls it again.
 
-    `functools.cache` calls it once in each of the threads that come at the same time, and a cold worker starts with a
-    whole batch of them.
+    `functools.cache` calls its function once in each of several concurrent threads, and a cold worker starts a whole
+    batch of threads at once.
     """
 
     def __init__(self, make: Callable[[], Made]) -> None:
@@ -26,6 +26,6 @@ class Lazy(Generic[Made]):
             return self._made[0]
 
     def forget(self) -> None:
-        """Make it anew when next asked for."""
+        """Drop the value, so that the next use makes a new one."""
         with self._lock:
             self._made.clear()

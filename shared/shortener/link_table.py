@@ -1,4 +1,4 @@
-"""The links in DynamoDB: one item a link, written once by one conditional call, and never changed."""
+"""The links in DynamoDB: one item for each link, written by one conditional call, and never changed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,30 +25,30 @@ class Link:
 
     code: str
     url: str
-    #: The tenant that made it, and alone may see its counts.
+    #: The tenant that created it. No other tenant may see its statistics.
     owner: str
-    #: The request that made it, so that a retry of the SDK knows its own success.
+    #: Id of the request that created it, so that a retry of the SDK recognizes its own earlier write.
     trace: str
     created_at: datetime
-    #: The idempotency key under which it was made, if there was one.
+    #: The idempotency key of that request; None without one.
     key: str | None = None
 
 
 class Links:
-    """The table of links."""
+    """Reads and writes the links table."""
 
     def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
         self._client = client
         self._table = table
 
     def insert_if_absent(self, link: Link) -> Link:
-        """Write a link unless its code is taken; return the one that has the code now."""
+        """Write a link unless its code is taken. Return the link that now has the code."""
         try:
             with translated():
                 self._client.put_item(
                     TableName=self._table,
                     Item=_encode(link),
-                    # Two who ask for one code at once: the second finds the first.
+                    # If two requests want one code at once, the second receives the link of the first.
                     ConditionExpression="attribute_not_exists(#code)",
                     ExpressionAttributeNames={"#code": LINK_KEY},
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
@@ -61,7 +61,7 @@ class Links:
         return link
 
     def get(self, code: str) -> Link | None:
-        """Read consistently: a link works from the moment its maker is told of it."""
+        """A consistent read: a link works as soon as its creator has the response."""
         with translated():
             answer = self._client.get_item(TableName=self._table, Key={LINK_KEY: text(code)}, ConsistentRead=True)
         return _decode(answer["Item"]) if "Item" in answer else None

@@ -1,8 +1,8 @@
-"""A file in S3 that is written across invocations, and never holds a line twice or lacks one, whoever dies when.
+"""A file in S3 that is written across invocations. It holds each line exactly once, even if invocations crash.
 
-S3 takes the parts of a large file one by one, each of at least 5 MiB but the last. What is left over when an invocation
-ends waits in an object of its own, the tail. A `Written` says what the file consists of so far; until a newer one has
-been saved, nothing that it names is deleted or written over.
+S3 takes the parts of a large file one by one; each but the last has at least 5 MiB. At the end of an invocation, lines
+that do not fill a part are saved in a separate object, the tail. An `UploadState` names the parts and the tail, which
+stay unchanged until a newer state has been saved.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,41 +15,41 @@ from pydantic import BaseModel, Field
 from tidemill import PermanentJobError, TidemillError
 from tidemill.aws.clients import translated
 
-#: https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html: at least 5 MiB. It is held in memory.
+#: At least 5 MiB: https://docs.aws.amazon.com/AmazonS3/latest/userguide/qfacts.html. A part is held in memory.
 PART_BYTES: Final = 8 * 1024 * 1024
-#: Their tags are what makes a checkpoint long, which may have 8 KiB.
+#: The ETags of the parts take most of a checkpoint, which may have 8 KiB.
 MOST_PARTS: Final = 120
 
-#: What S3 says when a part, an upload or a tail is no longer what it was.
+#: Error codes of S3 for a part, an upload or a tail that was removed or overwritten.
 _LOST: Final = frozenset({"InvalidPart", "NoSuchUpload", "NoSuchKey"})
 
 
 class PartsLostError(TidemillError):
-    """What `Written` names is not there any more, or was written over. The file has to be begun anew."""
+    """A part or tail of an `UploadState` was removed or overwritten. The caller must restart the file."""
 
 
-class Written(BaseModel):
-    """What a file consists of so far, small enough for a checkpoint."""
+class UploadState(BaseModel):
+    """The parts and the tail of an unfinished file, small enough for a checkpoint."""
 
-    #: A heading is none.
+    #: Without the heading.
     lines: int = 0
     bytes: int = 0
-    #: Whatever the writer needs to go on behind the last line.
+    #: The writer's own position after the last line.
     after: str | None = None
-    #: S3's id of the upload, once the first part is full.
+    #: S3's id of the upload; None until the first part is full.
     upload: str | None = None
-    #: ETag and CRC-32 of each part in its order, as S3 wants them back.
+    #: ETag and CRC-32 of each part, in order, as S3 requires them to complete the upload.
     parts: list[tuple[str, str]] = Field(default_factory=list)
-    #: Key of the object with the lines that are in no part yet.
+    #: Key of the object with the lines that are not yet in a part.
     tail: str | None = None
-    #: All lines are in parts, and nothing is left but to have S3 join them.
+    #: All lines are in parts, and the upload only has to be completed.
     whole: bool = False
 
 
 class Upload:
-    """The file `key`, from where `written` left it. `save` saves its argument: only then what it replaces goes.
+    """Continues the file `key` from `state`. The tail of the previous state is deleted after `save` has returned.
 
-    What fails is for the caller to try again from what was saved last.
+    After an error, the caller retries from the state that was saved last.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class Upload:
         *,
         bucket: str,
         key: str,
-        written: Written,
-        save: Callable[[Written], None],
+        state: UploadState,
+        save: Callable[[UploadState], None],
         new_token: Callable[[], str],
     ) -> None:
         self._client = client
@@ -67,56 +67,56 @@ class Upload:
         self.key = key
         self._save = save
         self._new_token = new_token
-        self.written = written
+        self.state = state
         #: The tail that the saved state names.
-        self._saved_tail = written.tail
-        self._pending = self._load(written.tail) if written.tail else b""
+        self._saved_tail = state.tail
+        self._pending = self._load(state.tail) if state.tail else b""
 
     def write(self, data: bytes, *, lines: int, after: str) -> None:
-        """Append whole lines. Saves when a part is full."""
+        """Append whole lines. Sends a full part and saves the state."""
         self._pending += data
-        self.written.bytes += len(data)
-        self.written.lines += lines
-        self.written.after = after
+        self.state.bytes += len(data)
+        self.state.lines += lines
+        self.state.after = after
         if len(self._pending) >= PART_BYTES:
             self._send_part()
             self._saved()
 
-    def suspend(self) -> Written:
-        """Put what is left over into a tail, and save."""
+    def suspend(self) -> UploadState:
+        """Write the lines that are not in a part to a tail, and save the state."""
         if self._pending:
-            # A name of its own: whoever still runs with an older state must not change what this one names.
-            self.written.tail = f"{self.key}.{self._new_token()}.tail"
+            # A new name: a stale run with an older state must not overwrite the tail of this state.
+            self.state.tail = f"{self.key}.{self._new_token()}.tail"
             with _lost():
-                self._client.put_object(Bucket=self.bucket, Key=self.written.tail, Body=self._pending)
+                self._client.put_object(Bucket=self.bucket, Key=self.state.tail, Body=self._pending)
         self._saved()
-        return self.written
+        return self.state
 
     def finish(self) -> None:
-        """Have the file appear under its key, whole. May be repeated."""
-        if self.written.upload is None:
+        """Publish the complete file under its key. May be repeated."""
+        if self.state.upload is None:
             with _lost():
                 self._client.put_object(Bucket=self.bucket, Key=self.key, Body=self._pending)
         else:
-            self._join(self.written.upload)
+            self._complete(self.state.upload)
         self._delete_tail(self._saved_tail)
 
-    def abandon(self) -> None:
-        """Remove what there is of the file. What cannot be removed goes by the bucket's own rules."""
+    def abort(self) -> None:
+        """Delete the unfinished file. Best effort: the lifecycle rules of the bucket delete the rest."""
         with suppress(TidemillError), _lost():
-            if self.written.upload:
-                self._client.abort_multipart_upload(Bucket=self.bucket, Key=self.key, UploadId=self.written.upload)
+            if self.state.upload:
+                self._client.abort_multipart_upload(Bucket=self.bucket, Key=self.key, UploadId=self.state.upload)
             self._delete_tail(self._saved_tail)
 
-    def _join(self, upload: str) -> None:
-        if not self.written.whole:
+    def _complete(self, upload: str) -> None:
+        if not self.state.whole:
             if self._pending:
                 self._send_part()
-            self.written.whole = True
+            self.state.whole = True
             self._saved()
         parts: Any = [
             {"PartNumber": number, "ETag": tag, "ChecksumCRC32": checksum}
-            for number, (tag, checksum) in enumerate(self.written.parts, start=1)
+            for number, (tag, checksum) in enumerate(self.state.parts, start=1)
         ]
         try:
             with _lost():
@@ -124,45 +124,45 @@ class Upload:
                     Bucket=self.bucket, Key=self.key, UploadId=upload, MultipartUpload={"Parts": parts}
                 )
         except PartsLostError:
-            # An earlier run may have joined them and died before it could say so.
-            if self._size() != self.written.bytes:
+            # An earlier run may have completed the upload and crashed before it reported this.
+            if self._size() != self.state.bytes:
                 raise
 
     def _size(self) -> int | None:
-        """Of the file that is there. Whoever may not list a bucket is told 403 of what is not."""
+        """Size of the file, or None without it. S3 answers 403 for a missing object to a role that may not list."""
         with suppress(ClientError), translated():
             size: int = self._client.head_object(Bucket=self.bucket, Key=self.key)["ContentLength"]
             return size
         return None
 
     def _send_part(self) -> None:
-        if len(self.written.parts) == MOST_PARTS:
+        if len(self.state.parts) == MOST_PARTS:
             raise PermanentJobError(
-                f"the file would be larger than {MOST_PARTS * PART_BYTES} bytes, the most it may be"
+                f"the file exceeds the limit of {MOST_PARTS * PART_BYTES} bytes; it cannot be exported"
             )
         with _lost():
-            if self.written.upload is None:
-                # A tag for each part, given back when they are joined, tells of a part that somebody wrote over.
+            if self.state.upload is None:
+                # The checksums are sent again on completion, so S3 rejects a part that a stale run overwrote.
                 answer = self._client.create_multipart_upload(
                     Bucket=self.bucket, Key=self.key, ChecksumAlgorithm="CRC32"
                 )
-                self.written.upload = answer["UploadId"]
+                self.state.upload = answer["UploadId"]
             part = self._client.upload_part(
                 Bucket=self.bucket,
                 Key=self.key,
-                UploadId=self.written.upload,
-                PartNumber=len(self.written.parts) + 1,
+                UploadId=self.state.upload,
+                PartNumber=len(self.state.parts) + 1,
                 Body=self._pending,
                 ChecksumAlgorithm="CRC32",
             )
-        self.written.parts.append((part["ETag"].strip('"'), part["ChecksumCRC32"]))
-        self._pending, self.written.tail = b"", None
+        self.state.parts.append((part["ETag"].strip('"'), part["ChecksumCRC32"]))
+        self._pending, self.state.tail = b"", None
 
     def _saved(self) -> None:
-        self._save(self.written)
-        if self._saved_tail != self.written.tail:
+        self._save(self.state)
+        if self._saved_tail != self.state.tail:
             self._delete_tail(self._saved_tail)
-            self._saved_tail = self.written.tail
+            self._saved_tail = self.state.tail
 
     def _load(self, tail: str) -> bytes:
         with _lost():
@@ -177,7 +177,7 @@ class Upload:
 
 @contextmanager
 def _lost() -> Iterator[None]:
-    """Raise `PartsLostError` for what is gone, and what `translated` raises."""
+    """Raise `PartsLostError` for the errors in `_LOST`, and otherwise the errors of `translated`."""
     try:
         with translated():
             yield

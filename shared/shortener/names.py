@@ -1,4 +1,4 @@
-"""The strings that the example's stack and its code share."""
+"""The strings that the stack and the code of the example share."""
 
 from enum import StrEnum
 from typing import Final
@@ -9,11 +9,11 @@ class Env(StrEnum):
 
     LINKS_TABLE = "SHORTENER_LINKS_TABLE"
     CLICKS_TABLE = "SHORTENER_CLICKS_TABLE"
-    #: ARN of the secret that keys the hash of a client's address.
+    #: ARN of the secret with the key for hashing client addresses.
     ADDRESS_KEY_SECRET = "SHORTENER_ADDRESS_KEY_SECRET"  # noqa: S105 - the name of a variable
-    #: How many proxies in front of the API may be believed about `X-Forwarded-For`.
+    #: Number of proxies in front of the API whose `X-Forwarded-For` is trusted.
     TRUSTED_PROXY_HOPS = "SHORTENER_TRUSTED_PROXY_HOPS"
-    #: Path of a MaxMind database inside the asset; empty for the database that geoip2fast brings.
+    #: Path of a MaxMind database inside the asset; empty to use the data of geoip2fast.
     GEOIP_DATABASE = "SHORTENER_GEOIP_DATABASE"
     #: Bucket of the files that `clicks.export` writes.
     EXPORTS_BUCKET = "SHORTENER_EXPORTS_BUCKET"

@@ -1,4 +1,4 @@
-"""Shorten: one conditional write makes a link, and the link is the record of its idempotency key."""
+"""Creates a link with one conditional write. The link is also the record of its idempotency key."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,12 +9,12 @@ from tidemill import KeyReusedError, TidemillError
 
 
 class CodeTakenError(TidemillError):
-    """The code that was asked for belongs to another link."""
+    """The requested code belongs to another link."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shortened:
-    """The link of a request. `replayed` when it was there already."""
+    """The link of a request. `replayed` if an earlier request with the same key created it."""
 
     link: Link
     replayed: bool
@@ -23,19 +23,19 @@ class Shortened:
 def shorten(
     links: Links, *, owner: str, url: str, code: str | None, key: str | None, trace: str, now: datetime
 ) -> Shortened:
-    """Make a link under `code`, or under one that is free.
+    """Create a link with `code`, or with a generated code without one.
 
-    A key is kept by the link that it made, so it guards the code that it stands for: the same key with another code of
-    the caller's own choice makes another link. Raises `CodeTakenError`, or `KeyReusedError` when the link that the key
-    made leads elsewhere.
+    The idempotency key is stored in the link, so it deduplicates requests for the same code: the same key with another
+    chosen code creates another link. Raises `CodeTakenError`, or `KeyReusedError` if the link of the key has another
+    URL.
     """
-    for tried in [code] if code else link_codes.made_up(owner, key):
+    for tried in [code] if code else link_codes.candidates(owner, key):
         asked = Link(code=tried, url=url, owner=owner, key=key, trace=trace, created_at=now)
         found = links.insert_if_absent(asked)
         if found.trace == trace:
             return Shortened(link=found, replayed=False)
         if key is not None and (found.owner, found.key) == (owner, key):
             if found.url != url:
-                raise KeyReusedError("this idempotency key was used before with another body")
+                raise KeyReusedError("this idempotency key was used before with another body; use a new key")
             return Shortened(link=found, replayed=True)
-    raise CodeTakenError(f"the code {code} is taken; ask for another, or leave it out to be given one")
+    raise CodeTakenError(f"the code {code} is taken; choose another, or omit it to receive a generated one")

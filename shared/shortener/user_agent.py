@@ -1,4 +1,4 @@
-"""What a user agent says of the visitor: browser, system, device, and whether anybody is looking."""
+"""Reads a user agent: browser, system, device, and whether it is a bot."""
 
 import re
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from shortener.lazy import Lazy
 if TYPE_CHECKING:
     from ua_parser import Parser
 
-#: What ua-parser finds no name for.
+#: The name if ua-parser finds none.
 OTHER: Final = "Other"
-#: Names are counted by, and some are as long as the visitor likes.
+#: Each name becomes a counter, and a visitor can invent a name of any length.
 LONGEST_NAME_CHARACTERS: Final = 64
 
-#: The device that ua-parser sees in the robots that it knows.
+#: The device that ua-parser reports for the bots that it knows.
 _SPIDER: Final = "Spider"
-#: Robots by what they call themselves, programs that fetch for nobody, and the agent that says nothing at all, which
-#: no browser does. Cubot makes telephones.
+#: Words in the names of bots and of HTTP libraries. An empty agent also counts as a bot, since every browser sends one.
+#: Cubot is a maker of telephones.
 BOT_WORDS: Final = re.compile(
     r"^\s*$|(?<!cu)bots?\b|robot|crawl|spider|slurp|archiver|feed|\brss\b|fetch|headless|phantomjs"
     r"|\bcurl/|\bwget/|\blibwww-perl|\bpython|\bruby|\bperl|\bphp|\bjava/|\bgo-http|http[-_ ]?client|http_request",
@@ -29,12 +29,12 @@ BOT_WORDS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """What a user agent says of itself, which need not be true."""
+    """The properties that a user agent claims. They need not be true."""
 
     browser: str
     system: str
     device: str
-    #: Nobody is looking.
+    #: A program made the request, and not a person with a browser.
     bot: bool
 
 
@@ -45,7 +45,7 @@ class _Named(Protocol):
 
 @lru_cache(maxsize=1024)
 def read(user_agent: str) -> Agent:
-    """Kept for a thousand agents, since most visitors share a few; parsing takes near a millisecond."""
+    """Cached for 1,024 agents, since most visitors share a few. Parsing takes nearly a millisecond."""
     parser = _parser()
     device = _family(parser.parse_device, user_agent)
     return Agent(
@@ -58,8 +58,8 @@ def read(user_agent: str) -> Agent:
 
 @Lazy
 def _parser() -> "Parser":
-    """Always the resolver in pure Python with rules compiled when first tried: ready in 3 ms instead of 90."""
-    import ua_parser  # noqa: PLC0415 - a third of a worker's imports, for the first click to pay
+    """The pure Python resolver compiles each rule on first use, so it is ready in 3 ms instead of 90."""
+    import ua_parser  # noqa: PLC0415 - a third of a worker's import time; the first click pays for it
 
     return ua_parser.Parser(ua_parser.BasicResolver(ua_parser.load_lazy_builtins()))
 
@@ -67,7 +67,7 @@ def _parser() -> "Parser":
 def _family(parse: Callable[[str], _Named | None], user_agent: str) -> str:
     try:
         found = parse(user_agent)
-    except (ValueError, TypeError):  # a rule matched an agent made for it, but the part that names the family is empty
+    except (ValueError, TypeError):  # a rule matched, but its group for the name is empty
         return OTHER
     name = found.family if found else OTHER
     return name.encode("ascii", "replace").decode()[:LONGEST_NAME_CHARACTERS]

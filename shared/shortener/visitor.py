@@ -1,4 +1,4 @@
-"""Who clicked, as far as it is kept: from an address and a user agent, without a call to AWS."""
+"""The properties of a visitor that are kept, from an address and a user agent, without a call to AWS."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from shortener.user_agent import read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """What a visitor is counted by."""
+    """The properties by which a visitor is counted."""
 
     country: str
     browser: str
@@ -18,7 +18,7 @@ class Visitor:
 
 
 def enrich(address: str | None, user_agent: str) -> Visitor:
-    """Never raises for what a visitor sends."""
+    """Read the properties of a visitor. Accepts any text without raising."""
     agent = read(user_agent)
     return Visitor(
         country=country_of(address),

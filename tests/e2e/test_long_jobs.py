@@ -16,7 +16,7 @@ from tests.e2e.conftest import Deployed
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.local.wait import wait_until
 
-#: More clicks than one invocation reads in such small pages: a run on the bulk lane has two seconds here.
+#: More clicks than one invocation can read in pages this small: a run on the bulk lane has two seconds here.
 CLICKS, PAGE = 2_000, 10
 VISITOR = Visitor(country="SE", browser="Firefox", system="Linux", device="Other", bot=False)
 MILLISECOND = timedelta(milliseconds=1)
@@ -67,7 +67,7 @@ def test_an_export_over_many_invocations_whose_worker_is_killed_has_every_click_
     seen = wait_until(
         lambda: (job := deployed.job(job_id))["hops"] > 0 and job["state"] == "running" and job,
         PATIENCE_SECONDS,
-        "the export to have gone on in another invocation",
+        "the export to continue in another invocation",
     )
     assert 0 < seen["progress"]["done"] < CLICKS
 
@@ -98,7 +98,7 @@ def test_a_rollup_reads_all_kept_counters_and_does_not_change_the_stats(
     deployed: Deployed, clicks_table: str, code: str
 ) -> None:
     dynamodb = deployed.app.client("dynamodb")
-    # As before the first rollup: its schedule may have started one already.
+    # Delete the progress, since the schedule may have run a rollup already.
     dynamodb.delete_item(TableName=clicks_table, Key={"pk": {"S": "!rollup"}, "sk": {"S": "through"}})
     clicks = Clicks(dynamodb, table=clicks_table)
     then = datetime.now(UTC) - timedelta(days=3)

@@ -1,4 +1,4 @@
-"""The example through its deployed API: redirects, counts, and no address in plain text."""
+"""The example through its deployed API: redirects, exact counts, and no address in plain text."""
 
 import json
 from uuid import uuid4
@@ -57,7 +57,7 @@ def test_the_clicks_table_contains_no_address_in_plain_text(deployed: Deployed, 
     assert FIREFOX not in items
 
 
-def test_an_unknown_code_is_not_found_and_makes_no_job(deployed: Deployed) -> None:
+def test_an_unknown_code_is_not_found_and_creates_no_job(deployed: Deployed) -> None:
     before = deployed.stored()
     assert deployed.app.request("GET", "/nowhere", api=ShortenerOutput.API_ID, signed=False).status == 404
     assert deployed.stored() == before

@@ -1,4 +1,4 @@
-"""The shortener on moto: its functions as they are deployed, its tables, and a worker for its clicks."""
+"""The shortener on moto: the handlers of its functions, its tables, and a worker for its jobs."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -50,7 +50,7 @@ _requests = count(1)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a function answered."""
+    """The response of a function."""
 
     status: int
     headers: Mapping[str, str]
@@ -62,7 +62,7 @@ class Answer:
 
 @dataclass(slots=True)
 class World:
-    """The deployed shortener, and what can be seen of it from behind."""
+    """Calls the functions of the shortener, runs its jobs, and reads its tables and files."""
 
     client: FaultyClient
     dynamodb: "DynamoDBClient"
@@ -75,7 +75,7 @@ class World:
         return self.call(shorten, "POST", "/links", body=json.dumps(body), user=user, headers=headers)
 
     def visit(self, code: str, **headers: str) -> Answer:
-        """Header names with underscores for dashes."""
+        """Follow a link. The names of `headers` have underscores for hyphens."""
         return self.call(
             redirect, "GET", f"/{code}", headers={name.replace("_", "-"): value for name, value in headers.items()}
         )
@@ -117,23 +117,23 @@ class World:
         return composition.submit()(submission, tenant=f"111122223333:{user}", trace="trace").job
 
     def job(self, job: Job) -> Job:
-        """As it is now."""
+        """The stored job."""
         found = composition.store().get(job.tenant, job.id)
         assert found is not None
         return found
 
     def files(self) -> dict[str, bytes]:
-        """What is in the bucket, by key."""
+        """The contents of the bucket, by key."""
         s3 = clients.s3()
         keys = [file["Key"] for file in s3.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
         return {key: s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in keys}
 
     def jobs(self) -> list[Job]:
-        """The documents; the table holds payloads besides."""
+        """All job documents. The table also holds payloads."""
         return [decode(item) for item in self.items(self.jobs_table) if SCHEMA_ATTRIBUTE in item]
 
     def clicks(self) -> list[Item]:
-        """The records, without the counters."""
+        """The records of clicks, without the counters."""
         return [item for item in self.items(self.clicks_table) if item[CLICK_SORT_KEY]["S"].startswith("click#")]
 
     def items(self, table: str) -> list[Item]:
@@ -144,9 +144,9 @@ class World:
         return Attempt(reference_to(job), tools, deadline=clock.now() + REMAINING)
 
     def run(self, job: Job) -> Report:
-        """What a worker does with one message for the job."""
+        """Run one attempt, as a worker does for one message of the job."""
         attempt = self.attempt(job)
-        # What a handler raised is raised again, when it has been written down.
+        # The attempt records an error of the handler, and raises it again.
         with suppress(Exception):
             run_once(attempt, remaining=REMAINING)
         assert attempt.report is not None
@@ -157,7 +157,7 @@ class World:
 
 
 def refusing(code: str) -> Callable[..., Any]:
-    """Stands for a call of AWS that answers with this error."""
+    """A stand-in for a call of AWS that answers with the error `code`."""
 
     def call(**_request: Any) -> Any:
         raise ClientError({"Error": {"Code": code, "Message": code}}, "Operation")
@@ -166,7 +166,7 @@ def refusing(code: str) -> Callable[..., Any]:
 
 
 def set_now(monkeypatch: pytest.MonkeyPatch, now: Callable[[], datetime]) -> None:
-    """Set the time of the engine and of the example."""
+    """Set the current time of the engine and of the example."""
     monkeypatch.setattr(clock, "now", now)
     monkeypatch.setattr("shortener.clock.now", now)
 
@@ -211,7 +211,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 
 def _create_table(dynamodb: "DynamoDBClient", name: str, keys: list[str]) -> None:
-    """As `stacks.shortener_tables` has it."""
+    """Create a table with the keys that `stacks.applications.shortener.tables` declares."""
     dynamodb.create_table(
         TableName=name,
         BillingMode="PAY_PER_REQUEST",

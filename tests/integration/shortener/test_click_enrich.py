@@ -1,4 +1,4 @@
-"""`click.enrich`, by the worker's own attempt on a real store: counted once, whatever happens."""
+"""`click.enrich`, run by the attempt of a worker on a real store: each click is counted once, despite faults."""
 
 import hashlib
 import hmac
@@ -50,7 +50,7 @@ def test_a_click_is_counted_and_its_job_has_succeeded(world: World, click: Job) 
     }
 
 
-def test_a_click_leaves_a_record_that_is_forgotten_in_time(world: World, click: Job) -> None:
+def test_a_click_has_a_record_that_expires(world: World, click: Job) -> None:
     world.run(click)
     (record,) = world.clicks()
     at = click.created_at
@@ -90,7 +90,7 @@ def test_a_click_without_address_or_site_is_counted(world: World, referrer: str)
     assert record["country"] == {"S": "??"}
 
 
-def test_a_message_that_comes_twice_counts_once(world: World, click: Job) -> None:
+def test_a_message_that_is_delivered_twice_counts_once(world: World, click: Job) -> None:
     world.run(click)
     report = world.run(click)
     assert (report.verdict, counted(world)) == (Verdict.DUPLICATE, 1)
@@ -107,7 +107,7 @@ def test_a_worker_whose_lease_was_lost_counts_nothing(world: World, click: Job) 
 
 
 @pytest.mark.parametrize(("fault", "clicks"), [(Fault.KILLED_BEFORE, 0), (Fault.KILLED_AFTER, 1)])
-def test_a_worker_that_dies_at_the_settle_counts_as_the_settle_went(
+def test_a_worker_that_dies_at_the_settle_counts_the_click_if_it_was_written(
     world: World, click: Job, fault: Fault, clicks: int
 ) -> None:
     attempt = world.attempt(click)
@@ -121,7 +121,7 @@ def test_a_worker_that_dies_at_the_settle_counts_as_the_settle_went(
     assert counted(world) == 1
 
 
-def test_a_click_that_met_an_outage_is_counted_by_the_run_that_succeeds(
+def test_after_an_outage_a_click_is_counted_by_the_run_that_succeeds(
     world: World, click: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as for_now:
@@ -153,7 +153,7 @@ def test_the_key_of_the_hash_is_fetched_once(world: World, monkeypatch: pytest.M
     assert fetched == ["secret"]
 
 
-def test_clicks_of_anybody_but_the_redirect_die(world: World) -> None:
+def test_a_click_that_another_caller_submits_dies(world: World) -> None:
     assert world.run(world.submit(CLICK, user="AROAOTHER", code="spring")).ending is Ending.DEAD
     (job,) = world.jobs()
     assert (job.state, job.death) == (State.DEAD, DeathReason.PERMANENT)
@@ -161,7 +161,7 @@ def test_clicks_of_anybody_but_the_redirect_die(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_made_up_names_cannot_fill_the_counters(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invented_names_cannot_fill_the_counters(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(click_tally, "NAMES_KEPT", 1)
     world.post_link({"url": "https://example.com/a", "code": "spring"})
     for number in range(60):
@@ -175,13 +175,13 @@ def test_made_up_names_cannot_fill_the_counters(world: World, monkeypatch: pytes
     assert len({record["browser"]["S"] for record in world.clicks()}) == 60
 
 
-def test_every_job_of_a_batch_counts(world: World) -> None:
+def test_every_job_of_a_batch_counts_its_click(world: World) -> None:
     world.post_link({"url": "https://example.com/a", "code": "spring"})
     for _ in range(10):
         world.visit("spring", user_agent=FIREFOX)
     attempts = [world.attempt(job) for job in world.jobs()]
     assert all(attempt.claim(remaining=REMAINING) for attempt in attempts)
-    # All have read their shard before one of them writes.
+    # All attempts read their shard before the first one writes.
     for attempt, outcome in [(attempt, attempt.run()) for attempt in attempts]:
         attempt.finish(outcome)
     assert counted(world) == 10

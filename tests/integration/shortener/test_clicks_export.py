@@ -1,4 +1,4 @@
-"""`clicks.export`: one file with every click once, over as many invocations and crashes as it takes."""
+"""`clicks.export`: one file with every click once, over several invocations and crashes."""
 
 import csv
 import io
@@ -14,7 +14,7 @@ from shortener import composition as shortener
 from shortener import multipart_upload
 from shortener.click import Click
 from shortener.click_table import RECORDS_KEPT
-from shortener.multipart_upload import MOST_PARTS, Written
+from shortener.multipart_upload import MOST_PARTS, UploadState
 from shortener.visitor import Visitor
 from tests.integration.shortener.conftest import BUCKET, REMAINING, World, refusing, set_now
 from tests.support.faulty_client import KilledError
@@ -34,7 +34,7 @@ VISITOR: Final = Visitor(country="SE", browser="=cmd()", system="Linux", device=
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Parts of a few lines each, so that there are many."""
+    """Make parts so small that a file has many."""
     monkeypatch.setattr(multipart_upload, "PART_BYTES", 500)
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 500)
 
@@ -81,7 +81,7 @@ class Interrupted:
 
 
 def exported(world: World, job: Job, *, runs: int = 100) -> Job:
-    """The job at its end."""
+    """Run the job until it has succeeded, at most `runs` times."""
     for _ in range(runs):
         if world.job(job).state.terminal:
             break
@@ -91,7 +91,7 @@ def exported(world: World, job: Job, *, runs: int = 100) -> Job:
 
 
 def minutes(text: str) -> list[str]:
-    """When the clicks of a file in JSON lines were, in its order."""
+    """The times (HH:MM) of the clicks in a file of JSON lines, in order."""
     return [json.loads(line)["at"][11:16] for line in text.splitlines()]
 
 
@@ -99,7 +99,7 @@ ALL: Final = [f"{NOON - timedelta(minutes=number):%H:%M}" for number in reversed
 
 
 def checked(job: Job) -> None:
-    """The file has every click once, and the job says where it is."""
+    """Assert that the file has every click once, and that the result of the job names the file."""
     result = json.loads(job.result or "")
     data = clients.s3().get_object(Bucket=BUCKET, Key=result["key"])["Body"].read()
     assert minutes(data.decode()) == ALL
@@ -107,12 +107,12 @@ def checked(job: Job) -> None:
 
 
 def left_behind(world: World) -> list[Any]:
-    """Uploads that are not complete, and files that are no export."""
+    """Incomplete uploads, and files other than exports."""
     uploads: list[Any] = clients.s3().list_multipart_uploads(Bucket=BUCKET).get("Uploads", [])
     return uploads + [key for key in world.files() if not key.endswith((".csv", ".jsonl"))]
 
 
-def test_the_clicks_of_a_link_are_a_file_in_their_order(world: World) -> None:
+def test_the_file_has_the_clicks_of_a_link_in_order(world: World) -> None:
     job = exported(world, world.submit("clicks.export", code="spring", format="jsonl", page=2), runs=1)
     checked(job)
     assert (job.progress_done, job.progress_total) == (CLICKS, CLICKS)
@@ -128,7 +128,7 @@ def test_a_small_file_needs_one_call(world: World, monkeypatch: pytest.MonkeyPat
     assert json.loads(world.jobs()[0].result or "")["lines"] == CLICKS
 
 
-def test_a_file_in_csv_has_a_header_and_no_formula(world: World) -> None:
+def test_a_csv_file_has_a_header_and_escapes_formulas(world: World) -> None:
     job = exported(world, world.submit("clicks.export", code="spring", page=2))
     (text,) = (data.decode() for data in world.files().values())
     rows = list(csv.DictReader(io.StringIO(text)))
@@ -146,7 +146,7 @@ def test_a_file_in_csv_has_a_header_and_no_formula(world: World) -> None:
     }
 
 
-def test_visitors_can_be_told_apart_but_not_followed_to_another_link(world: World) -> None:
+def test_visitors_are_distinct_within_a_link_and_not_traceable_to_another_link(world: World) -> None:
     world.post_link({"url": "https://example.com/a", "code": "summer"})
     for number in range(3):
         click(world, number, at=NOON, code="summer")
@@ -160,7 +160,7 @@ def test_visitors_can_be_told_apart_but_not_followed_to_another_link(world: Worl
 
 
 @pytest.mark.parametrize(("code", "user"), [("spring", "AROAOTHER"), ("autumn", "AROAOWNER")])
-def test_nobody_but_its_owner_is_given_the_clicks_of_a_link(world: World, code: str, user: str) -> None:
+def test_only_the_owner_of_a_link_can_export_its_clicks(world: World, code: str, user: str) -> None:
     job = world.submit("clicks.export", user=user, code=code)
     assert world.run(job).ending is Ending.DEAD
     assert world.job(job).death is DeathReason.PERMANENT
@@ -168,13 +168,13 @@ def test_nobody_but_its_owner_is_given_the_clicks_of_a_link(world: World, code: 
     assert world.files() == {}
 
 
-def test_a_link_that_nobody_followed_has_an_empty_file(world: World) -> None:
+def test_a_link_without_clicks_has_an_empty_file(world: World) -> None:
     world.post_link({"url": "https://example.com/a", "code": "summer"})
     exported(world, world.submit("clicks.export", code="summer", format="jsonl", page=2))
     assert list(world.files().values()) == [b""]
 
 
-def test_clicks_after_it_was_asked_for_are_left_to_the_next(world: World) -> None:
+def test_clicks_after_the_submission_are_left_out(world: World) -> None:
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     click(world, 99, at=NOON + timedelta(milliseconds=1))
     checked(exported(world, job))
@@ -189,11 +189,11 @@ def test_clicks_whose_records_have_expired_are_left_out(world: World, monkeypatc
 
 
 def short_of_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run has time for one page."""
+    """Leave each run time for one page only."""
     monkeypatch.setattr(export_module, "LONGEST_STEP", HOUR)
 
 
-def test_it_goes_on_over_many_invocations_and_shows_how_far_it_is(
+def test_it_continues_over_many_invocations_and_reports_its_progress(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     short_of_time(monkeypatch)
@@ -221,7 +221,7 @@ def test_killed_at_any_call_the_file_has_every_click_once(
 
 
 def killed(world: World, kill_at: int, monkeypatch: pytest.MonkeyPatch, *, after: bool) -> bool:
-    """An export whose worker dies at that call of S3, and which is then carried on. False if it made no such call."""
+    """Kill the worker of an export at this call of S3, then finish the export. False if the export made fewer calls."""
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     dying = Interrupted(clients.s3(), at=kill_at, after=after)
     with monkeypatch.context() as for_now:
@@ -230,22 +230,20 @@ def killed(world: World, kill_at: int, monkeypatch: pytest.MonkeyPatch, *, after
             attempt = world.attempt(world.job(job))
             assert attempt.claim(remaining=REMAINING)
             outcome = None
-            with suppress(TidemillError):  # as which a kill leaves the handler
+            with suppress(TidemillError):  # the engine turns the kill into this error
                 outcome = attempt.run()
             if outcome and not dying.dead:
                 attempt.finish(outcome)
     with monkeypatch.context() as for_now:
-        set_now(for_now, lambda: NOON + HOUR)  # its lease is over
+        set_now(for_now, lambda: NOON + HOUR)  # its lease has expired
         checked(exported(world, job))
     return dying.dead
 
 
-def test_a_part_that_a_stale_run_wrote_over_has_the_file_begun_anew(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_part_that_a_stale_run_overwrote_restarts_the_file(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     short_of_time(monkeypatch)
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
-    while not (state := Written.model_validate_json(world.job(job).checkpoint or "{}")).parts:
+    while not (state := UploadState.model_validate_json(world.job(job).checkpoint or "{}")).parts:
         world.run(world.job(job))
     clients.s3().upload_part(
         Bucket=BUCKET, Key=f"exports/{job.id}.jsonl", UploadId=state.upload, PartNumber=1, Body=b"stale" * 200
@@ -256,22 +254,24 @@ def test_a_part_that_a_stale_run_wrote_over_has_the_file_begun_anew(
     assert json.loads(job.result or "")["lines"] == CLICKS
 
 
-def test_an_upload_that_was_aborted_is_begun_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_aborted_upload_is_restarted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     short_of_time(monkeypatch)
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
-    while not Written.model_validate_json(world.job(job).checkpoint or "{}").upload:
+    while not UploadState.model_validate_json(world.job(job).checkpoint or "{}").upload:
         world.run(world.job(job))
     with monkeypatch.context() as for_now:
-        # moto would not say so.
+        # moto does not report this error.
         for_now.setattr(clients.s3(), "upload_part", refusing("NoSuchUpload"))
         while world.job(job).progress_done != 0:
             assert world.run(world.job(job)).ending is Ending.CONTINUED
-            if Written.model_validate_json(world.job(job).checkpoint or "{}") == Written():
+            if UploadState.model_validate_json(world.job(job).checkpoint or "{}") == UploadState():
                 break
     checked(exported(world, job))
 
 
-def test_cancelled_while_it_runs_it_leaves_nothing_behind(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_that_is_cancelled_while_it_runs_leaves_nothing_behind(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     short_of_time(monkeypatch)
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     for _ in range(5):
@@ -286,19 +286,19 @@ def test_cancelled_while_it_runs_it_leaves_nothing_behind(world: World, monkeypa
     assert left_behind(world) == []
 
 
-def test_a_file_that_would_be_too_large_is_refused_and_nothing_is_left(
+def test_a_file_that_would_be_too_large_is_refused_and_leaves_nothing_behind(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(multipart_upload, "MOST_PARTS", 2)
     job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
     assert world.run(job).ending is Ending.DEAD
-    assert "the most it may be" in world.job(job).errors[0].message
+    assert "the file exceeds the limit of 1000 bytes; it cannot be exported" in world.job(job).errors[0].message
     assert world.files() == {}
     assert left_behind(world) == []
 
 
-def test_what_is_known_of_the_largest_file_fits_into_a_checkpoint() -> None:
-    longest = Written(
+def test_the_state_of_the_largest_file_fits_into_a_checkpoint() -> None:
+    longest = UploadState(
         lines=10**9,
         bytes=10**12,
         after="click#2045-03-04T05:06:07.891+00:00#" + "x" * 36,

@@ -1,4 +1,4 @@
-"""`clicks.rollup`: whatever becomes of it, the stats are what they were."""
+"""`clicks.rollup`: the statistics stay the same before, during and after it, also after crashes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ CODES: Final = ("spring", "summer")
 
 
 class Time:
-    """The present, which a test moves."""
+    """The current time, which a test sets."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -43,7 +43,7 @@ class Time:
 def time(world: World, monkeypatch: pytest.MonkeyPatch) -> Time:
     time = Time()
     set_now(monkeypatch, time)
-    # The first rollup looks back so far; less makes these tests quick.
+    # The first rollup starts this many days ago. A short time makes these tests fast.
     monkeypatch.setattr("shortener.click_rollup.RECORDS_KEPT", LOOK_BACK)
     for code in CODES:
         world.post_link({"url": "https://example.com/a", "code": code})
@@ -62,7 +62,7 @@ class Interrupted:
     def __getattr__(self, name: str) -> Any:
         method = getattr(self._client, name)
         if name == "get_paginator":
-            # Its pages are calls of `query`, by this name.
+            # `paginate` below counts each page as one call of `query`.
             return lambda _operation: self
         return lambda **request: self._call(lambda: method(**request))
 
@@ -87,7 +87,7 @@ def visit(world: World, *, times: int = 3) -> None:
 
 
 def count(world: World, *, job_ids: Sequence[str]) -> None:
-    """As `visit`, and quicker."""
+    """Count one click of each link for each id, without the redirect and without a job."""
     for code, job_id in product(CODES, job_ids):
         writes = shortener.clicks().writes(Click(code=code), VISITOR, job_id=job_id, at=clock.now(), now=clock.now())
         world.dynamodb.transact_write_items(TransactItems=writes)  # type: ignore[arg-type]  # plain mappings
@@ -98,7 +98,7 @@ def stats(world: World) -> list[Any]:
 
 
 def rolled_up(world: World) -> Job:
-    """A rollup from its submission to its end, in as many invocations as it takes."""
+    """Submit a rollup and run it until it ends, over as many invocations as necessary."""
     job = world.submit("clicks.rollup")
     while not world.job(job).state.terminal:
         report = world.run(world.job(job))
@@ -107,7 +107,7 @@ def rolled_up(world: World) -> Job:
 
 
 def kinds(world: World) -> set[str]:
-    """Of the items that hold counters and do not expire."""
+    """The kinds of the items that hold counters and do not expire."""
     return {
         item[CLICK_SORT_KEY]["S"].split("#")[0]
         for item in world.items(world.clicks_table)
@@ -120,7 +120,7 @@ def test_a_day_is_closed_an_hour_after_its_end() -> None:
     assert str(last_closed_day(datetime(2045, 3, 4, 1, 0, 0, tzinfo=UTC))) == "2045-03-03"
 
 
-def test_what_was_counted_on_a_closed_day_moves_to_the_total_and_the_stats_stay(world: World, time: Time) -> None:
+def test_the_counters_of_a_closed_day_move_to_the_total_and_the_stats_stay(world: World, time: Time) -> None:
     visit(world)
     before = stats(world)
     assert before[0]["days"] == {"2045-03-04": 3}
@@ -138,7 +138,7 @@ def shards(world: World) -> list[Any]:
     return [item for item in world.items(world.clicks_table) if item[CLICK_SORT_KEY]["S"].startswith("count#")]
 
 
-def test_clicks_of_the_day_that_is_not_over_stay_where_they_are_and_are_counted(world: World, time: Time) -> None:
+def test_clicks_of_the_current_day_stay_in_their_shards_and_are_counted(world: World, time: Time) -> None:
     visit(world)
     time.now += DAY
     visit(world, times=2)
@@ -148,7 +148,7 @@ def test_clicks_of_the_day_that_is_not_over_stay_where_they_are_and_are_counted(
     assert stats(world)[0]["clicks"] == 5
 
 
-def test_a_click_that_is_counted_days_late_is_in_its_own_day(world: World, time: Time) -> None:
+def test_a_click_that_is_counted_days_late_counts_for_its_own_day(world: World, time: Time) -> None:
     for code in CODES:
         world.visit(code)
     time.now += 3 * DAY
@@ -161,7 +161,7 @@ def test_a_click_that_is_counted_days_late_is_in_its_own_day(world: World, time:
     assert stats(world)[0]["days"] == {"2045-03-04": 1}
 
 
-def test_totals_go_on_growing(world: World, time: Time) -> None:
+def test_later_days_are_added_to_the_totals(world: World, time: Time) -> None:
     for _ in range(3):
         visit(world)
         time.now += DAY
@@ -179,15 +179,13 @@ def test_a_second_rollup_of_the_same_day_finds_nothing_to_do(world: World, time:
     assert world.items(world.clicks_table) == before
 
 
-def test_shards_in_the_total_go_after_a_day_and_links_that_nobody_followed_cost_nothing(
-    world: World, time: Time
-) -> None:
+def test_shards_expire_a_day_after_they_were_added_and_the_stats_stay(world: World, time: Time) -> None:
     visit(world)
     time.now += DAY
     rolled_up(world)
     expiries = {int(item[TTL_ATTRIBUTE]["N"]) for item in shards(world)}
     assert expiries == {int((time.now + SHARDS_KEPT).timestamp())}
-    # DynamoDB has deleted them.
+    # Delete them, as DynamoDB does after their expiry.
     for item in shards(world):
         key = {name: item[name] for name in (CLICK_KEY, CLICK_SORT_KEY)}
         world.dynamodb.delete_item(TableName=world.clicks_table, Key=key)
@@ -207,7 +205,7 @@ def test_a_rollup_that_did_not_run_for_weeks_catches_up(
     assert stats(world)[0]["clicks"] == 9
 
 
-def test_whoever_read_the_total_of_before_finds_the_shards_still_there(world: World, time: Time) -> None:
+def test_a_reader_of_the_previous_total_still_finds_the_shards(world: World, time: Time) -> None:
     visit(world)
     time.now += DAY
     clicks = shortener.clicks()
@@ -216,9 +214,7 @@ def test_whoever_read_the_total_of_before_finds_the_shards_still_there(world: Wo
     assert sum(shard["clicks"] for shard in clicks.shards("spring", after=total.through)) == 3
 
 
-def test_of_two_rollups_at_once_the_second_adds_nothing_again(
-    world: World, time: Time, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_concurrent_rollups_add_each_shard_once(world: World, time: Time, monkeypatch: pytest.MonkeyPatch) -> None:
     visit(world)
     before = stats(world)
     time.now += DAY
@@ -226,18 +222,18 @@ def test_of_two_rollups_at_once_the_second_adds_nothing_again(
     put = world.client.put_item
     with monkeypatch.context() as meanwhile:
 
-        def first_the_other(**request: Any) -> Any:
+        def after_the_other(**request: Any) -> Any:
             meanwhile.undo()
             rolled_up(world)
             return put(**request)
 
-        meanwhile.setattr(rollup._client, "put_item", first_the_other, raising=False)
+        meanwhile.setattr(rollup._client, "put_item", after_the_other, raising=False)
         rollup.add("spring", through=last_closed_day(time.now))
     assert stats(world) == before
 
 
 @pytest.mark.slow
-def test_it_goes_on_in_another_invocation_when_time_is_short(
+def test_it_continues_in_another_invocation_before_its_deadline(
     world: World, time: Time, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     visit(world)
@@ -257,13 +253,13 @@ def test_it_goes_on_in_another_invocation_when_time_is_short(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before the call", "after the call"])
-def test_killed_between_any_two_calls_the_stats_stay_exact_and_the_next_run_ends_the_work(
+def test_killed_at_any_call_the_stats_stay_exact_and_the_next_run_finishes_the_work(
     world: World, time: Time, monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
     monkeypatch.setattr("shortener.click_table.SHARDS", 2)
     monkeypatch.setattr(rollup_module, "SHARDS", 2)
     monkeypatch.setattr(rollup_module, "SAVED_EVERY", timedelta(0))
-    rolled_up(world)  # says how far all are, so that there is one day to go through
+    rolled_up(world)  # records the progress, so that the next rollup has one day to add
     kill_at = 0
     killed = True
     while killed:
@@ -274,7 +270,7 @@ def test_killed_between_any_two_calls_the_stats_stay_exact_and_the_next_run_ends
         client = Interrupted(world.client, at=kill_at, after=after)
         killed = not _ended(world, job, client, monkeypatch)
         assert stats(world) == expected, f"killed at call {kill_at}"
-        time.now += HOUR  # its lease is over
+        time.now += HOUR  # its lease has expired
         rolled_up(world)
         assert stats(world) == expected, f"after a kill at call {kill_at}"
         assert kinds(world) == {"total"}, f"after a kill at call {kill_at}"
@@ -284,7 +280,7 @@ def test_killed_between_any_two_calls_the_stats_stay_exact_and_the_next_run_ends
 
 
 def _ended(world: World, job: Job, client: Interrupted, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Claim and run it with that client, and settle it if it survives."""
+    """Claim, run and settle the job with this client. False if the client killed it."""
     attempt = world.attempt(job)
     assert attempt.claim(remaining=timedelta(seconds=30))
     with monkeypatch.context() as for_now:
@@ -292,7 +288,7 @@ def _ended(world: World, job: Job, client: Interrupted, monkeypatch: pytest.Monk
             for_now.setattr(each, "_client", client)
         try:
             outcome = attempt.run()
-        except Exception:  # noqa: BLE001 - the kill, which ends the attempt without a word
+        except Exception:  # noqa: BLE001 - the kill, after which the attempt reports no result
             return False
         try:
             attempt.finish(outcome)

@@ -1,4 +1,4 @@
-"""`GET /{code}`."""
+"""`GET /{code}` redirects a visitor and submits the click."""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ def payload(world: World) -> Any:
     return json.loads(composition.payloads().load(job))
 
 
-def test_a_visitor_is_sent_on_and_the_click_is_a_job(world: World) -> None:
+def test_a_visitor_is_redirected_and_the_click_is_a_job(world: World) -> None:
     answer = world.visit("spring")
     assert (answer.status, answer.text) == (302, "")
     assert answer.headers["Location"] == URL
@@ -38,7 +38,7 @@ def test_a_visitor_is_sent_on_and_the_click_is_a_job(world: World) -> None:
 
 def test_a_redirect_is_one_read_and_one_write(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
-    make_call = world.dynamodb._make_api_call  # type: ignore[attr-defined]  # the one place all calls pass
+    make_call = world.dynamodb._make_api_call  # type: ignore[attr-defined]  # all calls pass through this method
 
     def counted(operation: str, request: Any) -> Any:
         calls.append(operation)
@@ -56,14 +56,14 @@ def test_each_visit_is_a_click_of_its_own(world: World) -> None:
 
 
 @pytest.mark.parametrize("code", ["autumn", "links", "a.b", "x" * 65, "Spring"])
-def test_a_code_that_no_link_has_is_not_found_and_not_counted(world: World, code: str) -> None:
+def test_an_unknown_code_is_not_found_and_not_counted(world: World, code: str) -> None:
     answer = world.visit(code)
     assert answer.status == 404
     assert answer.json()["type"] == "urn:tidemill:problem:no-such-link"
     assert world.jobs() == []
 
 
-def test_a_click_says_where_it_came_from(world: World) -> None:
+def test_a_click_holds_the_address_the_agent_and_the_referrer(world: World) -> None:
     world.visit(
         "spring", user_agent="Browser/1", referer="https://news.example/story", x_forwarded_for="8.8.8.8, 83.149.9.216"
     )
@@ -75,12 +75,12 @@ def test_a_click_says_where_it_came_from(world: World) -> None:
     }
 
 
-def test_a_click_from_nowhere_has_the_address_that_connected(world: World) -> None:
+def test_a_click_without_headers_has_the_address_of_the_connection(world: World) -> None:
     world.visit("spring")
     assert payload(world) == {"code": "spring", "address": SOURCE, "user_agent": "", "referrer": ""}
 
 
-def test_without_trusted_proxies_nobody_can_pass_for_somebody_else(
+def test_without_trusted_proxies_a_visitor_cannot_forge_an_address(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(Env.TRUSTED_PROXY_HOPS, "0")
@@ -88,13 +88,13 @@ def test_without_trusted_proxies_nobody_can_pass_for_somebody_else(
     assert payload(world)["address"] == SOURCE
 
 
-def test_an_address_that_is_none_is_none(world: World) -> None:
+def test_an_invalid_address_is_left_out(world: World) -> None:
     world.visit("spring", x_forwarded_for="unknown")
     assert payload(world)["address"] is None
 
 
 @pytest.mark.parametrize("agent", ["x" * 100_000, "\ud800" * 600, "\0\x1b[2J\ufffe", "é☃" * 400, "   "])
-def test_any_user_agent_will_do(world: World, agent: str) -> None:
+def test_any_user_agent_is_accepted(world: World, agent: str) -> None:
     assert world.visit("spring", user_agent=agent, referer=agent).status == 302
     assert len(payload(world)["user_agent"]) <= 512
     assert len(payload(world)["referrer"]) <= 512
@@ -117,7 +117,7 @@ def test_the_same_key_on_another_link_is_another_click(world: World) -> None:
     assert len(world.jobs()) == 2
 
 
-def test_a_key_that_comes_from_another_browser_redirects_and_counts_nothing(world: World) -> None:
+def test_the_same_key_from_another_browser_redirects_and_counts_nothing(world: World) -> None:
     world.visit("spring", idempotency_key="k", user_agent="one")
     again = world.visit("spring", idempotency_key="k", user_agent="two")
     assert (again.status, again.headers["Location"]) == (302, URL)
@@ -126,7 +126,7 @@ def test_a_key_that_comes_from_another_browser_redirects_and_counts_nothing(worl
 
 
 @pytest.mark.parametrize("key", ["", " ", "k k", "é", "x" * 256])
-def test_a_key_that_is_none_is_refused(world: World, key: str) -> None:
+def test_an_invalid_key_is_refused(world: World, key: str) -> None:
     assert world.visit("spring", idempotency_key=key).status == 400
     assert world.jobs() == []
 
@@ -143,16 +143,16 @@ def test_a_click_that_cannot_be_written_redirects_and_is_reported(
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("ERROR", "not accepted")]
 
 
-def test_a_click_that_is_being_counted_at_this_moment_is_there_already(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A write meets the transaction that settles its own job."""
+def test_a_click_whose_job_is_settling_is_a_replay(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The write conflicts with the transaction that settles the job of the same click."""
     monkeypatch.setattr(world.dynamodb, "put_item", refusing("TransactionConflictException"))
     answer = world.visit("spring", idempotency_key="k")
     assert (answer.status, answer.headers["Idempotent-Replayed"]) == (302, "true")
 
 
-def test_without_the_link_there_is_nowhere_to_go(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_link_is_answered_with_503_and_makes_no_job(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(world.dynamodb, "get_item", refusing("ThrottlingException"))
     answer = world.visit("spring")
     assert (answer.status, answer.headers["Retry-After"]) == (503, "1")

@@ -1,4 +1,4 @@
-"""`GET /links/{code}/stats`."""
+"""`GET /links/{code}/stats` shows the statistics of a link to its owner."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def link(world: World) -> None:
     world.post_link({"url": URL, "code": "summer"})
 
 
-def test_a_link_that_nobody_followed_has_no_clicks(world: World) -> None:
+def test_a_new_link_has_no_clicks(world: World) -> None:
     answer = world.stats("spring")
     assert answer.status == 200
     assert answer.json() == {
@@ -55,7 +55,7 @@ def test_clicks_are_added_up_over_the_shards_with_the_most_frequent_first(world:
     assert world.stats("summer").json()["clicks"] == 1
 
 
-def test_another_callers_link_and_none_at_all_are_the_same_to_a_caller(world: World) -> None:
+def test_a_link_of_another_caller_and_a_missing_link_have_the_same_answer(world: World) -> None:
     answers = [world.stats("spring", user="AROAOTHER"), world.stats("autumn"), world.stats("a.b")]
     assert {answer.status for answer in answers} == {404}
     assert len({answer.text for answer in answers}) == 1

@@ -1,4 +1,4 @@
-"""Writes the smallest MaxMind database: the lower half of all IPv4 addresses has one record, the upper half none.
+"""Writes the smallest MaxMind database: one record for the lower half of all IPv4 addresses, and nothing for the rest.
 
 https://maxmind.github.io/MaxMind-DB/
 """
@@ -14,7 +14,7 @@ _FIRST_EXTENDED = 8
 
 def write(path: Path, record: Mapping[str, Any]) -> None:
     nodes = 1
-    #: Counted from the end of the tree: after the 16 bytes between it and the data.
+    #: Offset from the end of the tree: 16 zero bytes separate the tree from the data.
     first_record = nodes + 16
     tree = first_record.to_bytes(3) + nodes.to_bytes(3)
     metadata = {

@@ -1,4 +1,4 @@
-"""What clicks add up to."""
+"""Adding up clicks, and the bounds of shards and totals."""
 
 from collections import Counter
 from datetime import date, timedelta
@@ -19,7 +19,7 @@ from shortener.visitor import Visitor
 
 VISITOR = Visitor(country="SE", browser="Firefox", system="Linux", device="Other", bot=False)
 DAY = date(2045, 3, 4)
-CROWD = Tally(names={trait: Counter({f"name {index}": 1 for index in range(NAMES_KEPT)}) for trait in Trait})
+FULL = Tally(names={trait: Counter({f"name {index}": 1 for index in range(NAMES_KEPT)}) for trait in Trait})
 
 
 def test_a_click_is_counted_once_in_each_trait() -> None:
@@ -33,7 +33,7 @@ def test_a_click_is_counted_once_in_each_trait() -> None:
     ]
 
 
-def test_a_click_of_a_bot_is_counted_as_one_and_in_each_trait() -> None:
+def test_a_click_of_a_bot_is_also_counted_as_a_bot() -> None:
     bot = Visitor(country="US", browser="Googlebot", system="Other", device="Spider", bot=True)
     assert counters(bot, Tally(), day=DAY) == [
         "clicks",
@@ -46,8 +46,8 @@ def test_a_click_of_a_bot_is_counted_as_one_and_in_each_trait() -> None:
     ]
 
 
-def test_names_beyond_the_bound_count_as_other_and_countries_are_few_enough() -> None:
-    assert counters(VISITOR, CROWD, day=DAY) == [
+def test_names_beyond_the_bound_count_as_other_except_for_countries() -> None:
+    assert counters(VISITOR, FULL, day=DAY) == [
         "clicks",
         "day:2045-03-04",
         "country:SE",
@@ -57,9 +57,9 @@ def test_names_beyond_the_bound_count_as_other_and_countries_are_few_enough() ->
     ]
 
 
-def test_a_name_that_is_held_is_counted_however_many_there_are() -> None:
+def test_a_known_name_is_counted_in_a_full_shard() -> None:
     visitor = Visitor(country="SE", browser="name 0", system="name 1", device="name 2", bot=False)
-    assert "browser:name 0" in counters(visitor, CROWD, day=DAY)
+    assert "browser:name 0" in counters(visitor, FULL, day=DAY)
 
 
 def test_shards_are_added_up() -> None:
@@ -75,16 +75,16 @@ def test_shards_are_added_up() -> None:
     assert tally.names[Trait.DEVICE] == {}
 
 
-def test_no_shards_are_no_clicks() -> None:
+def test_without_shards_the_tally_is_empty() -> None:
     assert summed([]) == Tally()
 
 
-def test_a_total_holds_what_was_counted_and_nothing_else() -> None:
+def test_a_total_has_the_counters_of_its_shards_and_nothing_else() -> None:
     shard = {"clicks": 3, "bots": 1, "day:2045-03-04": 2, "day:2045-03-05": 1, "country:SE": 3, "browser:Firefox": 3}
     assert condensed(summed([shard])) == shard
 
 
-def test_a_crowded_total_counts_the_rarest_names_as_other_and_loses_no_click() -> None:
+def test_a_full_total_counts_the_rarest_names_as_other_and_loses_no_click() -> None:
     names = {f"browser:name {index}": index + 1 for index in range(TOTAL_NAMES_KEPT + 10)}
     total = condensed(summed([{"clicks": sum(names.values()), f"browser:{OTHER}": 7, **names}]))
     browsers = summed([total]).names[Trait.BROWSER]

@@ -1,4 +1,4 @@
-"""Whose address is believed."""
+"""The address that is trusted, behind proxies and without them."""
 
 import pytest
 
@@ -7,15 +7,15 @@ from shortener.client_address import client_address, parsed
 SOURCE = "203.0.113.9"
 
 
-def test_without_trusted_proxies_the_header_is_not_believed() -> None:
+def test_without_trusted_proxies_the_header_is_ignored() -> None:
     assert client_address("198.51.100.1", SOURCE, trusted_hops=0) == SOURCE
 
 
-def test_a_trusted_proxy_is_believed_about_who_connected_to_it() -> None:
+def test_the_address_that_a_trusted_proxy_appended_is_used() -> None:
     assert client_address("198.51.100.1", SOURCE, trusted_hops=1) == "198.51.100.1"
 
 
-def test_what_a_visitor_claims_stands_left_of_what_is_believed() -> None:
+def test_an_address_that_the_visitor_forged_is_ignored() -> None:
     assert client_address("8.8.8.8, 198.51.100.1", SOURCE, trusted_hops=1) == "198.51.100.1"
 
 
@@ -28,26 +28,26 @@ def test_the_source_is_not_counted_twice_when_the_gateway_has_appended_it() -> N
     assert client_address(SOURCE, SOURCE, trusted_hops=1) == SOURCE
 
 
-def test_behind_fewer_proxies_than_are_trusted_it_is_the_leftmost() -> None:
+def test_behind_fewer_proxies_than_are_trusted_the_leftmost_address_is_used() -> None:
     assert client_address("198.51.100.1", SOURCE, trusted_hops=5) == "198.51.100.1"
     assert client_address("", SOURCE, trusted_hops=5) == SOURCE
 
 
-def test_empty_places_in_the_header_are_no_hops() -> None:
+def test_empty_entries_in_the_header_are_ignored() -> None:
     assert client_address(" , 198.51.100.1 ,, ", SOURCE, trusted_hops=1) == "198.51.100.1"
 
 
-@pytest.mark.parametrize("rubbish", ["unknown", "198.51.100.1:443", "1", "300.1.1.1", "<script>", "198.51.100.1 x"])
-def test_what_is_no_address_is_none(rubbish: str) -> None:
-    assert client_address(rubbish, SOURCE, trusted_hops=1) is None
+@pytest.mark.parametrize("invalid", ["unknown", "198.51.100.1:443", "1", "300.1.1.1", "<script>", "198.51.100.1 x"])
+def test_an_invalid_address_is_unknown(invalid: str) -> None:
+    assert client_address(invalid, SOURCE, trusted_hops=1) is None
 
 
-def test_an_address_has_one_spelling() -> None:
+def test_an_address_is_normalized() -> None:
     assert client_address("2001:DB8:0::1", SOURCE, trusted_hops=1) == "2001:db8::1"
     assert client_address("::ffff:198.51.100.1", SOURCE, trusted_hops=1) == "198.51.100.1"
 
 
-def test_no_text_is_no_address() -> None:
+def test_a_missing_empty_or_scoped_address_is_unknown() -> None:
     assert parsed(None) is None
     assert parsed("") is None
     assert parsed("fe80::1%" + "z" * 200) is None

@@ -1,4 +1,4 @@
-"""What a cold start pays for."""
+"""The imports of a cold start."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Countries of addresses."""
+"""The country of an address, from geoip2fast or from a configured database."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tests.unit.shortener import mmdb
 
 @pytest.fixture
 def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """The data is read by this test, and not kept for the next."""
+    """Make this test read the data again, and drop the data afterwards."""
     monkeypatch.delenv(Env.GEOIP_DATABASE, raising=False)
     country._lookup.forget()
     yield monkeypatch
@@ -47,7 +47,7 @@ def test_an_address_has_the_country_that_uses_it(address: str, country: str) -> 
         "",
         "rubbish",
         "8.8.8.8 ; drop",
-        "134744072",  # the library would take it for 8.8.8.8
+        "134744072",  # the library would read it as 8.8.8.8
         "10.0.0.1",
         "127.0.0.1",
         "100.64.0.1",
@@ -58,11 +58,11 @@ def test_an_address_has_the_country_that_uses_it(address: str, country: str) -> 
         "::1",
     ],
 )
-def test_who_has_no_country_is_unknown(address: str | None) -> None:
+def test_an_address_without_a_country_is_unknown(address: str | None) -> None:
     assert country_of(address) == UNKNOWN
 
 
-def test_the_data_is_read_once_by_however_many_threads(fresh: pytest.MonkeyPatch) -> None:
+def test_several_threads_read_the_data_once(fresh: pytest.MonkeyPatch) -> None:
     loads: list[str] = []
     load = country._geoip2fast
 
@@ -77,20 +77,20 @@ def test_the_data_is_read_once_by_however_many_threads(fresh: pytest.MonkeyPatch
     assert loads == ["load"]
 
 
-def test_a_file_of_the_same_name_in_the_working_directory_is_not_taken(
-    fresh: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_file_of_the_same_name_in_the_working_directory_is_ignored(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "geoip2fast.dat.gz").write_bytes(b"not a database")
     fresh.chdir(tmp_path)
     assert country_of("8.8.8.8") == "US"
 
 
-def test_a_configured_database_goes_first(with_database: Any) -> None:
+def test_a_configured_database_replaces_the_default_data(with_database: Any) -> None:
     with_database({"country": {"iso_code": "NZ"}})
     assert country_of("8.8.8.8") == "NZ"
 
 
-def test_a_configured_database_is_looked_for_at_the_top_of_the_code(fresh: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_path_of_a_configured_database_is_relative_to_the_top_of_the_code(
+    fresh: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     mmdb.write(tmp_path / "test.mmdb", {"country": {"iso_code": "NZ"}})
     fresh.setattr(country, "_TOP", tmp_path)
     fresh.setenv(Env.GEOIP_DATABASE, "test.mmdb")
@@ -98,7 +98,7 @@ def test_a_configured_database_is_looked_for_at_the_top_of_the_code(fresh: pytes
     assert country_of("8.8.8.8") == "NZ"
 
 
-def test_where_an_address_is_registered_is_better_than_nothing(with_database: Any) -> None:
+def test_the_registered_country_is_used_if_no_other_is_known(with_database: Any) -> None:
     with_database({"registered_country": {"iso_code": "NZ"}})
     assert country_of("8.8.8.8") == "NZ"
 
@@ -110,12 +110,12 @@ def test_a_record_without_a_country_is_unknown(with_database: Any, record: dict[
 
 
 @pytest.mark.parametrize("address", ["200.1.1.1", "2001:4860:4860::8888"])
-def test_what_a_configured_database_does_not_cover_is_unknown(with_database: Any, address: str) -> None:
+def test_an_address_outside_a_configured_database_is_unknown(with_database: Any, address: str) -> None:
     with_database({"country": {"iso_code": "NZ"}})
     assert country_of(address) == UNKNOWN
 
 
-def test_a_configured_database_that_is_not_there_is_an_error(fresh: pytest.MonkeyPatch) -> None:
+def test_a_missing_configured_database_is_an_error(fresh: pytest.MonkeyPatch) -> None:
     fresh.setenv(Env.GEOIP_DATABASE, "missing.mmdb")
     with pytest.raises(FileNotFoundError):
         country_of("8.8.8.8")

@@ -1,4 +1,4 @@
-"""Making a thing once."""
+"""A lazy value is made once."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -8,7 +8,7 @@ import pytest
 from shortener.lazy import Lazy
 
 
-def test_threads_that_come_at_once_wait_for_one_making() -> None:
+def test_concurrent_threads_share_one_value() -> None:
     made: list[object] = []
     both_are_here = threading.Barrier(8)
 
@@ -35,7 +35,7 @@ def test_none_counts_as_made() -> None:
     assert calls == [1]
 
 
-def test_what_was_forgotten_is_made_anew() -> None:
+def test_a_dropped_value_is_made_again() -> None:
     once = Lazy(object)
     first = once()
     once.forget()

@@ -1,4 +1,4 @@
-"""What is read from a user agent."""
+"""Reading a user agent: browser, system, device and bot."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def test_a_browser_on_a_telephone() -> None:
     [
         "Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)",
         "Xenu Link Sleuth/1.3.8",  # known to ua-parser alone
-        "UniversalFeedParser/4.2-pre-314-svn +http://feedparser.org/",  # known to our words alone
+        "UniversalFeedParser/4.2-pre-314-svn +http://feedparser.org/",  # known to BOT_WORDS alone
         "Mozilla/5.0 (Unknown; Linux x86_64) AppleWebKit/534.34 (KHTML, like Gecko) PhantomJS/1.9.2 Safari/534.34",
         "curl/8.5.0",
         "python-requests/2.31",
@@ -33,7 +33,7 @@ def test_a_browser_on_a_telephone() -> None:
         " ",
     ],
 )
-def test_robots_are_told_apart(agent: str) -> None:
+def test_bots_are_recognized(agent: str) -> None:
     assert user_agent.read(agent).bot
 
 
@@ -46,23 +46,23 @@ def test_robots_are_told_apart(agent: str) -> None:
         "Lynx/2.8.7rel.2 libwww-FM/2.14 SSL-MM/1.4.1 OpenSSL/1.0.1f",
     ],
 )
-def test_people_are_no_robots(agent: str) -> None:
+def test_browsers_do_not_count_as_bots(agent: str) -> None:
     assert not user_agent.read(agent).bot
 
 
-def test_an_agent_made_to_break_the_rules_has_no_name() -> None:
-    """The rule for watches matches, and the name that it finds is a blank: ua-parser raises."""
+def test_an_agent_whose_name_is_blank_counts_as_other() -> None:
+    """The rule for watches matches and finds a blank name, so ua-parser raises."""
     assert user_agent.read("SmartWatch(  ;  ;").device == OTHER
 
 
-def test_a_made_up_name_is_cut() -> None:
+def test_a_long_name_is_cut() -> None:
     assert user_agent.read("x" * 190 + "/1.2 CFNetwork/672").browser == "x" * LONGEST_NAME_CHARACTERS
 
 
-def test_a_name_is_ascii() -> None:
+def test_a_name_is_converted_to_ascii() -> None:
     assert user_agent.read("Bücher☃/1.2 CFNetwork/672").browser == "B?cher?"
 
 
 @pytest.mark.parametrize("agent", ["\0\x01\x7f", "\ufffe", "(" * 512, "; " * 256, "'\"<>{}$[]\\", "Mozilla/5.0"])
-def test_anything_at_all_can_be_read(agent: str) -> None:
+def test_any_text_can_be_read(agent: str) -> None:
     assert user_agent.read(agent).browser == OTHER

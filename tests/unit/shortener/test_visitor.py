@@ -1,4 +1,4 @@
-"""Visitors, from made-up requests and from real ones."""
+"""The properties of a visitor, from constructed requests and from a real log."""
 
 import gzip
 import re
@@ -23,13 +23,13 @@ def test_a_visitor_has_a_country_and_an_agent() -> None:
     )
 
 
-def test_nothing_is_known_of_who_sends_nothing() -> None:
+def test_a_visitor_that_sends_nothing_is_an_unknown_bot() -> None:
     assert enrich(None, "") == Visitor(country="??", browser="Other", system="Other", device="Other", bot=True)
 
 
 def test_every_line_of_a_real_log_is_enriched() -> None:
     if not LOG.is_file():
-        pytest.skip(f"there is no {LOG.resolve()}")
+        pytest.skip(f"{LOG.resolve()} does not exist")
     with gzip.open(LOG, "rt", encoding="latin-1") as lines:
         requests = [match for line in lines if (match := _LINE.match(line.rstrip()))]
     assert len(requests) >= 9_990
