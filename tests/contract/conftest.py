@@ -1,4 +1,4 @@
-"""What the suite runs against: each backend is a context that yields a table of the test's own."""
+"""The backends of the suite: each is a context that yields a fresh table for one test."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext

@@ -1,4 +1,4 @@
-"""`cancel`: what does not run ends, what runs is asked to end, and what has moved meanwhile is looked at again."""
+"""`cancel`: ends a job that does not run, requests the end of a running one, and retries after a concurrent change."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,12 +35,12 @@ LATER = NOW + SECOND
 
 @pytest.fixture
 def other(table: Table) -> DynamoJobStore:
-    """Somebody else's hands on the same table."""
+    """A second store on the same table."""
     return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
 
 
 def in_whole_seconds(moment: datetime) -> datetime:
-    """As the TTL has it: rounded up."""
+    """The TTL in seconds, rounded up."""
     return moment.replace(microsecond=0) + SECOND
 
 
@@ -58,14 +58,14 @@ def test_cancel_ends_a_job_at_rest_and_lets_it_expire(store: JobStore, table: Ta
 
 
 @pytest.mark.parametrize("state", AT_REST)
-def test_a_cancelled_job_is_claimed_by_nobody(store: JobStore, state: State) -> None:
+def test_a_cancelled_job_cannot_be_claimed(store: JobStore, state: State) -> None:
     job = store.cancel(brought_to(store, state), now=NOW)
 
     with pytest.raises(WriteRefusedError):
         claimed(store, job, now=NOW + 10_000 * SECOND)
 
 
-def test_cancel_asks_a_running_job_to_end_and_leaves_its_run_alone(store: JobStore) -> None:
+def test_cancel_of_a_running_job_records_a_request_and_keeps_its_run(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     asked = store.cancel(running, now=LATER)
@@ -73,7 +73,7 @@ def test_cancel_asks_a_running_job_to_end_and_leaves_its_run_alone(store: JobSto
     assert asked == replace(running, cancel_requested_at=LATER) == stored(store, running)
 
 
-def test_the_run_of_a_job_that_was_asked_to_end_may_succeed_or_be_cancelled_but_not_live_on(store: JobStore) -> None:
+def test_a_run_with_a_cancel_request_may_succeed_or_be_cancelled_but_not_continue(store: JobStore) -> None:
     running = store.cancel(brought_to(store, State.RUNNING), now=NOW)
     assert store.checkpoint(running, Checkpoint(done=1), now=NOW) is True
 
@@ -99,7 +99,7 @@ def test_cancel_is_rejected_by_a_job_that_succeeded(store: JobStore) -> None:
     assert refused.value.current == job == stored(store, job)
 
 
-def test_cancel_makes_no_document_where_there_is_none(store: JobStore) -> None:
+def test_cancel_of_a_missing_document_creates_none(store: JobStore) -> None:
     job = a_job()
 
     with pytest.raises(WriteRefusedError) as refused:
@@ -111,7 +111,7 @@ def test_cancel_makes_no_document_where_there_is_none(store: JobStore) -> None:
 
 @pytest.mark.parametrize("believed", State)
 @pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING])
-def test_cancel_does_not_care_what_the_caller_believes(store: JobStore, believed: State, state: State) -> None:
+def test_cancel_ignores_the_state_that_the_caller_read(store: JobStore, believed: State, state: State) -> None:
     job = brought_to(store, state)
 
     cancelled = store.cancel(replace(job, state=believed), now=NOW)
@@ -119,7 +119,7 @@ def test_cancel_does_not_care_what_the_caller_believes(store: JobStore, believed
     assert cancelled.state is (State.RUNNING if state is State.RUNNING else State.CANCELLED)
 
 
-def test_a_claim_that_comes_first_is_asked_to_end(
+def test_a_cancel_after_a_concurrent_claim_requests_the_end_of_the_run(
     store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore
 ) -> None:
     job = brought_to(store, State.QUEUED)
@@ -131,12 +131,12 @@ def test_a_claim_that_comes_first_is_asked_to_end(
 
 
 def between_the_two_writes(client: FaultyClient, act: Callable[[], object]) -> None:
-    """Have `act` happen after the cancel of a job at rest is refused, and before a running one is asked to end."""
+    """Call `act` after the cancel of a job at rest is refused, and before the cancel of a running one."""
     meet(client, lambda: meet(client, act))
 
 
 @pytest.mark.parametrize("ending", [State.RETRYING, State.DEAD])
-def test_a_run_that_ends_between_the_two_writes_leaves_a_job_that_is_cancelled(
+def test_a_run_that_fails_between_the_two_writes_leaves_a_cancelled_job(
     store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore, ending: State
 ) -> None:
     running = brought_to(store, State.RUNNING)
@@ -162,7 +162,7 @@ def test_a_run_that_succeeds_between_the_two_writes_is_not_cancelled(
     assert stored(store, running).cancel_requested_at is None
 
 
-def test_a_job_that_moves_twice_meanwhile_is_cancelled_all_the_same(
+def test_a_job_that_changes_state_twice_meanwhile_is_still_cancelled(
     store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore
 ) -> None:
     def settled_and_claimed_again() -> None:
@@ -191,7 +191,7 @@ def test_a_cancel_that_was_sent_twice_is_applied_once(
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING])
-def test_a_cancel_whose_answer_was_lost_may_be_repeated(
+def test_a_cancel_whose_response_was_lost_may_be_repeated(
     store: DynamoJobStore, client: FaultyClient, state: State
 ) -> None:
     job = brought_to(store, state)
@@ -203,7 +203,7 @@ def test_a_cancel_whose_answer_was_lost_may_be_repeated(
     assert store.cancel(job, now=NOW) == once == stored(store, job)
 
 
-def test_of_two_who_cancel_at_once_both_succeed(
+def test_two_concurrent_cancels_both_succeed(
     store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore
 ) -> None:
     job = brought_to(store, State.QUEUED)
@@ -213,7 +213,7 @@ def test_of_two_who_cancel_at_once_both_succeed(
 
 
 def _dead_head(store: JobStore) -> tuple[Job, Job]:
-    """A dead job that its group stands for, and the one that waits behind it."""
+    """A dead job that blocks its group, and the job that waits behind it."""
     group = fresh_token()
     head = store.insert_if_absent(a_job(group=group, blocks=True))
     waiting = store.insert_if_absent(a_job(group=group))
@@ -221,7 +221,7 @@ def _dead_head(store: JobStore) -> tuple[Job, Job]:
     return stored(store, head), waiting
 
 
-def test_a_group_goes_on_when_the_dead_head_that_it_stands_for_is_cancelled(store: JobStore) -> None:
+def test_a_group_advances_when_the_dead_head_that_blocks_it_is_cancelled(store: JobStore) -> None:
     head, waiting = _dead_head(store)
     assert head.expires_at is None
     assert store.advance(head.tenant, head.group or "", now=NOW) is None
@@ -234,7 +234,7 @@ def test_a_group_goes_on_when_the_dead_head_that_it_stands_for_is_cancelled(stor
     assert (advanced.id, advanced.state) == (waiting.id, State.QUEUED)
 
 
-def test_a_waiting_job_that_is_cancelled_is_passed_by_its_group(store: JobStore) -> None:
+def test_a_group_skips_a_cancelled_waiting_job(store: JobStore) -> None:
     waiting = behind_an_ended_head(store)
     last = store.insert_if_absent(a_job(group=waiting.group))
     store.cancel(waiting, now=NOW)

@@ -1,4 +1,4 @@
-"""`claim`: generation = :g and due <= :now, whatever the state."""
+"""`claim`: generation = :g and due <= :now, in any state."""
 
 from dataclasses import replace
 
@@ -29,7 +29,7 @@ def test_claim_takes_a_queued_job_and_returns_it_as_claimed(store: JobStore) -> 
     )
 
 
-def test_claim_takes_a_retrying_job_when_its_time_has_come(store: JobStore) -> None:
+def test_claim_takes_a_retrying_job_when_it_is_due(store: JobStore) -> None:
     retrying = brought_to(store, State.RETRYING)
 
     running = claimed(store, retrying, now=NOW + 5 * SECOND)
@@ -65,7 +65,7 @@ def test_claim_is_rejected_while_the_lease_is_live(store: JobStore) -> None:
     assert refused.value.current == running
 
 
-def test_claim_takes_the_job_over_when_the_lease_is_over(store: JobStore) -> None:
+def test_claim_takes_the_job_over_when_the_lease_has_expired(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     taken = claimed(store, running, token="another", now=NOW + LEASE)
@@ -83,7 +83,7 @@ def test_claim_is_rejected_by_a_terminal_document(store: JobStore, state: State)
     assert refused.value.current == over
 
 
-def test_claim_is_rejected_when_there_is_no_document_and_makes_none(store: JobStore) -> None:
+def test_claim_of_a_missing_document_is_rejected_and_creates_none(store: JobStore) -> None:
     job = a_job()
 
     with pytest.raises(WriteRefusedError) as refused:
@@ -93,7 +93,7 @@ def test_claim_is_rejected_when_there_is_no_document_and_makes_none(store: JobSt
     assert store.get(job.tenant, job.id) is None
 
 
-def test_claim_by_an_older_version_leaves_a_newer_document_alone(store: JobStore, table: Table) -> None:
+def test_claim_by_an_older_version_does_not_change_a_newer_document(store: JobStore, table: Table) -> None:
     job = a_job()
     table.put(job, schema={"N": str(SCHEMA_VERSION + 1)})
     before = table.item(job)

@@ -1,4 +1,4 @@
-"""What a group remembers, when it is forgotten, and that nobody is taken for another afterwards."""
+"""The order item of a group: when it expires, and that no job is mistaken for another afterwards."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 
 @pytest.fixture
 def other(table: Table) -> DynamoJobStore:
-    """The same table in the hands of somebody else."""
+    """A second store on the same table."""
     return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
 
 
@@ -46,12 +46,12 @@ def test_only_an_empty_group_may_expire(store: JobStore, table: Table) -> None:
 
 
 def _forget_group(table: Table) -> None:
-    """As the TTL does."""
+    """Delete the item, as the TTL does."""
     for order in items(table, GROUP_PREFIX):
         table.client.delete_item(TableName=table.name, Key={"pk": order["pk"]})
 
 
-def test_a_group_that_expired_begins_anew(store: JobStore, table: Table) -> None:
+def test_an_expired_group_starts_over(store: JobStore, table: Table) -> None:
     dead = end(store, enter(store)[0], State.DEAD)
     advance(store)
     _forget_group(table)
@@ -64,11 +64,11 @@ def test_a_group_that_expired_begins_anew(store: JobStore, table: Table) -> None
     assert run_all(store, [job]) == ids([job, revived])
 
 
-@pytest.mark.parametrize("refilled", [False, True], ids=["gone", "begun anew"])
-def test_a_submission_that_meets_the_expiry_of_its_group_reads_again(
+@pytest.mark.parametrize("refilled", [False, True], ids=["gone", "created again"])
+def test_a_submission_during_the_expiry_of_its_group_reads_again(
     store: JobStore, other: JobStore, table: Table, client: FaultyClient, refilled: bool
 ) -> None:
-    """Begun anew, the group has had as many writes as when it was read."""
+    """A new order item may have had as many writes as the expired one when it was read."""
     run_all(store, enter(store))
 
     def expire() -> None:
@@ -83,7 +83,7 @@ def test_a_submission_that_meets_the_expiry_of_its_group_reads_again(
     assert (job.sequence, job.state) == ((3, State.WAITING) if refilled else (1, State.QUEUED))
 
 
-def test_a_head_that_is_gone_holds_nobody(store: JobStore) -> None:
+def test_a_deleted_head_does_not_block_its_group(store: JobStore) -> None:
     head, waiting = enter(store, 2)
     store.forget(end(store, head))
 
@@ -92,10 +92,10 @@ def test_a_head_that_is_gone_holds_nobody(store: JobStore) -> None:
 
 @pytest.mark.parametrize("group", [GROUP, "another", None])
 @pytest.mark.parametrize("place", [0, 1], ids=["head", "waiting"])
-def test_a_key_that_is_used_again_after_its_job_expired_makes_a_member_of_its_own(
+def test_a_new_job_under_an_expired_key_gets_its_own_position(
     store: JobStore, table: Table, place: int, group: str | None
 ) -> None:
-    """Nobody had moved the head past it yet, and it must not be taken for the one that was there."""
+    """The head has not moved past the expired job yet, and the new job must not be mistaken for it."""
     jobs = enter(store, 3)
     expired = replace(store.cancel(jobs[place], now=NOW), expires_at=NOW - SECOND)
     table.put(expired)
@@ -108,7 +108,7 @@ def test_a_key_that_is_used_again_after_its_job_expired_makes_a_member_of_its_ow
     assert run_all(store, rest) == [*ids(rest), *([again.id] if group == GROUP else [])]
 
 
-def test_the_groups_with_somebody_in_them_can_be_told_from_all_else(store: JobStore, table: Table) -> None:
+def test_open_groups_are_distinguished_from_all_other_items(store: JobStore, table: Table) -> None:
     run_all(store, enter(store))
     enter(store, 2, group="open")
     store.insert_if_absent(a_job())

@@ -1,4 +1,4 @@
-"""`insert_if_absent`: no such item, or its time is past."""
+"""`insert_if_absent`: no such item, or an expired one."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -14,13 +14,13 @@ from tidemill.domain.states import State
 
 
 def _expiring(store: JobStore, table: Table, at_seconds: timedelta) -> Job:
-    """A dead job whose time ends that long after the present second."""
+    """A dead job that expires this long after the present second."""
     dead = replace(brought_to(store, State.DEAD), expires_at=NOW.replace(microsecond=0) + at_seconds)
     table.put(dead)
     return dead
 
 
-def test_insert_writes_the_whole_document_when_there_is_none(store: JobStore) -> None:
+def test_insert_writes_the_whole_document_when_it_is_missing(store: JobStore) -> None:
     job = a_job()
 
     store.insert_if_absent(job)
@@ -28,7 +28,7 @@ def test_insert_writes_the_whole_document_when_there_is_none(store: JobStore) ->
     assert stored(store, job) == job
 
 
-def test_insert_is_rejected_while_a_document_is_there_and_returns_it(store: JobStore) -> None:
+def test_insert_is_rejected_by_an_existing_document_and_returns_it(store: JobStore) -> None:
     first = brought_to(store, State.RUNNING)
 
     with pytest.raises(WriteRefusedError) as refused:
@@ -38,7 +38,7 @@ def test_insert_is_rejected_while_a_document_is_there_and_returns_it(store: JobS
     assert stored(store, first) == first
 
 
-def test_insert_replaces_a_document_that_expires_this_very_second(store: JobStore, table: Table) -> None:
+def test_insert_replaces_a_document_that_expires_in_this_second(store: JobStore, table: Table) -> None:
     expired = _expiring(store, table, timedelta(0))
     fresh = a_job(id=expired.id, trace="another request")
 
@@ -47,7 +47,7 @@ def test_insert_replaces_a_document_that_expires_this_very_second(store: JobStor
     assert stored(store, fresh) == fresh
 
 
-def test_insert_leaves_nothing_of_the_document_that_it_replaces(store: JobStore, table: Table) -> None:
+def test_insert_keeps_no_attribute_of_the_document_that_it_replaces(store: JobStore, table: Table) -> None:
     expired = _expiring(store, table, -SECOND)
     table.put(replace(expired, errors=(an_error(),)), attention={"S": "dead#0"}, attention_at={"N": "1"})
 
@@ -67,7 +67,7 @@ def test_insert_is_rejected_until_the_second_in_which_the_document_expires(store
         )
 
 
-def test_insert_of_another_body_by_the_same_request_is_no_repeat_of_it(store: JobStore) -> None:
+def test_insert_of_another_body_by_the_same_request_is_rejected(store: JobStore) -> None:
     job = a_job()
     store.insert_if_absent(job)
 
@@ -75,7 +75,7 @@ def test_insert_of_another_body_by_the_same_request_is_no_repeat_of_it(store: Jo
         store.insert_if_absent(replace(job, body_hash="f" * 64))
 
 
-def test_jobs_of_the_same_id_and_another_tenant_do_not_meet(store: JobStore) -> None:
+def test_jobs_with_the_same_id_of_two_tenants_are_independent(store: JobStore) -> None:
     mine = a_job()
     theirs = replace(mine, tenant="444455556666:AROAOTHER", trace="another request")
 

@@ -17,10 +17,10 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.dynamodb.job_reader._BUSY_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("tidemill.dynamodb.job_reader._THROTTLED_PAUSE_SECONDS", 0)
 
 
-def test_get_finds_no_job_where_there_is_none(store: JobStore) -> None:
+def test_get_returns_none_for_a_missing_job(store: JobStore) -> None:
     assert store.get("tenant", "no such job") is None
 
 
@@ -31,9 +31,7 @@ def test_get_reads_an_expired_job_too(store: JobStore, table: Table) -> None:
     assert store.get(expired.tenant, expired.id) == expired
 
 
-def test_get_many_reads_more_than_one_call_may_ask_for_and_leaves_out_the_missing(
-    store: JobStore, table: Table
-) -> None:
+def test_get_many_reads_more_than_one_batch_and_omits_missing_jobs(store: JobStore, table: Table) -> None:
     jobs = [a_job() for _ in range(205)]
     for job in jobs:
         table.put(job)
@@ -43,17 +41,17 @@ def test_get_many_reads_more_than_one_call_may_ask_for_and_leaves_out_the_missin
     assert sorted(job.id for job in found) == sorted(job.id for job in jobs)
 
 
-def test_get_many_of_nothing_is_nothing(store: JobStore) -> None:
+def test_get_many_of_no_keys_is_empty(store: JobStore) -> None:
     assert store.get_many([]) == []
 
 
-def test_get_many_reads_a_job_that_is_asked_for_twice_once(store: JobStore) -> None:
+def test_get_many_reads_a_duplicate_key_once(store: JobStore) -> None:
     job = brought_to(store, State.QUEUED)
 
     assert store.get_many([(job.tenant, job.id)] * 2) == [job]
 
 
-def test_get_many_asks_again_for_what_a_busy_table_left_out(
+def test_get_many_retries_the_keys_that_a_throttled_table_left_unprocessed(
     store: DynamoJobStore, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [brought_to(store, State.QUEUED) for _ in range(5)]
@@ -73,7 +71,7 @@ def test_get_many_asks_again_for_what_a_busy_table_left_out(
     assert asked == [5, 3, 1]
 
 
-def test_get_many_gives_up_on_a_table_that_stays_busy(
+def test_get_many_raises_when_a_table_stays_throttled(
     store: DynamoJobStore, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -87,7 +85,7 @@ def test_get_many_gives_up_on_a_table_that_stays_busy(
         store.get_many([("tenant", "id")])
 
 
-def test_dead_lists_every_dead_job_and_no_other(store: JobStore) -> None:
+def test_dead_lists_exactly_the_dead_jobs(store: JobStore) -> None:
     dead = [brought_to(store, State.DEAD) for _ in range(8)]
     for state in State:
         if state is not State.DEAD:
@@ -96,7 +94,7 @@ def test_dead_lists_every_dead_job_and_no_other(store: JobStore) -> None:
     assert sorted(store.dead(), key=lambda job: job.id) == sorted(dead, key=lambda job: job.id)
 
 
-def test_dead_pages_through_more_jobs_than_one_read_takes_oldest_death_first(store: JobStore, table: Table) -> None:
+def test_dead_reads_several_pages_oldest_death_first(store: JobStore, table: Table) -> None:
     for number in range(230):
         died = NOW + (number * 7 % 230) * SECOND
         table.put(
@@ -111,7 +109,7 @@ def test_dead_pages_through_more_jobs_than_one_read_takes_oldest_death_first(sto
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING, State.SUCCEEDED])
-def test_dead_leaves_out_an_index_entry_whose_document_is_dead_no_longer(
+def test_dead_omits_an_index_entry_whose_document_is_no_longer_dead(
     store: JobStore, table: Table, state: State
 ) -> None:
     table.put(a_job(state=state), attention={"S": "dead#0"}, attention_at={"N": "1"})

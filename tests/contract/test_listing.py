@@ -22,7 +22,7 @@ DAY = timedelta(days=1)
 
 
 class Counting:
-    """Counts what a listing asks of the table."""
+    """Counts the calls that a listing makes."""
 
     def __init__(self, store: DynamoJobStore) -> None:
         self._store = store
@@ -90,7 +90,7 @@ def test_jobs_of_all_shards_come_newest_first(listing: DynamoListing, submitted:
 
 
 def test_pages_of_any_size_hold_every_job_once_in_the_same_order(listing: DynamoListing, submitted: Submitted) -> None:
-    # Many of them in the same millisecond, as a batch is.
+    # Many jobs share a millisecond, as the jobs of a batch do.
     jobs = [submitted(NOW - number // 7 * 9 * timedelta(hours=1)) for number in range(30)]
 
     for limit in (1, 4, 7, 30, 100):
@@ -99,7 +99,7 @@ def test_pages_of_any_size_hold_every_job_once_in_the_same_order(listing: Dynamo
         assert max(map(len, found)) == min(limit, 30)
 
 
-def test_jobs_of_one_millisecond_beyond_what_a_query_returns_stay_in_order(
+def test_more_jobs_of_one_millisecond_than_one_query_returns_stay_in_order(
     listing: DynamoListing, submitted: Submitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing_module, "_BATCH", 3)
@@ -108,7 +108,7 @@ def test_jobs_of_one_millisecond_beyond_what_a_query_returns_stay_in_order(
     assert [job_id for each in pages(listing, 6) for job_id in each] == newest_first(jobs)
 
 
-def test_a_job_submitted_meanwhile_moves_none_to_another_page(listing: DynamoListing, submitted: Submitted) -> None:
+def test_a_job_submitted_meanwhile_does_not_shift_later_pages(listing: DynamoListing, submitted: Submitted) -> None:
     jobs = [submitted(NOW - number * SECOND) for number in range(4)]
     first = page(listing, 2)
 
@@ -117,7 +117,7 @@ def test_a_job_submitted_meanwhile_moves_none_to_another_page(listing: DynamoLis
     assert ids(page(listing, 2, below=first.end).jobs) == ids(jobs[2:])
 
 
-def test_the_end_of_a_page_may_be_deleted_before_the_next_is_asked_for(
+def test_the_last_job_of_a_page_may_be_deleted_before_the_next_request(
     listing: DynamoListing, submitted: Submitted, store: DynamoJobStore
 ) -> None:
     jobs = [submitted(NOW - number * SECOND) for number in range(3)]
@@ -135,9 +135,7 @@ def test_only_the_tenants_own_jobs_are_listed(listing: DynamoListing, submitted:
     assert ids(page(listing).jobs) == [mine.id]
 
 
-def test_since_is_the_first_millisecond_that_is_listed_and_the_place_itself_is_not(
-    listing: DynamoListing, submitted: Submitted
-) -> None:
+def test_since_is_inclusive_and_the_position_is_exclusive(listing: DynamoListing, submitted: Submitted) -> None:
     jobs = [submitted(NOW - number * MILLISECOND) for number in range(5)]
 
     found = page(listing, since=NOW - 3 * MILLISECOND, below=Position(NOW))
@@ -146,7 +144,7 @@ def test_since_is_the_first_millisecond_that_is_listed_and_the_place_itself_is_n
     assert found.end is None
 
 
-def test_state_is_that_of_the_document(listing: DynamoListing, submitted: Submitted, store: DynamoJobStore) -> None:
+def test_the_state_comes_from_the_document(listing: DynamoListing, submitted: Submitted, store: DynamoJobStore) -> None:
     queued, running, dead = (submitted(NOW - number * SECOND) for number in range(3))
     claimed(store, running)
     store.settle(claimed(store, dead), SETTLEMENTS[State.DEAD], now=NOW)
@@ -158,7 +156,7 @@ def test_state_is_that_of_the_document(listing: DynamoListing, submitted: Submit
     }
 
 
-def test_type_and_state_go_together(listing: DynamoListing, submitted: Submitted, store: DynamoJobStore) -> None:
+def test_type_and_state_filters_combine(listing: DynamoListing, submitted: Submitted, store: DynamoJobStore) -> None:
     one = submitted(type="a")
     submitted(type="b")
     store.cancel(submitted(type="a"), now=NOW)
@@ -166,7 +164,7 @@ def test_type_and_state_go_together(listing: DynamoListing, submitted: Submitted
     assert ids(page(listing, type="a", state=State.QUEUED).jobs) == [one.id]
 
 
-def test_a_job_past_its_time_is_not_listed(listing: DynamoListing, submitted: Submitted, store: DynamoJobStore) -> None:
+def test_an_expired_job_is_not_listed(listing: DynamoListing, submitted: Submitted, store: DynamoJobStore) -> None:
     live = submitted(NOW - SECOND)
     store.cancel(submitted(), now=NOW - RETENTION - SECOND)
 
@@ -177,7 +175,7 @@ def test_an_entry_without_its_document_is_not_listed(
     listing: DynamoListing, table: Table, documents: Counting, store: DynamoJobStore, submitted: Submitted
 ) -> None:
     gone, there = submitted(), submitted(NOW - SECOND)
-    # The index lags behind: the job is deleted after the index has told of it.
+    # The index lags behind: the job is deleted after the query of the index.
     read = store.get_many
 
     def get_many(keys: Sequence[tuple[str, str]]) -> list[Job]:
@@ -188,18 +186,18 @@ def test_an_entry_without_its_document_is_not_listed(
     assert ids(page(lagging).jobs) == [there.id]
 
 
-def test_a_job_that_replaced_an_expired_one_is_listed_at_its_own_time_alone(
+def test_a_job_that_replaced_an_expired_one_is_listed_only_at_its_own_time(
     table: Table, submitted: Submitted, store: DynamoJobStore
 ) -> None:
     old = submitted(NOW - DAY)
-    # The index lags behind, so that it tells of the old one still.
+    # The index lags behind and still returns the old job.
     new = replace(old, created_at=NOW)
     lagging = DynamoListing(table.client, table=table.name, read=lambda _keys: [new])
 
     assert page(lagging).jobs == []
 
 
-def test_jobs_are_not_listed_where_the_stage_asks_for_none(
+def test_jobs_are_not_listed_when_the_stage_has_no_listing(
     listing: DynamoListing, client: FaultyClient, table: Table
 ) -> None:
     unlisted = DynamoJobStore(client, table=table.name, retention=RETENTION)  # type: ignore[arg-type]  # a proxy
@@ -210,7 +208,7 @@ def test_jobs_are_not_listed_where_the_stage_asks_for_none(
     assert page(listing).jobs == []
 
 
-def test_a_request_reads_a_bounded_number_of_documents_and_the_next_goes_on(
+def test_a_request_reads_a_bounded_number_of_documents_and_the_next_continues(
     listing: DynamoListing, documents: Counting, submitted: Submitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing_module, "_BATCH", 5)
@@ -225,7 +223,7 @@ def test_a_request_reads_a_bounded_number_of_documents_and_the_next_goes_on(
     assert pages(listing, 10, type="rare", since=NOW - DAY) == [[], [], [jobs[23].id], []]
 
 
-def test_a_page_without_filters_reads_no_more_documents_than_it_shows(
+def test_a_page_without_filters_reads_only_the_documents_that_it_shows(
     listing: DynamoListing, documents: Counting, submitted: Submitted
 ) -> None:
     for number in range(12):
@@ -236,7 +234,7 @@ def test_a_page_without_filters_reads_no_more_documents_than_it_shows(
     assert documents.read == 5
 
 
-def test_a_request_asks_each_shard_once_however_old_its_jobs_are(
+def test_a_request_queries_each_shard_once_even_for_old_jobs(
     listing: DynamoListing, table: Table, submitted: Submitted
 ) -> None:
     jobs = [submitted(NOW - years * 365 * DAY) for years in (0, 3)]
@@ -247,11 +245,11 @@ def test_a_request_asks_each_shard_once_however_old_its_jobs_are(
     assert len(queries) == LISTING_SHARDS
 
 
-def test_a_place_before_all_that_is_asked_for_is_the_end(listing: DynamoListing, submitted: Submitted) -> None:
+def test_a_position_before_the_oldest_selected_time_is_the_end(listing: DynamoListing, submitted: Submitted) -> None:
     job = submitted(NOW - DAY)
 
     assert page(listing, since=NOW, below=Position(job.created_at, job.id)) == Page(jobs=[], end=None)
 
 
-def test_a_tenant_without_jobs_is_told_so(listing: DynamoListing) -> None:
+def test_a_tenant_without_jobs_gets_an_empty_page(listing: DynamoListing) -> None:
     assert page(listing, since=NOW - 30 * DAY) == Page(jobs=[], end=None)

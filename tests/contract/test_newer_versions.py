@@ -1,4 +1,4 @@
-"""What a newer version has written since it was read: an older one, running beside it, writes over nothing of it."""
+"""An older version does not overwrite a document that a newer version, running beside it, has written."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -38,7 +38,7 @@ WRITES: Final[dict[str, tuple[State, Callable[[JobStore, Job], object]]]] = {
 
 
 @pytest.mark.parametrize(("state", "write"), WRITES.values(), ids=WRITES)
-def test_an_older_version_writes_over_nothing_that_a_newer_one_has_written(
+def test_an_older_version_does_not_overwrite_a_newer_document(
     store: JobStore, table: Table, state: State, write: Callable[[JobStore, Job], object]
 ) -> None:
     job = brought_to(store, state)
@@ -51,10 +51,10 @@ def test_an_older_version_writes_over_nothing_that_a_newer_one_has_written(
     assert table.item(job) == before
 
 
-def test_a_run_of_an_older_version_can_be_asked_to_end_by_a_newer_one_and_settles(
+def test_a_run_of_an_older_version_settles_after_a_newer_version_requests_a_cancel(
     store: JobStore, table: Table
 ) -> None:
-    """Were the document of the newer schema from then on, what the run did would be lost."""
+    """If the request raised the schema number, the older version could not settle and the run would be lost."""
     running = brought_to(store, State.RUNNING)
     older = {"N": str(SCHEMA_VERSION - 1)}
     table.client.put_item(TableName=table.name, Item={**(table.item(running) or {}), "schema": older})

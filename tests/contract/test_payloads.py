@@ -1,4 +1,4 @@
-"""Where payloads go by their size, and that no race or crash takes one from a job that needs it."""
+"""The location of payloads by size. No race or crash deletes a payload that a job needs."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -56,7 +56,7 @@ def _no_bucket() -> Bucket:
 
 
 class Files:
-    """A bucket of the test's own, beside the table."""
+    """A fresh bucket for one test, beside the table."""
 
     def __init__(self, table: Table) -> None:
         endpoint = table.client.meta.endpoint_url
@@ -91,7 +91,7 @@ Apart = Callable[[], int]
 
 @pytest.fixture
 def apart(table: Table, files: Files) -> Apart:
-    """How many payloads are stored apart from their jobs."""
+    """The number of payloads stored outside documents."""
 
     def apart() -> int:
         items = table.client.scan(TableName=table.name)["Items"]
@@ -131,7 +131,7 @@ def test_a_small_payload_stays_in_its_document(client: FaultyClient, table: Tabl
 
 
 @pytest.mark.parametrize("size_bytes", [LARGEST_INLINE_BYTES + 1, LARGEST_ITEM_BYTES])
-def test_a_larger_one_has_an_item_of_its_own_and_needs_no_bucket(
+def test_a_larger_payload_has_its_own_item_and_needs_no_bucket(
     client: FaultyClient, table: Table, size_bytes: int
 ) -> None:
     payloads = DynamoPayloads(client, table=table.name, bucket=_no_bucket, new_token=fresh_token)  # type: ignore[arg-type]
@@ -152,7 +152,7 @@ def test_a_larger_one_has_an_item_of_its_own_and_needs_no_bucket(
 
 
 @pytest.mark.parametrize("size_bytes", [LARGEST_ITEM_BYTES + 1, LARGEST_BODY_BYTES])
-def test_the_largest_are_files(payloads: DynamoPayloads, table: Table, files: Files, size_bytes: int) -> None:
+def test_the_largest_payloads_are_files(payloads: DynamoPayloads, table: Table, files: Files, size_bytes: int) -> None:
     job = a_job(payload=_payload(size_bytes), tenant="x" * 512)
 
     apart = payloads.put_away(job)
@@ -169,7 +169,7 @@ def test_the_largest_are_files(payloads: DynamoPayloads, table: Table, files: Fi
 
 
 @pytest.mark.parametrize("size_bytes", [LARGEST_INLINE_BYTES + 1, LARGEST_ITEM_BYTES + 1])
-def test_a_payload_that_is_gone_is_told_of(payloads: DynamoPayloads, size_bytes: int) -> None:
+def test_a_missing_payload_raises(payloads: DynamoPayloads, size_bytes: int) -> None:
     apart = payloads.put_away(a_job(payload=_payload(size_bytes)))
     payloads.delete(apart)
 
@@ -183,7 +183,7 @@ def test_a_job_that_has_no_location_of_ours_is_malformed(payloads: DynamoPayload
         payloads.load(a_job(**changes))
 
 
-def test_a_bucket_that_refuses_is_no_payload_that_is_gone(payloads: DynamoPayloads, files: Files) -> None:
+def test_a_bucket_that_denies_access_is_not_a_missing_payload(payloads: DynamoPayloads, files: Files) -> None:
     apart = payloads.put_away(a_job(payload=_payload(LARGEST_ITEM_BYTES + 1)))
     files.client.delete_object(Bucket=files.bucket, Key=files.keys()[0])
     files.client.delete_bucket(Bucket=files.bucket)
@@ -192,13 +192,13 @@ def test_a_bucket_that_refuses_is_no_payload_that_is_gone(payloads: DynamoPayloa
         payloads.load(apart)
 
 
-def test_a_file_that_is_gone_is_told_of_to_whoever_may_not_list_the_bucket(
+def test_a_missing_file_raises_without_the_right_to_list_the_bucket(
     payloads: DynamoPayloads, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     apart = payloads.put_away(a_job(payload=_payload(LARGEST_ITEM_BYTES + 1)))
 
     def denied(**_request: Any) -> None:
-        raise ClientError({"Error": {"Code": "AccessDenied"}, "ResponseMetadata": {"HTTPStatusCode": 403}}, "GetObject")  # type: ignore[typeddict-item]  # as far as it is looked at
+        raise ClientError({"Error": {"Code": "AccessDenied"}, "ResponseMetadata": {"HTTPStatusCode": 403}}, "GetObject")  # type: ignore[typeddict-item]  # only the fields that are read
 
     monkeypatch.setattr(files.client, "get_object", denied)
 
@@ -206,11 +206,11 @@ def test_a_file_that_is_gone_is_told_of_to_whoever_may_not_list_the_bucket(
         payloads.load(apart)
 
 
-def test_an_item_of_another_kind_is_nobodys_payload(table: Table) -> None:
+def test_an_item_of_another_kind_is_not_a_payload_item(table: Table) -> None:
     assert payload_item(key(TENANT, "job")) is None
 
 
-def test_the_names_of_tenants_and_jobs_cannot_run_into_each_other(payloads: DynamoPayloads, table: Table) -> None:
+def test_payload_keys_of_different_tenants_and_jobs_never_collide(payloads: DynamoPayloads, table: Table) -> None:
     for tenant, job_id in [("a", 'b","c'), ('a","b', "c"), ("a#b", "c")]:
         payloads.put_away(a_job(tenant=tenant, id=job_id, payload=_payload(1000)))
 
@@ -222,7 +222,7 @@ def test_the_names_of_tenants_and_jobs_cannot_run_into_each_other(payloads: Dyna
     }
 
 
-def test_two_bodies_for_one_key_leave_the_first_and_its_payload(
+def test_a_second_body_under_one_key_keeps_the_first_and_its_payload(
     post: Post, payloads: DynamoPayloads, apart: Apart
 ) -> None:
     first = post({"a": "x" * 2000}, key="key").job
@@ -234,7 +234,7 @@ def test_two_bodies_for_one_key_leave_the_first_and_its_payload(
     assert apart() == 1
 
 
-def test_two_bodies_of_one_unique_job_leave_the_first_and_its_payload(
+def test_a_second_body_of_one_unique_job_keeps_the_first_and_its_payload(
     post: Post, payloads: DynamoPayloads, apart: Apart
 ) -> None:
     unique = Unique(period=RETENTION, key="k")
@@ -247,7 +247,7 @@ def test_two_bodies_of_one_unique_job_leave_the_first_and_its_payload(
 
 
 @pytest.mark.parametrize("size_bytes", [2000, LARGEST_ITEM_BYTES + 1])
-def test_of_identical_submissions_at_once_none_takes_the_payload_of_the_one_that_won(
+def test_concurrent_identical_submissions_keep_the_payload_of_the_winner(
     post: Post, payloads: DynamoPayloads, store: DynamoJobStore, apart: Apart, size_bytes: int
 ) -> None:
     answers: list[Accepted] = []
@@ -265,14 +265,14 @@ def test_of_identical_submissions_at_once_none_takes_the_payload_of_the_one_that
     assert apart() == 1
 
 
-def test_a_job_that_is_gone_takes_nothing_from_the_next_of_its_key_and_payload(
+def test_a_deleted_job_does_not_delete_the_payload_of_the_next_job_of_its_key(
     post: Post, payloads: DynamoPayloads, table: Table
 ) -> None:
     first = post({"a": "x" * 2000}, key="key").job
     table.put(replace(first, state=State.SUCCEEDED, due=None, expires_at=NOW + RETENTION))
     second = post({"a": "x" * 2000}, key="key", later=True).job
 
-    # The stream may tell of the end of the first long after.
+    # The stream may deliver the end of the first job much later.
     payloads.delete(first)
 
     assert second.id == first.id
@@ -289,7 +289,7 @@ def test_a_job_that_is_gone_takes_nothing_from_the_next_of_its_key_and_payload(
     ],
     ids=str,
 )
-def test_a_submission_without_an_answer_leaves_its_payload_in_case_its_job_was_written(
+def test_a_submission_without_a_response_keeps_its_payload(
     post: Post,
     client: FaultyClient,
     payloads: DynamoPayloads,
@@ -311,7 +311,7 @@ def test_a_submission_without_an_answer_leaves_its_payload_in_case_its_job_was_w
 
 
 @pytest.mark.parametrize("fault", [Fault.KILLED_BEFORE, Fault.KILLED_AFTER])
-def test_a_payload_that_a_crash_leaves_behind_can_be_told_from_one_that_is_needed(
+def test_an_orphaned_payload_is_distinguished_from_a_needed_one(
     client: FaultyClient, post: Post, store: DynamoJobStore, table: Table, fault: Fault
 ) -> None:
     needed = post({"a": "x" * 2000}, key="key").job
@@ -334,7 +334,7 @@ def test_a_payload_that_a_crash_leaves_behind_can_be_told_from_one_that_is_neede
     assert all(owner.stored_at - NOW < MILLISECOND for owner in owners)
 
 
-def test_a_replay_is_answered_even_if_its_payload_cannot_be_taken_back(
+def test_a_replay_succeeds_even_if_its_payload_cannot_be_deleted(
     client: FaultyClient, post: Post, payloads: DynamoPayloads
 ) -> None:
     first = post({"a": "x" * 2000}, key="key").job
@@ -344,7 +344,7 @@ def test_a_replay_is_answered_even_if_its_payload_cannot_be_taken_back(
     assert payloads.load(first) == _payload(2008)
 
 
-def test_a_submission_that_others_kept_out_of_its_group_leaves_no_payload(
+def test_a_submission_that_conflicts_at_its_group_leaves_no_payload(
     post: Post, store: DynamoJobStore, apart: Apart, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def crowded(_job: Job) -> None:
@@ -358,10 +358,10 @@ def test_a_submission_that_others_kept_out_of_its_group_leaves_no_payload(
     assert apart() == 0
 
 
-def test_a_write_whose_repeat_meets_a_transaction_of_its_own_job_keeps_its_payload(
+def test_an_insert_whose_sdk_retry_conflicts_with_its_own_job_keeps_its_payload(
     client: FaultyClient, post: Post, payloads: DynamoPayloads
 ) -> None:
-    """The insert was applied, its answer lost, and by the time of the SDK's repeat a worker settles the job."""
+    """The insert took effect, its response was lost, and a worker settles the job during the SDK's retry."""
     applied: list[bool] = []
 
     def conflict(after: bool) -> None:
@@ -391,7 +391,7 @@ def test_a_write_that_the_sdk_sends_twice_keeps_its_payload(
     assert apart() == 1
 
 
-def test_a_bucket_that_does_not_answer_is_unavailable(
+def test_a_bucket_that_does_not_respond_is_unavailable(
     payloads: DynamoPayloads, files: Files, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def hang(**_request: Any) -> None:

@@ -1,4 +1,4 @@
-"""`wake`, `nudge`, `redrive`: created_at = as read. Another job may have the key, and its generations begin anew."""
+"""`wake`, `nudge`, `redrive`: created_at = as read. A later job may have the key, and its generations begin at 1."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,7 +35,7 @@ def _redrive(store: JobStore, job: Job) -> None:
     ("state", "write"),
     [(State.SCHEDULED, _wake), (State.QUEUED, _nudge), (State.RUNNING, _nudge), (State.DEAD, _redrive)],
 )
-def test_it_is_refused_by_another_job_that_has_the_key(
+def test_the_write_is_refused_by_a_later_job_under_the_same_key(
     store: JobStore, table: Table, state: State, write: Write
 ) -> None:
     read = brought_to(store, state)
@@ -49,7 +49,7 @@ def test_it_is_refused_by_another_job_that_has_the_key(
     write(store, another)
 
 
-def test_another_job_that_is_awake_is_not_taken_for_the_one_to_be_woken(store: JobStore, table: Table) -> None:
+def test_a_queued_later_job_is_not_mistaken_for_the_job_to_wake(store: JobStore, table: Table) -> None:
     read = brought_to(store, State.SCHEDULED)
     table.put(replace(read, created_at=read.created_at + MILLISECOND, state=State.QUEUED))
 

@@ -1,4 +1,4 @@
-"""The SDK sends a write again when its answer is lost: what the first one did is no refusal of the second."""
+"""The SDK retries a write whose response was lost. The effect of the first call must not refuse the second."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -69,7 +69,7 @@ def test_a_write_that_was_sent_twice_succeeds_and_is_applied_once(
 
 @pytest.mark.parametrize("write", Write)
 @pytest.mark.parametrize("fault", [Fault.NOT_SENT, Fault.ANSWER_LOST])
-def test_a_write_without_an_answer_is_unavailable_and_never_refused(
+def test_a_write_without_a_response_is_unavailable_and_never_refused(
     store: DynamoJobStore, client: FaultyClient, write: Write, fault: Fault
 ) -> None:
     state, call = WRITES[write]
@@ -90,7 +90,7 @@ def test_a_claim_sent_twice_returns_the_job_as_claimed_once(store: DynamoJobStor
     assert running.attempt == 1
 
 
-def test_a_settle_whose_answer_was_lost_is_known_again_after_another_worker_went_on(
+def test_a_settle_whose_response_was_lost_is_recognized_after_another_claim(
     store: DynamoJobStore,
 ) -> None:
     running = brought_to(store, State.RUNNING)
@@ -111,7 +111,7 @@ def test_a_second_nudge_of_the_same_instant_is_refused_once_the_job_has_moved_on
         store.nudge(queued, now=LATER, limit=LIMIT)
 
 
-def test_a_write_that_is_not_allowed_is_neither_refused_nor_passing(
+def test_a_denied_write_is_neither_refused_nor_transient(
     store: DynamoJobStore, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = brought_to(store, State.QUEUED)

@@ -1,4 +1,4 @@
-"""`settle` and `release`: owner = :token, and nothing else."""
+"""`settle` and `release`: owner = :token."""
 
 from dataclasses import replace
 
@@ -36,7 +36,7 @@ def test_success_is_settled_with_its_result(store: JobStore) -> None:
     assert settled.generation == running.generation
 
 
-def test_a_failure_with_attempts_left_asks_for_another_dispatch(store: JobStore) -> None:
+def test_a_failure_with_attempts_left_requests_another_dispatch(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     store.settle(running, SETTLEMENTS[State.RETRYING], now=NOW)
@@ -47,7 +47,7 @@ def test_a_failure_with_attempts_left_asks_for_another_dispatch(store: JobStore)
     assert settled.errors == (an_error(next_due=NOW + 5 * SECOND),)
 
 
-def test_death_is_settled_with_its_reason_and_keeps_the_generation_that_its_letter_names(store: JobStore) -> None:
+def test_death_is_settled_with_its_reason_and_keeps_the_generation(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     store.settle(running, SETTLEMENTS[State.DEAD], now=NOW)
@@ -61,13 +61,13 @@ def test_death_is_settled_with_its_reason_and_keeps_the_generation_that_its_lett
 def test_a_job_may_expire_only_when_it_is_terminal(store: JobStore, state: State) -> None:
     job = brought_to(store, state)
 
-    # Rounded up to the second that a TTL counts in.
+    # Rounded up to a second, the unit of a TTL.
     forgotten = NOW.replace(microsecond=0) + SECOND + RETENTION
     assert job.expires_at == (forgotten if state.terminal else None)
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_only_scheduled_and_dead_jobs_stand_in_the_attention_index(store: JobStore, table: Table, state: State) -> None:
+def test_only_scheduled_and_dead_jobs_are_in_the_attention_index(store: JobStore, table: Table, state: State) -> None:
     item = table.item(brought_to(store, state))
 
     assert item is not None
@@ -85,23 +85,21 @@ def test_only_the_last_ten_errors_are_kept_oldest_first(store: JobStore) -> None
 
 
 @pytest.mark.parametrize("state", [State.RETRYING, State.DEAD, State.SUCCEEDED, State.CANCELLED])
-def test_the_run_that_takes_over_leaves_the_error_of_one_that_ended_without_a_word(
-    store: JobStore, state: State
-) -> None:
+def test_the_next_run_records_the_error_of_a_run_that_ended_without_a_result(store: JobStore, state: State) -> None:
     first = brought_to(store, State.RUNNING)
     second = claimed(store, first, now=NOW + LEASE)
     settlement = SETTLEMENTS[state]
-    told = (replace(settlement.error, attempt=2),) if settlement.error else ()
+    reported = (replace(settlement.error, attempt=2),) if settlement.error else ()
 
-    store.settle(second, replace(settlement, error=told[0] if told else None), now=NOW + LEASE + SECOND)
+    store.settle(second, replace(settlement, error=reported[0] if reported else None), now=NOW + LEASE + SECOND)
 
     crash, *rest = stored(store, first).errors
     assert (crash.attempt, crash.at, crash.error_class, crash.retryable) == (1, NOW + LEASE, "Crashed", True)
     assert "without reporting a result" in crash.message
-    assert tuple(rest) == told
+    assert tuple(rest) == reported
 
 
-def test_a_run_that_is_given_back_leaves_an_earlier_crash_to_be_told_by_the_next(store: JobStore) -> None:
+def test_a_released_run_leaves_the_record_of_an_earlier_crash_to_the_next_run(store: JobStore) -> None:
     first = brought_to(store, State.RUNNING)
     second = claimed(store, first, now=NOW + LEASE)
 
@@ -143,7 +141,7 @@ def test_a_worker_whose_lease_was_taken_over_changes_nothing(
     assert table.item(first) == before
 
 
-def test_a_lease_that_is_over_but_not_taken_may_still_be_settled(store: JobStore) -> None:
+def test_an_expired_lease_that_was_not_taken_over_may_still_be_settled(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     store.settle(running, SETTLEMENTS[State.SUCCEEDED], now=NOW + 2 * LEASE)
@@ -174,7 +172,7 @@ def test_settle_is_rejected_after_a_nudge_took_the_run_back(store: JobStore, tab
     assert table.item(running) == before
 
 
-def test_settle_makes_no_document_where_there_is_none(store: JobStore) -> None:
+def test_settle_of_a_missing_document_creates_none(store: JobStore) -> None:
     job = a_job(owner="mine", state=State.RUNNING)
 
     with pytest.raises(WriteRefusedError) as refused:
@@ -184,14 +182,14 @@ def test_settle_makes_no_document_where_there_is_none(store: JobStore) -> None:
     assert store.get(job.tenant, job.id) is None
 
 
-def test_a_document_that_nobody_owns_is_settled_by_nobody(store: JobStore) -> None:
+def test_a_document_without_an_owner_cannot_be_settled(store: JobStore) -> None:
     queued = brought_to(store, State.QUEUED)
 
     with pytest.raises(WriteRefusedError):
         store.settle(queued, SETTLEMENTS[State.SUCCEEDED], now=NOW)
 
 
-def test_release_gives_the_attempt_back_and_asks_for_another_dispatch_at_once(store: JobStore) -> None:
+def test_release_gives_the_attempt_back_and_requests_another_dispatch_at_once(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     store.release(running, due=NOW + MILLISECOND)

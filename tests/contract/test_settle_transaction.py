@@ -1,4 +1,4 @@
-"""A settle with the handler's own writes: all of them or none, and every refusal told apart."""
+"""A settle with the handler's own writes: all or none commit, and each kind of refusal has its own error."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ def _with(*writes: Any) -> Settlement:
 
 
 def _count(table: Table) -> Mapping[str, Any]:
-    """Count one up, as a handler counts a click."""
+    """Increment a counter, as a handler counts a click."""
     return {
         "Update": {
             "TableName": table.name,
@@ -43,7 +43,7 @@ def _count(table: Table) -> Mapping[str, Any]:
 
 
 def _insist(table: Table) -> Mapping[str, Any]:
-    """A condition of the handler's that does not hold."""
+    """A write of the handler whose condition fails."""
     return {"ConditionCheck": {"TableName": table.name, "Key": EFFECT, "ConditionExpression": "attribute_exists(pk)"}}
 
 
@@ -75,9 +75,7 @@ def test_nothing_commits_when_the_lease_was_taken_over(store: JobStore, table: T
     assert stored(store, running) == second
 
 
-def test_nothing_commits_when_the_handlers_own_condition_does_not_hold(
-    store: JobStore, table: Table, running: Job
-) -> None:
+def test_nothing_commits_when_the_handlers_condition_fails(store: JobStore, table: Table, running: Job) -> None:
     with pytest.raises(EffectRefusedError, match="write 1: ConditionalCheckFailed"):
         store.settle(running, _with(_insist(table)), now=NOW)
 
@@ -101,7 +99,7 @@ def test_a_lost_lease_outweighs_the_handlers_condition(store: JobStore, table: T
     ],
     ids=["no such table", "not the wire form", "no table", "not a write"],
 )
-def test_writes_that_make_no_sense_are_refused_as_the_handlers_fault(store: JobStore, running: Job, write: Any) -> None:
+def test_invalid_writes_are_the_handlers_fault(store: JobStore, running: Job, write: Any) -> None:
     with pytest.raises(EffectRefusedError):
         store.settle(running, _with(write), now=NOW)
 
@@ -109,7 +107,7 @@ def test_writes_that_make_no_sense_are_refused_as_the_handlers_fault(store: JobS
 
 
 @pytest.mark.parametrize("fault", [Fault.SENT_TWICE, Fault.ANSWER_LOST])
-def test_the_effect_happens_once_however_often_it_is_sent(
+def test_the_effect_happens_once_even_if_it_is_sent_several_times(
     store: JobStore, client: FaultyClient, table: Table, running: Job, fault: Fault
 ) -> None:
     client.faults = [fault]
@@ -125,7 +123,7 @@ def test_the_effect_happens_once_however_often_it_is_sent(
 
 @pytest.fixture
 def answer(client: FaultyClient, monkeypatch: pytest.MonkeyPatch) -> Answer:
-    """Have DynamoDB refuse transactions with this code, and each of their writes with its reason."""
+    """Make DynamoDB refuse transactions with this code, and each of their writes with its reason."""
 
     def refuse(code: str, *reasons: str) -> None:
         response: Any = {
@@ -150,7 +148,7 @@ def answer(client: FaultyClient, monkeypatch: pytest.MonkeyPatch) -> Answer:
         ("None", "ProvisionedThroughputExceeded"),
     ],
 )
-def test_contention_is_nobodys_fault(
+def test_contention_is_a_conflict_and_not_the_handlers_fault(
     store: JobStore, table: Table, running: Job, answer: Answer, reasons: Sequence[str]
 ) -> None:
     answer("TransactionCanceledException", *reasons)
@@ -166,7 +164,7 @@ def test_contention_is_nobodys_fault(
         ("TransactionConflict", "ConditionalCheckFailed"),
         ("None", "ValidationError"),
         ("None", "ItemCollectionSizeLimitExceeded"),
-        # A document grown too large would conflict with nobody for ever.
+        # As a conflict, a document that is too large would be retried for ever.
         ("ValidationError", "None"),
     ],
 )
@@ -189,7 +187,7 @@ def test_a_refused_write_outweighs_contention(
         ("ThrottlingException", StoreUnavailableError),
     ],
 )
-def test_a_transaction_refused_as_a_whole_tells_why(
+def test_a_transaction_refused_as_a_whole_reports_the_reason(
     store: JobStore, table: Table, running: Job, answer: Answer, refusal: tuple[str, type[Exception]]
 ) -> None:
     code, error = refusal
@@ -199,7 +197,7 @@ def test_a_transaction_refused_as_a_whole_tells_why(
         store.settle(running, _with(_count(table)), now=NOW)
 
 
-def test_a_fenced_transaction_without_its_document_means_that_there_is_none(
+def test_a_fenced_transaction_without_an_item_means_a_missing_document(
     store: JobStore, table: Table, running: Job, answer: Answer
 ) -> None:
     answer("TransactionCanceledException", "ConditionalCheckFailed", "None")

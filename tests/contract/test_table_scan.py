@@ -1,4 +1,4 @@
-"""The survey: every overdue job, open group and payload of a table, each in one segment, whatever stands beside it."""
+"""The table scan: finds every overdue job, open group and payload, each in exactly one segment."""
 
 from collections import Counter
 from dataclasses import replace
@@ -36,7 +36,7 @@ def everything(table_scan: DynamoTableScan, *, segments: int = 1) -> list[Found]
     return [found for page in pages for found in page]
 
 
-def test_of_the_jobs_those_are_found_whose_due_has_passed(store: JobStore, table_scan: DynamoTableScan) -> None:
+def test_jobs_whose_due_time_has_passed_are_found(store: JobStore, table_scan: DynamoTableScan) -> None:
     jobs = {state: brought_to(store, state) for state in State}
 
     found = {job.state for job in everything(table_scan) if isinstance(job, Job)}
@@ -55,7 +55,7 @@ def test_every_job_is_in_one_segment(store: JobStore, table_scan: DynamoTableSca
     assert found == Counter(job.id for job in jobs)
 
 
-def test_groups_are_found_while_somebody_is_in_them(store: JobStore, table_scan: DynamoTableScan) -> None:
+def test_non_empty_groups_are_found(store: JobStore, table_scan: DynamoTableScan) -> None:
     job = store.insert_if_absent(a_job(group="a group"))
     assert OpenGroup(TENANT, "a group") in everything(table_scan)
 
@@ -81,17 +81,17 @@ def test_payloads_are_found_with_their_owner_and_discarded(
 
 
 @pytest.mark.parametrize("change", [{"schema": {"N": "99"}}, {"state": {"S": "perplexed"}}, {"lane": {"N": "1"}}])
-def test_what_cannot_be_read_is_named_and_hides_nothing(
+def test_an_unreadable_item_is_reported_and_hides_no_others(
     store: JobStore, table_scan: DynamoTableScan, table: Table, change: dict[str, dict[str, str]]
 ) -> None:
     job = brought_to(store, State.QUEUED)
-    rubbish = replace(job, id="rubbish")
-    table.put(rubbish, **change)
-    table.client.put_item(TableName=table.name, Item={"pk": {"S": "!group#rubbish"}})
+    malformed = replace(job, id="malformed")
+    table.put(malformed, **change)
+    table.client.put_item(TableName=table.name, Item={"pk": {"S": "!group#malformed"}})
     table.client.put_item(TableName=table.name, Item={"pk": {"S": "!payload#[]"}})
 
     found = everything(table_scan)
 
     assert [one for one in found if isinstance(one, Job)] == [job]
     keys = {one.key for one in found if isinstance(one, UnreadableItem)}
-    assert keys == {f"{TENANT}#rubbish", "!group#rubbish", "!payload#[]"}
+    assert keys == {f"{TENANT}#malformed", "!group#malformed", "!payload#[]"}

@@ -1,4 +1,4 @@
-"""The store's conditions and `TRANSITIONS` say the same, for every write and every state."""
+"""The store's conditions and `TRANSITIONS` agree for every write and every state."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -40,7 +40,7 @@ def _alone(store: DynamoJobStore, _table: Table, state: State | None) -> Job:
 
 
 def _behind_its_group(store: DynamoJobStore, table: Table, state: State | None) -> Job:
-    """A job in `state` whose group has passed it, or which does not exist, with a live head in its group."""
+    """A job in `state`, or missing, in a group with a live head that has passed it."""
     job = replace(_alone(store, table, state), group=fresh_token(), sequence=0)
     store.insert_if_absent(a_job(group=job.group))
     if state:
@@ -49,7 +49,7 @@ def _behind_its_group(store: DynamoJobStore, table: Table, state: State | None) 
 
 
 def _next_in_group(*, in_seconds: int) -> Prepare:
-    """A job in `state` in the place behind a head that has ended, to run so many seconds after `LATE`."""
+    """A job in `state` in the place behind a head that has ended, due this many seconds after `LATE`."""
 
     def prepare(store: DynamoJobStore, table: Table, state: State | None) -> Job:
         waiting = behind_an_ended_head(store, run_at=LATE + in_seconds * SECOND)
@@ -65,7 +65,7 @@ def _next_in_group(*, in_seconds: int) -> Prepare:
 
 
 def _as_owner(job: Job) -> Job:
-    return replace(job, owner=job.owner or "nobody")
+    return replace(job, owner=job.owner or "no owner")
 
 
 #: Each write, towards each state that it might bring about.
@@ -129,7 +129,7 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
 
 
 def _after(store: DynamoJobStore, job: Job, call: Call) -> State | None:
-    """The state that the call brings about, or None if it has changed nothing."""
+    """The state after the call, or None if the call changed nothing."""
     before = store.get(job.tenant, job.id)
     try:
         call(store, job)
@@ -150,7 +150,7 @@ def test_the_store_accepts_a_write_exactly_when_the_table_allows_it(
     assert (reached is after) is (after in TRANSITIONS[write].get(before, ()))
 
 
-def test_every_transition_of_the_table_was_asked_for() -> None:
+def test_every_transition_of_the_table_is_tested() -> None:
     assert set(CASES) == {
         (write, after) for write, rows in TRANSITIONS.items() for states in rows.values() for after in states
     }

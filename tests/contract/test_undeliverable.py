@@ -1,4 +1,4 @@
-"""`nudge`, again and for the last time: what it counts, who forgets the count, and how it ends a job."""
+"""Repeated and last nudges: their count, its reset, and the death of a job."""
 
 from datetime import timedelta
 
@@ -36,7 +36,7 @@ def test_the_last_nudge_ends_a_job_that_waits_on_its_lane(store: JobStore, state
     assert [found.id for found in store.dead()] == [job.id]
 
 
-def test_a_lost_run_is_taken_back_even_by_the_last_nudge(store: JobStore) -> None:
+def test_even_the_last_nudge_takes_a_lost_run_back(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     store.nudge(running, now=NOW + LEASE + LIMIT, limit=LIMIT, last=True)
@@ -54,7 +54,7 @@ def test_the_last_nudge_is_rejected_when_the_job_was_claimed_since_it_was_read(s
     assert stored(store, job) == running
 
 
-def test_an_undeliverable_job_is_redriven_with_no_nudge_on_its_count(store: JobStore) -> None:
+def test_redrive_resets_the_nudge_count_of_an_undeliverable_job(store: JobStore) -> None:
     job = brought_to(store, State.QUEUED)
     store.nudge(job, now=NOW + LIMIT, limit=LIMIT, last=True)
 

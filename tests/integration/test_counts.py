@@ -1,4 +1,4 @@
-"""What a job costs: counted, not estimated."""
+"""The cost of a job in counted AWS calls."""
 
 import sys
 
@@ -11,7 +11,7 @@ JOBS = 10
 WRITES = ("dynamodb.PutItem", "dynamodb.UpdateItem", "dynamodb.TransactWriteItems", "dynamodb.DeleteItem")
 
 
-def test_a_job_that_does_nothing_costs_three_writes_and_no_read(mill: Mill, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_job_without_work_costs_three_writes_and_no_read(mill: Mill, capsys: pytest.CaptureFixture[str]) -> None:
     job_ids = [mill.accepted(job_type="test.noop") for _ in range(JOBS)]
     before = mill.calls.copy()
     assert before == {"dynamodb.PutItem": JOBS}
@@ -29,12 +29,12 @@ def test_a_job_that_does_nothing_costs_three_writes_and_no_read(mill: Mill, caps
         sys.stdout.write(f"\n{JOBS} jobs: {ours}, {sum(ours.values()) / JOBS} calls a job\n")
     assert sum(ours[write] for write in WRITES if write in ours) == 3 * JOBS
     assert sum(ours.values()) == 3.1 * JOBS
-    # The other call is the mapping's own, which deletes what was acknowledged.
+    # The event source mapping makes the other call: it deletes the acknowledged messages.
     assert set(work) == {"dynamodb.UpdateItem", "sqs.DeleteMessageBatch"}
     assert {mill.job(job_id).state for job_id in job_ids} == {State.SUCCEEDED}
 
 
-def test_the_item_that_is_written_three_times_stays_small(mill: Mill) -> None:
+def test_the_job_item_stays_within_one_write_unit(mill: Mill) -> None:
     job_id = mill.accepted(job_type="test.noop")
     mill.run()
 
@@ -45,7 +45,7 @@ def test_the_item_that_is_written_three_times_stays_small(mill: Mill) -> None:
     assert size_bytes < 1024
 
 
-def test_a_replay_costs_one_write_that_is_refused_and_no_read(mill: Mill) -> None:
+def test_a_replay_costs_one_refused_write_and_no_read(mill: Mill) -> None:
     mill.post(key="a-key")
     mill.calls.clear()
 

@@ -1,4 +1,4 @@
-"""The stream to the lanes: what was not sent is named, and nothing else comes again."""
+"""Publish through its function: from the stream to the lanes. Only failed records are retried."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def _sequences(records: list[dict[str, Any]]) -> list[str]:
 
 @pytest.fixture
 def send(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Put something else in the place of `SendMessageBatch`, which it is given."""
+    """Replace `SendMessageBatch` by a function that gets the real call."""
     sqs = client("sqs")
     real = sqs.send_message_batch
 
@@ -37,17 +37,17 @@ def send(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Any:
     return replace
 
 
-def test_more_messages_than_one_call_takes_are_sent_in_several(mill: Mill) -> None:
+def test_more_messages_than_one_call_accepts_are_sent_in_several(mill: Mill) -> None:
     job_ids = {mill.accepted() for _ in range(23)}
 
     assert mill.publish() == []
 
     assert mill.calls["sqs.SendMessageBatch"] == 3
     seen = [record["body"] for _ in range(3) for record in mill.receive()["Records"]]
-    assert {messages.decode(body).job_id for body in seen} == job_ids  # type: ignore[union-attr]  # no letters
+    assert {messages.decode(body).job_id for body in seen} == job_ids  # type: ignore[union-attr]  # no dead-letter messages
 
 
-def test_an_entry_that_sqs_did_not_take_is_reported_by_its_sequence(mill: Mill, send: Any) -> None:
+def test_an_entry_that_sqs_rejected_is_reported_by_its_sequence(mill: Mill, send: Any) -> None:
     def refuse_the_second(real: Any, *, QueueUrl: str, Entries: Any) -> Any:  # noqa: N803 - as boto3 has it
         answer = real(QueueUrl=QueueUrl, Entries=[Entries[0], *Entries[2:]])
         return answer | {"Failed": [{"Id": Entries[1]["Id"], "SenderFault": False, "Code": "InternalError"}]}
@@ -61,7 +61,7 @@ def test_an_entry_that_sqs_did_not_take_is_reported_by_its_sequence(mill: Mill, 
     assert mill.depth(mill.queue) == 2
 
 
-def test_a_queue_that_does_not_answer_leaves_its_messages_to_the_stream(mill: Mill, send: Any) -> None:
+def test_the_stream_retries_records_whose_queue_does_not_respond(mill: Mill, send: Any) -> None:
     def silent(_real: Any, **_request: Any) -> Any:
         raise ConnectTimeoutError(endpoint_url="https://sqs.invalid")
 
@@ -73,7 +73,7 @@ def test_a_queue_that_does_not_answer_leaves_its_messages_to_the_stream(mill: Mi
     assert mill.publish(records) == _sequences(records)
 
 
-def test_a_denied_call_is_not_swallowed(mill: Mill, send: Any) -> None:
+def test_a_denied_call_raises(mill: Mill, send: Any) -> None:
     def denied(_real: Any, **_request: Any) -> Any:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "SendMessageBatch")
 
@@ -86,10 +86,10 @@ def test_a_denied_call_is_not_swallowed(mill: Mill, send: Any) -> None:
 
 @pytest.mark.parametrize(
     "image",
-    [{"pk": {"S": "rubbish"}, "state": {"S": "queued"}}, {"schema": {"N": "99"}}],
-    ids=["rubbish", "a newer version's"],
+    [{"pk": {"S": "malformed"}, "state": {"S": "queued"}}, {"schema": {"N": "99"}}],
+    ids=["malformed", "newer version"],
 )
-def test_a_record_that_cannot_be_read_is_reported_once_those_before_it_are_published(
+def test_an_unreadable_record_is_reported_after_the_earlier_ones_are_published(
     mill: Mill, image: dict[str, Any]
 ) -> None:
     for _ in range(3):
@@ -98,11 +98,11 @@ def test_a_record_that_cannot_be_read_is_reported_once_those_before_it_are_publi
     records[1]["dynamodb"]["NewImage"] = image
 
     assert mill.publish(records) == [_sequences(records)[1]]
-    # Those behind it come again with it, and would be sent again with each of its tries.
+    # Lambda retries the records behind it too, so a message for them would be sent again on each retry.
     assert mill.depth(mill.queue) == 1
 
 
-def test_a_record_that_cannot_be_read_and_leads_its_batch_has_the_batch_halved(mill: Mill) -> None:
+def test_an_unreadable_first_record_makes_the_mapping_bisect_the_batch(mill: Mill) -> None:
     for _ in range(3):
         mill.accepted()
     records = mill.records()
@@ -113,7 +113,7 @@ def test_a_record_that_cannot_be_read_and_leads_its_batch_has_the_batch_halved(m
     assert mill.depth(mill.queue) == 0
 
 
-def test_a_record_that_cannot_be_read_and_is_alone_is_reported_for_the_mapping_to_give_up(mill: Mill) -> None:
+def test_an_unreadable_record_alone_in_its_batch_is_reported_to_the_mapping(mill: Mill) -> None:
     mill.accepted()
     records = mill.records()
     records[0]["dynamodb"]["NewImage"] = {}
@@ -121,7 +121,7 @@ def test_a_record_that_cannot_be_read_and_is_alone_is_reported_for_the_mapping_t
     assert mill.publish(records) == _sequences(records)
 
 
-def test_a_record_that_nobody_could_read_for_long_holds_up_no_others(mill: Mill) -> None:
+def test_a_record_that_stays_unreadable_stops_blocking_others(mill: Mill) -> None:
     for _ in range(3):
         mill.accepted()
     records = mill.records()
@@ -133,7 +133,7 @@ def test_a_record_that_nobody_could_read_for_long_holds_up_no_others(mill: Mill)
     assert mill.depth(mill.queue) == 2
 
 
-def test_a_job_for_a_lane_that_is_not_deployed_holds_up_no_others_for_long(
+def test_a_job_of_a_lane_that_is_not_deployed_blocks_others_only_for_minutes(
     mill: Mill, caplog: pytest.LogCaptureFixture
 ) -> None:
     mill.accepted()
@@ -148,19 +148,19 @@ def test_a_job_for_a_lane_that_is_not_deployed_holds_up_no_others_for_long(
     assert mill.depth(mill.queue) == 2
 
 
-def test_records_that_owe_nothing_are_passed_over(mill: Mill) -> None:
+def test_records_that_owe_no_message_are_skipped(mill: Mill) -> None:
     mill.accepted()
     (record,) = mill.records()
     images = record["dynamodb"]
-    told = {name: value for name, value in images.items() if name != "NewImage"}
-    removal = record | {"dynamodb": told | {"SequenceNumber": "1", "OldImage": images["NewImage"]}}
+    old = {name: value for name, value in images.items() if name != "NewImage"}
+    removal = record | {"dynamodb": old | {"SequenceNumber": "1", "OldImage": images["NewImage"]}}
     no_change = record | {"dynamodb": images | {"OldImage": images["NewImage"]}}
 
     assert mill.publish([removal, no_change]) == []
     assert mill.calls["sqs.SendMessageBatch"] == 0
 
 
-def test_every_tenant_has_a_share_of_the_lane(mill: Mill, send: Any) -> None:
+def test_each_tenant_has_its_own_message_group(mill: Mill, send: Any) -> None:
     groups: list[str] = []
 
     def look(real: Any, **request: Any) -> Any:

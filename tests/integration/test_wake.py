@@ -1,4 +1,4 @@
-"""The clock through its function: from the index to the lane, to the second."""
+"""Wake through its function: from the index to the lane, exact to the second."""
 
 import json
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ TICK = Context(timedelta(seconds=WAKE_INTERVAL_SECONDS))
 
 @pytest.fixture
 def delays() -> Iterator[list[int]]:
-    """The delay in seconds of every message that is sent."""
+    """The delay in seconds of each sent message."""
     noted: list[int] = []
 
     def note(params: Any, **_rest: Any) -> None:
@@ -38,7 +38,7 @@ def submitted(mill: Mill, **when: Any) -> Job:
     return composition.submit()(Submission(type="test.scripted", **when), tenant=TENANT, trace="a test").job
 
 
-def test_a_job_far_ahead_is_on_no_lane_until_its_time_is_near(mill: Mill, delays: list[int]) -> None:
+def test_a_job_far_ahead_is_dispatched_only_shortly_before_it_is_due(mill: Mill, delays: list[int]) -> None:
     mill.stop_clock()
     job = submitted(mill, delay=timedelta(hours=3))
     assert job.due is not None
@@ -55,12 +55,12 @@ def test_a_job_far_ahead_is_on_no_lane_until_its_time_is_near(mill: Mill, delays
 
     assert mill.job(job.id).state is State.QUEUED
     (delay,) = delays
-    # The seconds are kept: the message comes when the job is due, and no sooner.
+    # The message has the remaining seconds as its delay, so it arrives when the job is due.
     assert delay - 1 <= (job.due - mill.now()).total_seconds() <= delay
     assert delay == pytest.approx(240, abs=5)
 
 
-def test_two_ticks_at_once_make_one_message(mill: Mill, delays: list[int]) -> None:
+def test_two_concurrent_calls_make_one_message(mill: Mill, delays: list[int]) -> None:
     submitted(mill, delay=timedelta(hours=3))
     mill.late = timedelta(hours=3)
 
@@ -72,7 +72,7 @@ def test_two_ticks_at_once_make_one_message(mill: Mill, delays: list[int]) -> No
     assert mill.depth(mill.queue) == 0
 
 
-def test_a_clock_that_was_down_wakes_what_is_overdue_and_it_runs(mill: Mill) -> None:
+def test_wake_after_an_outage_of_the_scheduler_runs_overdue_jobs(mill: Mill) -> None:
     jobs = [submitted(mill, delay=timedelta(minutes=20 + number)) for number in range(15)]
     mill.late = timedelta(hours=5)
 
@@ -93,9 +93,7 @@ def test_a_cancelled_job_is_not_woken(mill: Mill, delays: list[int]) -> None:
     assert (mill.job(job.id).state, delays) == (State.CANCELLED, [])
 
 
-def test_the_clock_says_what_it_did(
-    mill: Mill, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_wake_logs_its_result(mill: Mill, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> None:
     mill.stop_clock()
     submitted(mill, delay=timedelta(hours=3))
     mill.late = timedelta(hours=3) + timedelta(minutes=2)

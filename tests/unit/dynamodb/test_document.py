@@ -1,4 +1,4 @@
-"""The wire form of a job, there and back."""
+"""Encoding and decoding of job items."""
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -66,7 +66,7 @@ JOBS = st.builds(
 
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(JOBS)
-def test_a_job_comes_back_from_the_wire_as_it_went(job: Job) -> None:
+def test_a_decoded_job_equals_the_encoded_one(job: Job) -> None:
     assert decode(encode(job)) == job
 
 
@@ -88,28 +88,28 @@ def test_every_field_of_a_job_is_written() -> None:
     assert set(item) == {field.name for field in fields(Job)} - {"tenant", "id"} | {JOB_KEY, "schema"}
 
 
-def test_what_is_not_set_takes_no_room() -> None:
+def test_fields_equal_to_their_default_are_omitted() -> None:
     assert {"due", "owner", "errors", "redrives", "expires_at"}.isdisjoint(encode(a_job(due=None)))
 
 
 @pytest.mark.parametrize("tenant", ["111122223333:AROA", "with#a#hash", ""])
-def test_tenant_and_id_are_told_apart_by_the_key(tenant: str) -> None:
+def test_the_key_separates_tenant_and_id(tenant: str) -> None:
     job = a_job(tenant=tenant)
 
     assert split_key(encode(job)) == (tenant, job.id)
 
 
 @pytest.mark.parametrize(("microseconds", "expected"), [(0, "1000"), (1, "1001"), (999, "1001"), (1000, "1001")])
-def test_times_are_rounded_up_so_that_nothing_starts_too_soon(microseconds: int, expected: str) -> None:
+def test_times_are_rounded_up_so_that_no_job_starts_early(microseconds: int, expected: str) -> None:
     assert milliseconds(datetime(1970, 1, 1, 0, 0, 1, microseconds, UTC)) == {"N": expected}
 
 
 @pytest.mark.parametrize(("microseconds", "expected"), [(0, "1"), (1, "2"), (999_999, "2")])
-def test_the_ttl_is_rounded_up_so_that_nothing_is_forgotten_too_soon(microseconds: int, expected: str) -> None:
+def test_the_ttl_is_rounded_up_so_that_no_job_expires_early(microseconds: int, expected: str) -> None:
     assert seconds(datetime(1970, 1, 1, 0, 0, 1, microseconds, UTC)) == {"N": expected}
 
 
-def test_a_document_of_a_newer_schema_is_refused_as_such() -> None:
+def test_a_document_of_a_newer_schema_raises_newer_schema_error() -> None:
     with pytest.raises(NewerSchemaError, match="a document of schema 3; this code reads 2"):
         decode(encode(a_job()) | {"schema": {"N": "3"}})
 
@@ -135,14 +135,14 @@ def test_a_document_of_a_newer_schema_is_refused_as_such() -> None:
     ],
     ids=str,
 )
-def test_rubbish_is_refused(change: dict[str, Any]) -> None:
+def test_a_malformed_item_is_refused(change: dict[str, Any]) -> None:
     item = {name: value for name, value in (encode(a_job()) | change).items() if value is not None}
 
     with pytest.raises(MalformedDocumentError):
         decode(item)
 
 
-def test_all_states_and_lanes_have_a_wire_form() -> None:
+def test_all_states_and_lanes_can_be_encoded() -> None:
     for state in State:
         for lane in Lane:
             assert decode(encode(a_job(state=state, lane=lane))).state is state

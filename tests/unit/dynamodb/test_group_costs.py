@@ -1,4 +1,4 @@
-"""What an order costs, counted: items written and reads, for each step of a job's life."""
+"""The cost of groups: counted item writes and reads for each step of a job."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,7 +16,7 @@ Cost = tuple[int, int, int]
 
 
 class Meter:
-    """Counts what a client is asked for."""
+    """Counts the calls of a client."""
 
     def __init__(self) -> None:
         self.written = self.together = self.read = 0
@@ -54,41 +54,43 @@ def cost(table: Table) -> Iterator[Callable[[Callable[[], object]], Cost]]:
 Price = Callable[[Callable[[], object]], Cost]
 
 
-def test_a_job_without_a_group_pays_nothing_for_those_that_have_one(store: DynamoJobStore, cost: Price) -> None:
+def test_a_job_without_a_group_has_no_group_costs(store: DynamoJobStore, cost: Price) -> None:
     assert cost(lambda: store.insert_if_absent(a_job())) == (1, 0, 0)
 
 
-def test_the_first_of_a_group_is_submitted_with_its_order(store: DynamoJobStore, cost: Price) -> None:
+def test_the_first_job_of_a_group_is_submitted_with_the_order_item(store: DynamoJobStore, cost: Price) -> None:
     assert cost(lambda: enter(store)) == (2, 2, 1)
 
 
-def test_a_job_that_waits_is_submitted_with_its_place_and_the_order(store: DynamoJobStore, cost: Price) -> None:
+def test_a_waiting_job_is_submitted_with_its_position_item_and_the_order_item(
+    store: DynamoJobStore, cost: Price
+) -> None:
     enter(store)
 
     assert cost(lambda: enter(store)) == (3, 3, 1)
 
 
-def test_the_next_takes_its_turn_with_the_order_and_without_its_place(store: DynamoJobStore, cost: Price) -> None:
+def test_a_turn_writes_the_job_and_the_order_and_deletes_the_position(store: DynamoJobStore, cost: Price) -> None:
     head, _ = enter(store, 2)
     end(store, head)
 
     assert cost(lambda: advance(store)) == (3, 3, 4)
 
 
-def test_the_last_leaves_an_empty_order(store: DynamoJobStore, cost: Price) -> None:
+def test_the_last_job_leaves_an_empty_order_item(store: DynamoJobStore, cost: Price) -> None:
     (head,) = enter(store)
     end(store, head)
 
     assert cost(lambda: advance(store)) == (1, 1, 2)
 
 
-def test_asking_for_the_next_while_the_head_lives_writes_nothing(store: DynamoJobStore, cost: Price) -> None:
+def test_an_advance_while_the_head_lives_writes_nothing(store: DynamoJobStore, cost: Price) -> None:
     enter(store, 2)
 
     assert cost(lambda: advance(store)) == (0, 0, 2)
 
 
-def test_what_was_cancelled_is_cleared_away_with_the_next_turn(store: DynamoJobStore, cost: Price) -> None:
+def test_positions_of_cancelled_jobs_are_deleted_with_the_next_turn(store: DynamoJobStore, cost: Price) -> None:
     head, *waiting, _ = enter(store, 5)
     for job in waiting:
         store.cancel(job, now=NOW)
@@ -97,7 +99,7 @@ def test_what_was_cancelled_is_cleared_away_with_the_next_turn(store: DynamoJobS
     assert cost(lambda: advance(store)) == (3 + len(waiting), 3 + len(waiting), 4 + 2 * len(waiting))
 
 
-def test_a_dead_job_comes_back_with_the_order_and_a_place_at_the_tail(store: DynamoJobStore, cost: Price) -> None:
+def test_a_redrive_to_the_tail_writes_the_order_and_a_position(store: DynamoJobStore, cost: Price) -> None:
     head, _ = enter(store, 2)
     dead = end(store, head, State.DEAD)
     assert cost(lambda: redrive(store, dead)) == (2, 2, 2)

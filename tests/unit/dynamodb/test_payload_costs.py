@@ -1,4 +1,4 @@
-"""What a payload costs, inside its document and apart from it."""
+"""The cost of a payload, inside its document and outside."""
 
 from tests.support.builders import (
     NOW,

@@ -1,4 +1,4 @@
-"""The wire form of messages: ASCII, ids only, and safe against rubbish."""
+"""Encoding and decoding of queue messages: ASCII, ids only, and safe against malformed bodies."""
 
 import json
 from typing import Any
@@ -18,7 +18,7 @@ GOOD = json.loads(encode(letter_for(a_job())))
 
 
 @given(REFERENCES | LETTERS)
-def test_a_message_comes_back_from_the_wire_as_it_went(body: Reference | DeadLetter) -> None:
+def test_a_decoded_message_equals_the_encoded_one(body: Reference | DeadLetter) -> None:
     wire = encode(body)
 
     assert decode(wire) == body
@@ -31,7 +31,7 @@ def test_a_message_carries_no_payload() -> None:
 
 
 @given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(json.dumps))
-def test_whatever_lies_on_a_queue_is_refused_as_rubbish(text: str) -> None:
+def test_any_other_text_is_malformed(text: str) -> None:
     with pytest.raises(MalformedDocumentError):
         decode(text)
 
@@ -54,7 +54,7 @@ def test_whatever_lies_on_a_queue_is_refused_as_rubbish(text: str) -> None:
     ],
     ids=str,
 )
-def test_a_message_that_is_nearly_one_of_ours_is_refused_as_rubbish(change: dict[str, Any]) -> None:
+def test_a_message_with_one_wrong_field_is_malformed(change: dict[str, Any]) -> None:
     wire = {name: value for name, value in (GOOD | change).items() if value is not None}
 
     with pytest.raises(MalformedDocumentError):
@@ -62,12 +62,12 @@ def test_a_message_that_is_nearly_one_of_ours_is_refused_as_rubbish(change: dict
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[" * 100_000, '{"schema":1e999}', "null", "\ud800"], ids=repr)
-def test_odd_texts_are_refused_as_rubbish(text: str) -> None:
+def test_unusual_json_is_malformed(text: str) -> None:
     with pytest.raises(MalformedDocumentError):
         decode(text)
 
 
-def test_a_message_of_a_newer_schema_is_refused_as_such() -> None:
+def test_a_message_of_a_newer_schema_raises_newer_schema_error() -> None:
     with pytest.raises(NewerSchemaError, match="a message of schema 2; this code reads 1") as refused:
         decode(json.dumps(GOOD | {"schema": 2, "tenant": None}))
 
