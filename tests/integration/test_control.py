@@ -42,7 +42,7 @@ def poison(_payload: object, _run: object) -> None:
 
 @pytest.fixture
 def dead(mill: Mill) -> str:
-    """The id of a job that has died."""
+    """The id of a dead job."""
     job_id = mill.accepted({"n": 1})
     mill.script.handler = poison
     mill.run()
@@ -63,7 +63,7 @@ def test_a_queued_job_is_cancelled_and_never_runs(mill: Mill) -> None:
     assert ran == []
 
 
-def test_cancelling_again_is_answered_the_same(mill: Mill) -> None:
+def test_a_repeated_cancel_returns_the_same_response(mill: Mill) -> None:
     job_id = mill.accepted()
     first = cancel(job_id)
     mill.late = 5 * SECOND
@@ -71,7 +71,7 @@ def test_cancelling_again_is_answered_the_same(mill: Mill) -> None:
     assert cancel(job_id) == first
 
 
-def test_a_running_job_is_asked_to_end_and_does(mill: Mill) -> None:
+def test_a_running_job_ends_at_its_next_checkpoint_after_a_cancel(mill: Mill) -> None:
     answers = []
 
     def handler(_payload: object, run: Any) -> None:
@@ -127,9 +127,7 @@ def test_a_job_that_is_not_dead_cannot_be_redriven(mill: Mill, act: Any) -> None
 
 
 @pytest.mark.parametrize("act", [cancel, redrive, retry])
-def test_another_tenants_job_a_missing_one_and_one_past_its_time_are_the_same_404(
-    mill: Mill, dead: str, act: Any
-) -> None:
+def test_a_job_that_is_missing_expired_or_of_another_tenant_is_the_same_404(mill: Mill, dead: str, act: Any) -> None:
     theirs, missing = act(dead, iam=ANOTHER), act("none")
     mill.late = RETENTION + SECOND
     expired = act(dead)
@@ -172,7 +170,7 @@ def test_a_caller_without_an_identity_is_refused(mill: Mill, dead: str, act: Any
 
 
 @pytest.mark.parametrize(("act", "state"), [(cancel, State.CANCELLED), (redrive, State.QUEUED), (retry, State.QUEUED)])
-def test_a_store_that_does_not_answer_asks_to_try_again(mill: Mill, dead: str, act: Any, state: State) -> None:
+def test_an_unavailable_store_is_a_503(mill: Mill, dead: str, act: Any, state: State) -> None:
     mill.client.faults = [Fault.NOT_SENT]
     is_problem(act(dead), 503, "unavailable")
     assert mill.job(dead).state is State.DEAD
@@ -182,11 +180,11 @@ def test_a_store_that_does_not_answer_asks_to_try_again(mill: Mill, dead: str, a
 
 
 @pytest.mark.parametrize("path", ["/jobs/x/forget", "/jobs/x/cancel/y", "/jobs//cancel"])
-def test_there_is_nothing_else_to_ask_of_a_job(mill: Mill, path: str) -> None:
+def test_other_actions_on_a_job_are_not_found(mill: Mill, path: str) -> None:
     assert request("POST", path).status == 404
 
 
-def test_a_job_whose_payload_is_gone_is_shown_without_it(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_without_its_payload_is_shown_with_null(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_: object) -> str:
         raise MalformedDocumentError("the payload is gone")
 
@@ -197,7 +195,7 @@ def test_a_job_whose_payload_is_gone_is_shown_without_it(mill: Mill, monkeypatch
         assert (answer.status, answer.body["id"], answer.body["payload"]) == (200, job_id, None)
 
 
-def test_everything_shown_is_json_with_times_in_utc(mill: Mill, dead: str) -> None:
+def test_a_job_is_json_with_times_in_utc(mill: Mill, dead: str) -> None:
     redrive(dead)
     shown = mill.get(dead).body
 

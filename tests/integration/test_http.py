@@ -1,4 +1,4 @@
-"""What the API answers, and that a refused request stores nothing."""
+"""The responses of the API. A refused request stores nothing."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ def _pointers(answer: Answer) -> list[str]:
     return [error["pointer"] for error in answer.body["errors"]]
 
 
-def test_a_submission_is_accepted_and_shown_where_it_says(mill: Mill) -> None:
+def test_a_submission_is_accepted_and_served_at_its_location(mill: Mill) -> None:
     answer = mill.post_text(BODY)
 
     assert answer.status == 202
@@ -45,7 +45,7 @@ def test_a_submission_is_accepted_and_shown_where_it_says(mill: Mill) -> None:
     assert call(query, "GET", answer.headers["Location"]).body == answer.body
 
 
-def test_the_same_key_and_body_are_answered_with_the_same_job(mill: Mill) -> None:
+def test_the_same_key_and_body_return_the_same_job(mill: Mill) -> None:
     first = mill.post({"n": 1}, key="a-key")
     mill.run()
 
@@ -64,11 +64,11 @@ def test_the_same_key_with_another_body_is_refused(mill: Mill) -> None:
 
 
 @pytest.mark.parametrize("media_type", ["application/json; charset=utf-8", "Application/JSON", " application/json "])
-def test_a_media_type_may_be_written_in_any_way_that_means_json(mill: Mill, media_type: str) -> None:
+def test_every_spelling_of_the_json_media_type_is_accepted(mill: Mill, media_type: str) -> None:
     assert mill.post_text(BODY, media_type=media_type).status == 202
 
 
-def test_a_body_may_come_in_base64(mill: Mill) -> None:
+def test_a_body_in_base64_is_accepted(mill: Mill) -> None:
     body = '{"type":"test.scripted","payload":{"name":"Zoë"}}'
 
     answer = mill.post_text(base64.b64encode(body.encode()).decode(), base64=True)
@@ -113,10 +113,12 @@ def test_a_body_that_is_not_json_is_refused(mill: Mill, body: str | None, encode
 
 
 @pytest.mark.parametrize("sent", [b"Zo\xeb", b"\xc3", b"\xff\xfe", b"\xf0\x9f"])
-def test_a_body_whose_bytes_are_not_utf_8_is_refused_and_not_stored_as_something_else(mill: Mill, sent: bytes) -> None:
+def test_a_body_that_is_not_utf_8_is_refused_and_not_stored_with_replacement_characters(
+    mill: Mill, sent: bytes
+) -> None:
     body = b'{"type":"test.scripted","payload":{"name":"' + sent + b'"}}'
 
-    # What the gateway makes of it.
+    # API Gateway replaces the invalid bytes.
     answer = mill.post_text(body.decode(errors="replace"), length_bytes=len(body))
 
     _is_problem(answer, 400, "not-json")
@@ -169,7 +171,7 @@ def test_a_payload_that_grows_over_the_cap_when_it_is_written_is_refused(mill: M
         ({"type": "x" * 101}, ["#/type"]),
         ({"type": "\ud800"}, ["#/type"]),
         ({"type": "test.scripted", "payload": None}, ["#/payload"]),
-        ({"type": "test.scripted", "tenant": "somebody", "a/b~c ü": 1}, ["#/tenant", "#/a~1b~0c%20%C3%BC"]),
+        ({"type": "test.scripted", "tenant": "another", "a/b~c ü": 1}, ["#/tenant", "#/a~1b~0c%20%C3%BC"]),
         ({"type": "test.scripted", "payload": {"n": "many"}}, ["#/payload/n"]),
         (
             {"type": "test.scripted", "lane": "x", "group": "", "later": 1, "payload": {"n": "many"}},
@@ -191,7 +193,7 @@ def test_a_body_that_does_not_fit_is_refused_with_the_path_of_each_fault(
     assert mill.stored() == 0
 
 
-def test_faults_are_told_in_words_of_their_own(mill: Mill) -> None:
+def test_the_detail_lists_the_path_and_the_message_of_each_fault(mill: Mill) -> None:
     answer = mill.post_text('{"type":"test.scripted","run_at":"soon"}')
 
     (fault,) = answer.body["errors"]
@@ -208,7 +210,7 @@ def test_a_number_that_json_cannot_hold_is_refused(mill: Mill) -> None:
 
 
 @pytest.mark.parametrize("levels", [DEEPEST_NESTING + 1, 700, 900, 940])
-def test_a_payload_nested_too_deep_for_its_readers_is_refused(mill: Mill, levels: int) -> None:
+def test_a_payload_that_is_nested_too_deeply_is_refused(mill: Mill, levels: int) -> None:
     nested = '{"a":' * levels + "1" + "}" * levels
 
     answer = mill.post_text(f'{{"type":"test.scripted","payload":{nested}}}')
@@ -226,7 +228,7 @@ def test_half_a_surrogate_pair_in_a_payload_goes_through_unchanged(mill: Mill) -
     assert mill.get(job_id).body["result"] == {"n": 0, "x": "\ud800"}
 
 
-def test_an_unknown_type_is_refused_with_those_that_are_known(mill: Mill) -> None:
+def test_an_unknown_type_is_refused_with_the_known_types(mill: Mill) -> None:
     answer = mill.post(job_type="test.other")
 
     _is_problem(answer, 422, "unknown-job-type")
@@ -238,7 +240,7 @@ def test_an_unknown_type_is_refused_with_those_that_are_known(mill: Mill) -> Non
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "with space", "tab\t", "ünicode", "\x7f"])
-def test_a_key_that_not_every_proxy_passes_on_is_refused(mill: Mill, key: str) -> None:
+def test_a_key_outside_visible_ascii_is_refused(mill: Mill, key: str) -> None:
     _is_problem(mill.post(key=key), 400, "invalid-key")
     assert mill.stored() == 0
 
@@ -273,14 +275,14 @@ def test_sessions_of_one_role_are_one_tenant_and_another_role_is_another(mill: M
 
 
 @pytest.mark.parametrize("job_id", ["none", "x" * 3000, "a#b", "..", "%2e%2e", "💥"])
-def test_an_unknown_id_is_not_there(mill: Mill, job_id: str) -> None:
+def test_an_unknown_id_is_not_found(mill: Mill, job_id: str) -> None:
     answer = mill.get(job_id)
 
     assert answer.status == 404
     assert answer.headers["Content-Type"] == "application/problem+json"
 
 
-def test_a_job_past_its_time_is_not_there(mill: Mill) -> None:
+def test_an_expired_job_is_not_found(mill: Mill) -> None:
     job_id = mill.accepted()
     mill.run()
     assert mill.job(job_id).state is State.SUCCEEDED
@@ -291,14 +293,14 @@ def test_a_job_past_its_time_is_not_there(mill: Mill) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/job"), ("POST", "/job"), ("DELETE", "/jobs/x"), ("GET", "/")])
-def test_an_unknown_route_is_not_there(mill: Mill, method: str, path: str) -> None:
+def test_an_unknown_route_is_not_found(mill: Mill, method: str, path: str) -> None:
     _is_problem(call(submit, method, path), 404, "not-found")
     if path != "/jobs/x":
         _is_problem(call(query, method, path), 404, "not-found")
 
 
 @pytest.mark.parametrize("fault", [Fault.NOT_SENT, Fault.ANSWER_LOST])
-def test_a_store_that_does_not_answer_asks_to_try_again_and_tells_nothing_of_itself(mill: Mill, fault: Fault) -> None:
+def test_an_unavailable_store_is_a_503_that_does_not_name_the_store(mill: Mill, fault: Fault) -> None:
     mill.client.faults = [fault]
 
     answer = mill.post({"n": 1}, key="a-key")
@@ -310,14 +312,14 @@ def test_a_store_that_does_not_answer_asks_to_try_again_and_tells_nothing_of_its
     assert mill.stored() == 1
 
 
-def test_a_document_of_a_newer_version_asks_to_try_again(mill: Mill) -> None:
+def test_a_document_of_a_newer_version_is_a_503(mill: Mill) -> None:
     job = mill.job(mill.accepted())
     mill.table.put(job, schema={"N": str(SCHEMA_VERSION + 1)})
 
     _is_problem(mill.get(job.id), 503, "unavailable")
 
 
-def test_a_fault_of_our_own_is_answered_without_a_word_of_it(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_a_500_without_its_text(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> Any:
         raise RuntimeError("a secret")
 

@@ -1,4 +1,4 @@
-"""`GET /jobs` through its handler: pages, filters, cursors, and what is wrong with a request."""
+"""`GET /jobs` through its handler: pages, filters, cursors and refusals."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ def ids(answer: Answer) -> list[str]:
 
 
 def several(mill: Mill, number: int = 3) -> list[str]:
-    """Submitted a second apart; the ids, newest first."""
+    """Submits jobs a second apart. Returns their ids, newest first."""
     found = []
     for _ in range(number):
         mill.late += SECOND
@@ -38,7 +38,7 @@ def several(mill: Mill, number: int = 3) -> list[str]:
     return found[::-1]
 
 
-def test_jobs_are_listed_newest_first_without_what_may_be_large(mill: Mill) -> None:
+def test_jobs_are_listed_newest_first_without_their_large_fields(mill: Mill) -> None:
     jobs = several(mill)
 
     answer = listed()
@@ -72,14 +72,14 @@ def test_cursors_lead_through_all_pages_to_the_end(mill: Mill) -> None:
     assert found == [jobs[:2], jobs[2:4], jobs[4:]]
 
 
-def test_a_page_is_of_twenty_unless_asked_otherwise(mill: Mill) -> None:
+def test_a_page_has_twenty_jobs_by_default(mill: Mill) -> None:
     several(mill, DEFAULT_PAGE + 1)
 
     assert len(ids(listed())) == DEFAULT_PAGE
     assert len(ids(listed({"limit": "100"}))) == DEFAULT_PAGE + 1
 
 
-def test_state_and_type_filter_and_go_together(mill: Mill) -> None:
+def test_filters_by_state_and_type_combine(mill: Mill) -> None:
     mill.accepted()
     mill.run()
     queued = mill.accepted()
@@ -102,13 +102,13 @@ def test_since_and_until_bound_the_time_of_submission(mill: Mill) -> None:
     assert ids(listed(f"since={offset}&until={at[jobs[0]]}")) == [jobs[1]]
 
 
-def test_nobody_sees_the_jobs_of_another(mill: Mill) -> None:
+def test_a_caller_does_not_see_the_jobs_of_another(mill: Mill) -> None:
     several(mill)
 
     assert ids(listed(iam=ANOTHER)) == []
 
 
-def test_finished_jobs_are_listed_until_their_time_is_up(mill: Mill) -> None:
+def test_finished_jobs_are_listed_until_their_retention_ends(mill: Mill) -> None:
     job = mill.accepted()
     mill.run()
     assert ids(listed()) == [job]
@@ -158,7 +158,7 @@ def test_finished_jobs_are_listed_until_their_time_is_up(mill: Mill) -> None:
         ("Limit=5", "#/Limit"),
     ],
 )
-def test_a_parameter_that_does_not_fit_is_named(mill: Mill, query: str, wrong: str) -> None:
+def test_an_invalid_parameter_is_named(mill: Mill, query: str, wrong: str) -> None:
     answer = listed(query)
 
     assert answer.status == 422, answer
@@ -166,13 +166,13 @@ def test_a_parameter_that_does_not_fit_is_named(mill: Mill, query: str, wrong: s
     assert [error["pointer"] for error in answer.body["errors"]] == [wrong]
 
 
-def test_all_that_is_wrong_is_said_at_once(mill: Mill) -> None:
+def test_one_response_names_every_fault(mill: Mill) -> None:
     answer = listed("state=lost&limit=0&since=yesterday")
 
     assert [error["pointer"] for error in answer.body["errors"]] == ["#/state", "#/since", "#/limit"]
 
 
-def test_a_cursor_is_good_for_its_own_tenant_and_filters_alone(mill: Mill) -> None:
+def test_a_cursor_is_valid_for_its_own_tenant_and_filters_only(mill: Mill) -> None:
     several(mill)
     since = mill.get(mill.accepted()).body["created_at"]
     query = {"limit": "1", "state": "queued", "cursor": listed({"limit": "1", "state": "queued"}).body["cursor"]}
@@ -189,7 +189,7 @@ def test_a_cursor_is_good_for_its_own_tenant_and_filters_alone(mill: Mill) -> No
         answer = listed(changed)
         assert (answer.status, answer.body["errors"][0]["pointer"]) == (422, "#/cursor")
     assert listed(query, iam=ANOTHER).status == 422
-    # The size of a page is no filter.
+    # The page size may change: it does not filter.
     assert len(ids(listed(query | {"limit": "2"}))) == 2
 
 
@@ -215,7 +215,7 @@ def test_cursors_of_a_former_key_are_refused(mill: Mill, secrets: Secrets) -> No
     assert listed({"limit": "1", "cursor": cursor}).status == 422
 
 
-def test_a_stage_without_the_index_says_so(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_without_the_index_explains_how_to_turn_it_on(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     job = mill.accepted()
     monkeypatch.setenv(Env.LISTING, "")
     forget()

@@ -1,4 +1,4 @@
-"""The description is true: every answer that tools can provoke is one that it promises, and every route is in it."""
+"""The OpenAPI description is true: it lists every route, and generated requests get only described responses."""
 
 import re
 from contextlib import suppress
@@ -25,21 +25,21 @@ from tidemill.names import Env
 
 _ROOT: Final = Path(__file__).parents[2]
 _DOCUMENT: Final = (_ROOT / "docs" / "reference" / "http.md").read_text()
-#: The same requests each time.
+#: The seed makes the requests the same each time.
 _CONFIG: Final = SchemathesisConfig.from_dict(
     {
         "seed": 1,
         "auth": {"openapi": {"signature": {"api_key": SIGNED}}},
         "generation": {"deterministic": True, "database": "none"},
         "checks": {
-            # What fits its form may still not be allowed: an unknown type, a time that is past, a cursor of nobody's.
+            # A request that fits its schema may still be refused: an unknown type, a past time, an invalid cursor.
             "positive_data_acceptance": {"expected-statuses": ["2xx", "404", "409", "422"]},
             "negative_data_rejection": {"expected-statuses": ["400", "403", "404", "409", "413", "415", "422"]},
-            # API Gateway answers whoever does not sign with 403, and a route that there is not with 404.
+            # API Gateway responds 403 to an unsigned request, and 404 to an unknown route.
             "missing_required_header": {"enabled": False},
             "unsupported_method": {"enabled": False},
         },
-        # Each job of a batch is refused for itself.
+        # A batch returns 200 with a refusal per job.
         "operations": [
             {"include-operation-id": "submitJobs", "checks": {"negative_data_rejection": {"enabled": False}}}
         ],
@@ -57,7 +57,7 @@ _SETTINGS: Final = settings(
 
 @pytest.fixture(autouse=True)
 def jobs(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One in each state, and what a listing shows."""
+    """One job in each state, and three for the listing."""
     sign_cursors(monkeypatch)
     store = composition.store()
     for state in State:
@@ -79,7 +79,7 @@ api.app = wsgi
 
 @api.hook
 def map_path_parameters(_context: object, parameters: Any) -> Any:
-    """Of jobs that there are, where any would do: else none would ever be found."""
+    """Replaces random ids with ids of existing jobs. Otherwise every response would be 404."""
     with suppress(KeyError, TypeError, ValueError, AttributeError):
         states = [*State, None]
         state = states[UUID(parameters["id"]).int % len(states)]
@@ -89,7 +89,7 @@ def map_path_parameters(_context: object, parameters: Any) -> Any:
 
 @api.hook
 def map_body(_context: object, body: Any) -> Any:
-    """Of a type that there is, where any would do: else nothing would ever be accepted."""
+    """Replaces random types with a known type. Otherwise every submission would be refused."""
     for job in [body, *(body["jobs"] if isinstance(body, dict) and isinstance(body.get("jobs"), list) else [])]:
         if isinstance(job, dict) and isinstance(job.get("type"), str) and 1 <= len(job["type"]) <= LONGEST_TYPE:
             job["type"] = "test.noop"
@@ -119,14 +119,14 @@ def test_pages_and_their_cursors_are_as_described() -> None:
     assert len(second.call_and_validate().json()["jobs"]) == 1
 
 
-def test_the_description_is_served_to_anybody() -> None:
+def test_the_description_is_served_to_unsigned_requests() -> None:
     answer = request("GET", OPEN, iam=None)
 
     assert (answer.status, answer.body) == (200, openapi.description(tokens=False))
     api.validate()
 
 
-def test_every_route_is_described_and_no_other() -> None:
+def test_the_described_routes_are_the_routes() -> None:
     described = {
         (method, path) for path, methods in openapi.description(tokens=False)["paths"].items() for method in methods
     }
@@ -152,7 +152,7 @@ def test_the_description_says_how_callers_of_this_stage_are_known(monkeypatch: p
     assert described["components"]["securitySchemes"]["token"]["bearerFormat"] == "JWT"
 
 
-def test_every_code_of_a_problem_is_in_the_table_and_in_the_description() -> None:
+def test_every_problem_code_is_in_the_table_and_in_the_description() -> None:
     raised = {
         (HTTPStatus[status].value, code)
         for folder in ("functions", "shared")

@@ -8,12 +8,12 @@ from tidemill.domain.errors import NotAllowedNowError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
-#: Every id is a UUID; a store may refuse to be asked for what is far longer.
+#: Every id is a UUID. DynamoDB rejects keys that are far longer.
 _LONGEST_ID: Final = 36
 
 
 class Control:
-    """The use case. Another tenant's job, a missing one and one past its time are all the same: None."""
+    """Returns None for a job that is missing, expired or of another tenant, without a difference."""
 
     def __init__(self, *, store: ControlStore, clock: Clock, new_token: NewToken) -> None:
         self._store = store
@@ -25,9 +25,9 @@ class Control:
         return None if job is None or job.expired(self._clock()) else job
 
     def cancel(self, tenant: str, job_id: str) -> Job | None:
-        """End the job at once, or ask it to end if it runs; as it then is. One that is cancelled already stays so.
+        """End the job at once, or request its end if it runs, and return it. A cancelled job stays as it is.
 
-        Raises `NotAllowedNowError` for one that succeeded.
+        Raises `NotAllowedNowError` for a job that succeeded.
         """
         job = self.find(tenant, job_id)
         if job is None or job.state is State.CANCELLED:

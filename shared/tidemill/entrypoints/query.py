@@ -1,4 +1,4 @@
-"""Query: `GET /jobs/{id}` shows a job of the caller's own, `GET /jobs` lists them, `GET /openapi.json` says how."""
+"""Query: `GET /jobs/{id}` shows a job of the caller, `GET /jobs` lists them, `GET /openapi.json` describes the API."""
 
 from functools import cache
 from http import HTTPStatus

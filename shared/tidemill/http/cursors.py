@@ -1,4 +1,4 @@
-"""Cursors of listings: opaque, signed, and good for one tenant and one set of filters alone."""
+"""Cursors of listings: opaque, signed, and valid for one tenant and one set of filters only."""
 
 import base64
 import binascii
@@ -16,14 +16,14 @@ _MAC_BYTES: Final = 32
 
 
 class CursorError(TidemillError):
-    """Not a cursor that this key has signed for this tenant and these filters."""
+    """This key did not sign the cursor for this tenant and these filters."""
 
 
 class Cursors:
-    """Writes and reads them with one key.
+    """Writes and reads cursors with one key.
 
-    They hold nothing that their bearer was not shown. They are signed so that nobody can have us begin in the middle
-    of nowhere, or go on with other filters, under which jobs would be left out without a word.
+    A cursor holds nothing that its caller has not seen. The signature prevents a forged start, and a change of filters
+    between two pages, which would silently leave jobs out.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -40,14 +40,14 @@ class Cursors:
         except (binascii.Error, ValueError) as error:
             raise CursorError("not a cursor") from error
         content = signed[_MAC_BYTES:]
-        # Base64 has several spellings of the same bytes, and only ours is one that we wrote.
+        # Base64 has several spellings of the same bytes. Only the canonical one is valid.
         if not hmac.compare_digest(signed[:_MAC_BYTES], self._mac(content, bound_to)) or _encoded(signed) != cursor:
-            raise CursorError("not a cursor of yours, or not of these filters")
+            raise CursorError("a cursor of another caller or of other filters")
         at, job_id = json.loads(content)
         return Position(datetime.fromisoformat(at), job_id)
 
     def _mac(self, content: bytes, bound_to: Sequence[str | None]) -> bytes:
-        # As JSON, so that no part can hold what parts them.
+        # JSON escapes its delimiters, so no part can imitate the boundary between two parts.
         message = json.dumps([*bound_to, content.decode("latin-1")]).encode("ascii")
         return hmac.digest(self._key, message, hashlib.sha256)
 

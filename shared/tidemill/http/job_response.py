@@ -1,4 +1,4 @@
-"""A job as the answer to a request. Apart from `view`, which the command line has, without Powertools."""
+"""A job as a response. Separate from `job_view`, which the command line uses without Powertools."""
 
 from http import HTTPStatus
 
@@ -12,7 +12,7 @@ from tidemill.http.router import json_response
 
 
 def answer(job: Job | None, payloads: Payloads) -> Response[str]:
-    """The whole job, or that there is none: another tenant's job is not there either, since keys begin with one."""
+    """The whole job. Raises `ProblemError` without one; keys begin with the tenant, so that includes jobs of others."""
     if job is None:
         detail = (
             "You own no job with this id. Check the id and your credentials; finished jobs are kept for a limited time."

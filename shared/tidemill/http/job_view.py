@@ -1,4 +1,4 @@
-"""A job as its owner sees it over HTTP: JSON, times in RFC 3339, absent fields null."""
+"""A job as its owner sees it over HTTP: JSON, with times in RFC 3339 and null for absent values."""
 
 import json
 from datetime import datetime
@@ -10,7 +10,7 @@ from tidemill.domain.job import Job
 
 
 def payload_of(job: Job, payloads: Payloads) -> str | None:
-    """None for a payload that is gone before its job, which tells of the rest all the same. A payload is never null."""
+    """None if the payload was deleted before its job. A payload itself is never null."""
     try:
         return payloads.load(job)
     except MalformedDocumentError:
@@ -41,7 +41,7 @@ def view(job: Job, *, payload: str | None) -> dict[str, Any]:
 
 
 def summary(job: Job) -> dict[str, Any]:
-    """What a listing shows of a job: all but what may be large."""
+    """A job in a listing: everything except the fields that may be large."""
     return {
         "id": job.id,
         "type": job.type,

@@ -1,4 +1,4 @@
-"""What may be asked of a listing: the parameters of `GET /jobs`, checked, and the cursor that stands for a place."""
+"""The query parameters of `GET /jobs`: checked, with the cursor decoded to a position."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -23,14 +23,14 @@ DEFAULT_PAGE: Final = 20
 LONGEST_TYPE: Final = 100
 LONGEST_CURSOR: Final = 300
 EARLIEST: Final = EPOCH
-#: Another function's clock, which dated the newest jobs, may be ahead of ours.
+#: The clock of the function that dated the newest jobs may be ahead of this one.
 _SKEW: Final = timedelta(minutes=1)
 
 _NUMBER: Final = re.compile(r"[1-9]\d{0,2}", re.ASCII)
 
 
 def _to_the_millisecond(moment: datetime) -> datetime:
-    """Up, to what a job's time is told in."""
+    """Rounded up. Times of jobs are whole milliseconds."""
     if moment < EARLIEST:
         raise ValueError(f"must not be before {EARLIEST.year}")
     try:
@@ -49,7 +49,7 @@ Bound = Annotated[Moment, AfterValidator(_to_the_millisecond)]
 
 
 class ListingQuery(BaseModel):
-    """The parameters as they come, each at most once."""
+    """The parameters of the request. Each occurs at most once."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -61,14 +61,14 @@ class ListingQuery(BaseModel):
     cursor: str | None = Field(None, min_length=1, max_length=LONGEST_CURSOR)
 
     def bound_to(self, tenant: str) -> Sequence[str | None]:
-        """What a cursor is good for. The size of a page may change."""
+        """The values that a cursor is valid for. `limit` is absent, so the page size may change between pages."""
         moments = [None if moment is None else moment.isoformat() for moment in (self.since, self.until)]
         return [tenant, self.state, self.type, *moments]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A listing that was asked for. `bound_to` is what the cursor of its next page is good for."""
+    """A parsed request for a page. The cursor of the next page is valid for `bound_to` only."""
 
     wanted: Wanted
     below: Position

@@ -1,4 +1,4 @@
-"""How a submission is written in JSON. Forms only: what may be asked for is `acceptance`'s to say."""
+"""The JSON form of a submission. It checks types and ranges; `application.validation` checks the rest."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import LARGEST_BATCH, Lane
 from tidemill.payload_model import faults
 
-#: RFC 3339, section 5.6. Python reads much else besides, such as week dates and times without an offset.
+#: RFC 3339, section 5.6. `fromisoformat` accepts more, such as week dates and times without an offset.
 _RFC_3339: Final = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
@@ -28,12 +28,12 @@ def _moment(value: Any) -> datetime:
 
 
 Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
-#: Bounded here, so that a `timedelta` can hold it.
+#: Bounded here, because a `timedelta` holds less than a float.
 Delay = Annotated[float, Field(ge=0, le=LONGEST_SPAN.total_seconds(), allow_inf_nan=False)]
 Period = Annotated[
     float, Field(ge=SHORTEST_PERIOD.total_seconds(), le=LONGEST_SPAN.total_seconds(), allow_inf_nan=False)
 ]
-#: Visible ASCII, as every proxy passes it on.
+#: Visible ASCII, which every proxy passes on.
 Key = Annotated[str, Field(pattern=r"^[!-~]{1,255}$")]
 
 
@@ -42,7 +42,7 @@ class Form(BaseModel):
 
 
 class UniqueForm(Form):
-    """One job of its type in each period: by key, or without one by the payload."""
+    """One job of its type per period and unique key. Without a key, the payload is the key."""
 
     period_seconds: Period
     key: str | None = None
@@ -77,7 +77,7 @@ class SubmissionForm(Form):
 
 
 class BatchedForm(SubmissionForm):
-    """One of a batch, which has no headers of its own."""
+    """A job of a batch. It has no headers, so its idempotency key is a member."""
 
     idempotency_key: Key | None = None
 
@@ -86,7 +86,10 @@ Read = TypeVar("Read", bound=SubmissionForm)
 
 
 def read_form(form: type[Read], body: Any, others: Callable[[Read], Sequence[Fault]]) -> Read:
-    """Raises `InvalidPayloadError` with all that is wrong: also with what `others` finds in the members that fit."""
+    """Raises `InvalidPayloadError` with every fault.
+
+    If the body does not fit `form`, `others` checks the members that do, so that one response names all faults.
+    """
     try:
         return form.model_validate(body)
     except ValidationError as error:
@@ -94,12 +97,12 @@ def read_form(form: type[Read], body: Any, others: Callable[[Read], Sequence[Fau
         unfit = {detail["loc"][0] for detail in error.errors() if detail["loc"]}
     if isinstance(body, dict) and "type" in body.keys() - unfit:
         fitting = form.model_validate({name: value for name, value in body.items() if name not in unfit})
-        # Without the members that do not fit, whatever is said of them is not meant.
+        # `others` saw defaults in place of the invalid members, so its faults about them are wrong.
         found += [fault for fault in others(fitting) if fault.path.split("/")[1] not in unfit]
     raise InvalidPayloadError(found)
 
 
 class BatchForm(Form):
-    """The body of `POST /jobs/batch`. Each job is read for itself: what is wrong with one harms no other."""
+    """The body of `POST /jobs/batch`. Each job is parsed alone, so an invalid job does not affect the others."""
 
     jobs: list[Any] = Field(min_length=1, max_length=LARGEST_BATCH)

@@ -1,4 +1,4 @@
-"""Control decides from the document that it meets, also when that has moved since it was read."""
+"""Control decides from the current document, also when a concurrent write changed it after the read."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def other(table: Table) -> DynamoJobStore:
-    """Somebody else's hands on the same table."""
+    """A concurrent writer on the same table."""
     return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
 
 
@@ -60,7 +60,7 @@ def test_cancel_ends_a_job_at_rest(store: JobStore, control: Control, state: Sta
     assert (cancelled.state, cancelled.finished_at, cancelled.due) == (State.CANCELLED, NOW, None)
 
 
-def test_cancel_asks_a_running_job_to_end(store: JobStore, control: Control) -> None:
+def test_cancel_requests_the_end_of_a_running_job(store: JobStore, control: Control) -> None:
     job = brought_to(store, State.RUNNING)
 
     asked = control.cancel(job.tenant, job.id)
@@ -95,7 +95,7 @@ def test_cancel_is_not_allowed_when_the_job_succeeds_at_that_moment(
         control.cancel(job.tenant, job.id)
 
 
-def test_cancel_asks_a_job_to_end_that_is_claimed_at_that_moment(
+def test_cancel_requests_the_end_of_a_job_that_is_claimed_at_that_moment(
     store: JobStore, control: Control, client: FaultyClient, other: DynamoJobStore
 ) -> None:
     job = brought_to(store, State.QUEUED)
@@ -176,7 +176,7 @@ def test_redrive_finds_no_job_that_is_deleted_at_that_moment(
     assert control.redrive(job.tenant, job.id, by="ada") is None
 
 
-def test_a_job_past_its_time_is_not_there(store: JobStore, control: Control, clock: Clock) -> None:
+def test_an_expired_job_is_not_found(store: JobStore, control: Control, clock: Clock) -> None:
     job = brought_to(store, State.DEAD)
     clock.now = NOW + RETENTION + SECOND
 
@@ -186,7 +186,7 @@ def test_a_job_past_its_time_is_not_there(store: JobStore, control: Control, clo
     assert stored(store, job) == job
 
 
-def test_another_tenants_job_is_not_there(store: JobStore, control: Control) -> None:
+def test_a_job_of_another_tenant_is_not_found(store: JobStore, control: Control) -> None:
     job = brought_to(store, State.DEAD)
 
     assert control.find("another", job.id) is None
@@ -196,7 +196,7 @@ def test_another_tenants_job_is_not_there(store: JobStore, control: Control) -> 
 
 
 @pytest.mark.parametrize("job_id", ["", "none", "x" * 3000, f"#{TENANT}", "\x00"])
-def test_what_is_no_id_is_not_there(control: Control, job_id: str) -> None:
+def test_a_malformed_id_is_not_found(control: Control, job_id: str) -> None:
     assert control.find(TENANT, job_id) is None
 
 

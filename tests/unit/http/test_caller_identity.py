@@ -1,4 +1,4 @@
-"""Whose request it is, by the authoriser that the stage has."""
+"""The tenant of a request, from the authorizer of the stage."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def tokens(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("tokens")
-def test_the_bearer_of_a_token_is_issuer_and_subject() -> None:
+def test_the_tenant_of_a_token_is_issuer_and_subject() -> None:
     assert _tenant(_bearer(iss=ISSUER, sub="auth0|7", email="x")) == "https://login.example/|auth0|7"
 
 
@@ -54,7 +54,7 @@ def test_the_bearer_of_a_token_is_issuer_and_subject() -> None:
     ],
     ids=str,
 )
-def test_a_token_that_names_nobody_for_certain_is_refused(authorizer: Any) -> None:
+def test_a_token_without_a_certain_identity_is_refused(authorizer: Any) -> None:
     with pytest.raises(ProblemError) as refused:
         _tenant(authorizer)
 
@@ -62,12 +62,12 @@ def test_a_token_that_names_nobody_for_certain_is_refused(authorizer: Any) -> No
 
 
 @pytest.mark.usefixtures("tokens")
-def test_a_tenant_is_as_long_as_its_keys_allow() -> None:
+def test_a_tenant_has_at_most_512_characters() -> None:
     assert len(_tenant(_bearer(iss=ISSUER, sub="x" * (511 - len(ISSUER))))) == 512
 
 
 @pytest.mark.parametrize("setting", [None, ""])
-def test_a_token_is_nobodys_identity_where_callers_sign(setting: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_gives_no_identity_where_callers_sign(setting: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     if setting is None:
         monkeypatch.delenv(Env.JWT, raising=False)
     else:

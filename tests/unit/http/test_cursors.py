@@ -1,4 +1,4 @@
-"""A cursor comes back as the place it stands for, to whom it was given and with the filters it was given for."""
+"""A cursor decodes to its position, for its own tenant and filters only."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -18,11 +18,11 @@ moments = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.
 
 
 @given(st.builds(Position, moments, st.text(max_size=36)), st.lists(st.none() | st.text()))
-def test_a_cursor_leads_back_to_its_place(position: Position, bound_to: list[str | None]) -> None:
+def test_a_cursor_decodes_to_its_position(position: Position, bound_to: list[str | None]) -> None:
     assert CURSORS.read(CURSORS.write(position, bound_to=bound_to), bound_to=bound_to) == position
 
 
-def test_a_cursor_is_safe_in_a_url_and_tells_nothing_of_its_tenant() -> None:
+def test_a_cursor_is_safe_in_a_url_and_hides_its_tenant() -> None:
     assert CURSOR.replace("-", "").replace("_", "").isalnum()
     assert CURSOR.isascii()
     assert len(CURSOR) < 150
@@ -33,19 +33,19 @@ def test_a_cursor_is_safe_in_a_url_and_tells_nothing_of_its_tenant() -> None:
     "bound_to",
     [("another", "dead", None), ("tenant", "queued", None), ("tenant", "dead", "None"), ("tenant", "dead"), ()],
 )
-def test_a_cursor_is_good_for_what_it_is_bound_to_alone(bound_to: tuple[str | None, ...]) -> None:
+def test_a_cursor_is_refused_with_another_tenant_or_other_filters(bound_to: tuple[str | None, ...]) -> None:
     with pytest.raises(CursorError):
         CURSORS.read(CURSOR, bound_to=bound_to)
 
 
-def test_a_cursor_of_another_key_is_none() -> None:
+def test_a_cursor_signed_with_another_key_is_refused() -> None:
     with pytest.raises(CursorError):
         Cursors(b"another key").read(CURSOR, bound_to=BOUND_TO)
 
 
 @pytest.mark.parametrize("index", range(len(CURSOR)))
-def test_a_cursor_with_any_character_changed_is_none(index: int) -> None:
-    # The neighbour in the alphabet differs in the last bit alone, which a lenient reader of Base64 overlooks.
+def test_a_cursor_with_any_changed_character_is_refused(index: int) -> None:
+    # The neighbour in the alphabet differs in the last bit only, and a lenient Base64 decoder ignores that bit.
     for other in {chr(ord(CURSOR[index]) ^ 1), "A" if CURSOR[index] != "A" else "B"}:
         with pytest.raises(CursorError):
             CURSORS.read(CURSOR[:index] + other + CURSOR[index + 1 :], bound_to=BOUND_TO)
@@ -54,12 +54,12 @@ def test_a_cursor_with_any_character_changed_is_none(index: int) -> None:
 @pytest.mark.parametrize(
     "cursor", ["", "A", "====", CURSOR[:-1], CURSOR + "=", CURSOR + "AAAA", f" {CURSOR}", "é" * 44, "\x00"]
 )
-def test_what_was_never_written_is_no_cursor(cursor: str) -> None:
+def test_a_string_that_was_never_issued_is_refused(cursor: str) -> None:
     with pytest.raises(CursorError):
         CURSORS.read(cursor, bound_to=BOUND_TO)
 
 
-def test_places_are_ordered_by_time_and_then_by_id() -> None:
+def test_positions_are_ordered_by_time_and_then_by_id() -> None:
     earlier = Position(NOW - timedelta(milliseconds=1), "z")
     assert sorted([Position(NOW, "b"), Position(NOW), earlier, Position(NOW, "a")]) == [
         earlier,

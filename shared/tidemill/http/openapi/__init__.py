@@ -1,4 +1,4 @@
-"""The HTTP API described in OpenAPI 3.1, from the very forms that are checked. A test holds it against the handlers.
+"""The OpenAPI 3.1 description of the HTTP API, generated from the request models. A test compares it with the handlers.
 
 https://spec.openapis.org/oas/v3.1.0
 """
@@ -17,19 +17,19 @@ _SIGNATURE: Final = {
     "name": "Authorization",
     "in": "header",
     "x-amazon-apigateway-authtype": "awsSigv4",
-    "description": "AWS Signature Version 4 for the service `execute-api`, by a role or a user whom IAM lets call it.",
+    "description": "AWS Signature Version 4 for the service `execute-api`. IAM must allow the caller to invoke it.",
 }
 _TOKEN: Final = {
     "type": "http",
     "scheme": "bearer",
     "bearerFormat": "JWT",
-    "description": "A token of the stage's issuer, meant for its audience.",
+    "description": "A token from the stage's issuer, for the stage's audience.",
 }
 
 
 @cache
 def description(*, tokens: bool) -> dict[str, Any]:
-    """`tokens` where callers bring tokens; elsewhere they sign."""
+    """With `tokens`, callers send a JWT; without, they sign."""
     scheme, details = ("token", _TOKEN) if tokens else ("signature", _SIGNATURE)
     return {
         "openapi": "3.1.0",
@@ -37,7 +37,7 @@ def description(*, tokens: bool) -> dict[str, Any]:
             "title": "Tidemill",
             "version": "1",
             "summary": "Durable background jobs.",
-            "description": "A job belongs to the verified caller that submitted it, and nobody else sees it.",
+            "description": "A job belongs to the verified caller that submitted it. Other callers cannot see it.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],

@@ -1,4 +1,4 @@
-"""Every route: what it takes, and with what it answers."""
+"""Every route: its parameters, its body and its responses."""
 
 from typing import Any, Final
 
@@ -18,10 +18,10 @@ _JOB_ID: Final = {
 _KEY: Final = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "Submissions of a caller with the same key and body make one job.",
+    "description": "Submissions of one caller with the same key and body create one job.",
     "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
 }
-#: Characters that no id has lead to no route at all.
+#: A path with characters outside those of an id matches no route.
 _NO_SUCH_JOB: Final = problems("no-such-job", "not-found")
 
 
@@ -42,12 +42,12 @@ _FILTERS: Final = [
     _parameter(
         "limit",
         {"type": "integer", "minimum": 1, "maximum": LARGEST_PAGE, "default": DEFAULT_PAGE},
-        "How many jobs to answer with at most.",
+        "The largest number of jobs in the page.",
     ),
     _parameter(
         "cursor",
         {"type": "string", "minLength": 1, "maxLength": LONGEST_CURSOR},
-        "The cursor of the page before, with the same filters.",
+        "The cursor of the previous page. The filters must be the same.",
     ),
 ]
 
@@ -61,7 +61,7 @@ _SUBMIT: Final[Operation] = {
     | WITH_BODY
     | {
         "202": good("The job is accepted.", "Job", "Location"),
-        "200": good("The job was accepted before.", "Job", "Location", "Idempotent-Replayed"),
+        "200": good("An earlier request submitted the job.", "Job", "Location", "Idempotent-Replayed"),
         "400": problems("not-json", "invalid-key"),
         "422": problems("invalid-body", "unknown-job-type", "key-reused"),
     },
@@ -69,21 +69,20 @@ _SUBMIT: Final[Operation] = {
 _SUBMIT_BATCH: Final[Operation] = {
     "operationId": "submitJobs",
     "summary": "Submit up to a hundred jobs",
-    "description": "Each is accepted or refused for itself, and answered in its place. "
-    f"The body is at most {LARGEST_BATCH_BODY_BYTES} bytes.",
+    "description": f"Each job is accepted or refused on its own. The body is at most {LARGEST_BATCH_BODY_BYTES} bytes.",
     "requestBody": _body("BatchForm"),
     "responses": SECURED
     | WITH_BODY
     | {
-        "200": good("An answer for each, in the order of the body.", "BatchAnswers"),
+        "200": good("A response for each job, in the order of the body.", "BatchAnswers"),
         "400": problems("not-json", "invalid-key"),
     },
 }
 _LIST: Final[Operation] = {
     "operationId": "listJobs",
     "summary": "List jobs, newest first",
-    "description": "A page may be short, or empty, while its `cursor` leads on: a request looks at so many jobs and "
-    "days, whatever the filters leave out. It is the last when `cursor` is null. A job may take a moment to appear.",
+    "description": "The last page has a null `cursor`. A page before it may be short or empty, because one request "
+    "reads a limited number of jobs and days, also if the filters exclude them. A new job may appear with a delay.",
     "parameters": _FILTERS,
     "responses": SECURED
     | {
@@ -94,21 +93,21 @@ _LIST: Final[Operation] = {
 }
 _GET: Final[Operation] = {
     "operationId": "getJob",
-    "summary": "Look at a job",
+    "summary": "Get a job",
     "parameters": [_JOB_ID],
     "responses": SECURED | {"200": good("The job.", "Job"), "404": _NO_SUCH_JOB},
 }
 _CANCEL: Final[Operation] = {
     "operationId": "cancelJob",
     "summary": "Cancel a job",
-    "description": "One that runs is asked to end, and ends when its handler next looks; any other ends at once. "
-    "A dead one is discarded, and its group goes on. Asking again changes nothing.",
+    "description": "A job that does not run ends at once. A running job ends when its handler saves its next "
+    "checkpoint. A dead job is discarded, and its group goes on. A repeated request changes nothing.",
     "parameters": [_JOB_ID],
     "requestBody": _body("Nothing", required=False),
     "responses": SECURED
     | WITH_BODY
     | {
-        "200": good("The job: cancelled, or running with `cancel_requested_at`.", "Job"),
+        "200": good("The job: `cancelled`, or `running` with `cancel_requested_at`.", "Job"),
         "404": _NO_SUCH_JOB,
         "409": problems("not-allowed-now"),
     },
@@ -134,7 +133,7 @@ _RETRY: Final[Operation] = _REDRIVE | {
 }
 _DESCRIBE: Final[Operation] = {
     "operationId": "describe",
-    "summary": "This description",
+    "summary": "Get this description",
     "security": [],
     "responses": ANYWHERE
     | {"200": {"description": "OpenAPI 3.1.", "content": {"application/json": {"schema": {"type": "object"}}}}},

@@ -1,4 +1,4 @@
-"""The answers: what a call is answered with when it goes well, and each way in which it may not."""
+"""The responses: success, and every problem."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -7,7 +7,7 @@ from tidemill.http.openapi.schemas import ref
 
 Answers = dict[str, Any]
 
-#: What each code of a problem means. A test holds it against the source.
+#: The meaning of each problem code. A test compares the codes with the source.
 MEANINGS: Final[Mapping[str, str]] = {
     "not-json": "The body is not JSON.",
     "invalid-key": "The Idempotency-Key is not 1 to 255 visible ASCII characters, or the request is a batch.",
@@ -29,10 +29,10 @@ MEANINGS: Final[Mapping[str, str]] = {
 HEADERS: Final = {
     "Location": {"description": "The path of the job.", "schema": {"type": "string"}},
     "Idempotent-Replayed": {
-        "description": "The job was made by an earlier request under the same key, or is the unique one.",
+        "description": "An earlier request created the job: one with the same key, or one of the same unique period.",
         "schema": {"const": "true"},
     },
-    "Retry-After": {"description": "Seconds.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
+    "Retry-After": {"description": "In seconds.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
 }
 
 
@@ -45,7 +45,7 @@ def good(description: str, schema: str, *headers: str) -> Answers:
 
 
 def problems(*codes: str, gateway: str = "", headers: tuple[str, ...] = ()) -> Answers:
-    """The problems of one status; `gateway` says when API Gateway itself gives it, in words of its own."""
+    """The problems of one status. `gateway` says when API Gateway itself sends the status, with its own body."""
     content: Answers = {}
     if codes:
         kinds = {"properties": {"type": {"enum": [f"urn:tidemill:problem:{code}" for code in codes]}}}
@@ -60,18 +60,18 @@ def _headers(*names: str) -> Answers:
     return {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names}} if names else {}
 
 
-#: What any call may be answered with, whoever makes it.
+#: The responses that every route has.
 ANYWHERE: Final = {
-    "429": problems(gateway="The stage is throttled, for all its callers together."),
-    "500": problems("internal", gateway="The function broke."),
-    "503": problems("unavailable", gateway="The function could not be called.", headers=("Retry-After",)),
+    "429": problems(gateway="API Gateway throttles the stage. The limit counts all callers together."),
+    "500": problems("internal", gateway="The function failed."),
+    "503": problems("unavailable", gateway="API Gateway could not invoke the function.", headers=("Retry-After",)),
 }
-#: What a call may be answered with that is for known callers.
+#: The responses of every route that requires an identity.
 SECURED: Final = ANYWHERE | {
-    "401": problems(gateway="There is no good token, where the stage wants one."),
-    "403": problems("no-identity", gateway="There is no good signature, or IAM does not let the caller."),
+    "401": problems(gateway="The stage requires a token, and the request has no valid one."),
+    "403": problems("no-identity", gateway="The request has no valid signature, or IAM denies it."),
 }
-#: What a call may be answered with that has a body.
+#: The responses of every route that reads a body.
 WITH_BODY: Final = {
     "400": problems("not-json"),
     "413": problems("too-large"),

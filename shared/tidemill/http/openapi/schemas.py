@@ -1,4 +1,4 @@
-"""What goes over the wire: the forms of submissions as pydantic has them, and jobs and problems as they are shown."""
+"""The schemas: submissions, generated from their pydantic models, and jobs and problems as the API shows them."""
 
 from typing import Any, Final
 
@@ -17,17 +17,17 @@ _FLAG: Final[Schema] = {"type": "boolean"}
 _TIME: Final[Schema] = {"type": "string", "format": "date-time"}
 _ID: Final[Schema] = {"type": "string", "format": "uuid"}
 
-#: What a submission may say, for a person to read.
+#: Descriptions of the members of a submission.
 _NOTES: Final = {
-    "type": "What kind of job it is.",
-    "payload": "What the handler is given; it must fit the model of the type.",
-    "lane": "A lane less urgent than the type's own.",
-    "delay_seconds": "Run it no sooner than this. Not together with `run_at`.",
-    "run_at": f"Run it no sooner than at this time, at most {LONGEST_SPAN.days} days ahead.",
-    "group": "Jobs of a group run one at a time, in the order accepted. 1 to 128 bytes.",
-    "deadline": "A run that has not begun by then never will: the job dies instead.",
-    "unique": "One job of its type in each period. Not together with an idempotency key.",
-    "idempotency_key": "Submissions of a caller with the same key and body make one job.",
+    "type": "The name of the job type.",
+    "payload": "The input of the handler. It must fit the payload model of the type.",
+    "lane": "A lane less urgent than the type's own lane.",
+    "delay_seconds": "The delay before the earliest run. Not together with `run_at`.",
+    "run_at": f"The job runs no sooner than at this time, at most {LONGEST_SPAN.days} days ahead.",
+    "group": "Jobs of a group run one at a time, in the order of their acceptance. 1 to 128 bytes.",
+    "deadline": "The job dies if no run has begun by then.",
+    "unique": "One job of its type per period. Not together with an idempotency key.",
+    "idempotency_key": "Submissions of one caller with the same key and body create one job.",
 }
 
 
@@ -40,7 +40,7 @@ def _or_null(schema: Schema) -> Schema:
 
 
 def _object(properties: Schema, **more: Any) -> Schema:
-    """All of them, always, and no others."""
+    """Every property is always present, and no others are."""
     return {
         "type": "object",
         "properties": properties,
@@ -59,31 +59,34 @@ _SUMMARY: Final[Schema] = {
     "type": _TEXT,
     "lane": ref("Lane"),
     "state": ref("State"),
-    "attempt": _COUNT | {"description": "Runs begun since it was submitted, continued or retried."},
+    "attempt": _COUNT | {"description": "Runs since the job was submitted, continued or redriven."},
     "death": _or_null(ref("DeathReason")),
     "progress": _object(
         {"done": _or_null({"type": "integer"}), "total": _or_null({"type": "integer"}), "at": _or_null(_TIME)}
     ),
     "cancel_requested_at": _or_null(_TIME),
     "group": _or_null(_TEXT),
-    "sequence": _or_null(_COUNT) | {"description": "The place in its group."},
-    "run_at": _or_null(_TIME) | {"description": "As it was asked for."},
+    "sequence": _or_null(_COUNT) | {"description": "The position in its group."},
+    "run_at": _or_null(_TIME) | {"description": "As submitted."},
     "deadline": _or_null(_TIME),
     "created_at": _TIME,
-    "due": _or_null(_TIME) | {"description": "Not before then; while it runs, when its lease ends."},
+    "due": _or_null(_TIME)
+    | {"description": "The earliest time of the next run. While the job runs: the end of its lease."},
     "claimed_at": _or_null(_TIME) | {"description": "When the last run began."},
     "finished_at": _or_null(_TIME),
-    "expires_at": _or_null(_TIME) | {"description": "When the job is forgotten."},
+    "expires_at": _or_null(_TIME) | {"description": "The end of its retention. The job is deleted then."},
 }
 
 _JOB: Final[Schema] = _SUMMARY | {
-    "payload": _or_null({"type": "object"}) | {"description": "Null when it is gone before its job."},
+    "payload": _or_null({"type": "object"}) | {"description": "Null if it was deleted before its job."},
     "result": {"description": "Any JSON; null until the job has succeeded."},
     "errors": _list_of(ref("AttemptError"), maxItems=10, description="The last failed attempts, oldest first."),
-    "redrives": _list_of(ref("Redrive"), maxItems=10, description="Who gave it another life, oldest first."),
-    "checkpoint": {"description": "What the handler last saved to resume from; any JSON."},
-    "hops": _COUNT | {"description": "Snoozes, continuations and follow-ups in a chain so far."},
-    "parent": _or_null(_ID) | {"description": "The job whose success made this one."},
+    "redrives": _list_of(
+        ref("Redrive"), maxItems=10, description="Requeues after a death, oldest first; `by` is the caller or operator."
+    ),
+    "checkpoint": {"description": "The state that the handler saved last, to resume from; any JSON."},
+    "hops": _COUNT | {"description": "Snoozes, continuations and follow-ups in the chain so far."},
+    "parent": _or_null(_ID) | {"description": "The job whose success created this one."},
 }
 
 _ATTEMPT_ERROR: Final[Schema] = {
@@ -110,7 +113,7 @@ _PROBLEM: Final[Schema] = {
         "errors": _list_of(ref("Fault"), minItems=1),
     },
     "required": ["type", "title", "status", "detail"],
-    "description": "A problem document, RFC 9457. Programs look at `type`; `detail` is for a person.",
+    "description": "A problem document, RFC 9457. Programs read `type`; `detail` is for a person.",
 }
 
 _BATCH_ANSWER: Final[Schema] = {
@@ -118,7 +121,7 @@ _BATCH_ANSWER: Final[Schema] = {
         _object({"status": {"enum": [200, 202]}, "job": ref("JobSummary")}),
         _object({"status": {"type": "integer", "minimum": 400, "maximum": 599}, "problem": ref("Problem")}),
     ],
-    "description": "What the job would have been answered with had it come alone, without its payload.",
+    "description": "The response that a single submission of the job would get, without the payload.",
 }
 
 
@@ -129,7 +132,7 @@ def schemas() -> Schema:
     for form in ("SubmissionForm", "BatchedForm"):
         for name, property_ in forms[form]["properties"].items():
             property_["description"] = _NOTES[name]
-    # Each is checked for itself and answered for itself, so one that is not of this form spoils no batch.
+    # The handler checks each job alone, so `BatchForm` accepts any value. The schema describes a valid one.
     forms["BatchForm"]["properties"]["jobs"]["items"] = ref("BatchedForm")
     return forms | {
         "State": {"type": "string", "enum": list(State)},
@@ -147,13 +150,13 @@ def schemas() -> Schema:
         "GatewayMessage": {
             "type": "object",
             "properties": {"message": _TEXT},
-            "description": "What API Gateway says itself, before a request has come to us.",
+            "description": "A response of API Gateway itself, before a function sees the request.",
         },
     }
 
 
 def _plain(schema: Any) -> Any:
-    """Without what pydantic adds for people who draw forms: titles, and defaults that say no more than absence."""
+    """Without the titles that pydantic adds, and without null defaults, which say no more than an optional member."""
     if isinstance(schema, list):
         return [_plain(item) for item in schema]
     if not isinstance(schema, dict):
