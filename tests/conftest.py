@@ -1,10 +1,12 @@
-"""Fixtures that several folders share, and the marks and groups of tests that follow from their fixtures."""
+"""Fixtures that several folders share, the marks of tests, and the distribution of tests over processes."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support import faster_moto
 from tests.support.builders import RETENTION
@@ -17,32 +19,47 @@ from tidemill.telemetry.outcome_log import logger
 
 faster_moto.install()
 
+TESTS: Final = Path(__file__).parent
 #: The mark of a test that uses the fixture.
 MARKS: Final[Mapping[str, pytest.MarkDecorator]] = {
     "app": pytest.mark.e2e,
     "emulated": pytest.mark.emulator,
 }
-END_TO_END: Final = Path(__file__).parent / "e2e"
-#: The group of a test that uses the fixture. The tests of one group run in one process, so that they share one result
-#: of the fixture: a deployed app, a build of the asset, templates. Every process may start an emulator of its own.
-GROUPS: Final[Mapping[str, str]] = {
-    "app": "deployed app",
-    "built": "synth",
-    "synthesise": "synth",
-}
+#: The tests of each of these folders share what takes long to make: the deployed app, or the templates and the asset.
+FOLDERS_IN_ONE_PROCESS: Final = ("tests/e2e/", "tests/infrastructure/")
+
+
+class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Gives every free process the next test, or all tests of a folder in `FOLDERS_IN_ONE_PROCESS`.
+
+    In place of the groups of pytest-xdist 3.8, which do nothing with pytest 9.2: they rename tests by an attribute that
+    pytest no longer reads.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        return next((folder for folder in FOLDERS_IN_ONE_PROCESS if nodeid.startswith(folder)), nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
+    return ByFolder(config, log)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark and group each test, before pytest-xdist reads the groups and pytest selects by marks."""
+    """Mark each test before pytest selects by marks, and see that every name is there once."""
+    names = Counter[str]()
     for item in items:
-        if item.path.is_relative_to(END_TO_END):
+        # schemathesis gives the tests of all operations the same name.
+        if operation := getattr(item, "operation_label", None):
+            item._id = item.id.parse(f"{item.nodeid}[{operation}]")
+        names[item.nodeid] += 1
+        if item.path.is_relative_to(TESTS / "e2e"):
             item.add_marker(pytest.mark.e2e)
-        for fixture in getattr(item, "fixturenames", ()):
-            if fixture in MARKS:
-                item.add_marker(MARKS[fixture])
-            if fixture in GROUPS:
-                item.add_marker(pytest.mark.xdist_group(GROUPS[fixture]))
+        for fixture in MARKS.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(MARKS[fixture])
+    if repeated := [name for name, count in names.items() if count > 1]:
+        raise pytest.UsageError(f"pytest-xdist runs one test for each name, and these have several: {repeated}")
 
 
 @pytest.fixture(scope="session")

@@ -15,12 +15,12 @@ from tools.paths import ROOT
 FAST: Final = ("-m", "not e2e and not emulator and not slow")
 #: More processes would wait for the end-to-end tests, which share one.
 MOST_PROCESSES: Final = 5
-#: Options that choose some of the tests, or look into a test. Starting processes and collecting the tests in each takes
-#: longer than a few tests do.
-SHORT_OPTIONS: Final = ("-k", "-m", "-s", "-x")
-LONG_OPTIONS: Final = frozenset(("--co", "--collect-only", "--deselect", "--last-failed", "--lf", "--pdb", "--trace"))
-#: Tests of one group share a fixture, such as the deployed app, and stay in one process.
-BY_GROUP: Final = ("--dist", "loadgroup")
+#: Options that choose some of the tests, look into a test, or set the number of processes. Starting processes and
+#: collecting the tests in each takes longer than a few tests do.
+SHORT_OPTIONS: Final = ("-k", "-m", "-n", "-s", "-x")
+LONG_OPTIONS: Final = frozenset(
+    ("--co", "--collect-only", "--deselect", "--last-failed", "--lf", "--numprocesses", "--pdb", "--trace")
+)
 
 
 def pytest_arguments(arguments: Sequence[str]) -> list[str]:
@@ -31,13 +31,11 @@ def pytest_arguments(arguments: Sequence[str]) -> list[str]:
 
 
 def _processes(arguments: Sequence[str], *, fast: bool) -> Sequence[str]:
-    if any(argument.startswith(("-n", "--numprocesses")) for argument in arguments):
-        return BY_GROUP
     if any(_chooses(argument) for argument in arguments):
         return ()
     # One for each core, and one for the end-to-end tests, which mostly wait.
     processes = (os.cpu_count() or 1) + (not fast)
-    return ("--numprocesses", str(min(processes, MOST_PROCESSES)), *BY_GROUP)
+    return ("--numprocesses", str(min(processes, MOST_PROCESSES)))
 
 
 def _chooses(argument: str) -> bool:

@@ -4,8 +4,8 @@ import pytest
 
 from tools import run_tests
 
-ON_EACH_CORE = ["--numprocesses", "2", "--dist", "loadgroup"]
-AND_ONE_THAT_WAITS = ["--numprocesses", "3", "--dist", "loadgroup"]
+ON_EACH_CORE = ["--numprocesses", "2"]
+AND_ONE_THAT_WAITS = ["--numprocesses", "3"]
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +44,7 @@ def test_chosen_tests_run_in_one_process(arguments: list[str]) -> None:
 
 @pytest.mark.parametrize("arguments", [["-n", "3"], ["-n3", "-k", "fence"], ["--numprocesses=3"]], ids=str)
 def test_a_number_of_processes_on_the_command_line_is_kept(arguments: list[str]) -> None:
-    assert run_tests.pytest_arguments(arguments) == ["--dist", "loadgroup", *arguments]
+    assert run_tests.pytest_arguments(arguments) == arguments
 
 
 def test_the_fast_run_leaves_out_slow_tests_and_those_that_need_the_embedded_aws() -> None:
