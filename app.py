@@ -1,4 +1,4 @@
-"""The CDK app. Everything comes from its context: it calls no AWS, and reads neither git nor the environment."""
+"""The CDK app. It reads only its context: no AWS call, no git, no environment variables."""
 
 import sys
 

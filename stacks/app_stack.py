@@ -1,4 +1,4 @@
-"""`AppStack`: what every stack of the app has in common: name, permissions boundary and bootstrap qualifier."""
+"""`AppStack`: base of every stack of the app. It sets the name, permissions boundary and bootstrap qualifier."""
 
 from aws_cdk import DefaultStackSynthesizer, PermissionsBoundary, Stack
 from constructs import Construct
@@ -8,7 +8,7 @@ from tidemill.cdk.tags import tag
 
 
 class AppStack(Stack):
-    """Bound to no account or region: it is synthesised without either, and goes wherever the credentials point."""
+    """Independent of account and region: the credentials at deployment select both."""
 
     def __init__(self, scope: Construct, part: str, *, config: StageConfig, description: str) -> None:
         super().__init__(

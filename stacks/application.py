@@ -1,4 +1,4 @@
-"""What runs on the pipeline: an application says which stacks and tables it has, and what its job types may touch."""
+"""`Application`: a group of job types with its stacks and tables, and the rights of its job types."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,17 +13,17 @@ from tidemill.cdk.settings import NO_SETTINGS, Reader
 class Application:
     """Subclass it in a module of `stacks.applications`, where it is discovered automatically."""
 
-    #: Settings of its own (`-c name=value`), and how their text is read.
+    #: The application's settings (`-c name=value`), and the function that reads each text.
     settings: ClassVar[Mapping[str, Reader]] = NO_SETTINGS
 
     def __init__(self, config: StageConfig, settings: Mapping[str, Any]) -> None:
-        """`settings` are those that are given. Raises `SettingError` for one that cannot work."""
+        """`settings` holds the settings that are set. Raises `SettingError` for an invalid value."""
         self.config = config
         self.given = settings
 
     def files(self) -> Mapping[str, Path]:
-        """Files for the functions beside the code, by their place in the asset."""
+        """Files to ship beside the code, by their path in the asset."""
         return MappingProxyType({})
 
     def add_to(self, pipeline: Pipeline, asset: str) -> None:
-        """Make the resources. `asset` is the folder with the code of all functions."""
+        """Create the resources. `asset` is the folder with the code of all functions."""

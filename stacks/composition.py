@@ -22,12 +22,12 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 
 
 def compose(app: App, *, asset: str | None = None) -> StageConfig:
-    """The configuration that was composed. Without `asset`, the asset is built. Raises `SynthError`."""
+    """Create all stacks. Returns the configuration of the stage. Without `asset`, builds it. Raises `SynthError`."""
     settings = read_settings(app.node.get_all_context())
     config = settings.stage
-    applications = [found(config, settings.app) for found in _applications()]
+    applications = [application_type(config, settings.app) for application_type in _applications()]
     if asset is None:
-        files = {place: file for application in applications for place, file in application.files().items()}
+        files = {path: file for application in applications for path, file in application.files().items()}
         asset = str(build(config, AppCode(root=ROOT, files=files)))
     stack = AppStack(app, "Pipeline", config=config, description="Tidemill: jobs, their lanes and their API")
     pipeline = Pipeline(stack, "Default", config=config, asset=asset, app_folder=ROOT)
@@ -38,12 +38,12 @@ def compose(app: App, *, asset: str | None = None) -> StageConfig:
 
 def read_settings(context: dict[str, object]) -> Settings:
     """The stage and the settings of the applications. Raises `SettingError`."""
-    own = {name: reader for found in _applications() for name, reader in found.settings.items()}
-    return from_context(context, STAGES, own)
+    readers = {name: reader for each in _applications() for name, reader in each.settings.items()}
+    return from_context(context, STAGES, readers)
 
 
 def _applications() -> Iterator[type[Application]]:
-    """Every `Application` that a module of `stacks.applications` defines, by the names of the modules."""
+    """Every `Application` that a module of `stacks.applications` defines, sorted by the name of the module."""
     package = stacks.applications
     for module in sorted(each.name for each in pkgutil.iter_modules(package.__path__, prefix=f"{package.__name__}.")):
         for value in vars(importlib.import_module(module)).values():

@@ -7,14 +7,14 @@ from typing import Final
 from tidemill.cdk.config import HOST_PYTHON, Architecture, LaneConfig, StageConfig
 from tidemill.names import Lane
 
-#: Where the job types of every stage are.
+#: The packages with the job types of every stage.
 JOB_PACKAGES: Final = ("functions.jobs",)
-#: The newest Lambda runtime; what `dev` and `prod` run on unless `python_version` says otherwise.
+#: The newest Lambda runtime: the default of `dev` and `prod`. The setting `python_version` overrides it.
 NEWEST_PYTHON: Final = "3.14"
 
 
 def _local() -> StageConfig:
-    """The embedded AWS on this host: its Python, its processor, and timeouts that a person can watch run out."""
+    """The embedded AWS on this host: its Python, its processor, and timeouts short enough to watch in the demo."""
     return StageConfig(
         stage="local",
         lanes=tuple(
@@ -46,7 +46,7 @@ def _critical(**figures: int) -> LaneConfig:
 
 
 def _bulk(**figures: int) -> LaneConfig:
-    """Nobody waits for it: a backlog of hours is what it is for."""
+    """No caller waits for a bulk job, so a backlog of hours is normal."""
     return LaneConfig(name=Lane.BULK, late_seconds=12 * 60 * 60, **figures)
 
 
@@ -84,5 +84,5 @@ def _prod() -> StageConfig:
     )
 
 
-#: Functions, not values: a host whose Python no Lambda runtime has may still synthesise for AWS.
+#: Functions, not values: `_local` fails on a host whose Python is not a Lambda runtime, and the other stages must not.
 STAGES: Final[Mapping[str, Callable[[], StageConfig]]] = {"local": _local, "dev": _dev, "prod": _prod}

@@ -1,4 +1,4 @@
-"""The job types of the demo and of the end-to-end tests, in the local stage only, with a table of their own."""
+"""The job types of the demo and of the end-to-end tests: local stage only, with their own table."""
 
 from constructs import Construct
 
@@ -8,13 +8,13 @@ from tidemill.cdk.on_demand_table import on_demand_table
 from tidemill.cdk.pipeline import Pipeline
 
 PACKAGE = "functions.demo_jobs"
-#: As `functions.demo_jobs.ledger` reads it.
+#: Environment variable that `functions.demo_jobs.ledger` reads.
 LEDGER_TABLE = "DEMO_LEDGER_TABLE"
 LEDGER_KEY = "name"
 
 
 class DemoJobs(Application):
-    def add_to(self, pipeline: Pipeline, asset: str) -> None:  # noqa: ARG002 - they have no function of their own
+    def add_to(self, pipeline: Pipeline, asset: str) -> None:  # noqa: ARG002 - demo jobs add no function
         if PACKAGE not in self.config.job_packages:
             return
         ledger = on_demand_table(Construct(pipeline, "DemoLedger"), config=self.config, partition_key=LEDGER_KEY)

@@ -1,4 +1,4 @@
-"""Templates as they would be deployed, without building the asset, and the asset itself, built once."""
+"""Fixtures: templates as they would be deployed, with a stub asset, and the real asset, built once."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ class Synthesised:
     shortener: dict[str, Any]
 
     def of_type(self, type_: str) -> Iterator[tuple[str, Resource]]:
-        """Logical ids, which are unique across both stacks here, and properties."""
+        """Logical ids and properties of all resources of this type. Only the ids within `Api` occur in both stacks."""
         for template in (self.pipeline, self.shortener):
             for id_, resource in template["Resources"].items():
                 if resource["Type"] == type_:
@@ -36,7 +36,7 @@ class Synthesised:
 
 
 def verb_of(function: Resource) -> str:
-    """The verb of a function, from where its handler is: `tidemill.entrypoints.VERB` or `functions.VERB.handler`."""
+    """The VERB in a function's handler: `tidemill.entrypoints.VERB.handle` or `functions.VERB.handler.handle`."""
     module: str = function["Handler"].rpartition(".")[0]
     return module.removesuffix(".handler").rpartition(".")[2]
 
@@ -46,7 +46,7 @@ Synthesise = Callable[..., Synthesised]
 
 @pytest.fixture(scope="session")
 def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Synthesise:
-    """Synthesise with the context of `cdk.json` and these settings; `plugins` get to see the app."""
+    """Synthesise with the context of `cdk.json` and these settings. `plugins` validates the app."""
     stub = tmp_path_factory.mktemp("asset")
     (stub / "empty.py").touch()
     done: dict[str, Synthesised] = {}
@@ -85,5 +85,5 @@ def prod(synthesise: Synthesise) -> Synthesised:
 
 @pytest.fixture(scope="session")
 def built() -> Path:
-    """The asset of the local stage, as `cdk deploy` would build it, and in the same place."""
+    """The asset of the local stage, built as `cdk deploy` builds it, in the same folder."""
     return asset.build(STAGES["local"](), asset.AppCode(root=ROOT))

@@ -1,4 +1,4 @@
-"""What pages somebody does so in time, is heard, and says what to do."""
+"""Each alarm fires in time, reaches the topic, and links to the runbook."""
 
 import json
 import re
@@ -18,7 +18,7 @@ def _alarms(app: Synthesised) -> list[Resource]:
 
 
 def _watched(app: Synthesised, metric: str) -> set[str]:
-    """Logical ids of what the alarms on `metric` look at."""
+    """Logical ids of the resources that the alarms on `metric` watch."""
     return {
         dimension["Value"].get("Ref") or dimension["Value"]["Fn::GetAtt"][0]
         for alarm in _alarms(app)
@@ -27,33 +27,33 @@ def _watched(app: Synthesised, metric: str) -> set[str]:
     }
 
 
-def test_every_function_rings_when_it_errs_or_is_throttled(dev: Synthesised) -> None:
+def test_every_function_has_alarms_for_errors_and_throttles(dev: Synthesised) -> None:
     functions = {id_ for id_, _ in dev.of_type("AWS::Lambda::Function")}
     assert _watched(dev, "Errors") == functions
     assert _watched(dev, "Throttles") == functions
 
 
-def test_every_queue_rings_when_its_messages_wait(dev: Synthesised) -> None:
+def test_every_queue_has_an_alarm_for_waiting_messages(dev: Synthesised) -> None:
     queues = dict(dev.of_type("AWS::SQS::Queue"))
     lanes = {id_ for id_, queue in queues.items() if "RedrivePolicy" in queue}
     assert _watched(dev, "ApproximateAgeOfOldestMessage") == lanes
     assert _watched(dev, "ApproximateNumberOfMessagesVisible") == queues.keys() - lanes
 
 
-def test_a_late_stream_rings(dev: Synthesised) -> None:
+def test_an_alarm_fires_when_the_stream_is_late(dev: Synthesised) -> None:
     (late,) = (alarm for alarm in _alarms(dev) if alarm["MetricName"] == "IteratorAge")
     assert late["Statistic"] == "Maximum"
     assert late["Threshold"] == 5 * 60 * 1000
 
 
-def test_one_letter_rings(dev: Synthesised) -> None:
+def test_one_dead_letter_message_fires_the_alarm(dev: Synthesised) -> None:
     for alarm in _alarms(dev):
         if alarm["MetricName"] == "ApproximateNumberOfMessagesVisible":
             assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (0, "GreaterThanThreshold")
             assert alarm["EvaluationPeriods"] == 1
 
 
-def test_every_alarm_rings_somewhere(dev: Synthesised) -> None:
+def test_every_alarm_publishes_to_the_topic(dev: Synthesised) -> None:
     ((topic, _),) = dev.of_type("AWS::SNS::Topic")
     for alarm in _alarms(dev):
         assert len(alarm["AlarmActions"]) == 1
@@ -61,18 +61,17 @@ def test_every_alarm_rings_somewhere(dev: Synthesised) -> None:
         assert alarm.get("ActionsEnabled", True)
 
 
-def test_silence_is_no_fault_but_of_the_clock(dev: Synthesised) -> None:
-    silent = [alarm for alarm in _alarms(dev) if alarm["TreatMissingData"] != "notBreaching"]
-    (clock,) = silent
-    assert clock["TreatMissingData"] == "breaching"
-    assert (clock["MetricName"], clock["ComparisonOperator"]) == ("Invocations", "LessThanOrEqualToThreshold")
-    assert (clock["Threshold"], clock["Period"], clock["Statistic"]) == (0, WAKE_WINDOW_SECONDS, "Sum")
+def test_missing_data_fires_only_the_alarm_of_wake(dev: Synthesised) -> None:
+    (wake,) = (alarm for alarm in _alarms(dev) if alarm["TreatMissingData"] != "notBreaching")
+    assert wake["TreatMissingData"] == "breaching"
+    assert (wake["MetricName"], wake["ComparisonOperator"]) == ("Invocations", "LessThanOrEqualToThreshold")
+    assert (wake["Threshold"], wake["Period"], wake["Statistic"]) == (0, WAKE_WINDOW_SECONDS, "Sum")
     (watched,) = _watched(dev, "Invocations")
     assert dict(dev.of_type("AWS::Lambda::Function"))[watched]["Handler"] == "tidemill.entrypoints.wake.handle"
 
 
 @pytest.mark.parametrize("metric", [Metric.DEAD, Metric.NUDGED, Metric.UNDELIVERABLE, Metric.UNAVAILABLE])
-def test_what_our_functions_count_rings_for_each_lane(dev: Synthesised, metric: Metric) -> None:
+def test_each_lane_has_an_alarm_on_the_metric_of_the_engine(dev: Synthesised, metric: Metric) -> None:
     lanes = {
         dimension["Value"]
         for alarm in _alarms(dev)
@@ -83,7 +82,7 @@ def test_what_our_functions_count_rings_for_each_lane(dev: Synthesised, metric: 
     assert lanes == set(Lane)
 
 
-def test_reconcile_is_called_when_messages_may_be_lost_and_never_by_what_it_makes_ring(dev: Synthesised) -> None:
+def test_alarms_call_reconcile_when_messages_may_be_lost_and_never_for_what_reconcile_causes(dev: Synthesised) -> None:
     ((_, subscription),) = dev.of_type("AWS::SNS::Subscription")
     assert subscription["Protocol"] == "lambda"
     (function,) = subscription["Endpoint"]["Fn::GetAtt"][:1]
@@ -96,11 +95,11 @@ def test_reconcile_is_called_when_messages_may_be_lost_and_never_by_what_it_make
     assert {alarm["MetricName"] for alarm in calling} == {"ApproximateNumberOfMessagesVisible", Metric.PASSED_OVER}
     assert {alarm["AlarmDescription"].rpartition("#")[2] for alarm in calling} == {"dead-jobs", "unpublished-records"}
     assert calling == [alarm for alarm in _alarms(dev) if alarm.get("OKActions") == alarm["AlarmActions"]]
-    # A subscription's filter may hold so many combinations of values.
+    # The limit of combinations of values in a subscription's filter.
     assert len(calling) <= 150
 
 
-def test_alarms_are_of_one_metric_each(dev: Synthesised) -> None:
+def test_each_alarm_has_one_metric(dev: Synthesised) -> None:
     assert not any("Metrics" in alarm for alarm in _alarms(dev))
 
 
@@ -112,12 +111,12 @@ def test_every_alarm_links_to_a_heading_of_the_runbook(dev: Synthesised) -> None
     assert linked.keys() <= anchors
 
 
-def test_the_runbook_can_be_elsewhere(synthesise: Synthesise) -> None:
+def test_alarms_link_to_the_runbook_of_the_setting(synthesise: Synthesise) -> None:
     app = synthesise(stage="dev", runbook_url="https://wiki.example/runbook")
     assert all("What to do: https://wiki.example/runbook#" in alarm["AlarmDescription"] for alarm in _alarms(app))
 
 
-def test_alarms_can_publish_and_only_over_tls(dev: Synthesised) -> None:
+def test_alarms_can_publish_to_the_topic_and_only_over_tls(dev: Synthesised) -> None:
     ((_, topic),) = dev.of_type("AWS::SNS::Topic")
     # With the AWS-managed key an alarm could not publish.
     assert "KmsMasterKeyId" not in topic
@@ -131,18 +130,20 @@ def test_alarms_can_publish_and_only_over_tls(dev: Synthesised) -> None:
 @pytest.mark.parametrize(
     ("settings", "subscribers"), [({}, []), ({"alarm_email": "ops@example.com"}, ["ops@example.com"])]
 )
-def test_whoever_is_named_is_mailed(synthesise: Synthesise, settings: dict[str, str], subscribers: list[str]) -> None:
+def test_the_address_of_the_setting_receives_mail(
+    synthesise: Synthesise, settings: dict[str, str], subscribers: list[str]
+) -> None:
     app = synthesise(stage="dev", **settings)
     subscriptions = [subscription for _, subscription in app.of_type("AWS::SNS::Subscription")]
     assert [each["Endpoint"] for each in subscriptions if each["Protocol"] == "email"] == subscribers
 
 
-def test_the_dashboard_shows_what_jobs_do_and_wait_for(dev: Synthesised) -> None:
+def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> None:
     ((_, dashboard),) = dev.of_type("AWS::CloudWatch::Dashboard")
     body = json.dumps(dashboard["DashboardBody"])
-    # The stream is of no lane, nor is what cannot be read, and they are counted with one.
-    of_no_lane = set(product([Metric.PASSED_OVER, Metric.UNREADABLE], set(Lane) - {Lane.DEFAULT}))
-    for metric, lane in set(product(Metric, Lane)) - of_no_lane:
+    # The stream and unreadable items belong to no lane, so the engine counts them with the default lane.
+    without_lane = set(product([Metric.PASSED_OVER, Metric.UNREADABLE], set(Lane) - {Lane.DEFAULT}))
+    for metric, lane in set(product(Metric, Lane)) - without_lane:
         assert f'\\"{METRIC_NAMESPACE}\\",\\"{metric}\\",\\"lane\\",\\"{lane}\\",\\"stage\\",\\"dev\\"' in body.replace(
             "\\\\", "\\"
         )

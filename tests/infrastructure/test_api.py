@@ -1,11 +1,11 @@
-"""No job route is open, and every API is bounded and logged."""
+"""Every job route is authenticated, and every API is throttled and logged."""
 
 import json
 
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
 from tidemill.names import Env
 
-#: `GET /{code}` redirects whoever has a short link; it submits a job, but none that the caller could choose. The
+#: `GET /{code}` redirects every visitor with a short link. It submits a job, but the visitor cannot choose which. The
 #: description of the API holds nothing private.
 OPEN = {"GET /{code}", "GET /openapi.json"}
 JOBS = {
@@ -32,7 +32,7 @@ def _verb(app: Synthesised, route: Resource) -> str:
     return verb_of(function)
 
 
-def test_every_route_but_the_open_ones_asks_for_a_signature(dev: Synthesised) -> None:
+def test_every_route_except_the_open_ones_requires_a_signature(dev: Synthesised) -> None:
     routes = {key: route["AuthorizationType"] for key, route in _routes(dev).items()}
     assert routes.keys() == {*JOBS, "POST /links", "GET /links/{code}/stats", *OPEN}
     assert {route for route, authorization in routes.items() if authorization != "AWS_IAM"} == OPEN
@@ -43,7 +43,7 @@ def test_each_route_leads_to_the_function_that_answers_it(dev: Synthesised) -> N
     assert {key: _verb(dev, routes[key]) for key in JOBS} == JOBS
 
 
-def test_with_an_issuer_every_route_but_the_open_ones_asks_for_its_tokens(synthesise: Synthesise) -> None:
+def test_with_an_issuer_every_route_except_the_open_ones_requires_its_tokens(synthesise: Synthesise) -> None:
     app = synthesise(stage="dev", **TOKENS)
     routes = {key: route["AuthorizationType"] for key, route in _routes(app).items()}
     assert {route for route, authorization in routes.items() if authorization != "JWT"} == OPEN
@@ -58,19 +58,19 @@ def test_with_an_issuer_every_route_but_the_open_ones_asks_for_its_tokens(synthe
         }
 
 
-def test_functions_are_told_whose_tokens_they_see(synthesise: Synthesise, dev: Synthesised) -> None:
-    told = {
+def test_functions_know_the_issuer_of_the_tokens(synthesise: Synthesise, dev: Synthesised) -> None:
+    settings = {
         function["Environment"]["Variables"].get(Env.JWT)
         for _, function in synthesise(stage="dev", **TOKENS).of_type("AWS::Lambda::Function")
     } - {None}
-    (only,) = told
+    (only,) = settings
     assert json.loads(only) == {"issuer": "https://issuer.example/pool", "audience": ["mill", "other"]}
     assert {
         function["Environment"]["Variables"].get(Env.JWT) for _, function in dev.of_type("AWS::Lambda::Function")
     } == {None, ""}
 
 
-def test_every_stage_is_throttled_and_logged_to_a_group_that_ends(dev: Synthesised) -> None:
+def test_every_stage_is_throttled_and_logged_to_a_group_of_the_stack(dev: Synthesised) -> None:
     groups = dict(dev.of_type("AWS::Logs::LogGroup"))
     stages = list(dev.of_type("AWS::ApiGatewayV2::Stage"))
     assert len(stages) == len(list(dev.of_type("AWS::ApiGatewayV2::Api"))) == 2
@@ -81,14 +81,14 @@ def test_every_stage_is_throttled_and_logged_to_a_group_that_ends(dev: Synthesis
         assert destination["Ref"] in groups
 
 
-def test_access_logs_hold_no_client_address(dev: Synthesised) -> None:
+def test_access_logs_do_not_contain_the_address_of_a_client(dev: Synthesised) -> None:
     for _, stage in dev.of_type("AWS::ApiGatewayV2::Stage"):
         form = json.loads(stage["AccessLogSettings"]["Format"])
         assert form["request_id"] == "$context.requestId"
         assert not any("sourceIp" in variable for variable in form.values())
 
 
-def test_functions_answer_before_the_api_stops_waiting(dev: Synthesised) -> None:
+def test_functions_time_out_before_the_api_does(dev: Synthesised) -> None:
     behind = {
         integration["IntegrationUri"]["Fn::GetAtt"][0]
         for _, integration in dev.of_type("AWS::ApiGatewayV2::Integration")
@@ -97,6 +97,6 @@ def test_functions_answer_before_the_api_stops_waiting(dev: Synthesised) -> None
     assert all(functions[id_]["Timeout"] < 30 for id_ in behind)
 
 
-def test_requests_come_in_payload_version_2(dev: Synthesised) -> None:
+def test_requests_have_payload_version_2(dev: Synthesised) -> None:
     for _, integration in dev.of_type("AWS::ApiGatewayV2::Integration"):
         assert integration["PayloadFormatVersion"] == "2.0"

@@ -1,4 +1,4 @@
-"""The asset is the same wherever it is built, holds what the functions need, and nothing of the machine."""
+"""The asset is the same on every machine, and holds everything that the functions need."""
 
 import hashlib
 import subprocess
@@ -28,7 +28,7 @@ def _contents(folder: Path) -> dict[str, tuple[str, int]]:
 
 
 def _python(built: Path, code: str) -> str:
-    """Run `code` with the asset before everything else, in a Python that knows no variables."""
+    """Run `code` in an isolated Python with the asset first on its path."""
     program = f"import sys; sys.path.insert(0, {str(built)!r}); {code}"
     done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -36,28 +36,28 @@ def _python(built: Path, code: str) -> str:
 
 
 @pytest.mark.slow
-def test_built_again_elsewhere_it_is_the_same_to_the_byte(built: Path, tmp_path: Path) -> None:
+def test_a_second_build_elsewhere_has_the_same_bytes(built: Path, tmp_path: Path) -> None:
     again = asset.build(LOCAL, CODE, into=tmp_path / "elsewhere")
     assert _contents(again) == _contents(built)
     assert again.name == built.name
 
 
-def test_nothing_of_the_machine_is_in_it(built: Path) -> None:
+def test_the_asset_does_not_contain_paths_of_the_machine(built: Path) -> None:
     here = str(ROOT).encode()
     for path in built.rglob("*"):
         assert path.is_dir() or here not in path.read_bytes(), path
 
 
-def test_everything_is_compiled_and_the_bytecode_is_never_checked_again(built: Path) -> None:
+def test_all_sources_are_compiled_to_unchecked_bytecode(built: Path) -> None:
     sources = [path for path in built.rglob("*.py") if "functions" in path.parts or "pydantic" in path.parts]
     assert sources
     for source in sources:
         compiled = source.parent / "__pycache__" / f"{source.stem}.{sys.implementation.cache_tag}.pyc"
-        # Flags of PEP 552: hash-based, and not to be checked.
+        # Flags of PEP 552: hash-based and unchecked.
         assert compiled.read_bytes()[4:8] == b"\1\0\0\0"
 
 
-def test_only_the_data_for_countries_of_ipv4_is_shipped_and_it_loads(built: Path) -> None:
+def test_only_the_ipv4_country_data_is_shipped_and_it_loads(built: Path) -> None:
     assert {path.name for path in (built / "geoip2fast").iterdir()} == {
         *CODE.source_packages()["geoip2fast"],
         "__pycache__",
@@ -66,7 +66,7 @@ def test_only_the_data_for_countries_of_ipv4_is_shipped_and_it_loads(built: Path
     assert _python(built, code) == "US"
 
 
-def test_every_function_imports_from_it(built: Path) -> None:
+def test_every_function_imports_from_the_asset(built: Path) -> None:
     entrypoints = built / "tidemill" / "entrypoints"
     engine = sorted(f"tidemill.entrypoints.{path.stem}" for path in entrypoints.glob("[a-z]*.py"))
     app = sorted(f"functions.{path.parent.name}.handler" for path in (built / "functions").glob("*/handler.py"))
@@ -76,7 +76,7 @@ def test_every_function_imports_from_it(built: Path) -> None:
     assert all(file.startswith(str(built)) for file in where.split())
 
 
-def test_job_types_of_the_demo_are_shipped_only_where_they_are_asked_for(built: Path) -> None:
+def test_demo_jobs_are_shipped_only_in_a_stage_that_names_them(built: Path) -> None:
     assert (built / "functions" / "demo_jobs" / "__init__.py").is_file()
     shipped = {path for path, _ in asset._sources(STAGES["dev"](), CODE)}
     assert "functions/jobs/__init__.py" in shipped
@@ -84,19 +84,21 @@ def test_job_types_of_the_demo_are_shipped_only_where_they_are_asked_for(built: 
     assert not any(path.endswith(("requirements.txt", ".pyc")) for path in shipped)
 
 
-def test_no_asset_holds_the_command_line_the_constructs_or_the_embedded_aws(built: Path) -> None:
+def test_the_asset_does_not_contain_the_command_line_the_constructs_or_the_embedded_aws(built: Path) -> None:
     shipped = {path.name for path in (built / "tidemill").iterdir()}
     assert {"entrypoints", "worker", "names.py"} <= shipped
     assert not shipped & {"cdk", "cli", "local", "operator", "testing.py"}
 
 
-def test_a_file_of_an_application_is_shipped_at_its_place(tmp_path: Path) -> None:
+def test_a_file_of_an_application_is_shipped_at_its_path(tmp_path: Path) -> None:
     database = tmp_path / "GeoLite2-Country.mmdb"
     database.write_bytes(b"mmdb")
     shortener = Shortener(LOCAL, {"geoip_database": str(database)})
     assert dict(asset._sources(LOCAL, asset.AppCode(root=ROOT, files=shortener.files())))[GEOIP_DATABASE] == database
     missing = Shortener(LOCAL, {"geoip_database": str(tmp_path / "missing.mmdb")})
-    with pytest.raises(asset.AssetError, match=r"cannot ship .*missing\.mmdb: no such file"):
+    with pytest.raises(
+        asset.AssetError, match=r"cannot ship .*missing\.mmdb: no such file; correct the path in the settings"
+    ):
         dict(asset._sources(LOCAL, asset.AppCode(root=ROOT, files=missing.files())))
 
 
@@ -121,19 +123,19 @@ def test_an_interrupted_build_leaves_nothing_that_looks_finished(
     assert not list((tmp_path / "packages").iterdir())
 
 
-def test_production_refuses_a_host_that_cannot_compile_for_it() -> None:
+def test_prod_refuses_a_host_that_cannot_compile_for_its_runtime() -> None:
     config = replace(STAGES["prod"](), python_version=OTHER_PYTHON)
     with pytest.raises(asset.AssetError, match=f"-c python_version={HOST_PYTHON}"):
         asset.build(config, CODE)
 
 
-def test_development_warns_of_a_host_that_cannot_compile_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_dev_warns_of_a_host_that_cannot_compile_for_its_runtime(capsys: pytest.CaptureFixture[str]) -> None:
     assert not asset._may_compile(replace(STAGES["dev"](), python_version=OTHER_PYTHON))
     assert f"synthesise with Python {OTHER_PYTHON}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(("python", "newest"), [("3.11", 26), ("3.14", 34)])
-def test_wheels_are_for_the_runtime_and_not_for_the_host(python: str, newest: int) -> None:
+def test_wheels_fit_the_runtime_and_not_the_host(python: str, newest: int) -> None:
     target = asset._target(replace(STAGES["dev"](), python_version=python))
     assert target[:2] == ["--platform", f"manylinux_2_{newest}_aarch64"]
     assert "manylinux2014_aarch64" in target

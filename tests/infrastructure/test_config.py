@@ -1,4 +1,4 @@
-"""A configuration that cannot work is refused in words."""
+"""An invalid configuration raises a `SettingError` that names the setting."""
 
 from dataclasses import replace
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from stacks.applications.shortener import Shortener
 from stacks.composition import read_settings
 from stacks.stages import STAGES
-from tidemill.cdk.config import LETTER_RETENTION_DAYS, LOG_RETENTIONS_DAYS, PYTHON_VERSIONS, SettingError
+from tidemill.cdk.config import DLQ_RETENTION_DAYS, LOG_RETENTIONS_DAYS, PYTHON_VERSIONS, SettingError
 from tidemill.cdk.log_group import RETENTIONS
 from tidemill.names import LARGEST_MAX_ATTEMPTS, Lane
 
@@ -18,16 +18,16 @@ LANE = LANES[1]
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_each_stage_holds(stage: str) -> None:
+def test_each_stage_is_valid(stage: str) -> None:
     config = STAGES[stage]()
     assert config.stage == stage
     for lane in config.lanes:
         assert lane.visibility_timeout_seconds >= 6 * lane.function_timeout_seconds + lane.batching_window_seconds
         assert lane.max_receive_count >= 2 * LARGEST_MAX_ATTEMPTS + 10
-        assert lane.queue_retention_days < LETTER_RETENTION_DAYS
+        assert lane.queue_retention_days < DLQ_RETENTION_DAYS
 
 
-def test_a_type_finds_its_lane_in_every_stage() -> None:
+def test_every_stage_has_all_lanes() -> None:
     for config in (stage() for stage in STAGES.values()):
         assert [lane.name for lane in config.lanes] == list(Lane)
 
@@ -37,85 +37,91 @@ def test_a_batching_window_lengthens_the_visibility_timeout() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
-        ({"job_timeout_seconds": 0}, "job_timeout_seconds must be positive"),
-        ({"job_timeout_seconds": 30}, "do not fit function_timeout_seconds 30"),
-        ({"function_timeout_seconds": 901}, "above Lambda's 900"),
+        ({"job_timeout_seconds": 0}, "job_timeout_seconds 0 must be positive"),
+        (
+            {"job_timeout_seconds": 30},
+            "function_timeout_seconds 30 must be above job_timeout_seconds 30 and the settle reserve",
+        ),
+        ({"function_timeout_seconds": 901}, "function_timeout_seconds 901 must be at most 900, the limit of Lambda"),
         ({"queue_retention_days": 0}, "from 1 to 13"),
-        ({"queue_retention_days": 14}, "a letter outlives its message"),
+        ({"queue_retention_days": 14}, "the dead-letter queue, which keeps 14 days, must keep messages longer"),
         ({"batch_size": 0}, "batch_size must be from 1 to 10"),
         ({"batch_size": 11}, "batch_size must be from 1 to 10"),
         ({"batching_window_seconds": -1}, "batching_window_seconds must not be negative"),
         ({"late_seconds": 0}, "late_seconds must be positive"),
         ({"max_concurrency": 1}, "max_concurrency must be at least 2"),
-        ({"reserved_concurrency": 4}, "below max_concurrency 5"),
+        ({"reserved_concurrency": 4}, "reserved_concurrency 4 must not be below max_concurrency 5"),
     ],
 )
-def test_a_lane_that_cannot_work_is_refused(change: dict[str, Any], says: str) -> None:
-    with pytest.raises(SettingError, match=says):
+def test_an_invalid_lane_raises(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
         replace(LANE, **change)
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "message"),
     [
         ({"stage": "Dev Stage"}, "stage 'Dev Stage' is not a lower-case word"),
         ({"installation": "team-a"}, "installation 'team-a'"),
         ({"qualifier": "much-too-long"}, "qualifier 'much-too-long' is not at most ten"),
-        ({"alarm_email": "nobody"}, "alarm_email 'nobody' is not an e-mail address"),
+        ({"alarm_email": "operator"}, "alarm_email 'operator' is not an e-mail address"),
         ({"permissions_boundary": "arn:aws:s3:::bucket"}, "the ARN or the name of a policy"),
         ({"runbook_url": "runbook.md#top"}, "an address without a fragment"),
-        ({"python_version": "3.9"}, "python_version '3.9' is none of 3.11, 3.12, 3.13, 3.14"),
+        ({"python_version": "3.9"}, "python_version '3.9' is not supported: use one of 3.11, 3.12, 3.13, 3.14"),
         ({"lanes": ()}, "lanes must be critical, default, bulk"),
         ({"lanes": (LANES[0], LANE, LANE)}, "lanes must be critical, default, bulk"),
         ({"lanes": LANES[::-1]}, "in this order"),
-        ({"lanes": (*LANES[:2], replace(LANES[2], job_timeout_seconds=1))}, "must not be less on a less urgent lane"),
+        ({"lanes": (*LANES[:2], replace(LANES[2], job_timeout_seconds=1))}, "of a less urgent lane must not be lower"),
         ({"export_retention_days": 0}, "export_retention_days must be positive"),
-        ({"reconcile_limit_seconds": 360}, "above 360, when the message of a dead worker is back"),
-        ({"reconcile_limit_seconds": 21601}, "at most 21600, when a change that could not be published is set aside"),
+        ({"reconcile_limit_seconds": 360}, "above 360, after which the message of a crashed worker returns"),
+        (
+            {"reconcile_limit_seconds": 21601},
+            "at most 21600, after which an unpublished change goes to the failure queue",
+        ),
         ({"reconcile_timeout_seconds": 901}, "reconcile_timeout_seconds must be from 1 to 900"),
-        ({"wake_timeout_seconds": 61}, "then the next one begins"),
-        ({"jwt_issuer": "https://issuer.example"}, "give both for tokens"),
-        ({"jwt_audience": ("mill",)}, "or none for SigV4"),
+        ({"wake_timeout_seconds": 61}, "after that the next call of wake begins"),
+        ({"jwt_issuer": "https://issuer.example"}, "set both for tokens"),
+        ({"jwt_audience": ("mill",)}, "or neither for SigV4"),
         ({"jwt_issuer": "http://issuer.example", "jwt_audience": ("mill",)}, "is not an https address"),
-        ({"jwt_issuer": "https://issuer.example", "jwt_audience": ("mill", "")}, "must not hold an empty name"),
-        ({"job_packages": ()}, "must name the packages that hold job types"),
+        ({"jwt_issuer": "https://issuer.example", "jwt_audience": ("mill", "")}, "must not contain an empty name"),
+        ({"job_packages": ()}, "job_packages is empty: name the packages that hold job types"),
         ({"job_retention_days": 0}, "job_retention_days must be positive"),
-        ({"log_retention_days": 31}, "log_retention_days 31 is none of"),
-        ({"api_timeout_seconds": 30}, "an HTTP API waits no longer"),
-        ({"api_rate": 0}, "api_rate must be positive"),
-        ({"api_burst": 1}, "not above api_burst"),
+        ({"log_retention_days": 31}, "log_retention_days 31 is not supported: use one of 1, 3, 7,"),
+        ({"api_timeout_seconds": 30}, "an HTTP API waits at most 30 s"),
+        ({"api_rate": 0}, "api_rate 0 must be positive"),
+        ({"api_burst": 1}, "not above api_burst 1"),
         ({"publish_timeout_seconds": 0}, "publish_timeout_seconds must be from 1"),
     ],
 )
-def test_a_stage_that_cannot_work_is_refused(change: dict[str, Any], says: str) -> None:
-    with pytest.raises(SettingError, match=says):
+def test_an_invalid_stage_raises(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
         replace(CONFIG, **change)
 
 
 @pytest.mark.parametrize(
-    ("context", "says"),
+    ("context", "message"),
     [
-        ({"stage": "staging"}, "unknown stage 'staging'; the stages are local, dev, prod"),
-        ({"stag": "prod"}, "unknown setting 'stag'; the settings are stage, installation"),
-        ({"trusted_proxy_hops": "one"}, "trusted_proxy_hops: 'one' is not a whole number"),
-        ({"tags": "cost"}, "tags: 'cost' is not of the form"),
-        ({"listing": "no"}, "listing: 'no' is neither on nor off"),
+        ({"stage": "staging"}, "unknown stage 'staging': use one of local, dev, prod"),
+        ({"stag": "prod"}, "unknown setting 'stag': use one of stage, installation"),
+        ({"trusted_proxy_hops": "one"}, "trusted_proxy_hops: 'one' is not an integer: use a number"),
+        ({"tags": "cost"}, "tags: 'cost' is invalid: use the form key=value"),
+        ({"listing": "no"}, "listing: 'no' is invalid: use on or off"),
         ({"qualifier": "UPPER"}, "qualifier 'UPPER'"),
     ],
 )
-def test_a_setting_that_cannot_be_read_is_refused_by_name(context: dict[str, Any], says: str) -> None:
-    with pytest.raises(SettingError, match=says):
+def test_an_invalid_setting_raises_with_its_name(context: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
         read_settings(context)
 
 
-def test_a_setting_of_an_application_that_cannot_work_is_refused() -> None:
-    with pytest.raises(SettingError, match="trusted_proxy_hops must not be negative"):
+def test_an_invalid_setting_of_an_application_raises() -> None:
+    with pytest.raises(SettingError, match="trusted_proxy_hops -1 must not be negative: set 0 without a proxy"):
         Shortener(CONFIG, {"trusted_proxy_hops": -1})
 
 
-def test_settings_come_from_the_context_and_what_is_cdk_s_is_left_alone() -> None:
+def test_settings_come_from_the_context_and_the_keys_of_cdk_are_ignored() -> None:
     settings = read_settings(
         {
             "@aws-cdk/aws-iam:minimizePolicies": True,
@@ -141,5 +147,5 @@ def test_every_runtime_can_be_chosen(version: str) -> None:
     assert read_settings({"python_version": version}).stage.python_version == version
 
 
-def test_every_log_retention_is_one_that_cloudwatch_knows() -> None:
+def test_cloudwatch_supports_every_log_retention() -> None:
     assert tuple(RETENTIONS) == LOG_RETENTIONS_DAYS

@@ -1,4 +1,4 @@
-"""The files of jobs are nobody else's, and go in the end."""
+"""The files bucket is private, and its files expire."""
 
 import json
 
@@ -14,7 +14,7 @@ def _bucket(app: Synthesised) -> Resource:
     return bucket
 
 
-def test_files_are_encrypted_and_refused_to_the_public_and_to_what_is_not_tls(dev: Synthesised) -> None:
+def test_files_are_encrypted_private_and_served_only_over_tls(dev: Synthesised) -> None:
     bucket = _bucket(dev)
     (encryption,) = bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert encryption == {"ServerSideEncryptionByDefault": {"SSEAlgorithm": "AES256"}}
@@ -28,13 +28,13 @@ def test_files_are_encrypted_and_refused_to_the_public_and_to_what_is_not_tls(de
 
 
 @pytest.mark.parametrize("stage", ["local", "dev", "prod"])
-def test_files_go_but_not_before_the_last_job_that_needs_them(synthesise: Synthesise, stage: str) -> None:
+def test_files_expire_but_not_before_the_last_job_that_needs_them(synthesise: Synthesise, stage: str) -> None:
     app = synthesise(stage=stage)
     rules = _bucket(app)["LifecycleConfiguration"]["Rules"]
     assert {rule["Status"] for rule in rules} == {"Enabled"}
     days = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules if "ExpirationInDays" in rule}
     assert days == {
-        # Scheduled as far ahead as may be, kept as long as may be, and then some.
+        # The longest schedule, the longest retention, and as long again for a blocked group.
         PAYLOADS_PREFIX: 3 * LONGEST_SPAN.days,
         EXPORTS_PREFIX: app.config.export_retention_days,
     }
@@ -42,6 +42,6 @@ def test_files_go_but_not_before_the_last_job_that_needs_them(synthesise: Synthe
     assert "Prefix" not in unfinished
 
 
-def test_no_function_of_cdk_s_own_is_needed_to_delete_the_bucket(dev: Synthesised) -> None:
+def test_the_bucket_needs_no_custom_resource_of_cdk(dev: Synthesised) -> None:
     assert not any(resource["Type"].startswith("Custom::") for _, resource in dev.everything())
     assert "autoDeleteObjects" not in json.dumps(dev.pipeline)

@@ -1,4 +1,4 @@
-"""Each function may do what it must and nothing else, and its logs are its own and end."""
+"""Each function has exactly the rights and variables that it needs, and its own log group with a retention."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ CONSUME = {
 PAYLOADS, EXPORTS = f"FilesBucket/{PAYLOADS_PREFIX}*", f"FilesBucket/{EXPORTS_PREFIX}*"
 READ_SECRET = "secretsmanager:GetSecretValue"
 QUEUES = {lane: f"Lane{lane}Queue" for lane in Lane}
-LETTERS = {lane: f"Lane{lane}Letters" for lane in Lane}
+DEAD_LETTER_QUEUES = {lane: f"Lane{lane}Letters" for lane in Lane}
 Rights = set[tuple[str, str]]
 
 
@@ -44,14 +44,14 @@ def _of_jobs(*actions: str, index: str = "") -> Rights:
 
 
 def _of_files(*actions: str, files: str = PAYLOADS) -> Rights:
-    """Who reads files may list them, and is then told when there is none."""
+    """A function that reads files may also list them: without that right, S3 answers 403 for a missing file."""
     return {(f"s3:{action}", files) for action in actions} | (
         {("s3:ListBucket", "FilesBucket")} if "GetObject" in actions else set()
     )
 
 
 def _worker(lane: Lane) -> Rights:
-    """What every worker must do to run jobs."""
+    """The rights that every worker needs to run jobs."""
     return (
         _of_jobs("GetItem", "PutItem", "UpdateItem", "DeleteItem")
         | {(action, QUEUES[lane]) for action in CONSUME}
@@ -59,7 +59,7 @@ def _worker(lane: Lane) -> Rights:
     )
 
 
-#: What the job types of the example may touch beside that: those of the default lane, and those of the bulk lane.
+#: Further rights of the example's job types: those of the default lane, and those of the bulk lane.
 CLICK_ENRICH = {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "PutItem", "UpdateItem")} | {
     (READ_SECRET, "ShortenerAddressKey")
 }
@@ -68,7 +68,7 @@ CLICK_REPORTS = {("dynamodb:Query", "ShortenerClicksTable"), ("dynamodb:GetItem"
 )
 
 
-#: All that each function may do beside writing to its own log group: action and what is acted on.
+#: All rights of each function except writing to its own log group: pairs of action and resource.
 RIGHTS: dict[str, Rights] = {
     "submit": _of_jobs("GetItem", "PutItem", "DeleteItem") | _of_files("GetObject", "PutObject", "DeleteObject"),
     "query": _of_jobs("GetItem", "BatchGetItem")
@@ -78,12 +78,12 @@ RIGHTS: dict[str, Rights] = {
     "control": _of_jobs("GetItem", "PutItem", "UpdateItem") | _of_files("GetObject"),
     "publish": _of_jobs("GetItem", "PutItem", "UpdateItem", "DeleteItem")
     | {(action, "JobsTable.StreamArn") for action in STREAM}
-    | {("sqs:SendMessage", queue) for queue in (*QUEUES.values(), *LETTERS.values(), "PublisherFailures")}
+    | {("sqs:SendMessage", queue) for queue in (*QUEUES.values(), *DEAD_LETTER_QUEUES.values(), "PublisherFailures")}
     | _of_files("DeleteObject"),
     "wake": _of_jobs("BatchGetItem", "UpdateItem") | _of_jobs("Query", index=ATTENTION_INDEX),
     "tick": _of_jobs("GetItem", "PutItem") | {("sqs:SendMessage", "Missed")},
     "reconcile": _of_jobs("Scan", "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
-    | {(action, queue) for action in CONSUME for queue in LETTERS.values()}
+    | {(action, queue) for action in CONSUME for queue in DEAD_LETTER_QUEUES.values()}
     | {("sqs:GetQueueAttributes", queue) for queue in QUEUES.values()}
     | {("cloudwatch:GetMetricStatistics", "*"), ("sqs:SendMessage", "Missed")},
     "work-critical": _worker(Lane.CRITICAL),
@@ -94,12 +94,12 @@ RIGHTS: dict[str, Rights] = {
     "stats": {("dynamodb:GetItem", "ShortenerLinksTable")}
     | {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "Query")},
 }
-#: The wildcards that cannot be avoided. A log group's ARN ends in `:*`, for the streams that Lambda names.
+#: Wildcards that cannot be avoided: a log group's ARN ends in `:*`, because Lambda chooses the names of the streams.
 WILDCARDS = {("logs:CreateLogStream", "own log group"), ("logs:PutLogEvents", "own log group")}
 
 
 def _functions(app: Synthesised) -> dict[str, Resource]:
-    """By verb and, but for the default one's, lane: the keys of `Output.FUNCTIONS`."""
+    """By the keys of `Output.FUNCTIONS`: the verb, and for a worker outside the default lane verb and lane."""
     return {_key(function): function for _, function in app.of_type("AWS::Lambda::Function")}
 
 
@@ -127,7 +127,7 @@ def _rights(app: Synthesised, function: Resource) -> set[tuple[str, str]]:
 
 
 def _target(resource: Any, function: Resource) -> str:
-    """A resource by its logical id without the hash that CDK appends, and what follows its ARN."""
+    """The logical id of a resource without CDK's hash, and the suffix after its ARN."""
     if resource == "*":
         return "*"
     if "Fn::Join" in resource:
@@ -143,15 +143,15 @@ def _target(resource: Any, function: Resource) -> str:
 
 
 @pytest.mark.parametrize("verb", RIGHTS)
-def test_a_function_may_do_what_it_must_and_nothing_else(dev: Synthesised, verb: str) -> None:
+def test_a_function_has_exactly_the_rights_that_it_needs(dev: Synthesised, verb: str) -> None:
     assert _rights(dev, _functions(dev)[verb]) == RIGHTS[verb] | WILDCARDS
 
 
-def test_every_function_is_looked_at(dev: Synthesised) -> None:
+def test_the_rights_of_every_function_are_tested(dev: Synthesised) -> None:
     assert _functions(dev).keys() == RIGHTS.keys()
 
 
-def test_no_policy_holds_a_wildcard_beyond_the_keys_of_files_and_the_reading_of_metrics(dev: Synthesised) -> None:
+def test_policies_have_wildcards_only_for_object_keys_and_for_reading_metrics(dev: Synthesised) -> None:
     metrics = {"Action": "cloudwatch:GetMetricStatistics", "Effect": "Allow", "Resource": "*"}
     for _, policy in dev.of_type("AWS::IAM::Policy"):
         text = json.dumps([each for each in policy["PolicyDocument"]["Statement"] if each != metrics])
@@ -160,7 +160,7 @@ def test_no_policy_holds_a_wildcard_beyond_the_keys_of_files_and_the_reading_of_
         assert "*" not in text
 
 
-def test_roles_are_each_function_s_own_and_without_managed_policies(dev: Synthesised) -> None:
+def test_each_function_has_its_own_role_without_managed_policies(dev: Synthesised) -> None:
     roles = {
         id_: role
         for id_, role in dev.of_type("AWS::IAM::Role")
@@ -172,14 +172,14 @@ def test_roles_are_each_function_s_own_and_without_managed_policies(dev: Synthes
         assert role.keys() == {"AssumeRolePolicyDocument", "Tags"}
 
 
-def test_log_groups_are_each_function_s_own_and_end(dev: Synthesised) -> None:
+def test_each_function_has_its_own_log_group_with_a_retention(dev: Synthesised) -> None:
     used = [function["LoggingConfig"]["LogGroup"]["Ref"] for function in _functions(dev).values()]
     assert len(set(used)) == len(used)
     for _, group in dev.of_type("AWS::Logs::LogGroup"):
         assert group["RetentionInDays"] == dev.config.log_retention_days
 
 
-def test_functions_run_on_arm_with_the_runtime_that_is_set(dev: Synthesised) -> None:
+def test_functions_run_on_arm_with_the_runtime_of_the_stage(dev: Synthesised) -> None:
     for function in _functions(dev).values():
         assert function["Architectures"] == ["arm64"]
         assert function["Runtime"] == f"python{dev.config.python_version}"
@@ -191,7 +191,7 @@ def test_a_worker_times_out_after_its_jobs(dev: Synthesised, worker: str) -> Non
     assert float(function["Environment"]["Variables"][Env.JOB_TIMEOUT_SECONDS]) < function["Timeout"]
 
 
-def test_every_function_says_who_it_is(dev: Synthesised) -> None:
+def test_every_function_logs_and_counts_under_its_own_service_name(dev: Synthesised) -> None:
     for key, function in _functions(dev).items():
         verb = key.partition("-")[0]
         variables = function["Environment"]["Variables"]
@@ -200,20 +200,20 @@ def test_every_function_says_who_it_is(dev: Synthesised) -> None:
         assert variables["POWERTOOLS_METRICS_NAMESPACE"] == METRIC_NAMESPACE
 
 
-def test_every_handler_is_where_the_function_looks_for_it(dev: Synthesised) -> None:
+def test_the_handler_of_every_function_exists(dev: Synthesised) -> None:
     for function in _functions(dev).values():
         module, _, name = function["Handler"].rpartition(".")
         folder = ROOT / "shared" if module.startswith("tidemill.") else ROOT
         assert f"def {name}(" in (folder / f"{module.replace('.', '/')}.py").read_text()
 
 
-def test_job_types_of_the_demo_are_local(synthesise: Synthesise, dev: Synthesised) -> None:
+def test_demo_jobs_exist_only_in_the_local_stage(synthesise: Synthesise, dev: Synthesised) -> None:
     local = _functions(synthesise(stage="local"))["submit"]["Environment"]["Variables"]
     assert local[Env.JOB_PACKAGES] == "functions.jobs,functions.demo_jobs"
     assert _functions(dev)["submit"]["Environment"]["Variables"][Env.JOB_PACKAGES] == "functions.jobs"
 
 
-def test_every_function_can_be_found_by_its_key(dev: Synthesised) -> None:
+def test_the_outputs_list_every_function_by_its_key(dev: Synthesised) -> None:
     listed = [json.dumps(template["Outputs"][Output.FUNCTIONS]["Value"]) for template in (dev.pipeline, dev.shortener)]
     for key in _functions(dev):
         assert any(f'\\"{key}\\"' in output for output in listed), key
@@ -224,8 +224,8 @@ LOADING: set[str] = STORING | {Env.FILES_BUCKET}
 SUBMITTING: set[str] = LOADING | {Env.JOB_PACKAGES}
 WORKING = SUBMITTING | {Env.LANES, Env.JOB_TIMEOUT_SECONDS}
 ENRICHING: set[str] = {Shortener.CLICKS_TABLE, Shortener.ADDRESS_KEY_SECRET, Shortener.GEOIP_DATABASE}
-#: What each function is told of the others, beside its own name.
-TOLD: dict[str, set[str]] = {
+#: The environment variables of each function, except its stage and those of Powertools.
+VARIABLES: dict[str, set[str]] = {
     "submit": SUBMITTING | {Env.JWT},
     "query": LOADING | {Env.JWT, Env.CURSOR_KEY_SECRET},
     "control": LOADING | {Env.JWT},
@@ -242,13 +242,15 @@ TOLD: dict[str, set[str]] = {
 }
 
 
-@pytest.mark.parametrize("key", TOLD)
-def test_a_function_is_told_what_it_needs_and_nothing_else(dev: Synthesised, key: str) -> None:
-    told = {name for name in _functions(dev)[key]["Environment"]["Variables"] if not name.startswith("POWERTOOLS_")}
-    assert told == TOLD[key] | {Env.STAGE}
+@pytest.mark.parametrize("key", VARIABLES)
+def test_a_function_has_exactly_the_variables_that_it_needs(dev: Synthesised, key: str) -> None:
+    variables = {
+        name for name in _functions(dev)[key]["Environment"]["Variables"] if not name.startswith("POWERTOOLS_")
+    }
+    assert variables == VARIABLES[key] | {Env.STAGE}
 
 
-def test_without_a_listing_nobody_may_list_and_no_index_is_written(synthesise: Synthesise) -> None:
+def test_without_listing_query_has_no_right_to_list_and_the_index_is_not_written(synthesise: Synthesise) -> None:
     app = synthesise(stage="dev", listing="off")
     functions = _functions(app)
     listing = _of_jobs("BatchGetItem") | _of_jobs("Query", index=LISTING_INDEX) | {(READ_SECRET, "CursorKey")}
@@ -257,7 +259,7 @@ def test_without_a_listing_nobody_may_list_and_no_index_is_written(synthesise: S
         assert variables.get(Env.LISTING, "") == "", key
 
 
-def test_with_a_listing_every_function_that_writes_jobs_knows_of_it(dev: Synthesised) -> None:
+def test_with_listing_every_function_that_writes_jobs_writes_its_index(dev: Synthesised) -> None:
     for function in _functions(dev).values():
         variables = function["Environment"]["Variables"]
         assert (Env.JOBS_TABLE in variables) == (variables.get(Env.LISTING) == "true")

@@ -1,4 +1,4 @@
-"""Job files are tried before anything is deployed, with nothing at hand but what a function has."""
+"""Synth imports the job files with only the modules that a function has."""
 
 import shutil
 from collections.abc import Callable
@@ -19,14 +19,14 @@ from tidemill import job_type
 def one(payload, run): ...
 """
 HERE = r"functions/jobs/one\.py"
-Try = Callable[..., None]
+Check = Callable[..., None]
 
 
 @pytest.fixture
-def try_(tmp_path: Path, built: Path) -> Try:
-    """Try these job files in an installation of their own."""
+def check(tmp_path: Path, built: Path) -> Check:
+    """Check these job files in a temporary installation."""
 
-    def try_(**files: str) -> None:
+    def check(**files: str) -> None:
         jobs = tmp_path / "functions" / "jobs"
         jobs.mkdir(parents=True)
         for package in (jobs.parent, jobs):
@@ -35,18 +35,18 @@ def try_(tmp_path: Path, built: Path) -> Try:
             (jobs / f"{name}.py").write_text(source)
         require_job_files(["functions.jobs"], path=[tmp_path, built])
 
-    return try_
+    return check
 
 
-def test_what_a_function_could_import_is_taken(try_: Try) -> None:
-    try_(one=f"import boto3, ua_parser, aws_lambda_powertools\n{JOB}")
+def test_modules_that_a_function_can_import_are_accepted(check: Check) -> None:
+    check(one=f"import boto3, ua_parser, aws_lambda_powertools\n{JOB}")
 
 
 @pytest.mark.parametrize(
-    ("source", "says"),
+    ("source", "message"),
     [
         (f"{JOB}import nothing\n", rf"{HERE}, line 6: ModuleNotFoundError: No module named 'nothing'; .*`make lock`"),
-        # In the environment that synthesises, and in no function.
+        # Installed in the environment of synth, but not in functions.
         ("import click\n", rf"{HERE}, line 1: ModuleNotFoundError: No module named 'click'"),
         ("\nfrom tidemill import nothing\n", rf"{HERE}, line 2: ImportError: cannot import name 'nothing'"),
         ("def one(:\n", rf"{HERE}, line 1: SyntaxError: invalid syntax"),
@@ -55,26 +55,28 @@ def test_what_a_function_could_import_is_taken(try_: Try) -> None:
         ("raise SystemExit\n", rf"{HERE}, line 1: SystemExit"),
     ],
 )
-def test_a_file_that_cannot_be_imported_is_told_with_its_line_and_why(try_: Try, source: str, says: str) -> None:
-    with pytest.raises(JobFileError, match=rf"^Python 3\.\d+ cannot load the job types: {says}[^\n]*$"):
-        try_(one=source)
+def test_a_file_that_fails_to_import_is_reported_with_its_line_and_the_error(
+    check: Check, source: str, message: str
+) -> None:
+    with pytest.raises(JobFileError, match=rf"^Python 3\.\d+ cannot load the job types: {message}[^\n]*$"):
+        check(one=source)
 
 
-def test_two_files_that_declare_one_name_are_both_told(try_: Try) -> None:
-    says = rf"functions/jobs/two\.py, line 4: job type 'test.one' is already declared in {HERE}, line 4$"
-    with pytest.raises(JobFileError, match=says):
-        try_(one=JOB, two=JOB)
+def test_two_files_that_declare_the_same_name_are_both_reported(check: Check) -> None:
+    message = rf"functions/jobs/two\.py, line 4: job type 'test.one' is already declared in {HERE}, line 4$"
+    with pytest.raises(JobFileError, match=message):
+        check(one=JOB, two=JOB)
 
 
 @pytest.mark.parametrize(
-    ("path", "says"),
+    ("path", "message"),
     [
         ("functions/jobs/broken.py", r"functions/jobs/broken\.py, line 1: SyntaxError: "),
         ("shared/tidemill/entrypoints/query.py", r"tidemill/entrypoints/query\.py, line 1: SyntaxError: "),
     ],
 )
-def test_nothing_is_built_of_files_that_cannot_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: Path, path: str, says: str
+def test_a_broken_file_stops_the_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, built: Path, path: str, message: str
 ) -> None:
     for folder in ("functions", "shared"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
@@ -83,6 +85,6 @@ def test_nothing_is_built_of_files_that_cannot_work(
     (tmp_path / "packages").symlink_to(built.parent.parent / "packages")
     monkeypatch.setattr(asset, "ENGINE", tmp_path / "shared" / "tidemill")
 
-    with pytest.raises(SynthError, match=says):
+    with pytest.raises(SynthError, match=message):
         asset.build(STAGES["local"](), asset.AppCode(root=tmp_path), into=tmp_path)
     assert not list((tmp_path / "asset").iterdir())

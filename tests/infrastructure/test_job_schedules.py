@@ -1,4 +1,4 @@
-"""Periodic types are found in their source as they are found by importing it, and what cannot be read is refused."""
+"""Parsing the source finds the same periodic types as importing it, and an unreadable schedule raises."""
 
 from pathlib import Path
 
@@ -24,14 +24,14 @@ def _scheduled(expression: str) -> str:
     return HOURLY.replace("rate(1 hour)", expression)
 
 
-def test_the_source_tells_of_the_same_schedules_as_the_running_code() -> None:
+def test_the_source_has_the_same_schedules_as_the_running_code() -> None:
     known = job_type_loader.load(PACKAGES)
     running = {Periodic(name, schedule) for name in known.names() if (schedule := known.get(name).schedule)}
     assert set(periodic(PACKAGES, root=ROOT)) == running
     assert running
 
 
-def test_every_periodic_type_takes_the_empty_payload_that_the_clock_sends() -> None:
+def test_every_periodic_type_accepts_the_empty_payload_of_the_scheduler() -> None:
     known = job_type_loader.load(PACKAGES)
     for each in periodic(PACKAGES, root=ROOT):
         known.get(each.type).parse({})
@@ -52,7 +52,7 @@ def test_a_schedule_is_read_without_importing_anything(tmp_path: Path) -> None:
     ],
     ids=["renamed", "by its module", "name by keyword", "without an at sign"],
 )
-def test_however_it_is_written_a_declaration_is_found(tmp_path: Path, source: str) -> None:
+def test_every_form_of_a_declaration_is_found(tmp_path: Path, source: str) -> None:
     assert _declared(tmp_path, source) == [Periodic("a.b", "rate(1 hour)")]
 
 
@@ -65,7 +65,7 @@ def test_however_it_is_written_a_declaration_is_found(tmp_path: Path, source: st
     ],
     ids=["no schedule", "None", "another library's"],
 )
-def test_a_type_without_a_schedule_is_none_of_the_clock_s_business(tmp_path: Path, source: str) -> None:
+def test_a_type_without_a_schedule_is_not_periodic(tmp_path: Path, source: str) -> None:
     assert _declared(tmp_path, source) == []
 
 
@@ -76,19 +76,19 @@ def test_only_modules_that_the_running_code_imports_are_read(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("source", "says"),
+    ("source", "message"),
     [
-        (HOURLY.replace('"a.b"', "NAME"), r"functions/jobs/one\.py, line 2: write the name .* out as a string"),
+        (HOURLY.replace('"a.b"', "NAME"), r"functions/jobs/one\.py, line 2: write the name .* as a string literal"),
         (HOURLY.replace('"a.b", ', ""), "line 2: write the name"),
-        (HOURLY.replace('"rate(1 hour)"', "HOURLY"), "line 2: write schedule of a periodic type out as a string"),
+        (HOURLY.replace('"rate(1 hour)"', "HOURLY"), "line 2: write schedule of a periodic type as a string literal"),
         (HOURLY.replace('"rate(1 hour)"', 'f"rate({n} hours)"'), "line 2: write schedule"),
-        (HOURLY.replace('schedule="rate(1 hour)"', "**options"), r"line 2: write the options of job_type out"),
-        ("def broken(:\n", r"functions/jobs/one\.py is not Python"),
-        (HOURLY + HOURLY, "job type 'a.b' is declared for the second time"),
+        (HOURLY.replace('schedule="rate(1 hour)"', "**options"), r"line 2: write out the options of job_type"),
+        ("def broken(:\n", r"functions/jobs/one\.py is not valid Python"),
+        (HOURLY + HOURLY, "job type 'a.b' is declared twice: rename one of them"),
     ],
 )
-def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path, source: str, says: str) -> None:
-    with pytest.raises(ScheduleError, match=says):
+def test_an_unreadable_declaration_is_reported_with_file_and_line(tmp_path: Path, source: str, message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
         _declared(tmp_path, source)
 
 
@@ -104,7 +104,7 @@ def test_what_cannot_be_read_is_told_with_its_place(tmp_path: Path, source: str,
         "cron(0 9 ? * 3#2 2026-2030)",
     ],
 )
-def test_an_expression_of_the_scheduler_is_taken(tmp_path: Path, expression: str) -> None:
+def test_a_valid_expression_of_the_scheduler_is_accepted(tmp_path: Path, expression: str) -> None:
     assert _declared(tmp_path, _scheduled(expression)) == [Periodic("a.b", expression)]
 
 
@@ -127,6 +127,6 @@ def test_an_expression_of_the_scheduler_is_taken(tmp_path: Path, expression: str
         "0 3 * * *",
     ],
 )
-def test_an_expression_that_the_scheduler_would_not_take_is_refused(tmp_path: Path, expression: str) -> None:
-    with pytest.raises(ScheduleError, match=r"line 2: '.*' (is neither like rate|must have \?)"):
+def test_an_expression_that_the_scheduler_would_refuse_raises(tmp_path: Path, expression: str) -> None:
+    with pytest.raises(ScheduleError, match=r"line 2: invalid schedule '.*': use (a form such as rate|\? for either)"):
         _declared(tmp_path, _scheduled(expression))

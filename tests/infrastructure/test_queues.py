@@ -1,4 +1,4 @@
-"""No message is lost, seen by two workers for want of time, or sent in clear."""
+"""Queues and mappings neither lose messages nor deliver them too early, and require TLS."""
 
 import json
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ def _queues(app: Synthesised) -> dict[str, Resource]:
     return dict(app.of_type("AWS::SQS::Queue"))
 
 
-def _letters_of(queue: Resource) -> str:
+def _dead_letter_queue_of(queue: Resource) -> str:
     id_: str = queue["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"][0]
     return id_
 
@@ -38,57 +38,57 @@ def _function_behind(app: Synthesised, mapping: Resource) -> Resource:
     return dict(app.of_type("AWS::Lambda::Function"))[name.get("Ref") or name["Fn::GetAtt"][0]]
 
 
-def test_every_queue_has_a_dead_letter_queue_or_is_where_failures_end(dev: Synthesised) -> None:
+def test_every_queue_has_a_dead_letter_queue_or_is_one(dev: Synthesised) -> None:
     queues = _queues(dev)
-    ends = {_letters_of(queue) for queue in queues.values() if "RedrivePolicy" in queue}
-    ends |= {
+    last_stops = {_dead_letter_queue_of(queue) for queue in queues.values() if "RedrivePolicy" in queue}
+    last_stops |= {
         mapping["DestinationConfig"]["OnFailure"]["Destination"]["Fn::GetAtt"][0]
         for mapping in _mappings(dev).values()
         if "DestinationConfig" in mapping
     }
-    ends |= {
+    last_stops |= {
         target["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0]
         for _, schedule in dev.of_type("AWS::Scheduler::Schedule")
         if "DeadLetterConfig" in (target := schedule["Target"])
     }
-    assert {id_ for id_, queue in queues.items() if "RedrivePolicy" not in queue} == ends
+    assert {id_ for id_, queue in queues.items() if "RedrivePolicy" not in queue} == last_stops
 
 
-def test_letters_outlive_their_messages(dev: Synthesised) -> None:
+def test_dead_letter_messages_are_kept_longer_than_messages(dev: Synthesised) -> None:
     queues = _queues(dev)
     for queue in queues.values():
         if "RedrivePolicy" in queue:
-            dead_letters = queues[_letters_of(queue)]
+            dead_letters = queues[_dead_letter_queue_of(queue)]
             assert queue["MessageRetentionPeriod"] < dead_letters["MessageRetentionPeriod"] == 14 * DAY_SECONDS
 
 
-def test_receives_cannot_kill_a_job(dev: Synthesised) -> None:
+def test_the_receives_of_all_attempts_do_not_end_a_job(dev: Synthesised) -> None:
     for queue in _queues(dev).values():
         if "RedrivePolicy" in queue:
             assert queue["RedrivePolicy"]["maxReceiveCount"] >= 2 * LARGEST_MAX_ATTEMPTS + 10
 
 
-def test_a_dead_letter_queue_is_open_to_its_own_queue_alone(dev: Synthesised) -> None:
+def test_a_dead_letter_queue_accepts_only_its_own_queue(dev: Synthesised) -> None:
     queues = _queues(dev)
     for queue in queues.values():
         if "RedrivePolicy" in queue:
-            allowed = queues[_letters_of(queue)]["RedriveAllowPolicy"]
+            allowed = queues[_dead_letter_queue_of(queue)]["RedriveAllowPolicy"]
             (source,) = allowed["sourceQueueArns"]
             assert allowed["redrivePermission"] == "byQueue"
-            # The ARN ends in the very expression that the queue is named by.
+            # The ARN ends in the expression that names the queue.
             prefix, *name = queue["QueueName"]["Fn::Join"][1]
             assert source["Fn::Join"][1][-len(name) :] == name
             assert source["Fn::Join"][1][-len(name) - 1].endswith(f":{prefix}")
 
 
-def test_other_queues_are_nobody_s_dead_letter_queue(dev: Synthesised) -> None:
+def test_other_queues_refuse_to_be_a_dead_letter_queue(dev: Synthesised) -> None:
     queues = _queues(dev)
-    dead_letters = {_letters_of(queue) for queue in queues.values() if "RedrivePolicy" in queue}
+    dead_letters = {_dead_letter_queue_of(queue) for queue in queues.values() if "RedrivePolicy" in queue}
     for id_ in queues.keys() - dead_letters:
         assert queues[id_]["RedriveAllowPolicy"] == {"redrivePermission": "denyAll"}
 
 
-def test_every_queue_is_encrypted_and_refuses_what_is_not_tls(dev: Synthesised) -> None:
+def test_every_queue_is_encrypted_and_requires_tls(dev: Synthesised) -> None:
     queues = _queues(dev)
     refusing = {
         policy["Queues"][0]["Ref"]
@@ -101,7 +101,7 @@ def test_every_queue_is_encrypted_and_refuses_what_is_not_tls(dev: Synthesised) 
 
 
 @pytest.mark.parametrize("stage", ["local", "dev", "prod"])
-def test_a_worker_keeps_its_messages_six_timeouts_long(synthesise: Synthesise, stage: str) -> None:
+def test_the_visibility_timeout_is_six_function_timeouts(synthesise: Synthesise, stage: str) -> None:
     app = synthesise(stage=stage)
     for id_, queue in _queues(app).items():
         if "RedrivePolicy" in queue:
@@ -110,14 +110,14 @@ def test_a_worker_keeps_its_messages_six_timeouts_long(synthesise: Synthesise, s
             assert queue["VisibilityTimeout"] >= 6 * timeout + mapping["MaximumBatchingWindowInSeconds"]
 
 
-def test_every_mapping_takes_partial_responses(dev: Synthesised) -> None:
+def test_every_mapping_accepts_partial_batch_responses(dev: Synthesised) -> None:
     mappings = _mappings(dev)
     assert len(mappings) == len(Lane) + 1
     for mapping in mappings.values():
         assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
-def test_workers_are_bounded_by_their_mapping(dev: Synthesised) -> None:
+def test_the_mapping_limits_the_concurrency_of_workers(dev: Synthesised) -> None:
     mappings = _mappings(dev)
     for lane in dev.config.lanes:
         (mapping,) = (mapping for id_, mapping in mappings.items() if id_.startswith(f"Lane{lane.name}Queue"))
@@ -129,7 +129,7 @@ def test_a_poison_record_does_not_block_the_stream(dev: Synthesised) -> None:
     (stream,) = (mapping for mapping in _mappings(dev).values() if "StartingPosition" in mapping)
     assert stream["StartingPosition"] == "TRIM_HORIZON"
     assert stream["BisectBatchOnFunctionError"] is True
-    # A batch must be halved down to one record with tries to spare.
+    # The retries suffice to halve a batch down to one record.
     assert 2 ** stream["MaximumRetryAttempts"] > stream["BatchSize"]
     assert 0 < stream["MaximumRecordAgeInSeconds"] < DAY_SECONDS
     assert stream["ParallelizationFactor"] == 1
@@ -153,7 +153,7 @@ def _job(state: State, **changes: Any) -> Job:
 
 
 def _passes(app: Synthesised, before: Job | None, after: Job | None) -> bool:
-    """Whether the mapping calls the function: patterns are alternatives, and `exists` is asked of leaves."""
+    """Whether the mapping calls the function: one pattern must match, and `exists` tests leaves."""
     (stream,) = (mapping for mapping in _mappings(app).values() if "StartingPosition" in mapping)
     images = {
         name: document.encode(job) for name, job in (("OldImage", before), ("NewImage", after)) if job is not None
@@ -164,14 +164,14 @@ def _passes(app: Synthesised, before: Job | None, after: Job | None) -> bool:
 
 def _matches(pattern: dict[str, Any], record: Any) -> bool:
     return isinstance(record, dict) and all(
-        _matches(asked, record.get(name))
-        if isinstance(asked, dict)
-        else any(name in record if option == {"exists": True} else record.get(name) == option for option in asked)
-        for name, asked in pattern.items()
+        _matches(expected, record.get(name))
+        if isinstance(expected, dict)
+        else any(name in record if option == {"exists": True} else record.get(name) == option for option in expected)
+        for name, expected in pattern.items()
     )
 
 
-def test_the_stream_is_asked_for_no_more_than_a_mapping_may_be(dev: Synthesised) -> None:
+def test_the_stream_filter_stays_within_the_limits_of_a_mapping(dev: Synthesised) -> None:
     (stream,) = (mapping for mapping in _mappings(dev).values() if "StartingPosition" in mapping)
     filters = [json.loads(each["Pattern"]) for each in stream["FilterCriteria"]["Filters"]]
     # https://docs.aws.amazon.com/lambda/latest/dg/with-ddb-filtering.html
@@ -180,30 +180,28 @@ def test_the_stream_is_asked_for_no_more_than_a_mapping_may_be(dev: Synthesised)
 
 
 @pytest.mark.parametrize("state", State)
-def test_the_filter_lets_through_what_owes_a_message(dev: Synthesised, state: State) -> None:
+def test_the_filter_passes_every_job_that_needs_a_message(dev: Synthesised, state: State) -> None:
     job = _job(state)
     assert (dispatch(None, job, now=NOW) is not None) == (state in DISPATCHED_STATES) == _passes(dev, None, job)
     assert document.encode(job)[STATE_ATTRIBUTE] == {"S": state}
 
 
 @pytest.mark.parametrize("state", State)
-def test_the_filter_lets_through_every_end_of_a_job_of_a_group(dev: Synthesised, state: State) -> None:
+def test_the_filter_passes_every_end_of_a_job_of_a_group(dev: Synthesised, state: State) -> None:
     assert _passes(dev, _job(State.RUNNING, group="g"), _job(state, group="g")) == (
         state.terminal or state in DISPATCHED_STATES
     )
 
 
 @pytest.mark.parametrize("state", State)
-def test_the_filter_lets_through_the_end_of_a_job_whose_payload_is_stored_elsewhere(
-    dev: Synthesised, state: State
-) -> None:
-    gone = _job(state, payload_at="item/1")
-    assert _passes(dev, gone, None) == state.terminal
-    # Only such a job is ever removed.
+def test_the_filter_passes_the_deletion_of_a_job_with_a_stored_payload(dev: Synthesised, state: State) -> None:
+    deleted = _job(state, payload_at="item/1")
+    assert _passes(dev, deleted, None) == state.terminal
+    # The payload of this job is in its document.
     assert not _passes(dev, _job(state), None)
 
 
-def test_a_large_payload_costs_no_call_while_its_job_lives(dev: Synthesised) -> None:
+def test_a_stored_payload_costs_no_call_before_its_job_is_deleted(dev: Synthesised) -> None:
     queued, running, done = (
         _job(state, payload_at="item/1") for state in (State.QUEUED, State.RUNNING, State.SUCCEEDED)
     )
@@ -211,6 +209,6 @@ def test_a_large_payload_costs_no_call_while_its_job_lives(dev: Synthesised) -> 
     assert not _passes(dev, running, done)
 
 
-def test_the_states_in_the_filter_are_those_of_the_protocol() -> None:
+def test_the_states_in_the_filter_are_those_of_the_domain() -> None:
     assert set(TERMINAL_STATES) == {state for state in State if state.terminal}
     assert set(ENDED_STATES) == set(TERMINAL_STATES) - set(DISPATCHED_STATES)

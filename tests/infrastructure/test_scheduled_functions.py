@@ -1,4 +1,4 @@
-"""What runs by the clock is called by nobody else, with no more rights than a call, and is missed by somebody."""
+"""The scheduler calls wake, tick and reconcile in time, with minimal rights, and keeps missed calls."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ def _schedules(app: Synthesised, verb: str) -> list[Resource]:
     ]
 
 
-def _said(schedule: Resource) -> Any:
+def _event(schedule: Resource) -> Any:
     return json.loads(schedule["Target"]["Input"])
 
 
@@ -36,7 +36,7 @@ def _invocations(app: Synthesised, verb: str) -> Resource:
     return config
 
 
-def test_every_schedule_wakes_reconciles_or_ticks_and_at_its_time(dev: Synthesised) -> None:
+def test_every_schedule_calls_wake_reconcile_or_tick_without_a_flexible_window(dev: Synthesised) -> None:
     schedules = list(dev.of_type("AWS::Scheduler::Schedule"))
     assert len(schedules) == sum(len(_schedules(dev, verb)) for verb in ("wake", "reconcile", "tick"))
     for id_, schedule in schedules:
@@ -45,7 +45,7 @@ def test_every_schedule_wakes_reconciles_or_ticks_and_at_its_time(dev: Synthesis
         assert "Name" not in schedule, id_
 
 
-def test_the_clock_wakes_jobs_as_often_as_the_window_expects(dev: Synthesised) -> None:
+def test_wake_runs_every_minute(dev: Synthesised) -> None:
     (wake,) = _schedules(dev, "wake")
     assert wake["ScheduleExpression"] == "rate(1 minute)"
     assert WAKE_INTERVAL_SECONDS == 60
@@ -56,8 +56,8 @@ def test_reconcile_runs_each_day(dev: Synthesised) -> None:
     assert reconcile["ScheduleExpression"] == "rate(1 day)"
 
 
-def test_every_periodic_type_ticks_with_its_name_and_the_scheduled_time(dev: Synthesised) -> None:
-    ticks = {(tick["ScheduleExpression"], json.dumps(_said(tick))) for tick in _schedules(dev, "tick")}
+def test_every_periodic_type_has_a_schedule_with_its_name_and_the_scheduled_time(dev: Synthesised) -> None:
+    ticks = {(tick["ScheduleExpression"], json.dumps(_event(tick))) for tick in _schedules(dev, "tick")}
     assert ticks == {
         (each.expression, json.dumps({"type": each.type, "scheduled_at": SCHEDULED_TIME}))
         for each in periodic(dev.config.job_packages, root=ROOT)
@@ -65,7 +65,7 @@ def test_every_periodic_type_ticks_with_its_name_and_the_scheduled_time(dev: Syn
     assert ticks
 
 
-def test_a_clock_may_call_its_own_function_and_keep_what_is_missed_and_nothing_else(dev: Synthesised) -> None:
+def test_a_schedule_may_only_call_its_function_and_keep_missed_calls(dev: Synthesised) -> None:
     roles = {
         id_: role
         for id_, role in dev.of_type("AWS::IAM::Role")
@@ -78,24 +78,24 @@ def test_a_clock_may_call_its_own_function_and_keep_what_is_missed_and_nothing_e
         assert trust["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
         (policy,) = (policy for _, policy in dev.of_type("AWS::IAM::Policy") if {"Ref": id_} in policy["Roles"])
         rights = [(each["Action"], each["Resource"]) for each in policy["PolicyDocument"]["Statement"]]
-        may = [("lambda:InvokeFunction", schedule["Target"]["Arn"])]
+        expected = [("lambda:InvokeFunction", schedule["Target"]["Arn"])]
         if "DeadLetterConfig" in schedule["Target"]:
-            may.append(("sqs:SendMessage", schedule["Target"]["DeadLetterConfig"]["Arn"]))
-        assert rights == may
+            expected.append(("sqs:SendMessage", schedule["Target"]["DeadLetterConfig"]["Arn"]))
+        assert rights == expected
 
 
 @pytest.mark.parametrize("verb", ["tick", "reconcile"])
-def test_a_call_that_cannot_be_made_up_for_is_tried_for_long_and_then_kept(dev: Synthesised, verb: str) -> None:
+def test_a_call_that_must_not_be_missed_is_retried_for_a_day_and_then_kept(dev: Synthesised, verb: str) -> None:
     config = _invocations(dev, verb)
     assert config["MaximumRetryAttempts"] == 2
-    missed = config["DestinationConfig"]["OnFailure"]["Destination"]
+    missed_calls = config["DestinationConfig"]["OnFailure"]["Destination"]
     for schedule in _schedules(dev, verb):
         policy = schedule["Target"]["RetryPolicy"]
         assert policy == {"MaximumRetryAttempts": 185, "MaximumEventAgeInSeconds": 24 * 60 * 60}
-        assert schedule["Target"]["DeadLetterConfig"]["Arn"] == missed
+        assert schedule["Target"]["DeadLetterConfig"]["Arn"] == missed_calls
 
 
-def test_a_call_to_wake_is_not_tried_again_since_the_next_one_comes(dev: Synthesised) -> None:
+def test_a_call_of_wake_is_not_retried_because_the_next_one_follows(dev: Synthesised) -> None:
     config = _invocations(dev, "wake")
     assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (0, WAKE_INTERVAL_SECONDS)
     assert "DestinationConfig" not in config
@@ -104,7 +104,7 @@ def test_a_call_to_wake_is_not_tried_again_since_the_next_one_comes(dev: Synthes
     assert "DeadLetterConfig" not in schedule["Target"]
 
 
-def test_functions_of_the_clock_end_before_what_they_must_not_outlast(dev: Synthesised) -> None:
+def test_wake_ends_before_its_next_call_and_reconcile_within_its_timeout(dev: Synthesised) -> None:
     timeouts = {verb_of(function): function["Timeout"] for _, function in dev.of_type("AWS::Lambda::Function")}
     assert timeouts["wake"] <= WAKE_INTERVAL_SECONDS
     assert timeouts["reconcile"] == dev.config.reconcile_timeout_seconds <= 900

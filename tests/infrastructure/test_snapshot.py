@@ -1,4 +1,4 @@
-"""A tripwire: whatever changes in a stack shows here, one line a resource."""
+"""Every change of a stack's template shows here, with one line for each resource."""
 
 import json
 import re
@@ -11,7 +11,7 @@ from tests.infrastructure.conftest import Synthesised
 
 
 def _lines(template: dict[str, Any]) -> list[str]:
-    """Asset keys are masked: they change with every line of code."""
+    """Asset keys are masked, because they change with every change of code."""
     masked = re.sub(r"\b[0-9a-f]{64}\b", "<asset>", json.dumps(template))
     return [
         f"{id_} {resource['Type']} {json.dumps(resource['Properties'], sort_keys=True)}"

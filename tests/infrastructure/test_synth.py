@@ -1,4 +1,4 @@
-"""Synthesis takes everything from the context: with no account, credentials, git, home or network it does the same."""
+"""Synth reads only the context: it needs no account, credentials, git, home folder or network."""
 
 import json
 import os
@@ -20,11 +20,11 @@ def _synthesise(tmp_path: Path, context: dict[str, str]) -> subprocess.Completed
     (tools / "node").symlink_to(node)
     nowhere = "http://127.0.0.1:9"
     environment = {
-        # What the CDK command line hands to the app, and Node.
+        # The variables that the CDK command line sets for the app, and Node.
         "CDK_OUTDIR": str(tmp_path / "cdk.out"),
         "CDK_CONTEXT_JSON": json.dumps(context),
         "PATH": str(tools),
-        # Nothing else, and nobody to ask.
+        # No other variable, and no network.
         "HTTP_PROXY": nowhere,
         "HTTPS_PROXY": nowhere,
     }
@@ -48,18 +48,18 @@ def test_synth_needs_neither_account_nor_credentials_nor_git(tmp_path: Path, bui
     assert stacks == {"Tidemill-local-Pipeline": nowhere, "Tidemill-local-Shortener": nowhere}
 
 
-@pytest.mark.parametrize(("context", "says"), [({"stage": "prd"}, "tidemill: unknown stage 'prd'")])
-def test_a_wrong_setting_is_told_in_one_line(tmp_path: Path, context: dict[str, str], says: str) -> None:
+@pytest.mark.parametrize(("context", "message"), [({"stage": "prd"}, "tidemill: unknown stage 'prd'")])
+def test_an_invalid_setting_is_reported_in_one_line(tmp_path: Path, context: dict[str, str], message: str) -> None:
     done = _synthesise(tmp_path, context)
     assert done.returncode == 1
     (line,) = (line for line in done.stderr.splitlines() if not line.startswith("b'"))
-    assert line.startswith(says)
+    assert line.startswith(message)
 
 
 def test_the_cdk_command_line_is_pinned_and_its_lock_names_no_registry() -> None:
     version = json.loads((ROOT / "package.json").read_text())["devDependencies"]["aws-cdk"]
     lock = (ROOT / "package-lock.json").read_text()
-    # npm's `latest` is a 3.0.0 that cannot read our assembly.
+    # npm's `latest` is 3.0.0, which cannot read this app's cloud assembly.
     assert version.startswith("2.")
     assert json.loads(lock)["packages"]["node_modules/aws-cdk"]["version"] == version
     assert "resolved" not in lock

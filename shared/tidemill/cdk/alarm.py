@@ -1,4 +1,4 @@
-"""What an alarm is here: one metric, without metric math or composites, so that a page names the one thing wrong."""
+"""`Alarm`: one metric, without metric math or composites, so that each page names exactly one fault."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from constructs import Construct
 from tidemill.cdk.alarm_topic import AlarmTopic
 from tidemill.cdk.config import StageConfig
 
-#: By whether the metric's silence is what rings.
+#: By `Alarm.fires_on_inactivity`.
 COMPARISONS: Final = {
     False: cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
     True: cloudwatch.ComparisonOperator.LESS_THAN_OR_EQUAL_TO_THRESHOLD,
@@ -45,38 +45,38 @@ class Heading(StrEnum):
 class Alarm:
     id: str
     heading: Heading
-    #: What has happened, to somebody who was asleep.
-    says: str
+    #: One sentence for the operator: what happened.
+    summary: str
     metric: cloudwatch.Metric
-    #: Rings when the metric is greater than this.
+    #: The alarm fires when the metric is greater than this, in the metric's own unit.
     above: float = 0
-    #: For so many periods on end; how long a period is, the metric says.
+    #: Consecutive periods that must breach. The metric sets the length of a period.
     periods: int = 1
-    #: Rings when the metric stays at 0 or away instead. All others fall silent when there is nothing to do, which is no
-    #: fault.
-    at_silence: bool = False
-    #: Messages may have been lost, so reconcile is called, and once more when it is over: what comes while it rings
-    #: rings nobody again. Never for what reconcile itself makes ring.
-    reconciles: bool = False
+    #: The alarm fires when the metric is 0 or has no data. For all other alarms missing data means that the system is
+    #: idle, which is healthy.
+    fires_on_inactivity: bool = False
+    #: Messages may have been lost, so the alarm calls reconcile when it fires, and again when it resolves: a message
+    #: that is lost while the alarm is active does not fire it again. Never set it for an alarm that reconcile causes.
+    calls_reconcile: bool = False
 
 
 def add_alarms(scope: Construct, alarms: Iterable[Alarm], *, config: StageConfig, topic: AlarmTopic) -> list[str]:
-    """The names of those upon which reconcile is to be called."""
+    """Create the alarms. Returns the names of those that call reconcile."""
     reconciling = []
     for alarm in alarms:
         made = cloudwatch.Alarm(
             scope,
             alarm.id,
-            alarm_description=f"{config.name}: {alarm.says} What to do: {config.runbook_url}#{alarm.heading}",
+            alarm_description=f"{config.name}: {alarm.summary} What to do: {config.runbook_url}#{alarm.heading}",
             metric=alarm.metric,
             threshold=alarm.above,
-            comparison_operator=COMPARISONS[alarm.at_silence],
+            comparison_operator=COMPARISONS[alarm.fires_on_inactivity],
             evaluation_periods=alarm.periods,
             datapoints_to_alarm=alarm.periods,
-            treat_missing_data=MISSING_DATA[alarm.at_silence],
+            treat_missing_data=MISSING_DATA[alarm.fires_on_inactivity],
         )
         made.add_alarm_action(actions.SnsAction(topic.topic))
-        if alarm.reconciles:
+        if alarm.calls_reconcile:
             made.add_ok_action(actions.SnsAction(topic.topic))
             reconciling.append(made.alarm_name)
     return reconciling

@@ -1,4 +1,4 @@
-"""The catalogue of alarms: what rings, when, what silence means, and where the runbook says what to do."""
+"""The catalogue of alarms: metric, threshold, periods, meaning of missing data, and heading of the runbook."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,13 +15,13 @@ from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.lane import Lane
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
-from tidemill.cdk.tidemill_metric import own_metric
+from tidemill.cdk.tidemill_metric import tidemill_metric
 from tidemill.names import WAKE_WINDOW_SECONDS, Metric
 
-#: The publisher has this long to catch up; the stream forgets after a day.
+#: The publisher has this long to catch up. The stream keeps records for 24 hours.
 LATE_STREAM: Final = Duration.minutes(5)
-#: The clock looks ahead for as long, so until then nobody has been woken late.
-STOPPED_CLOCK: Final = Duration.seconds(WAKE_WINDOW_SECONDS)
+#: `wake` looks ahead for this long, so until then no job starts late.
+WAKE_INACTIVITY: Final = Duration.seconds(WAKE_WINDOW_SECONDS)
 
 
 def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
@@ -29,30 +29,30 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
     yield Alarm(
         id=f"Deaths-{name}",
         heading=Heading.DEAD_JOBS,
-        says=f"A job of lane {name} has just died.",
-        # Our own, since the metrics of an idle queue come up to 15 minutes late, and a healthy one of letters is idle.
-        metric=own_metric(config, name, Metric.DEAD),
+        summary=f"A job of lane {name} died.",
+        # Our own metric: the metrics of an idle queue come up to 15 minutes late, and a healthy DLQ is idle.
+        metric=tidemill_metric(config, name, Metric.DEAD),
     )
     yield Alarm(
         id=f"StoreUnavailable-{name}",
         heading=Heading.STORE_UNAVAILABLE,
-        says=f"Workers of lane {name} cannot claim or settle jobs.",
-        metric=own_metric(config, name, Metric.UNAVAILABLE),
-        # A single lost answer mends itself.
+        summary=f"Workers of lane {name} cannot claim or settle jobs, so its jobs make no progress.",
+        metric=tidemill_metric(config, name, Metric.UNAVAILABLE),
+        # After a single lost response the retry succeeds.
         periods=3,
     )
     yield Alarm(
         id=f"DeadJobs-{name}",
         heading=Heading.DEAD_JOBS,
-        says=f"Jobs of lane {name} are dead and wait in its dead-letter queue.",
-        # Not the number sent: that leaves out the messages which SQS itself moves. Theirs are the jobs that are alive.
-        metric=_waiting(lane.dead_letters),
-        reconciles=True,
+        summary=f"Messages wait in the dead-letter queue of lane {name}: jobs died, or SQS gave up on them.",
+        # Not `NumberOfMessagesSent`: it omits the messages that SQS itself moves, and their jobs may be alive.
+        metric=_visible_messages(lane.dead_letters),
+        calls_reconcile=True,
     )
     yield Alarm(
         id=f"LateJobs-{name}",
         heading=Heading.LATE_JOBS,
-        says=f"A job has been waiting in lane {name} for more than {lane.config.late_seconds} s.",
+        summary=f"A message has waited in lane {name} for more than {lane.config.late_seconds} s.",
         metric=lane.queue.metric_approximate_age_of_oldest_message(period=Duration.minutes(1), statistic="Maximum"),
         above=lane.config.late_seconds,
         periods=3,
@@ -60,14 +60,14 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
     yield Alarm(
         id=f"LostMessages-{name}",
         heading=Heading.LOST_MESSAGES,
-        says=f"Jobs of lane {name} were long overdue, as if their messages were lost, and were dispatched again.",
-        metric=own_metric(config, name, Metric.NUDGED),
+        summary=f"Reconcile found overdue jobs of lane {name}, whose messages may be lost, and dispatched them again.",
+        metric=tidemill_metric(config, name, Metric.NUDGED),
     )
     yield Alarm(
         id=f"UndeliverableJobs-{name}",
         heading=Heading.UNDELIVERABLE_JOBS,
-        says=f"Jobs of lane {name} died because no worker took them up however often they were dispatched.",
-        metric=own_metric(config, name, Metric.UNDELIVERABLE),
+        summary=f"Jobs of lane {name} died because no worker claimed them, although they were dispatched repeatedly.",
+        metric=tidemill_metric(config, name, Metric.UNDELIVERABLE),
     )
     yield from function_alarms(lane.worker, of=f"-{name}")
 
@@ -76,7 +76,7 @@ def api_alarms(api: Api) -> Iterator[Alarm]:
     yield Alarm(
         id="ApiErrors",
         heading=Heading.API_ERRORS,
-        says="Callers are answered with errors that are our fault, so jobs may not get in.",
+        summary="The API answers callers with 5xx errors, so jobs may not be accepted.",
         metric=api.api.metric_server_error(period=Duration.minutes(1), statistic="Sum"),
         periods=3,
     )
@@ -86,7 +86,7 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:
     yield Alarm(
         id="LateStream",
         heading=Heading.LATE_STREAM,
-        says="Changes of jobs are published late: a record blocks the stream, or there are too many.",
+        summary="The publisher is more than 5 minutes behind: a record blocks the stream, or too many records arrive.",
         metric=publisher.function.function.metric(
             "IteratorAge", period=Duration.minutes(1), statistic="Maximum", unit=cloudwatch.Unit.MILLISECONDS
         ),
@@ -96,16 +96,16 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:
     yield Alarm(
         id="UnpublishedRecords",
         heading=Heading.UNPUBLISHED_RECORDS,
-        says="Changes of jobs could not be published and were set aside.",
-        metric=_waiting(publisher.failures),
-        reconciles=True,
+        summary="Lambda set aside changes of jobs that the publisher could not process.",
+        metric=_visible_messages(publisher.failures),
+        calls_reconcile=True,
     )
     yield Alarm(
         id="PassedOverRecords",
         heading=Heading.UNPUBLISHED_RECORDS,
-        says="Changes of jobs were given up, so that they hold up no others.",
-        metric=own_metric(publisher.config, names.Lane.DEFAULT, Metric.PASSED_OVER),
-        reconciles=True,
+        summary="The publisher gave up changes of jobs that blocked later changes.",
+        metric=tidemill_metric(publisher.config, names.Lane.DEFAULT, Metric.PASSED_OVER),
+        calls_reconcile=True,
     )
     yield from function_alarms(publisher.function)
 
@@ -114,43 +114,43 @@ def scheduler_alarms(scheduled: ScheduledFunctions, *, config: StageConfig) -> I
     yield Alarm(
         id="StoppedClock",
         heading=Heading.STOPPED_CLOCK,
-        says="Nothing has looked for jobs whose time has come, so scheduled jobs start late.",
-        metric=scheduled.wake.function.metric_invocations(period=STOPPED_CLOCK, statistic="Sum"),
-        at_silence=True,
+        summary="The function wake was not called, so scheduled jobs start late.",
+        metric=scheduled.wake.function.metric_invocations(period=WAKE_INACTIVITY, statistic="Sum"),
+        fires_on_inactivity=True,
     )
     yield Alarm(
         id="UnreadableJobs",
         heading=Heading.UNREADABLE_JOBS,
-        says="Jobs wait that the code deployed cannot read.",
-        # Reconcile counts them, and would read no better for being called.
-        metric=own_metric(config, names.Lane.DEFAULT, Metric.UNREADABLE),
+        summary="The deployed code cannot read some job documents, so these jobs wait.",
+        # Reconcile itself counts them, so calling it again does not help.
+        metric=tidemill_metric(config, names.Lane.DEFAULT, Metric.UNREADABLE),
     )
     yield Alarm(
         id="MissedCalls",
         heading=Heading.MISSED_CALLS,
-        says="A call by the clock came to nothing: a periodic job was not submitted, or reconcile did not run.",
-        metric=_waiting(scheduled.missed),
+        summary="A scheduled call failed at every try: a periodic job was not submitted, or reconcile did not run.",
+        metric=_visible_messages(scheduled.missed_calls),
     )
 
 
 def function_alarms(function: JobFunction, *, of: str = "") -> Iterator[Alarm]:
-    """A handler of ours answers rather than raises, so one error is one too many: a crash, a timeout or a mistake."""
+    """A handler of the engine never raises on purpose, so a single error is a crash, a timeout or a bug."""
     yield Alarm(
         id=f"FunctionErrors-{function.verb}{of}",
         heading=Heading.FUNCTION_ERRORS,
-        says=f"The function {function.verb} crashed or ran out of time.",
+        summary=f"The function {function.verb} crashed or ran out of time.",
         metric=function.function.metric_errors(period=Duration.minutes(5), statistic="Sum"),
     )
     yield Alarm(
         id=f"FunctionThrottles-{function.verb}{of}",
         heading=Heading.FUNCTION_THROTTLES,
-        says=f"The function {function.verb} is being refused concurrency.",
+        summary=f"Lambda throttles the function {function.verb}: no concurrency is available for it.",
         metric=function.function.metric_throttles(period=Duration.minutes(5), statistic="Sum"),
-        # A burst throttles while Lambda scales; what lasts is a limit.
+        # A burst throttles while Lambda scales. Throttling that lasts means a limit.
         periods=2,
     )
 
 
-def _waiting(queue: sqs.Queue) -> cloudwatch.Metric:
-    """The messages of a queue that is empty when all is well."""
+def _visible_messages(queue: sqs.Queue) -> cloudwatch.Metric:
+    """Depth of a queue that is empty when the system is healthy."""
     return queue.metric_approximate_number_of_messages_visible(period=Duration.minutes(1), statistic="Maximum")

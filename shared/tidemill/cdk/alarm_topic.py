@@ -1,4 +1,4 @@
-"""`AlarmTopic`: where every alarm rings, so that one subscription hears them all."""
+"""`AlarmTopic`: the SNS topic of all alarms, so that one subscription receives them all."""
 
 from collections.abc import Sequence
 
@@ -13,17 +13,17 @@ from tidemill.cdk.job_function import JobFunction
 
 
 class AlarmTopic(Construct):
-    """Not encrypted with a key.
+    """Not encrypted with a KMS key.
 
-    An alarm has no right to the AWS-managed one and would ring unheard, and one of our own would protect nothing: the
-    texts hold no data of jobs.
+    CloudWatch alarms may not use the AWS-managed key, so their messages would be lost. A customer-managed key would
+    protect nothing, because the texts hold no data of jobs.
     """
 
     def __init__(self, scope: Construct, id_: str, *, config: StageConfig) -> None:
         super().__init__(scope, id_)
         self.topic = sns.Topic(self, "Topic", display_name=f"{config.name} alarms", enforce_ssl=True)
-        # A policy of its own, such as the one that enforces TLS, replaces the default one by which CloudWatch may
-        # publish: https://docs.aws.amazon.com/sns/latest/dg/sns-access-policy-use-cases.html
+        # A custom policy, such as the one that enforces TLS, replaces the default policy that lets CloudWatch publish:
+        # https://docs.aws.amazon.com/sns/latest/dg/sns-access-policy-use-cases.html
         self.topic.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="AlarmsMayPublish",
@@ -36,17 +36,19 @@ class AlarmTopic(Construct):
         if config.alarm_email:
             self.topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
 
-    def call(self, function: JobFunction, *, upon: Sequence[str]) -> None:
-        """Call `function` when one of the alarms with these names rings, and when it is over.
+    def call(self, function: JobFunction, *, alarm_names: Sequence[str]) -> None:
+        """Call `function` when one of the alarms with these names fires, and when it resolves.
 
-        By name, so that what the function itself makes ring can never call it again.
+        The filter is by name, so that an alarm that the function itself causes can never call it again.
         https://docs.aws.amazon.com/sns/latest/dg/sns-subscription-filter-policies.html
         """
         self.topic.add_subscription(
             subscriptions.LambdaSubscription(
                 function.function,
                 filter_policy_with_message_body={
-                    "AlarmName": sns.FilterOrPolicy.filter(sns.SubscriptionFilter.string_filter(allowlist=list(upon))),
+                    "AlarmName": sns.FilterOrPolicy.filter(
+                        sns.SubscriptionFilter.string_filter(allowlist=list(alarm_names))
+                    ),
                     "NewStateValue": sns.FilterOrPolicy.filter(
                         sns.SubscriptionFilter.string_filter(allowlist=["ALARM", "OK"])
                     ),

@@ -1,7 +1,7 @@
-"""The one asset that all functions share: hashed wheels, our own packages, and the bytecode of both.
+"""The asset that all functions share: hashed wheels, the packages of engine and app, and the bytecode of both.
 
-Built without Docker, and the same to the byte wherever it is built. Names no package index: pip asks the one that its
-user configured. May not import CDK.
+The build needs no Docker, and the bytes are the same on every machine. It names no package index: pip uses the
+configured one. May not import CDK.
 """
 
 import hashlib
@@ -21,24 +21,24 @@ from typing import Final
 from tidemill.cdk.config import HOST_PYTHON, Architecture, StageConfig, SynthError
 from tidemill.cdk.job_file_check import require_job_files
 
-#: The engine as it is installed, wherever that is.
+#: The folder of the installed engine.
 ENGINE: Final = Path(__file__).resolve().parents[1]
-#: What pip writes beside a package that differs from machine to machine.
+#: Files that pip writes beside a package and that differ between machines.
 PIP_NOTES: Final = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"})
-#: Parts of the engine that no function imports: they deploy it, operate it, or stand in for AWS.
+#: Parts of the engine that no function imports: they deploy it, operate it, or emulate AWS.
 NOT_SHIPPED: Final = frozenset(("tidemill", name) for name in ("cdk", "cli", "local", "operator", "testing.py"))
 MACHINES: Final = {Architecture.ARM64: "aarch64", Architecture.X86_64: "x86_64"}
-#: glibc of Amazon Linux 2, which is under python3.11, and of Amazon Linux 2023, which is under all later runtimes:
+#: The glibc of Amazon Linux 2 (python3.11) and of Amazon Linux 2023 (all later runtimes):
 #: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html
 GLIBC_MINOR: Final = {"3.11": 26}
 NEWER_GLIBC_MINOR: Final = 34
 OLDEST_GLIBC_MINOR: Final = 17
-#: Finished assets that are kept; two synths at once must not take each other's away.
+#: Finished assets to keep: two synths at once must not delete each other's asset.
 KEPT_ASSETS: Final = 4
 
 
 class AssetError(SynthError):
-    """The asset cannot be built here."""
+    """The asset cannot be built on this host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class AppCode:
     """The code of an app: `functions` and `shared` below `root`, the folder of `cdk.json`."""
 
     root: Path
-    #: Further files to ship, by their place in the asset.
+    #: Additional files to ship, by their path in the asset.
     files: Mapping[str, Path] = field(default_factory=dict)
 
     @property
@@ -55,13 +55,13 @@ class AppCode:
 
     @property
     def lock(self) -> Path:
-        """What the functions import, with hashes."""
+        """The packages that the functions import, with hashes."""
         return self.root / "functions" / "requirements.txt"
 
     def source_packages(self) -> Mapping[str, frozenset[str]]:
         """Packages without a wheel, and the files of each that are shipped: `[tool.tidemill.source-packages]`.
 
-        pip builds them with the setuptools of the app's own lock, and checks the digest of what it builds from.
+        pip builds them with the setuptools of the app's lock, and checks the digest of the source archive.
         """
         settings = tomllib.loads((self.root / "pyproject.toml").read_text(encoding="utf-8"))
         packages = settings.get("tool", {}).get("tidemill", {}).get("source-packages", {})
@@ -69,7 +69,7 @@ class AppCode:
 
 
 def build(config: StageConfig, code: AppCode, *, into: Path | None = None) -> Path:
-    """The folder of the finished asset, in `into`. What was built before is used again. Raises AssetError."""
+    """The folder of the finished asset, below `into`. An unchanged asset is reused. Raises `AssetError`."""
     into = into or code.build_folder
     compiled = _may_compile(config)
     packages = _packages(config, code, compiled=compiled, into=into)
@@ -90,7 +90,7 @@ def build(config: StageConfig, code: AppCode, *, into: Path | None = None) -> Pa
                 ours = [path for path in sources if path.endswith(".py")]
                 _require_python(folder, ours)
                 _compile(folder, *sorted({path.split("/")[0] for path in ours}))
-            _settle_modes(folder)
+            _set_file_modes(folder)
     os.utime(asset)
     for old in sorted(asset.parent.iterdir(), key=lambda path: path.stat().st_mtime)[:-KEPT_ASSETS]:
         shutil.rmtree(old, ignore_errors=True)
@@ -98,21 +98,21 @@ def build(config: StageConfig, code: AppCode, *, into: Path | None = None) -> Pa
 
 
 def _may_compile(config: StageConfig) -> bool:
-    """Bytecode is good for one minor version only, and without it a cold start takes more than twice as long."""
+    """Bytecode fits one minor version only. Without it a cold start takes more than twice as long."""
     runtime = config.python_version
     if runtime == HOST_PYTHON:
         return True
-    remedy = f"synthesise with Python {runtime}, or deploy for this one with -c python_version={HOST_PYTHON}"
+    remedy = f"synthesise with Python {runtime}, or set -c python_version={HOST_PYTHON}"
     if config.bytecode_required:
         raise AssetError(
-            f"stage {config.stage} runs on Python {runtime} and Python {HOST_PYTHON} cannot compile for it: {remedy}"
+            f"stage {config.stage} runs on Python {runtime}, and Python {HOST_PYTHON} cannot compile for it: {remedy}"
         )
-    _say(f"warning: no bytecode for Python {runtime} from Python {HOST_PYTHON}, so functions start slower: {remedy}")
+    _print(f"warning: Python {HOST_PYTHON} cannot compile for Python {runtime}, so functions start slower: {remedy}")
     return False
 
 
 def _packages(config: StageConfig, code: AppCode, *, compiled: bool, into: Path) -> Path:
-    """The folder of everything in `functions/requirements.txt`, for the platform of the functions."""
+    """The folder with the packages of `functions/requirements.txt`, for the platform of the functions."""
     target = _target(config)
     source_packages = code.source_packages()
     recipe = (
@@ -124,7 +124,7 @@ def _packages(config: StageConfig, code: AppCode, *, compiled: bool, into: Path)
     )
     packages = into / "packages" / hashlib.sha256(b"\0".join(recipe)).hexdigest()[:16]
     if not packages.is_dir():
-        _say("installing what the functions need; this is kept until functions/requirements.txt changes")
+        _print("installing the packages of functions/requirements.txt; later builds reuse them until the file changes")
         with _building(packages) as folder:
             _install(code.lock, folder, target, source_packages)
             _trim(folder, source_packages)
@@ -134,7 +134,7 @@ def _packages(config: StageConfig, code: AppCode, *, compiled: bool, into: Path)
 
 
 def _target(config: StageConfig) -> list[str]:
-    """What to tell pip about the platform; nothing for this very host."""
+    """Arguments of pip for the platform. Empty for this host."""
     if config.wheels_of_host:
         return []
     machine = MACHINES[config.architecture]
@@ -156,11 +156,11 @@ def _install(lock: Path, folder: Path, target: list[str], source_packages: Itera
         "--no-compile",
     ]
     arguments = ["install", *quiet, "--target", str(folder), *target, *exact, "--requirement", str(lock)]
-    _run(["-m", "pip", *arguments], "pip could not install what the functions need")
+    _run(["-m", "pip", *arguments], "pip could not install the packages of functions/requirements.txt")
 
 
 def _trim(folder: Path, source_packages: Mapping[str, frozenset[str]]) -> None:
-    """Leave out what no function imports and what would differ between two machines."""
+    """Delete files that no function imports, and files that would differ between machines."""
     shutil.rmtree(folder / "bin", ignore_errors=True)
     for note in folder.glob("*.dist-info/*"):
         if note.name in PIP_NOTES:
@@ -172,7 +172,7 @@ def _trim(folder: Path, source_packages: Mapping[str, frozenset[str]]) -> None:
 
 
 def _sources(config: StageConfig, code: AppCode) -> Iterator[tuple[str, Path]]:
-    """Our own files by their place in the asset: the engine, what the functions share, the functions, the job types."""
+    """Source files by their path in the asset: the engine, the app's shared code, the functions and the job types."""
     for source in _files(ENGINE):
         path = source.relative_to(ENGINE.parent)
         if path.parts[:2] not in NOT_SHIPPED:
@@ -186,10 +186,10 @@ def _sources(config: StageConfig, code: AppCode) -> Iterator[tuple[str, Path]]:
         for source in _files(folder):
             yield source.relative_to(code.root).as_posix(), source
     yield "functions/__init__.py", code.root / "functions" / "__init__.py"
-    for place, file in code.files.items():
+    for path_in_asset, file in code.files.items():
         if not file.is_file():
-            raise AssetError(f"cannot ship {file}: no such file")
-        yield place, file
+            raise AssetError(f"cannot ship {file}: no such file; correct the path in the settings")
+        yield path_in_asset, file
 
 
 def _function_folders(config: StageConfig, root: Path) -> Iterator[Path]:
@@ -198,7 +198,10 @@ def _function_folders(config: StageConfig, root: Path) -> Iterator[Path]:
     for package in config.job_packages:
         folder = root.joinpath(*package.split("."))
         if not (folder / "__init__.py").is_file():
-            raise AssetError(f"job_packages of stage {config.stage} names {package}, which is not a package")
+            raise AssetError(
+                f"job_packages of stage {config.stage} names {package}, which is not a package: "
+                f"add {folder}/__init__.py"
+            )
         yield folder
 
 
@@ -209,18 +212,18 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _check_job_files(folder: Path, config: StageConfig, code: AppCode, *, into: Path) -> None:
-    """Import the job types on this host, with wheels that are for it and not for the functions' platform."""
+    """Import the job types on this host, with the wheels for this host and not for the functions' platform."""
     here = replace(config, wheels_of_host=True, python_version=HOST_PYTHON)
     try:
         packages = _packages(here, code, compiled=True, into=into)
     except AssetError as error:
-        _say(f"warning: the job types were not tried, since this host cannot install what they import: {error}")
+        _print(f"warning: the job types were not checked, because this host cannot install their packages: {error}")
         return
     require_job_files(config.job_packages, path=[packages, folder])
 
 
 def _require_python(folder: Path, files: Iterable[str]) -> None:
-    """To say in one line what compileall says in many."""
+    """Report a syntax error in one line; compileall prints many. Raises `AssetError`."""
     for path in files:
         try:
             compile((folder / path).read_bytes(), path, "exec", dont_inherit=True)
@@ -229,23 +232,23 @@ def _require_python(folder: Path, files: Iterable[str]) -> None:
 
 
 def _compile(folder: Path, *parts: str) -> None:
-    """Unchecked: nothing changes in a deployed asset, and a time stamp would differ with each build.
+    """Bytecode is not checked against its source: a deployed asset does not change, and a time stamp would differ.
 
-    In a process of its own, in isolation: what else was imported, and the variables of its user, can change the bytes.
+    A separate, isolated process compiles, because imported modules and environment variables can change the bytes.
     """
     mode = ["--invalidation-mode", "unchecked-hash", "-s", str(folder), "-p", "/var/task"]
     _run(["-I", "-m", "compileall", "-qq", "-f", *mode, *(str(folder / part) for part in parts)], "cannot compile")
 
 
-def _settle_modes(folder: Path) -> None:
-    """As Lambda needs them, whatever the builder's umask is."""
+def _set_file_modes(folder: Path) -> None:
+    """Set the modes that Lambda needs, for any umask of the builder."""
     for path in folder.rglob("*"):
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
 @contextmanager
 def _building(finished: Path) -> Iterator[Path]:
-    """A folder that becomes `finished` in one step if all goes well, and is gone if not."""
+    """A temporary folder that is renamed to `finished` after success and deleted after an error."""
     finished.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=finished.parent.parent, prefix="building-") as temporary:
         folder = Path(temporary) / finished.name
@@ -254,16 +257,16 @@ def _building(finished: Path) -> Iterator[Path]:
         try:
             folder.rename(finished)
         except OSError:
-            if not finished.is_dir():  # else another synth was first, with the same bytes
+            if not finished.is_dir():  # otherwise another synth finished first, with the same bytes
                 raise
 
 
-def _run(arguments: list[str], fault: str) -> None:
+def _run(arguments: list[str], failure: str) -> None:
     done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-        raise AssetError(f"{fault}: {lines[-1].strip() if lines else f'exit code {done.returncode}'}")
+        raise AssetError(f"{failure}: {lines[-1].strip() if lines else f'exit code {done.returncode}'}")
 
 
-def _say(message: str) -> None:
+def _print(message: str) -> None:
     sys.stderr.write(f"tidemill: {message}\n")

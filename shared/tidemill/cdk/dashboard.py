@@ -1,4 +1,4 @@
-"""`Dashboard`: one page that shows whether jobs get in, get run and get done, and what they wait for."""
+"""`Dashboard`: one page that shows whether jobs are accepted, run and succeed, and why they wait."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -12,7 +12,7 @@ from tidemill import names
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.lane import Lane
 from tidemill.cdk.publisher import Publisher
-from tidemill.cdk.tidemill_metric import own_metric
+from tidemill.cdk.tidemill_metric import tidemill_metric
 from tidemill.names import Metric
 
 PERIOD: Final = Duration.minutes(1)
@@ -46,20 +46,20 @@ class Dashboard(Construct):
         name = lane.config.name
         return [
             _graph(
-                f"{name}: depth",
-                lane.queue.metric_approximate_number_of_messages_visible(label="waiting", statistic="Maximum"),
+                f"{name}: queue depth",
+                lane.queue.metric_approximate_number_of_messages_visible(label="visible", statistic="Maximum"),
                 lane.queue.metric_approximate_number_of_messages_not_visible(label="in flight", statistic="Maximum"),
                 lane.queue.metric_approximate_number_of_messages_delayed(label="delayed", statistic="Maximum"),
                 lane.dead_letters.metric_approximate_number_of_messages_visible(
-                    label="dead letters", statistic="Maximum"
+                    label="dead-letter messages", statistic="Maximum"
                 ),
             ),
             _graph(
                 f"{name}: age of the oldest message (s)",
-                lane.queue.metric_approximate_age_of_oldest_message(label="waiting", statistic="Maximum"),
+                lane.queue.metric_approximate_age_of_oldest_message(label="age", statistic="Maximum"),
             ),
             _graph(
-                f"{name}: in and out",
+                f"{name}: submitted, dispatched, succeeded",
                 *self._counts(name, Metric.SUBMITTED, Metric.DISPATCHED, Metric.SUCCEEDED),
             ),
         ]
@@ -87,13 +87,16 @@ class Dashboard(Construct):
     def _wait_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
         name = lane.config.name
         return [
-            _graph(f"{name}: put on the lane", *self._counts(name, Metric.WOKEN, Metric.ADVANCED, Metric.NUDGED)),
             _graph(
-                f"{name}: not for the first time",
+                f"{name}: dispatched by wake, advance and reconcile",
+                *self._counts(name, Metric.WOKEN, Metric.ADVANCED, Metric.NUDGED),
+            ),
+            _graph(
+                f"{name}: replayed, released, put back",
                 *self._counts(name, Metric.REPLAYED, Metric.RELEASED, Metric.PUT_BACK),
             ),
             _graph(
-                f"{name}: amiss",
+                f"{name}: faults",
                 *self._counts(name, Metric.UNAVAILABLE, Metric.DROPPED, Metric.NOT_ACCEPTED, Metric.UNDELIVERABLE),
             ),
         ]
@@ -105,10 +108,12 @@ class Dashboard(Construct):
                 publisher.function.function.metric("IteratorAge", label="age", statistic="Maximum"),
             ),
             _graph(
-                "records set aside and given up, items unreadable",
-                publisher.failures.metric_approximate_number_of_messages_visible(label="aside", statistic="Maximum"),
-                own_metric(self._config, names.Lane.DEFAULT, Metric.PASSED_OVER, label="given up"),
-                own_metric(self._config, names.Lane.DEFAULT, Metric.UNREADABLE, label="unreadable"),
+                "unpublished records, unreadable items",
+                publisher.failures.metric_approximate_number_of_messages_visible(
+                    label="in the failure queue", statistic="Maximum"
+                ),
+                tidemill_metric(self._config, names.Lane.DEFAULT, Metric.PASSED_OVER, label="given up"),
+                tidemill_metric(self._config, names.Lane.DEFAULT, Metric.UNREADABLE, label="unreadable"),
             ),
             _graph(
                 "jobs table: throttles",
@@ -118,16 +123,17 @@ class Dashboard(Construct):
         ]
 
     def _counts(self, lane: names.Lane, *metrics: Metric) -> list[cloudwatch.Metric]:
-        return [own_metric(self._config, lane, metric, label=metric) for metric in metrics]
+        return [tidemill_metric(self._config, lane, metric, label=metric) for metric in metrics]
 
     def _percentiles(self, lane: names.Lane, metric: Metric) -> list[cloudwatch.Metric]:
         return [
-            own_metric(self._config, lane, metric, statistic=percentile, label=percentile) for percentile in PERCENTILES
+            tidemill_metric(self._config, lane, metric, statistic=percentile, label=percentile)
+            for percentile in PERCENTILES
         ]
 
 
 def _throttles(table: dynamodb.Table, kind: str, *, index: str = "") -> cloudwatch.Metric:
-    """A throttled index throttles its table: both are shown."""
+    """A throttled index throttles its table, so the dashboard shows both."""
     dimensions = {"TableName": table.table_name} | ({"GlobalSecondaryIndexName": index} if index else {})
     return cloudwatch.Metric(
         namespace="AWS/DynamoDB",

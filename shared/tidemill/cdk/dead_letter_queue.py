@@ -1,4 +1,4 @@
-"""The queues where a message waits for a person: dead letters, changes not published, calls of the clock missed."""
+"""Queues whose messages an operator handles: dead-letter messages, unpublished records and missed scheduled calls."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -7,27 +7,30 @@ from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from tidemill.cdk.config import LETTER_RETENTION_DAYS
+from tidemill.cdk.config import DLQ_RETENTION_DAYS
 
 
 def dead_letter_queue(scope: Construct, id_: str, *, sources: Sequence[str] = ()) -> sqs.Queue:
-    """A queue kept as long as SQS can, which the queues with the ARNs `sources` may call theirs, and no other."""
+    """A queue with the longest retention of SQS. Only the queues with the ARNs `sources` may use it as their DLQ."""
     queue = sqs.Queue(
         scope,
         id_,
         encryption=sqs.QueueEncryption.SQS_MANAGED,
         enforce_ssl=True,
-        retention_period=Duration.days(LETTER_RETENTION_DAYS),
+        retention_period=Duration.days(DLQ_RETENTION_DAYS),
         redrive_allow_policy=sqs.RedriveAllowPolicy(redrive_permission=sqs.RedrivePermission.DENY_ALL),
     )
     if sources:
-        # By ARN, where the construct wants the queue itself: see `Lane` for why that does not exist yet.
+        # By ARN: the construct needs the queue object, which does not exist yet. `Lane` explains why.
         cast(sqs.CfnQueue, queue.node.default_child).redrive_allow_policy = {
             "redrivePermission": "byQueue",
             "sourceQueueArns": list(sources),
         }
     else:
         Validations.of(queue).acknowledge(
-            Acknowledgment(id="AwsSolutions-SQS3", reason="It is where what failed for good ends, and it rings.")
+            Acknowledgment(
+                id="AwsSolutions-SQS3",
+                reason="This queue is the last stop of failed messages, and an alarm watches it.",
+            )
         )
     return queue

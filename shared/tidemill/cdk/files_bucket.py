@@ -1,4 +1,4 @@
-"""`FilesBucket`: payloads that are too large for the table, and files that jobs write for people to fetch."""
+"""`FilesBucket`: payloads that are too large for the table, and files that jobs write for users to fetch."""
 
 from collections.abc import Sequence
 from typing import Final, cast
@@ -13,18 +13,18 @@ from tidemill.cdk.iam_actions import GET_FILE, LIST_FILES
 from tidemill.cdk.job_function import JobFunction
 from tidemill.domain.time_constants import LONGEST_SPAN
 
-#: A payload that a live job may still need is never as old: scheduled a year ahead, then dead for a year at the head of
-#: a group that stands for it, or kept for a year.
+#: A payload that a job still needs is always younger. A job may be scheduled a year ahead, be dead for a year at the
+#: head of a blocked group, and be kept for a year.
 OLDEST_PAYLOAD_DAYS: Final = 3 * LONGEST_SPAN.days
-#: What is left of an upload that was broken off costs as much as a file that can be seen.
+#: S3 charges for the parts of an unfinished upload as for a file.
 UNFINISHED_UPLOADS_DAYS: Final = 7
 
 
 class FilesBucket(Construct):
-    """A payload goes when its job goes; the rule about its age is for those that were left behind.
+    """The publisher deletes a payload when its job is deleted. The lifecycle rule removes any that are left.
 
-    A bucket that is not empty cannot be deleted, and no function empties it when its stack goes: where the stage is not
-    protected, whoever deletes the stack empties it first.
+    CloudFormation cannot delete a bucket that is not empty, and no function empties it. In a stage that is not
+    protected, the operator empties the bucket before deleting the stack.
     """
 
     def __init__(self, scope: Construct, id_: str, *, config: StageConfig) -> None:
@@ -46,15 +46,15 @@ class FilesBucket(Construct):
         Validations.of(self.bucket).acknowledge(
             Acknowledgment(
                 id="AwsSolutions-S1",
-                reason="Only functions of this stack read and write it, and each says in its log for which job.",
+                reason="Only functions of this stack access the bucket, and each logs the job that it works for.",
             )
         )
 
     def allow(self, function: JobFunction, actions: Sequence[str], *, of: Sequence[str]) -> None:
-        """Let `function` do exactly this with the files whose keys begin with one of the prefixes `of`."""
+        """Allow `function` these actions on the files whose object keys begin with one of the prefixes `of`."""
         function.allow(actions, [self.bucket.arn_for_objects(f"{prefix}*") for prefix in of])
         if GET_FILE in actions:
-            # Who may not list is told that a file that is not there is forbidden:
+            # Without `ListBucket`, S3 answers 403 instead of 404 for a missing file:
             # https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
             function.allow([LIST_FILES], [self.bucket.bucket_arn])
         resource = cast(s3.CfnBucket, self.bucket.node.default_child)
@@ -62,7 +62,7 @@ class FilesBucket(Construct):
             *(
                 Acknowledgment(
                     id=f"AwsSolutions-IAM5[Resource::<{Stack.of(self).get_logical_id(resource)}.Arn>/{prefix}*]",
-                    reason="What the key of a file goes on with is known when the file is written, and not before.",
+                    reason="The rest of the object key is known only when the file is written.",
                 )
                 for prefix in of
             )

@@ -1,4 +1,4 @@
-"""`FunctionFactory`: makes the functions of one scope, with the code and the settings that they share."""
+"""`FunctionFactory`: creates the functions of one scope, with shared code and settings."""
 
 import json
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ class FunctionFactory:
     def __init__(self, scope: Construct, *, config: StageConfig, asset: str) -> None:
         self.scope = scope
         self.config = config
-        #: One for each stack, as CDK requires; the bytes are the same.
+        #: CDK requires one code object for each stack. The bytes are the same.
         self.code = lambda_.Code.from_asset(asset)
-        #: For functions that verify their callers: which authoriser the stage has.
+        #: Environment of functions that identify their callers: the token issuer of the stage, or empty for SigV4.
         self.callers: Mapping[str, str] = {
             names.Env.JWT: json.dumps({"issuer": config.jwt_issuer, "audience": config.jwt_audience})
             if config.jwt_issuer
@@ -27,13 +27,13 @@ class FunctionFactory:
         }
 
     def api_function(self, verb: str, environment: Mapping[str, str], *, handler: str = "") -> JobFunction:
-        """A function behind an HTTP API, whose callers wait for its answer."""
+        """A function behind an HTTP API: its timeout is shorter than the one of the API."""
         return self.function(verb, environment, timeout_seconds=self.config.api_timeout_seconds, handler=handler)
 
     def function(
         self, verb: str, environment: Mapping[str, str], *, timeout_seconds: int, handler: str = ""
     ) -> JobFunction:
-        """`handler` as Lambda takes it; by default the entry point of the engine that `verb` names."""
+        """`handler` in Lambda's notation. The default is the engine's entry point named `verb`."""
         return JobFunction(
             self.scope,
             verb.capitalize(),

@@ -1,4 +1,4 @@
-"""`Api`: an HTTP API whose every route says who may call it. Throttled and logged as a whole."""
+"""`Api`: an HTTP API whose routes each declare their authorisation. The throttle and the log cover the whole API."""
 
 import json
 from typing import Final, cast
@@ -14,7 +14,7 @@ from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.log_group import log_group
 
 #: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-logging-variables.html
-#: No address of the client: the shortener promises not to keep any in clear.
+#: Without the address of the client: the shortener never stores an address in plain text.
 ACCESS_LOG: Final = {
     "request_id": "$context.requestId",
     "time": "$context.requestTime",
@@ -33,8 +33,8 @@ ACCESS_LOG: Final = {
 class Api(Construct):
     """One HTTP API on its default stage.
 
-    An HTTP API has neither request validation nor a throttle for each client, so the functions check what they get and
-    the throttle is a bound on all callers together.
+    An HTTP API has neither request validation nor a throttle for each client. So the functions validate their input,
+    and the throttle limits all callers together.
     """
 
     def __init__(self, scope: Construct, id_: str, *, config: StageConfig, name: str) -> None:
@@ -54,8 +54,9 @@ class Api(Construct):
             throttle=apigw.ThrottleSettings(rate_limit=config.api_rate, burst_limit=config.api_burst),
         )
         group = log_group(self, "AccessLogs", config)
-        # On the resource: in Python the construct's own setting would be an interface to implement. And by name: the
-        # log group's ARN ends in a wildcard that API Gateway does not keep, which would be seen as drift for ever.
+        # Set on the L1 resource: the L2 setting is an interface that Python code would have to implement. The ARN is
+        # built from the name: the log group's own ARN ends in `:*`, which API Gateway drops, so drift detection would
+        # always report a difference.
         cast(apigw.CfnStage, stage.node.default_child).access_log_settings = apigw.CfnStage.AccessLogSettingsProperty(
             destination_arn=Stack.of(self).format_arn(
                 service="logs",
@@ -67,15 +68,15 @@ class Api(Construct):
         )
 
     def add_route(self, method: apigw.HttpMethod, path: str, function: JobFunction) -> None:
-        """A route for callers who are known. All that has to do with jobs is such.
+        """A route for authenticated callers. Every route that reads or writes jobs is one.
 
-        They sign (SigV4) and IAM lets them `execute-api:Invoke` it; or, where the stage has an issuer, they bring a
-        token of it that is meant for us.
+        Callers sign requests (SigV4) and need `execute-api:Invoke`. If the stage has a token issuer, they send a token
+        of this issuer for one of the stage's audiences instead.
         """
         self._add_route(method, path, function, self._callers)
 
     def add_open_route(self, method: apigw.HttpMethod, path: str, function: JobFunction, *, reason: str) -> None:
-        """A route for anybody. `reason` is why nothing private can be had or done through it."""
+        """A public route. `reason` says why it exposes nothing private."""
         route = self._add_route(method, path, function, apigw.HttpNoneAuthorizer())
         Validations.of(route).acknowledge(Acknowledgment(id="AwsSolutions-APIG4", reason=reason))
 

@@ -1,8 +1,8 @@
-"""The names of what functions are allowed to do with tables and files."""
+"""IAM actions on tables, files and secrets. A right is one of these actions on a resource."""
 
 from typing import Final
 
-# Each entry of a transaction takes the right of its kind:
+# Each entry of a transaction needs the action of its kind:
 # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/transaction-apis-iam.html
 GET: Final = "dynamodb:GetItem"
 GET_MANY: Final = "dynamodb:BatchGetItem"
@@ -11,17 +11,17 @@ SCAN: Final = "dynamodb:Scan"
 PUT: Final = "dynamodb:PutItem"
 UPDATE: Final = "dynamodb:UpdateItem"
 DELETE: Final = "dynamodb:DeleteItem"
-#: To accept a job: it, its payload and its place in a group are put; a payload that turns out not to be needed is
-#: taken back; the order of a group, and what a replay answers with, are read.
+#: Accept a job: put the job, its payload and its position in the group; delete a payload that is not needed; get the
+#: order of the group, and the job that a replay returns.
 ACCEPT: Final = (GET, PUT, DELETE)
-#: To move the head of a group: its job is updated, its order put and its place deleted.
+#: Advance a group: update the job at its head, put its order and delete its position.
 ADVANCE: Final = (GET, PUT, UPDATE, DELETE)
 
 GET_FILE: Final = "s3:GetObject"
 LIST_FILES: Final = "s3:ListBucket"
 PUT_FILE: Final = "s3:PutObject"
 DELETE_FILE: Final = "s3:DeleteObject"
-#: A file that is written in parts is put, part by part; what is given up goes.
+#: A multipart upload needs `PutObject` for its parts, and this action to discard an unfinished upload.
 ABORT_FILE: Final = "s3:AbortMultipartUpload"
 
 READ_KEY: Final = "secretsmanager:GetSecretValue"

@@ -1,8 +1,8 @@
-"""A script that synth runs in a process of its own: imports the job types with only what a function has.
+"""A script that synth runs in a separate process: it imports the job types with only the modules that a function has.
 
-`python -I -S import_job_files.py SITE_PACKAGES JOB_PACKAGES FOLDER...` takes from SITE_PACKAGES what the Lambda runtime
-brings, and everything else from the folders, as a function does. It exits with 1 and prints one line on stderr for the
-file that fails to import.
+`python -I -S import_job_files.py SITE_PACKAGES JOB_PACKAGES FOLDER...` imports the modules of the Lambda runtime from
+SITE_PACKAGES, and all others from the folders, as a function does. If a file fails to import, the script prints one
+line on stderr and exits with 1.
 """
 
 import importlib
@@ -13,12 +13,12 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Final
 
-#: The SDK and what it stands on: https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html
+#: The SDK and its dependencies: https://docs.aws.amazon.com/lambda/latest/dg/lambda-python.html
 OF_THE_RUNTIME: Final = frozenset({"boto3", "botocore", "dateutil", "jmespath", "s3transfer", "six", "urllib3"})
 
 
 class Runtime(MetaPathFinder):
-    """Finds in `folder` what the runtime brings, and nothing else that lies there."""
+    """Finds the modules of the Lambda runtime in `folder`, and no other module there."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -34,7 +34,7 @@ class Runtime(MetaPathFinder):
 def main(site_packages: str, job_packages: str, *folders: str) -> str | None:
     sys.path[:0] = folders
     sys.meta_path.append(Runtime(site_packages))
-    # By name: these are the modules of the folders, and not those beside this one.
+    # By name: this is the module in the folders, not the one beside this script.
     job_types = importlib.import_module("tidemill.system.job_type_loader")
     try:
         job_types.load(job_packages.split(","))

@@ -1,4 +1,4 @@
-"""`JobApi`: the API of jobs and the functions behind it, each with the rights that its answers take."""
+"""`JobApi`: the API of jobs and the functions behind it, each with the rights that it needs."""
 
 from collections.abc import Sequence
 
@@ -25,7 +25,7 @@ from tidemill.names import LISTING_INDEX, PAYLOADS_PREFIX, Env
 
 
 class JobApi:
-    """Made in the scope of `functions`."""
+    """Created in the scope of `functions`."""
 
     def __init__(self, functions: FunctionFactory, *, storage: Storage) -> None:
         self._functions = functions
@@ -42,7 +42,10 @@ class JobApi:
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/redrive", control)
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/retry", control)
         self.api.add_open_route(
-            HttpMethod.GET, "/openapi.json", query, reason="It describes the API, which is public, and holds no job."
+            HttpMethod.GET,
+            "/openapi.json",
+            query,
+            reason="The description of the API is public and holds no data of jobs.",
         )
 
     def _submit(self) -> JobFunction:
@@ -65,7 +68,7 @@ class JobApi:
             "CursorKey",
             config=self._config,
             use="signs the cursors of listings",
-            why_not_rotated="Cursors live for minutes. A new key, made by hand, ends those that are out there.",
+            why_not_rotated="Cursors are valid for minutes. Rotation by hand invalidates the open ones.",
         )
         query.function.add_environment(Env.CURSOR_KEY_SECRET, key.secret_arn)
         query.allow([READ_KEY], [key.secret_arn])
@@ -73,7 +76,7 @@ class JobApi:
         self._storage.allow(query, GET_MANY)
 
     def _control(self) -> JobFunction:
-        """Cancels and retries. A job of a group is put into its order again when it is retried."""
+        """Cancels and redrives. The redrive of a job of a group puts the job into the group's order again."""
         control = self._functions.api_function("control", {**self._storage.loading, **self._functions.callers})
         self._storage.allow(control, GET, PUT, UPDATE)
         self._storage.files.allow(control, [GET_FILE], of=[PAYLOADS_PREFIX])

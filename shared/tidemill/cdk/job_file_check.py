@@ -1,6 +1,6 @@
-"""Tries the job files of a stage before anything is deployed: one that cannot be imported would stop every submission.
+"""Imports the job files of a stage during synth: after a deployment, one broken file would stop every submission.
 
-In a process of its own, since a synth has nothing that would let it import them. May not import CDK.
+A separate process imports them, because the synth process lacks their dependencies. May not import CDK.
 """
 
 import subprocess
@@ -14,23 +14,23 @@ from tidemill.cdk.config import HOST_PYTHON, SynthError
 
 SCRIPT: Final = Path(__file__).parent / "import_job_files.py"
 _REMEDY: Final = (
-    "; a function has boto3 and what functions/requirements.txt brings: "
-    "add to the group `functions` in pyproject.toml, then `make lock`"
+    "; a function can import boto3 and the packages in functions/requirements.txt: "
+    "add the package to the group `functions` in pyproject.toml, then run `make lock`"
 )
 
 
 class JobFileError(SynthError):
-    """Job types that the functions could not load."""
+    """The functions would fail to load the job types."""
 
 
 def require_job_files(packages: Sequence[str], *, path: Sequence[Path]) -> None:
-    """Import all modules of `packages` as a function does that finds its code in `path`. Raises `JobFileError`.
+    """Import all modules of `packages`, as a function with its code in `path` does. Raises `JobFileError`.
 
-    With an empty environment: what a handler needs of it, it reads when it runs.
+    The environment is empty, because a handler must read its variables when it runs, not when it is imported.
     """
     folders = [sysconfig.get_path("purelib"), ",".join(packages), *map(str, path)]
     done = subprocess.run(  # noqa: S603 - this Python, by its path
-        # Isolated, without site-packages, and leaving no bytecode behind.
+        # Isolated, without site-packages, and without writing bytecode.
         [sys.executable, "-I", "-S", "-B", str(SCRIPT), *folders],
         env={},
         capture_output=True,
@@ -38,6 +38,6 @@ def require_job_files(packages: Sequence[str], *, path: Sequence[Path]) -> None:
         check=False,
     )
     if done.returncode:
-        said = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
-        remedy = _REMEDY if "ModuleNotFoundError" in said else ""
-        raise JobFileError(f"Python {HOST_PYTHON} cannot load the job types: {said}{remedy}")
+        error = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]
+        remedy = _REMEDY if "ModuleNotFoundError" in error else ""
+        raise JobFileError(f"Python {HOST_PYTHON} cannot load the job types: {error}{remedy}")

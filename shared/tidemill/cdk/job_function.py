@@ -1,4 +1,4 @@
-"""`JobFunction`: the one place where a Lambda function is made, with its role, its log group and nothing shared."""
+"""`JobFunction`: a Lambda function with its own role and log group. The engine creates every function here."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -19,10 +19,10 @@ ARCHITECTURES: Final = {
 
 
 class JobFunction(Construct):
-    """A function that may do what `allow` was told and nothing else.
+    """A function that has only the rights that `allow` grants.
 
-    No AWS managed policy, since `AWSLambdaBasicExecutionRole` may write to every log group of the account. No active
-    tracing: it needs `xray:Put*` on `*`, and the trace header travels in the documents and messages without it.
+    It has no AWS managed policy, because `AWSLambdaBasicExecutionRole` may write to every log group of the account. It
+    has no active tracing, which needs `xray:Put*` on `*`. Documents and messages carry the trace header without it.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class JobFunction(Construct):
         handler: str = "",
     ) -> None:
         super().__init__(scope, id_)
-        #: Package in `functions`; also the service in logs.
+        #: Name of the entry point, or of the package in `functions`; also the service name in logs.
         self.verb = verb
         self.timeout = Duration.seconds(timeout_seconds)
         group = log_group(self, "Logs", config)
@@ -67,9 +67,9 @@ class JobFunction(Construct):
                 **environment,
             },
         )
-        # `AWSLambdaBasicExecutionRole` without `CreateLogGroup`, on our own group alone.
+        # `AWSLambdaBasicExecutionRole` without `CreateLogGroup`, and only for the function's own log group.
         self.allow(["logs:CreateLogStream", "logs:PutLogEvents"], [group.log_group_arn])
 
     def allow(self, actions: Sequence[str], resources: Sequence[str]) -> None:
-        """Let the function do exactly this. Grants of CDK are not used: they bring more than is asked for."""
+        """Allow these actions and no others. CDK's grant methods would also grant actions that are not needed."""
         self._role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=list(resources)))

@@ -1,6 +1,6 @@
-"""Finds the periodic job types in their source, since a synth has nothing that would let it import them.
+"""Finds the periodic job types by parsing their source, because synth lacks the dependencies to import them.
 
-May not import CDK. What it finds is what the functions find when they import: a test compares the two.
+May not import CDK. A test checks that the functions find the same types when they import the source.
 """
 
 import ast
@@ -12,7 +12,7 @@ from typing import Final
 
 from tidemill.cdk.config import SynthError
 
-#: What a job type is declared with: `tidemill.job_type_decorator.job_type(name, ..., schedule=...)`.
+#: The decorator that declares a job type: `tidemill.job_type_decorator.job_type(name, ..., schedule=...)`.
 MODULE: Final = "tidemill"
 DECORATOR: Final = "job_type"
 #: https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
@@ -21,12 +21,12 @@ CRON: Final = re.compile(r"cron\(([\w,*/-]+ ){2}([\w,*/?-]+) ([\w,*/-]+) ([\w,*/
 
 
 class ScheduleError(SynthError):
-    """A schedule that cannot be read, or that EventBridge Scheduler would not take."""
+    """A schedule that cannot be read from the source, or that EventBridge Scheduler would refuse."""
 
 
 @dataclass(frozen=True)
 class Periodic:
-    """A job type that the clock submits."""
+    """A job type that the scheduler submits."""
 
     type: str
     #: `rate(1 hour)` or `cron(0 3 * * ? *)`, in UTC.
@@ -34,19 +34,19 @@ class Periodic:
 
 
 def periodic(packages: Iterable[str], *, root: Path) -> list[Periodic]:
-    """The periodic types in the modules of `packages`, which lie under `root`. Raises `ScheduleError`."""
+    """The periodic types in the modules of `packages`, below the folder `root`. Raises `ScheduleError`."""
     found: dict[str, Periodic] = {}
     for package in packages:
         for source in _modules(root / package.replace(".", "/")):
             where = source.relative_to(root).as_posix()
             for declared in _declared(_parsed(source, where), where):
                 if found.setdefault(declared.type, declared) is not declared:
-                    raise ScheduleError(f"{where}: job type {declared.type!r} is declared for the second time")
+                    raise ScheduleError(f"{where}: job type {declared.type!r} is declared twice: rename one of them")
     return list(found.values())
 
 
 def _modules(folder: Path) -> list[Path]:
-    """Those that `job_type_loader` imports: not the package itself, and of one below it the beginning."""
+    """The files that `job_type_loader` imports: modules of the package, and `__init__.py` of each subpackage."""
     return sorted({*folder.glob("*.py"), *folder.glob("*/__init__.py")} - {folder / "__init__.py"})
 
 
@@ -54,7 +54,7 @@ def _parsed(source: Path, where: str) -> ast.Module:
     try:
         return ast.parse(source.read_bytes())
     except (SyntaxError, ValueError) as error:
-        raise ScheduleError(f"{where} is not Python: {error}") from error
+        raise ScheduleError(f"{where} is not valid Python: {error}") from error
 
 
 def _declared(module: ast.Module, where: str) -> Iterator[Periodic]:
@@ -71,7 +71,7 @@ def _declared(module: ast.Module, where: str) -> Iterator[Periodic]:
             options = {keyword.arg: keyword.value for keyword in node.keywords}
             if None in options:
                 raise ScheduleError(
-                    f"{here}: write the options of {DECORATOR} out; a schedule behind ** cannot be read"
+                    f"{here}: write out the options of {DECORATOR}: synth reads the source and cannot evaluate **"
                 )
             schedule = options.get("schedule")
             if schedule is None or (isinstance(schedule, ast.Constant) and schedule.value is None):
@@ -93,15 +93,15 @@ def _calls(call: ast.Call, names: set[str]) -> bool:
 def _literal(node: ast.expr | None, what: str, here: str) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    raise ScheduleError(f"{here}: write {what} of a periodic type out as a string: the stack reads it from the source")
+    raise ScheduleError(f"{here}: write {what} of a periodic type as a string literal: synth reads it from the source")
 
 
 def _expression(text: str, here: str) -> str:
     cron = CRON.fullmatch(text)
     if not RATE.fullmatch(text) and not cron:
-        raise ScheduleError(f"{here}: {text!r} is neither like rate(1 hour) nor like cron(0 3 * * ? *)")
+        raise ScheduleError(f"{here}: invalid schedule {text!r}: use a form such as rate(1 hour) or cron(0 3 * * ? *)")
     if cron and cron.group(2, 4).count("?") != 1:
         raise ScheduleError(
-            f"{here}: {text!r} must have ? for one of the day of the month and the day of the week, and not for both"
+            f"{here}: invalid schedule {text!r}: use ? for either the day of the month or the day of the week, not both"
         )
     return text

@@ -1,4 +1,4 @@
-"""`JobTable`: the table of job documents. One item is one job, and the table's stream is what dispatches it."""
+"""`JobTable`: the table of job documents. One item is one job. The table's stream dispatches it."""
 
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
@@ -9,7 +9,7 @@ from tidemill.cdk.on_demand_table import on_demand_table
 
 
 class JobTable(Construct):
-    """No sort key: nothing is ever read beside one job but through an index."""
+    """No sort key: the engine reads single jobs by key, and several jobs through an index."""
 
     def __init__(self, scope: Construct, id_: str, *, config: StageConfig) -> None:
         super().__init__(scope, id_)
@@ -18,7 +18,7 @@ class JobTable(Construct):
             config=config,
             partition_key=names.JOB_KEY,
             ttl_attribute=names.TTL_ATTRIBUTE,
-            # Both images: whether a change owes a message shows only against what was there before.
+            # Both images: only the comparison with the old image shows whether a change must dispatch a message.
             stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
         )
         self._add_index(names.ATTENTION_INDEX, names.ATTENTION_KEY, names.ATTENTION_SORT_KEY)
@@ -28,14 +28,14 @@ class JobTable(Construct):
     @property
     def stream_arn(self) -> str:
         arn = self.table.table_stream_arn
-        assert arn is not None  # noqa: S101 - the stream is asked for above
+        assert arn is not None  # noqa: S101 - `__init__` enables the stream
         return arn
 
     def index_arn(self, index: str) -> str:
         return f"{self.table.table_arn}/index/{index}"
 
     def _add_index(self, name: str, partition_key: str, sort_key: str) -> None:
-        """Keys only: what is read of a job is read from its document, which is never behind."""
+        """Keys only: the engine then reads the documents themselves, which are never stale."""
         self.table.add_global_secondary_index(
             index_name=name,
             partition_key=dynamodb.Attribute(name=partition_key, type=dynamodb.AttributeType.STRING),

@@ -1,4 +1,4 @@
-"""A key that nobody has to know: made when the stack is, and read by the functions that use it."""
+"""A secret key that the stack generates. Only the functions that use it read it."""
 
 from aws_cdk import Acknowledgment, RemovalPolicy, Validations
 from aws_cdk import aws_secretsmanager as secretsmanager

@@ -1,4 +1,4 @@
-"""`Lane`: a queue, its dead-letter queue and its workers, with every figure that depends on another derived here."""
+"""`Lane`: a queue, its dead-letter queue and its workers, and the figures that depend on each other."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -14,8 +14,8 @@ from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.job_function import JobFunction
 
 DEFAULT_LANE: Final[str] = names.Lane.DEFAULT
-#: What a mapping does to its queue, with the rights of the function it calls; the last is what a worker adds, to put a
-#: message back. Whoever looks through letters does the same.
+#: The actions of an event source mapping on its queue, which the function's role must allow. A worker needs the last
+#: one to put a message back. Reconcile needs the same actions to sort DLQ messages.
 #: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 CONSUME: Final = (
     "sqs:ReceiveMessage",
@@ -26,10 +26,11 @@ CONSUME: Final = (
 
 
 class Lane(Construct):
-    """One lane. What its worker may touch beyond its queue is the caller's to allow.
+    """One lane. The caller grants its worker all rights beyond its queue.
 
-    A message that a dead or throttled worker held comes back after the visibility timeout, and each return uses up a
-    receive: so the timeout is six times the function's, and no job may die of its receives.
+    The message of a crashed or throttled worker returns after the visibility timeout, and each return uses up a
+    receive. So the visibility timeout is six times the function's timeout, and `max_receive_count` is so high that no
+    job dies of its receives.
     """
 
     def __init__(
@@ -44,8 +45,8 @@ class Lane(Construct):
     ) -> None:
         super().__init__(scope, id_)
         self.config = lane
-        # Each of the two queues names the other, which is a circle unless one has a name that is known before it is
-        # made. The stack's own GUID makes one that no other installation can have, nor the same stack made again.
+        # Each of the two queues refers to the other, which is a circular reference unless the name of one is known in
+        # advance. The stack's GUID makes the name unique among installations, and new when a stack is created again.
         guid = Fn.select(2, Fn.split("/", Aws.STACK_ID))
         queue_name = f"{names.APP}-{lane.name}-{guid}"
         self.dead_letters = dead_letter_queue(
@@ -91,15 +92,15 @@ class Lane(Construct):
 
     @property
     def function_key(self) -> str:
-        """The worker's part of `names.Output.FUNCTIONS`."""
+        """The worker's key in `names.Output.FUNCTIONS`."""
         return self.worker.verb if self.config.name == DEFAULT_LANE else f"{self.worker.verb}-{self.config.name}"
 
     @property
     def urls(self) -> dict[str, dict[str, str]]:
-        """This lane's part of `names.Env.LANES`, and all that its worker sees of it."""
+        """This lane's entry of `names.Env.LANES`. Its worker gets no other entry."""
         return {self.config.name: {"queue": self.queue.queue_url, "dead_letters": self.dead_letters.queue_url}}
 
 
 def lane_urls(scope: Construct, lanes: Sequence[Lane]) -> str:
-    """`names.Env.LANES` and `names.Output.LANES`."""
+    """The value of `names.Env.LANES` and of `names.Output.LANES`."""
     return Stack.of(scope).to_json_string({name: urls for lane in lanes for name, urls in lane.urls.items()})

@@ -1,4 +1,4 @@
-"""A log group that forgets: without one of our own, Lambda makes one that is kept for ever."""
+"""A log group with a retention time. Otherwise Lambda creates a log group that never expires."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The one place where a DynamoDB table is made: on demand, backed up, and hard to lose where that matters."""
+"""A DynamoDB table: on demand, backed up, and protected from deletion where the stage is protected."""
 
 from aws_cdk import RemovalPolicy
 from aws_cdk import aws_dynamodb as dynamodb
@@ -18,9 +18,8 @@ def on_demand_table(
 ) -> dynamodb.Table:
     """Keys are strings.
 
-    `Table` and not `TableV2`: a lease is fenced by conditional writes in one region, and replicas that agree by last
-    writer wins would break the fence, so what can have none is the safer resource. It is also the one that rule packs
-    look into.
+    `Table` and not `TableV2`: conditional writes in one region fence a lease, and replicas with last-writer-wins would
+    break the fence. `Table` has no such replicas, so it is the safer resource. Rule packs also check only `Table`.
     """
     return dynamodb.Table(
         scope,

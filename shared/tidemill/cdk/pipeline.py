@@ -1,4 +1,4 @@
-"""`Pipeline`: everything that jobs need, as one construct: storage, lanes, API, scheduler, alarms."""
+"""`Pipeline`: one construct with storage, lanes, API, scheduler, alarms and dashboard."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -32,12 +32,12 @@ from tidemill.names import PAYLOADS_PREFIX, Output
 
 
 class Pipeline(Construct):
-    """One in a stack, whose outputs and tags it sets: the command line finds everything by them.
+    """At most one in a stack. It sets the outputs and tags of the stack, and the command line finds the system by them.
 
-    `asset` is the folder that `asset.build` returned, and `app_folder` the one of `cdk.json`, below which the job
-    packages are. Name it `Default` in a stack of its own, and its resources are named as if they stood in the stack.
+    `asset` is the folder that `asset.build` returned. `app_folder` is the folder of `cdk.json`, which holds the job
+    packages. In a stack of its own, use the construct id `Default`: it does not enter the logical ids.
 
-    A worker may run jobs and do nothing else. What a job type may touch is passed to `allow_jobs`.
+    A worker has only the rights to run jobs. Pass further rights of a job type to `allow_jobs`.
     """
 
     def __init__(self, scope: Construct, id_: str, *, config: StageConfig, asset: str, app_folder: Path) -> None:
@@ -56,8 +56,8 @@ class Pipeline(Construct):
             periodic=periodic(config.job_packages, root=app_folder),
         )
         self.alarms = AlarmTopic(self, "Alarms", config=config)
-        reconciling = add_alarms(self, self._alarms(), config=config, topic=self.alarms)
-        self.alarms.call(self._scheduled.reconcile, upon=reconciling)
+        alarms_for_reconcile = add_alarms(self, self._alarms(), config=config, topic=self.alarms)
+        self.alarms.call(self._scheduled.reconcile, alarm_names=alarms_for_reconcile)
         jobs = self.storage.jobs.table
         dashboard = Dashboard(self, "Overview", config=config, lanes=self._lanes, publisher=self._publisher, jobs=jobs)
         for output, value in {
@@ -75,15 +75,15 @@ class Pipeline(Construct):
     def allow_jobs(
         self, actions: Sequence[str], resources: Sequence[str], *, lane: names.Lane = names.Lane.DEFAULT
     ) -> None:
-        """Let the job types of `lane` do exactly this.
+        """Allow the job types of `lane` these actions.
 
-        The workers of less urgent lanes may do it, too: a submission may choose a less urgent lane than its type's.
+        The workers of less urgent lanes get the right, too: a submission may choose a less urgent lane than its type's.
         """
         for worker in self._workers(lane):
             worker.allow(actions, resources)
 
     def allow_job_files(self, actions: Sequence[str], *, prefix: str, lane: names.Lane = names.Lane.DEFAULT) -> None:
-        """As `allow_jobs`, for the files of the bucket whose keys begin with `prefix`."""
+        """As `allow_jobs`, for the files in the bucket whose object keys begin with `prefix`."""
         for worker in self._workers(lane):
             self.storage.files.allow(worker, actions, of=[prefix])
 
@@ -104,7 +104,7 @@ class Pipeline(Construct):
         return (each.worker for each in self._lanes if order.index(each.config.name) >= order.index(lane))
 
     def _functions(self) -> Mapping[str, JobFunction]:
-        """By verb, and the workers of all lanes but the default one by verb and lane."""
+        """By verb. The key of a worker outside the default lane is verb and lane."""
         functions = (*self._api.functions, *self._scheduled.functions, self._publisher.function)
         return {function.verb: function for function in functions} | {
             lane.function_key: lane.worker for lane in self._lanes
@@ -128,13 +128,13 @@ class Pipeline(Construct):
             code=functions.code,
             environment=self.storage.submitting,
         )
-        # Claim, settle and release are updates, in a transaction too. Follow-up jobs are accepted, groups advanced.
+        # Claim, settle and release update the job. A worker also accepts follow-up jobs and advances groups.
         self.storage.allow(lane.worker, *ADVANCE)
         self.storage.files.allow(lane.worker, [GET_FILE, PUT_FILE], of=[PAYLOADS_PREFIX])
         return lane
 
     def _publish(self, functions: FunctionFactory) -> Publisher:
-        """Dispatches jobs, advances groups, and deletes the payloads of jobs that are gone."""
+        """Dispatches jobs, advances groups, and deletes the payloads of deleted jobs."""
         publisher = Publisher(
             self,
             "Publisher",

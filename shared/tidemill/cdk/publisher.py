@@ -1,4 +1,4 @@
-"""`Publisher`: the function that reads the jobs table's stream, and what happens to records it cannot take."""
+"""`Publisher`: the function that reads the jobs table's stream, and the queue of records that it cannot process."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -25,7 +25,7 @@ READ_STREAM: Final = (
 
 
 class Publisher(Construct):
-    """What its function does with jobs and payloads is the caller's to allow."""
+    """The caller grants the function its rights on jobs and payloads."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class Publisher(Construct):
     ) -> None:
         super().__init__(scope, id_)
         self.config = config
-        #: What is in it names a stretch of the stream, not a job: Lambda sends metadata only.
+        #: A message names a range of the stream, not a job: Lambda sends metadata only.
         self.failures = dead_letter_queue(self, "Failures")
         self.function = JobFunction(
             self,
@@ -54,7 +54,7 @@ class Publisher(Construct):
         queues = [queue.queue_arn for lane in lanes for queue in (lane.queue, lane.dead_letters)]
         self.function.allow(["sqs:SendMessage"], [*queues, self.failures.queue_arn])
         self.function.allow(READ_STREAM, [jobs.stream_arn])
-        # The resource and not the construct: the construct's failure destination grants more than sending.
+        # The L1 resource: the failure destination of the L2 construct grants more than `SendMessage`.
         lambda_.CfnEventSourceMapping(
             self,
             "Mapping",
@@ -62,7 +62,7 @@ class Publisher(Construct):
             event_source_arn=jobs.stream_arn,
             starting_position="TRIM_HORIZON",
             batch_size=BATCH_SIZE,
-            # More would still keep the order of each job, but publish at the same time to one lane for no gain.
+            # A higher factor would keep the order of each job, but brings no gain.
             parallelization_factor=1,
             bisect_batch_on_function_error=True,
             maximum_retry_attempts=RETRIES,

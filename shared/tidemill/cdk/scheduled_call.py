@@ -1,4 +1,4 @@
-"""`Clock`: calls one function at set times, and keeps what it could not deliver."""
+"""`ScheduledCall`: calls one function on schedules, and keeps the calls that failed."""
 
 from collections.abc import Mapping
 
@@ -19,46 +19,47 @@ from tidemill.cdk.schedule_retries import (
 )
 
 
-class Clock(Construct):
-    """The clock of one function, which it calls asynchronously and perhaps twice.
+class ScheduledCall(Construct):
+    """The schedules of one function. Calls are asynchronous, and a call may arrive twice.
 
-    What is missed goes to `missed`: from the scheduler when Lambda never took the call, from Lambda when the function
-    failed each time. Without it, a call is made once and forgotten: for what the next one makes up for.
+    Missed calls go to `missed_calls`: EventBridge Scheduler sends those that Lambda never accepted, and Lambda those
+    whose every try failed. Without this queue, a call is tried once and then dropped. Use that if the next call also
+    does the work of a missed one.
     """
 
-    def __init__(self, scope: Construct, id_: str, *, function: JobFunction, missed: sqs.Queue | None) -> None:
+    def __init__(self, scope: Construct, id_: str, *, function: JobFunction, missed_calls: sqs.Queue | None) -> None:
         super().__init__(scope, id_)
         self._function = function.function
-        self._missed = missed
+        self._missed_calls = missed_calls
         self._role = iam.Role(
             self,
             "Role",
-            # Whoever can make schedules in another account must not lend our role to theirs.
+            # A schedule in another account must not assume this role.
             assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com").with_conditions(
                 {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
             ),
         )
         self._allow("lambda:InvokeFunction", self._function.function_arn)
-        if missed:
-            self._allow("sqs:SendMessage", missed.queue_arn)
-            function.allow(["sqs:SendMessage"], [missed.queue_arn])
+        if missed_calls:
+            self._allow("sqs:SendMessage", missed_calls.queue_arn)
+            function.allow(["sqs:SendMessage"], [missed_calls.queue_arn])
         lambda_.CfnEventInvokeConfig(
             self,
             "Invocations",
             function_name=self._function.function_name,
             qualifier="$LATEST",
-            maximum_retry_attempts=FUNCTION_RETRIES if missed else 0,
-            maximum_event_age_in_seconds=FUNCTION_SECONDS if missed else PROMPT_SECONDS,
+            maximum_retry_attempts=FUNCTION_RETRIES if missed_calls else 0,
+            maximum_event_age_in_seconds=FUNCTION_SECONDS if missed_calls else PROMPT_SECONDS,
             destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
-                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=missed.queue_arn)
+                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=missed_calls.queue_arn)
             )
-            if missed
+            if missed_calls
             else None,
         )
 
-    def call(self, id_: str, expression: str, *, says: Mapping[str, str] | None = None) -> None:
-        """Whenever `expression` (UTC) says so, with `says` as the event."""
-        missed = self._missed
+    def add_schedule(self, id_: str, expression: str, *, event: Mapping[str, str] | None = None) -> None:
+        """Call the function with `event` at the times of `expression` (in UTC)."""
+        missed_calls = self._missed_calls
         scheduler.CfnSchedule(
             self,
             id_,
@@ -67,13 +68,13 @@ class Clock(Construct):
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=self._function.function_arn,
                 role_arn=self._role.role_arn,
-                input=Stack.of(self).to_json_string(says or {}),
+                input=Stack.of(self).to_json_string(event or {}),
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(
-                    maximum_retry_attempts=DELIVERY_TRIES if missed else 0,
-                    maximum_event_age_in_seconds=DELIVERY_SECONDS if missed else PROMPT_SECONDS,
+                    maximum_retry_attempts=DELIVERY_TRIES if missed_calls else 0,
+                    maximum_event_age_in_seconds=DELIVERY_SECONDS if missed_calls else PROMPT_SECONDS,
                 ),
-                dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=missed.queue_arn)
-                if missed
+                dead_letter_config=scheduler.CfnSchedule.DeadLetterConfigProperty(arn=missed_calls.queue_arn)
+                if missed_calls
                 else None,
             ),
         )

@@ -12,16 +12,16 @@ from tidemill.cdk.iam_actions import ADVANCE, GET, GET_MANY, PUT, QUERY, SCAN, U
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_schedules import Periodic
 from tidemill.cdk.lane import CONSUME, Lane, lane_urls
-from tidemill.cdk.scheduled_call import Clock
+from tidemill.cdk.scheduled_call import ScheduledCall
 from tidemill.cdk.storage import Storage
 from tidemill.names import Env
 
-WAKING: Final = f"rate({names.WAKE_INTERVAL_SECONDS // 60} minute)"
-RECONCILING: Final = "rate(1 day)"
+WAKE_SCHEDULE: Final = f"rate({names.WAKE_INTERVAL_SECONDS // 60} minute)"
+RECONCILE_SCHEDULE: Final = "rate(1 day)"
 
 
 class ScheduledFunctions:
-    """Made in the scope of `functions`. `periodic` are the job types that the scheduler submits."""
+    """Created in the scope of `functions`. `periodic` lists the job types that the scheduler submits."""
 
     def __init__(
         self, functions: FunctionFactory, *, storage: Storage, lanes: Sequence[Lane], periodic: Sequence[Periodic]
@@ -31,16 +31,18 @@ class ScheduledFunctions:
         self._storage = storage
         self.wake, self.tick, self.reconcile = self._wake(), self._tick(), self._reconcile(lanes)
         self.functions: Sequence[JobFunction] = (self.wake, self.tick, self.reconcile)
-        #: Calls that came to nothing.
         scope = functions.scope
-        self.missed = dead_letter_queue(scope, "Missed")
-        # A call that is missed is made up for by the next one, a minute later.
-        Clock(scope, "WakeClock", function=self.wake, missed=None).call("Schedule", WAKING)
-        Clock(scope, "ReconcileClock", function=self.reconcile, missed=self.missed).call("Schedule", RECONCILING)
-        ticks = Clock(scope, "TickClock", function=self.tick, missed=self.missed)
+        #: Calls that failed after all retries.
+        self.missed_calls = dead_letter_queue(scope, "Missed")
+        # The next call, a minute later, also does the work of a missed one.
+        ScheduledCall(scope, "WakeClock", function=self.wake, missed_calls=None).add_schedule("Schedule", WAKE_SCHEDULE)
+        ScheduledCall(scope, "ReconcileClock", function=self.reconcile, missed_calls=self.missed_calls).add_schedule(
+            "Schedule", RECONCILE_SCHEDULE
+        )
+        tick = ScheduledCall(scope, "TickClock", function=self.tick, missed_calls=self.missed_calls)
         for job_type in periodic:
-            says = {names.TICK_TYPE: job_type.type, names.TICK_SCHEDULED_AT: names.SCHEDULED_TIME}
-            ticks.call(job_type.type, job_type.expression, says=says)
+            event = {names.TICK_TYPE: job_type.type, names.TICK_SCHEDULED_AT: names.SCHEDULED_TIME}
+            tick.add_schedule(job_type.type, job_type.expression, event=event)
 
     def _wake(self) -> JobFunction:
         wake = self._functions.function(
@@ -51,7 +53,7 @@ class ScheduledFunctions:
         return wake
 
     def _tick(self) -> JobFunction:
-        """What it submits is in no group, and its payload is empty. What a schedule has fired before is looked up."""
+        """Its jobs have no group and an empty payload. `GetItem` finds a job that an earlier call submitted."""
         tick = self._functions.function(
             "tick", self._storage.submitting, timeout_seconds=self._config.api_timeout_seconds
         )
@@ -59,7 +61,7 @@ class ScheduledFunctions:
         return tick
 
     def _reconcile(self, lanes: Sequence[Lane]) -> JobFunction:
-        """Reads everything, does again what was left undone, and looks through letters."""
+        """Scans the table, repairs jobs, groups and payloads, and sorts DLQ messages."""
         reconcile = self._functions.function(
             "reconcile",
             {
@@ -72,10 +74,12 @@ class ScheduledFunctions:
         self._storage.allow(reconcile, SCAN, GET_MANY, *ADVANCE)
         reconcile.allow(CONSUME, [lane.dead_letters.queue_arn for lane in lanes])
         reconcile.allow(["sqs:GetQueueAttributes"], [lane.queue.queue_arn for lane in lanes])
-        # How long a lane's oldest message has waited. CloudWatch knows no resources that metrics belong to:
+        # For the age of a lane's oldest message. CloudWatch has no resource-level permissions for metrics:
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/iam-access-control-overview-cw.html
         reconcile.allow(["cloudwatch:GetMetricStatistics"], ["*"])
         Validations.of(reconcile).acknowledge(
-            Acknowledgment(id="AwsSolutions-IAM5[Resource::*]", reason="Reading metrics cannot be bound to a resource.")
+            Acknowledgment(
+                id="AwsSolutions-IAM5[Resource::*]", reason="CloudWatch has no resource-level permissions for metrics."
+            )
         )
         return reconcile

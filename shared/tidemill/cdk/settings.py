@@ -18,14 +18,14 @@ def integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise SettingError(f"{text!r} is not a whole number") from None
+        raise SettingError(f"{text!r} is not an integer: use a number such as 1") from None
 
 
 def switch(text: str) -> bool:
     try:
         return {"on": True, "off": False}[text]
     except KeyError:
-        raise SettingError(f"{text!r} is neither on nor off") from None
+        raise SettingError(f"{text!r} is invalid: use on or off") from None
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -35,11 +35,11 @@ def _names(text: str) -> tuple[str, ...]:
 def _pairs(text: str) -> tuple[tuple[str, str], ...]:
     pairs = [part.partition("=") for part in text.split(",") if part]
     if not all(key and value for key, _, value in pairs):
-        raise SettingError(f"{text!r} is not of the form key=value,key=value")
+        raise SettingError(f"{text!r} is invalid: use the form key=value,key=value")
     return tuple((key, value) for key, _, value in pairs)
 
 
-#: What `-c name=value` and the context in `cdk.json` may set beside `stage`, and how its text is read.
+#: The settings of `-c name=value` and of the context in `cdk.json`, except `stage`, and how each text is read.
 SETTINGS: Final[Mapping[str, Reader]] = {
     "installation": str,
     "qualifier": str,
@@ -56,28 +56,28 @@ SETTINGS: Final[Mapping[str, Reader]] = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the context of a CDK app asks for."""
+    """The configuration that the context of a CDK app selects."""
 
     stage: StageConfig
-    #: The settings that the app has beside those of a stage, as far as they are given.
+    #: The app's own settings that are set.
     app: Mapping[str, Any]
 
 
 def from_context(
     context: Mapping[str, Any], stages: Mapping[str, Callable[[], StageConfig]], app: Mapping[str, Reader] = NO_SETTINGS
 ) -> Settings:
-    """The configuration of one of `stages`. `app` names settings of the app's own, and how their text is read.
+    """Read the settings for one of `stages`. `app` holds the app's own settings, and how each text is read.
 
-    Raises `SettingError`, also for a misspelt setting.
+    Raises `SettingError` for an invalid value and for an unknown setting.
     """
     known = {**SETTINGS, **app}
     for key in context:
         # CDK's own keys contain colons, slashes or dashes. A plain word is a setting of this app.
         if re.fullmatch(r"[a-z_]+", key) and key not in known and key != "stage":
-            raise SettingError(f"unknown setting {key!r}; the settings are stage, {', '.join(known)}")
+            raise SettingError(f"unknown setting {key!r}: use one of stage, {', '.join(known)}")
     stage = str(context.get("stage", DEFAULT_STAGE))
     if stage not in stages:
-        raise SettingError(f"unknown stage {stage!r}; the stages are {', '.join(stages)}")
+        raise SettingError(f"unknown stage {stage!r}: use one of {', '.join(stages)}")
     read = {key: _read(known[key], key, context[key]) for key in known if key in context}
     return Settings(
         stage=replace(stages[stage](), **{key: value for key, value in read.items() if key in SETTINGS}),

@@ -1,4 +1,4 @@
-"""`Storage`: where jobs are kept, and what a function must be told to find them."""
+"""`Storage`: the table and the bucket of jobs, and the environment variables with which functions find them."""
 
 from collections.abc import Mapping
 
@@ -12,22 +12,22 @@ from tidemill.names import Env
 
 
 class Storage:
-    """The table of jobs and the bucket of files, made in `scope`."""
+    """The jobs table and the files bucket, created in `scope`."""
 
     def __init__(self, scope: Construct, *, config: StageConfig) -> None:
         self.jobs = JobTable(scope, "Jobs", config=config)
         self.files = FilesBucket(scope, "Files", config=config)
-        #: For functions that read or write jobs.
+        #: Environment of functions that read or write jobs.
         self.storing: Mapping[str, str] = {
             Env.JOBS_TABLE: self.jobs.table.table_name,
             Env.RETENTION_DAYS: str(config.job_retention_days),
             Env.LISTING: "true" if config.listing else "",
         }
-        #: For those that read or write payloads, too.
+        #: Environment of functions that also read or write payloads.
         self.loading: Mapping[str, str] = {**self.storing, Env.FILES_BUCKET: self.files.bucket.bucket_name}
-        #: For those that submit jobs.
+        #: Environment of functions that submit jobs.
         self.submitting: Mapping[str, str] = {**self.loading, Env.JOB_PACKAGES: ",".join(config.job_packages)}
 
     def allow(self, function: JobFunction, *actions: str) -> None:
-        """Let `function` do exactly this with the items of the table of jobs."""
+        """Allow `function` these actions on the jobs table, without its indexes."""
         function.allow(actions, [self.jobs.table.table_arn])

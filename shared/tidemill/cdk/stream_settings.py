@@ -1,4 +1,4 @@
-"""How the jobs table's stream is read: what publish is called for, and how often it is tried. May not import CDK."""
+"""How publish reads the jobs table's stream: filter patterns, batch size and retries. May not import CDK."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -6,15 +6,15 @@ from typing import Any, Final
 from tidemill import names
 
 _THERE: Final = {"S": [{"exists": True}]}
-#: The changes that the function is called for, each pattern for a reason of its own; all others cost no invocation.
-#: Only what is under `dynamodb` can be asked about, and whether an attribute exists only of the leaf under its type:
+#: Lambda calls the function only for changes that match a pattern. Other changes cost no invocation. A pattern can test
+#: only what is under `dynamodb`, and can test the existence of an attribute only at the leaf under its type:
 #: https://docs.aws.amazon.com/lambda/latest/dg/with-ddb-filtering.html
 PATTERNS: Final[Sequence[Mapping[str, Any]]] = (
-    # It may owe a message.
+    # The job may need a message.
     {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.DISPATCHED_STATES)}}}},
-    # Its group may go on.
+    # The job's group may advance.
     {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.ENDED_STATES)}, names.GROUP_ATTRIBUTE: _THERE}}},
-    # It is gone, and its payload is not. A job that has ended is not written again, but for a redrive.
+    # The job is deleted and its payload is left. Only a redrive writes a job again after its end.
     {
         "dynamodb": {
             "OldImage": {
@@ -25,6 +25,6 @@ PATTERNS: Final[Sequence[Mapping[str, Any]]] = (
     },
 )
 BATCH_SIZE: Final = 100
-#: Tries of a batch beyond the first. Halving a hundred records until the poison one is alone takes seven of them; the
-#: rest outlast a fault of SQS that passes, for a record that is given up dispatches nothing until somebody acts.
+#: Retries of a batch. Lambda needs seven to halve a hundred records down to the one poison record. The others outlast a
+#: temporary fault of SQS: the job of a record that is given up waits until reconcile or an operator acts.
 RETRIES: Final = 1000

@@ -1,4 +1,4 @@
-"""The tags of every resource. The command line finds the deployed stack by them."""
+"""The tags of every resource. The command line finds the deployed stacks by them."""
 
 from aws_cdk import Stack, Tags
 

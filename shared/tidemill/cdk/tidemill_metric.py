@@ -1,4 +1,4 @@
-"""`own_metric`: one of the metrics that our functions write about a lane."""
+"""`tidemill_metric`: a metric that the functions write for one lane."""
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -8,7 +8,7 @@ from tidemill.cdk.config import StageConfig
 from tidemill.names import Metric
 
 
-def own_metric(
+def tidemill_metric(
     config: StageConfig, lane: names.Lane, metric: Metric, *, statistic: str = "Sum", label: str | None = None
 ) -> cloudwatch.Metric:
     return cloudwatch.Metric(

@@ -1,4 +1,4 @@
-"""The worked example: a URL shortener, and what its job types may touch."""
+"""The worked example: a URL shortener, and the rights of its job types."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,13 +16,13 @@ from tidemill.cdk.pipeline import Pipeline
 from tidemill.cdk.settings import Reader, integer
 from tidemill.names import EXPORTS_PREFIX, Lane
 
-#: Where in the asset the MaxMind database is, if one is configured.
+#: Path in the asset of the MaxMind database, if one is configured.
 GEOIP_DATABASE: Final = "geoip.mmdb"
 
 
 class Shortener(Application):
-    #: How many proxies in front of the API may be believed about `X-Forwarded-For`, and the path on the host of a
-    #: MaxMind database to ship instead of the data that geoip2fast brings.
+    #: `trusted_proxy_hops`: the number of proxies in front of the API whose `X-Forwarded-For` entries are trusted.
+    #: `geoip_database`: path on the host of a MaxMind database to ship instead of the data of geoip2fast.
     settings: ClassVar[Mapping[str, Reader]] = {"trusted_proxy_hops": integer, "geoip_database": str}
 
     def __init__(self, config: StageConfig, settings: Mapping[str, Any]) -> None:
@@ -31,7 +31,9 @@ class Shortener(Application):
         self.trusted_proxy_hops: int = settings.get("trusted_proxy_hops", 1 if config.stage == "local" else 0)
         self.geoip_database: str = settings.get("geoip_database", "")
         if self.trusted_proxy_hops < 0:
-            raise SettingError("trusted_proxy_hops must not be negative")
+            raise SettingError(
+                f"trusted_proxy_hops {self.trusted_proxy_hops} must not be negative: set 0 without a proxy"
+            )
 
     def files(self) -> Mapping[str, Path]:
         return {GEOIP_DATABASE: Path(self.geoip_database)} if self.geoip_database else {}
@@ -49,7 +51,7 @@ class Shortener(Application):
         )
 
     def _allow_jobs(self, pipeline: Pipeline, tables: ShortenerTables) -> None:
-        # click.enrich, on the default lane: reads a counter, then writes the click with its success.
+        # click.enrich, on the default lane: reads a counter, then writes the click in the transaction of its success.
         pipeline.allow_jobs([GET, PUT, UPDATE], [tables.clicks.table_arn])
         pipeline.allow_jobs([READ_KEY], [tables.address_key.secret_arn])
         pipeline.add_job_variables(

@@ -57,7 +57,7 @@ class ShortenerStack(AppStack):
         api.add_route(HttpMethod.POST, "/links", shorten)
         api.add_route(HttpMethod.GET, "/links/{code}/stats", stats)
         api.add_open_route(
-            HttpMethod.GET, "/{code}", redirect, reason="A short link is for anybody who has it; it only redirects."
+            HttpMethod.GET, "/{code}", redirect, reason="A short link is public. The route only redirects."
         )
 
         made = [shorten, redirect, stats]

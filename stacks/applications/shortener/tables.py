@@ -1,4 +1,4 @@
-"""What the URL shortener stores. Made in the pipeline's stack, because the workers write the clicks."""
+"""Tables and secret of the URL shortener. They are in the pipeline's stack, because the workers write the clicks."""
 
 from constructs import Construct
 
@@ -9,7 +9,7 @@ from tidemill.cdk.on_demand_table import on_demand_table
 
 
 class ShortenerTables(Construct):
-    """The links, the clicks with their counters, and the key under which addresses are hashed."""
+    """The links, the clicks with their counters, and the key of the hash of client addresses."""
 
     def __init__(self, scope: Construct, id_: str, *, config: StageConfig) -> None:
         super().__init__(scope, id_)
@@ -25,6 +25,6 @@ class ShortenerTables(Construct):
             self,
             "AddressKey",
             config=config,
-            use="keys the hash of a client's address",
-            why_not_rotated="A new key makes every visitor a new one. An operator changes it by hand.",
+            use="key of the hash of client addresses",
+            why_not_rotated="With a new key every visitor counts as a new one, so an operator rotates it by hand.",
         )
