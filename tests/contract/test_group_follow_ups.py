@@ -227,7 +227,7 @@ def test_more_follow_ups_than_a_transaction_holds_are_refused(
     """In a group each but the first has a place beside it, and the group its order."""
     follow_ups = [a_job(group=group) for _ in range(count)]
 
-    with pytest.raises(TransactionTooLargeError, match=r"101 entries .* return Continue"):
+    with pytest.raises(TransactionTooLargeError, match=r"needs 101 transaction entries, .* return Continue"):
         store.settle(running, _with(*follow_ups), now=NOW)
 
     assert len(_stored(table)) == 1

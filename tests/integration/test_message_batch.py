@@ -36,7 +36,7 @@ def short(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A settle after the timeout of its job may take as long as it takes."""
-    monkeypatch.setattr(message_batch, "MARGIN", timedelta(seconds=PATIENCE_SECONDS))
+    monkeypatch.setattr(message_batch, "SETTLE_RESERVE", timedelta(seconds=PATIENCE_SECONDS))
 
 
 @pytest.fixture

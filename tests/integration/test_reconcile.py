@@ -208,7 +208,7 @@ def test_reconcile_raises_what_the_store_did_not_answer_so_that_it_is_called_aga
             raise StoreUnavailableError("no answer")
 
     with monkeypatch.context() as outage:
-        outage.setattr(composition, "survey", Unavailable)
+        outage.setattr(composition, "table_scan", Unavailable)
         with pytest.raises(StoreUnavailableError):
             reconcile.handle({}, INVOCATION)
 
