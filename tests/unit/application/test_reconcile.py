@@ -211,7 +211,7 @@ def test_orphaned_payloads_are_discarded_once_they_are_a_day_old(
 
     assert payloads.load(used) == large
     for orphan in (replaced, ownerless):
-        with pytest.raises(Exception, match="is gone"):
+        with pytest.raises(Exception, match=f"payload of job {orphan.id} is missing"):
             payloads.load(orphan)
 
 
