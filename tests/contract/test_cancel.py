@@ -45,7 +45,7 @@ def in_whole_seconds(moment: datetime) -> datetime:
 
 
 @pytest.mark.parametrize("state", AT_REST)
-def test_cancel_ends_a_job_at_rest_and_lets_it_expire(store: JobStore, table: Table, state: State) -> None:
+def test_cancel_ends_a_job_that_is_not_running_and_lets_it_expire(store: JobStore, table: Table, state: State) -> None:
     job = brought_to(store, state)
 
     cancelled = store.cancel(job, now=LATER)
@@ -58,14 +58,14 @@ def test_cancel_ends_a_job_at_rest_and_lets_it_expire(store: JobStore, table: Ta
 
 
 @pytest.mark.parametrize("state", AT_REST)
-def test_a_cancelled_job_is_claimed_by_nobody(store: JobStore, state: State) -> None:
+def test_a_claim_of_a_cancelled_job_is_rejected(store: JobStore, state: State) -> None:
     job = store.cancel(brought_to(store, state), now=NOW)
 
     with pytest.raises(WriteRefusedError):
         claimed(store, job, now=NOW + 10_000 * SECOND)
 
 
-def test_cancel_asks_a_running_job_to_end_and_leaves_its_run_alone(store: JobStore) -> None:
+def test_cancel_of_a_running_job_requests_its_end_and_leaves_the_run_alone(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     asked = store.cancel(running, now=LATER)
@@ -73,7 +73,7 @@ def test_cancel_asks_a_running_job_to_end_and_leaves_its_run_alone(store: JobSto
     assert asked == replace(running, cancel_requested_at=LATER) == stored(store, running)
 
 
-def test_the_run_of_a_job_that_was_asked_to_end_may_succeed_or_be_cancelled_but_not_live_on(store: JobStore) -> None:
+def test_a_run_with_a_cancel_request_may_succeed_or_be_cancelled_but_not_continue(store: JobStore) -> None:
     running = store.cancel(brought_to(store, State.RUNNING), now=NOW)
     assert store.checkpoint(running, Checkpoint(done=1), now=NOW) is True
 
@@ -99,7 +99,7 @@ def test_cancel_is_rejected_by_a_job_that_succeeded(store: JobStore) -> None:
     assert refused.value.current == job == stored(store, job)
 
 
-def test_cancel_makes_no_document_where_there_is_none(store: JobStore) -> None:
+def test_cancel_creates_no_document_for_a_missing_job(store: JobStore) -> None:
     job = a_job()
 
     with pytest.raises(WriteRefusedError) as refused:
@@ -111,7 +111,9 @@ def test_cancel_makes_no_document_where_there_is_none(store: JobStore) -> None:
 
 @pytest.mark.parametrize("believed", State)
 @pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING])
-def test_cancel_does_not_care_what_the_caller_believes(store: JobStore, believed: State, state: State) -> None:
+def test_cancel_uses_the_stored_state_and_not_that_of_the_caller(
+    store: JobStore, believed: State, state: State
+) -> None:
     job = brought_to(store, state)
 
     cancelled = store.cancel(replace(job, state=believed), now=NOW)
@@ -119,7 +121,7 @@ def test_cancel_does_not_care_what_the_caller_believes(store: JobStore, believed
     assert cancelled.state is (State.RUNNING if state is State.RUNNING else State.CANCELLED)
 
 
-def test_a_claim_that_comes_first_is_asked_to_end(
+def test_a_run_that_is_claimed_before_the_cancel_gets_a_cancel_request(
     store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore
 ) -> None:
     job = brought_to(store, State.QUEUED)
@@ -136,7 +138,7 @@ def between_the_two_writes(client: FaultyClient, act: Callable[[], object]) -> N
 
 
 @pytest.mark.parametrize("ending", [State.RETRYING, State.DEAD])
-def test_a_run_that_ends_between_the_two_writes_leaves_a_job_that_is_cancelled(
+def test_a_job_whose_run_ends_between_the_two_writes_is_cancelled(
     store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore, ending: State
 ) -> None:
     running = brought_to(store, State.RUNNING)
@@ -162,7 +164,7 @@ def test_a_run_that_succeeds_between_the_two_writes_is_not_cancelled(
     assert stored(store, running).cancel_requested_at is None
 
 
-def test_a_job_that_moves_twice_meanwhile_is_cancelled_all_the_same(
+def test_a_job_that_changes_state_twice_during_a_cancel_is_cancelled(
     store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore
 ) -> None:
     def settled_and_claimed_again() -> None:
@@ -203,7 +205,7 @@ def test_a_cancel_whose_answer_was_lost_may_be_repeated(
     assert store.cancel(job, now=NOW) == once == stored(store, job)
 
 
-def test_of_two_who_cancel_at_once_both_succeed(
+def test_two_concurrent_cancels_both_succeed(
     store: DynamoJobStore, client: FaultyClient, other: DynamoJobStore
 ) -> None:
     job = brought_to(store, State.QUEUED)
@@ -221,7 +223,7 @@ def _dead_head(store: JobStore) -> tuple[Job, Job]:
     return stored(store, head), waiting
 
 
-def test_a_group_goes_on_when_the_dead_head_that_it_stands_for_is_cancelled(store: JobStore) -> None:
+def test_cancelling_a_dead_job_that_blocks_its_group_lets_the_group_advance(store: JobStore) -> None:
     head, waiting = _dead_head(store)
     assert head.expires_at is None
     assert store.advance(head.tenant, head.group or "", now=NOW) is None
@@ -234,7 +236,7 @@ def test_a_group_goes_on_when_the_dead_head_that_it_stands_for_is_cancelled(stor
     assert (advanced.id, advanced.state) == (waiting.id, State.QUEUED)
 
 
-def test_a_waiting_job_that_is_cancelled_is_passed_by_its_group(store: JobStore) -> None:
+def test_a_group_skips_a_waiting_job_that_was_cancelled(store: JobStore) -> None:
     waiting = behind_an_ended_head(store)
     last = store.insert_if_absent(a_job(group=waiting.group))
     store.cancel(waiting, now=NOW)

@@ -65,7 +65,7 @@ def test_claim_is_rejected_while_the_lease_is_live(store: JobStore) -> None:
     assert refused.value.current == running
 
 
-def test_claim_takes_the_job_over_when_the_lease_is_over(store: JobStore) -> None:
+def test_claim_takes_over_a_job_whose_lease_has_expired(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     taken = claimed(store, running, token="another", now=NOW + LEASE)
@@ -83,7 +83,7 @@ def test_claim_is_rejected_by_a_terminal_document(store: JobStore, state: State)
     assert refused.value.current == over
 
 
-def test_claim_is_rejected_when_there_is_no_document_and_makes_none(store: JobStore) -> None:
+def test_claim_of_a_missing_job_is_rejected_and_creates_no_document(store: JobStore) -> None:
     job = a_job()
 
     with pytest.raises(WriteRefusedError) as refused:

@@ -53,7 +53,7 @@ def _is(world: World, state: State) -> Callable[[], bool]:
 
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("call", range(5), ids=["submit", "claim", "settle", "claim again", "settle with its effect"])
-def test_a_job_that_fails_once_gets_done_whatever_happens_to_one_call(
+def test_a_job_that_fails_once_succeeds_despite_any_fault_of_one_call(
     begin: Begin, client: FaultyClient, table: Table, call: int, fault: Fault
 ) -> None:
     runs = []
@@ -78,7 +78,7 @@ def test_a_job_that_fails_once_gets_done_whatever_happens_to_one_call(
 
 @pytest.mark.parametrize("applied", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("send", range(2), ids=["first dispatch", "retry"])
-def test_a_job_gets_done_when_publish_is_killed_around_a_send(
+def test_a_job_succeeds_if_publish_is_killed_before_or_after_a_send(
     begin: Begin, table: Table, send: int, applied: bool
 ) -> None:
     def fail_once(_payload: Any, run: Run) -> Done:
@@ -97,7 +97,7 @@ def test_a_job_gets_done_when_publish_is_killed_around_a_send(
 
 
 @pytest.mark.parametrize("fault", Fault)
-def test_a_job_that_is_released_gets_done_whatever_happens_to_the_release(
+def test_a_released_job_succeeds_despite_any_fault_of_the_release(
     begin: Begin, client: FaultyClient, table: Table, monkeypatch: pytest.MonkeyPatch, fault: Fault
 ) -> None:
     world = begin(lambda _payload, _run: _count(table))
@@ -124,7 +124,7 @@ def test_a_job_that_is_released_gets_done_whatever_happens_to_the_release(
 
 
 @pytest.mark.parametrize("fault", Fault)
-def test_a_redriven_job_gets_done_and_its_letter_goes_whatever_happens_to_the_redrive(
+def test_a_redriven_job_succeeds_and_its_dlq_message_goes_despite_any_fault_of_the_redrive(
     begin: Begin, client: FaultyClient, table: Table, fault: Fault
 ) -> None:
     mended: list[bool] = []
@@ -151,7 +151,7 @@ def test_a_redriven_job_gets_done_and_its_letter_goes_whatever_happens_to_the_re
 
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING])
-def test_a_stranded_job_gets_done_whatever_happens_to_the_nudge(
+def test_a_stranded_job_succeeds_despite_any_fault_of_the_nudge(
     begin: Begin, client: FaultyClient, table: Table, state: State, fault: Fault
 ) -> None:
     world = begin(lambda _payload, _run: _count(table))
@@ -175,7 +175,7 @@ def test_a_stranded_job_gets_done_whatever_happens_to_the_nudge(
     assert _effects(table) == 1
 
 
-def test_a_worker_that_was_fenced_leaves_the_message_to_the_one_that_took_over(
+def test_a_fenced_worker_leaves_the_message_to_the_worker_that_took_over(
     begin: Begin, store: DynamoJobStore, table: Table
 ) -> None:
     """The message may be the very one from which the other has the job, and the other may be killed."""
@@ -215,7 +215,7 @@ def test_a_worker_that_was_fenced_leaves_the_message_to_the_one_that_took_over(
     ),
     runs=st.lists(st.sampled_from(["fails", "stalls", "works"]), max_size=5),
 )
-def test_a_job_gets_done_once_whatever_happens_to_its_calls_and_its_workers(
+def test_a_job_takes_effect_once_despite_any_faults_of_its_calls_and_workers(
     begin: Begin,
     client: FaultyClient,
     table: Table,

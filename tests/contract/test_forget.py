@@ -54,7 +54,7 @@ def test_forget_is_rejected_by_a_new_job_under_the_same_key(store: JobStore, tab
 
 
 @pytest.mark.parametrize("fault", [None, Fault.SENT_TWICE])
-def test_what_is_gone_is_forgotten(store: JobStore, client: FaultyClient, fault: Fault | None) -> None:
+def test_forget_of_a_missing_job_succeeds(store: JobStore, client: FaultyClient, fault: Fault | None) -> None:
     ended = brought_to(store, State.SUCCEEDED)
     client.faults = [fault]
 
@@ -64,7 +64,7 @@ def test_what_is_gone_is_forgotten(store: JobStore, client: FaultyClient, fault:
     assert store.get(ended.tenant, ended.id) is None
 
 
-def test_jobs_that_ended_before_a_time_are_found_and_no_other(store: JobStore) -> None:
+def test_only_jobs_that_ended_before_the_given_time_are_found(store: JobStore) -> None:
     ended = [brought_to(store, state) for state in sorted(TERMINAL)]
     for state in set(State) - TERMINAL:
         brought_to(store, state)
@@ -79,7 +79,7 @@ def test_a_redriven_job_has_not_ended(store: JobStore) -> None:
     assert list(store.ended(before=NOW + timedelta(days=1))) == []
 
 
-def test_a_document_that_cannot_be_read_is_told_of_and_hides_nobody(store: JobStore, table: Table) -> None:
+def test_an_unreadable_document_is_reported_and_hides_no_other_job(store: JobStore, table: Table) -> None:
     jobs = [brought_to(store, State.SUCCEEDED) for _ in range(3)]
     item = table.item(jobs[1])
     assert item is not None

@@ -51,7 +51,7 @@ def _forget_group(table: Table) -> None:
         table.client.delete_item(TableName=table.name, Key={"pk": order["pk"]})
 
 
-def test_a_group_that_expired_begins_anew(store: JobStore, table: Table) -> None:
+def test_a_group_that_expired_starts_again(store: JobStore, table: Table) -> None:
     dead = end(store, enter(store)[0], State.DEAD)
     advance(store)
     _forget_group(table)
@@ -65,7 +65,7 @@ def test_a_group_that_expired_begins_anew(store: JobStore, table: Table) -> None
 
 
 @pytest.mark.parametrize("refilled", [False, True], ids=["gone", "begun anew"])
-def test_a_submission_that_meets_the_expiry_of_its_group_reads_again(
+def test_a_submission_that_races_the_expiry_of_its_group_reads_the_group_again(
     store: JobStore, other: JobStore, table: Table, client: FaultyClient, refilled: bool
 ) -> None:
     """Begun anew, the group has had as many writes as when it was read."""
@@ -83,7 +83,7 @@ def test_a_submission_that_meets_the_expiry_of_its_group_reads_again(
     assert (job.sequence, job.state) == ((3, State.WAITING) if refilled else (1, State.QUEUED))
 
 
-def test_a_head_that_is_gone_holds_nobody(store: JobStore) -> None:
+def test_a_missing_head_does_not_block_its_group(store: JobStore) -> None:
     head, waiting = enter(store, 2)
     store.forget(end(store, head))
 
@@ -92,7 +92,7 @@ def test_a_head_that_is_gone_holds_nobody(store: JobStore) -> None:
 
 @pytest.mark.parametrize("group", [GROUP, "another", None])
 @pytest.mark.parametrize("place", [0, 1], ids=["head", "waiting"])
-def test_a_key_that_is_used_again_after_its_job_expired_makes_a_member_of_its_own(
+def test_a_reused_key_of_an_expired_job_makes_a_new_member_of_the_group(
     store: JobStore, table: Table, place: int, group: str | None
 ) -> None:
     """Nobody had moved the head past it yet, and it must not be taken for the one that was there."""
@@ -108,7 +108,7 @@ def test_a_key_that_is_used_again_after_its_job_expired_makes_a_member_of_its_ow
     assert run_all(store, rest) == [*ids(rest), *([again.id] if group == GROUP else [])]
 
 
-def test_the_groups_with_somebody_in_them_can_be_told_from_all_else(store: JobStore, table: Table) -> None:
+def test_only_groups_that_hold_jobs_are_read_as_open_groups(store: JobStore, table: Table) -> None:
     run_all(store, enter(store))
     enter(store, 2, group="open")
     store.insert_if_absent(a_job())

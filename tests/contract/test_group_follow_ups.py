@@ -82,7 +82,7 @@ def other(table: Table) -> DynamoJobStore:
     return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
 
 
-def test_follow_ups_come_into_being_with_the_success(store: JobStore, table: Table, running: Job) -> None:
+def test_follow_ups_are_created_with_the_success(store: JobStore, table: Table, running: Job) -> None:
     follow_ups = [a_job(), a_job(state=State.SCHEDULED, due=NOW + 1000 * SECOND, run_at=NOW + 1000 * SECOND)]
 
     store.settle(running, _with(*follow_ups, writes=[_count(table)]), now=NOW)
@@ -107,7 +107,7 @@ def test_follow_ups_enter_their_groups_in_the_order_given(store: JobStore, runni
     ]
 
 
-def test_a_follow_up_of_the_group_of_its_parent_waits_for_its_parents_end(store: JobStore) -> None:
+def test_a_follow_up_in_the_group_of_its_parent_waits_until_the_parent_ends(store: JobStore) -> None:
     parent = claimed(store, store.insert_if_absent(a_job(group="chain")))
     follow_up = a_job(group="chain")
 
@@ -117,7 +117,7 @@ def test_a_follow_up_of_the_group_of_its_parent_waits_for_its_parents_end(store:
     assert store.advance(TENANT, "chain", now=NOW) == stored(store, follow_up)
 
 
-def test_a_follow_up_that_is_there_already_is_left_as_it_is(store: JobStore, table: Table, running: Job) -> None:
+def test_an_existing_follow_up_stays_unchanged(store: JobStore, table: Table, running: Job) -> None:
     there = brought_to(store, State.RETRYING)
     fresh, last = a_job(group="parcels"), a_job(group="parcels")
     again = replace(a_job(group="parcels"), id=there.id)
@@ -130,7 +130,7 @@ def test_a_follow_up_that_is_there_already_is_left_as_it_is(store: JobStore, tab
     assert _effects(table) == EFFECT | {"times": {"N": "1"}}
 
 
-def test_a_success_whose_follow_ups_are_all_there_already_is_settled(store: JobStore, running: Job) -> None:
+def test_a_success_is_settled_if_all_its_follow_ups_exist(store: JobStore, running: Job) -> None:
     there = [store.insert_if_absent(a_job(group=group)) for group in ("parcels", None)]
 
     store.settle(running, _with(*(replace(job, trace="another request") for job in there)), now=NOW)
@@ -139,7 +139,7 @@ def test_a_success_whose_follow_ups_are_all_there_already_is_settled(store: JobS
     assert [stored(store, job) for job in there] == there
 
 
-def test_a_follow_up_whose_group_moves_meanwhile_is_settled_again(
+def test_a_settle_is_sent_again_if_the_group_of_a_follow_up_changes_meanwhile(
     store: JobStore, other: JobStore, table: Table, running: Job, client: FaultyClient
 ) -> None:
     head = store.insert_if_absent(a_job(group="parcels"))
@@ -153,7 +153,7 @@ def test_a_follow_up_whose_group_moves_meanwhile_is_settled_again(
     assert _effects(table) == EFFECT | {"times": {"N": "1"}}
 
 
-def test_a_group_that_moves_again_and_again_is_a_conflict_and_nothing_is_written(
+def test_a_group_that_keeps_changing_is_a_conflict_and_nothing_is_written(
     store: JobStore, other: JobStore, client: FaultyClient, table: Table, running: Job
 ) -> None:
     tries = []
@@ -183,7 +183,7 @@ def test_a_run_that_lost_its_lease_leaves_no_follow_up(store: JobStore, table: T
     assert _stored(table) == before
 
 
-def test_a_run_that_loses_its_lease_while_its_group_moves_is_fenced(
+def test_a_run_that_loses_its_lease_while_its_group_changes_is_fenced(
     store: JobStore, other: JobStore, table: Table, running: Job, client: FaultyClient
 ) -> None:
     def overtake() -> None:
@@ -198,9 +198,7 @@ def test_a_run_that_loses_its_lease_while_its_group_moves_is_fenced(
     assert _effects(table) is None
 
 
-def test_no_follow_up_is_left_when_the_handlers_own_condition_does_not_hold(
-    store: JobStore, table: Table, running: Job
-) -> None:
+def test_a_failed_condition_of_the_handler_creates_no_follow_up(store: JobStore, table: Table, running: Job) -> None:
     before = _stored(table)
 
     with pytest.raises(EffectRefusedError, match="ConditionalCheckFailed"):
@@ -209,7 +207,7 @@ def test_no_follow_up_is_left_when_the_handlers_own_condition_does_not_hold(
     assert _stored(table) == before
 
 
-def test_a_follow_up_that_the_store_cannot_take_is_refused_as_the_handlers_fault(
+def test_a_follow_up_too_large_for_the_store_is_refused_as_an_error_of_the_handler(
     store: JobStore, table: Table, running: Job
 ) -> None:
     before = _stored(table)
@@ -236,7 +234,7 @@ def test_more_follow_ups_than_a_transaction_holds_are_refused(
 
 
 @pytest.mark.parametrize("fault", Fault)
-def test_follow_ups_enter_once_whatever_happens_to_the_settle(
+def test_follow_ups_enter_once_despite_any_fault_of_the_settle(
     store: JobStore, client: FaultyClient, table: Table, running: Job, fault: Fault
 ) -> None:
     """The second try finds the orders of the groups moved, by the first try too."""

@@ -32,7 +32,7 @@ def other(table: Table) -> DynamoJobStore:
 
 
 @pytest.mark.parametrize("before", [0, 1], ids=["an empty group", "a group"])
-def test_two_submissions_that_meet_get_numbers_of_their_own(
+def test_two_concurrent_submissions_get_different_sequence_numbers(
     store: JobStore, other: JobStore, client: FaultyClient, before: int
 ) -> None:
     earlier, theirs = enter(store, before), a_job(group=GROUP)
@@ -45,7 +45,7 @@ def test_two_submissions_that_meet_get_numbers_of_their_own(
     assert run_all(store, [*earlier, theirs, mine]) == ids([*earlier, theirs, mine])
 
 
-def test_submissions_from_all_sides_get_numbers_without_gaps(store: JobStore) -> None:
+def test_many_concurrent_submissions_get_sequence_numbers_without_gaps(store: JobStore) -> None:
     with ThreadPoolExecutor(6) as pool:
         entered = [job for jobs in pool.map(lambda _: enter(store, 3), range(6)) for job in jobs]
 
@@ -53,7 +53,7 @@ def test_submissions_from_all_sides_get_numbers_without_gaps(store: JobStore) ->
     assert [job.sequence for job in entered if job.state is State.QUEUED] == [1]
 
 
-def test_of_two_submissions_under_one_key_that_meet_one_enters(
+def test_one_of_two_concurrent_submissions_with_the_same_key_enters(
     store: JobStore, other: JobStore, client: FaultyClient
 ) -> None:
     job = a_job(group=GROUP)
@@ -66,7 +66,7 @@ def test_of_two_submissions_under_one_key_that_meet_one_enters(
     assert enter(store)[0].sequence == 2
 
 
-def test_two_who_advance_at_once_move_the_head_once(store: JobStore, other: JobStore, client: FaultyClient) -> None:
+def test_two_concurrent_advances_move_the_head_once(store: JobStore, other: JobStore, client: FaultyClient) -> None:
     head, second, third = enter(store, 3)
     end(store, head)
     meet(client, lambda: advance(other))
@@ -75,7 +75,7 @@ def test_two_who_advance_at_once_move_the_head_once(store: JobStore, other: JobS
     assert [stored(store, job).state for job in (second, third)] == [State.QUEUED, State.WAITING]
 
 
-def test_a_submission_that_meets_an_advance_waits_behind_whom_it_moved(
+def test_a_submission_during_an_advance_waits_behind_the_new_head(
     store: JobStore, other: JobStore, client: FaultyClient
 ) -> None:
     head, second = enter(store, 2)
@@ -88,7 +88,9 @@ def test_a_submission_that_meets_an_advance_waits_behind_whom_it_moved(
     assert run_all(store, [second]) == ids([second, third])
 
 
-def test_an_advance_that_meets_a_submission_finds_it(store: JobStore, other: JobStore, client: FaultyClient) -> None:
+def test_an_advance_during_a_submission_finds_the_new_job(
+    store: JobStore, other: JobStore, client: FaultyClient
+) -> None:
     """The group was about to be empty."""
     (head,) = enter(store)
     end(store, head)
@@ -101,7 +103,7 @@ def test_an_advance_that_meets_a_submission_finds_it(store: JobStore, other: Job
     assert (following.id, following.state) == (late.id, State.QUEUED)
 
 
-def test_a_submission_that_meets_the_end_of_the_group_leads_it(
+def test_a_submission_while_the_last_job_ends_becomes_the_head(
     store: JobStore, other: JobStore, client: FaultyClient
 ) -> None:
     (head,) = enter(store)
@@ -113,7 +115,7 @@ def test_a_submission_that_meets_the_end_of_the_group_leads_it(
     assert (job.sequence, job.state) == (2, State.QUEUED)
 
 
-def test_a_job_that_is_cancelled_as_its_turn_comes_is_passed(
+def test_a_job_that_is_cancelled_during_the_advance_is_skipped(
     store: JobStore, other: JobStore, client: FaultyClient
 ) -> None:
     head, second, third = enter(store, 3)
@@ -127,7 +129,7 @@ def test_a_job_that_is_cancelled_as_its_turn_comes_is_passed(
 
 
 @pytest.mark.parametrize("behind", [0, 1])
-def test_a_redrive_that_comes_before_the_advance_keeps_the_place(
+def test_a_redrive_before_the_advance_keeps_the_position(
     store: JobStore, other: JobStore, client: FaultyClient, behind: int
 ) -> None:
     head, *rest = enter(store, 1 + behind)
@@ -139,9 +141,7 @@ def test_a_redrive_that_comes_before_the_advance_keeps_the_place(
     assert {stored(store, job).state for job in [*rest, *enter(store)]} == {State.WAITING}
 
 
-def test_a_redrive_that_meets_an_advance_goes_to_the_tail(
-    store: JobStore, other: JobStore, client: FaultyClient
-) -> None:
+def test_a_redrive_during_an_advance_goes_to_the_tail(store: JobStore, other: JobStore, client: FaultyClient) -> None:
     head, second = enter(store, 2)
     dead = end(store, head, State.DEAD)
     meet(client, lambda: advance(other))
@@ -151,7 +151,7 @@ def test_a_redrive_that_meets_an_advance_goes_to_the_tail(
 
 
 @pytest.mark.parametrize("passed", [False, True], ids=["head", "passed"])
-def test_of_two_who_redrive_at_once_one_is_refused(
+def test_one_of_two_concurrent_redrives_is_refused(
     store: JobStore, other: JobStore, client: FaultyClient, passed: bool
 ) -> None:
     head, _ = enter(store, 2)
@@ -177,7 +177,7 @@ def _whatever_happens(client: FaultyClient, fault: Fault) -> Iterator[None]:
 
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("before", [0, 1], ids=["head", "waiting"])
-def test_a_submission_enters_once_whatever_happens_to_its_call(
+def test_a_submission_enters_once_despite_any_fault_of_its_call(
     store: JobStore, client: FaultyClient, fault: Fault, before: int
 ) -> None:
     earlier, job = enter(store, before), a_job(group=GROUP)
@@ -194,7 +194,7 @@ def test_a_submission_enters_once_whatever_happens_to_its_call(
 
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("behind", [0, 1, 2])
-def test_a_head_is_passed_once_whatever_happens_to_the_call(
+def test_a_group_advances_once_despite_any_fault_of_the_call(
     store: JobStore, client: FaultyClient, fault: Fault, behind: int
 ) -> None:
     head, *rest = enter(store, 1 + behind)
@@ -210,7 +210,7 @@ def test_a_head_is_passed_once_whatever_happens_to_the_call(
 
 @pytest.mark.parametrize("fault", Fault)
 @pytest.mark.parametrize("passed", [False, True], ids=["in its place", "to the tail"])
-def test_a_job_is_redriven_once_whatever_happens_to_the_call(
+def test_a_job_is_redriven_once_despite_any_fault_of_the_call(
     store: JobStore, client: FaultyClient, fault: Fault, passed: bool
 ) -> None:
     head, second = *enter(store, blocks=not passed), *enter(store)
@@ -228,7 +228,7 @@ def test_a_job_is_redriven_once_whatever_happens_to_the_call(
     assert run_all(store, [head, second]) == ids([second, head] if passed else [head, second])
 
 
-def test_who_meets_others_again_and_again_is_told_and_has_written_nothing(
+def test_a_write_that_loses_every_race_raises_a_conflict_and_writes_nothing(
     store: JobStore, other: JobStore, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[float] = []

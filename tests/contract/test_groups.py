@@ -52,7 +52,7 @@ def test_a_waiting_job_cannot_be_claimed(store: JobStore) -> None:
         store.claim(reference_to(waiting), token="early", now=NOW + LEASE, lease_end=NOW + 2 * LEASE)
 
 
-def test_the_next_is_told_as_it_was_written(store: JobStore) -> None:
+def test_advance_returns_the_next_job_as_it_was_written(store: JobStore) -> None:
     first, second = enter(store, 2)
     end(store, first)
 
@@ -64,7 +64,7 @@ def test_the_next_is_told_as_it_was_written(store: JobStore) -> None:
 
 
 @pytest.mark.parametrize("group", ['parcels","of ada', "parcels of ada#2", "parcels of ad\u00e5", " "])
-def test_groups_of_other_names_or_tenants_do_not_meet(store: JobStore, group: str) -> None:
+def test_groups_with_different_names_or_tenants_are_separate(store: JobStore, group: str) -> None:
     enter(store)
 
     (named,) = enter(store, group=group)
@@ -76,7 +76,7 @@ def test_groups_of_other_names_or_tenants_do_not_meet(store: JobStore, group: st
 
 
 @pytest.mark.parametrize("place", [0, 1], ids=["head", "waiting"])
-def test_a_submission_that_comes_again_enters_once(store: JobStore, place: int) -> None:
+def test_a_repeated_submission_enters_once(store: JobStore, place: int) -> None:
     first = enter(store, 2)[place]
 
     with pytest.raises(WriteRefusedError) as refused:
@@ -87,7 +87,7 @@ def test_a_submission_that_comes_again_enters_once(store: JobStore, place: int) 
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.SCHEDULED, State.RUNNING, State.RETRYING])
-def test_a_head_that_has_not_ended_holds_its_group(store: JobStore, state: State) -> None:
+def test_a_head_that_has_not_ended_blocks_its_group(store: JobStore, state: State) -> None:
     late: dict[str, Any] = {"state": state, "due": NOW + LONG, "run_at": NOW + LONG}
     (head,) = enter(store, **(late if state is State.SCHEDULED else {}))
     (waiting,) = enter(store)
@@ -102,7 +102,7 @@ def test_a_head_that_has_not_ended_holds_its_group(store: JobStore, state: State
 
 
 @pytest.mark.parametrize("state", [State.SUCCEEDED, State.DEAD, State.CANCELLED])
-def test_the_group_goes_on_when_its_head_has_ended(store: JobStore, state: State) -> None:
+def test_the_group_advances_when_its_head_has_ended(store: JobStore, state: State) -> None:
     head, waiting = enter(store, 2)
     end(store, head, state)
 
@@ -110,13 +110,13 @@ def test_the_group_goes_on_when_its_head_has_ended(store: JobStore, state: State
     assert advance(store) is None
 
 
-def test_a_group_that_nobody_is_in_has_no_next(store: JobStore) -> None:
+def test_an_empty_group_has_no_next_job(store: JobStore) -> None:
     assert advance(store) is None
 
 
 @pytest.mark.parametrize("cancelled", [1, MOST_PASSED - 1, MOST_PASSED, 2 * MOST_PASSED + 3])
 @pytest.mark.parametrize("others", [0, 1], ids=["to the end", "in between"])
-def test_cancelled_jobs_are_passed(store: JobStore, table: Table, cancelled: int, others: int) -> None:
+def test_a_group_skips_cancelled_jobs(store: JobStore, table: Table, cancelled: int, others: int) -> None:
     head, *rest = enter(store, 1 + cancelled + others)
     for job in rest[:cancelled]:
         store.cancel(job, now=NOW)
@@ -128,7 +128,7 @@ def test_cancelled_jobs_are_passed(store: JobStore, table: Table, cancelled: int
     assert items(table, POSITION_PREFIX) == []
 
 
-def test_one_call_passes_so_many_and_the_next_goes_on_from_there(
+def test_one_advance_skips_a_bounded_number_of_jobs_and_the_next_continues_there(
     store: JobStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(groups_module, "MOST_PASSED", 2)
@@ -144,7 +144,7 @@ def test_one_call_passes_so_many_and_the_next_goes_on_from_there(
     assert advance(store) == stored(store, last)
 
 
-def test_a_group_stands_while_a_dead_head_blocks_it(store: JobStore) -> None:
+def test_a_dead_job_with_on_dead_block_stops_its_group(store: JobStore) -> None:
     head, waiting = *enter(store, blocks=True), *enter(store)
     dead = end(store, head, State.DEAD)
 
@@ -153,7 +153,7 @@ def test_a_group_stands_while_a_dead_head_blocks_it(store: JobStore) -> None:
     assert dead.expires_at is None
 
 
-def test_a_blocked_group_goes_on_when_its_dead_head_is_cancelled(store: JobStore) -> None:
+def test_a_blocked_group_advances_when_its_dead_job_is_cancelled(store: JobStore) -> None:
     head, waiting = *enter(store, blocks=True), *enter(store)
     dead = end(store, head, State.DEAD)
 
@@ -161,7 +161,7 @@ def test_a_blocked_group_goes_on_when_its_dead_head_is_cancelled(store: JobStore
     assert advance(store) == stored(store, waiting)
 
 
-def test_a_dead_head_that_blocks_is_redriven_in_its_place(store: JobStore) -> None:
+def test_a_dead_job_that_blocks_its_group_keeps_its_position_on_redrive(store: JobStore) -> None:
     head, waiting = *enter(store, blocks=True), *enter(store)
     dead = end(store, head, State.DEAD)
 
@@ -173,7 +173,7 @@ def test_a_dead_head_that_blocks_is_redriven_in_its_place(store: JobStore) -> No
     assert run_all(store, [revived]) == ids([head, waiting])
 
 
-def test_a_dead_job_that_its_group_has_passed_is_redriven_to_the_tail(store: JobStore) -> None:
+def test_a_dead_job_that_its_group_has_skipped_goes_to_the_tail_on_redrive(store: JobStore) -> None:
     head, second = enter(store, 2)
     dead = end(store, head, State.DEAD)
     advance(store)
@@ -207,7 +207,7 @@ def test_a_job_of_a_group_that_is_not_dead_is_not_redriven(store: JobStore, stat
     assert refused.value.current == job
 
 
-def test_a_head_keeps_the_time_that_it_asked_for(store: JobStore, table: Table) -> None:
+def test_a_head_keeps_its_requested_time(store: JobStore, table: Table) -> None:
     (soon,) = enter(store, due=NOW + SECOND, run_at=NOW + SECOND)
     (late,) = enter(store, group="another", state=State.SCHEDULED, due=NOW + LONG, run_at=NOW + LONG)
 
@@ -221,7 +221,7 @@ def test_a_head_keeps_the_time_that_it_asked_for(store: JobStore, table: Table) 
     [(-SECOND, State.QUEUED, NOW), (SECOND, State.QUEUED, NOW + SECOND), (LONG, State.SCHEDULED, NOW + LONG)],
     ids=["past", "soon", "far"],
 )
-def test_a_waiting_job_keeps_the_time_that_it_asked_for_until_its_turn(
+def test_a_waiting_job_keeps_its_requested_time_until_its_turn(
     store: JobStore, asked: timedelta, state: State, due: Any
 ) -> None:
     parked = State.SCHEDULED if asked == LONG else State.QUEUED

@@ -20,7 +20,7 @@ def _expiring(store: JobStore, table: Table, at_seconds: timedelta) -> Job:
     return dead
 
 
-def test_insert_writes_the_whole_document_when_there_is_none(store: JobStore) -> None:
+def test_insert_writes_the_whole_document_of_a_new_job(store: JobStore) -> None:
     job = a_job()
 
     store.insert_if_absent(job)
@@ -28,7 +28,7 @@ def test_insert_writes_the_whole_document_when_there_is_none(store: JobStore) ->
     assert stored(store, job) == job
 
 
-def test_insert_is_rejected_while_a_document_is_there_and_returns_it(store: JobStore) -> None:
+def test_insert_over_an_existing_document_is_rejected_and_returns_it(store: JobStore) -> None:
     first = brought_to(store, State.RUNNING)
 
     with pytest.raises(WriteRefusedError) as refused:
@@ -47,7 +47,7 @@ def test_insert_replaces_a_document_that_expires_this_very_second(store: JobStor
     assert stored(store, fresh) == fresh
 
 
-def test_insert_leaves_nothing_of_the_document_that_it_replaces(store: JobStore, table: Table) -> None:
+def test_insert_removes_all_of_the_document_that_it_replaces(store: JobStore, table: Table) -> None:
     expired = _expiring(store, table, -SECOND)
     table.put(replace(expired, errors=(an_error(),)), attention={"S": "dead#0"}, attention_at={"N": "1"})
 
@@ -67,7 +67,7 @@ def test_insert_is_rejected_until_the_second_in_which_the_document_expires(store
         )
 
 
-def test_insert_of_another_body_by_the_same_request_is_no_repeat_of_it(store: JobStore) -> None:
+def test_insert_of_another_body_by_the_same_request_is_not_a_repeat(store: JobStore) -> None:
     job = a_job()
     store.insert_if_absent(job)
 
@@ -75,7 +75,7 @@ def test_insert_of_another_body_by_the_same_request_is_no_repeat_of_it(store: Jo
         store.insert_if_absent(replace(job, body_hash="f" * 64))
 
 
-def test_jobs_of_the_same_id_and_another_tenant_do_not_meet(store: JobStore) -> None:
+def test_jobs_of_two_tenants_with_the_same_id_are_separate(store: JobStore) -> None:
     mine = a_job()
     theirs = replace(mine, tenant="444455556666:AROAOTHER", trace="another request")
 

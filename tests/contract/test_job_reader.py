@@ -20,7 +20,7 @@ def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidemill.dynamodb.job_reader._BUSY_PAUSE_SECONDS", 0)
 
 
-def test_get_finds_no_job_where_there_is_none(store: JobStore) -> None:
+def test_get_of_a_missing_job_returns_none(store: JobStore) -> None:
     assert store.get("tenant", "no such job") is None
 
 
@@ -31,7 +31,7 @@ def test_get_reads_an_expired_job_too(store: JobStore, table: Table) -> None:
     assert store.get(expired.tenant, expired.id) == expired
 
 
-def test_get_many_reads_more_than_one_call_may_ask_for_and_leaves_out_the_missing(
+def test_get_many_reads_more_jobs_than_one_call_takes_and_leaves_out_missing_ones(
     store: JobStore, table: Table
 ) -> None:
     jobs = [a_job() for _ in range(205)]
@@ -43,17 +43,17 @@ def test_get_many_reads_more_than_one_call_may_ask_for_and_leaves_out_the_missin
     assert sorted(job.id for job in found) == sorted(job.id for job in jobs)
 
 
-def test_get_many_of_nothing_is_nothing(store: JobStore) -> None:
+def test_get_many_of_no_keys_returns_nothing(store: JobStore) -> None:
     assert store.get_many([]) == []
 
 
-def test_get_many_reads_a_job_that_is_asked_for_twice_once(store: JobStore) -> None:
+def test_get_many_reads_a_repeated_job_once(store: JobStore) -> None:
     job = brought_to(store, State.QUEUED)
 
     assert store.get_many([(job.tenant, job.id)] * 2) == [job]
 
 
-def test_get_many_asks_again_for_what_a_busy_table_left_out(
+def test_get_many_requests_again_the_jobs_that_a_busy_table_left_out(
     store: DynamoJobStore, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     jobs = [brought_to(store, State.QUEUED) for _ in range(5)]
@@ -111,7 +111,7 @@ def test_dead_pages_through_more_jobs_than_one_read_takes_oldest_death_first(sto
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING, State.SUCCEEDED])
-def test_dead_leaves_out_an_index_entry_whose_document_is_dead_no_longer(
+def test_dead_leaves_out_an_index_entry_whose_document_is_no_longer_dead(
     store: JobStore, table: Table, state: State
 ) -> None:
     table.put(a_job(state=state), attention={"S": "dead#0"}, attention_at={"N": "1"})

@@ -108,7 +108,7 @@ def test_jobs_of_one_millisecond_beyond_what_a_query_returns_stay_in_order(
     assert [job_id for each in pages(listing, 6) for job_id in each] == newest_first(jobs)
 
 
-def test_a_job_submitted_meanwhile_moves_none_to_another_page(listing: DynamoListing, submitted: Submitted) -> None:
+def test_a_job_submitted_meanwhile_moves_no_job_to_another_page(listing: DynamoListing, submitted: Submitted) -> None:
     jobs = [submitted(NOW - number * SECOND) for number in range(4)]
     first = page(listing, 2)
 
@@ -117,7 +117,7 @@ def test_a_job_submitted_meanwhile_moves_none_to_another_page(listing: DynamoLis
     assert ids(page(listing, 2, below=first.end).jobs) == ids(jobs[2:])
 
 
-def test_the_end_of_a_page_may_be_deleted_before_the_next_is_asked_for(
+def test_the_last_job_of_a_page_may_be_deleted_before_the_next_page_is_read(
     listing: DynamoListing, submitted: Submitted, store: DynamoJobStore
 ) -> None:
     jobs = [submitted(NOW - number * SECOND) for number in range(3)]
@@ -135,9 +135,7 @@ def test_only_the_tenants_own_jobs_are_listed(listing: DynamoListing, submitted:
     assert ids(page(listing).jobs) == [mine.id]
 
 
-def test_since_is_the_first_millisecond_that_is_listed_and_the_place_itself_is_not(
-    listing: DynamoListing, submitted: Submitted
-) -> None:
+def test_since_is_inclusive_and_the_cursor_is_exclusive(listing: DynamoListing, submitted: Submitted) -> None:
     jobs = [submitted(NOW - number * MILLISECOND) for number in range(5)]
 
     found = page(listing, since=NOW - 3 * MILLISECOND, below=Position(NOW))
@@ -146,7 +144,9 @@ def test_since_is_the_first_millisecond_that_is_listed_and_the_place_itself_is_n
     assert found.end is None
 
 
-def test_state_is_that_of_the_document(listing: DynamoListing, submitted: Submitted, store: DynamoJobStore) -> None:
+def test_the_state_filter_uses_the_state_of_the_document(
+    listing: DynamoListing, submitted: Submitted, store: DynamoJobStore
+) -> None:
     queued, running, dead = (submitted(NOW - number * SECOND) for number in range(3))
     claimed(store, running)
     store.settle(claimed(store, dead), SETTLEMENTS[State.DEAD], now=NOW)
@@ -158,7 +158,7 @@ def test_state_is_that_of_the_document(listing: DynamoListing, submitted: Submit
     }
 
 
-def test_type_and_state_go_together(listing: DynamoListing, submitted: Submitted, store: DynamoJobStore) -> None:
+def test_type_and_state_filters_combine(listing: DynamoListing, submitted: Submitted, store: DynamoJobStore) -> None:
     one = submitted(type="a")
     submitted(type="b")
     store.cancel(submitted(type="a"), now=NOW)
@@ -188,7 +188,7 @@ def test_an_entry_without_its_document_is_not_listed(
     assert ids(page(lagging).jobs) == [there.id]
 
 
-def test_a_job_that_replaced_an_expired_one_is_listed_at_its_own_time_alone(
+def test_a_job_that_replaced_an_expired_one_is_listed_only_at_its_own_time(
     table: Table, submitted: Submitted, store: DynamoJobStore
 ) -> None:
     old = submitted(NOW - DAY)
@@ -199,7 +199,7 @@ def test_a_job_that_replaced_an_expired_one_is_listed_at_its_own_time_alone(
     assert page(lagging).jobs == []
 
 
-def test_jobs_are_not_listed_where_the_stage_asks_for_none(
+def test_jobs_are_not_listed_in_a_stage_without_the_index(
     listing: DynamoListing, client: FaultyClient, table: Table
 ) -> None:
     unlisted = DynamoJobStore(client, table=table.name, retention=RETENTION)  # type: ignore[arg-type]  # a proxy
@@ -210,7 +210,7 @@ def test_jobs_are_not_listed_where_the_stage_asks_for_none(
     assert page(listing).jobs == []
 
 
-def test_a_request_reads_a_bounded_number_of_documents_and_the_next_goes_on(
+def test_a_request_reads_a_bounded_number_of_documents_and_the_next_continues_there(
     listing: DynamoListing, documents: Counting, submitted: Submitted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listing_module, "_BATCH", 5)
@@ -236,7 +236,7 @@ def test_a_page_without_filters_reads_no_more_documents_than_it_shows(
     assert documents.read == 5
 
 
-def test_a_request_asks_each_shard_once_however_old_its_jobs_are(
+def test_a_request_queries_each_shard_once_for_jobs_of_any_age(
     listing: DynamoListing, table: Table, submitted: Submitted
 ) -> None:
     jobs = [submitted(NOW - years * 365 * DAY) for years in (0, 3)]
@@ -247,11 +247,11 @@ def test_a_request_asks_each_shard_once_however_old_its_jobs_are(
     assert len(queries) == LISTING_SHARDS
 
 
-def test_a_place_before_all_that_is_asked_for_is_the_end(listing: DynamoListing, submitted: Submitted) -> None:
+def test_a_cursor_past_the_requested_range_is_the_end(listing: DynamoListing, submitted: Submitted) -> None:
     job = submitted(NOW - DAY)
 
     assert page(listing, since=NOW, below=Position(job.created_at, job.id)) == Page(jobs=[], end=None)
 
 
-def test_a_tenant_without_jobs_is_told_so(listing: DynamoListing) -> None:
+def test_a_tenant_without_jobs_gets_an_empty_page(listing: DynamoListing) -> None:
     assert page(listing, since=NOW - 30 * DAY) == Page(jobs=[], end=None)

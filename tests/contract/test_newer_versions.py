@@ -38,7 +38,7 @@ WRITES: Final[dict[str, tuple[State, Callable[[JobStore, Job], object]]]] = {
 
 
 @pytest.mark.parametrize(("state", "write"), WRITES.values(), ids=WRITES)
-def test_an_older_version_writes_over_nothing_that_a_newer_one_has_written(
+def test_an_older_version_overwrites_no_document_of_a_newer_version(
     store: JobStore, table: Table, state: State, write: Callable[[JobStore, Job], object]
 ) -> None:
     job = brought_to(store, state)
@@ -51,7 +51,7 @@ def test_an_older_version_writes_over_nothing_that_a_newer_one_has_written(
     assert table.item(job) == before
 
 
-def test_a_run_of_an_older_version_can_be_asked_to_end_by_a_newer_one_and_settles(
+def test_a_run_of_an_older_version_settles_after_a_newer_version_requests_its_cancel(
     store: JobStore, table: Table
 ) -> None:
     """Were the document of the newer schema from then on, what the run did would be lost."""

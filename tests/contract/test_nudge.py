@@ -22,7 +22,7 @@ def test_nudge_marks_an_overdue_queued_job_and_keeps_its_generation(store: JobSt
     assert nudged.nudged_at == NOW + LIMIT
 
 
-def test_nudge_takes_a_lost_run_back_so_that_a_late_message_is_still_good(store: JobStore) -> None:
+def test_nudge_takes_a_lost_run_back_so_that_a_late_message_still_works(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
     now = NOW + LEASE + LIMIT
 
@@ -47,7 +47,7 @@ def test_nudge_is_rejected_while_the_lease_is_live(store: JobStore) -> None:
         store.nudge(running, now=NOW + LEASE - MILLISECOND, limit=timedelta(0))
 
 
-def test_nudge_is_rejected_when_the_job_has_asked_for_a_newer_dispatch(store: JobStore) -> None:
+def test_nudge_is_rejected_when_the_job_has_a_newer_generation(store: JobStore) -> None:
     retrying = brought_to(store, State.RETRYING)
     store.release(claimed(store, retrying, now=NOW + 5 * SECOND), due=NOW + 5 * SECOND)
 
@@ -77,7 +77,7 @@ def test_nudge_is_rejected_within_the_limit_of_an_earlier_one(store: JobStore) -
     assert stored(store, job).nudged_at == NOW + 2 * LIMIT
 
 
-def test_of_two_who_nudge_a_lost_run_one_is_rejected(store: JobStore) -> None:
+def test_one_of_two_nudges_of_a_lost_run_is_rejected(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
     now = NOW + LEASE + LIMIT
     store.nudge(running, now=now, limit=LIMIT)
@@ -94,7 +94,7 @@ def test_nudge_is_rejected_by_a_terminal_document(store: JobStore, state: State)
         store.nudge(over, now=NOW + 10 * LIMIT, limit=LIMIT)
 
 
-def test_nudge_makes_no_document_where_there_is_none(store: JobStore) -> None:
+def test_nudge_creates_no_document_for_a_missing_job(store: JobStore) -> None:
     job = a_job()
 
     with pytest.raises(WriteRefusedError):

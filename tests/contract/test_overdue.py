@@ -20,7 +20,7 @@ def test_queued_and_retrying_jobs_are_overdue_from_their_time_on(store: JobStore
     assert {job.id for job in store.overdue(before=retrying.due)} == {queued.id, retrying.id}
 
 
-def test_a_running_job_is_overdue_when_its_lease_is_over(store: JobStore) -> None:
+def test_a_running_job_is_overdue_when_its_lease_has_expired(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     assert list(store.overdue(before=NOW + LEASE - MILLISECOND)) == []
@@ -42,7 +42,7 @@ def test_the_whole_table_is_read_page_by_page(store: JobStore, table: Table) -> 
     assert {job.id for job in store.overdue(before=NOW)} == {job.id for job in jobs}
 
 
-def test_a_document_that_cannot_be_read_is_told_of_and_hides_nobody(store: JobStore, table: Table) -> None:
+def test_an_unreadable_document_is_reported_and_hides_no_other_job(store: JobStore, table: Table) -> None:
     jobs = [brought_to(store, State.QUEUED) for _ in range(3)]
     table.put(jobs[1], schema={"N": "99"})
     unreadable: list[tuple[str, str, TidemillError]] = []

@@ -13,7 +13,7 @@ from tidemill.domain.outcomes import ERRORS_KEPT
 from tidemill.domain.states import State
 
 
-def test_redrive_gives_a_dead_job_another_life_and_says_who_did(store: JobStore) -> None:
+def test_redrive_requeues_a_dead_job_and_records_the_operator(store: JobStore) -> None:
     dead = brought_to(store, State.DEAD)
 
     queued = store.redrive(dead, token="a redrive", now=NOW + SECOND, by="ada")
@@ -24,7 +24,7 @@ def test_redrive_gives_a_dead_job_another_life_and_says_who_did(store: JobStore)
     assert queued.errors == dead.errors
 
 
-def test_redrive_takes_back_all_that_death_has_set(store: JobStore, table: Table) -> None:
+def test_redrive_resets_every_attribute_that_death_set(store: JobStore, table: Table) -> None:
     dead = brought_to(store, State.DEAD)
 
     store.redrive(dead, token="a redrive", now=NOW, by="ada")
@@ -53,7 +53,7 @@ def test_redrive_is_rejected_by_a_job_that_is_not_dead(store: JobStore, state: S
     assert refused.value.current == job
 
 
-def test_of_two_who_redrive_at_once_one_is_rejected(store: JobStore) -> None:
+def test_one_of_two_concurrent_redrives_is_rejected(store: JobStore) -> None:
     dead = brought_to(store, State.DEAD)
     queued = store.redrive(dead, token="first", now=NOW, by="ada")
 
@@ -95,7 +95,7 @@ def test_only_the_last_redrives_are_kept(store: JobStore, table: Table) -> None:
     ]
 
 
-def test_redrive_makes_no_document_where_there_is_none(store: JobStore) -> None:
+def test_redrive_creates_no_document_for_a_missing_job(store: JobStore) -> None:
     job = a_job(state=State.DEAD, expires_at=NOW + RETENTION)
 
     with pytest.raises(WriteRefusedError):

@@ -35,7 +35,7 @@ def _redrive(store: JobStore, job: Job) -> None:
     ("state", "write"),
     [(State.SCHEDULED, _wake), (State.QUEUED, _nudge), (State.RUNNING, _nudge), (State.DEAD, _redrive)],
 )
-def test_it_is_refused_by_another_job_that_has_the_key(
+def test_a_write_for_an_earlier_job_of_the_key_is_refused(
     store: JobStore, table: Table, state: State, write: Write
 ) -> None:
     read = brought_to(store, state)
@@ -49,7 +49,7 @@ def test_it_is_refused_by_another_job_that_has_the_key(
     write(store, another)
 
 
-def test_another_job_that_is_awake_is_not_taken_for_the_one_to_be_woken(store: JobStore, table: Table) -> None:
+def test_a_wake_does_not_mistake_a_later_job_of_the_key_for_its_own(store: JobStore, table: Table) -> None:
     read = brought_to(store, State.SCHEDULED)
     table.put(replace(read, created_at=read.created_at + MILLISECOND, state=State.QUEUED))
 

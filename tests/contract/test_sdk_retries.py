@@ -90,7 +90,7 @@ def test_a_claim_sent_twice_returns_the_job_as_claimed_once(store: DynamoJobStor
     assert running.attempt == 1
 
 
-def test_a_settle_whose_answer_was_lost_is_known_again_after_another_worker_went_on(
+def test_a_settle_whose_answer_was_lost_is_recognised_after_another_worker_claimed_the_job(
     store: DynamoJobStore,
 ) -> None:
     running = brought_to(store, State.RUNNING)
@@ -111,7 +111,7 @@ def test_a_second_nudge_of_the_same_instant_is_refused_once_the_job_has_moved_on
         store.nudge(queued, now=LATER, limit=LIMIT)
 
 
-def test_a_write_that_is_not_allowed_is_neither_refused_nor_passing(
+def test_a_denied_write_is_neither_a_refused_condition_nor_an_outage(
     store: DynamoJobStore, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = brought_to(store, State.QUEUED)

@@ -36,7 +36,7 @@ def test_success_is_settled_with_its_result(store: JobStore) -> None:
     assert settled.generation == running.generation
 
 
-def test_a_failure_with_attempts_left_asks_for_another_dispatch(store: JobStore) -> None:
+def test_a_failure_with_attempts_left_requests_another_dispatch(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     store.settle(running, SETTLEMENTS[State.RETRYING], now=NOW)
@@ -47,7 +47,7 @@ def test_a_failure_with_attempts_left_asks_for_another_dispatch(store: JobStore)
     assert settled.errors == (an_error(next_due=NOW + 5 * SECOND),)
 
 
-def test_death_is_settled_with_its_reason_and_keeps_the_generation_that_its_letter_names(store: JobStore) -> None:
+def test_death_is_settled_with_its_reason_and_the_generation_of_its_dlq_message(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     store.settle(running, SETTLEMENTS[State.DEAD], now=NOW)
@@ -67,7 +67,7 @@ def test_a_job_may_expire_only_when_it_is_terminal(store: JobStore, state: State
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_only_scheduled_and_dead_jobs_stand_in_the_attention_index(store: JobStore, table: Table, state: State) -> None:
+def test_the_attention_index_holds_only_scheduled_and_dead_jobs(store: JobStore, table: Table, state: State) -> None:
     item = table.item(brought_to(store, state))
 
     assert item is not None
@@ -85,9 +85,7 @@ def test_only_the_last_ten_errors_are_kept_oldest_first(store: JobStore) -> None
 
 
 @pytest.mark.parametrize("state", [State.RETRYING, State.DEAD, State.SUCCEEDED, State.CANCELLED])
-def test_the_run_that_takes_over_leaves_the_error_of_one_that_ended_without_a_word(
-    store: JobStore, state: State
-) -> None:
+def test_the_run_that_takes_over_records_the_error_of_a_run_that_never_reported(store: JobStore, state: State) -> None:
     first = brought_to(store, State.RUNNING)
     second = claimed(store, first, now=NOW + LEASE)
     settlement = SETTLEMENTS[state]
@@ -101,7 +99,7 @@ def test_the_run_that_takes_over_leaves_the_error_of_one_that_ended_without_a_wo
     assert tuple(rest) == told
 
 
-def test_a_run_that_is_given_back_leaves_an_earlier_crash_to_be_told_by_the_next(store: JobStore) -> None:
+def test_a_released_run_leaves_an_earlier_crash_for_the_next_run_to_record(store: JobStore) -> None:
     first = brought_to(store, State.RUNNING)
     second = claimed(store, first, now=NOW + LEASE)
 
@@ -120,7 +118,7 @@ def test_success_keeps_the_errors_of_earlier_attempts(store: JobStore) -> None:
     assert stored(store, retrying).errors == retrying.errors
 
 
-def test_a_success_without_a_result_stores_none(store: JobStore, table: Table) -> None:
+def test_a_success_without_a_result_stores_no_result(store: JobStore, table: Table) -> None:
     running = brought_to(store, State.RUNNING)
 
     store.settle(running, Settlement(state=State.SUCCEEDED), now=NOW)
@@ -143,7 +141,7 @@ def test_a_worker_whose_lease_was_taken_over_changes_nothing(
     assert table.item(first) == before
 
 
-def test_a_lease_that_is_over_but_not_taken_may_still_be_settled(store: JobStore) -> None:
+def test_a_run_with_an_expired_lease_may_settle_until_another_worker_claims_the_job(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     store.settle(running, SETTLEMENTS[State.SUCCEEDED], now=NOW + 2 * LEASE)
@@ -174,7 +172,7 @@ def test_settle_is_rejected_after_a_nudge_took_the_run_back(store: JobStore, tab
     assert table.item(running) == before
 
 
-def test_settle_makes_no_document_where_there_is_none(store: JobStore) -> None:
+def test_settle_creates_no_document_for_a_missing_job(store: JobStore) -> None:
     job = a_job(owner="mine", state=State.RUNNING)
 
     with pytest.raises(WriteRefusedError) as refused:
@@ -184,14 +182,14 @@ def test_settle_makes_no_document_where_there_is_none(store: JobStore) -> None:
     assert store.get(job.tenant, job.id) is None
 
 
-def test_a_document_that_nobody_owns_is_settled_by_nobody(store: JobStore) -> None:
+def test_a_settle_of_a_document_without_an_owner_is_rejected(store: JobStore) -> None:
     queued = brought_to(store, State.QUEUED)
 
     with pytest.raises(WriteRefusedError):
         store.settle(queued, SETTLEMENTS[State.SUCCEEDED], now=NOW)
 
 
-def test_release_gives_the_attempt_back_and_asks_for_another_dispatch_at_once(store: JobStore) -> None:
+def test_release_gives_the_attempt_back_and_requests_another_dispatch_at_once(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
     store.release(running, due=NOW + MILLISECOND)

@@ -75,7 +75,7 @@ def test_nothing_commits_when_the_lease_was_taken_over(store: JobStore, table: T
     assert stored(store, running) == second
 
 
-def test_nothing_commits_when_the_handlers_own_condition_does_not_hold(
+def test_nothing_commits_when_a_condition_of_the_handler_does_not_hold(
     store: JobStore, table: Table, running: Job
 ) -> None:
     with pytest.raises(EffectRefusedError, match="write 1: ConditionalCheckFailed"):
@@ -101,7 +101,7 @@ def test_a_lost_lease_outweighs_the_handlers_condition(store: JobStore, table: T
     ],
     ids=["no such table", "not the wire form", "no table", "not a write"],
 )
-def test_writes_that_make_no_sense_are_refused_as_the_handlers_fault(store: JobStore, running: Job, write: Any) -> None:
+def test_invalid_writes_are_refused_as_an_error_of_the_handler(store: JobStore, running: Job, write: Any) -> None:
     with pytest.raises(EffectRefusedError):
         store.settle(running, _with(write), now=NOW)
 
@@ -109,7 +109,7 @@ def test_writes_that_make_no_sense_are_refused_as_the_handlers_fault(store: JobS
 
 
 @pytest.mark.parametrize("fault", [Fault.SENT_TWICE, Fault.ANSWER_LOST])
-def test_the_effect_happens_once_however_often_it_is_sent(
+def test_the_effect_happens_once_if_it_is_sent_several_times(
     store: JobStore, client: FaultyClient, table: Table, running: Job, fault: Fault
 ) -> None:
     client.faults = [fault]
@@ -150,7 +150,7 @@ def answer(client: FaultyClient, monkeypatch: pytest.MonkeyPatch) -> Answer:
         ("None", "ProvisionedThroughputExceeded"),
     ],
 )
-def test_contention_is_nobodys_fault(
+def test_contention_is_not_an_error_of_the_handler(
     store: JobStore, table: Table, running: Job, answer: Answer, reasons: Sequence[str]
 ) -> None:
     answer("TransactionCanceledException", *reasons)
@@ -189,7 +189,7 @@ def test_a_refused_write_outweighs_contention(
         ("ThrottlingException", StoreUnavailableError),
     ],
 )
-def test_a_transaction_refused_as_a_whole_tells_why(
+def test_a_transaction_refused_as_a_whole_says_why(
     store: JobStore, table: Table, running: Job, answer: Answer, refusal: tuple[str, type[Exception]]
 ) -> None:
     code, error = refusal
@@ -199,7 +199,7 @@ def test_a_transaction_refused_as_a_whole_tells_why(
         store.settle(running, _with(_count(table)), now=NOW)
 
 
-def test_a_fenced_transaction_without_its_document_means_that_there_is_none(
+def test_a_fenced_transaction_without_a_document_means_that_the_job_is_missing(
     store: JobStore, table: Table, running: Job, answer: Answer
 ) -> None:
     answer("TransactionCanceledException", "ConditionalCheckFailed", "None")

@@ -36,7 +36,7 @@ def everything(table_scan: DynamoTableScan, *, segments: int = 1) -> list[Found]
     return [found for page in pages for found in page]
 
 
-def test_of_the_jobs_those_are_found_whose_due_has_passed(store: JobStore, table_scan: DynamoTableScan) -> None:
+def test_the_scan_finds_the_jobs_whose_due_time_has_passed(store: JobStore, table_scan: DynamoTableScan) -> None:
     jobs = {state: brought_to(store, state) for state in State}
 
     found = {job.state for job in everything(table_scan) if isinstance(job, Job)}
@@ -55,7 +55,7 @@ def test_every_job_is_in_one_segment(store: JobStore, table_scan: DynamoTableSca
     assert found == Counter(job.id for job in jobs)
 
 
-def test_groups_are_found_while_somebody_is_in_them(store: JobStore, table_scan: DynamoTableScan) -> None:
+def test_groups_are_found_while_they_hold_jobs(store: JobStore, table_scan: DynamoTableScan) -> None:
     job = store.insert_if_absent(a_job(group="a group"))
     assert OpenGroup(TENANT, "a group") in everything(table_scan)
 
@@ -81,7 +81,7 @@ def test_payloads_are_found_with_their_owner_and_discarded(
 
 
 @pytest.mark.parametrize("change", [{"schema": {"N": "99"}}, {"state": {"S": "perplexed"}}, {"lane": {"N": "1"}}])
-def test_what_cannot_be_read_is_named_and_hides_nothing(
+def test_an_unreadable_item_is_named_and_hides_no_other_item(
     store: JobStore, table_scan: DynamoTableScan, table: Table, change: dict[str, dict[str, str]]
 ) -> None:
     job = brought_to(store, State.QUEUED)

@@ -150,7 +150,7 @@ def test_the_store_accepts_a_write_exactly_when_the_table_allows_it(
     assert (reached is after) is (after in TRANSITIONS[write].get(before, ()))
 
 
-def test_every_transition_of_the_table_was_asked_for() -> None:
+def test_every_transition_of_the_table_was_tried() -> None:
     assert set(CASES) == {
         (write, after) for write, rows in TRANSITIONS.items() for states in rows.values() for after in states
     }

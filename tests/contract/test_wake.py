@@ -25,7 +25,7 @@ def test_wake_queues_the_job_and_keeps_its_time_and_generation(store: JobStore, 
     assert not {"attention", "attention_at"} & item.keys()
 
 
-def test_a_woken_job_is_claimed_from_its_time_on(store: JobStore) -> None:
+def test_a_woken_job_can_be_claimed_from_its_due_time_on(store: JobStore) -> None:
     scheduled = brought_to(store, State.SCHEDULED)
     assert scheduled.due is not None
     store.wake(scheduled)
@@ -45,7 +45,7 @@ def test_wake_is_rejected_by_a_job_that_is_not_scheduled(store: JobStore, state:
     assert refused.value.current == job
 
 
-def test_wake_is_rejected_when_the_job_ran_and_was_put_off_again_since_it_was_read(store: JobStore) -> None:
+def test_wake_is_rejected_when_the_job_ran_and_was_rescheduled_since_it_was_read(store: JobStore) -> None:
     scheduled = brought_to(store, State.SCHEDULED)
     assert scheduled.due is not None
     running = claimed(store, scheduled, now=scheduled.due)
@@ -66,7 +66,7 @@ def test_a_wake_that_the_sdk_sent_twice_succeeds(store: JobStore, client: Faulty
     assert stored(store, scheduled).state is State.QUEUED
 
 
-def test_wake_makes_no_document_where_there_is_none(store: JobStore) -> None:
+def test_wake_creates_no_document_for_a_missing_job(store: JobStore) -> None:
     job = a_job(state=State.SCHEDULED)
 
     with pytest.raises(WriteRefusedError):
@@ -75,7 +75,7 @@ def test_wake_makes_no_document_where_there_is_none(store: JobStore) -> None:
     assert store.get(job.tenant, job.id) is None
 
 
-def test_those_whose_time_has_come_are_found_the_earliest_first(store: JobStore) -> None:
+def test_due_jobs_are_found_earliest_first(store: JobStore) -> None:
     moments = [NOW + timedelta(seconds=1000 + number * 37 % 230) for number in range(230)]
     for due in moments:
         store.insert_if_absent(a_job(state=State.SCHEDULED, due=due))
@@ -85,7 +85,7 @@ def test_those_whose_time_has_come_are_found_the_earliest_first(store: JobStore)
     assert found == sorted(due for due in moments if due <= NOW + 1100 * SECOND)
 
 
-def test_who_was_put_off_again_is_not_found_by_an_index_that_lags_behind(store: JobStore, table: Table) -> None:
+def test_a_rescheduled_job_is_not_found_through_a_stale_index_entry(store: JobStore, table: Table) -> None:
     scheduled = brought_to(store, State.SCHEDULED)
     assert scheduled.due is not None
     later = scheduled.due + timedelta(days=1)
@@ -102,7 +102,7 @@ def test_only_scheduled_jobs_are_found(store: JobStore, state: State) -> None:
     assert list(store.scheduled(before=NOW + timedelta(days=1000))) == []
 
 
-def test_a_document_that_cannot_be_read_is_told_of_and_keeps_nobody_waiting(store: JobStore, table: Table) -> None:
+def test_an_unreadable_document_is_reported_and_delays_no_other_job(store: JobStore, table: Table) -> None:
     jobs = [brought_to(store, State.SCHEDULED) for _ in range(3)]
     item = table.item(jobs[1])
     assert item is not None

@@ -71,7 +71,7 @@ def test_cancelling_again_is_answered_the_same(mill: Mill) -> None:
     assert cancel(job_id) == first
 
 
-def test_a_running_job_is_asked_to_end_and_does(mill: Mill) -> None:
+def test_a_running_job_receives_a_cancel_request_and_ends(mill: Mill) -> None:
     answers = []
 
     def handler(_payload: object, run: Any) -> None:
@@ -127,9 +127,7 @@ def test_a_job_that_is_not_dead_cannot_be_redriven(mill: Mill, act: Any) -> None
 
 
 @pytest.mark.parametrize("act", [cancel, redrive, retry])
-def test_another_tenants_job_a_missing_one_and_one_past_its_time_are_the_same_404(
-    mill: Mill, dead: str, act: Any
-) -> None:
+def test_a_foreign_a_missing_and_an_expired_job_get_the_same_404(mill: Mill, dead: str, act: Any) -> None:
     theirs, missing = act(dead, iam=ANOTHER), act("none")
     mill.late = RETENTION + SECOND
     expired = act(dead)
@@ -172,7 +170,9 @@ def test_a_caller_without_an_identity_is_refused(mill: Mill, dead: str, act: Any
 
 
 @pytest.mark.parametrize(("act", "state"), [(cancel, State.CANCELLED), (redrive, State.QUEUED), (retry, State.QUEUED)])
-def test_a_store_that_does_not_answer_asks_to_try_again(mill: Mill, dead: str, act: Any, state: State) -> None:
+def test_an_unavailable_store_is_answered_with_a_request_to_retry(
+    mill: Mill, dead: str, act: Any, state: State
+) -> None:
     mill.client.faults = [Fault.NOT_SENT]
     is_problem(act(dead), 503, "unavailable")
     assert mill.job(dead).state is State.DEAD
@@ -182,11 +182,11 @@ def test_a_store_that_does_not_answer_asks_to_try_again(mill: Mill, dead: str, a
 
 
 @pytest.mark.parametrize("path", ["/jobs/x/forget", "/jobs/x/cancel/y", "/jobs//cancel"])
-def test_there_is_nothing_else_to_ask_of_a_job(mill: Mill, path: str) -> None:
+def test_an_unknown_action_on_a_job_is_not_found(mill: Mill, path: str) -> None:
     assert request("POST", path).status == 404
 
 
-def test_a_job_whose_payload_is_gone_is_shown_without_it(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_whose_payload_is_missing_is_shown_without_it(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     def gone(*_: object) -> str:
         raise MalformedDocumentError("the payload is gone")
 

@@ -11,7 +11,7 @@ JOBS = 10
 WRITES = ("dynamodb.PutItem", "dynamodb.UpdateItem", "dynamodb.TransactWriteItems", "dynamodb.DeleteItem")
 
 
-def test_a_job_that_does_nothing_costs_three_writes_and_no_read(mill: Mill, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_job_costs_three_writes_and_no_read(mill: Mill, capsys: pytest.CaptureFixture[str]) -> None:
     job_ids = [mill.accepted(job_type="test.noop") for _ in range(JOBS)]
     before = mill.calls.copy()
     assert before == {"dynamodb.PutItem": JOBS}
@@ -45,7 +45,7 @@ def test_the_item_that_is_written_three_times_stays_small(mill: Mill) -> None:
     assert size_bytes < 1024
 
 
-def test_a_replay_costs_one_write_that_is_refused_and_no_read(mill: Mill) -> None:
+def test_a_replay_costs_one_refused_write_and_no_read(mill: Mill) -> None:
     mill.post(key="a-key")
     mill.calls.clear()
 

@@ -181,9 +181,7 @@ def test_a_payload_that_grows_over_the_cap_when_it_is_written_is_refused(mill: M
     ],
     ids=str,
 )
-def test_a_body_that_does_not_fit_is_refused_with_the_path_of_each_fault(
-    mill: Mill, body: Any, pointers: list[str]
-) -> None:
+def test_an_invalid_body_is_refused_with_the_path_of_each_fault(mill: Mill, body: Any, pointers: list[str]) -> None:
     answer = mill.post_text(json.dumps(body))
 
     _is_problem(answer, 422, "invalid-body")
@@ -191,7 +189,7 @@ def test_a_body_that_does_not_fit_is_refused_with_the_path_of_each_fault(
     assert mill.stored() == 0
 
 
-def test_faults_are_told_in_words_of_their_own(mill: Mill) -> None:
+def test_the_messages_of_faults_do_not_quote_pydantic(mill: Mill) -> None:
     answer = mill.post_text('{"type":"test.scripted","run_at":"soon"}')
 
     (fault,) = answer.body["errors"]
@@ -226,7 +224,7 @@ def test_half_a_surrogate_pair_in_a_payload_goes_through_unchanged(mill: Mill) -
     assert mill.get(job_id).body["result"] == {"n": 0, "x": "\ud800"}
 
 
-def test_an_unknown_type_is_refused_with_those_that_are_known(mill: Mill) -> None:
+def test_an_unknown_type_is_refused_with_the_list_of_known_types(mill: Mill) -> None:
     answer = mill.post(job_type="test.other")
 
     _is_problem(answer, 422, "unknown-job-type")
@@ -238,7 +236,7 @@ def test_an_unknown_type_is_refused_with_those_that_are_known(mill: Mill) -> Non
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "with space", "tab\t", "ünicode", "\x7f"])
-def test_a_key_that_not_every_proxy_passes_on_is_refused(mill: Mill, key: str) -> None:
+def test_a_key_with_characters_that_some_proxies_drop_is_refused(mill: Mill, key: str) -> None:
     _is_problem(mill.post(key=key), 400, "invalid-key")
     assert mill.stored() == 0
 
@@ -273,14 +271,14 @@ def test_sessions_of_one_role_are_one_tenant_and_another_role_is_another(mill: M
 
 
 @pytest.mark.parametrize("job_id", ["none", "x" * 3000, "a#b", "..", "%2e%2e", "💥"])
-def test_an_unknown_id_is_not_there(mill: Mill, job_id: str) -> None:
+def test_an_unknown_id_is_not_found(mill: Mill, job_id: str) -> None:
     answer = mill.get(job_id)
 
     assert answer.status == 404
     assert answer.headers["Content-Type"] == "application/problem+json"
 
 
-def test_a_job_past_its_time_is_not_there(mill: Mill) -> None:
+def test_an_expired_job_is_not_found(mill: Mill) -> None:
     job_id = mill.accepted()
     mill.run()
     assert mill.job(job_id).state is State.SUCCEEDED
@@ -291,14 +289,14 @@ def test_a_job_past_its_time_is_not_there(mill: Mill) -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", "/job"), ("POST", "/job"), ("DELETE", "/jobs/x"), ("GET", "/")])
-def test_an_unknown_route_is_not_there(mill: Mill, method: str, path: str) -> None:
+def test_an_unknown_route_is_not_found(mill: Mill, method: str, path: str) -> None:
     _is_problem(call(submit, method, path), 404, "not-found")
     if path != "/jobs/x":
         _is_problem(call(query, method, path), 404, "not-found")
 
 
 @pytest.mark.parametrize("fault", [Fault.NOT_SENT, Fault.ANSWER_LOST])
-def test_a_store_that_does_not_answer_asks_to_try_again_and_tells_nothing_of_itself(mill: Mill, fault: Fault) -> None:
+def test_an_unavailable_store_is_answered_with_a_request_to_retry_and_no_internals(mill: Mill, fault: Fault) -> None:
     mill.client.faults = [fault]
 
     answer = mill.post({"n": 1}, key="a-key")
@@ -310,14 +308,14 @@ def test_a_store_that_does_not_answer_asks_to_try_again_and_tells_nothing_of_its
     assert mill.stored() == 1
 
 
-def test_a_document_of_a_newer_version_asks_to_try_again(mill: Mill) -> None:
+def test_a_document_of_a_newer_version_is_answered_with_a_request_to_retry(mill: Mill) -> None:
     job = mill.job(mill.accepted())
     mill.table.put(job, schema={"N": str(SCHEMA_VERSION + 1)})
 
     _is_problem(mill.get(job.id), 503, "unavailable")
 
 
-def test_a_fault_of_our_own_is_answered_without_a_word_of_it(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_is_answered_without_its_details(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken() -> Any:
         raise RuntimeError("a secret")
 

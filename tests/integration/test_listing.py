@@ -38,7 +38,7 @@ def several(mill: Mill, number: int = 3) -> list[str]:
     return found[::-1]
 
 
-def test_jobs_are_listed_newest_first_without_what_may_be_large(mill: Mill) -> None:
+def test_jobs_are_listed_newest_first_without_their_large_members(mill: Mill) -> None:
     jobs = several(mill)
 
     answer = listed()
@@ -72,14 +72,14 @@ def test_cursors_lead_through_all_pages_to_the_end(mill: Mill) -> None:
     assert found == [jobs[:2], jobs[2:4], jobs[4:]]
 
 
-def test_a_page_is_of_twenty_unless_asked_otherwise(mill: Mill) -> None:
+def test_a_page_holds_twenty_jobs_by_default(mill: Mill) -> None:
     several(mill, DEFAULT_PAGE + 1)
 
     assert len(ids(listed())) == DEFAULT_PAGE
     assert len(ids(listed({"limit": "100"}))) == DEFAULT_PAGE + 1
 
 
-def test_state_and_type_filter_and_go_together(mill: Mill) -> None:
+def test_state_and_type_filters_combine(mill: Mill) -> None:
     mill.accepted()
     mill.run()
     queued = mill.accepted()
@@ -102,13 +102,13 @@ def test_since_and_until_bound_the_time_of_submission(mill: Mill) -> None:
     assert ids(listed(f"since={offset}&until={at[jobs[0]]}")) == [jobs[1]]
 
 
-def test_nobody_sees_the_jobs_of_another(mill: Mill) -> None:
+def test_a_tenant_cannot_list_the_jobs_of_another(mill: Mill) -> None:
     several(mill)
 
     assert ids(listed(iam=ANOTHER)) == []
 
 
-def test_finished_jobs_are_listed_until_their_time_is_up(mill: Mill) -> None:
+def test_finished_jobs_are_listed_until_they_expire(mill: Mill) -> None:
     job = mill.accepted()
     mill.run()
     assert ids(listed()) == [job]
@@ -158,7 +158,7 @@ def test_finished_jobs_are_listed_until_their_time_is_up(mill: Mill) -> None:
         ("Limit=5", "#/Limit"),
     ],
 )
-def test_a_parameter_that_does_not_fit_is_named(mill: Mill, query: str, wrong: str) -> None:
+def test_an_invalid_parameter_is_named(mill: Mill, query: str, wrong: str) -> None:
     answer = listed(query)
 
     assert answer.status == 422, answer
@@ -166,13 +166,13 @@ def test_a_parameter_that_does_not_fit_is_named(mill: Mill, query: str, wrong: s
     assert [error["pointer"] for error in answer.body["errors"]] == [wrong]
 
 
-def test_all_that_is_wrong_is_said_at_once(mill: Mill) -> None:
+def test_all_invalid_parameters_are_reported_together(mill: Mill) -> None:
     answer = listed("state=lost&limit=0&since=yesterday")
 
     assert [error["pointer"] for error in answer.body["errors"]] == ["#/state", "#/since", "#/limit"]
 
 
-def test_a_cursor_is_good_for_its_own_tenant_and_filters_alone(mill: Mill) -> None:
+def test_a_cursor_is_valid_only_for_its_own_tenant_and_filters(mill: Mill) -> None:
     several(mill)
     since = mill.get(mill.accepted()).body["created_at"]
     query = {"limit": "1", "state": "queued", "cursor": listed({"limit": "1", "state": "queued"}).body["cursor"]}

@@ -40,7 +40,7 @@ def _doubled(event: Event) -> Event:
     return {"Records": [*event["Records"], *again]}
 
 
-def test_a_message_that_comes_again_after_success_does_nothing(mill: Mill, runs: list[int]) -> None:
+def test_a_message_delivered_again_after_success_does_nothing(mill: Mill, runs: list[int]) -> None:
     job_id = mill.accepted()
     event = _delivered(mill)
     mill.work(event)
@@ -52,7 +52,7 @@ def test_a_message_that_comes_again_after_success_does_nothing(mill: Mill, runs:
     assert mill.table.item(mill.job(job_id)) == before
 
 
-def test_a_message_that_comes_again_after_death_does_nothing(mill: Mill) -> None:
+def test_a_message_delivered_again_after_death_does_nothing(mill: Mill) -> None:
     mill.script.handler = lambda _payload, _run: {1, 2}
     job_id = mill.accepted()
     event = _delivered(mill)
@@ -81,7 +81,7 @@ def test_a_message_of_an_earlier_dispatch_does_nothing(mill: Mill) -> None:
     assert mill.table.item(mill.job(job_id)) == before
 
 
-def test_a_stream_record_that_comes_again_sends_a_message_that_does_nothing(mill: Mill, runs: list[int]) -> None:
+def test_a_repeated_stream_record_sends_a_message_that_does_nothing(mill: Mill, runs: list[int]) -> None:
     mill.accepted()
     records = mill.records()
     for _ in range(2):
@@ -94,7 +94,7 @@ def test_a_stream_record_that_comes_again_sends_a_message_that_does_nothing(mill
     assert runs == [1]
 
 
-def test_a_message_twice_in_one_batch_runs_its_job_once(mill: Mill, runs: list[int]) -> None:
+def test_a_message_that_a_batch_holds_twice_runs_its_job_once(mill: Mill, runs: list[int]) -> None:
     job_id = mill.accepted()
 
     mill.work(_doubled(_delivered(mill)))
@@ -103,7 +103,7 @@ def test_a_message_twice_in_one_batch_runs_its_job_once(mill: Mill, runs: list[i
     assert mill.job(job_id).attempt == 1
 
 
-def test_a_job_that_another_worker_holds_is_put_back_until_its_lease_is_over(mill: Mill, runs: list[int]) -> None:
+def test_a_message_of_a_job_with_a_live_lease_is_put_back_until_the_lease_expires(mill: Mill, runs: list[int]) -> None:
     mill.stop_clock()
     job_id = mill.accepted()
     event = _delivered(mill)
@@ -124,7 +124,7 @@ def test_a_job_that_another_worker_holds_is_put_back_until_its_lease_is_over(mil
     assert (runs, mill.job(job_id).state) == ([2], State.SUCCEEDED)
 
 
-def test_a_message_before_its_time_is_put_back_until_then(mill: Mill, runs: list[int]) -> None:
+def test_a_message_before_the_due_time_of_its_job_is_put_back_until_then(mill: Mill, runs: list[int]) -> None:
     mill.stop_clock()
     mill.accepted()
     event = _delivered(mill)
@@ -136,7 +136,7 @@ def test_a_message_before_its_time_is_put_back_until_then(mill: Mill, runs: list
     assert 60 <= mill.hidden[0]["VisibilityTimeout"] <= 61
 
 
-def test_only_what_must_stay_is_named_in_the_answer(mill: Mill, runs: list[int]) -> None:
+def test_the_answer_names_only_the_messages_that_must_stay(mill: Mill, runs: list[int]) -> None:
     for _ in range(3):
         mill.accepted()
     event = _delivered(mill)
@@ -151,7 +151,7 @@ def test_only_what_must_stay_is_named_in_the_answer(mill: Mill, runs: list[int])
     assert runs == [1]
 
 
-def test_a_whole_batch_that_must_stay_is_answered_and_not_raised(mill: Mill) -> None:
+def test_a_batch_whose_messages_must_all_stay_is_answered_and_raises_nothing(mill: Mill) -> None:
     job_ids = [mill.accepted() for _ in range(3)]
     event = _delivered(mill)
     now = mill.now()
@@ -165,9 +165,7 @@ def test_a_whole_batch_that_must_stay_is_answered_and_not_raised(mill: Mill) -> 
 @pytest.mark.parametrize(
     "body", ["", "hello", "{}", "[]", '{"schema":1}', '{"schema":1,"tenant":"","id":"","generation":1e999,"trace":""}']
 )
-def test_a_message_that_is_not_ours_is_acknowledged_and_costs_the_batch_nothing(
-    mill: Mill, runs: list[int], body: str
-) -> None:
+def test_a_malformed_message_is_acknowledged_and_harms_no_other(mill: Mill, runs: list[int], body: str) -> None:
     mill.accepted()
     event = _delivered(mill)
     rubbish = event["Records"][0] | {"body": body, "messageId": "rubbish", "receiptHandle": "rubbish"}
@@ -201,7 +199,7 @@ def test_a_document_of_a_newer_version_keeps_its_attempts_for_a_worker_of_that_v
     assert mill.table.item(job) == before
 
 
-def test_a_message_for_a_job_that_is_gone_is_acknowledged(mill: Mill) -> None:
+def test_a_message_of_a_missing_job_is_acknowledged(mill: Mill) -> None:
     event = mill.event(encode(Reference(tenant=TENANT, job_id="gone", generation=1, trace="")))
 
     assert mill.work(event) == []

@@ -37,7 +37,7 @@ def send(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Any:
     return replace
 
 
-def test_more_messages_than_one_call_takes_are_sent_in_several(mill: Mill) -> None:
+def test_more_messages_than_one_call_takes_are_sent_in_several_calls(mill: Mill) -> None:
     job_ids = {mill.accepted() for _ in range(23)}
 
     assert mill.publish() == []
@@ -61,7 +61,7 @@ def test_an_entry_that_sqs_did_not_take_is_reported_by_its_sequence(mill: Mill, 
     assert mill.depth(mill.queue) == 2
 
 
-def test_a_queue_that_does_not_answer_leaves_its_messages_to_the_stream(mill: Mill, send: Any) -> None:
+def test_the_stream_retries_the_messages_of_a_queue_that_does_not_answer(mill: Mill, send: Any) -> None:
     def silent(_real: Any, **_request: Any) -> Any:
         raise ConnectTimeoutError(endpoint_url="https://sqs.invalid")
 
@@ -73,7 +73,7 @@ def test_a_queue_that_does_not_answer_leaves_its_messages_to_the_stream(mill: Mi
     assert mill.publish(records) == _sequences(records)
 
 
-def test_a_denied_call_is_not_swallowed(mill: Mill, send: Any) -> None:
+def test_a_denied_call_raises(mill: Mill, send: Any) -> None:
     def denied(_real: Any, **_request: Any) -> Any:
         raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "SendMessageBatch")
 
@@ -89,7 +89,7 @@ def test_a_denied_call_is_not_swallowed(mill: Mill, send: Any) -> None:
     [{"pk": {"S": "rubbish"}, "state": {"S": "queued"}}, {"schema": {"N": "99"}}],
     ids=["rubbish", "a newer version's"],
 )
-def test_a_record_that_cannot_be_read_is_reported_once_those_before_it_are_published(
+def test_an_unreadable_record_is_reported_after_the_records_before_it_are_published(
     mill: Mill, image: dict[str, Any]
 ) -> None:
     for _ in range(3):
@@ -102,7 +102,7 @@ def test_a_record_that_cannot_be_read_is_reported_once_those_before_it_are_publi
     assert mill.depth(mill.queue) == 1
 
 
-def test_a_record_that_cannot_be_read_and_leads_its_batch_has_the_batch_halved(mill: Mill) -> None:
+def test_an_unreadable_first_record_fails_its_batch_so_that_lambda_halves_it(mill: Mill) -> None:
     for _ in range(3):
         mill.accepted()
     records = mill.records()
@@ -113,7 +113,7 @@ def test_a_record_that_cannot_be_read_and_leads_its_batch_has_the_batch_halved(m
     assert mill.depth(mill.queue) == 0
 
 
-def test_a_record_that_cannot_be_read_and_is_alone_is_reported_for_the_mapping_to_give_up(mill: Mill) -> None:
+def test_an_unreadable_record_alone_is_reported_so_that_the_mapping_gives_it_up(mill: Mill) -> None:
     mill.accepted()
     records = mill.records()
     records[0]["dynamodb"]["NewImage"] = {}
@@ -121,7 +121,7 @@ def test_a_record_that_cannot_be_read_and_is_alone_is_reported_for_the_mapping_t
     assert mill.publish(records) == _sequences(records)
 
 
-def test_a_record_that_nobody_could_read_for_long_holds_up_no_others(mill: Mill) -> None:
+def test_a_record_that_stays_unreadable_is_passed_over_and_delays_no_other(mill: Mill) -> None:
     for _ in range(3):
         mill.accepted()
     records = mill.records()
@@ -133,7 +133,7 @@ def test_a_record_that_nobody_could_read_for_long_holds_up_no_others(mill: Mill)
     assert mill.depth(mill.queue) == 2
 
 
-def test_a_job_for_a_lane_that_is_not_deployed_holds_up_no_others_for_long(
+def test_a_job_of_a_lane_that_is_not_deployed_delays_no_other_for_long(
     mill: Mill, caplog: pytest.LogCaptureFixture
 ) -> None:
     mill.accepted()
@@ -148,7 +148,7 @@ def test_a_job_for_a_lane_that_is_not_deployed_holds_up_no_others_for_long(
     assert mill.depth(mill.queue) == 2
 
 
-def test_records_that_owe_nothing_are_passed_over(mill: Mill) -> None:
+def test_records_that_need_no_message_are_skipped(mill: Mill) -> None:
     mill.accepted()
     (record,) = mill.records()
     images = record["dynamodb"]

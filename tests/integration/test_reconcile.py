@@ -72,7 +72,7 @@ def test_a_job_whose_record_the_stream_has_lost_runs_after_a_reconcile(mill: Mil
     assert mill.depth(mill.queue) == 0
 
 
-def test_whatever_the_alarm_says_it_is_the_same(mill: Mill) -> None:
+def test_a_call_by_an_alarm_reconciles_as_a_scheduled_one_does(mill: Mill) -> None:
     job_id = lost(mill)
     mill.late = LIMIT
 
@@ -83,7 +83,7 @@ def test_whatever_the_alarm_says_it_is_the_same(mill: Mill) -> None:
 
 
 @pytest.mark.slow
-def test_a_lane_that_is_only_slow_is_left_to_drain(mill: Mill, metrics: Metrics) -> None:
+def test_reconcile_leaves_the_jobs_of_a_slow_lane_alone(mill: Mill, metrics: Metrics) -> None:
     jobs = [mill.accepted() for _ in range(5)]
     mill.publish()
     metrics.age = timedelta(hours=48)
@@ -97,7 +97,7 @@ def test_a_lane_that_is_only_slow_is_left_to_drain(mill: Mill, metrics: Metrics)
     assert {mill.job(job_id).nudges for job_id in jobs} == {0}
 
 
-def test_a_lost_job_of_a_slow_lane_is_found_once_its_lane_cannot_explain_it(mill: Mill, metrics: Metrics) -> None:
+def test_a_lost_job_of_a_slow_lane_is_found_once_it_is_later_than_its_lane(mill: Mill, metrics: Metrics) -> None:
     job_id = lost(mill)
     mill.accepted()
     mill.publish()
@@ -112,7 +112,7 @@ def test_a_lost_job_of_a_slow_lane_is_found_once_its_lane_cannot_explain_it(mill
     assert mill.job(job_id).nudges == 1
 
 
-def test_the_delay_of_a_lane_is_as_cloudwatch_says_and_none_where_nothing_waits(mill: Mill, metrics: Metrics) -> None:
+def test_the_delay_of_a_lane_comes_from_cloudwatch_and_is_zero_for_an_empty_queue(mill: Mill, metrics: Metrics) -> None:
     metrics.age = timedelta(hours=9)
     assert queue_depth.delay(client("sqs"), metrics, mill.queue, now=mill.now()) == timedelta(0)
 
@@ -121,7 +121,7 @@ def test_the_delay_of_a_lane_is_as_cloudwatch_says_and_none_where_nothing_waits(
 
 
 @pytest.mark.parametrize("failure", [None, StoreUnavailableError("no answer")])
-def test_where_cloudwatch_does_not_say_a_lane_may_be_as_late_as_it_keeps_messages(
+def test_without_a_metric_the_delay_of_a_lane_is_the_retention_of_its_queue(
     mill: Mill, metrics: Metrics, failure: Exception | None
 ) -> None:
     metrics.failure = failure
@@ -130,7 +130,7 @@ def test_where_cloudwatch_does_not_say_a_lane_may_be_as_late_as_it_keeps_message
     assert queue_depth.delay(client("sqs"), metrics, mill.queue, now=mill.now()) == RETENTION
 
 
-def test_a_scheduled_job_that_no_clock_has_seen_is_woken(mill: Mill) -> None:
+def test_reconcile_wakes_a_scheduled_job_that_the_scheduler_missed(mill: Mill) -> None:
     submission = Submission(type="test.scripted", delay=timedelta(hours=1))
     job = composition.submit()(submission, tenant=TENANT, trace="a test").job
     mill.late = timedelta(hours=1) + LIMIT
@@ -141,7 +141,7 @@ def test_a_scheduled_job_that_no_clock_has_seen_is_woken(mill: Mill) -> None:
     assert mill.job(job.id).state is State.SUCCEEDED
 
 
-def test_a_payload_that_belongs_to_no_job_is_deleted_after_a_day(mill: Mill) -> None:
+def test_an_orphaned_payload_is_deleted_after_a_day(mill: Mill) -> None:
     large = json.dumps({"text": "x" * 5_000})
     composition.payloads().put_away(a_job(payload=large, created_at=mill.now()))
     used = mill.accepted({"text": "x" * 5_000})
@@ -158,7 +158,7 @@ def bodies(mill: Mill) -> Sequence[Any]:
     return [messages.decode(message["Body"]) for message in answer.get("Messages", [])]
 
 
-def test_letters_are_looked_after_by_the_one_rule(mill: Mill) -> None:
+def test_dlq_messages_are_handled_by_the_rule(mill: Mill) -> None:
     def fails(_payload: Any, _run: Any) -> None:
         raise LookupError
 
@@ -179,7 +179,7 @@ def test_letters_are_looked_after_by_the_one_rule(mill: Mill) -> None:
     assert [dead_letter.reference.job_id for dead_letter in bodies(mill)] == [dead]
 
 
-def test_reconcile_says_what_it_did_and_what_it_could_not_read(
+def test_reconcile_logs_its_repairs_and_the_unreadable_items(
     mill: Mill, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     lost(mill)
@@ -197,7 +197,7 @@ def test_reconcile_says_what_it_did_and_what_it_could_not_read(
     assert (metrics["JobsNudged"], metrics["ItemsUnreadable"], metrics["lane"]) == ([1.0], [1.0], "default")
 
 
-def test_reconcile_raises_what_the_store_did_not_answer_so_that_it_is_called_again(
+def test_an_unavailable_store_makes_reconcile_raise_so_that_it_is_called_again(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = lost(mill)

@@ -38,7 +38,7 @@ def submitted(mill: Mill, **when: Any) -> Job:
     return composition.submit()(Submission(type="test.scripted", **when), tenant=TENANT, trace="a test").job
 
 
-def test_a_job_far_ahead_is_on_no_lane_until_its_time_is_near(mill: Mill, delays: list[int]) -> None:
+def test_a_job_far_in_the_future_is_on_no_lane_until_its_time_is_near(mill: Mill, delays: list[int]) -> None:
     mill.stop_clock()
     job = submitted(mill, delay=timedelta(hours=3))
     assert job.due is not None
@@ -60,7 +60,7 @@ def test_a_job_far_ahead_is_on_no_lane_until_its_time_is_near(mill: Mill, delays
     assert delay == pytest.approx(240, abs=5)
 
 
-def test_two_ticks_at_once_make_one_message(mill: Mill, delays: list[int]) -> None:
+def test_two_concurrent_wakes_send_one_message(mill: Mill, delays: list[int]) -> None:
     submitted(mill, delay=timedelta(hours=3))
     mill.late = timedelta(hours=3)
 
@@ -72,7 +72,7 @@ def test_two_ticks_at_once_make_one_message(mill: Mill, delays: list[int]) -> No
     assert mill.depth(mill.queue) == 0
 
 
-def test_a_clock_that_was_down_wakes_what_is_overdue_and_it_runs(mill: Mill) -> None:
+def test_overdue_scheduled_jobs_are_woken_after_an_outage_of_the_scheduler(mill: Mill) -> None:
     jobs = [submitted(mill, delay=timedelta(minutes=20 + number)) for number in range(15)]
     mill.late = timedelta(hours=5)
 
@@ -93,7 +93,7 @@ def test_a_cancelled_job_is_not_woken(mill: Mill, delays: list[int]) -> None:
     assert (mill.job(job.id).state, delays) == (State.CANCELLED, [])
 
 
-def test_the_clock_says_what_it_did(
+def test_wake_logs_the_number_of_woken_jobs(
     mill: Mill, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     mill.stop_clock()

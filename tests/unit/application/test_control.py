@@ -196,7 +196,7 @@ def test_another_tenants_job_is_not_there(store: JobStore, control: Control) -> 
 
 
 @pytest.mark.parametrize("job_id", ["", "none", "x" * 3000, f"#{TENANT}", "\x00"])
-def test_what_is_no_id_is_not_there(control: Control, job_id: str) -> None:
+def test_an_invalid_id_is_not_found(control: Control, job_id: str) -> None:
     assert control.find(TENANT, job_id) is None
 
 

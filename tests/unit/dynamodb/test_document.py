@@ -93,7 +93,7 @@ def test_what_is_not_set_takes_no_room() -> None:
 
 
 @pytest.mark.parametrize("tenant", ["111122223333:AROA", "with#a#hash", ""])
-def test_tenant_and_id_are_told_apart_by_the_key(tenant: str) -> None:
+def test_the_key_separates_tenant_and_id(tenant: str) -> None:
     job = a_job(tenant=tenant)
 
     assert split_key(encode(job)) == (tenant, job.id)

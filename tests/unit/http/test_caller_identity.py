@@ -54,7 +54,7 @@ def test_the_bearer_of_a_token_is_issuer_and_subject() -> None:
     ],
     ids=str,
 )
-def test_a_token_that_names_nobody_for_certain_is_refused(authorizer: Any) -> None:
+def test_a_token_without_an_unambiguous_subject_is_refused(authorizer: Any) -> None:
     with pytest.raises(ProblemError) as refused:
         _tenant(authorizer)
 

@@ -38,13 +38,13 @@ def test_a_cursor_is_good_for_what_it_is_bound_to_alone(bound_to: tuple[str | No
         CURSORS.read(CURSOR, bound_to=bound_to)
 
 
-def test_a_cursor_of_another_key_is_none() -> None:
+def test_a_cursor_signed_with_another_key_is_refused() -> None:
     with pytest.raises(CursorError):
         Cursors(b"another key").read(CURSOR, bound_to=BOUND_TO)
 
 
 @pytest.mark.parametrize("index", range(len(CURSOR)))
-def test_a_cursor_with_any_character_changed_is_none(index: int) -> None:
+def test_a_cursor_with_any_character_changed_is_refused(index: int) -> None:
     # The neighbour in the alphabet differs in the last bit alone, which a lenient reader of Base64 overlooks.
     for other in {chr(ord(CURSOR[index]) ^ 1), "A" if CURSOR[index] != "A" else "B"}:
         with pytest.raises(CursorError):
@@ -54,7 +54,7 @@ def test_a_cursor_with_any_character_changed_is_none(index: int) -> None:
 @pytest.mark.parametrize(
     "cursor", ["", "A", "====", CURSOR[:-1], CURSOR + "=", CURSOR + "AAAA", f" {CURSOR}", "é" * 44, "\x00"]
 )
-def test_what_was_never_written_is_no_cursor(cursor: str) -> None:
+def test_a_text_that_was_never_a_cursor_is_refused(cursor: str) -> None:
     with pytest.raises(CursorError):
         CURSORS.read(cursor, bound_to=BOUND_TO)
 

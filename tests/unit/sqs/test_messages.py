@@ -31,7 +31,7 @@ def test_a_message_carries_no_payload() -> None:
 
 
 @given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(json.dumps))
-def test_whatever_lies_on_a_queue_is_refused_as_rubbish(text: str) -> None:
+def test_a_malformed_message_is_refused(text: str) -> None:
     with pytest.raises(MalformedDocumentError):
         decode(text)
 
