@@ -35,7 +35,7 @@ LATER = NOW + SECOND
 
 @pytest.fixture
 def other(table: Table) -> DynamoJobStore:
-    """Somebody else's hands on the same table."""
+    """A second client of the same table."""
     return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
 
 

@@ -1,4 +1,4 @@
-"""`claim`: generation = :g and due <= :now, whatever the state."""
+"""`claim`: generation = :g and due <= :now, in any state."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Whatever happens to any single call, before or after it takes effect, the job gets done, and takes effect once."""
+"""A fault of any single call, before or after it takes effect, does not stop the job: it takes effect once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -188,7 +188,7 @@ def test_a_fenced_worker_leaves_the_message_to_the_worker_that_took_over(
             assert not hasattr(message.body, "letter")
             world.clock.now += 2 * VISIBILITY
             store.claim(
-                message.body,  # type: ignore[arg-type]  # no letter
+                message.body,  # type: ignore[arg-type]  # no dead letter
                 token="another",
                 now=world.clock.now,
                 lease_end=world.clock.now + VISIBILITY,

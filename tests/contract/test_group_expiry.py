@@ -1,4 +1,4 @@
-"""What a group remembers, when it is forgotten, and that nobody is taken for another afterwards."""
+"""The memory of a group, its expiry, and that no job is mistaken for another afterwards."""
 
 from dataclasses import replace
 from typing import Any
@@ -27,7 +27,7 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 
 @pytest.fixture
 def other(table: Table) -> DynamoJobStore:
-    """The same table in the hands of somebody else."""
+    """A second client of the same table."""
     return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
 
 
@@ -95,7 +95,7 @@ def test_a_missing_head_does_not_block_its_group(store: JobStore) -> None:
 def test_a_reused_key_of_an_expired_job_makes_a_new_member_of_the_group(
     store: JobStore, table: Table, place: int, group: str | None
 ) -> None:
-    """Nobody had moved the head past it yet, and it must not be taken for the one that was there."""
+    """No advance had moved the head past it yet. The new job must not be mistaken for the old one."""
     jobs = enter(store, 3)
     expired = replace(store.cancel(jobs[place], now=NOW), expires_at=NOW - SECOND)
     table.put(expired)

@@ -78,7 +78,7 @@ def running(store: JobStore) -> Job:
 
 @pytest.fixture
 def other(table: Table) -> DynamoJobStore:
-    """The same table in the hands of somebody else."""
+    """A second client of the same table."""
     return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
 
 
@@ -222,7 +222,7 @@ def test_a_follow_up_too_large_for_the_store_is_refused_as_an_error_of_the_handl
 def test_more_follow_ups_than_a_transaction_holds_are_refused(
     store: JobStore, table: Table, running: Job, count: int, group: str | None
 ) -> None:
-    """In a group each but the first has a place beside it, and the group its order."""
+    """In a group, each job but the first also writes a position, and the group writes its order."""
     follow_ups = [a_job(group=group) for _ in range(count)]
 
     with pytest.raises(TransactionTooLargeError, match=r"needs 101 transaction entries, .* return Continue"):
@@ -237,7 +237,7 @@ def test_more_follow_ups_than_a_transaction_holds_are_refused(
 def test_follow_ups_enter_once_despite_any_fault_of_the_settle(
     store: JobStore, client: FaultyClient, table: Table, running: Job, fault: Fault
 ) -> None:
-    """The second try finds the orders of the groups moved, by the first try too."""
+    """The second try finds that the orders of the groups have changed, also by the first try."""
     store.insert_if_absent(a_job(group="old"))
     follow_ups = [a_job(group="old"), a_job(group="new")]
     settlement = _with(*follow_ups, writes=[_count(table)])

@@ -1,4 +1,4 @@
-"""Whoever meets at a group, and whatever happens to a call: each job has one place, and the order holds."""
+"""Concurrent calls and faults at a group: each job has one position, and the order holds."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +27,7 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 
 @pytest.fixture
 def other(table: Table) -> DynamoJobStore:
-    """The same table in the hands of somebody else."""
+    """A second client of the same table."""
     return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
 
 

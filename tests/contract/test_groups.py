@@ -1,4 +1,4 @@
-"""The order of a group: given with the insert, and kept by `advance`, whatever its jobs come to."""
+"""The order of a group: given with the insert, and kept by `advance`, however its jobs end."""
 
 from datetime import timedelta
 from typing import Any

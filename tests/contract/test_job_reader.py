@@ -17,7 +17,7 @@ from tidemill.dynamodb.job_store import DynamoJobStore
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.dynamodb.job_reader._BUSY_PAUSE_SECONDS", 0)
+    monkeypatch.setattr("tidemill.dynamodb.job_reader._THROTTLED_PAUSE_SECONDS", 0)
 
 
 def test_get_of_a_missing_job_returns_none(store: JobStore) -> None:

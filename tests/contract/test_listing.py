@@ -177,7 +177,7 @@ def test_an_entry_without_its_document_is_not_listed(
     listing: DynamoListing, table: Table, documents: Counting, store: DynamoJobStore, submitted: Submitted
 ) -> None:
     gone, there = submitted(), submitted(NOW - SECOND)
-    # The index lags behind: the job is deleted after the index has told of it.
+    # The index lags behind: the job is deleted after the index has listed it.
     read = store.get_many
 
     def get_many(keys: Sequence[tuple[str, str]]) -> list[Job]:
@@ -192,7 +192,7 @@ def test_a_job_that_replaced_an_expired_one_is_listed_only_at_its_own_time(
     table: Table, submitted: Submitted, store: DynamoJobStore
 ) -> None:
     old = submitted(NOW - DAY)
-    # The index lags behind, so that it tells of the old one still.
+    # The index lags behind, so that it still lists the old job.
     new = replace(old, created_at=NOW)
     lagging = DynamoListing(table.client, table=table.name, read=lambda _keys: [new])
 

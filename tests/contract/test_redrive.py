@@ -37,7 +37,7 @@ def test_redrive_resets_every_attribute_that_death_set(store: JobStore, table: T
 def test_a_redriven_job_runs_and_may_die_again(store: JobStore) -> None:
     queued = store.redrive(brought_to(store, State.DEAD), token="a redrive", now=NOW, by="ada")
 
-    store.settle(claimed(store, queued, token="second life"), SETTLEMENTS[State.DEAD], now=NOW)
+    store.settle(claimed(store, queued, token="second run"), SETTLEMENTS[State.DEAD], now=NOW)
 
     assert [job.id for job in store.dead()] == [queued.id]
     assert stored(store, queued).generation == 2

@@ -1,4 +1,4 @@
-"""The SDK sends a write again when its answer is lost: what the first one did is no refusal of the second."""
+"""The SDK sends a write again when its answer is lost: the effect of the first write does not refuse the second."""
 
 from collections.abc import Callable
 from dataclasses import replace

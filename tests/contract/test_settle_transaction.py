@@ -1,4 +1,4 @@
-"""A settle with the handler's own writes: all of them or none, and every refusal told apart."""
+"""A settle with the handler's own writes commits all or nothing, and each kind of refusal has its own error."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -166,7 +166,7 @@ def test_contention_is_not_an_error_of_the_handler(
         ("TransactionConflict", "ConditionalCheckFailed"),
         ("None", "ValidationError"),
         ("None", "ItemCollectionSizeLimitExceeded"),
-        # A document grown too large would conflict with nobody for ever.
+        # A document that has grown too large would fail for ever without a conflict.
         ("ValidationError", "None"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The survey: every overdue job, open group and payload of a table, each in one segment, whatever stands beside it."""
+"""The scan finds every overdue job, open group and payload of a table, each in one segment, among all other items."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Groups through the functions: the order holds whatever jobs and workers do, and a bad group harms no other."""
+"""Groups through the functions: the order holds for all jobs and workers, and a faulty group harms no other."""
 
 import json
 import time
@@ -58,7 +58,7 @@ class Parcels:
         waiting, deadline = set(ids), time.monotonic() + PATIENCE_SECONDS
         while waiting := {job_id for job_id in waiting if not self.mill.job(job_id).state.terminal}:
             assert time.monotonic() < deadline, self.states(ids)
-            # As many batches as all of them need, and none for whoever never ends.
+            # As many batches as all of them need, and none for a job that never ends.
             for _ in range(0, len(waiting), 10):
                 assert self.mill.publish() == []
                 if (event := self.mill.receive())["Records"]:

@@ -67,7 +67,7 @@ def test_at_most_two_jobs_of_a_key_run_at_once_in_a_batch_of_ten_and_all_finish(
     jobs = [mill.job(job_id) for job_id in ten]
     assert (meetings.most["a"], meetings.runs["a"]) == (2, 10)
     assert Counter(job.state for job in jobs) == {State.SUCCEEDED: 10}
-    # Being held back is no attempt, no hop and no error.
+    # A hold counts as neither attempt, hop nor error.
     assert {(job.attempt, job.hops, job.holds, job.errors) for job in jobs} == {(1, 0, 0, ())}
     assert max(job.generation for job in jobs) > 1
 

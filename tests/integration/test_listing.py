@@ -189,7 +189,7 @@ def test_a_cursor_is_valid_only_for_its_own_tenant_and_filters(mill: Mill) -> No
         answer = listed(changed)
         assert (answer.status, answer.body["errors"][0]["pointer"]) == (422, "#/cursor")
     assert listed(query, iam=ANOTHER).status == 422
-    # The size of a page is no filter.
+    # The size of a page is not a filter.
     assert len(ids(listed(query | {"limit": "2"}))) == 2
 
 

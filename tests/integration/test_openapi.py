@@ -32,10 +32,10 @@ _CONFIG: Final = SchemathesisConfig.from_dict(
         "auth": {"openapi": {"signature": {"api_key": SIGNED}}},
         "generation": {"deterministic": True, "database": "none"},
         "checks": {
-            # What fits its form may still not be allowed: an unknown type, a time that is past, a cursor of nobody's.
+            # A valid form may still be refused: an unknown type, a past time, a made-up cursor.
             "positive_data_acceptance": {"expected-statuses": ["2xx", "404", "409", "422"]},
             "negative_data_rejection": {"expected-statuses": ["400", "403", "404", "409", "413", "415", "422"]},
-            # API Gateway answers whoever does not sign with 403, and a route that there is not with 404.
+            # API Gateway answers an unsigned request with 403, and an unknown route with 404.
             "missing_required_header": {"enabled": False},
             "unsupported_method": {"enabled": False},
         },

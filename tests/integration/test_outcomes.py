@@ -1,4 +1,4 @@
-"""What a handler returns or raises, through the functions as they are deployed; and the page that tells of it."""
+"""The outcomes that a handler returns or raises, through the deployed functions; and the page that describes them."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -44,7 +44,7 @@ def test_more_messages_than_one_call_takes_are_sent_in_several_calls(mill: Mill)
 
     assert mill.calls["sqs.SendMessageBatch"] == 3
     seen = [record["body"] for _ in range(3) for record in mill.receive()["Records"]]
-    assert {messages.decode(body).job_id for body in seen} == job_ids  # type: ignore[union-attr]  # no letters
+    assert {messages.decode(body).job_id for body in seen} == job_ids  # type: ignore[union-attr]  # no dead letters
 
 
 def test_an_entry_that_sqs_did_not_take_is_reported_by_its_sequence(mill: Mill, send: Any) -> None:

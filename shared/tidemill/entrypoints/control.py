@@ -19,7 +19,7 @@ from tidemill.http.router import resolver
 
 
 class Nothing(BaseModel):
-    """There is nothing to say beside the path."""
+    """An empty body: the path says everything."""
 
     model_config = ConfigDict(extra="forbid")
 

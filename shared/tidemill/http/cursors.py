@@ -20,10 +20,10 @@ class CursorError(TidemillError):
 
 
 class Cursors:
-    """Writes and reads them with one key.
+    """Writes and reads cursors with one key.
 
-    They hold nothing that their bearer was not shown. They are signed so that nobody can have us begin in the middle
-    of nowhere, or go on with other filters, under which jobs would be left out without a word.
+    A cursor holds only data that its bearer has seen. The signature prevents two errors: a start at a made-up position,
+    and a change of the filters between pages, which would leave out jobs silently.
     """
 
     def __init__(self, key: bytes) -> None:

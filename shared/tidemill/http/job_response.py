@@ -12,7 +12,7 @@ from tidemill.http.router import json_response
 
 
 def answer(job: Job | None, payloads: Payloads) -> Response[str]:
-    """The whole job, or that there is none: another tenant's job is not there either, since keys begin with one."""
+    """The whole job, or 404. Another tenant's job is also 404, since the key of a job begins with its tenant."""
     if job is None:
         detail = (
             "You own no job with this id. Check the id and your credentials; finished jobs are kept for a limited time."

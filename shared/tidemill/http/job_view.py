@@ -10,7 +10,7 @@ from tidemill.domain.job import Job
 
 
 def payload_of(job: Job, payloads: Payloads) -> str | None:
-    """None for a payload that is gone before its job, which tells of the rest all the same. A payload is never null."""
+    """None if the payload was deleted before its job, whose other members are still shown. No payload is null."""
     try:
         return payloads.load(job)
     except MalformedDocumentError:

@@ -30,7 +30,7 @@ _NUMBER: Final = re.compile(r"[1-9]\d{0,2}", re.ASCII)
 
 
 def _to_the_millisecond(moment: datetime) -> datetime:
-    """Up, to what a job's time is told in."""
+    """Round up to milliseconds, the unit of a job's times."""
     if moment < EARLIEST:
         raise ValueError(f"must not be before {EARLIEST.year}")
     try:

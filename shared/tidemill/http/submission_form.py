@@ -94,7 +94,7 @@ def read_form(form: type[Read], body: Any, others: Callable[[Read], Sequence[Fau
         unfit = {detail["loc"][0] for detail in error.errors() if detail["loc"]}
     if isinstance(body, dict) and "type" in body.keys() - unfit:
         fitting = form.model_validate({name: value for name, value in body.items() if name not in unfit})
-        # Without the members that do not fit, whatever is said of them is not meant.
+        # `fitting` lacks the invalid members, so faults about these members do not count.
         found += [fault for fault in others(fitting) if fault.path.split("/")[1] not in unfit]
     raise InvalidPayloadError(found)
 

@@ -37,7 +37,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def other(table: Table) -> DynamoJobStore:
-    """Somebody else's hands on the same table."""
+    """A second client of the same table."""
     return DynamoJobStore(table.client, table=table.name, retention=RETENTION)
 
 

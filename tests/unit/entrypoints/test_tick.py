@@ -21,7 +21,7 @@ TIME = "2026-01-01T03:00:00Z"
 
 @dataclass(frozen=True)
 class Call:
-    """What Lambda tells of a call."""
+    """The context that Lambda gives to a call."""
 
     aws_request_id: str = "request"
 

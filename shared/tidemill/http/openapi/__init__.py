@@ -37,7 +37,7 @@ def description(*, tokens: bool) -> dict[str, Any]:
             "title": "Tidemill",
             "version": "1",
             "summary": "Durable background jobs.",
-            "description": "A job belongs to the verified caller that submitted it, and nobody else sees it.",
+            "description": "A job belongs to the verified caller that submitted it. Other callers do not see it.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],

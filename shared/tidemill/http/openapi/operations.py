@@ -82,8 +82,9 @@ _SUBMIT_BATCH: Final[Operation] = {
 _LIST: Final[Operation] = {
     "operationId": "listJobs",
     "summary": "List jobs, newest first",
-    "description": "A page may be short, or empty, while its `cursor` leads on: a request looks at so many jobs and "
-    "days, whatever the filters leave out. It is the last when `cursor` is null. A job may take a moment to appear.",
+    "description": "A page may be short or empty although more follow: one request reads a bounded number of jobs and "
+    "days, also those that the filters leave out. The last page has a null `cursor`. A new job may take a moment to "
+    "appear.",
     "parameters": _FILTERS,
     "responses": SECURED
     | {

@@ -60,18 +60,18 @@ def _headers(*names: str) -> Answers:
     return {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names}} if names else {}
 
 
-#: What any call may be answered with, whoever makes it.
+#: Possible answers to every call.
 ANYWHERE: Final = {
     "429": problems(gateway="The stage is throttled, for all its callers together."),
     "500": problems("internal", gateway="The function broke."),
     "503": problems("unavailable", gateway="The function could not be called.", headers=("Retry-After",)),
 }
-#: What a call may be answered with that is for known callers.
+#: Possible answers to a call that needs a verified caller.
 SECURED: Final = ANYWHERE | {
-    "401": problems(gateway="There is no good token, where the stage wants one."),
-    "403": problems("no-identity", gateway="There is no good signature, or IAM does not let the caller."),
+    "401": problems(gateway="The stage needs a token, and this one is missing or not valid."),
+    "403": problems("no-identity", gateway="The signature is missing or not valid, or IAM denies the call."),
 }
-#: What a call may be answered with that has a body.
+#: Possible answers to a call with a body.
 WITH_BODY: Final = {
     "400": problems("not-json"),
     "413": problems("too-large"),

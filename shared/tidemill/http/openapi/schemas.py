@@ -77,11 +77,11 @@ _SUMMARY: Final[Schema] = {
 }
 
 _JOB: Final[Schema] = _SUMMARY | {
-    "payload": _or_null({"type": "object"}) | {"description": "Null when it is gone before its job."},
+    "payload": _or_null({"type": "object"}) | {"description": "Null if it was deleted before its job."},
     "result": {"description": "Any JSON; null until the job has succeeded."},
     "errors": _list_of(ref("AttemptError"), maxItems=10, description="The last failed attempts, oldest first."),
-    "redrives": _list_of(ref("Redrive"), maxItems=10, description="Who gave it another life, oldest first."),
-    "checkpoint": {"description": "What the handler last saved to resume from; any JSON."},
+    "redrives": _list_of(ref("Redrive"), maxItems=10, description="Redrives and their operators, oldest first."),
+    "checkpoint": {"description": "The last state that the handler saved to resume from; any JSON."},
     "hops": _COUNT | {"description": "Snoozes, continuations and follow-ups in a chain so far."},
     "parent": _or_null(_ID) | {"description": "The job whose success made this one."},
 }
@@ -147,13 +147,13 @@ def schemas() -> Schema:
         "GatewayMessage": {
             "type": "object",
             "properties": {"message": _TEXT},
-            "description": "What API Gateway says itself, before a request has come to us.",
+            "description": "An answer of API Gateway itself, which the request did not pass.",
         },
     }
 
 
 def _plain(schema: Any) -> Any:
-    """Without what pydantic adds for people who draw forms: titles, and defaults that say no more than absence."""
+    """Without the parts that pydantic adds for form builders: titles, and defaults that equal absence."""
     if isinstance(schema, list):
         return [_plain(item) for item in schema]
     if not isinstance(schema, dict):
