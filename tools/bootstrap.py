@@ -1,4 +1,4 @@
-"""Where `make` begins, on whatever Python the machine has: `python3 -m tools.bootstrap app|dev`.
+"""The start of `make`, on any Python that the machine has: `python3 -m tools.bootstrap app|dev`.
 
 Its syntax is that of Python 3.6, so that an old Python can say what is missing and which command installs it.
 The rest is in `setup_steps`.
@@ -18,24 +18,24 @@ INTERRUPTED = 130
 
 
 def is_new_enough(python: str, module: str = "venv") -> bool:
-    """Whether it starts at all (a shim of a version manager may not), is no older than it must be, and has `module`."""
+    """Whether it starts (a shim of a version manager may not), is new enough, and has `module`."""
     check = f"import sys, {module}; sys.exit(sys.version_info < {OLDEST_PYTHON})"
     return subprocess.call([python, "-c", check], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
 
 
 def missing() -> str:
-    """What this machine lacks, with the command that gets it; empty if it lacks nothing."""
+    """The missing program and the command that installs it; empty if nothing is missing."""
     if sys.version_info < OLDEST_PYTHON:
         return (
-            f"this needs Python 3.11 or newer, and {sys.executable} is {sys.version.split()[0]}. "
+            f"Tidemill needs Python 3.11 or newer, and {sys.executable} is {sys.version.split()[0]}. "
             "macOS: brew install python. Debian and Ubuntu: sudo apt-get install python3 python3-venv. "
-            "If there is another one: make PYTHON=/path/to/python3"
+            "To use another Python: make PYTHON=/path/to/python3"
         )
     if not all(importlib.util.find_spec(name) for name in ("venv", "ensurepip")):
         return (
             f"{sys.executable} has no venv. "
             f"Debian and Ubuntu: sudo apt-get install python{sys.version_info[0]}.{sys.version_info[1]}-venv. "
-            "Elsewhere, install a Python that has it and say which: make PYTHON=/path/to/python3"
+            "Elsewhere, install a Python that has venv, and name it: make PYTHON=/path/to/python3"
         )
     return ""
 
@@ -51,7 +51,7 @@ def main() -> int:
         for name in OTHER_PYTHONS:
             other = shutil.which(name)
             if other and is_new_enough(other, "ensurepip"):
-                os.execv(other, [other, "-m", "tools.bootstrap", *sys.argv[1:]])  # noqa: S606 - there is no shell
+                os.execv(other, [other, "-m", "tools.bootstrap", *sys.argv[1:]])  # noqa: S606 - without a shell
         sys.stderr.write(f"tidemill: {lack}\n")
         return 1
 
@@ -64,7 +64,7 @@ def main() -> int:
         sys.stderr.write(f"\ntidemill: {error}\n")
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("\ntidemill: stopped; run the same make again to go on from here\n")
+        sys.stderr.write("\ntidemill: stopped; run the same make target again to continue\n")
         return INTERRUPTED
     return 0
 

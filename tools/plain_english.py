@@ -54,6 +54,7 @@ ALLOWED: Final = re.compile(
     |\b(?:digits?|numbers?)\s(?:and|or)\sletters?\b
     |\b(?:is|are|was|were)\sno\s(?:longer|more|less|fewer|later|earlier|larger|older|greater|sooner)\b
     |\b(?:ring\sbuffers?|key\s?rings?)\b
+    |\b(?:is|are|was|were)\s(?-i:None)\b   # the value of Python
     |\bWhat\b[^.!?]*\?   # a question""",
     re.VERBOSE | re.IGNORECASE,
 )

@@ -95,7 +95,7 @@ def _packages(text: str, venv: Path, lock: Path, options: Sequence[str] = ()) ->
 
 
 def _make_environment(venv: Path) -> None:
-    """One that works is kept, whoever made it."""
+    """Keeps an environment that works, also one that another tool made."""
     if python_of(venv).exists() and is_new_enough(str(python_of(venv)), "pip"):
         return
     _run(Path(sys.executable) if venv == VENV else python_of(VENV), "-m", "venv", "--clear", venv)

@@ -26,7 +26,7 @@ SKIPPED: Final = frozenset(
 )
 LOCKS: Final = frozenset(("package-lock.json", "requirements.txt", "requirements-dev.txt"))
 MACHINE_PATH: Final = re.compile(r"(?<![\w.)}])/(?:home|Users|root|private)/\w")
-#: A lock or a setting that says where packages come from: that is for each person's own configuration to say.
+#: A lock or a setting that says where packages come from: each user configures that on their own machine.
 MIRROR: Final = re.compile(r"(?:index[-_]url|find[-_]links|registry|resolved)\W{1,4}(?:https?|file):")
 
 
@@ -41,7 +41,7 @@ def faults() -> Iterator[str]:
             yield f"{name}: {len(lines)} lines; split it before it passes {LONGEST_FILE_LINES}"
         for number, line in enumerate(lines, start=1):
             if MACHINE_PATH.search(line):
-                yield f"{name}:{number}: a path of somebody's machine"
+                yield f"{name}:{number}: a path of one machine; use a relative path"
             if MIRROR.search(line) or (path.name in LOCKS and "://" in line):
                 yield f"{name}:{number}: names a package registry"
 

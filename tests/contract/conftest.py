@@ -5,7 +5,11 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
+from tests.support.builders import fresh_token
+from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table, client, create_table, table_on_moto
+from tests.support.payload_bucket import PayloadBucket
+from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 
 
 @pytest.fixture(params=["moto", pytest.param("emulator", marks=pytest.mark.emulator)])
@@ -19,3 +23,18 @@ def store_backend(request: pytest.FixtureRequest) -> AbstractContextManager[Tabl
 def table(store_backend: AbstractContextManager[Table]) -> Iterator[Table]:
     with store_backend as table:
         yield table
+
+
+@pytest.fixture
+def payload_bucket(table: Table) -> PayloadBucket:
+    return PayloadBucket(table)
+
+
+@pytest.fixture
+def payloads(client: FaultyClient, table: Table, payload_bucket: PayloadBucket) -> DynamoPayloads:
+    return DynamoPayloads(
+        client,  # type: ignore[arg-type]  # a proxy
+        table=table.name,
+        bucket=lambda: Bucket(payload_bucket.client, payload_bucket.name),
+        new_token=fresh_token,
+    )

@@ -45,7 +45,7 @@ def in_whole_seconds(moment: datetime) -> datetime:
 
 
 @pytest.mark.parametrize("state", AT_REST)
-def test_cancel_ends_a_job_at_rest_and_lets_it_expire(store: JobStore, table: Table, state: State) -> None:
+def test_cancel_ends_a_job_that_is_not_running_and_lets_it_expire(store: JobStore, table: Table, state: State) -> None:
     job = brought_to(store, state)
 
     cancelled = store.cancel(job, now=LATER)

@@ -107,7 +107,7 @@ def test_follow_ups_enter_their_groups_in_the_order_given(store: JobStore, runni
     ]
 
 
-def test_a_follow_up_of_the_group_of_its_parent_waits_for_its_parents_end(store: JobStore) -> None:
+def test_a_follow_up_in_the_group_of_its_parent_waits_until_the_parent_ends(store: JobStore) -> None:
     parent = claimed(store, store.insert_if_absent(a_job(group="chain")))
     follow_up = a_job(group="chain")
 
@@ -222,7 +222,7 @@ def test_a_follow_up_that_the_store_rejects_is_the_handlers_fault(store: JobStor
 def test_more_follow_ups_than_a_transaction_holds_are_refused(
     store: JobStore, table: Table, running: Job, count: int, group: str | None
 ) -> None:
-    """In a group each but the first has a place beside it, and the group its order."""
+    """In a group, each job but the first also writes a position, and the group writes its order."""
     follow_ups = [a_job(group=group) for _ in range(count)]
 
     with pytest.raises(TransactionTooLargeError, match=r"101 transaction entries, .* return Continue"):

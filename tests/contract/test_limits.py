@@ -37,7 +37,7 @@ def item_of(table: Table) -> Any:
     return item
 
 
-def test_as_many_enter_as_there_are_slots(limits: DynamoLimits) -> None:
+def test_as_many_runs_enter_as_the_key_has_slots(limits: DynamoLimits) -> None:
     slots = [a_slot(TWO) for _ in range(3)]
 
     waits = [limits.acquire(slot, now=NOW) for slot in slots]
@@ -47,7 +47,7 @@ def test_as_many_enter_as_there_are_slots(limits: DynamoLimits) -> None:
     assert waits[2] > NOW
 
 
-def test_a_slot_that_is_left_is_free_at_once(limits: DynamoLimits) -> None:
+def test_a_released_slot_is_free_at_once(limits: DynamoLimits) -> None:
     slots = [a_slot(TWO) for _ in range(2)]
     for slot in slots:
         limits.acquire(slot, now=NOW)
@@ -58,14 +58,14 @@ def test_a_slot_that_is_left_is_free_at_once(limits: DynamoLimits) -> None:
     assert limits.acquire(a_slot(TWO), now=NOW) is not None
 
 
-def test_a_slot_is_free_from_the_end_of_its_lease_on(limits: DynamoLimits) -> None:
+def test_a_slot_is_free_when_its_lease_expires(limits: DynamoLimits) -> None:
     limits.acquire(a_slot(ONE), now=NOW)
 
     assert limits.acquire(a_slot(ONE), now=NOW + LEASE - MILLISECOND) is not None
     assert limits.acquire(a_slot(ONE, until=NOW + 2 * LEASE), now=NOW + LEASE) is None
 
 
-def test_leaving_takes_nothing_from_the_run_that_has_the_slot_now(limits: DynamoLimits) -> None:
+def test_a_late_release_does_not_free_the_slot_of_the_run_that_holds_it_now(limits: DynamoLimits) -> None:
     late = a_slot(ONE)
     limits.acquire(late, now=NOW)
     limits.acquire(a_slot(ONE, until=NOW + 2 * LEASE), now=NOW + LEASE)
@@ -75,7 +75,7 @@ def test_leaving_takes_nothing_from_the_run_that_has_the_slot_now(limits: Dynamo
     assert limits.acquire(a_slot(ONE), now=NOW + LEASE) is not None
 
 
-def test_leaving_twice_or_without_having_entered_does_nothing(limits: DynamoLimits, table: Table) -> None:
+def test_a_second_release_or_one_without_an_entry_does_nothing(limits: DynamoLimits, table: Table) -> None:
     limits.release(a_slot(ONE))
     assert table.client.scan(TableName=table.name)["Items"] == []
 
@@ -128,7 +128,7 @@ def test_a_rate_that_no_number_of_microseconds_divides_holds(limits: DynamoLimit
     assert max(sum(start <= moment < start + SECOND for moment in entered) for start in entered) <= 14
 
 
-def test_those_who_wait_for_a_rate_are_told_times_apart(limits: DynamoLimits) -> None:
+def test_runs_that_wait_for_a_rate_get_different_times(limits: DynamoLimits) -> None:
     for _ in range(3):
         limits.acquire(a_slot(THREE_A_MINUTE), now=NOW)
 
@@ -170,7 +170,7 @@ def test_a_run_whose_write_the_sdk_sent_twice_has_entered_once(
     assert [limits.acquire(a_slot(limit), now=NOW) is None for _ in range(room)] == [True] * (room - 1) + [False]
 
 
-def test_a_slot_whose_answer_was_lost_is_given_back(limits: DynamoLimits, client: FaultyClient) -> None:
+def test_a_slot_whose_answer_was_lost_is_released(limits: DynamoLimits, client: FaultyClient) -> None:
     client.faults = [Fault.ANSWER_LOST]
     with pytest.raises(StoreUnavailableError):
         limits.acquire(a_slot(ONE), now=NOW)
@@ -178,7 +178,7 @@ def test_a_slot_whose_answer_was_lost_is_given_back(limits: DynamoLimits, client
     assert limits.acquire(a_slot(ONE), now=NOW) is None
 
 
-def test_an_item_of_limits_is_no_job_and_goes_only_when_it_says_nothing_any_more(
+def test_an_item_of_limits_is_not_a_job_and_expires_only_when_it_limits_nothing(
     limits: DynamoLimits, table: Table
 ) -> None:
     limits.acquire(a_slot(BOTH), now=NOW)
@@ -191,7 +191,7 @@ def test_an_item_of_limits_is_no_job_and_goes_only_when_it_says_nothing_any_more
 
 
 @pytest.mark.parametrize("limit", [Limit(concurrency=3), THREE_A_MINUTE])
-def test_of_many_who_come_at_once_no_more_enter_than_may(limits: DynamoLimits, limit: Limit) -> None:
+def test_concurrent_runs_enter_only_up_to_the_limit(limits: DynamoLimits, limit: Limit) -> None:
     with ThreadPoolExecutor(8) as pool:
         waits = list(pool.map(lambda _: limits.acquire(a_slot(limit), now=NOW), range(24)))
 

@@ -118,7 +118,7 @@ def test_success_keeps_the_errors_of_earlier_attempts(store: JobStore) -> None:
     assert stored(store, retrying).errors == retrying.errors
 
 
-def test_a_success_without_a_result_stores_none(store: JobStore, table: Table) -> None:
+def test_a_success_without_a_result_stores_no_result(store: JobStore, table: Table) -> None:
     running = brought_to(store, State.RUNNING)
 
     store.settle(running, Settlement(state=State.SUCCEEDED), now=NOW)

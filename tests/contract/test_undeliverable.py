@@ -13,7 +13,7 @@ from tidemill.domain.states import State
 LIMIT = timedelta(minutes=1)
 
 
-def test_nudges_in_a_row_are_counted_until_a_claim(store: JobStore) -> None:
+def test_consecutive_nudges_are_counted_until_a_claim(store: JobStore) -> None:
     job = brought_to(store, State.QUEUED)
     for number in (1, 2, 3):
         store.nudge(stored(store, job), now=NOW + number * LIMIT, limit=LIMIT)
@@ -23,7 +23,7 @@ def test_nudges_in_a_row_are_counted_until_a_claim(store: JobStore) -> None:
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.RETRYING])
-def test_the_last_nudge_ends_a_job_that_waits_on_its_lane(store: JobStore, state: State) -> None:
+def test_the_last_nudge_kills_a_job_that_waits_on_its_lane(store: JobStore, state: State) -> None:
     job = brought_to(store, state)
     now = NOW + 2 * LIMIT
 

@@ -52,7 +52,7 @@ def test_a_blocked_group_waits_until_its_head_is_retried(deployed: Deployed) -> 
     assert deployed.job(ids[1])["state"] == "cancelled"
 
 
-def test_a_blocked_group_goes_on_when_its_dead_head_is_cancelled(deployed: Deployed) -> None:
+def test_a_blocked_group_advances_when_its_dead_job_is_cancelled(deployed: Deployed) -> None:
     group = uuid4().hex
     ids = [accepted(deployed, group, number, opens_at=NEVER if number == 0 else 0) for number in range(2)]
     deployed.until(ids[0], state="dead")

@@ -17,7 +17,7 @@ def reference(deployed: Deployed, job_id: str, generation: int) -> str:
     return json.dumps({"schema": 1, "tenant": tenant, "id": job_id, "generation": generation, "trace": "by hand"})
 
 
-def test_a_job_that_fails_twice_succeeds_and_tells_of_both(deployed: Deployed) -> None:
+def test_a_job_that_fails_twice_succeeds_and_shows_both_errors(deployed: Deployed) -> None:
     job = deployed.until(deployed.accepted("demo.flaky", {"failures": 2}), state="succeeded")
     assert job["attempt"] == 3
     assert job["result"] == {"attempts": 3}

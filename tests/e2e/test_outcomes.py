@@ -68,7 +68,7 @@ def test_a_job_that_has_not_started_is_cancelled_at_once(deployed: Deployed) -> 
     assert deployed.job(job_id)["state"] == "cancelled"
 
 
-def test_retry_after_sets_the_delay_whatever_the_backoff_of_the_type(deployed: Deployed) -> None:
+def test_retry_after_sets_the_delay_and_overrides_the_backoff_of_the_type(deployed: Deployed) -> None:
     job = deployed.until(accepted(deployed, "demo.busy", {"retry_after_seconds": 1}), state="succeeded")
     (error,) = job["errors"]
     assert (error["class"], error["message"]) == ("RetryAfter", "the service is busy")

@@ -1,4 +1,4 @@
-"""Groups through the functions: the order holds whatever jobs and workers do, and a bad group harms no other."""
+"""Groups through the functions: the order holds for all jobs and workers, and a faulty group harms no other."""
 
 import json
 import time
@@ -58,7 +58,7 @@ class Parcels:
         waiting, deadline = set(ids), time.monotonic() + PATIENCE_SECONDS
         while waiting := {job_id for job_id in waiting if not self.mill.job(job_id).state.terminal}:
             assert time.monotonic() < deadline, self.states(ids)
-            # As many batches as all of them need, and none for whoever never ends.
+            # As many batches as all of them need, and none for a job that never ends.
             for _ in range(0, len(waiting), 10):
                 assert self.mill.publish() == []
                 if (event := self.mill.receive())["Records"]:
@@ -90,7 +90,7 @@ def test_jobs_of_a_group_run_one_after_another_in_the_order_accepted(parcels: Pa
     assert parcels.begun == [("ada", number, 1) for number in range(6)]
 
 
-def test_a_submission_that_waits_says_so(parcels: Parcels) -> None:
+def test_a_submission_behind_others_answers_that_it_waits(parcels: Parcels) -> None:
     parcels.submit(1)
 
     answer = parcels.mill.post_text(json.dumps({"type": "test.noop", "group": "ada"}))
@@ -123,7 +123,7 @@ def test_the_order_holds_through_retries_snoozes_and_continuations(parcels: Parc
     assert [number for _, number, _ in parcels.begun] == [0, 1, 1, 1, 2, 2, 3, 3, 4]
 
 
-def test_the_order_holds_when_everything_comes_twice(parcels: Parcels) -> None:
+def test_the_order_holds_when_every_message_and_record_is_delivered_twice(parcels: Parcels) -> None:
     mill = parcels.mill
     ids = parcels.submit(4)
 
@@ -139,7 +139,7 @@ def test_the_order_holds_when_everything_comes_twice(parcels: Parcels) -> None:
     assert parcels.begun == [("ada", number, 1) for number in range(4)]
 
 
-def test_a_delayed_job_holds_up_those_behind_it(parcels: Parcels) -> None:
+def test_a_delayed_job_delays_the_jobs_behind_it(parcels: Parcels) -> None:
     early = parcels.submit(1)
     late = parcels.submit(1, first=1, delay_seconds=1)
     rest = parcels.submit(1, first=2)
@@ -154,7 +154,7 @@ def test_a_delayed_job_holds_up_those_behind_it(parcels: Parcels) -> None:
     assert claimed_at >= asked_for
 
 
-def test_a_worker_that_dies_holds_its_group_until_its_lease_is_over(parcels: Parcels) -> None:
+def test_a_killed_worker_blocks_its_group_until_its_lease_expires(parcels: Parcels) -> None:
     mill, store = parcels.mill, composition.store()
     ids = parcels.submit(3)
     mill.publish()
@@ -171,7 +171,7 @@ def test_a_worker_that_dies_holds_its_group_until_its_lease_is_over(parcels: Par
     assert parcels.begun == [("ada", 0, 2), ("ada", 1, 1), ("ada", 2, 1)]
 
 
-def test_the_stream_moves_a_group_on_whose_worker_died_after_its_settle(parcels: Parcels) -> None:
+def test_the_stream_advances_a_group_whose_worker_was_killed_after_its_settle(parcels: Parcels) -> None:
     mill, store = parcels.mill, composition.store()
     ids = parcels.submit(2)
     mill.publish()
@@ -187,7 +187,7 @@ def test_the_stream_moves_a_group_on_whose_worker_died_after_its_settle(parcels:
     assert parcels.begun == [("ada", 1, 1)]
 
 
-def test_a_group_goes_on_past_its_dead_and_the_redriven_comes_last(parcels: Parcels) -> None:
+def test_a_group_skips_a_dead_job_and_a_redriven_one_comes_last(parcels: Parcels) -> None:
     parcels.acts["ada", 1] = _fail
     ids = parcels.submit(4)
     parcels.run_until_ended(ids)
@@ -203,7 +203,7 @@ def test_a_group_goes_on_past_its_dead_and_the_redriven_comes_last(parcels: Parc
     assert [number for _, number, _ in parcels.begun] == [0, 1, 2, 3, 4, 5, 1]
 
 
-def test_a_blocked_group_stands_until_its_dead_head_is_redriven(parcels: Parcels) -> None:
+def test_a_blocked_group_waits_until_its_dead_job_is_redriven(parcels: Parcels) -> None:
     parcels.acts["ada", 1] = lambda _run: GiveUp("the depot is closed")
     ids = parcels.submit(4, kind="blocking")
     parcels.mill.run()
@@ -217,7 +217,7 @@ def test_a_blocked_group_stands_until_its_dead_head_is_redriven(parcels: Parcels
     assert [number for _, number, _ in parcels.begun] == [0, 1, 1, 2, 3]
 
 
-def test_a_blocked_group_goes_on_when_its_dead_head_is_cancelled(parcels: Parcels) -> None:
+def test_a_blocked_group_advances_when_its_dead_job_is_cancelled(parcels: Parcels) -> None:
     parcels.acts["ada", 0] = lambda _run: GiveUp("the depot is closed")
     ids = parcels.submit(3, kind="blocking")
     parcels.mill.run()
@@ -229,7 +229,7 @@ def test_a_blocked_group_goes_on_when_its_dead_head_is_cancelled(parcels: Parcel
 
 
 @pytest.mark.parametrize("numbers", [[0], [1], [0, 1], [1, 2, 3], [0, 1, 2, 3]], ids=str)
-def test_cancelled_jobs_are_left_out(parcels: Parcels, numbers: list[int]) -> None:
+def test_a_group_skips_cancelled_jobs(parcels: Parcels, numbers: list[int]) -> None:
     ids = parcels.submit(4)
 
     for number in numbers:
@@ -241,7 +241,7 @@ def test_cancelled_jobs_are_left_out(parcels: Parcels, numbers: list[int]) -> No
     assert parcels.states(parcels.submit(1)) == [State.QUEUED]
 
 
-def test_follow_up_jobs_of_the_same_group_come_after_those_that_wait(parcels: Parcels) -> None:
+def test_follow_up_jobs_of_the_same_group_run_after_the_waiting_jobs(parcels: Parcels) -> None:
     then = [Submission(type="test.scripted", payload={"n": number}, group="ada") for number in (8, 9)]
     parcels.acts["ada", 0] = lambda _run: Done(then=then)
     ids = parcels.submit(2)
@@ -252,7 +252,7 @@ def test_follow_up_jobs_of_the_same_group_come_after_those_that_wait(parcels: Pa
     assert parcels.order() == [0, 1, 8, 9]
 
 
-def test_rubbish_behind_a_head_holds_up_the_stream_for_minutes_at_most(
+def test_an_unreadable_job_behind_a_head_delays_the_stream_for_minutes_at_most(
     parcels: Parcels, caplog: pytest.LogCaptureFixture
 ) -> None:
     mill = parcels.mill
@@ -285,7 +285,7 @@ MEMBERS = 3
 
 @pytest.mark.slow
 @pytest.mark.parametrize("poison", ["dies and blocks", "dies", "never ends"])
-def test_of_many_groups_a_poisonous_one_harms_no_other(mill: Mill, poison: str) -> None:
+def test_a_faulty_group_harms_no_other_group(mill: Mill, poison: str) -> None:
     """`python -m local figures groups` does so with a thousand, through the deployed app."""
     parcels = Parcels(mill)
     act, kind, came_to = POISONS[poison]

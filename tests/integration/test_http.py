@@ -183,9 +183,7 @@ def test_a_payload_that_grows_over_the_cap_when_it_is_written_is_refused(mill: M
     ],
     ids=str,
 )
-def test_a_body_that_does_not_fit_is_refused_with_the_path_of_each_fault(
-    mill: Mill, body: Any, pointers: list[str]
-) -> None:
+def test_an_invalid_body_is_refused_with_the_path_of_each_fault(mill: Mill, body: Any, pointers: list[str]) -> None:
     answer = mill.post_text(json.dumps(body))
 
     _is_problem(answer, 422, "invalid-body")

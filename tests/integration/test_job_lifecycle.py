@@ -55,7 +55,7 @@ def test_a_job_that_fails_twice_is_retried_and_succeeds(mill: Mill) -> None:
     assert mill.depth(mill.dead_letters) == 0
 
 
-def test_a_job_that_always_fails_dies_rings_and_lives_again_by_redrive(mill: Mill) -> None:
+def test_a_job_that_always_fails_dies_reaches_the_dlq_and_can_be_redriven(mill: Mill) -> None:
     mill.script.handler = _always_fails
     job_id = mill.accepted()
     mill.run()
@@ -87,7 +87,7 @@ def test_a_job_that_always_fails_dies_rings_and_lives_again_by_redrive(mill: Mil
     assert (mill.depth(mill.queue), mill.depth(mill.dead_letters)) == (0, 0)
 
 
-def test_a_letter_moved_back_to_its_lane_by_the_console_gives_its_job_another_life(mill: Mill) -> None:
+def test_a_dlq_message_that_the_console_moves_back_requeues_its_job(mill: Mill) -> None:
     mill.script.handler = _always_fails
     job_id = mill.accepted()
     mill.run()
@@ -116,9 +116,7 @@ def test_a_permanent_error_kills_the_job_in_its_first_attempt(mill: Mill) -> Non
     assert mill.depth(mill.dead_letters) == 1
 
 
-def test_a_job_whose_type_no_worker_knows_is_held_and_dies_in_the_end(
-    mill: Mill, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_of_an_unknown_type_is_held_and_dies_in_the_end(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     job_id = mill.accepted()
     monkeypatch.setattr("tidemill.application.attempt_gates.MOST_HOLDS_OF_A_VERSION", 0)
     monkeypatch.setenv(Env.JOB_PACKAGES, "functions.demo_jobs")
@@ -132,7 +130,7 @@ def test_a_job_whose_type_no_worker_knows_is_held_and_dies_in_the_end(
     assert mill.depth(mill.dead_letters) == 1
 
 
-def test_an_effect_commits_once_with_its_job_however_often_its_message_comes(mill: Mill) -> None:
+def test_an_effect_commits_once_with_its_job_if_its_message_is_delivered_again(mill: Mill) -> None:
     effect = {"pk": {"S": "an effect"}}
     update = {
         "TableName": mill.table.name,

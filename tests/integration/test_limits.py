@@ -58,7 +58,7 @@ def take_a_slot(mill: Mill) -> datetime:
     return until
 
 
-def test_of_a_batch_of_ten_no_more_than_two_of_a_key_run_at_once_and_all_finish(mill: Mill) -> None:
+def test_at_most_two_jobs_of_a_key_run_at_once_in_a_batch_of_ten_and_all_finish(mill: Mill) -> None:
     meetings.expected["a"] = 2
     ten = [mill.accepted({"key": "a"}, job_type="test.limited") for _ in range(10)]
 
@@ -67,12 +67,12 @@ def test_of_a_batch_of_ten_no_more_than_two_of_a_key_run_at_once_and_all_finish(
     jobs = [mill.job(job_id) for job_id in ten]
     assert (meetings.most["a"], meetings.runs["a"]) == (2, 10)
     assert Counter(job.state for job in jobs) == {State.SUCCEEDED: 10}
-    # Being held back is no attempt, no hop and no error.
+    # A hold counts as neither attempt, hop nor error.
     assert {(job.attempt, job.hops, job.holds, job.errors) for job in jobs} == {(1, 0, 0, ())}
     assert max(job.generation for job in jobs) > 1
 
 
-def test_jobs_of_other_keys_are_not_held_back(mill: Mill) -> None:
+def test_a_full_limit_key_delays_no_job_of_another_key(mill: Mill) -> None:
     crowd = [mill.accepted({"key": "a"}, job_type="test.limited") for _ in range(6)]
     others = [mill.accepted({"key": key}, job_type="test.limited") for key in "bcde"]
 
@@ -83,7 +83,7 @@ def test_jobs_of_other_keys_are_not_held_back(mill: Mill) -> None:
     finish(mill, crowd)
 
 
-def test_a_job_that_is_held_back_waits_on_its_lane_and_says_how_often(mill: Mill) -> None:
+def test_a_held_job_waits_on_its_lane_and_counts_its_holds(mill: Mill) -> None:
     job_id = mill.accepted({"key": "a"}, job_type="test.limited")
     for _ in range(2):
         take_a_slot(mill)
@@ -97,7 +97,7 @@ def test_a_job_that_is_held_back_waits_on_its_lane_and_says_how_often(mill: Mill
     assert meetings.runs["a"] == 0
 
 
-def test_the_slot_of_a_killed_worker_is_free_when_its_lease_is_over(mill: Mill) -> None:
+def test_the_slot_of_a_killed_worker_is_free_when_its_lease_expires(mill: Mill) -> None:
     job_id = mill.accepted({"key": "a"}, job_type="test.limited")
     taken_until = [take_a_slot(mill) for _ in range(2)]
     deliver(mill, live(mill, [job_id]))
@@ -109,7 +109,7 @@ def test_the_slot_of_a_killed_worker_is_free_when_its_lease_is_over(mill: Mill) 
     assert mill.job(job_id).state is State.SUCCEEDED
 
 
-def test_no_more_begin_than_the_rate_allows(mill: Mill) -> None:
+def test_runs_start_no_more_often_than_the_rate_allows(mill: Mill) -> None:
     jobs = [mill.accepted({"key": "a"}, job_type="test.rated") for _ in range(5)]
 
     deliver(mill, live(mill, jobs))
@@ -121,7 +121,7 @@ def test_no_more_begin_than_the_rate_allows(mill: Mill) -> None:
     assert meetings.runs["a"] == 5
 
 
-def test_limits_that_do_not_answer_cost_no_attempt(mill: Mill) -> None:
+def test_unavailable_limits_cost_no_attempt(mill: Mill) -> None:
     job_id = mill.accepted({"key": "a"}, job_type="test.limited")
     # The claim is applied, the slot is not, nor is it given back.
     mill.client.faults = [None, Fault.NOT_SENT, Fault.NOT_SENT]
@@ -133,7 +133,7 @@ def test_limits_that_do_not_answer_cost_no_attempt(mill: Mill) -> None:
     finish(mill, [job_id])
 
 
-def test_a_slot_that_cannot_be_given_back_costs_the_job_nothing(mill: Mill) -> None:
+def test_a_slot_that_cannot_be_released_costs_the_job_nothing(mill: Mill) -> None:
     job_id = mill.accepted({"key": "a"}, job_type="test.limited")
     mill.client.faults = [None, None, Fault.NOT_SENT]
 

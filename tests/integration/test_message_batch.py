@@ -36,7 +36,7 @@ def short(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A settle after the timeout of its job may take as long as it takes."""
-    monkeypatch.setattr(message_batch, "MARGIN", timedelta(seconds=PATIENCE_SECONDS))
+    monkeypatch.setattr(message_batch, "SETTLE_RESERVE", timedelta(seconds=PATIENCE_SECONDS))
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def _batch(mill: Mill, size: int) -> tuple[list[str], Event]:
     return job_ids, mill.receive()
 
 
-def test_the_jobs_of_a_batch_run_side_by_side(mill: Mill) -> None:
+def test_the_jobs_of_a_batch_run_in_parallel(mill: Mill) -> None:
     barrier = threading.Barrier(BATCH, timeout=PATIENCE_SECONDS)
     mill.script.handler = lambda _payload, _run: bool(barrier.wait() + 1)
     job_ids, event = _batch(mill, BATCH)
@@ -63,7 +63,7 @@ def test_the_jobs_of_a_batch_run_side_by_side(mill: Mill) -> None:
     assert {mill.job(job_id).result for job_id in job_ids} == {"true"}
 
 
-def test_a_job_over_its_time_fails_and_its_batch_is_answered_in_time(
+def test_a_job_past_the_timeout_of_its_lane_fails_and_its_batch_is_answered_in_time(
     mill: Mill, short: None, unhurried: None, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, ended = threading.Event(), threading.Event()
@@ -101,7 +101,7 @@ def test_a_job_over_its_time_fails_and_its_batch_is_answered_in_time(
     assert mill.table.item(failed) == before
 
 
-def test_a_job_over_its_own_time_is_told_and_settled_while_its_batch_goes_on(
+def test_a_job_past_its_own_timeout_is_stopped_and_settled_while_its_batch_continues(
     mill: Mill, unhurried: None, gate: threading.Event
 ) -> None:
     begun, settled, told = threading.Event(), threading.Event(), threading.Event()
@@ -139,7 +139,7 @@ def test_a_job_over_its_own_time_is_told_and_settled_while_its_batch_goes_on(
     _until_threads_end()
 
 
-def test_a_store_that_hangs_while_time_runs_out_costs_the_batch_no_answer(
+def test_a_store_that_hangs_until_the_deadline_does_not_delay_the_answer_of_the_batch(
     mill: Mill, short: None, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
@@ -167,7 +167,7 @@ def test_a_store_that_hangs_while_time_runs_out_costs_the_batch_no_answer(
     _until_threads_end()
 
 
-def test_a_claim_that_hangs_while_time_runs_out_is_put_back_at_once(
+def test_a_claim_that_hangs_until_the_deadline_is_put_back_at_once(
     mill: Mill, short: None, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs: list[Any] = []
@@ -192,9 +192,7 @@ def test_a_claim_that_hangs_while_time_runs_out_is_put_back_at_once(
 
 
 @pytest.mark.parametrize("missing", [timedelta(milliseconds=1), JOB_TIMEOUT])
-def test_without_the_time_for_a_job_nothing_is_started_and_all_is_put_back_at_once(
-    mill: Mill, missing: timedelta
-) -> None:
+def test_without_enough_time_for_a_job_all_messages_are_put_back_at_once(mill: Mill, missing: timedelta) -> None:
     job_ids, event = _batch(mill, 3)
     before = mill.calls.copy()
     enough = JOB_TIMEOUT + timedelta(seconds=SETTLE_RESERVE_SECONDS)
@@ -207,14 +205,14 @@ def test_without_the_time_for_a_job_nothing_is_started_and_all_is_put_back_at_on
     assert {mill.job(job_id).attempt for job_id in job_ids} == {0}
 
 
-def test_just_enough_time_is_enough(mill: Mill) -> None:
+def test_a_job_starts_with_exactly_enough_time_left(mill: Mill) -> None:
     (job_id,), event = _batch(mill, 1)
 
     assert mill.work(event, Context(JOB_TIMEOUT + timedelta(seconds=SETTLE_RESERVE_SECONDS))) == []
     assert mill.job(job_id).state is State.SUCCEEDED
 
 
-def test_a_store_that_does_not_answer_puts_its_message_back_and_no_other(mill: Mill) -> None:
+def test_an_unanswered_call_to_the_store_puts_back_only_its_own_message(mill: Mill) -> None:
     job_ids, event = _batch(mill, 3)
     mill.client.faults = [Fault.NOT_SENT]
 
@@ -224,7 +222,7 @@ def test_a_store_that_does_not_answer_puts_its_message_back_and_no_other(mill: M
     assert sorted(mill.job(job_id).state for job_id in job_ids) == [State.QUEUED, State.SUCCEEDED, State.SUCCEEDED]
 
 
-def test_a_settle_without_an_answer_puts_its_message_back_until_the_lease_is_over(mill: Mill) -> None:
+def test_a_settle_without_an_answer_puts_its_message_back_until_the_lease_expires(mill: Mill) -> None:
     (job_id,), event = _batch(mill, 1)
     mill.client.faults = [None, *[Fault.NOT_SENT] * SETTLE_TRIES]
 
@@ -233,7 +231,7 @@ def test_a_settle_without_an_answer_puts_its_message_back_until_the_lease_is_ove
     assert mill.job(job_id).state is State.RUNNING
 
 
-def test_a_settle_whose_answer_is_lost_is_found_to_have_been_made(mill: Mill) -> None:
+def test_a_settle_whose_answer_is_lost_is_recognised_as_done(mill: Mill) -> None:
     (job_id,), event = _batch(mill, 1)
     mill.client.faults = [None, Fault.ANSWER_LOST]
 
@@ -241,7 +239,7 @@ def test_a_settle_whose_answer_is_lost_is_found_to_have_been_made(mill: Mill) ->
     assert mill.job(job_id).state is State.SUCCEEDED
 
 
-def test_a_handler_that_would_end_its_process_costs_the_batch_nothing(mill: Mill) -> None:
+def test_a_handler_that_calls_exit_harms_no_other_job_of_its_batch(mill: Mill) -> None:
     def handler(payload: Any, _run: Run) -> None:
         if payload.n == 1:
             raise SystemExit(1)
@@ -261,7 +259,7 @@ def _until_threads_end() -> None:
             assert not thread.is_alive()
 
 
-def test_a_job_that_may_have_killed_its_worker_runs_when_its_batch_has_ended(mill: Mill) -> None:
+def test_a_job_that_may_have_killed_its_worker_runs_after_the_rest_of_its_batch(mill: Mill) -> None:
     order: list[int] = []
     mill.script.handler = lambda payload, _run: order.append(payload.n)
     suspect, *mates = (mill.accepted({"n": number}) for number in range(4))
@@ -275,7 +273,7 @@ def test_a_job_that_may_have_killed_its_worker_runs_when_its_batch_has_ended(mil
     assert {mill.job(job_id).state for job_id in (suspect, *mates)} == {State.SUCCEEDED}
 
 
-def test_of_two_such_jobs_one_is_given_back_without_burning_an_attempt(mill: Mill) -> None:
+def test_one_of_two_suspected_jobs_in_a_batch_is_released_without_using_an_attempt(mill: Mill) -> None:
     job_ids, event = _batch(mill, 2)
     for job_id in job_ids:
         _killed_before(mill, job_id)

@@ -94,7 +94,7 @@ def test_a_duplicate_stream_record_sends_a_message_that_does_nothing(mill: Mill,
     assert runs == [1]
 
 
-def test_a_message_twice_in_one_batch_runs_its_job_once(mill: Mill, runs: list[int]) -> None:
+def test_a_message_that_a_batch_holds_twice_runs_its_job_once(mill: Mill, runs: list[int]) -> None:
     job_id = mill.accepted()
 
     mill.work(_doubled(_delivered(mill)))

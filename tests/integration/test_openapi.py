@@ -98,18 +98,18 @@ def map_body(_context: object, body: Any) -> Any:
 
 @api.parametrize()
 @_SETTINGS
-def test_every_answer_is_as_described(case: schemathesis.Case[Any]) -> None:
+def test_every_answer_matches_the_description(case: schemathesis.Case[Any]) -> None:
     case.call_and_validate()
 
 
 @pytest.mark.parametrize("state", State)
 @pytest.mark.parametrize("path", ["/jobs/{id}", "/jobs/{id}/cancel", "/jobs/{id}/redrive", "/jobs/{id}/retry"])
-def test_every_state_of_a_job_is_as_described(state: State, path: str) -> None:
+def test_every_state_of_a_job_matches_the_description(state: State, path: str) -> None:
     (operation,) = api[path].values()
     operation.Case(path_parameters={"id": job_in(state)}, headers={"Authorization": SIGNED}).call_and_validate()
 
 
-def test_pages_and_their_cursors_are_as_described() -> None:
+def test_pages_and_their_cursors_match_the_description() -> None:
     operation = api["/jobs"]["GET"]
     first = operation.Case(query={"limit": 1, "type": "test.scripted"}, headers={"Authorization": SIGNED})
     cursor = first.call_and_validate().json()["cursor"]
@@ -142,7 +142,7 @@ def test_every_parameter_of_a_listing_is_described() -> None:
     assert described == ListingQuery.model_fields.keys()
 
 
-def test_the_description_says_how_callers_of_this_stage_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_description_names_the_authentication_of_this_stage(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "signature" in request("GET", OPEN).body["components"]["securitySchemes"]
 
     monkeypatch.setenv(Env.JWT, '{"issuer": "https://issuer.example", "audience": ["jobs"]}')

@@ -1,4 +1,4 @@
-"""What a handler returns or raises, through the functions as they are deployed; and the page that tells of it."""
+"""The outcomes that a handler returns or raises, through the deployed functions; and the page that describes them."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -42,7 +42,7 @@ def test_a_long_snooze_is_scheduled_and_no_message_waits_for_it(mill: Mill) -> N
     assert mill.depth(mill.queue) == 0
 
 
-def test_a_job_that_gives_up_is_dead_with_its_reason_and_rings(mill: Mill) -> None:
+def test_a_job_that_gives_up_is_dead_with_its_reason_and_reaches_the_dlq(mill: Mill) -> None:
     job = ended(mill, lambda _payload, _run: GiveUp("the guest has declined"))
     assert (job["state"], job["death"], job["attempt"]) == ("dead", "gave up", 1)
     assert job["errors"][0]["message"] == "the guest has declined"
@@ -64,20 +64,20 @@ def test_retry_after_uses_up_an_attempt_and_sets_the_delay(mill: Mill) -> None:
     assert mill.job(job["id"]).errors[0].next_due == mill.job(job["id"]).due
 
 
-def test_a_follow_up_job_commits_with_the_success_and_knows_its_parent(mill: Mill) -> None:
+def test_a_follow_up_job_commits_with_the_success_and_names_its_parent(mill: Mill) -> None:
     job = ended(mill, lambda _payload, _run: Done("first", then=[Submission(type="test.noop")]))
     (followed,) = (found for found in _all(mill) if found.parent)
     assert (followed.parent, followed.state, followed.hops) == (job["id"], State.SUCCEEDED, 1)
 
 
-def test_a_job_that_asks_for_a_follow_up_that_is_none_dies_and_nothing_is_written(mill: Mill) -> None:
+def test_a_job_that_returns_an_invalid_follow_up_dies_and_writes_nothing(mill: Mill) -> None:
     job = ended(mill, lambda _payload, _run: Done(then=[Submission(type="no.such.type")]))
     assert (job["state"], job["death"]) == ("dead", "result cannot be stored")
     assert "no.such.type" in job["errors"][0]["message"]
     assert len(_all(mill)) == 1
 
 
-def test_more_than_a_transaction_holds_is_refused_with_what_to_do(mill: Mill) -> None:
+def test_too_many_entries_for_a_transaction_are_refused_with_advice(mill: Mill) -> None:
     writes = [_count(mill, f"effect {number}") for number in range(100)]
     job = ended(mill, lambda _payload, _run: Done(writes=writes))
     assert (job["state"], job["death"]) == ("dead", "permanent error")
@@ -86,7 +86,7 @@ def test_more_than_a_transaction_holds_is_refused_with_what_to_do(mill: Mill) ->
     assert mill.stored() == 1
 
 
-def test_a_write_whose_condition_does_not_hold_fails_the_attempt_and_nothing_is_written(mill: Mill) -> None:
+def test_a_write_whose_condition_does_not_hold_fails_the_attempt_and_writes_nothing(mill: Mill) -> None:
     refused = _count(mill, "refused")
     refused["Update"]["ConditionExpression"] = "attribute_exists(pk)"
     job = ended(mill, lambda _payload, _run: Done(writes=[_count(mill, "effect"), refused]))
@@ -95,7 +95,7 @@ def test_a_write_whose_condition_does_not_hold_fails_the_attempt_and_nothing_is_
     assert mill.stored() == 1
 
 
-def test_a_chain_that_never_ends_is_cut_by_its_hops(mill: Mill) -> None:
+def test_the_hop_limit_ends_an_endless_chain(mill: Mill) -> None:
     mill.script.handler = lambda _payload, _run: Continue()
     job_id = mill.accepted()
     mill.table.client.update_item(
@@ -109,7 +109,7 @@ def test_a_chain_that_never_ends_is_cut_by_its_hops(mill: Mill) -> None:
     assert (job.state, job.death, job.hops) == (State.DEAD, "too many hops", 1001)
 
 
-def test_what_is_no_json_is_never_a_success(mill: Mill) -> None:
+def test_a_result_that_json_cannot_hold_is_never_a_success(mill: Mill) -> None:
     job = ended(mill, lambda _payload, _run: object())
     assert (job["state"], job["death"]) == ("dead", "result cannot be stored")
 

@@ -51,7 +51,7 @@ def _pointers(answer: Answer) -> list[str]:
     return [error["pointer"] for error in answer.body["errors"]]
 
 
-def test_a_job_that_is_to_wait_says_so_and_waits(mill: Mill, ask: Ask) -> None:
+def test_a_delayed_job_is_answered_as_scheduled_and_waits(mill: Mill, ask: Ask) -> None:
     soon, later = ask(delay_seconds=1.5), ask(run_at=_in(mill, timedelta(hours=1)))
 
     assert (soon.status, later.status) == (202, 202)
@@ -61,7 +61,7 @@ def test_a_job_that_is_to_wait_says_so_and_waits(mill: Mill, ask: Ask) -> None:
     assert mill.get(later.body["id"]).body == later.body
 
 
-def test_what_was_asked_for_is_shown(mill: Mill, ask: Ask) -> None:
+def test_a_job_shows_the_options_of_its_submission(mill: Mill, ask: Ask) -> None:
     answer = ask(lane="bulk", group="orders/7", deadline=_in(mill, timedelta(hours=1)))
 
     assert answer.status == 202
@@ -70,7 +70,7 @@ def test_what_was_asked_for_is_shown(mill: Mill, ask: Ask) -> None:
     assert mill.get(answer.body["id"]).body == answer.body
 
 
-def test_a_member_that_is_null_is_as_good_as_absent(ask: Ask) -> None:
+def test_a_null_member_means_the_same_as_an_absent_one(ask: Ask) -> None:
     names = ("lane", "delay_seconds", "run_at", "group", "deadline", "unique")
 
     assert ask(key="k", **dict.fromkeys(names)).status == 202
@@ -115,14 +115,14 @@ def test_a_member_that_is_null_is_as_good_as_absent(ask: Ask) -> None:
     ],
     ids=lambda value: repr(value)[:60],
 )
-def test_what_cannot_be_is_refused_with_its_path_and_leaves_nothing(
+def test_an_invalid_member_is_refused_with_its_path_and_nothing_is_written(
     mill: Mill, ask: Ask, members: dict[str, Any], pointers: list[str]
 ) -> None:
     assert _pointers(ask(**members)) == pointers
     assert mill.stored() == 0
 
 
-def test_times_that_do_not_go_together_are_refused(mill: Mill, ask: Ask) -> None:
+def test_contradictory_times_are_refused(mill: Mill, ask: Ask) -> None:
     hour, two_hours = _in(mill, timedelta(hours=1)), _in(mill, timedelta(hours=2))
 
     assert _pointers(ask(delay_seconds=1, run_at=hour)) == ["#/run_at"]
@@ -131,14 +131,14 @@ def test_times_that_do_not_go_together_are_refused(mill: Mill, ask: Ask) -> None
     assert mill.stored() == 0
 
 
-def test_a_job_is_unique_or_has_a_key(mill: Mill, ask: Ask) -> None:
+def test_a_submission_with_both_unique_and_a_key_is_refused(mill: Mill, ask: Ask) -> None:
     assert _pointers(ask(unique={"period_seconds": 60}, key="k")) == ["#/unique"]
     assert mill.stored() == 0
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "1e400"])
 @pytest.mark.parametrize("member", ["delay_seconds", "unique"])
-def test_a_number_too_large_for_any_clock_is_refused(mill: Mill, member: str, number: str) -> None:
+def test_a_time_too_large_for_a_date_is_refused(mill: Mill, member: str, number: str) -> None:
     value = f'{{"period_seconds": {number}}}' if member == "unique" else number
 
     answer = mill.post_text(f'{{"type": "test.scripted", "{member}": {value}}}')
@@ -147,7 +147,7 @@ def test_a_number_too_large_for_any_clock_is_refused(mill: Mill, member: str, nu
     assert mill.stored() == 0
 
 
-def test_a_replay_whose_time_has_come_since_is_answered_with_the_job(mill: Mill, ask: Ask) -> None:
+def test_a_replay_whose_start_time_is_now_past_is_answered_with_the_job(mill: Mill, ask: Ask) -> None:
     asked = {"run_at": _in(mill, timedelta(hours=1)), "deadline": _in(mill, timedelta(hours=2)), "key": "k"}
     first = ask(**asked)
     mill.late = timedelta(hours=3)
@@ -160,20 +160,20 @@ def test_a_replay_whose_time_has_come_since_is_answered_with_the_job(mill: Mill,
     assert mill.stored() == 1
 
 
-def test_a_submission_that_comes_too_late_and_never_was_is_refused(mill: Mill, ask: Ask) -> None:
+def test_a_first_submission_with_a_past_time_is_refused(mill: Mill, ask: Ask) -> None:
     past = _in(mill, -timedelta(hours=1))
 
     assert _pointers(ask(run_at=past, key="k")) == ["#/run_at"]
     assert mill.stored() == 0
 
 
-def test_what_is_right_is_written_without_being_looked_up(mill: Mill, ask: Ask) -> None:
+def test_a_valid_submission_is_written_without_a_read(mill: Mill, ask: Ask) -> None:
     ask(run_at=_in(mill, timedelta(hours=1)), key="k")
 
     assert dict(mill.calls) == {"dynamodb.PutItem": 1}
 
 
-def test_a_unique_job_that_is_there_is_answered_as_a_replay(mill: Mill, ask: Ask) -> None:
+def test_a_submission_of_an_existing_unique_job_is_answered_as_a_replay(mill: Mill, ask: Ask) -> None:
     first = ask(payload={"n": 1}, unique={"period_seconds": YEAR_SECONDS, "key": "k"})
 
     again = ask(payload={"n": 2}, unique={"period_seconds": YEAR_SECONDS, "key": "k"})
@@ -185,7 +185,7 @@ def test_a_unique_job_that_is_there_is_answered_as_a_replay(mill: Mill, ask: Ask
 
 @pytest.mark.usefixtures("files")
 @pytest.mark.parametrize("size_bytes", [LARGEST_INLINE_BYTES, LARGEST_ITEM_BYTES, LARGEST_BODY_BYTES])
-def test_a_payload_of_any_size_reaches_its_handler_and_goes_with_its_job(
+def test_a_payload_of_any_size_reaches_its_handler_and_is_deleted_with_its_job(
     mill: Mill, ask: Ask, files: Any, size_bytes: int
 ) -> None:
     mill.script.handler = lambda payload, _run: len(payload.model_dump()["text"])
@@ -217,7 +217,7 @@ def test_a_replay_with_a_large_payload_is_answered_with_it(mill: Mill, ask: Ask)
     assert mill.stored() == 2
 
 
-def test_a_payload_of_10_kilobytes_is_one_call_more(mill: Mill, ask: Ask) -> None:
+def test_a_payload_of_10_kilobytes_costs_one_more_call(mill: Mill, ask: Ask) -> None:
     ask(payload={"text": "x" * 10_240})
 
     assert dict(mill.calls) == {"dynamodb.PutItem": 2}
@@ -255,7 +255,7 @@ BODIES = st.fixed_dictionaries(
 @example(body={"type": "test.scripted", "deadline": "9999-12-31T23:59:59.999999+00:00"}, key=None)
 @example(body={"type": "test.scripted", "unique": {"period_seconds": 1.0000001}}, key=None)
 @given(body=BODIES, key=st.none() | st.from_regex(r"[!-~]{1,8}", fullmatch=True))
-def test_no_body_of_any_shape_breaks_anything(mill: Mill, body: Any, key: str | None) -> None:
+def test_every_random_body_gets_an_answer_without_an_internal_error(mill: Mill, body: Any, key: str | None) -> None:
     stored = mill.stored()
 
     answer = mill.post_text(json.dumps(body), key=key)
@@ -268,14 +268,14 @@ def test_no_body_of_any_shape_breaks_anything(mill: Mill, body: Any, key: str | 
         assert shown == answer.body
 
 
-def test_a_listed_job_stands_in_the_index_from_its_creation(mill: Mill, ask: Ask) -> None:
+def test_a_listed_job_is_in_the_index_from_its_creation(mill: Mill, ask: Ask) -> None:
     item = mill.table.item(mill.job(ask().body["id"]))
 
     assert item is not None
     assert LISTING_KEY in item
 
 
-def test_an_expired_job_gives_its_key_and_its_payload_up_to_the_next(mill: Mill, ask: Ask) -> None:
+def test_the_next_job_may_use_the_key_and_payload_of_an_expired_one(mill: Mill, ask: Ask) -> None:
     first = mill.job(ask(payload={"text": "x" * 5_000}, key="k").body["id"])
     mill.run()
     mill.late = RETENTION + SECOND

@@ -41,7 +41,7 @@ def _statuses(answer: Answer) -> list[int]:
     return [each["status"] for each in answer.body["jobs"]]
 
 
-def test_a_hundred_jobs_are_a_write_each_and_answered_in_their_order(mill: Mill, post: Post) -> None:
+def test_a_batch_of_a_hundred_jobs_costs_a_write_each_and_keeps_their_order(mill: Mill, post: Post) -> None:
     answer = post(*(_job(n) for n in range(LARGEST_BATCH)))
 
     assert _statuses(answer) == [202] * LARGEST_BATCH
@@ -60,7 +60,7 @@ def test_the_jobs_of_a_batch_run(mill: Mill, post: Post) -> None:
     assert sorted(ran) == [0, 1, 2, 3, 4]
 
 
-def test_a_job_is_shown_as_anywhere_but_for_what_may_be_large(mill: Mill, post: Post) -> None:
+def test_a_job_is_shown_as_elsewhere_without_its_large_members(mill: Mill, post: Post) -> None:
     (answer,) = post(_job(1, lane="bulk")).body["jobs"]
 
     shown = mill.get(answer["job"]["id"]).body
@@ -70,7 +70,7 @@ def test_a_job_is_shown_as_anywhere_but_for_what_may_be_large(mill: Mill, post: 
 
 
 @pytest.mark.parametrize("count", [0, LARGEST_BATCH + 1])
-def test_a_batch_of_none_or_too_many_is_refused_as_a_whole(mill: Mill, post: Post, count: int) -> None:
+def test_an_empty_or_too_large_batch_is_refused_as_a_whole(mill: Mill, post: Post, count: int) -> None:
     answer = post(*(_job(n) for n in range(count)))
 
     assert answer.status == 422
@@ -79,7 +79,7 @@ def test_a_batch_of_none_or_too_many_is_refused_as_a_whole(mill: Mill, post: Pos
 
 
 @pytest.mark.parametrize("body", ["[]", "{}", '{"jobs": 1}', '{"jobs": {}}', '{"jobs": [{}], "lane": "bulk"}'])
-def test_what_is_no_batch_is_refused_as_a_whole(mill: Mill, body: str) -> None:
+def test_a_malformed_batch_is_refused_as_a_whole(mill: Mill, body: str) -> None:
     assert call(submit, "POST", "/jobs/batch", body=body, headers=JSON).status == 422
     assert mill.stored() == 0
 
@@ -100,7 +100,7 @@ def test_a_batch_may_be_larger_than_a_job(mill: Mill) -> None:
     assert (too_large.status, mill.stored()) == (413, 1)
 
 
-def test_what_is_wrong_with_one_is_told_with_its_path_and_harms_no_other(mill: Mill, post: Post) -> None:
+def test_an_invalid_submission_is_reported_with_its_path_and_harms_no_other(mill: Mill, post: Post) -> None:
     answer = post(
         _job(0),
         _job(1, lane="critical"),
@@ -128,7 +128,7 @@ def test_what_is_wrong_with_one_is_told_with_its_path_and_harms_no_other(mill: M
     assert mill.stored() == 2
 
 
-def test_a_write_that_has_no_answer_harms_no_other(mill: Mill, post: Post) -> None:
+def test_a_write_without_an_answer_harms_no_other(mill: Mill, post: Post) -> None:
     mill.client.faults = [None, Fault.NOT_SENT, None, Fault.ANSWER_LOST]
     jobs = [_job(n, idempotency_key=f"k{n}") for n in range(6)]
 
@@ -140,7 +140,7 @@ def test_a_write_that_has_no_answer_harms_no_other(mill: Mill, post: Post) -> No
     assert mill.stored() == 6
 
 
-def test_an_error_of_our_own_harms_no_other_and_is_not_shown(
+def test_an_internal_error_harms_no_other_and_is_not_shown(
     mill: Mill, post: Post, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insert = Submit.insert
@@ -174,7 +174,7 @@ def test_the_same_key_with_another_body_is_refused_and_the_first_stands(mill: Mi
     assert mill.get(answer.body["jobs"][0]["job"]["id"]).body["payload"] == {"n": 1}
 
 
-def test_one_unique_job_of_a_batch_is_the_first(mill: Mill, post: Post) -> None:
+def test_a_unique_job_that_a_batch_holds_twice_is_made_by_the_first(mill: Mill, post: Post) -> None:
     unique = {"period_seconds": 86_400, "key": "k"}
 
     answer = post(*(_job(n, unique=unique) for n in range(1, 20)))
@@ -190,7 +190,7 @@ def test_jobs_of_a_group_are_accepted_in_the_order_of_the_batch(mill: Mill, post
     assert [each["job"]["sequence"] for each in answer.body["jobs"]] == [n // 3 + 1 for n in range(12)]
 
 
-def test_a_replay_whose_time_has_come_since_is_answered_with_its_job(mill: Mill, post: Post) -> None:
+def test_a_replay_whose_start_time_is_now_past_is_answered_with_its_job(mill: Mill, post: Post) -> None:
     jobs = [_job(0, idempotency_key="k", run_at=(mill.now() + HOUR).isoformat())]
     first = post(*jobs)
     mill.late = 2 * HOUR
@@ -201,7 +201,7 @@ def test_a_replay_whose_time_has_come_since_is_answered_with_its_job(mill: Mill,
     assert again.body["jobs"][0]["job"] == first.body["jobs"][0]["job"]
 
 
-def test_the_writes_of_a_batch_overlap(mill: Mill, post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_writes_of_a_batch_run_in_parallel(mill: Mill, post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     together = threading.Barrier(clients.POOL_SIZE, timeout=PATIENCE_SECONDS)
     insert = Submit.insert
 
@@ -214,7 +214,9 @@ def test_the_writes_of_a_batch_overlap(mill: Mill, post: Post, monkeypatch: pyte
     assert _statuses(post(*(_job(n) for n in range(clients.POOL_SIZE)))) == [202] * clients.POOL_SIZE
 
 
-def test_what_no_time_is_left_for_is_not_begun(mill: Mill, post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_submissions_without_enough_time_left_are_not_started(
+    mill: Mill, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
     insert = Submit.insert
     seconds = [0.0]
 
@@ -232,9 +234,7 @@ def test_what_no_time_is_left_for_is_not_begun(mill: Mill, post: Post, monkeypat
     assert mill.stored() == 1
 
 
-def test_each_job_is_counted_once_after_all_is_written(
-    mill: Mill, post: Post, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_job_is_counted_once_after_all_writes(mill: Mill, post: Post, capsys: pytest.CaptureFixture[str]) -> None:
     post(*(_job(idempotency_key=f"k{n % 3}") for n in range(5)))
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]

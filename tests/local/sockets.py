@@ -16,7 +16,7 @@ def free_port() -> int:
 
 
 def listening(pid: int) -> set[tuple[str, int]]:
-    """Addresses and ports that a process listens on, TCP and UDP. Skips the test where there is no `/proc`."""
+    """Addresses and ports that a process listens on, TCP and UDP. Skips the test on systems without `/proc`."""
     proc = Path("/proc", str(pid))
     if not proc.exists():
         pytest.skip("only Linux lists the sockets of a process")

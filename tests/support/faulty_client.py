@@ -12,7 +12,7 @@ _URL: Final = "https://dynamodb.invalid"
 
 
 class KilledError(BaseException):
-    """The process ends here. It is no Exception, so that no handler of errors catches it."""
+    """The process ends here. It is a BaseException, so that no handler of errors catches it."""
 
 
 class Fault(StrEnum):
@@ -29,7 +29,7 @@ class Fault(StrEnum):
 
 
 class FaultyClient:
-    """Passes every call to `client`. Each write takes the next of `faults`; None is no fault."""
+    """Passes every call to `client`. Each write takes the next of `faults`; None means no fault."""
 
     def __init__(self, client: Any) -> None:
         self._client = client

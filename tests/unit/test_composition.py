@@ -112,7 +112,7 @@ def _answer(code: str, status: int = 400) -> ClientError:
     ],
     ids=repr,
 )
-def test_passing_faults_are_told_from_lasting_ones(raised: Exception, expected: type[Exception]) -> None:
+def test_temporary_errors_are_distinguished_from_permanent_ones(raised: Exception, expected: type[Exception]) -> None:
     with pytest.raises(expected) as caught, translated():
         raise raised
 

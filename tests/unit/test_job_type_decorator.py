@@ -139,7 +139,7 @@ def test_a_missing_package_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(("attempt", "succeeds"), [(1, False), (2, False), (3, True)])
-def test_the_flaky_type_fails_as_often_as_it_is_told_to(attempt: int, succeeds: bool) -> None:
+def test_the_flaky_type_fails_as_often_as_its_payload_says(attempt: int, succeeds: bool) -> None:
     flaky = load(["functions.demo_jobs"]).get("demo.flaky")
 
     if succeeds:

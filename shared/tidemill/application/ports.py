@@ -119,7 +119,7 @@ class PayloadItem:
     job_id: str
     #: As `Job.payload_at`. Never given twice.
     location: str
-    #: A document that names it is written a moment later, or by the transaction of whoever asked for it.
+    #: A document that names it is written a moment later, or by the transaction of the caller.
     stored_at: datetime
     #: Partition key of the item.
     item_key: str

@@ -53,6 +53,6 @@ class Purger:
         except WriteRefusedError:
             return False
         if job.group is not None:
-            # The job may have been a dead head that blocked its group.
+            # The job may have been the dead job that blocked its group.
             self._store.advance(job.tenant, job.group, now=self._clock())
         return True

@@ -18,7 +18,7 @@ def require_confirmation(*, yes: bool, alternative: str = "") -> None:
 
 
 def confirmed(question: str, *, yes: bool) -> bool:
-    """Ask on stderr. Print a note if the answer is no."""
+    """Ask on stderr. Print a note if the user declines."""
     if yes or click.confirm(question, err=True):
         return True
     say("Nothing was changed.")

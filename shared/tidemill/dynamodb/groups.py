@@ -84,7 +84,7 @@ class DynamoGroups:
             order, revived = self._order(job.tenant, job.group or ""), replace(job, state=State.QUEUED)
             if not order.led_by(job):
                 order, revived = order.joined_by(revived)
-            # Write the order even if it is unchanged: a concurrent advance that read the dead head must read again.
+            # Write the order even if it is unchanged: a concurrent advance that read the dead job must read again.
             entries = [self._write(order), *self._position(order, revived)]
             request = operator_writes.redrive(job, entry, state=revived.state, sequence=revived.sequence)
             self._transact([own("Update", request, table=self._table), *entries])

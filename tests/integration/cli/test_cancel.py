@@ -81,7 +81,7 @@ def test_json_prints_each_resulting_job_as_a_line(behind: Mill) -> None:
 def test_an_unknown_id_is_explained(behind: Mill) -> None:
     result = run("cancel", "nope", "--yes")
     assert result.exit_code == 1
-    assert "404 Not Found: no job of yours has this id" in result.stderr
+    assert "404 Not Found: You own no job with this id. Check the id" in result.stderr
 
 
 def test_without_a_terminal_it_requires_yes_and_sends_nothing(server: Loopback) -> None:

@@ -45,7 +45,7 @@ def test_json_prints_each_resulting_job_as_a_line(behind: Mill, command: tuple[s
 def test_an_unknown_id_is_explained(behind: Mill, command: tuple[str, ...]) -> None:
     result = run(*command, "nope", "--yes")
     assert result.exit_code == 1
-    assert "404 Not Found: no job of yours has this id" in result.stderr
+    assert "404 Not Found: You own no job with this id. Check the id" in result.stderr
 
 
 @OWN

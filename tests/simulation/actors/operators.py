@@ -199,7 +199,7 @@ class Operators:
         self._world.scheduler.spawn(Process("somebody"), invoke)
 
     def release_groups(self) -> None:
-        """A dead head with `on_dead="block"` holds its group. Operators redrive it once, then cancel it."""
+        """A dead job with `on_dead="block"` at the head blocks its group. Operators redrive it once, then cancel it."""
         if any(state_of_item(item) == State.DEAD and "blocks" in item for item in self._world.jobs.items.values()):
             run_tool(self._world, "ada", self._release)
         self._world.scheduler.after(_RELEASE_MS, self.release_groups)

@@ -35,7 +35,7 @@ DIFFERENCES: Final[Mapping[str, Mapping[str, str]]] = {
         "test_one_invalid_entry_does_not_fail_a_batch": "accepts any delay",
         "test_a_timeout_is_twelve_hours_at_most": "accepts any",
         "test_only_messages_in_flight_can_be_hidden": "hides other messages too",
-        "test_a_delete_with_a_stale_receipt_is_no_error": "answers ReceiptHandleIsInvalid",
+        "test_a_delete_with_a_stale_receipt_succeeds": "answers ReceiptHandleIsInvalid",
         "test_an_empty_failure_list_deletes_the_batch": "keeps it",
         "test_a_malformed_answer_keeps_the_batch": "deletes it",
         "test_a_response_that_is_not_an_object_keeps_the_batch": "deletes it",

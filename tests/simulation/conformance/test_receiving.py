@@ -56,7 +56,7 @@ def test_each_delivery_counts(aws: Aws) -> None:
 
 
 @cites(SQS, "If you use an old ReceiptHandle, the request will succeed")
-def test_a_delete_with_a_stale_receipt_is_no_error(aws: Aws) -> None:
+def test_a_delete_with_a_stale_receipt_succeeds(aws: Aws) -> None:
     aws.send("x")
     (first,) = aws.receive(VisibilityTimeout=0)
     aws.eventually(lambda: aws.receive(VisibilityTimeout=0))

@@ -55,7 +55,7 @@ OUTSIDE: Final = (
     ),
     Mutant("publish gives up at once what it cannot read", modules.STREAM, "< PATIENCE:", "< PATIENCE * 0:"),
     Mutant(
-        "reconcile tells nobody of what it cannot read",
+        "reconcile does not report unreadable items",
         modules.RECONCILE,
         "                    unreadable.append(result)\n",
         "                    continue\n",
@@ -64,12 +64,14 @@ OUTSIDE: Final = (
     Mutant("a session is a tenant", modules.CALLER, 'principal = user.partition(":")[0]', "principal = user"),
     Mutant("an account is a tenant", modules.CALLER, 'return f"{account}:{principal}"', "return str(account)"),
     Mutant(
-        "whoever called first is every caller",
+        "the first caller stands for every caller",
         modules.CALLER,
         'return f"{account}:{principal}"',
         'return globals().setdefault("_caller", f"{account}:{principal}")',
     ),
-    Mutant("a cursor is anybody's", modules.CURSORS, "json.dumps([*bound_to, ", "json.dumps([*bound_to[1:], "),
+    Mutant(
+        "a cursor is valid for every tenant", modules.CURSORS, "json.dumps([*bound_to, ", "json.dumps([*bound_to[1:], "
+    ),
     Mutant(
         "a cursor is good for any filters", modules.CURSORS, "json.dumps([*bound_to, ", "json.dumps([*bound_to[:1], "
     ),

@@ -54,7 +54,7 @@ CLAUSES: Final = (
         "#created_at = :created_at",
     ),
     Mutant(
-        "purge whatever is there",
+        "purge deletes a job in any state",
         modules.OPERATORS,
         '"#generation = :generation AND #finished_at = :finished_at"',
         '"#generation = :generation AND (#finished_at = :finished_at OR #finished_at <> :finished_at '
@@ -67,7 +67,7 @@ CLAUSES: Final = (
         '"(attribute_not_exists(#version) OR attribute_exists(#version))" if',
     ),
     # What a write sets or removes.
-    Mutant("nobody knows when it was claimed", modules.WRITES, '            "claimed_at": milliseconds(now),\n', ""),
+    Mutant("the time of the claim is not kept", modules.WRITES, '            "claimed_at": milliseconds(now),\n', ""),
     Mutant("nudges are counted for ever", modules.WRITES, 'removes=["nudges", *ATTENTION],', "removes=[*ATTENTION],"),
     Mutant("holds are not counted", modules.WRITES, 'sets["holds"] = number(settlement.holds)', "pass"),
     Mutant(
@@ -91,7 +91,7 @@ CLAUSES: Final = (
         '"last_owner": text(token)},',
     ),
     Mutant(
-        "a dead head may be forgotten",
+        "a dead job that blocks its group may expire",
         modules.WRITES,
         "if state is State.DEAD and job.blocks and job.group:",
         "if state is State.WAITING:",
@@ -109,9 +109,9 @@ CLAUSES: Final = (
         'removes=["due", "death", *ATTENTION],',
         'removes=["due", *ATTENTION],',
     ),
-    Mutant("nudges are not told", modules.OPERATORS, ', "nudges": number(job.nudges + 1)}', "}"),
+    Mutant("nudges are not counted", modules.OPERATORS, ', "nudges": number(job.nudges + 1)}', "}"),
     Mutant("a lost run stays lost", modules.OPERATORS, 'sets["state"] = text(State.RETRYING)', "pass"),
-    Mutant("redrives are not told", modules.OPERATORS, "(*job.redrives, entry)[-ERRORS_KEPT:]", "job.redrives"),
+    Mutant("redrives are not recorded", modules.OPERATORS, "(*job.redrives, entry)[-ERRORS_KEPT:]", "job.redrives"),
     Mutant("redrive keeps the hops", modules.OPERATORS, '"nudged_at", "hops", "deadline"', '"nudged_at", "deadline"'),
     Mutant("redrive keeps a request to end", modules.OPERATORS, '*("cancel_requested_at", "run_at", ', '*("run_at", '),
     Mutant(
@@ -120,17 +120,17 @@ CLAUSES: Final = (
         'cleared.append(self._entry("Delete", group_items.delete_position(order, sequence)))',
         "pass",
     ),
-    Mutant("who waited forgets until when", modules.GROUPS, "due = max(job.run_at or now, now)", "due = now"),
+    Mutant("a waiting job loses its requested time", modules.GROUPS, "due = max(job.run_at or now, now)", "due = now"),
     Mutant("a group goes too far", modules.GROUPS, "            if not further:\n", "            if further:\n"),
     Mutant(
-        "one trouble stops the stream",
+        "one error stops the stream",
         modules.PUBLISH,
         "        except Exception as error:",
         "        except () as error:",
     ),
     # Nudges.
     Mutant(
-        "nobody is given up",
+        "an undeliverable job is never given up",
         modules.NUDGE,
         "last = job.state is not State.RUNNING and _given_up(job, now)",
         "last = False",
@@ -142,7 +142,9 @@ CLAUSES: Final = (
         "self._context.store.unclaim(self.reference, token=token, now=now)",
         "pass",
     ),
-    Mutant("the suspect run in company", modules.GATES, "if job.suspect and job.holds", "if False and job.holds"),
+    Mutant(
+        "a suspected job runs beside others", modules.GATES, "if job.suspect and job.holds", "if False and job.holds"
+    ),
     Mutant("types have no time of their own", modules.GATES, "        if job_type.timeout:\n", "        if False:\n"),
     Mutant("an outage is the job's failure", modules.RUN, "if job.holds >= MOST_HOLDS_OF_AN_OUTAGE:", "if True:"),
     Mutant(
@@ -152,7 +154,7 @@ CLAUSES: Final = (
         "                pass\n",
     ),
     Mutant(
-        "what was asked to end is fenced",
+        "a cancel request fences the run",
         modules.SETTLE,
         "current.owner == job.owner and current.cancel_requested_at is not None",
         "current.owner != job.owner",

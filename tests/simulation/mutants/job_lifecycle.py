@@ -14,7 +14,9 @@ PROTOCOL: Final = (
         '        "#expires_at <= :now",\n    ]',
         '        "#expires_at < #expires_at AND #expires_at <= :now",\n    ]',
     ),
-    Mutant("insert replaces whatever will expire", modules.WRITES, '"#expires_at <= :now",', '"#expires_at > :now",'),
+    Mutant(
+        "insert replaces every job that will expire", modules.WRITES, '"#expires_at <= :now",', '"#expires_at > :now",'
+    ),
     Mutant(
         "any refusal of an insert is one's own",
         modules.STORE,
@@ -97,7 +99,7 @@ PROTOCOL: Final = (
         'conditions=["(attribute_not_exists(#cancel_requested_at) OR attribute_exists(#cancel_requested_at))"],',
     ),
     Mutant("the owner stays", modules.WRITES, 'removes=["owner", *removes],', "removes=[*removes],"),
-    Mutant("nobody settled last", modules.WRITES, 'sets={**sets, "last_owner": token},', "sets={**sets},"),
+    Mutant("the last owner is not kept", modules.WRITES, 'sets={**sets, "last_owner": token},', "sets={**sets},"),
     Mutant("the ended stay due", modules.WRITES, 'removes=[*removes, "due"]', "removes=[*removes]"),
     Mutant(
         "a live job may expire",
@@ -237,7 +239,7 @@ PROTOCOL: Final = (
         "{State.QUEUED, State.DEAD}",
     ),
     Mutant(
-        "the dead have no letter",
+        "dead jobs send no DLQ message",
         modules.DISPATCH,
         "{State.QUEUED, State.RETRYING, State.DEAD}",
         "{State.QUEUED, State.RETRYING}",

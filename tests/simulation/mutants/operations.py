@@ -27,13 +27,13 @@ OPERATION: Final = (
         '            "(#state = :running OR attribute_exists(#state))",\n',
     ),
     Mutant(
-        "wake whatever its state",
+        "wake ignores the state",
         modules.OPERATORS,
         '"#state = :scheduled",',
         '"(#state = :scheduled OR attribute_exists(#state))",',
     ),
     Mutant(
-        "redrive whatever its state",
+        "redrive ignores the state",
         modules.OPERATORS,
         "f\"#state IN ({', '.join(redrivable)})\",",
         "f\"(#state IN ({', '.join(redrivable)}) OR attribute_exists(#state))\",",
@@ -80,7 +80,7 @@ OPERATION: Final = (
         "return False",
     ),
     Mutant(
-        "a group goes on past a dead head that blocks",
+        "a group skips a dead job that blocks it",
         modules.GROUPS,
         "return not head.state.terminal or (head.state is State.DEAD and head.blocks)",
         "return not head.state.terminal",
@@ -147,13 +147,13 @@ OPERATION: Final = (
         "job = None",
     ),
     Mutant(
-        "reconcile is silent about what it could not do",
+        "reconcile does not count failed repairs",
         "tidemill.entrypoints.reconcile",
         "if failed := reconciled.count(RepairAction.FAILED):",
         "if failed := 0:",
     ),
     Mutant(
-        "publish is silent about what it gave up",
+        "publish does not count the records that it gave up",
         "tidemill.telemetry.outcome_log",
         "            if step.given_up:\n                self._count_given_up()\n",
         "",

@@ -105,7 +105,7 @@ class Queue:
         return [message for message in ready[:room] if self._deliver(message, visibility_ms)]
 
     def delete(self, receipt: str) -> None:
-        """Returns silently if there was no message to delete, or if the delete missed a copy."""
+        """Returns silently if the message did not exist, or if the delete missed a copy."""
         if self.faults.occurs(Fault.DELETE_LOST):
             return
         for message in [message for message in self.messages if message.receipt == receipt]:

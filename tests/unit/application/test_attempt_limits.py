@@ -143,7 +143,7 @@ def test_a_limit_may_span_tenants(store: DynamoJobStore, clock: Clock, queued: J
     assert {slot.limit_key for _, slot in full.calls} == {json.dumps(["test.job", ""])}
 
 
-def test_a_store_that_does_not_answer_a_handler_costs_no_attempt_until_it_is_no_outage(
+def test_a_store_that_does_not_answer_a_handler_costs_no_attempt_while_it_may_be_an_outage(
     carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job
 ) -> None:
     def handler(_payload: Any, _run: Run) -> None:

@@ -125,7 +125,7 @@ def test_a_group_advances_when_one_of_its_jobs_ends(world: World, state: State) 
     assert published.advanced == [following]
 
 
-def test_a_group_advances_when_its_dead_head_is_discarded(world: World) -> None:
+def test_a_group_advances_when_the_dead_job_at_its_head_is_discarded(world: World) -> None:
     dead = a_job(group="parcels", state=State.DEAD, due=None)
 
     world.publish(Change("1", dead, replace(dead, state=State.CANCELLED), NOW))

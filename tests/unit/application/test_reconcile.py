@@ -296,7 +296,7 @@ class Segments:
                 yield [job]
 
     def discard(self, payload: PayloadItem) -> None:
-        raise AssertionError("there are none")
+        raise AssertionError("the table holds no such item")
 
 
 def test_a_segment_that_fails_is_left_to_the_next_run_and_the_others_are_repaired(

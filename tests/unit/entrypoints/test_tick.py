@@ -21,7 +21,7 @@ TIME = "2026-01-01T03:00:00Z"
 
 @dataclass(frozen=True)
 class Call:
-    """What Lambda tells of a call."""
+    """The context that Lambda gives to a call."""
 
     aws_request_id: str = "request"
 
@@ -73,7 +73,7 @@ def test_a_scheduler_that_does_not_say_the_time_gets_one_job_a_minute(mill: Mill
     assert len(_jobs(mill)) == 2
 
 
-def test_a_type_that_is_not_known_raises_so_that_the_alarm_rings(mill: Mill) -> None:
+def test_an_unknown_type_raises_so_that_the_alarm_fires(mill: Mill) -> None:
     with pytest.raises(UnknownJobTypeError):
         _tick(type_="test.gone")
     assert not _jobs(mill)
