@@ -72,6 +72,7 @@ lint: setup-dev ## style, formatting, types, import rules, tidiness
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports
 	@$(PY) -m tools.tidiness
+	@$(PY) -m tools.plain_english --names
 
 synth: setup-app ## write the templates to cdk.out, without account or credentials (STAGE=dev CONTEXT=python_version=3.12)
 	@$(PY) -m tidemill.local synth --stage '$(STAGE)' $(if $(CONTEXT),--context '$(CONTEXT)')

@@ -221,7 +221,7 @@ def _dead_head(store: JobStore) -> tuple[Job, Job]:
     return stored(store, head), waiting
 
 
-def test_a_group_advances_when_the_dead_head_that_blocks_it_is_cancelled(store: JobStore) -> None:
+def test_a_group_advances_when_the_dead_job_that_blocks_it_is_cancelled(store: JobStore) -> None:
     head, waiting = _dead_head(store)
     assert head.expires_at is None
     assert store.advance(head.tenant, head.group or "", now=NOW) is None

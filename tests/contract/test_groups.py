@@ -144,7 +144,7 @@ def test_one_call_skips_a_bounded_number_and_the_next_call_continues(
     assert advance(store) == stored(store, last)
 
 
-def test_a_group_waits_while_a_dead_head_blocks_it(store: JobStore) -> None:
+def test_a_group_waits_while_a_dead_job_blocks_it(store: JobStore) -> None:
     head, waiting = *enter(store, blocks=True), *enter(store)
     dead = end(store, head, State.DEAD)
 
@@ -153,7 +153,7 @@ def test_a_group_waits_while_a_dead_head_blocks_it(store: JobStore) -> None:
     assert dead.expires_at is None
 
 
-def test_a_blocked_group_advances_when_its_dead_head_is_cancelled(store: JobStore) -> None:
+def test_a_blocked_group_advances_when_its_dead_job_is_cancelled(store: JobStore) -> None:
     head, waiting = *enter(store, blocks=True), *enter(store)
     dead = end(store, head, State.DEAD)
 
@@ -161,7 +161,7 @@ def test_a_blocked_group_advances_when_its_dead_head_is_cancelled(store: JobStor
     assert advance(store) == stored(store, waiting)
 
 
-def test_a_dead_head_that_blocks_keeps_its_position_when_redriven(store: JobStore) -> None:
+def test_a_dead_job_that_blocks_keeps_its_position_when_redriven(store: JobStore) -> None:
     head, waiting = *enter(store, blocks=True), *enter(store)
     dead = end(store, head, State.DEAD)
 

@@ -1,4 +1,4 @@
-"""Jobs that outlive their invocations, through the functions as they are deployed; and the page that tells of them."""
+"""Jobs that outlive their invocations, through the deployed functions, and the page that documents them."""
 
 import json
 from collections.abc import Iterator
