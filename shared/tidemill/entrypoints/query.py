@@ -7,10 +7,10 @@ from typing import Any
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from tidemill import composition
+from tidemill.application.job_view import summary
 from tidemill.http import openapi
 from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import answer
-from tidemill.http.job_view import summary
 from tidemill.http.list_query import read_query
 from tidemill.http.problems import ProblemError
 from tidemill.http.router import json_response, resolver

@@ -9,6 +9,7 @@ from typing import Any, Final
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from tidemill import composition
+from tidemill.application.job_view import payload_of, summary, view
 from tidemill.application.submit import Accepted
 from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.aws import clients
@@ -16,7 +17,6 @@ from tidemill.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeEr
 from tidemill.domain.submission import Submission
 from tidemill.http.caller_identity import tenant
 from tidemill.http.idempotency_headers import REPLAYED, idempotency_key
-from tidemill.http.job_view import payload_of, summary, view
 from tidemill.http.problems import ProblemError, as_problem
 from tidemill.http.request_body import read_body, read_object
 from tidemill.http.router import json_response, resolver

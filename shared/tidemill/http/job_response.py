@@ -4,9 +4,9 @@ from http import HTTPStatus
 
 from aws_lambda_powertools.event_handler import Response
 
+from tidemill.application.job_view import payload_of, view
 from tidemill.application.ports import Payloads
 from tidemill.domain.job import Job
-from tidemill.http.job_view import payload_of, view
 from tidemill.http.problems import ProblemError
 from tidemill.http.router import json_response
 

@@ -21,11 +21,10 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import STATUS_CONSTANTS, DataRecord
 
 from tidemill.application.attempt import Attempt
-from tidemill.application.submit import Accepted, Insert, Submit
+from tidemill.application.submit import Accepted, Insert
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Outcome, outcome_of
-from tidemill.domain.submission import Submission
 
 _CONFIG: Final = IdempotencyConfig()
 
@@ -92,11 +91,6 @@ class AttemptLayer(_JobLayer):
 
     def delete_record(self, data: Any, exception: Exception) -> None:  # noqa: ARG002
         self._attempt.finish(outcome_of(exception))
-
-
-def submit_once(submit: Submit, submission: Submission, *, tenant: str, trace: str) -> Accepted:
-    """The same as `submit(…)`. `composition.submit` puts `insert_once` into `Submit`."""
-    return submit(submission, tenant=tenant, trace=trace)
 
 
 def insert_once(insert: Insert, job: Job) -> Accepted:

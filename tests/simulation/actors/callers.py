@@ -13,7 +13,6 @@ from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.submission import Submission
-from tidemill.powertools.idempotency import submit_once
 
 TENANTS: Final = ("111122223333:AROAADA", "111122223333:AROABOB")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -169,7 +168,7 @@ class Caller:
         item = self._world.jobs.items.get((key,))
         other = replace(submission, payload={**submission.payload, "padding": "another"})
         try:
-            submit_once(composition.submit(), other, tenant=self._planned.tenant, trace=self._name)
+            composition.submit()(other, tenant=self._planned.tenant, trace=self._name)
         except TidemillError as error:
             self._world.log(self._name, f"was refused a key used before: {type(error).__name__}")
             return
@@ -200,9 +199,7 @@ class Caller:
     def _in_python(self) -> str | None:
         """Submit from an application of the tenant that uses our Python client."""
         try:
-            accepted = submit_once(
-                composition.submit(), self._planned.submission, tenant=self._planned.tenant, trace=self._name
-            )
+            accepted = composition.submit()(self._planned.submission, tenant=self._planned.tenant, trace=self._name)
         except TidemillError as error:
             self._world.log(self._name, f"could not submit: {error}")
             return None

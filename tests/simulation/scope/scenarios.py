@@ -13,7 +13,6 @@ from tidemill import composition
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
-from tidemill.powertools.idempotency import submit_once
 from tidemill.system import clock, ids
 
 _TENANT: Final = TENANTS[0]
@@ -49,7 +48,7 @@ class ScenarioSetup:
         self.world.submissions.append(planned)
 
         def act() -> None:
-            accepted = submit_once(composition.submit(), submission, tenant=_TENANT, trace=name)
+            accepted = composition.submit()(submission, tenant=_TENANT, trace=name)
             planned.ids.append(accepted.job.id)
             self.names[submission.key or name] = accepted.job.id
             self.world.log(name, f"was told that {accepted.job.id} is accepted")

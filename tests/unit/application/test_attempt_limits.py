@@ -24,6 +24,7 @@ from tests.unit.conftest import Carry
 from tidemill.application.attempt import MOST_HOLDS_OF_AN_OUTAGE, Attempt
 from tidemill.application.attempt_report import Ending
 from tidemill.application.job_types import JobType, Run
+from tidemill.application.job_view import view
 from tidemill.application.ports import LimitSlot
 from tidemill.application.settle import AttemptContext
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
@@ -31,7 +32,6 @@ from tidemill.domain.job import Job, Redrive
 from tidemill.domain.limits import Limit
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.http.job_view import view
 from tidemill.in_memory.single_job import Unlimited
 
 Handler = Callable[[Any, Run], Any]

@@ -31,7 +31,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_modules_that_need_no_router_load_none() -> None:
-    assert loaded_by("import tidemill.http.cursors, tidemill.http.job_view") == set()
+    assert loaded_by("import tidemill.http.cursors, tidemill.application.job_view") == set()
 
 
 def test_the_public_names_do_not_load_the_description_of_the_api() -> None:

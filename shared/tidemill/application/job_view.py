@@ -1,4 +1,4 @@
-"""A job as its owner sees it over HTTP: JSON, with times in RFC 3339 and null for absent values."""
+"""A job as its owner and operators read it: JSON, with times in RFC 3339 and null for absent values."""
 
 import json
 from datetime import datetime
