@@ -27,7 +27,7 @@ def missing() -> str:
     """The missing program and the command that installs it; empty if nothing is missing."""
     if sys.version_info < OLDEST_PYTHON:
         return (
-            f"Tidemill needs Python 3.11 or newer, and {sys.executable} is {sys.version.split()[0]}. "
+            f"this needs Python 3.11 or newer, and {sys.executable} is {sys.version.split()[0]}. "
             "macOS: brew install python. Debian and Ubuntu: sudo apt-get install python3 python3-venv. "
             "To use another Python: make PYTHON=/path/to/python3"
         )

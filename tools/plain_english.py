@@ -62,9 +62,10 @@ ALLOWED: Final = re.compile(
 EXEMPT: Final = frozenset((Path("tools/plain_english.py"), Path("tests/tools/test_plain_english.py")))
 PLAIN_FILES: Final = frozenset(("NOTICE",))
 
-#: Calls whose arguments stay as they are: sentences of the AWS documentation, and lines of the simulator's trace, which
-#: are part of the hash that a seed replays to.
-QUOTING_CALLS: Final = frozenset(("cites", "log"))
+#: Calls whose arguments are another author's words: sentences of the AWS documentation.
+QUOTING_CALLS: Final = frozenset(("cites",))
+#: `world.log(…)` writes a line of a simulated trace. Recorded hashes of traces depend on its words.
+TRACES: Final = frozenset(("world", "_world"))
 
 
 def _compiled(banned: tuple[tuple[str, str], ...]) -> tuple[tuple[re.Pattern[str], str], ...]:
@@ -166,20 +167,11 @@ def _comments(source: str) -> Iterator[_Text]:
         yield _Text("\n".join(block), last - len(block) + 1)
 
 
-def _name(function: ast.expr) -> str:
-    """`f` for both `f(…)` and `object.f(…)`."""
-    match function:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""
-
-
 def _strings(tree: ast.AST, *, names: bool) -> Iterator[_Text]:
     """String literals that contain a space, those of an f-string as one; of one over several lines the first counts."""
     inside: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _name(node.func) in QUOTING_CALLS:
+        if isinstance(node, ast.Call) and (_quotes(node.func) or _traces(node.func)):
             inside.update(id(part) for part in ast.walk(node))
             continue
         if id(node) in inside:
@@ -196,6 +188,19 @@ def _strings(tree: ast.AST, *, names: bool) -> Iterator[_Text]:
             continue
         if " " in words:
             yield _Text(words, node.lineno)
+
+
+def _quotes(function: ast.expr) -> bool:
+    return isinstance(function, ast.Name) and function.id in QUOTING_CALLS
+
+
+def _traces(function: ast.expr) -> bool:
+    if not isinstance(function, ast.Attribute) or function.attr != "log":
+        return False
+    owner = function.value
+    return (isinstance(owner, ast.Name) and owner.id in TRACES) or (
+        isinstance(owner, ast.Attribute) and owner.attr in TRACES
+    )
 
 
 def _counted(found: list[Finding]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The composition root: reads the environment once and builds what the functions need, each when first asked for."""
+"""The composition root: reads the environment and builds each object that the functions need, on first use."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def payloads() -> DynamoPayloads:
     return DynamoPayloads(
         clients.dynamodb(),
         table=setting(Env.JOBS_TABLE),
-        # Asked for by the first large payload: a function that meets none needs no bucket.
+        # Called for the first large payload: a function that handles none needs no bucket.
         bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
         new_token=ids.new_token,
     )
@@ -83,7 +83,7 @@ def listing() -> DynamoListing:
 
 @cache
 def cursors() -> Cursors:
-    """Asks for their key, so it is for those alone who need one."""
+    """Fetches the key of cursors, so call it only for a request that needs a cursor."""
     with clients.translated():
         answer = clients.secrets().get_secret_value(SecretId=setting(Env.CURSOR_KEY_SECRET))
     return Cursors(answer["SecretString"].encode())
@@ -116,7 +116,7 @@ def telemetry() -> Telemetry:
 
 @cache
 def worker() -> Worker:
-    """A worker knows one lane: its own."""
+    """A worker knows only its own lane."""
     ((lane, urls),) = lane_urls().items()
     settings = WorkerSettings(
         context=AttemptContext(
@@ -143,12 +143,12 @@ def waker() -> Waker:
 
 
 def reconciler() -> Reconciler:
-    """A new one for each invocation, which asks once how far behind each lane is."""
+    """A new one for each invocation. It reads the delay of each lane once."""
 
     @cache
     def lane_delay(lane: Lane) -> timedelta:
         urls = lane_urls().get(lane)
-        # Nothing waits on a lane that is deployed no more.
+        # Nothing waits on a lane that is no longer deployed.
         return (
             queue_depth.delay(clients.sqs(), clients.cloudwatch(), urls.queue, now=clock.now())
             if urls

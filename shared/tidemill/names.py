@@ -1,11 +1,14 @@
-"""The strings that infrastructure and runtime share: all that `stacks` may import, and nothing else lives here."""
+"""The strings and numbers that infrastructure and runtime share, and nothing else."""
 
 from enum import StrEnum
 from typing import Final
 
 
 class Lane(StrEnum):
-    """A queue, its dead-letter queue and its workers; the most urgent first. A submission may only lower its type's."""
+    """A queue, its dead-letter queue and its workers; the most urgent first.
+
+    A submission may name a lane that is less urgent than that of its type.
+    """
 
     CRITICAL = "critical"
     DEFAULT = "default"
@@ -13,7 +16,7 @@ class Lane(StrEnum):
 
 
 class Env(StrEnum):
-    """Environment variables of the functions; each is set by its construct in `stacks`."""
+    """Environment variables of the functions. The stack of a function sets them."""
 
     STAGE = "TIDEMILL_STAGE"
     JOBS_TABLE = "TIDEMILL_JOBS_TABLE"
@@ -23,30 +26,30 @@ class Env(StrEnum):
     JOB_PACKAGES = "TIDEMILL_JOB_PACKAGES"
     #: Seconds that one attempt may take; less than the function's timeout by the settle reserve.
     JOB_TIMEOUT_SECONDS = "TIDEMILL_JOB_TIMEOUT_SECONDS"
-    #: `false` has a worker leave the next job of a group to its message. Set by nobody but who measures.
+    #: With `false`, a worker leaves the next job of a group to its message. Used by benchmarks only.
     FOLLOW_GROUPS = "TIDEMILL_FOLLOW_GROUPS"
     RETENTION_DAYS = "TIDEMILL_RETENTION_DAYS"
     #: `true` where every job is written to the listing index; empty where it is not.
     LISTING = "TIDEMILL_LISTING"
-    #: Bucket of the payloads that are too large for the table, and of what jobs write for people to fetch.
+    #: Bucket of the payloads that are too large for the table, and of the files that jobs write for download.
     FILES_BUCKET = "TIDEMILL_FILES_BUCKET"
     #: ARN of the secret that signs the cursors of listings.
     CURSOR_KEY_SECRET = "TIDEMILL_CURSOR_KEY_SECRET"  # noqa: S105 - the name of a variable
-    #: JSON object: issuer and audience of the tokens that callers bring; empty where callers sign with SigV4.
+    #: JSON object: issuer and audience of the callers' tokens; empty if callers sign with SigV4.
     JWT = "TIDEMILL_JWT"
-    #: Seconds by which a live job must be overdue before reconcile looks after it.
+    #: Seconds by which a live job must be overdue before reconcile repairs it.
     RECONCILE_LIMIT_SECONDS = "TIDEMILL_RECONCILE_LIMIT_SECONDS"
 
 
 class Output(StrEnum):
-    """Outputs of the deployed stacks; the command line and the demo find everything by these."""
+    """Outputs of the deployed stacks. The command line and the demo find the resources through them."""
 
     API_ID = "ApiId"
     API_URL = "ApiUrl"
     JOBS_TABLE = "JobsTable"
     #: JSON, as `Env.LANES`.
     LANES = "Lanes"
-    #: For how long the stage keeps a finished job whose type says nothing else.
+    #: Days for which the stage keeps a finished job whose type sets no retention.
     RETENTION_DAYS = "RetentionDays"
     #: JSON object: function verb (`work`, `publish`, …) to the deployed function's name.
     FUNCTIONS = "Functions"
@@ -55,7 +58,7 @@ class Output(StrEnum):
 
 
 class Tag(StrEnum):
-    """Tags on every resource; the command line finds the stack by them."""
+    """Tags on every resource; the command line finds the stack through them."""
 
     APP = "tidemill:app"
     STAGE = "tidemill:stage"
@@ -68,51 +71,51 @@ APP: Final = "tidemill"
 JOB_KEY: Final = "pk"
 TTL_ATTRIBUTE: Final = "expires_at"
 STATE_ATTRIBUTE: Final = "state"
-#: States in which a job may owe a message: the stream tells publish of no other.
+#: States in which a job may need a message. The stream sends publish no other changes.
 DISPATCHED_STATES: Final = ("queued", "retrying", "dead")
-#: Only jobs of a group have it: of those, publish is told of the other ends too, since the next may go on.
+#: Only jobs of a group have it. The stream also sends publish their other ends, since the next job may start.
 GROUP_ATTRIBUTE: Final = "group"
 ENDED_STATES: Final = ("succeeded", "cancelled")
-#: States from which nothing but a redrive leads: only a job in one of them is ever removed.
+#: States that only a redrive or a cancel of a dead job leaves. A job is removed only in one of them.
 TERMINAL_STATES: Final = ("succeeded", "dead", "cancelled")
-#: Only jobs whose payload is stored elsewhere have it: publish is told when such a job is gone.
+#: Only jobs whose payload is stored elsewhere have it. The stream sends publish the removal of such a job.
 PAYLOAD_LOCATION_ATTRIBUTE: Final = "payload_at"
-#: Sparse index over the jobs that wait for a clock or a person: scheduled and dead ones.
+#: Sparse index over the jobs that wait for the scheduler or an operator: scheduled and dead ones.
 ATTENTION_INDEX: Final = "attention"
 ATTENTION_KEY: Final = "attention"
 ATTENTION_SORT_KEY: Final = "attention_at"
-#: The jobs of each kind spread over this many index partitions: a throttled index partition would throttle the table.
+#: The jobs of each kind are spread over this many index partitions. A throttled index partition throttles the table.
 ATTENTION_SHARDS: Final = 4
-#: Index over all jobs of a tenant by day of creation, where the stage asks for one. Written once, at creation.
+#: Index over all jobs of a tenant by day of creation, if the stage enables it. Written once, at creation.
 LISTING_INDEX: Final = "listing"
 LISTING_KEY: Final = "listing"
 LISTING_SORT_KEY: Final = "created_at"
-#: The jobs of a tenant spread over this many index partitions, each of which takes 1,000 new ones a second.
+#: The jobs of a tenant are spread over this many index partitions. Each takes 1,000 new jobs a second.
 LISTING_SHARDS: Final = 4
 
-# The files bucket: what its keys begin with.
+# The prefixes of keys in the files bucket.
 PAYLOADS_PREFIX: Final = "payloads/"
 EXPORTS_PREFIX: Final = "exports/"
 
-# What the clock says to the function `tick`, for each periodic type.
+# The members of the event that EventBridge Scheduler sends to the function `tick` for each periodic type.
 TICK_TYPE: Final = "type"
 TICK_SCHEDULED_AT: Final = "scheduled_at"
-#: EventBridge Scheduler puts the time in its place:
+#: EventBridge Scheduler replaces it with the scheduled time:
 #: https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 SCHEDULED_TIME: Final = "<aws.scheduler.scheduled-time>"
 
-#: Largest `max_attempts` that a job type may ask for. The lanes derive their receive count from it.
+#: Largest `max_attempts` of a job type. The receive count of the lanes follows from it.
 LARGEST_MAX_ATTEMPTS: Final = 25
 #: The time, in seconds, that a worker keeps back to settle an attempt that used its whole time. It starts no attempt
 #: that would not leave this much. Job timeout plus reserve is less than the function's timeout.
 SETTLE_RESERVE_SECONDS: Final = 0.5
 #: Largest body of a submission, in bytes.
 LARGEST_BODY_BYTES: Final = 256 * 1024
-#: Largest body of a batch of submissions, in bytes, and the most that it may hold.
+#: Largest body of a batch of submissions, in bytes, and its largest number of submissions.
 LARGEST_BATCH_BODY_BYTES: Final = 4 * 1024 * 1024
 LARGEST_BATCH: Final = 100
-#: How often the clock that wakes scheduled jobs ticks, in seconds, and how far ahead each tick looks: more than once
-#: the interval, so that a job whose time comes between two ticks is on its lane before.
+#: Seconds between two wakes of scheduled jobs, and how many seconds each wake looks ahead. The second number is larger,
+#: so that a job that is due between two wakes is already on its lane.
 WAKE_INTERVAL_SECONDS: Final = 60
 WAKE_WINDOW_SECONDS: Final = 5 * 60
 
@@ -124,28 +127,28 @@ class Metric(StrEnum):
 
     SUBMITTED = "JobsSubmitted"
     REPLAYED = "JobsReplayed"
-    #: Submissions that the store did not take, and whose caller went on without them.
+    #: Submissions that the store did not accept, and whose caller continued without them.
     NOT_ACCEPTED = "JobsNotAccepted"
     DISPATCHED = "JobsDispatched"
     SUCCEEDED = "JobsSucceeded"
     RETRIED = "JobsRetried"
     DEAD = "JobsDead"
-    #: Runs given back because other transactions stood in the way of their settle.
+    #: Runs released because other transactions conflicted with their settle.
     RELEASED = "JobsReleased"
     CANCELLED = "JobsCancelled"
-    #: Runs that ended as snoozed or continued, and those that their key's limits held back.
+    #: Runs that ended as snoozed or continued, and runs that the limits of their key held.
     SNOOZED = "JobsSnoozed"
     CONTINUED = "JobsContinued"
     HELD = "JobsHeld"
-    #: Scheduled jobs whose time has come, put on their lanes by the clock.
+    #: Scheduled jobs that wake put on their lanes because they are due.
     WOKEN = "JobsWoken"
     #: Groups whose next job was put on its lane.
     ADVANCED = "GroupsAdvanced"
-    #: Records of the stream that were given up, so that they hold up no others: reconcile is called for them.
+    #: Stream records that publish gave up, so that they delay no others. Reconcile is called for them.
     PASSED_OVER = "RecordsPassedOver"
-    #: Jobs past their time, and groups, that wake or reconcile could not read, each time that they met them.
+    #: Due jobs and groups that wake or reconcile could not read, counted at each read.
     UNREADABLE = "ItemsUnreadable"
-    #: Overdue jobs that reconcile had dispatched once more, and those that it gave up.
+    #: Overdue jobs that reconcile dispatched again, and those that it gave up.
     NUDGED = "JobsNudged"
     UNDELIVERABLE = "JobsUndeliverable"
     PUT_BACK = "MessagesPutBack"

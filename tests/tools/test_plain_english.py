@@ -101,6 +101,9 @@ def test_docstrings_comments_and_messages_of_python_are_read(found: Found, text:
         '"""The string "nobody reads this" is a quotation, and so is `nobody`."""\n',
         '@cites(GUIDE, "If there is no matching item, it is no error.")\ndef test() -> None: ...\n',
         '"""What a refused claim means for its message."""\n',
+        'self._world.log("console", "moves a letter back")\n',
+        'world.log(name, "was told")\n',
+        '"""`endpoint` is None for moto."""\n',
     ],
 )
 def test_names_and_quotations_of_python_are_left_alone(found: Found, text: str) -> None:

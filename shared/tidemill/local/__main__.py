@@ -15,12 +15,12 @@ from tidemill.local.paths import ROOT
 from tidemill.local.terminal_command import run
 from tidemill.names import Output
 
-#: What the examples in the documents call the URL of the API.
+#: The variable that holds the URL of the API in the examples of the documents.
 API_URL: Final = "TIDEMILL_API_URL"
 
 
 def main() -> int:
-    """Exit codes: 0 done, 1 failed and said why, 2 called wrongly, 130 interrupted."""
+    """Exit codes: 0 done, 1 failed with a printed reason, 2 invalid arguments, 130 interrupted."""
     arguments = _parser().parse_args()
     return run(lambda console: int(COMMANDS[arguments.command](arguments, console)))
 
@@ -39,12 +39,12 @@ def _parser() -> argparse.ArgumentParser:
 def _up(_: argparse.Namespace, console: Console) -> int:
     was_up = lifecycle.find_up()
     if was_up:
-        console.print("the app is already up; deploying it as it is now, its jobs stay", highlight=False)
+        console.print("the app is already up; deploying its current code; its jobs stay", highlight=False)
     app = lifecycle.bring_up(console)
     variables = UP / "env"
     variables.write_text(_exports(app))
     console.print(f"the app is up at {app.endpoint}", highlight=False)
-    # In quotes: a shell would take the stage `$default` for a variable of its own.
+    # In quotes, since a shell would replace `$default` as a variable.
     for output in sorted(name for name in app.outputs if name.endswith(Output.API_ID)):
         print(f"{output:<16} '{app.url_of(output)}'")
     console.print(
@@ -59,7 +59,7 @@ def _up(_: argparse.Namespace, console: Console) -> int:
 
 
 def _exports(app: App) -> str:
-    """Lines for a shell: where the API is, the keys of an ordinary role on it, and nothing of a real profile."""
+    """Shell lines that set the URL of the API and the keys of an ordinary role, and unset any real AWS profile."""
     variables = {
         name: value
         for name, value in sorted(app.caller.environment().items())
@@ -72,7 +72,7 @@ def _exports(app: App) -> str:
 
 
 def _down(_: argparse.Namespace, console: Console) -> int:
-    console.print("stopped, and its state is removed" if lifecycle.bring_down() else "nothing was up", highlight=False)
+    console.print("stopped, and its state removed" if lifecycle.bring_down() else "nothing was up", highlight=False)
     return 0
 
 

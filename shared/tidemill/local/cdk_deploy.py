@@ -1,4 +1,4 @@
-"""Puts the app on an emulator with the real CDK command line: synth and bootstrap at once, then deploy."""
+"""Deploys the app to an emulator with the real CDK command line: synth and bootstrap in parallel, then deploy."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ from tidemill.local.paths import CDK, ROOT, node_folder
 STAGE: Final = "local"
 QUIET: Final = ("--no-notices", "--no-version-reporting", "--no-color")
 TAIL_LINES: Final = 20
-#: How `app.py` begins to say what is wrong, and what the CDK command line adds.
+#: The prefix of an error message of `app.py`, and the line that the CDK command line adds.
 EXPLAINED: Final = "tidemill: "
 SUBPROCESS_FAILED: Final = "Subprocess exited"
 
@@ -29,7 +29,7 @@ CROSS_STACK: Final = "ExportsOutput"
 
 
 class DeployError(Exception):
-    """A step failed. The text names it and shows the end of what it said."""
+    """A step failed. The text names the step and shows the end of its output."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +42,12 @@ class Step:
     started_at: float
 
     def finish(self, console: Console) -> None:
-        """Wait for it, and say how long it took. Raises DeployError if it failed."""
+        """Wait for the step, and print its duration. Raises DeployError if it failed."""
         with console.status(self.text):
             code = self.process.wait()
         if code:
             lines = _lines(self.log)
-            if explained := _said_by_the_app(lines):
+            if explained := _reason_of_the_app(lines):
                 raise DeployError(f"{self.text}: {explained}")
             tail = "\n".join(f"  | {line}" for line in lines[-TAIL_LINES:])
             raise DeployError(f"{self.text}: the CDK command line ended with code {code}\n{tail}\nin {self.log}")
@@ -55,14 +55,14 @@ class Step:
 
 
 def deploy(folder: Path, endpoint: str, keys: Keys, console: Console) -> Mapping[str, str]:
-    """The outputs of the deployed stacks, which are also kept in `outputs.json`. Raises DeployError."""
+    """Deploy, and return the outputs of the stacks. `outputs.json` keeps them too. Raises DeployError."""
     assembly, by_stack = folder / "cdk.out", folder / "outputs-by-stack.json"
     to_emulator = environment.for_aws(endpoint, keys)
     synth_arguments = ("synth", "--quiet", "--output", str(assembly), "--context", f"stage={STAGE}")
     bootstrap_arguments = ("bootstrap", f"aws://{ACCOUNT}/{REGION}")
     deploy_arguments = ("deploy", "--all", "--app", str(assembly), "--require-approval", "never", "--concurrency", "2")
     with (
-        # Not from the project's folder: a bootstrap would synthesise the app that it finds there.
+        # Bootstrap in another folder: in that of the project, it would synthesise the app.
         _cdk("bootstrapping", bootstrap_arguments, to_emulator, log=folder / "bootstrap.log", cwd=folder) as bootstrap,
         _cdk("synthesising", synth_arguments, environment.for_synth(), log=folder / "synth.log", cwd=ROOT) as synth,
     ):
@@ -90,7 +90,7 @@ def synth(stage: str, output: Path, console: Console, *, context: Sequence[str] 
 
 
 def merged(by_stack: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """The outputs of all stacks. An output of several stacks is a JSON object in each, and they are merged."""
+    """The outputs of all stacks. If several stacks have the same output, each is a JSON object; these are merged."""
     outputs: dict[str, str] = {}
     for stack in by_stack.values():
         for name, value in stack.items():
@@ -102,7 +102,7 @@ def merged(by_stack: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
 
 @contextlib.contextmanager
 def _cdk(text: str, arguments: Sequence[str], env: Mapping[str, str], *, log: Path, cwd: Path) -> Iterator[Step]:
-    """Running while the block does: the group of processes is ended with it, whatever ends it."""
+    """Run the CDK command line during the block. However the block ends, its process group ends too."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             [str(node_folder() / "bin" / "node"), str(CDK), *arguments, *QUIET],
@@ -122,8 +122,8 @@ def _cdk(text: str, arguments: Sequence[str], env: Mapping[str, str], *, log: Pa
             process.wait()
 
 
-def _said_by_the_app(lines: Sequence[str]) -> str:
-    """Why the app ended, if it says so: the last word before that of the CDK command line, which only says that."""
+def _reason_of_the_app(lines: Sequence[str]) -> str:
+    """The app's own reason for its failure, or an empty text: the line before the last one, which the CDK adds."""
     last = lines[-2] if len(lines) > 1 and SUBPROCESS_FAILED in lines[-1] else ""
     return last.removeprefix(EXPLAINED) if last.startswith(EXPLAINED) else ""
 

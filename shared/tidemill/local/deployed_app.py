@@ -1,4 +1,4 @@
-"""The deployed app from outside: everything that a demo, a test or a person can do to it."""
+"""The deployed app from outside: every action that a demo, a test or a developer needs."""
 
 import contextlib
 import functools
@@ -20,14 +20,14 @@ from tidemill.local.signed_caller import Answer, Caller
 from tidemill.local.wait import wait_until
 from tidemill.names import Output
 
-#: The name of the role whose calls are sent when nobody else is named.
+#: The name of the role that sends a call by default.
 DEFAULT_CALLER: Final = "demo"
 SESSION_SECONDS: Final = 12 * 3600
 KILL_PATIENCE_SECONDS: Final = 10
 
 
 class CommandError(Exception):
-    """The command line failed. The text says what it said."""
+    """The command line failed. The text holds its error output."""
 
 
 @dataclass(frozen=True)
@@ -40,18 +40,18 @@ class App:
 
     @functools.cached_property
     def root(self) -> Caller:
-        """May do everything; who looks into tables and queues looks with these eyes."""
+        """A caller that may do everything. Tests use it to read tables and queues."""
         return Caller(self.endpoint, environment.root_keys(self.folder.name))
 
     @functools.cached_property
     def caller(self) -> Caller:
-        """A session of an ordinary role: what signs requests and what the command line runs as."""
+        """A session of an ordinary role. It signs requests, and the command line runs with it."""
         return self.assume(DEFAULT_CALLER)
 
     def assume(self, role: str) -> Caller:
-        """A session of another role, which makes it another tenant. The role is made if there is none of that name.
+        """A session of another role, and so another tenant. Creates the role if it does not exist.
 
-        Only such keys will do for the API: the emulator tells a function nothing about the caller of any other.
+        The API needs keys of a session: for other keys, the emulator does not report the caller to a function.
         """
         trust = {
             "Version": "2012-10-17",
@@ -84,7 +84,7 @@ class App:
         return self.url_of(Output.API_ID)
 
     def url_of(self, api: str) -> str:
-        """Where the emulator serves the API whose id is this output. The URL in the outputs would need DNS."""
+        """The URL at which the emulator serves the API whose id is this output. The URL in the outputs needs DNS."""
         return f"{self.endpoint}/_aws/execute-api/{self.outputs[api]}/$default"
 
     def request(
@@ -110,9 +110,9 @@ class App:
         return (caller or self.caller).request(method, url, body=body, headers=sent, signed=signed)
 
     def kill_worker(self, verb: str) -> int:
-        """SIGKILL the process of a function that has been at its invocation for longest; its process id.
+        """SIGKILL the worker of a function that has run its invocation for longest. Returns its process id.
 
-        Raises WaitError if none is at work within ten seconds.
+        Raises WaitError if none runs an invocation within ten seconds.
         """
 
         def at_work() -> list[tuple[float, int]]:
@@ -127,7 +127,7 @@ class App:
         return pid
 
     def set_function_variable(self, verb: str, name: str, value: str) -> None:
-        """Change one variable of a deployed function, as a new version of its code might."""
+        """Change one variable of a deployed function, as a new deployment might."""
         lambda_ = self.client("lambda")
         variables = lambda_.get_function_configuration(FunctionName=self.functions[verb])["Environment"]["Variables"]
         lambda_.update_function_configuration(

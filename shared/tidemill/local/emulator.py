@@ -1,4 +1,4 @@
-"""Starts and stops the emulator of one instance, and tells whether it is there. Knows nothing of what runs on it."""
+"""Starts, finds and stops the emulator of one instance. Does not know what runs on it."""
 
 import contextlib
 import http.client
@@ -17,18 +17,18 @@ from tidemill.local.wait import WaitError, wait_until
 
 HEALTH: Final = "/_ministack/health"
 START_PATIENCE_SECONDS: Final = 30
-#: How many ports are tried: another program may take one after we found it free and before the emulator takes it.
+#: Attempts to find a port: another program may take a free port before the emulator listens on it.
 ATTEMPTS: Final = 5
 TAIL_LINES: Final = 15
 
 
 class EmulatorError(Exception):
-    """The emulator did not come up. The text says why, as far as its log does."""
+    """The emulator did not start. The text shows the end of its log."""
 
 
 @dataclass(frozen=True)
 class Emulator:
-    """One that was started, and may have ended since. Listens on 127.0.0.1 alone."""
+    """A started emulator, which may have ended since. It listens on 127.0.0.1 only."""
 
     pid: int
     port: int
@@ -47,7 +47,7 @@ class Emulator:
 
 @contextlib.contextmanager
 def tied(folder: Path) -> Iterator[Emulator]:
-    """An emulator for as long as the block runs. It also ends if this process is killed."""
+    """An emulator that runs during the block. It also ends if this process is killed."""
     process, emulator = _start(folder, standard_input=subprocess.PIPE)
     try:
         yield emulator
@@ -59,12 +59,12 @@ def tied(folder: Path) -> Iterator[Emulator]:
 def leave_running(folder: Path) -> Emulator:
     """An emulator that outlives this process."""
     process, emulator = _start(folder, standard_input=subprocess.DEVNULL)
-    process.returncode = 0  # it is not waited for, and that is no oversight to be warned of
+    process.returncode = 0  # prevents the warning about a process that nothing waits for
     return emulator
 
 
 def find(folder: Path) -> Emulator | None:
-    """The emulator of the instance in `folder`, if it runs and answers."""
+    """The emulator of the instance in `folder` if it runs and answers, otherwise None."""
     try:
         emulator = Emulator(**json.loads((folder / "emulator.json").read_text()))
     except (OSError, ValueError, TypeError):
@@ -73,7 +73,7 @@ def find(folder: Path) -> Emulator | None:
 
 
 def stop(folder: Path) -> None:
-    """End the emulator and every worker of it, also after a crash. Raises WaitError if one cannot be ended."""
+    """End the emulator and all its workers, also after a crash. Raises WaitError if a process does not end."""
     processes.end(folder)
     shutil.rmtree(folder / "tmp", ignore_errors=True)
     (folder / "emulator.json").unlink(missing_ok=True)
@@ -106,11 +106,11 @@ def _start(folder: Path, standard_input: int) -> tuple[subprocess.Popen[bytes], 
         process.communicate()
         if "already in use" not in log.read_text(errors="replace"):
             raise EmulatorError(f"the emulator ended with code {process.returncode}\n{_tail(log)}")
-    raise EmulatorError(f"{ATTEMPTS} ports in a row were taken by somebody else")
+    raise EmulatorError(f"{ATTEMPTS} ports in a row were taken by other programs; run the command again")
 
 
 def _launch(folder: Path, port: int, standard_input: int, output: IO[bytes]) -> subprocess.Popen[bytes]:
-    """In a process group of its own, so that Ctrl-C in a terminal reaches us, who then end it in good order."""
+    """Start a new process group: Ctrl-C in a terminal reaches only this process, which then stops the emulator."""
     tie = ["--tied"] if standard_input == subprocess.PIPE else []
     return subprocess.Popen(
         [str(EMULATOR_PYTHON), "-P", launcher.__file__, str(folder), *tie],

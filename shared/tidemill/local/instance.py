@@ -1,7 +1,7 @@
-"""The folders in `.tidemill` that instances keep their state in, and who may use them when.
+"""The folders in `.tidemill` that hold the state of instances, and the locks that protect them.
 
-`up` is the one that a person leaves running. Every other instance belongs to one process, which holds a lock in it for
-as long as it lives; what an owner could not clear away the next one does.
+`make up` leaves the instance `up` running. Every other instance belongs to one process, which holds a lock in its
+folder until it exits. If an owner was killed, the next one removes its instance.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ LOCK: Final = "owner.lock"
 
 @contextlib.contextmanager
 def owned() -> Iterator[Path]:
-    """A new folder for this process. If the block fails it is kept, for a look into its logs, until the next run."""
+    """A new folder for this process. After a failure of the block, it stays until the next run, for its logs."""
     _clear_away_orphans()
     folder = STATE / f"run-{secrets.token_hex(3)}"
     unnamed = STATE / f"new-{folder.name}"
     unnamed.mkdir(parents=True)
     with (unnamed / LOCK).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        unnamed.rename(folder)  # with the lock held already: nobody sees it without an owner
+        unnamed.rename(folder)  # under the lock, so that no process sees the folder without an owner
         kept = False
         try:
             yield folder
@@ -43,7 +43,7 @@ def owned() -> Iterator[Path]:
 
 @contextlib.contextmanager
 def up() -> Iterator[Path]:
-    """The folder of the instance that is left running, to change it: one process at a time."""
+    """The folder of the instance that stays running. One process at a time may change it."""
     STATE.mkdir(exist_ok=True)
     with (STATE / "up.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -51,7 +51,7 @@ def up() -> Iterator[Path]:
 
 
 def _clear_away_orphans() -> None:
-    """End and remove what the processes of killed owners left."""
+    """End and remove the instances of killed owners."""
     for folder in STATE.glob(OWNED):
         with contextlib.suppress(OSError), (folder / LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,9 +1,9 @@
 """Starts the emulator, inside its own environment: `python launcher.py FOLDER [--tied]`.
 
-Mends what would bend a test or a figure and leaves all else as it is. Imports nothing of ours: its environment has the
-emulator and boto3 and no more.
+Fixes the behaviour of the emulator that would distort a test or a measurement, and changes nothing else. Imports no
+module of Tidemill, since its environment holds only the emulator and boto3.
 """
-# ruff: noqa: SLF001 - what is to be mended is private
+# ruff: noqa: SLF001 - the parts to fix are private
 
 import argparse
 import os
@@ -17,19 +17,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-#: The figures about queues are published this often (AWS does so once a minute), and kept for half an hour.
+#: The interval of the metrics of queues (AWS: one minute), and the number of points kept: half an hour.
 METRICS_SECONDS: Final = 5.0
 METRICS_KEPT: Final = 360
-#: Long enough to catch the line of a handler that prints, too short to be felt by the many that do not.
+#: Long enough to catch a line that a handler prints, and short enough not to slow down handlers that print nothing.
 FIRST_LINE_SECONDS: Final = 0.004
-#: Says that a worker runs an invocation: a file of this name in its folder.
+#: The name of a file in a worker's folder that exists while the worker runs an invocation.
 BUSY: Final = "busy"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("folder", help="of the instance; also how its process is found again")
-    parser.add_argument("--tied", action="store_true", help="end when standard input does, as its owner ends")
+    parser.add_argument("folder", help="of the instance; it also identifies the process")
+    parser.add_argument(
+        "--tied", action="store_true", help="end when standard input ends, which happens when the owner exits"
+    )
     tied = parser.parse_args().tied
     sys.argv = sys.argv[:1]
     settings = frozenset(os.environ) - {"PATH", "LANG", "HOME", "TMPDIR"}
@@ -47,7 +49,7 @@ def main() -> None:
 
 
 def keep_settings_from_functions(runtime: Any, settings: frozenset[str]) -> None:
-    """A worker gets the whole environment of the emulator: leave out what only the emulator is meant to read."""
+    """A worker inherits the whole environment of the emulator. Leave out the emulator's own settings."""
 
     def popen(command: list[str], *, env: dict[str, str], **options: Any) -> Any:
         own = {name: value for name, value in env.items() if name not in settings or value != os.environ.get(name)}
@@ -57,7 +59,7 @@ def keep_settings_from_functions(runtime: Any, settings: frozenset[str]) -> None
 
 
 def mark_busy_workers(worker: Any) -> None:
-    """Let who wants to kill a worker in the middle of its work tell it from an idle one."""
+    """Mark a worker during its invocations, so that a test can kill a busy one."""
     spawn, invoke = worker._spawn, worker.invoke
 
     def marking_spawn(self: Any) -> None:
@@ -76,12 +78,12 @@ def mark_busy_workers(worker: Any) -> None:
 
 
 def drain_at_once(worker: Any) -> None:
-    """After an invocation that printed nothing the emulator waits 50 ms for it to print: 18 calls a second, not 150."""
+    """The emulator waits 50 ms for output after an invocation that prints nothing: 18 calls a second, not 150."""
     worker._drain_stderr_bounded = partialmethod(worker._drain_stderr_bounded, first_line_wait=FIRST_LINE_SECONDS)
 
 
 def publish_queue_metrics() -> None:
-    """What AWS publishes about queues and the emulator does not, read off its own lists without touching them."""
+    """Publish the metrics of queues that AWS has and the emulator lacks. Only reads the emulator's lists."""
     while True:
         time.sleep(METRICS_SECONDS)
         from ministack.services import cloudwatch, sqs  # noqa: PLC0415 - not while the server starts
@@ -111,7 +113,7 @@ def queue_figures(messages: list[dict[str, Any]], now: float) -> dict[str, tuple
 
 
 def end_with_owner() -> None:
-    """The owner holds the other end of our standard input, and loses it however it ends."""
+    """End when standard input ends: the owner holds its other end, and the system closes it however the owner exits."""
     while os.read(sys.stdin.fileno(), 1):
         pass
     os.killpg(0, signal.SIGKILL)

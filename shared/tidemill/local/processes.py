@@ -1,4 +1,4 @@
-"""Finds and ends the processes of one instance by their command lines: a noted process id may be somebody else's."""
+"""Finds and ends the processes of one instance by their command lines, since a process id may have been reused."""
 
 import contextlib
 import os
@@ -12,20 +12,19 @@ from tidemill.local import launcher
 from tidemill.local.wait import WaitError, wait_until
 
 PROC: Final = Path("/proc")
-#: Takes no part in what it ends.
 SIGTERM_PATIENCE_SECONDS: Final = 2.0
 SIGKILL_PATIENCE_SECONDS: Final = 5.0
 
 
 def emulators(folder: Path) -> list[int]:
-    """Process ids of the launchers that were started for the instance in `folder`: one, or none."""
+    """Process ids of the launchers of the instance in `folder`: one or none."""
     return [pid for pid, command in _running() if f"{launcher.__file__} {folder} " in f"{command} "]
 
 
 def workers(folder: Path, function_name: str = "") -> dict[int, Path]:
-    """Process ids of the Lambda workers of an instance, and their folders; of one function, if it is named.
+    """Process ids and folders of the Lambda workers of an instance. `function_name` selects those of one function.
 
-    The emulator gives each worker a folder of its own, with the function's name and eight characters that it draws.
+    The emulator gives each worker a folder, named after the function and eight random characters.
     """
     start = str(folder / "tmp" / f"ministack-lambda-{function_name}")
     found = {}
@@ -38,17 +37,17 @@ def workers(folder: Path, function_name: str = "") -> dict[int, Path]:
 
 
 def end(folder: Path) -> None:
-    """End the emulator of an instance and its workers, also those that it left behind. Raises WaitError."""
+    """End the emulator of an instance and its workers, also orphaned ones. Raises WaitError."""
     _signal(emulators(folder), signal.SIGTERM)
     with contextlib.suppress(WaitError):
         wait_until(lambda: not emulators(folder), SIGTERM_PATIENCE_SECONDS, "the emulator to end")
 
-    def all_gone() -> bool:
+    def all_ended() -> bool:
         left = [*emulators(folder), *workers(folder)]
         _signal(left, signal.SIGKILL)
         return not left
 
-    wait_until(all_gone, SIGKILL_PATIENCE_SECONDS, f"the processes of {folder} to be gone")
+    wait_until(all_ended, SIGKILL_PATIENCE_SECONDS, f"the processes of {folder} to end")
 
 
 def _signal(pids: list[int], number: signal.Signals) -> None:
@@ -58,7 +57,7 @@ def _signal(pids: list[int], number: signal.Signals) -> None:
 
 
 def _running() -> Iterator[tuple[int, str]]:
-    """Process id and command line of everything that runs. Small Linux images have no `ps`, macOS has no `/proc`."""
+    """Process id and command line of each running process. Small Linux images lack `ps`; macOS lacks `/proc`."""
     if (PROC / "self" / "cmdline").exists():
         for folder in PROC.glob("[0-9]*"):
             with contextlib.suppress(OSError):

@@ -19,7 +19,7 @@ from botocore.credentials import Credentials
 from tidemill.local import environment
 from tidemill.local.environment import REGION, Keys
 
-#: botocore's settings at their defaults: none is looked up in the environment or in a configuration file.
+#: The settings of botocore at their defaults. botocore reads none from the environment or a configuration file.
 DEFAULTS: Final = {
     name: (None, None, default, conversion)
     for name, (_, _, default, conversion) in BOTOCORE_DEFAUT_SESSION_VARIABLES.items()
@@ -29,7 +29,7 @@ TIMEOUT_SECONDS: Final = 30
 
 @dataclass(frozen=True)
 class Answer:
-    """What an API answered. Header names are in lower case."""
+    """The response of an API. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -41,7 +41,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Caller:
-    """Keys and where they are good. Threads may share one."""
+    """Keys and the endpoint that accepts them. Threads may share a caller."""
 
     endpoint: str
     keys: Keys
@@ -49,12 +49,12 @@ class Caller:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False, compare=False)
 
     def client(self, service: str) -> Any:
-        """An SDK client of `service`. Made once; safe to share between threads."""
+        """An SDK client of `service`, made once. Threads may share it."""
         with self._lock:
             return _client(service, self.endpoint, self.keys)
 
     def environment(self) -> dict[str, str]:
-        """The whole environment of a child process that is to call the emulator as this identity."""
+        """The whole environment of a child process that calls the emulator as this identity."""
         return environment.for_aws(self.endpoint, self.keys)
 
     def request(
@@ -92,7 +92,7 @@ class Caller:
 def _client(service: str, endpoint: str, keys: Keys) -> Any:
     session = botocore.session.Session(session_vars=DEFAULTS)
     session.set_credentials(keys.access_key, keys.secret_key, keys.token)
-    # No proxies at all, rather than those that botocore would find in the environment or in the system's settings.
+    # Without this setting, botocore would use the proxies in the environment or in the system's settings.
     return session.create_client(
         service, region_name=REGION, endpoint_url=endpoint, config=Config(proxies={}, max_pool_connections=32)
     )

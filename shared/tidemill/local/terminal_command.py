@@ -1,4 +1,4 @@
-"""Runs a command that works on the embedded AWS, for a person at a terminal: clean environment, clear errors."""
+"""Runs a command on the embedded AWS for a user at a terminal: clean environment, clear errors."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ INTERRUPTED: Final = 130
 def run(command: Callable[[Console], int]) -> int:
     """The exit code: that of `command`, 1 after an error that was printed, 130 when interrupted.
 
-    SIGTERM and SIGHUP end it as Ctrl-C does. No AWS setting of the person reaches it.
+    SIGTERM and SIGHUP end it as Ctrl-C does. The command sees none of the user's AWS settings.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
@@ -33,7 +33,7 @@ def run(command: Callable[[Console], int]) -> int:
         console.print(f"tidemill: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
         return 1
     except KeyboardInterrupt:
-        console.print("\ntidemill: interrupted; what was started has been stopped", highlight=False)
+        console.print("\ntidemill: interrupted; all started processes are stopped", highlight=False)
         return INTERRUPTED
 
 

@@ -1,4 +1,4 @@
-"""Waits for a condition, never for a time."""
+"""Waits until a condition holds, never for a fixed time."""
 
 import time
 from collections.abc import Callable
@@ -9,11 +9,11 @@ INTERVAL_SECONDS: Final = 0.05
 
 
 class WaitError(Exception):
-    """What was waited for did not come in time."""
+    """The condition did not hold in time."""
 
 
 def wait_until(condition: Callable[[], Value], timeout_seconds: float, what: str) -> Value:
-    """The first value of `condition` that is true. Asks at least twice. Raises WaitError."""
+    """The first true value of `condition`, which is called at least twice. Raises WaitError."""
     deadline = time.monotonic() + timeout_seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
