@@ -286,7 +286,7 @@ MEMBERS = 3
 @pytest.mark.slow
 @pytest.mark.parametrize("poison", ["dies and blocks", "dies", "never ends"])
 def test_a_faulty_group_harms_no_other_group(mill: Mill, poison: str) -> None:
-    """`python -m local figures groups` does so with a thousand, through the deployed app."""
+    """`make figures FIGURE=groups` does so with a thousand, through the deployed app."""
     parcels = Parcels(mill)
     act, kind, came_to = POISONS[poison]
     parcels.acts["group 7", 0] = act
