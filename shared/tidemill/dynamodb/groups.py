@@ -115,7 +115,7 @@ class DynamoGroups:
     def _step(self, tenant: str, group: str, now: datetime) -> tuple[Job | None, bool]:
         """Move the head to the next waiting job. Returns that job, and whether another step is needed to find one."""
         order = self._order(tenant, group)
-        if order.empty or self._head_stands(order):
+        if order.empty or self._waits_for_head(order):
             return None, False
         cleared = []
         for sequence in range(order.head + 1, min(order.head + MOST_PASSED, order.tail) + 1):
@@ -134,7 +134,7 @@ class DynamoGroups:
         self._transact([self._write(emptied, expires_at=now + EMPTY_GROUP_KEPT), *cleared])
         return None, False
 
-    def _head_stands(self, order: Order) -> bool:
+    def _waits_for_head(self, order: Order) -> bool:
         """Whether the group must wait for its head: the head is live, or it is dead and blocks."""
         head = self._read(order.tenant, order.head_id) if order.head_id else None
         if head is None or not order.led_by(head):
