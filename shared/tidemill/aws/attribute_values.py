@@ -23,3 +23,8 @@ def milliseconds(value: datetime) -> Item:
 def seconds(value: datetime) -> Item:
     """As DynamoDB's TTL wants it. Rounded up, so that nothing is forgotten before its time."""
     return number(math.ceil((value - EPOCH).total_seconds()))
+
+
+def whole_seconds(now: datetime) -> Item:
+    """The present, to compare with the TTL. An item that expires in this second has expired."""
+    return number(int(now.timestamp()))

@@ -5,13 +5,13 @@ from datetime import datetime, timedelta
 from zlib import crc32
 
 from tidemill.application.ports import Checkpoint
-from tidemill.aws.attribute_values import milliseconds, number, seconds, text
+from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
 from tidemill.aws.clients import Item
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import Settlement, errors_after
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import ATTEMPT_ERRORS, encode
-from tidemill.dynamodb.update_requests import ATTENTION, Request, attention, update_job, whole_seconds
+from tidemill.dynamodb.update_requests import ATTENTION, Request, attention, update_job
 from tidemill.names import JOB_KEY, LISTING_KEY, LISTING_SHARDS, TTL_ATTRIBUTE
 
 

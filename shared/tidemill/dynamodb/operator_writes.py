@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tidemill.aws.attribute_values import milliseconds, number, text
+from tidemill.aws.attribute_values import milliseconds, number, text, whole_seconds
 from tidemill.aws.clients import Item
 from tidemill.domain.job import DeathReason, Job, Redrive
 from tidemill.domain.outcomes import ERRORS_KEPT
 from tidemill.domain.states import TRANSITIONS, State, Write
 from tidemill.dynamodb.document import REDRIVES, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
 from tidemill.dynamodb.job_writes import ended
-from tidemill.dynamodb.update_requests import ATTENTION, Request, attention, update, update_job, whole_seconds
+from tidemill.dynamodb.update_requests import ATTENTION, Request, attention, update, update_job
 from tidemill.names import TTL_ATTRIBUTE
 
 #: The states in which a cancel ends a job at once.

@@ -27,11 +27,6 @@ def attention_partition(state: State, shard: int) -> str:
     return f"{state}#{shard}"
 
 
-def whole_seconds(now: datetime) -> Item:
-    """The present, to compare with the TTL. An item that expires in this second has expired."""
-    return number(int(now.timestamp()))
-
-
 def update_job(
     tenant: str, job_id: str, *, sets: Mapping[str, Item], conditions: Sequence[str], **request: Any
 ) -> Request:

@@ -14,7 +14,7 @@ from tidemill.domain.job import Job
 from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import answer
 from tidemill.http.problems import ProblemError
-from tidemill.http.request_body import read_body
+from tidemill.http.request import read_body
 from tidemill.http.router import resolver
 
 

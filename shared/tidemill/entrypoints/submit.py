@@ -16,10 +16,9 @@ from tidemill.aws import clients
 from tidemill.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeError, UnknownJobTypeError
 from tidemill.domain.submission import Submission
 from tidemill.http.caller_identity import tenant
-from tidemill.http.idempotency_headers import REPLAYED, idempotency_key
 from tidemill.http.problems import ProblemError, as_problem
-from tidemill.http.request_body import read_body, read_object
-from tidemill.http.router import json_response, resolver
+from tidemill.http.request import idempotency_key, read_body, read_object
+from tidemill.http.router import REPLAYED, json_response, resolver
 from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm, read_form
 from tidemill.names import LARGEST_BATCH_BODY_BYTES
 

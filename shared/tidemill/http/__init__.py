@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidemill.http.caller_identity import tenant
-    from tidemill.http.idempotency_headers import REPLAYED, idempotency_key
     from tidemill.http.problems import ProblemError
-    from tidemill.http.request_body import read_body
-    from tidemill.http.router import json_response, resolver
+    from tidemill.http.request import idempotency_key, read_body
+    from tidemill.http.router import REPLAYED, json_response, resolver
 else:
     from importlib import import_module
 
     #: A module may not have the name of a public function: importing it would hide the function.
     _MODULES = {
-        "REPLAYED": "idempotency_headers",
+        "REPLAYED": "router",
         "ProblemError": "problems",
-        "idempotency_key": "idempotency_headers",
+        "idempotency_key": "request",
         "json_response": "router",
-        "read_body": "request_body",
+        "read_body": "request",
         "resolver": "router",
         "tenant": "caller_identity",
     }

@@ -10,6 +10,8 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from tidemill.http.problems import ProblemError, as_problem
 
 _JSON: Final = "application/json"
+#: Marks a response that repeats the result of an earlier request with the same idempotency key.
+REPLAYED: Final[Mapping[str, str]] = {"Idempotent-Replayed": "true"}
 
 
 def resolver() -> APIGatewayHttpResolver:

@@ -1,4 +1,4 @@
-"""The body of a request: a JSON object, checked for media type, size and encoding, then against a model."""
+"""Reads a request: its `Idempotency-Key`, and its body, a JSON object that is checked against a model."""
 
 import json
 from http import HTTPStatus
@@ -14,7 +14,20 @@ from tidemill.payload_model import faults
 
 _JSON: Final = "application/json"
 _REPLACEMENT: Final = "\ufffd"
+#: Of an idempotency key, in characters.
+_LONGEST_KEY: Final = 255
 Body = TypeVar("Body", bound=BaseModel)
+
+
+def idempotency_key(event: APIGatewayProxyEventV2) -> str | None:
+    """None without the header. Raises `ProblemError` unless it is visible ASCII, which every proxy passes on."""
+    key = event.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not 0 < len(key) <= _LONGEST_KEY or not all("!" <= character <= "~" for character in key):
+        detail = f"The Idempotency-Key is invalid. Use 1 to {_LONGEST_KEY} visible ASCII characters."
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "invalid-key", detail)
+    return key
 
 
 def read_body(event: APIGatewayProxyEventV2, model: type[Body], *, limit_bytes: int = LARGEST_BODY_BYTES) -> Body:
