@@ -192,7 +192,7 @@ class Scenario:
 
     def _fix_and_redrive(self, ended: Sequence[Job]) -> None:
         self._screen.step("fixing the failing job types, and redriving their dead jobs with the command line")
-        self._app.set_function_variable("work", "TIDEMILL_DEMO_MENDED", "yes")
+        self._app.set_function_variable("work", "TIDEMILL_DEMO_FIXED", "yes")
         self._app.tidemill("redrive", "--all", "--yes")
         self._app.tidemill("redrive", "--all", "--yes")  # safe to repeat
         found = observe.await_jobs(self._app, done=observe.terminal, show=self._screen.progress)

@@ -1,4 +1,4 @@
-"""Always fails until its code is fixed. `TIDEMILL_DEMO_MENDED` set to "yes" stands for the fixed code."""
+"""Always fails until its code is fixed. `TIDEMILL_DEMO_FIXED` set to "yes" stands for the fixed code."""
 
 import os
 
@@ -15,6 +15,6 @@ class Broken(BaseModel):
 
 @job_type("demo.broken", payload=Broken, max_attempts=2, backoff_seconds=0.5)
 def broken(payload: Broken, run: Run) -> dict[str, int]:
-    if os.environ.get("TIDEMILL_DEMO_MENDED") != "yes":
+    if os.environ.get("TIDEMILL_DEMO_FIXED") != "yes":
         raise LookupError(f"order {payload.order}: no such column")
     return {"order": payload.order, "attempts": run.attempt}

@@ -15,6 +15,6 @@ class Poison(BaseModel):
 
 @job_type("demo.poison", payload=Poison)
 def poison(payload: Poison, run: Run) -> dict[str, str]:  # noqa: ARG001 - every handler is given its run
-    if os.environ.get("TIDEMILL_DEMO_MENDED") == "yes":
+    if os.environ.get("TIDEMILL_DEMO_FIXED") == "yes":
         return {"set aside": payload.body}
     raise PermanentJobError(f"cannot digest {payload.body!r}")

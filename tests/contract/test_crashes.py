@@ -127,17 +127,17 @@ def test_a_released_job_completes_despite_any_fault_of_the_release(
 def test_a_redriven_job_completes_and_its_message_is_deleted_despite_any_fault(
     begin: Begin, client: FaultyClient, table: Table, fault: Fault
 ) -> None:
-    mended: list[bool] = []
+    fixed: list[bool] = []
 
     def broken(_payload: Any, _run: Run) -> Done:
-        if not mended:
+        if not fixed:
             raise PermanentJobError("no such column")
         return _count(table)
 
     world = begin(broken)
     world.submit("test.job")
     world.run_until(lambda: bool(world.dead_letters.waiting))
-    mended.append(True)
+    fixed.append(True)
 
     client.faults = [fault]
     world.redrive()

@@ -75,14 +75,14 @@ def test_a_job_that_always_fails_dies_reaches_the_dlq_and_can_be_redriven(mill: 
         QueueUrl=mill.dead_letters, ReceiptHandle=record["receiptHandle"], VisibilityTimeout=0
     )
 
-    mill.script.handler = lambda _payload, _run: "mended"
+    mill.script.handler = lambda _payload, _run: "fixed"
     redriver = Redriver(store=composition.store(), clock=mill.now, new_token=lambda: "a redrive")
     assert [redriver.redrive(job, by="ada") for job in redriver.plan(Selection())] == [True]
     assert redriver.sweep(SqsDeadLetterQueue(client("sqs"), mill.dead_letters)) == Swept(outdated=1)
     mill.run()
 
     again = mill.job(job_id)
-    assert (again.state, again.result, again.attempt, len(again.errors)) == (State.SUCCEEDED, '"mended"', 1, 3)
+    assert (again.state, again.result, again.attempt, len(again.errors)) == (State.SUCCEEDED, '"fixed"', 1, 3)
     assert again.death is None
     assert (mill.depth(mill.queue), mill.depth(mill.dead_letters)) == (0, 0)
 
@@ -93,7 +93,7 @@ def test_a_dlq_message_that_the_console_moves_back_requeues_its_job(mill: Mill) 
     mill.run()
     (dead_letter,) = mill.receive(mill.dead_letters)["Records"]
 
-    mill.script.handler = lambda _payload, _run: "mended"
+    mill.script.handler = lambda _payload, _run: "fixed"
     assert mill.work(mill.event(dead_letter["body"])) == []
     mill.run()
 

@@ -157,7 +157,7 @@ def test_the_other_types_of_the_demo_do_as_they_say(monkeypatch: pytest.MonkeyPa
         broken(broken.parse({"order": 7}), _a_run())
     with pytest.raises(PermanentJobError, match="cannot digest 'x'"):
         poison(poison.parse({"body": "x"}), _a_run())
-    monkeypatch.setenv("TIDEMILL_DEMO_MENDED", "yes")
+    monkeypatch.setenv("TIDEMILL_DEMO_FIXED", "yes")
     assert broken(broken.parse({"order": 7}), _a_run()) == {"order": 7, "attempts": 1}
     assert poison(poison.parse({"body": "x"}), _a_run()) == {"set aside": "x"}
     assert slow(slow.parse({"seconds": 0}), _a_run()) == {"attempts": 1}

@@ -1,4 +1,4 @@
-"""`Lane`: a queue, its dead-letter queue and its workers, and the figures that depend on each other."""
+"""`Lane`: a queue, its dead-letter queue and its workers. `LaneConfig` derives the figures that depend on others."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
