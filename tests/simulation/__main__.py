@@ -10,7 +10,7 @@ from tests.simulation.run_seeds import run_seeds
 
 _SEEDS: Final = 2000
 #: A mutant that survives so many seeds shows a gap in the simulator or in its checks.
-_SEEDS_OF_A_MUTANT: Final = 1000
+_SEEDS_OF_A_MUTANT: Final = 2000
 
 
 def main() -> int:
