@@ -18,6 +18,7 @@ SKIPPED: Final = frozenset(
         ".tidemill",
         "node_modules",
         "build",
+        "dist",
         "cdk.out",
         "__pycache__",
         ".hypothesis",

@@ -56,16 +56,23 @@ class AppCode:
     @property
     def lock(self) -> Path:
         """The packages that the functions import, with hashes."""
-        return self.root / "functions" / "requirements.txt"
+        return self._required("functions/requirements.txt")
 
     def source_packages(self) -> Mapping[str, frozenset[str]]:
         """Packages without a wheel, and the files of each that are shipped: `[tool.tidemill.source-packages]`.
 
-        pip builds them with the setuptools of the app's lock, and checks the digest of the source archive.
+        pip builds them with the setuptools of the app's lock, and checks the digest of the source archive. Raises
+        `AssetError` without a `pyproject.toml`.
         """
-        settings = tomllib.loads((self.root / "pyproject.toml").read_text(encoding="utf-8"))
+        settings = tomllib.loads(self._required("pyproject.toml").read_text(encoding="utf-8"))
         packages = settings.get("tool", {}).get("tidemill", {}).get("source-packages", {})
         return {name: frozenset(files) for name, files in packages.items()}
+
+    def _required(self, name: str) -> Path:
+        path = self.root / name
+        if not path.is_file():
+            raise AssetError(f"the app has no {name}: docs/start/install-the-engine.md lists the files that it needs")
+        return path
 
 
 def build(config: StageConfig, code: AppCode, *, into: Path | None = None) -> Path:

@@ -21,7 +21,9 @@ _HINT: Final = "--batch"
 _BODY_START, _BODY_END = '{"jobs": [', "]}"
 #: The most that the jobs of one request take, each with a comma.
 _MAX_JOBS_BYTES: Final = LARGEST_BATCH_BODY_BYTES - len(_BODY_START + _BODY_END)
-_REPEAT: Final = "Run the command again with the same --key: accepted lines create no second jobs."
+_REPEAT: Final = (
+    "Correct the refused lines, then run the command again with the same --key: accepted lines create no second jobs."
+)
 _REPEAT_UNKEYED: Final = "A repeat may create second jobs of the lines without a key. A --key prevents that."
 
 

@@ -46,7 +46,8 @@ def _up(_: argparse.Namespace, console: Console) -> int:
     console.print(f"the app is up at {app.endpoint}", highlight=False)
     # In quotes, since a shell would replace `$default` as a variable.
     for output in sorted(name for name in app.outputs if name.endswith(Output.API_ID)):
-        print(f"{output:<16} '{app.url_of(output)}'")
+        api = output.removesuffix(Output.API_ID).lower() or "jobs"
+        print(f"{api:<10} '{app.url_of(output)}'")
     console.print(
         f"\nto use it:     source {shlex.quote(str(variables.relative_to(ROOT)))} && .venv/bin/tidemill status\n"
         "to change it:  make up again\n"
