@@ -7,22 +7,24 @@ class Welcome(BaseModel):
 def welcome(payload: Welcome, run: Run) -> None: ...
 """
 
-import math
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Final, Literal, TypeVar
+from functools import partial
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel
 
+from tidemill import declaration_checks as checks
 from tidemill.application.job_types import JobType, Run
+from tidemill.domain.errors import DeclarationError
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.retry import DEFAULT_BACKOFF_CAP_SECONDS, RetryPolicy
-from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.names import Lane
 from tidemill.payload_model import parser
 
-#: The bucket keeps the file of a large payload for three times as long.
-LONGEST_RETENTION_DAYS: Final = LONGEST_SPAN.days
+OnDead = Literal["skip", "block"]
+_SECOND: Final = timedelta(seconds=1)
+_DAY: Final = timedelta(days=1)
 
 Payload = TypeVar("Payload", bound=BaseModel)
 
@@ -38,7 +40,7 @@ def job_type(
     max_hops: int = 1_000,
     timeout_seconds: float | None = None,
     retention_days: float | None = None,
-    on_dead: Literal["skip", "block"] = "skip",
+    on_dead: OnDead = "skip",
     concurrency_per_key: int | None = None,
     rate_per_key: Rate | None = None,
     key: Callable[[Payload], str] | None = None,
@@ -63,39 +65,49 @@ def job_type(
     job in each such period. With `schedule`, the scheduler submits jobs with an empty payload: `rate(1 hour)` or
     `cron(0 3 * * ? *)`. Write it as a literal, because the stack reads it from the source.
     """
-    retry = RetryPolicy(
-        max_attempts=max_attempts,
-        backoff_seconds=backoff_seconds,
-        backoff_cap_seconds=backoff_cap_seconds,
-        max_hops=max_hops,
-    )
+    checks.require_name(name)
+    checks.require_model(payload)
+    checks.require_one_of("lane", lane, Lane)
+    checks.require_one_of("on_dead", on_dead, get_args(OnDead))
+    checks.require_whole(max_attempts=max_attempts, max_hops=max_hops, concurrency_per_key=concurrency_per_key)
+    checks.require_number(backoff_seconds=backoff_seconds, backoff_cap_seconds=backoff_cap_seconds)
+    checks.require_flag(across_tenants=across_tenants)
+    checks.require_instance("rate_per_key", rate_per_key, Rate)
+    checks.require_instance("schedule", schedule, str)
+    if key is not None:
+        checks.require_callable("key", key, "payload")
     bounded = concurrency_per_key is not None or rate_per_key is not None
     if (key is not None or across_tenants) and not bounded:
-        raise ValueError("key and across_tenants need a limit: add concurrency_per_key or rate_per_key, or remove them")
+        raise DeclarationError(
+            "key and across_tenants need a limit: add concurrency_per_key or rate_per_key, or remove them"
+        )
     if schedule is not None and unique_seconds is not None:
-        raise ValueError("schedule already submits one job each time: remove unique_seconds")
+        raise DeclarationError("schedule already submits one job each time: remove unique_seconds")
+    if schedule is not None:
+        checks.require_empty_payload(payload)
+    declared = partial(
+        JobType,
+        name=name,
+        lane=Lane(lane),
+        retry=RetryPolicy(
+            max_attempts=max_attempts,
+            backoff_seconds=backoff_seconds,
+            backoff_cap_seconds=backoff_cap_seconds,
+            max_hops=max_hops,
+        ),
+        parse=parser(payload),
+        timeout=checks.duration("timeout_seconds", timeout_seconds, _SECOND),
+        retention=checks.duration("retention_days", retention_days, _DAY),
+        blocks=on_dead == "block",
+        limit=Limit(concurrency=concurrency_per_key, rate=rate_per_key) if bounded else None,
+        limit_key=key,
+        limit_spans_tenants=across_tenants,
+        unique=checks.duration("unique_seconds", unique_seconds, _SECOND),
+        schedule=schedule,
+    )
 
     def declare(handler: Callable[[Payload, Run], Any]) -> JobType:
-        return JobType(
-            name=name,
-            lane=lane,
-            retry=retry,
-            parse=parser(payload),
-            handler=handler,
-            timeout=_positive("timeout_seconds", timeout_seconds, 1),
-            retention=_positive("retention_days", retention_days, 86_400, at_most=LONGEST_RETENTION_DAYS),
-            blocks=on_dead == "block",
-            limit=Limit(concurrency=concurrency_per_key, rate=rate_per_key) if bounded else None,
-            limit_key=key,
-            limit_spans_tenants=across_tenants,
-            unique=_positive("unique_seconds", unique_seconds, 1),
-            schedule=schedule,
-        )
+        checks.require_callable("the handler", handler, "payload", "run")
+        return declared(handler=handler)
 
     return declare
-
-
-def _positive(name: str, value: float | None, unit_seconds: int, *, at_most: float = math.inf) -> timedelta | None:
-    if value is not None and not 0 < value <= at_most:
-        raise ValueError(f"{name} is {value}; it must be positive and at most {at_most}")
-    return None if value is None else timedelta(seconds=value * unit_seconds)

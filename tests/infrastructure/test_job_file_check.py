@@ -32,8 +32,10 @@ def check(tmp_path: Path, built: Path) -> Check:
         for package in (jobs.parent, jobs):
             (package / "__init__.py").touch()
         for name, source in files.items():
-            (jobs / f"{name}.py").write_text(source)
-        require_job_files(["functions.jobs"], path=[tmp_path, built])
+            file = jobs / f"{name}.py"
+            file.parent.mkdir(exist_ok=True)
+            file.write_text(source)
+        require_job_files(["functions.jobs"], path=[tmp_path, built], lane_seconds={"default": 25})
 
     return check
 
@@ -66,6 +68,26 @@ def test_two_files_that_declare_the_same_name_are_both_reported(check: Check) ->
     message = rf"functions/jobs/two\.py, line 4: job type 'test.one' is already declared in {HERE}, line 4$"
     with pytest.raises(JobFileError, match=message):
         check(one=JOB, two=JOB)
+
+
+def test_a_type_that_asks_for_more_time_than_its_lane_allows_is_refused(check: Check) -> None:
+    message = rf"{HERE}, line 4: timeout_seconds of 'test\.one' is 25\.5, and lane default allows 25: lower it"
+    with pytest.raises(JobFileError, match=message):
+        check(one=JOB.replace("payload=", "timeout_seconds=25.5, payload="))
+
+
+def test_a_type_may_use_all_the_time_of_its_lane(check: Check) -> None:
+    check(one=JOB.replace("payload=", "timeout_seconds=25, payload="))
+
+
+def test_a_broken_file_of_a_sub_package_is_reported(check: Check) -> None:
+    with pytest.raises(JobFileError, match=r"functions/jobs/mail/one\.py, line 1: NameError"):
+        check(**{"mail/__init__": "", "mail/one": "nothing\n"})
+
+
+def test_a_folder_of_job_files_that_is_no_package_is_reported(check: Check) -> None:
+    with pytest.raises(JobFileError, match=r"functions/jobs/mail has no __init__\.py, .*: add one$"):
+        check(**{"mail/one": JOB})
 
 
 @pytest.mark.parametrize(

@@ -69,10 +69,13 @@ def test_a_type_without_a_schedule_is_not_periodic(tmp_path: Path, source: str) 
     assert _declared(tmp_path, source) == []
 
 
-def test_only_modules_that_the_running_code_imports_are_read(tmp_path: Path) -> None:
-    _declared(tmp_path, HOURLY, "__init__.py")
-    _declared(tmp_path, HOURLY, "below/deeper.py")
-    assert _declared(tmp_path, HOURLY, "below/__init__.py") == [Periodic("a.b", "rate(1 hour)")]
+@pytest.mark.parametrize("file", ["below/__init__.py", "below/deeper.py"])
+def test_the_modules_of_sub_packages_are_read(tmp_path: Path, file: str) -> None:
+    assert _declared(tmp_path, HOURLY, file) == [Periodic("a.b", "rate(1 hour)")]
+
+
+def test_the_package_itself_declares_nothing(tmp_path: Path) -> None:
+    assert _declared(tmp_path, HOURLY, "__init__.py") == []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """How job types are declared and found."""
 
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,110 @@ def test_every_type_in_a_module_of_the_packages_is_found(package: Path) -> None:
 
     assert {"test.one", "test.two", "demo.flaky"} <= set(known.names())
     assert known.get("test.two").name == "test.two"
+
+
+def test_every_type_in_a_sub_package_is_found(package: Path) -> None:
+    inner = package / "mail" / "letters"
+    inner.mkdir(parents=True)
+    for folder in (inner.parent, inner):
+        (folder / "__init__.py").touch()
+    _write(inner.parent, "one", "test.one")
+    _write(inner, "two", "test.two")
+
+    assert load([package.name]).names() == ("test.one", "test.two")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"lane": "urgent"}, "lane is 'urgent'; it must be one of 'critical', 'default', 'bulk'"),
+        ({"lane": None}, "lane is None; "),
+        ({"on_dead": "stop"}, "on_dead is 'stop'; it must be one of 'skip', 'block'"),
+        ({"payload": dict}, "payload is <class 'dict'>; it must be a subclass of pydantic.BaseModel"),
+        ({"payload": Person(name="Ada")}, "it must be a subclass of pydantic.BaseModel"),
+        ({"name": "Mail"}, "the name of the job type is 'Mail'; use words of lower-case letters"),
+        ({"name": "mail welcome"}, "use words of lower-case letters"),
+        ({"name": "mail.welcome\n"}, "use words of lower-case letters"),
+        ({"name": "mail..welcome"}, "use words of lower-case letters"),
+        ({"name": ""}, "use words of lower-case letters"),
+        ({"name": "m" * 65}, "of at most 64 characters"),
+        ({"name": 7}, "the name of the job type is 7"),
+        ({"max_attempts": "5"}, "max_attempts is '5'; it must be a whole number"),
+        ({"max_attempts": 2.5}, "max_attempts is 2.5; it must be a whole number"),
+        ({"max_attempts": True}, "max_attempts is True; it must be a whole number"),
+        ({"max_attempts": 26}, "max_attempts is 26; it must lie within 1 and 25"),
+        ({"max_hops": "many"}, "max_hops is 'many'"),
+        ({"backoff_seconds": "2"}, "backoff_seconds is '2'; it must be a number"),
+        ({"backoff_cap_seconds": float("nan")}, "backoff_cap_seconds is nan; it must be a number"),
+        ({"timeout_seconds": 0}, "timeout_seconds is 0; it must be positive"),
+        ({"timeout_seconds": float("inf")}, "timeout_seconds is inf; it must be a number"),
+        ({"retention_days": 367}, "retention_days is 367; it must be positive and at most 366"),
+        ({"unique_seconds": -1}, "unique_seconds is -1"),
+        ({"concurrency_per_key": "1"}, "concurrency_per_key is '1'; it must be a whole number"),
+        ({"rate_per_key": 5}, "rate_per_key is 5; it must be a Rate"),
+        ({"across_tenants": "no", "concurrency_per_key": 1}, "across_tenants is 'no'; it must be True or False"),
+        ({"key": "address", "concurrency_per_key": 1}, "key is 'address'; it must be a function"),
+        ({"key": lambda: "", "concurrency_per_key": 1}, "key `<lambda>` cannot be called with (payload)"),
+        ({"schedule": 60}, "schedule is 60; it must be a str"),
+        ({"schedule": "rate(1 hour)"}, "Person refuses it: give a default to name"),
+    ],
+    ids=str,
+)
+def test_a_wrong_option_is_refused(wrong: dict[str, Any], message: str) -> None:
+    options: dict[str, Any] = {"name": "test.greet", "payload": Person, **wrong}
+
+    with pytest.raises(ValueError, match=re.escape(message)):
+        job_type(options.pop("name"), **options)
+
+
+def test_a_lane_may_be_spelled() -> None:
+    spelled: Any = "bulk"
+
+    assert job_type("test.greet", payload=Person, lane=spelled)(lambda _payload, _run: None).lane is Lane.BULK
+
+
+async def _async(payload: Person, run: Run) -> None: ...
+
+
+def _generator(payload: Person, run: Run) -> Iterator[int]:
+    yield 1
+
+
+def _without_run(payload: Person) -> None: ...
+
+
+def _three(payload: Person, run: Run, more: int) -> None: ...
+
+
+def _named_only(*, payload: Person, run: Run) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("handler", "message"),
+    [
+        (_async, "the handler `_async` is declared with `async def`; declare it with `def`"),
+        (_generator, "the handler `_generator` uses `yield`"),
+        (
+            _without_run,
+            "the handler `_without_run` cannot be called with (payload, run): too many positional arguments",
+        ),
+        (_three, "cannot be called with (payload, run): missing a required argument: 'more'"),
+        (_named_only, "cannot be called with (payload, run)"),
+        ("greet", "the handler is 'greet'; it must be a function"),
+    ],
+)
+def test_a_wrong_handler_is_refused(handler: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        job_type("test.greet", payload=Person)(handler)
+
+
+def test_a_wrong_declaration_is_reported_with_its_file_and_line(package: Path) -> None:
+    (package / "one.py").write_text(
+        MODULE.format(name="test.one", function="one").replace("=Payload", "=Payload, lane='urgent'")
+    )
+
+    with pytest.raises(JobFileError, match=rf"^{package.name}/one\.py, line 8: DeclarationError: lane is 'urgent'; "):
+        load([package.name])
 
 
 def test_two_types_with_one_name_are_refused(package: Path) -> None:

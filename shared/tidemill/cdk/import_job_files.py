@@ -1,13 +1,16 @@
 """A script that synth runs in a separate process: it imports the job types with only the modules that a function has.
 
-`python -I -S import_job_files.py SITE_PACKAGES JOB_PACKAGES FOLDER...` imports the modules of the Lambda runtime from
-SITE_PACKAGES, and all others from the folders, as a function does. If a file fails to import, the script prints one
-line on stderr and exits with 1.
+`python -I -S import_job_files.py SITE_PACKAGES JOB_PACKAGES LANE_SECONDS FOLDER...` imports the modules of the Lambda
+runtime from SITE_PACKAGES, and all others from the folders, as a function does. LANE_SECONDS is a JSON object: how long
+a run on each lane may take. If a file fails to import, or a type asks for more time than its lane allows, the script
+prints one line on stderr and exits with 1.
 """
 
 import importlib
+import json
 import sys
 from collections.abc import Sequence
+from datetime import timedelta
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
@@ -31,14 +34,17 @@ class Runtime(MetaPathFinder):
         return PathFinder.find_spec(fullname, [self._folder], target)
 
 
-def main(site_packages: str, job_packages: str, *folders: str) -> str | None:
+def main(site_packages: str, job_packages: str, lane_seconds: str, *folders: str) -> str | None:
     sys.path[:0] = folders
     sys.meta_path.append(Runtime(site_packages))
     # By name: this is the module in the folders, not the one beside this script.
-    job_types = importlib.import_module("tidemill.system.job_type_loader")
+    loader = importlib.import_module("tidemill.system.job_type_loader")
+    packages = job_packages.split(",")
+    lane_times = {lane: timedelta(seconds=seconds) for lane, seconds in json.loads(lane_seconds).items()}
     try:
-        job_types.load(job_packages.split(","))
-    except job_types.JobFileError as error:
+        loader.require_packages(packages)
+        loader.require_lane_time(loader.load(packages), lane_times)
+    except loader.JobFileError as error:
         return str(error)
     return None
 

@@ -3,10 +3,11 @@
 A separate process imports them, because the synth process lacks their dependencies. May not import CDK.
 """
 
+import json
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,15 +24,17 @@ class JobFileError(SynthError):
     """The functions would fail to load the job types."""
 
 
-def require_job_files(packages: Sequence[str], *, path: Sequence[Path]) -> None:
+def require_job_files(packages: Sequence[str], *, path: Sequence[Path], lane_seconds: Mapping[str, float]) -> None:
     """Import all modules of `packages`, as a function with its code in `path` does. Raises `JobFileError`.
+
+    `lane_seconds`: how long a run on each lane may take. No type may ask for more.
 
     The environment is empty, because a handler must read its variables when it runs, not when it is imported.
     """
-    folders = [sysconfig.get_path("purelib"), ",".join(packages), *map(str, path)]
+    arguments = [sysconfig.get_path("purelib"), ",".join(packages), json.dumps(lane_seconds), *map(str, path)]
     done = subprocess.run(  # noqa: S603 - this Python, by its path
         # Isolated, without site-packages, and without writing bytecode.
-        [sys.executable, "-I", "-S", "-B", str(SCRIPT), *folders],
+        [sys.executable, "-I", "-S", "-B", str(SCRIPT), *arguments],
         env={},
         capture_output=True,
         text=True,

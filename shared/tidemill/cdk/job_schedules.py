@@ -46,8 +46,8 @@ def periodic(packages: Iterable[str], *, root: Path) -> list[Periodic]:
 
 
 def _modules(folder: Path) -> list[Path]:
-    """The files that `job_type_loader` imports: modules of the package, and `__init__.py` of each subpackage."""
-    return sorted({*folder.glob("*.py"), *folder.glob("*/__init__.py")} - {folder / "__init__.py"})
+    """The files that `job_type_loader` imports: the modules of the package and of its sub-packages."""
+    return sorted({*folder.rglob("*.py")} - {folder / "__init__.py"})
 
 
 def _parsed(source: Path, where: str) -> ast.Module:

@@ -19,6 +19,10 @@ class TidemillError(Exception):
     """The base class of all errors of Tidemill, and of no others."""
 
 
+class DeclarationError(TidemillError, ValueError):
+    """A job type is declared with a wrong name, option, payload or handler."""
+
+
 class PermanentJobError(TidemillError):
     """Raised by a handler: this job can never succeed. It dies at once, even if attempts are left."""
 

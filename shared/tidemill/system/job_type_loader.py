@@ -1,9 +1,10 @@
-"""Discovers the job types: every `JobType` in a module of the given packages."""
+"""Discovers the job types: every `JobType` in a module of the given packages and their sub-packages."""
 
 import importlib
 import pkgutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from pathlib import Path
 from types import ModuleType
 
@@ -16,11 +17,11 @@ class JobFileError(TidemillError):
 
 
 class DuplicateJobTypeError(JobFileError):
-    """Two modules declare a job type of the same name."""
+    """Two job types have the same name."""
 
 
 def load(packages: Iterable[str]) -> JobTypes:
-    """Import every module of `packages` and collect its module-level job types.
+    """Import every module below `packages` and collect its module-level job types.
 
     Raises `JobFileError`.
     """
@@ -34,9 +35,38 @@ def load(packages: Iterable[str]) -> JobTypes:
     return JobTypes(found)
 
 
-def _modules(package: str) -> list[str]:
-    paths = _imported(package).__path__
-    return sorted(module.name for module in pkgutil.iter_modules(paths, prefix=f"{package}."))
+def require_lane_time(job_types: JobTypes, lane_times: Mapping[str, timedelta]) -> None:
+    """Raises `JobFileError` for a type that allows its runs more time than its lane does.
+
+    `lane_times`: how long a run on each lane may take.
+    """
+    for job_type in map(job_types.get, job_types.names()):
+        lane_time = lane_times.get(job_type.lane)
+        if job_type.timeout and lane_time and job_type.timeout > lane_time:
+            raise JobFileError(
+                f"{_declared(job_type)}: timeout_seconds of {job_type.name!r} is "
+                f"{job_type.timeout.total_seconds():g}, and lane {job_type.lane} allows {lane_time.total_seconds():g}: "
+                "lower it, name a less urgent lane, or raise job_timeout_seconds of the lane"
+            )
+
+
+def require_packages(packages: Iterable[str]) -> None:
+    """Raises `JobFileError` for a folder of modules without `__init__.py`, which `load` would pass over."""
+    for package in packages:
+        for folder in (folder for path in _imported(package).__path__ for folder in Path(path).rglob("*/")):
+            if any(folder.glob("*.py")) and not (folder / "__init__.py").is_file():
+                raise JobFileError(f"{_shown(str(folder))} has no __init__.py, so its job types are not found: add one")
+
+
+def _modules(package: str) -> Iterator[str]:
+    for module in sorted(pkgutil.iter_modules(_imported(package).__path__, prefix=f"{package}."), key=_name):
+        yield module.name
+        if module.ispkg:
+            yield from _modules(module.name)
+
+
+def _name(module: pkgutil.ModuleInfo) -> str:
+    return module.name
 
 
 def _imported(name: str) -> ModuleType:

@@ -1,0 +1,108 @@
+"""Checks of a job type's declaration. A wrong one fails where it stands, before any deployment.
+
+Each check raises `DeclarationError` from inside the decorator, so that the loader can name the file and line.
+"""
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from tidemill.domain.errors import DeclarationError
+from tidemill.domain.time_constants import LONGEST_SPAN
+
+#: Names appear in URLs, metrics, log queries and the names of schedules, which may have 64 characters:
+#: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_CreateSchedule.html
+NAME: Final = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)*")
+LONGEST_NAME: Final = 64
+
+
+def require_name(name: object) -> None:
+    if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise DeclarationError(
+            f"the name of the job type is {name!r}; use words of lower-case letters, digits, _ and -, joined by dots, "
+            f"such as 'mail.welcome', of at most {LONGEST_NAME} characters"
+        )
+
+
+def require_model(payload: object) -> None:
+    if not (isinstance(payload, type) and issubclass(payload, BaseModel)):
+        raise DeclarationError(f"payload is {payload!r}; it must be a subclass of pydantic.BaseModel")
+
+
+def require_empty_payload(payload: type[BaseModel]) -> None:
+    """The scheduler submits `{}`."""
+    try:
+        payload.model_validate({})
+    except ValidationError as error:
+        missing = ", ".join(".".join(map(str, fault["loc"])) for fault in error.errors())
+        raise DeclarationError(
+            f"the scheduler submits an empty payload, and {payload.__name__} refuses it: give a default to {missing}"
+        ) from None
+
+
+def require_one_of(name: str, value: object, choices: Iterable[str]) -> None:
+    if value not in tuple(choices):
+        listed = ", ".join(repr(str(choice)) for choice in choices)
+        raise DeclarationError(f"{name} is {value!r}; it must be one of {listed}")
+
+
+def require_whole(**options: object) -> None:
+    """None is allowed: it leaves the option out."""
+    for name, value in options.items():
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise DeclarationError(f"{name} is {value!r}; it must be a whole number")
+
+
+def require_number(**options: object) -> None:
+    """None is allowed: it leaves the option out."""
+    for name, value in options.items():
+        known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        if value is not None and not known:
+            raise DeclarationError(f"{name} is {value!r}; it must be a number")
+
+
+def require_flag(**options: object) -> None:
+    for name, value in options.items():
+        if not isinstance(value, bool):
+            raise DeclarationError(f"{name} is {value!r}; it must be True or False")
+
+
+def require_instance(name: str, value: object, kind: type) -> None:
+    """None is allowed: it leaves the option out."""
+    if value is not None and not isinstance(value, kind):
+        raise DeclarationError(f"{name} is {value!r}; it must be a {kind.__name__}")
+
+
+def require_callable(name: str, function: object, *arguments: str) -> None:
+    """A function that one may call with exactly these arguments, by position. The worker awaits nothing."""
+    if not callable(function):
+        raise DeclarationError(f"{name} is {function!r}; it must be a function")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise DeclarationError(f"{_named(name, function)} is declared with `async def`; declare it with `def`")
+    if inspect.isgeneratorfunction(function):
+        raise DeclarationError(
+            f"{_named(name, function)} uses `yield`, so a call would run nothing; return a value instead"
+        )
+    try:
+        inspect.signature(function).bind(*arguments)
+    except TypeError as error:
+        called = f"({', '.join(arguments)})"
+        raise DeclarationError(f"{_named(name, function)} cannot be called with {called}: {error}") from None
+
+
+def duration(name: str, value: float | None, unit: timedelta) -> timedelta | None:
+    """`value` units, above zero and at most `LONGEST_SPAN`."""
+    require_number(**{name: value})
+    if value is not None and not 0 < value <= LONGEST_SPAN / unit:
+        raise DeclarationError(f"{name} is {value}; it must be positive and at most {LONGEST_SPAN / unit:g}")
+    return None if value is None else value * unit
+
+
+def _named(name: str, function: Callable[..., Any]) -> str:
+    own = getattr(function, "__name__", "")
+    return f"{name} `{own}`" if own else name
