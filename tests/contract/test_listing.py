@@ -10,10 +10,12 @@ import pytest
 from tests.support.builders import MILLISECOND, NOW, RETENTION, SECOND, SETTLEMENTS, TENANT, a_job, claimed
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
+from tidemill.application.ports import Unreadable
 from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb import listing as listing_module
+from tidemill.dynamodb.document import key
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.listing import DynamoListing, Page, Position, Wanted
 from tidemill.names import LISTING_KEY, LISTING_SHARDS
@@ -28,9 +30,9 @@ class Counting:
         self._store = store
         self.read = 0
 
-    def __call__(self, keys: Sequence[tuple[str, str]]) -> list[Job]:
+    def __call__(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable) -> list[Job]:
         self.read += len(keys)
-        return self._store.get_many(keys)
+        return self._store.get_many(keys, unreadable=unreadable)
 
 
 @pytest.fixture
@@ -178,12 +180,29 @@ def test_an_entry_without_its_document_is_not_listed(
     # The index lags behind: the job is deleted after the query of the index.
     read = store.get_many
 
-    def get_many(keys: Sequence[tuple[str, str]]) -> list[Job]:
-        return [job for job in read(keys) if job.id != gone.id]
+    def get_many(keys: Sequence[tuple[str, str]], *, unreadable: Unreadable) -> list[Job]:
+        return [job for job in read(keys, unreadable=unreadable) if job.id != gone.id]
 
     lagging = DynamoListing(table.client, table=table.name, read=get_many)
 
     assert ids(page(lagging).jobs) == [there.id]
+
+
+def test_a_job_that_cannot_be_read_is_named_whatever_the_filters(
+    table: Table, listing: DynamoListing, submitted: Submitted
+) -> None:
+    readable, unreadable = submitted(), submitted(NOW - SECOND)
+    table.client.update_item(
+        TableName=table.name,
+        Key=key(unreadable.tenant, unreadable.id),
+        UpdateExpression="SET lane = :lane",
+        ExpressionAttributeValues={":lane": {"S": "urgent"}},
+    )
+
+    found = page(listing, type=readable.type)
+
+    assert ids(found.jobs) == [readable.id]
+    assert "'urgent' is not a valid Lane" in str(found.unreadable[unreadable.id])
 
 
 def test_a_job_that_replaced_an_expired_one_is_listed_only_at_its_own_time(
@@ -192,7 +211,7 @@ def test_a_job_that_replaced_an_expired_one_is_listed_only_at_its_own_time(
     old = submitted(NOW - DAY)
     # The index lags behind and still returns the old job.
     new = replace(old, created_at=NOW)
-    lagging = DynamoListing(table.client, table=table.name, read=lambda _keys: [new])
+    lagging = DynamoListing(table.client, table=table.name, read=lambda _keys, unreadable: [new])
 
     assert page(lagging).jobs == []
 

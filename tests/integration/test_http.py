@@ -14,7 +14,7 @@ from tidemill import composition
 from tidemill.application.validation import DEEPEST_NESTING
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_VERSION
-from tidemill.entrypoints import query, submit
+from tidemill.entrypoints import control, query, submit
 from tidemill.names import LARGEST_BODY_BYTES
 
 BODY = '{"type":"test.scripted","payload":{"n":1}}'
@@ -327,3 +327,25 @@ def test_an_unexpected_error_is_a_500_without_its_text(mill: Mill, monkeypatch: 
 
     _is_problem(answer, 500, "internal")
     assert "secret" not in json.dumps(answer.body)
+
+
+def test_a_500_names_the_request_under_which_the_log_has_its_cause(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delattr(composition, "submit")
+
+    answer = mill.post()
+
+    request = answer.body["instance"].removeprefix("urn:tidemill:request:")
+    assert [vars(line)["request"] for line in caplog.records if line.exc_info] == [request]
+
+
+def test_a_document_with_an_unreadable_field_is_shown_as_such(mill: Mill) -> None:
+    job = mill.job(mill.accepted())
+    mill.table.put(job, lane={"S": "urgent"})
+
+    for answer in (mill.get(job.id), call(control, "POST", f"/jobs/{job.id}/cancel")):
+        _is_problem(answer, 500, "unreadable-job")
+        assert (
+            "the field 'lane' of the job document cannot be read: 'urgent' is not a valid Lane" in answer.body["detail"]
+        )

@@ -154,7 +154,6 @@ def test_every_type_in_a_sub_package_is_found(package: Path) -> None:
         ({"schedule": 60}, "schedule is 60; it must be a str"),
         ({"schedule": "rate(1 hour)"}, "Person refuses it: give a default to name"),
     ],
-    ids=str,
 )
 def test_a_wrong_option_is_refused(wrong: dict[str, Any], message: str) -> None:
     options: dict[str, Any] = {"name": "test.greet", "payload": Person, **wrong}

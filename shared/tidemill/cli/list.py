@@ -10,7 +10,7 @@ import click
 
 from tidemill.cli.api_call import ApiError, call
 from tidemill.cli.errors import CommandError
-from tidemill.cli.formatting import DASH, age, progress_text, timestamp, visible
+from tidemill.cli.formatting import DASH, age, progress_text, timestamp, visible, visible_lines
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, two_line_cell
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
@@ -87,6 +87,8 @@ def _pages(api: HttpApi, filters: Mapping[str, str], limit: int | None) -> Itera
         size = _MAX_PAGE if left is None else min(left, _MAX_PAGE)
         query = {**filters, "limit": str(size)} | ({"cursor": cursor} if cursor else {})
         page = _page(api, query)
+        for job in page["unreadable"]:
+            say(visible_lines(f"Job {job['id']} cannot be read; an operator must repair it: {job['error']}"))
         yield page["jobs"]
         cursor = page["cursor"]
         if not cursor:

@@ -137,6 +137,10 @@ _FIELDS: Final[Mapping[str, _Form]] = {
 }
 
 
+#: What decoding a malformed item raises.
+_UNREADABLE: Final = (KeyError, TypeError, ValueError, OverflowError)
+
+
 def encode(job: Job) -> Item:
     return key(job.tenant, job.id) | {SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)} | _encode_fields(job, _FIELDS)
 
@@ -148,5 +152,15 @@ def decode(item: Item) -> Job:
             raise NewerSchemaError("document", schema, SCHEMA_VERSION)
         tenant, job_id = split_key(item)
         return Job(**{"tenant": tenant, "id": job_id, "payload": None} | _decode_fields(item, _FIELDS))
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise MalformedDocumentError(f"not a job document: {error!r}") from error
+    except _UNREADABLE as error:
+        raise MalformedDocumentError(_what_is_unreadable(item) or f"not a job document: {error!r}") from error
+
+
+def _what_is_unreadable(item: Item) -> str:
+    """The first field that cannot be decoded, and why."""
+    for name, form in _FIELDS.items():
+        try:
+            _decode_fields(item, {name: form})
+        except _UNREADABLE as error:
+            return f"the field {name!r} of the job document cannot be read: {error}"
+    return ""

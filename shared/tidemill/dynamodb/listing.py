@@ -7,15 +7,18 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
 """
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby, islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
+from tidemill.application.ports import Unreadable
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
+from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import from_milliseconds, split_key
@@ -63,17 +66,25 @@ class Page:
 
     jobs: Sequence[Job]
     end: Position | None
+    #: The ids of jobs whose documents cannot be read, and why. No filter leaves them out.
+    unreadable: Mapping[str, TidemillError] = field(default_factory=dict)
+
+
+class ReadJobs(Protocol):
+    """Reads jobs by (tenant, id), consistently, without those that do not exist."""
+
+    def __call__(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable) -> list[Job]: ...
 
 
 class DynamoListing:
-    """The listing index of one table. `read` reads jobs by (tenant, id), consistently."""
+    """The listing index of one table."""
 
     def __init__(
         self,
         client: "DynamoDBClient",
         *,
         table: str,
-        read: Callable[[Sequence[tuple[str, str]]], list[Job]],
+        read: ReadJobs,
     ) -> None:
         self._client = client
         self._table = table
@@ -82,25 +93,33 @@ class DynamoListing:
     def page(self, wanted: Wanted, *, below: Position, limit: int, now: datetime) -> Page:
         """Up to `limit` jobs older than `below`; fewer when the request has read `MOST_READ` documents."""
         jobs: list[Job] = []
+        unreadable: dict[str, TidemillError] = {}
+        page = partial(Page, jobs=jobs, unreadable=unreadable)
         read = 0
         # A position without an id excludes its whole millisecond, so the query ends a millisecond earlier.
         newest = below.at if below.id else below.at - _MILLISECOND
         if newest < wanted.since:
-            return Page(jobs=jobs, end=None)
+            return page(end=None)
         entries = (entry for entry in self._entries(wanted, newest) if entry < below)
         while batch := list(islice(entries, _BATCH if wanted.filtered else limit - len(jobs))):
-            for entry, job in self._documents(wanted.tenant, batch, now):
+            for entry, job in self._documents(wanted.tenant, batch, now, unreadable):
                 if job in wanted:
                     jobs.append(job)
                 if len(jobs) == limit:
-                    return Page(jobs=jobs, end=entry)
+                    return page(end=entry)
             read += len(batch)
             if read >= MOST_READ:
-                return Page(jobs=jobs, end=batch[-1])
-        return Page(jobs=jobs, end=None)
+                return page(end=batch[-1])
+        return page(end=None)
 
-    def _documents(self, tenant: str, batch: Sequence[Position], now: datetime) -> Iterator[tuple[Position, Job]]:
-        found = {job.id: job for job in self._read([(tenant, entry.id) for entry in batch])}
+    def _documents(
+        self, tenant: str, batch: Sequence[Position], now: datetime, unreadable: dict[str, TidemillError]
+    ) -> Iterator[tuple[Position, Job]]:
+        def note(_tenant: str, job_id: str, error: TidemillError) -> None:
+            unreadable[job_id] = error
+
+        keys = [(tenant, entry.id) for entry in batch]
+        found = {job.id: job for job in self._read(keys, unreadable=note)}
         for entry in batch:
             job = found.get(entry.id)
             # A new job may have replaced an expired job under its key. The new job has its own index entry.

@@ -34,7 +34,9 @@ def _app() -> APIGatewayHttpResolver:
         asked = read_query(parameters, tenant=owner, now=now, cursors=composition.cursors)
         page = composition.listing().page(asked.wanted, below=asked.below, limit=asked.limit, now=now)
         cursor = composition.cursors().write(page.end, bound_to=asked.bound_to) if page.end else None
-        return json_response(HTTPStatus.OK, {"jobs": [summary(job) for job in page.jobs], "cursor": cursor})
+        unreadable = [{"id": job_id, "error": str(error)} for job_id, error in page.unreadable.items()]
+        body = {"jobs": [summary(job) for job in page.jobs], "unreadable": unreadable, "cursor": cursor}
+        return json_response(HTTPStatus.OK, body)
 
     @app.get("/jobs/<job_id>")
     def job(job_id: str) -> Response[str]:

@@ -62,9 +62,11 @@ def _app() -> APIGatewayHttpResolver:
             seconds=_LAST_START_SECONDS,
         )
         _record([answer for answer in answers if isinstance(answer, Accepted)])
-        return json_response(
-            HTTPStatus.OK, {"jobs": [_shown(answer, _pointer(index)) for index, answer in enumerate(answers)]}
-        )
+        shown = [
+            _shown(answer, under=_pointer(index), request_id=event.request_context.request_id)
+            for index, answer in enumerate(answers)
+        ]
+        return json_response(HTTPStatus.OK, {"jobs": shown})
 
     return app
 
@@ -99,11 +101,11 @@ def _pointer(index: int) -> str:
     return f"/jobs/{index}"
 
 
-def _shown(answer: Answer, under: str) -> dict[str, Any]:
+def _shown(answer: Answer, *, under: str, request_id: str) -> dict[str, Any]:
     """Without payloads: a hundred of them could exceed the size of a Lambda response."""
     if isinstance(answer, Accepted):
         return {"status": _status(answer), "job": summary(answer.job)}
-    problem = as_problem(answer, under=under)
+    problem = as_problem(answer, under=under, request_id=request_id)
     return {"status": problem.status, "problem": problem.document()}
 
 

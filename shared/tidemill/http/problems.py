@@ -12,6 +12,7 @@ from tidemill.domain.errors import (
     Fault,
     InvalidPayloadError,
     KeyReusedError,
+    MalformedDocumentError,
     NewerSchemaError,
     PayloadTooLargeError,
     StoreUnavailableError,
@@ -28,11 +29,15 @@ _RETRY_AFTER_SECONDS: Final = 1
 class ProblemError(TidemillError):
     """A refused request. Programs read `code`, the last part of the problem's URN; `detail` is for a person."""
 
-    def __init__(self, status: HTTPStatus, code: str, detail: str, *, faults: Sequence[Fault] = ()) -> None:
+    def __init__(
+        self, status: HTTPStatus, code: str, detail: str, *, faults: Sequence[Fault] = (), request_id: str = ""
+    ) -> None:
+        """`request_id`: under which the operator finds the request in the logs."""
         super().__init__(detail)
         self.status = status
         self.code = code
         self.faults = faults
+        self.request_id = request_id
 
     def document(self) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -41,6 +46,8 @@ class ProblemError(TidemillError):
             "status": self.status.value,
             "detail": str(self),
         }
+        if self.request_id:
+            body["instance"] = f"urn:tidemill:request:{self.request_id}"
         if self.faults:
             body["errors"] = [{"pointer": _fragment(fault.path), "detail": fault.message} for fault in self.faults]
         return body
@@ -62,10 +69,13 @@ _PROBLEMS: Final[Mapping[type[Exception], tuple[HTTPStatus, str]]] = {
 }
 #: Names no dependency, and does not claim that nothing was stored: a response may be lost after the write.
 _UNAVAILABLE: Final = "A dependency did not respond. Retry, with the same Idempotency-Key if you sent one."
-_INTERNAL: Final = "An unexpected error occurred. The operator can find its cause in the logs."
+_UNREADABLE: Final = "The job exists, but nothing can run or change it until the operator repairs its document: "
+_INTERNAL: Final = (
+    "An unexpected error occurred. The operator can find its cause in the logs, under the id in `instance`."
+)
 
 
-def as_problem(error: Exception, *, under: str = "") -> ProblemError:
+def as_problem(error: Exception, *, request_id: str, under: str = "") -> ProblemError:
     """`under` is the JSON pointer of the part of the body that the error is about; empty means the whole body."""
     if isinstance(error, ProblemError):
         return error
@@ -76,8 +86,13 @@ def as_problem(error: Exception, *, under: str = "") -> ProblemError:
         if isinstance(error, kind):
             found = [Fault(under + fault.path, fault.message) for fault in _faults(error)]
             return ProblemError(status, code, _detail(error), faults=found)
-    logger().exception("unexpected error", exc_info=error)
-    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", _INTERNAL)
+    extra = {"request": request_id}
+    if isinstance(error, MalformedDocumentError):
+        logger().error("unreadable job", extra=extra | {"error": str(error)})
+        detail = f"{_UNREADABLE}{error}"
+        return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-job", detail, request_id=request_id)
+    logger().exception("unexpected error", exc_info=error, extra=extra)
+    return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", _INTERNAL, request_id=request_id)
 
 
 def _fragment(path: str) -> str:

@@ -25,7 +25,7 @@ def resolver() -> APIGatewayHttpResolver:
 
     @app.exception_handler(Exception)  # type: ignore[untyped-decorator]  # Powertools leaves it untyped
     def refused(error: Exception) -> Response[str]:
-        return as_problem(error).response()
+        return as_problem(error, request_id=app.current_event.request_context.request_id).response()
 
     return app
 

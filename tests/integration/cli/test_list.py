@@ -35,7 +35,7 @@ def queries(server: Loopback) -> list[dict[str, list[str]]]:
 
 
 def test_each_job_is_a_line(server: Loopback) -> None:
-    server.answers(200, {"jobs": [a_job()], "cursor": None})
+    server.answers(200, {"jobs": [a_job()], "unreadable": [], "cursor": None})
     result = run("list")
     assert (result.exit_code, result.stderr) == (0, "")
     title, line = result.stdout.splitlines()
@@ -44,7 +44,7 @@ def test_each_job_is_a_line(server: Loopback) -> None:
 
 
 def test_the_filters_go_to_the_api_and_a_duration_counts_back_from_now(server: Loopback) -> None:
-    server.answers(200, {"jobs": [], "cursor": None})
+    server.answers(200, {"jobs": [], "unreadable": [], "cursor": None})
     result = run("list", "--state", "dead", "--type", "a b&c", "--since", "2h", "--until", "2099-01-31T13:00:00+01:00")
     assert result.exit_code == 0
     assert "No matching jobs." in result.stderr
@@ -55,7 +55,7 @@ def test_the_filters_go_to_the_api_and_a_duration_counts_back_from_now(server: L
 
 
 def test_the_default_range_is_30_days(server: Loopback) -> None:
-    server.answers(200, {"jobs": [], "cursor": None})
+    server.answers(200, {"jobs": [], "unreadable": [], "cursor": None})
     run("list", "--until", "2026-01-31T12:00:00Z")
     run("list", "--all")
     bounded, unbounded = queries(server)
@@ -72,7 +72,7 @@ class Pages:
     def respond(self, _: Request) -> Answer:
         size = self._left.pop(0)
         cursor = f"to {len(self._left)}" if self._left else None
-        return 200, {}, json.dumps({"jobs": [a_job()] * size, "cursor": cursor}).encode()
+        return 200, {}, json.dumps({"jobs": [a_job()] * size, "unreadable": [], "cursor": cursor}).encode()
 
 
 def test_all_follows_the_cursor_over_short_and_empty_pages(server: Loopback) -> None:
@@ -108,7 +108,9 @@ def test_an_invalid_time_is_wrong_usage(server: Loopback, time: str) -> None:
 
 @pytest.mark.usefixtures("terminal")
 def test_a_terminal_of_80_columns_does_not_truncate_ids(server: Loopback, environment: pytest.MonkeyPatch) -> None:
-    server.answers(200, {"jobs": [a_job(type="a.rather.long.type.of.job.for.a.terminal")], "cursor": None})
+    server.answers(
+        200, {"jobs": [a_job(type="a.rather.long.type.of.job.for.a.terminal")], "unreadable": [], "cursor": None}
+    )
     lines = click.unstyle(run("list").stdout).splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.startswith(ID) for line in lines)

@@ -142,6 +142,15 @@ def test_a_malformed_item_is_refused(change: dict[str, Any]) -> None:
         decode(item)
 
 
+def test_the_error_names_the_field_that_cannot_be_read() -> None:
+    item = encode(a_job()) | {"lane": {"S": "urgent"}}
+
+    with pytest.raises(
+        MalformedDocumentError, match=r"the field 'lane' .* cannot be read: 'urgent' is not a valid Lane"
+    ):
+        decode(item)
+
+
 def test_all_states_and_lanes_can_be_encoded() -> None:
     for state in State:
         for lane in Lane:

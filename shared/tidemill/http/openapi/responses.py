@@ -22,7 +22,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "invalid-body": "The body does not fit its schema; `errors` has the path of each fault.",
     "invalid-query": "A parameter does not fit its schema; `errors` names each.",
     "key-reused": "The Idempotency-Key was used before with another body.",
-    "internal": "An unexpected error occurred.",
+    "internal": "An unexpected error occurred; the operator finds its cause by the request in `instance`.",
+    "unreadable-job": "The job exists, but its document cannot be read. An operator must repair it.",
     "unavailable": "A dependency did not respond. Retry, with the same Idempotency-Key if you sent one.",
 }
 
@@ -63,7 +64,7 @@ def _headers(*names: str) -> Answers:
 #: The responses that every route has.
 ANYWHERE: Final = {
     "429": problems(gateway="API Gateway throttles the stage. The limit counts all callers together."),
-    "500": problems("internal", gateway="The function failed."),
+    "500": problems("internal", "unreadable-job", gateway="The function failed."),
     "503": problems("unavailable", gateway="API Gateway could not invoke the function.", headers=("Retry-After",)),
 }
 #: The responses of every route that requires an identity.

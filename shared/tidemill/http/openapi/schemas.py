@@ -110,6 +110,8 @@ _PROBLEM: Final[Schema] = {
         "title": _TEXT,
         "status": {"type": "integer", "minimum": 400, "maximum": 599},
         "detail": _TEXT,
+        "instance": _TEXT
+        | {"description": "The id of the request, for an unexpected error: quote it to the operator."},
         "errors": _list_of(ref("Fault"), minItems=1),
     },
     "required": ["type", "title", "status", "detail"],
@@ -139,7 +141,16 @@ def schemas() -> Schema:
         "DeathReason": {"type": "string", "enum": list(DeathReason)},
         "Job": _object(_JOB),
         "JobSummary": _object(_SUMMARY),
-        "JobPage": _object({"jobs": _list_of(ref("JobSummary"), maxItems=100), "cursor": _or_null(_TEXT)}),
+        "JobPage": _object(
+            {
+                "jobs": _list_of(ref("JobSummary"), maxItems=100),
+                "unreadable": _list_of(
+                    _object({"id": _ID, "error": _TEXT}),
+                    description="Jobs whose documents an operator must repair, whatever the filters.",
+                ),
+                "cursor": _or_null(_TEXT),
+            }
+        ),
         "BatchAnswer": _BATCH_ANSWER,
         "BatchAnswers": _object({"jobs": _list_of(ref("BatchAnswer"))}),
         "AttemptError": _object(_ATTEMPT_ERROR),
