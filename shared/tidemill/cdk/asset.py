@@ -226,7 +226,8 @@ def _check_job_files(folder: Path, config: StageConfig, code: AppCode, *, into: 
     except AssetError as error:
         _print(f"warning: the job types were not checked, because this host cannot install their packages: {error}")
         return
-    lane_seconds = {str(lane.name): lane.job_timeout_seconds for lane in config.lanes}
+    lanes = () if config.short_timeouts else config.lanes
+    lane_seconds = {str(lane.name): lane.job_timeout_seconds for lane in lanes}
     require_job_files(config.job_packages, path=[packages, folder], lane_seconds=lane_seconds)
 
 

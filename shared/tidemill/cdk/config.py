@@ -127,6 +127,8 @@ class StageConfig:
     bytecode_required: bool = False
     #: Install wheels for this host, not for Lambda: the embedded AWS runs functions on the host.
     wheels_of_host: bool = False
+    #: The times of the lanes are shortened, to watch failures. A type may name more time, and the lane's bounds it.
+    short_timeouts: bool = False
     #: How long an ended job can be read.
     job_retention_days: int = 30
     #: How long users can fetch a file that a job wrote for them.
