@@ -106,9 +106,9 @@ class Tidemill:
     ) -> "Tidemill":
         """In any program.
 
-        `client` is a low-level DynamoDB client, and `job_packages` are the packages that hold the job types. `files` is
-        an S3 client and the name of the files bucket; without it, a payload of more than 64 KiB raises
-        `NoBucketError`. `listed` says whether the stage lists jobs.
+        `table` is the stack's output JobsTable. `client` is a low-level DynamoDB client, and `job_packages` are the
+        packages that hold the job types. `files` is an S3 client and the stack's output FilesBucket; without it, a
+        payload of more than 64 KiB raises `NoBucketError`. `listed` says whether the stage lists jobs.
         """
 
         def bucket() -> Bucket:
@@ -124,9 +124,10 @@ class Tidemill:
         `trace` is the id of the request that submits the job, as the logs of every attempt show it. Use it for one
         submission only; without it, a fresh token is used.
 
-        Raises `UnknownJobTypeError`, `InvalidPayloadError` with the path of each fault, `PayloadTooLargeError` or
-        `KeyReusedError`; nothing was written then. After `StoreUnavailableError` or `TransactionConflictError`, submit
-        the same again: with a key or `unique`, it makes no second job.
+        Raises `UnknownJobTypeError`, `InvalidPayloadError` with the path of each fault, `PayloadTooLargeError`,
+        `KeyReusedError`, or `MissingResourceError` for a wrong name; nothing was written then. After
+        `StoreUnavailableError` or `TransactionConflictError`, submit the same again: with a key or `unique`, it makes
+        no second job.
         """
         return self._submit(submission, tenant=self._tenant, trace=ids.new_token() if trace is None else trace)
 

@@ -47,8 +47,11 @@ class Output(StrEnum):
     API_ID = "ApiId"
     API_URL = "ApiUrl"
     JOBS_TABLE = "JobsTable"
+    FILES_BUCKET = "FilesBucket"
     #: JSON, as `Env.LANES`.
     LANES = "Lanes"
+    #: JSON object: periodic job type to its schedule expression.
+    SCHEDULES = "Schedules"
     #: Days for which the stage keeps a finished job whose type sets no retention.
     RETENTION_DAYS = "RetentionDays"
     #: JSON object: function verb (`work`, `publish`, …) to the deployed function's name.

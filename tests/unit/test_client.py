@@ -27,6 +27,7 @@ from tidemill.client import Accepted, Lane, NoBucketError, Submission, TenantErr
 from tidemill.domain.errors import (
     InvalidPayloadError,
     KeyReusedError,
+    MissingResourceError,
     StoreUnavailableError,
     TransactionConflictError,
     UnknownJobTypeError,
@@ -224,6 +225,20 @@ def test_a_payload_that_must_be_a_file_needs_the_bucket(tidemill: Tidemill, tabl
 
     assert s3.list_objects_v2(Bucket="files")["KeyCount"] == 1
     assert LISTING_KEY not in (table.item(job) or {})
+
+
+def test_a_wrong_table_or_bucket_is_reported_as_such(table: Table) -> None:
+    def submit(size: int, name: str) -> None:
+        nowhere = Tidemill.at(
+            name, tenant=TENANT, job_packages=["tests.support.jobs"], client=table.client, files=(aws("s3"), "nowhere")
+        )
+        nowhere.submit(Submission(type="test.noop", payload={"text": "x" * size}))
+
+    with pytest.raises(MissingResourceError, match="the outputs JobsTable and FilesBucket of the stack"):
+        submit(1, "nothing")
+    with pytest.raises(MissingResourceError, match="NoSuchBucket"):
+        submit(LARGEST_ITEM_BYTES, table.name)
+    assert _count(table) == 0
 
 
 @pytest.mark.parametrize("tenant", ["", "!group#x", "two words", "x" * 513])

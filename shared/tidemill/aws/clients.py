@@ -10,7 +10,7 @@ from botocore.config import Config
 from botocore.credentials import Credentials
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
-from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
+from tidemill.domain.errors import MissingResourceError, StoreUnavailableError, TransactionConflictError
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -40,6 +40,9 @@ _TRANSIENT: Final = frozenset(
         "TransactionInProgressException",
     }
 )
+
+#: The error codes of DynamoDB and S3 for a table or bucket that does not exist in this account and region.
+_MISSING: Final = frozenset({"NoSuchBucket", "ResourceNotFoundException"})
 
 #: The most concurrent calls of one client. Further threads wait for a connection.
 POOL_SIZE: Final = 16
@@ -104,7 +107,7 @@ def secrets() -> "SecretsManagerClient":
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """Translate transient errors. A programming error, such as a denied call or a bad expression, passes unchanged."""
+    """Translate transient errors, and a wrong name. Other errors, such as a denied call, pass unchanged."""
     try:
         yield
     except ClientError as error:
@@ -113,6 +116,8 @@ def translated() -> Iterator[None]:
             raise TransactionConflictError(str(error)) from error
         if code in _TRANSIENT or error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0) >= 500:  # noqa: PLR2004
             raise StoreUnavailableError(str(error)) from error
+        if code in _MISSING:
+            raise MissingResourceError(str(error)) from error
         raise
     except BotoCoreError as error:
         raise StoreUnavailableError(str(error)) from error

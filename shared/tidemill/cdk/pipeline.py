@@ -1,5 +1,6 @@
 """`Pipeline`: one construct with storage, lanes, API, scheduler, alarms and dashboard."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -49,12 +50,8 @@ class Pipeline(Construct):
         self._lanes = [self._lane(lane, functions) for lane in config.lanes]
         self._publisher = self._publish(functions)
         self._api = JobApi(functions, storage=self.storage)
-        self._scheduled = ScheduledFunctions(
-            functions,
-            storage=self.storage,
-            lanes=self._lanes,
-            periodic=periodic(config.job_packages, root=app_folder),
-        )
+        schedules = periodic(config.job_packages, root=app_folder)
+        self._scheduled = ScheduledFunctions(functions, storage=self.storage, lanes=self._lanes, periodic=schedules)
         self.alarms = AlarmTopic(self, "Alarms", config=config)
         alarms_for_reconcile = add_alarms(self, self._alarms(), config=config, topic=self.alarms)
         self.alarms.call(self._scheduled.reconcile, alarm_names=alarms_for_reconcile)
@@ -64,7 +61,9 @@ class Pipeline(Construct):
             Output.API_ID: self._api.api.api.api_id,
             Output.API_URL: self._api.api.api.api_endpoint,
             Output.JOBS_TABLE: jobs.table_name,
+            Output.FILES_BUCKET: self.storage.files.bucket.bucket_name,
             Output.LANES: lane_urls(self, self._lanes),
+            Output.SCHEDULES: json.dumps({job_type.type: job_type.expression for job_type in schedules}),
             Output.RETENTION_DAYS: str(config.job_retention_days),
             Output.FUNCTIONS: function_names(self, self._functions()),
             Output.ALARM_TOPIC: self.alarms.topic.topic_arn,

@@ -13,7 +13,10 @@ from tidemill.operator.http_client import HttpApi
 
 #: The pause starts here, and doubles while nothing changes.
 _MIN_PAUSE_SECONDS: Final = 0.5
-_MAX_PAUSE_SECONDS: Final = 15.0
+#: The longest pause of a quiet time, so that a job that reports progress again is drawn within seconds; and the longest
+#: pause while rounds fail.
+_MAX_PAUSE_SECONDS: Final = 3.0
+_MAX_FAILED_PAUSE_SECONDS: Final = 15.0
 #: Give up after this many failed rounds in a row, which take about two minutes.
 _MAX_FAILURES: Final = 12
 _TRANSIENT: Final = frozenset(
@@ -51,7 +54,8 @@ def poll_until_ended(
             say(f"{error}; retrying")
         if all(_ended(latest.get(job_id)) for job_id in ids):
             return [latest[job_id] for job_id in ids]
-        seconds = _MIN_PAUSE_SECONDS if latest != before else min(2 * seconds, _MAX_PAUSE_SECONDS)
+        longest = _MAX_FAILED_PAUSE_SECONDS if failures else _MAX_PAUSE_SECONDS
+        seconds = _MIN_PAUSE_SECONDS if latest != before else min(2 * seconds, longest)
         pause(seconds)
 
 

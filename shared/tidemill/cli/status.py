@@ -1,4 +1,4 @@
-"""`tidemill status`: the depth of each lane, and the jobs that wait for their time or for an operator."""
+"""`tidemill status`: the depth of each lane, the jobs that wait for their time or an operator, and the schedules."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -24,7 +24,7 @@ class LaneStatus:
 
     name: str
     queue: Backlog
-    #: None without a recent value.
+    #: None for an empty lane, and without a recent value.
     oldest: timedelta | None
     dlq_messages: int
 
@@ -46,10 +46,11 @@ def status(installation: Installation, *, as_json: bool) -> None:
     """Show lane depths and the numbers of scheduled and dead jobs.
 
     For each lane: the messages waiting, delayed and in flight, the age of the oldest message, and the messages in its
-    dead-letter queue. Then the scheduled jobs, the dead jobs, and the groups that a dead job blocks.
+    dead-letter queue. Then the scheduled jobs, the dead jobs, and the groups that a dead job blocks. Then the periodic
+    job types with their schedules, in UTC.
 
     SQS reports the numbers of messages, which are approximate. CloudWatch reports the age with a delay of one to two
-    minutes; a dash means that it has no recent value.
+    minutes; a dash means that the lane is empty, or that it has no recent value.
     """
     lanes = [_lane(installation, name) for name in installation.deployment.lanes]
     jobs = _jobs(installation)
@@ -64,6 +65,7 @@ def status(installation: Installation, *, as_json: bool) -> None:
                 "dead_jobs": min(jobs.dead, _COUNT_LIMIT),
                 "dead_jobs_exact": jobs.dead <= _COUNT_LIMIT,
                 "blocked_groups": jobs.blocked_groups,
+                "schedules": installation.deployment.schedules,
             }
         )
     else:
@@ -91,10 +93,12 @@ def _jobs(installation: Installation) -> JobCounts:
 
 
 def _lane(installation: Installation, name: str) -> LaneStatus:
+    queue = installation.queue_depth(name)
     return LaneStatus(
         name=name,
-        queue=installation.queue_depth(name),
-        oldest=installation.oldest_age(name),
+        queue=queue,
+        # CloudWatch is minutes late: it still reports the age of a message that has left.
+        oldest=installation.oldest_age(name) if queue.total else None,
         dlq_messages=installation.dlq_messages(name),
     )
 
@@ -115,6 +119,8 @@ def _show(installation: Installation, lanes: list[LaneStatus], jobs: JobCounts) 
     show(_counted(jobs.scheduled, "scheduled job"))
     blocked = f", {count(jobs.blocked_groups, 'group')} blocked by a dead job" if jobs.blocked_groups else ""
     show(_counted(jobs.dead, "dead job") + blocked, style="bold" if jobs.dead else "")
+    if schedules := sorted(installation.deployment.schedules.items()):
+        show_table(("PERIODIC TYPE", "SCHEDULE (UTC)"), schedules)
 
 
 def _counted(number: int, noun: str) -> str:

@@ -66,6 +66,16 @@ class StoreUnavailableError(TidemillError):
     """The store or a queue did not respond, or throttled. It is unknown whether the call took effect."""
 
 
+class MissingResourceError(TidemillError):
+    """A table or bucket does not exist in this account and region. Nothing was written to it."""
+
+    def __init__(self, answer: str) -> None:
+        super().__init__(
+            f"{answer}; check the name, the account and the region: "
+            "the outputs JobsTable and FilesBucket of the stack name its resources"
+        )
+
+
 class TransactionConflictError(TidemillError):
     """Another transaction holds one of the items. Nothing was written. Retry."""
 

@@ -40,6 +40,13 @@ def _up(_: argparse.Namespace, console: Console) -> int:
     was_up = lifecycle.find_up()
     if was_up:
         console.print("the app is already up; deploying its current code; its jobs stay", highlight=False)
+    if lifecycle.has_stopped():
+        console.print(
+            "the app was up and has stopped: its jobs are lost, and address and credentials are new; "
+            "source the file again in each shell",
+            style="yellow",
+            highlight=False,
+        )
     app = lifecycle.bring_up(console)
     variables = UP / "env"
     variables.write_text(_exports(app))

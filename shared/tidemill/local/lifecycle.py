@@ -42,6 +42,11 @@ def find_up() -> App | None:
     return App(instance.UP, running.endpoint, json.loads(outputs.read_text()))
 
 
+def has_stopped() -> bool:
+    """Whether an app of `bring_up` no longer runs, without `bring_down`: a reboot, say. Its state was in memory."""
+    return (instance.UP / "outputs.json").is_file() and find_up() is None
+
+
 def bring_up(console: Console) -> App:
     """Deploy the current app to an emulator that stays running. Reuses a running emulator, with its jobs.
 

@@ -34,6 +34,8 @@ class Deployment:
     jobs_table: str
     #: By lane name. A plain string, because a newer stack may have lanes that this code does not know.
     lanes: Mapping[str, LaneUrls]
+    #: The schedule expression of each periodic job type.
+    schedules: Mapping[str, str]
     #: For finished jobs whose type sets no retention of its own.
     retention: timedelta
 
@@ -108,6 +110,7 @@ def _read(stack: "StackTypeDef", *, region: str, endpoint: str) -> Deployment:
             api_url=_api_url(outputs, endpoint),
             jobs_table=outputs[Output.JOBS_TABLE],
             retention=timedelta(days=int(outputs[Output.RETENTION_DAYS])),
+            schedules=json.loads(outputs[Output.SCHEDULES]),
             lanes={lane: LaneUrls(**urls) for lane, urls in json.loads(outputs[Output.LANES]).items()},
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -87,6 +87,7 @@ def pipeline(table: str, lanes: str, *, name: str = "dev-Pipeline") -> Stack:
         "ApiUrl": "https://a1b2.invalid",
         "JobsTable": table,
         "Lanes": lanes,
+        "Schedules": "{}",
         "RetentionDays": "30",
     }
     return Stack(name, outputs)

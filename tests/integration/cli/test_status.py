@@ -1,6 +1,8 @@
 """`status`: depths from SQS, ages from CloudWatch, dead jobs from the job documents."""
 
 import json
+import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import click
@@ -53,7 +55,22 @@ def test_depths_age_and_dead_jobs_are_shown_with_the_next_command(cloud: Cloud) 
     assert "The dead-letter queue of default is not empty: `tidemill dlq list`" in result.stderr
 
 
+def test_the_periodic_types_are_shown_with_their_schedules(cloud: Cloud) -> None:
+    (stack,) = cloud.server.stacks
+    outputs = {**stack.outputs, "Schedules": '{"reports.nightly": "cron(0 3 * * ? *)"}'}
+    cloud.server.stacks = [replace(stack, outputs=outputs)]
+    *_, title, line = run("status").stdout.splitlines()
+    assert re.split(" {2,}", title) == ["PERIODIC TYPE", "SCHEDULE (UTC)"]
+    assert re.split(" {2,}", line) == ["reports.nightly", "cron(0 3 * * ? *)"]
+
+
+def test_an_empty_lane_has_no_age(cloud: Cloud) -> None:
+    _age_of_oldest(190, minutes_ago=1.5)
+    assert json.loads(run("status", "--json").stdout)["lanes"][0]["oldest_seconds"] is None
+
+
 def test_an_old_age_is_null(cloud: Cloud) -> None:
+    clients.sqs().send_message(QueueUrl=cloud.queue, MessageBody="x")
     _age_of_oldest(190, minutes_ago=30)
     assert json.loads(run("status", "--json").stdout)["lanes"][0]["oldest_seconds"] is None
 
@@ -66,6 +83,7 @@ def test_dead_jobs_without_dlq_messages_are_reported(cloud: Cloud) -> None:
 def test_json_is_one_object(cloud: Cloud) -> None:
     cloud.dead_job()
     brought_to(cloud.store, State.SCHEDULED)
+    clients.sqs().send_message(QueueUrl=cloud.queue, MessageBody="x")
     _age_of_oldest(190, minutes_ago=1.5)
     assert json.loads(run("status", "--json").stdout) == {
         "stack": "dev-Pipeline",
@@ -73,7 +91,7 @@ def test_json_is_one_object(cloud: Cloud) -> None:
         "lanes": [
             {
                 "lane": "default",
-                "waiting": 0,
+                "waiting": 1,
                 "delayed": 0,
                 "in_flight": 0,
                 "oldest_seconds": 190,
@@ -85,6 +103,7 @@ def test_json_is_one_object(cloud: Cloud) -> None:
         "dead_jobs": 1,
         "dead_jobs_exact": True,
         "blocked_groups": 0,
+        "schedules": {},
     }
 
 

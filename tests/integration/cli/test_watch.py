@@ -54,7 +54,7 @@ def test_each_change_is_a_line_on_stderr_and_the_ended_job_is_on_stdout(server: 
 def test_the_pause_doubles_while_nothing_changes(server: Loopback, pauses: list[float]) -> None:
     answering(server, *[QUEUED] * 8, RUNNING, RUNNING, SUCCEEDED)
     run("watch", "a")
-    assert pauses == [0.5, 1, 2, 4, 8, 15, 15, 15, 0.5, 1]
+    assert pauses == [0.5, 1, 2, 3, 3, 3, 3, 3, 0.5, 1]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,47 @@
+"""A test runs each block of Python in the README and the documents."""
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.support.documented_job_types import job_types_of
+from tidemill.testing import State, run_job
+
+ROOT = Path(__file__).parents[3]
+#: The blocks of Python of each page, and the test that runs them all.
+RUN_BY: Final[dict[str, tuple[int, str]]] = {
+    "README.md": (1, "tests/unit/docs/test_readme.py"),
+    "docs/guides/delays-and-schedules.md": (1, "tests/unit/docs/test_code_blocks.py"),
+    "docs/guides/from-python.md": (6, "tests/unit/test_client.py"),
+    "docs/guides/limits.md": (1, "tests/unit/dynamodb/test_limits.py"),
+    "docs/guides/long-jobs.md": (1, "tests/integration/test_long_jobs.py"),
+    "docs/guides/outcomes.md": (1, "tests/integration/test_outcomes.py"),
+    "docs/reference/settings.md": (1, "tests/infrastructure/test_guides.py"),
+    "docs/start/deploy.md": (1, "tests/infrastructure/test_guides.py"),
+    "docs/start/install-the-engine.md": (1, "tests/infrastructure/test_guides.py"),
+    "docs/start/test-a-job-type.md": (2, "tests/unit/test_client.py"),
+}
+
+
+def test_every_block_is_run_by_a_test() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]
+    blocks = {page.relative_to(ROOT).as_posix(): len(re.findall("```python\n", page.read_text())) for page in pages}
+
+    assert {page: number for page, number in blocks.items() if number} == {
+        page: number for page, (number, _) in RUN_BY.items()
+    }
+
+
+@pytest.mark.parametrize(("page", "test"), [(page, test) for page, (_, test) in RUN_BY.items()])
+def test_the_test_reads_the_page(page: str, test: str) -> None:
+    assert Path(page).name in (ROOT / test).read_text()
+
+
+def test_the_periodic_type_of_the_guide_runs() -> None:
+    with job_types_of("delays-and-schedules.md") as known:
+        nightly: Any = known.get("reports.nightly")
+
+        assert nightly.schedule == "cron(0 3 * * ? *)"
+        assert run_job(nightly, {}).state is State.SUCCEEDED
