@@ -188,7 +188,7 @@ def test_an_entry_without_its_document_is_not_listed(
     assert ids(page(lagging).jobs) == [there.id]
 
 
-def test_a_job_that_cannot_be_read_is_named_whatever_the_filters(
+def test_a_job_that_cannot_be_read_is_named_and_no_filter_leaves_it_out(
     table: Table, listing: DynamoListing, submitted: Submitted
 ) -> None:
     readable, unreadable = submitted(), submitted(NOW - SECOND)

@@ -85,7 +85,7 @@ def test_a_broken_file_of_a_sub_package_is_reported(check: Check) -> None:
         check(**{"mail/__init__": "", "mail/one": "nothing\n"})
 
 
-def test_a_folder_of_job_files_that_is_no_package_is_reported(check: Check) -> None:
+def test_a_folder_of_job_files_without_its_init_file_is_reported(check: Check) -> None:
     with pytest.raises(JobFileError, match=r"functions/jobs/mail has no __init__\.py, .*: add one$"):
         check(**{"mail/one": JOB})
 

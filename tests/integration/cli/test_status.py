@@ -56,9 +56,9 @@ def test_depths_age_and_dead_jobs_are_shown_with_the_next_command(cloud: Cloud) 
 
 
 def test_the_periodic_types_are_shown_with_their_schedules(cloud: Cloud) -> None:
-    (stack,) = cloud.server.stacks
-    outputs = {**stack.outputs, "Schedules": '{"reports.nightly": "cron(0 3 * * ? *)"}'}
-    cloud.server.stacks = [replace(stack, outputs=outputs)]
+    outputs = {"Schedules": '{"reports.nightly": "cron(0 3 * * ? *)"}'}
+    stacks = cloud.server.stacks
+    cloud.server.stacks = [replace(stack, outputs={**stack.outputs, **outputs}) for stack in stacks]
     *_, title, line = run("status").stdout.splitlines()
     assert re.split(" {2,}", title) == ["PERIODIC TYPE", "SCHEDULE (UTC)"]
     assert re.split(" {2,}", line) == ["reports.nightly", "cron(0 3 * * ? *)"]

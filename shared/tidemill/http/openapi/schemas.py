@@ -146,7 +146,7 @@ def schemas() -> Schema:
                 "jobs": _list_of(ref("JobSummary"), maxItems=100),
                 "unreadable": _list_of(
                     _object({"id": _ID, "error": _TEXT}),
-                    description="Jobs whose documents an operator must repair, whatever the filters.",
+                    description="Jobs whose documents an operator must repair. No filter leaves them out.",
                 ),
                 "cursor": _or_null(_TEXT),
             }
