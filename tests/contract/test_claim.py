@@ -22,6 +22,7 @@ def test_claim_takes_a_queued_job_and_returns_it_as_claimed(store: JobStore) -> 
         job,
         state=State.RUNNING,
         attempt=1,
+        open_runs=1,
         owner="a token",
         due=NOW + LEASE,
         ready_at=NOW - SECOND,

@@ -1,6 +1,7 @@
 """`redrive`: state = dead, generation = :g, and not expired."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -22,6 +23,19 @@ def test_redrive_queues_a_dead_job_with_fresh_attempts_and_records_the_operator(
     assert (queued.state, queued.generation, queued.attempt, queued.due) == (State.QUEUED, 2, 0, NOW + SECOND)
     assert queued.redrives == (Redrive(token="a redrive", at=NOW + SECOND, by="ada", death=DeathReason.PERMANENT),)
     assert queued.errors == dead.errors
+
+
+def test_redrive_records_the_crashes_that_no_run_has_recorded(store: JobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+    for days in range(1, 3):
+        store.nudge(stored(store, running), now=NOW + timedelta(days=days), limit=SECOND, last=days == 2)
+    dead = stored(store, running)
+
+    redriven = store.redrive(dead, token="a redrive", now=NOW + timedelta(days=3), by="ada")
+
+    assert (dead.state, dead.errors, [error.attempt for error in dead.known_errors]) == (State.DEAD, (), [1])
+    assert ([error.attempt for error in redriven.errors], redriven.lost) == ([1], ())
+    assert not claimed(store, redriven, now=NOW + timedelta(days=3)).suspect
 
 
 def test_redrive_removes_every_attribute_that_death_set(store: JobStore, table: Table) -> None:

@@ -1,5 +1,6 @@
 """`settle` and `release`: owner = :token."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -15,12 +16,14 @@ from tests.support.builders import (
     an_error,
     brought_to,
     claimed,
+    reference_to,
     stored,
 )
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.job import DeathReason
+from tidemill.domain.holds import HoldCause
+from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
 
@@ -84,30 +87,82 @@ def test_only_the_last_ten_errors_are_kept_oldest_first(store: JobStore) -> None
     assert [error.attempt for error in stored(store, job).errors] == list(range(2, 12))
 
 
-@pytest.mark.parametrize("state", [State.RETRYING, State.DEAD, State.SUCCEEDED, State.CANCELLED])
+@pytest.mark.parametrize("state", SETTLEMENTS)
 def test_the_next_run_records_the_error_of_a_run_that_ended_without_a_result(store: JobStore, state: State) -> None:
     first = brought_to(store, State.RUNNING)
     second = claimed(store, first, now=NOW + LEASE)
     settlement = SETTLEMENTS[state]
     reported = (replace(settlement.error, attempt=2),) if settlement.error else ()
+    assert second.suspect
 
     store.settle(second, replace(settlement, error=reported[0] if reported else None), now=NOW + LEASE + SECOND)
 
-    crash, *rest = stored(store, first).errors
+    after = stored(store, first)
+    crash, *rest = after.errors
+    assert (after.open_runs, after.lost) == (0, ())
     assert (crash.attempt, crash.at, crash.error_class, crash.retryable) == (1, NOW + LEASE, "Crashed", True)
     assert "without reporting a result" in crash.message
     assert tuple(rest) == reported
 
 
-def test_a_released_run_leaves_the_record_of_an_earlier_crash_to_the_next_run(store: JobStore) -> None:
+def _hold(store: JobStore, running: Job) -> None:
+    held = Settlement(
+        state=State.QUEUED, due=NOW + LEASE, attempt=running.attempt - 1, holds=1, hold_cause=HoldCause.SUSPECT
+    )
+    store.settle(running, held, now=NOW + LEASE)
+
+
+@pytest.mark.parametrize(
+    "give_back",
+    [
+        _hold,
+        lambda store, running: store.release(running, due=NOW + LEASE),
+        lambda store, running: store.unclaim(reference_to(running), token=running.owner, now=NOW + LEASE),
+    ],
+    ids=["hold", "release", "unclaim"],
+)
+def test_a_run_that_is_given_back_leaves_an_earlier_crash_to_the_next_run(
+    store: JobStore, give_back: Callable[[JobStore, Job], None]
+) -> None:
     first = brought_to(store, State.RUNNING)
-    second = claimed(store, first, now=NOW + LEASE)
+    give_back(store, claimed(store, first, now=NOW + LEASE))
 
-    store.settle(second, replace(SETTLEMENTS[State.QUEUED], attempt=1, due=NOW + LEASE), now=NOW + LEASE)
-    assert stored(store, first).errors == ()
-    store.settle(claimed(store, stored(store, first), now=NOW + LEASE), SETTLEMENTS[State.SUCCEEDED], now=NOW + LEASE)
+    between = stored(store, first)
+    assert (between.errors, [error.attempt for error in between.known_errors]) == ((), [1])
+    third = claimed(store, between, now=NOW + LEASE)
+    assert third.suspect
+    store.settle(third, SETTLEMENTS[State.SUCCEEDED], now=NOW + LEASE)
 
-    assert [error.attempt for error in stored(store, first).errors] == [1]
+    assert [error.attempt for error in stored(store, first).known_errors] == [1]
+
+
+def test_a_job_is_no_longer_suspect_after_a_run_that_came_back(store: JobStore) -> None:
+    first = brought_to(store, State.RUNNING)
+    snoozed = replace(SETTLEMENTS[State.QUEUED], attempt=1, due=NOW + LEASE)
+    store.settle(claimed(store, first, now=NOW + LEASE), snoozed, now=NOW + LEASE)
+
+    assert not claimed(store, stored(store, first), now=NOW + LEASE).suspect
+
+
+def test_a_crash_before_a_continuation_and_one_after_it_are_both_recorded(store: JobStore) -> None:
+    first = brought_to(store, State.RUNNING)
+    store.settle(claimed(store, first, now=NOW + LEASE), SETTLEMENTS[State.QUEUED], now=NOW + LEASE)
+    claimed(store, stored(store, first), now=NOW + LEASE)
+
+    last = claimed(store, stored(store, first), now=NOW + 2 * LEASE)
+    store.settle(last, SETTLEMENTS[State.SUCCEEDED], now=NOW + 2 * LEASE)
+
+    assert [(error.attempt, error.error_class) for error in stored(store, first).errors] == [(1, "Crashed")] * 2
+
+
+def test_a_crash_is_known_once_a_nudge_has_taken_the_run_back(store: JobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+    store.nudge(running, now=NOW + 2 * LEASE, limit=SECOND)
+
+    retrying = stored(store, running)
+    assert (retrying.state, [error.attempt for error in retrying.known_errors]) == (State.RETRYING, [1])
+    again = claimed(store, retrying, now=NOW + 2 * LEASE)
+    assert (again.suspect, [error.attempt for error in again.known_errors]) == (True, [1])
 
 
 def test_success_keeps_the_errors_of_earlier_attempts(store: JobStore) -> None:

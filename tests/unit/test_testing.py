@@ -23,6 +23,7 @@ from tidemill import (
 )
 from tidemill.application.ports import Checkpoint
 from tidemill.domain.errors import InvalidPayloadError
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason
 from tidemill.domain.outcomes import Settlement
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -254,7 +255,7 @@ def test_a_submission_sets_the_start_and_the_deadline_of_its_job() -> None:
     [
         *SETTLEMENTS.values(),
         Settlement(state=State.QUEUED, due=NOW, attempt=0, hops=3, checkpoint="2"),
-        Settlement(state=State.SCHEDULED, due=NOW + DAY, attempt=1, holds=2),
+        Settlement(state=State.SCHEDULED, due=NOW + DAY, attempt=1, holds=2, hold_cause=HoldCause.LIMIT),
         Settlement(state=State.CANCELLED),
     ],
     ids=lambda settlement: settlement.state,
@@ -262,7 +263,7 @@ def test_a_submission_sets_the_start_and_the_deadline_of_its_job() -> None:
 def test_the_document_in_process_equals_the_document_in_the_table(
     store: DynamoJobStore, settlement: Settlement
 ) -> None:
-    job = a_job(attempt=1, holds=1)
+    job = a_job(attempt=1, holds=1, hold_cause=HoldCause.LIMIT)
     one = OneJob(job)
     saved = Checkpoint(state="1", done=1, total=2)
     store.insert_if_absent(job)

@@ -24,6 +24,7 @@ from tidemill.domain.errors import (
     TidemillError,
     WriteRefusedError,
 )
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.outcomes import Failed, Outcome
 
@@ -146,10 +147,10 @@ class Attempt:
             finally:
                 gates.release_slot()
         except StoreUnavailableError:
-            if job.holds >= MOST_HOLDS_OF_AN_OUTAGE:
+            if job.held_by(HoldCause.OUTAGE) >= MOST_HOLDS_OF_AN_OUTAGE:
                 raise
             # An outage is not the job's failure, so it costs no attempt.
-            return self._context.held_below(LONGEST_OUTAGE_HOLD_SECONDS)
+            return self._context.held_below(LONGEST_OUTAGE_HOLD_SECONDS, HoldCause.OUTAGE)
 
     def finish(self, outcome: Outcome) -> None:
         """Settle, unless the attempt has ended. Raises `StoreUnavailableError`."""

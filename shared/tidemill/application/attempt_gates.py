@@ -21,6 +21,7 @@ from tidemill.domain.errors import (
     TidemillError,
     UnknownJobTypeError,
 )
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Failed, Held, Outcome, outcome_before_run
 
@@ -82,9 +83,10 @@ class Gates:
         return None
 
     def alone_if_suspect(self, job: Job) -> Outcome | None:
-        if job.suspect and job.holds < MOST_HOLDS_OF_A_SUSPECT and self._wait_until_alone:
+        held_enough = job.held_by(HoldCause.SUSPECT) >= MOST_HOLDS_OF_A_SUSPECT
+        if job.suspect and not held_enough and self._wait_until_alone:
             if (deadline := self._wait_until_alone(self.deadline)) is None:
-                return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS)
+                return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS, HoldCause.SUSPECT)
             self.deadline = deadline
         return None
 
@@ -110,7 +112,7 @@ class Gates:
         if (slot := _limit_slot(self.known_type(), self.payload, job, now)) is None:
             return None
         if wait_until := self._context.limits.acquire(slot, now=now):
-            return Held(until=wait_until)
+            return Held(until=wait_until, cause=HoldCause.LIMIT)
         self._slot = slot
         return None
 
@@ -127,10 +129,10 @@ class Gates:
         return self._job_type
 
     def _left_to_another_version(self, job: Job, refusal: TidemillError) -> Outcome:
-        if job.holds >= MOST_HOLDS_OF_A_VERSION:
+        if (holds := job.held_by(HoldCause.VERSION)) >= MOST_HOLDS_OF_A_VERSION:
             return replace(Failed.because(refusal), death=DeathReason.PERMANENT)
-        ceiling_seconds = min(2.0 ** (job.holds + 1), LONGEST_VERSION_HOLD_SECONDS)
-        return replace(self._context.held_below(ceiling_seconds), error=f"{type(refusal).__name__}: {refusal}")
+        held = self._context.held_below(min(2.0 ** (holds + 1), LONGEST_VERSION_HOLD_SECONDS), HoldCause.VERSION)
+        return replace(held, error=f"{type(refusal).__name__}: {refusal}")
 
 
 def _limit_slot(job_type: JobType, payload: Any, job: Job, now: datetime) -> LimitSlot | None:
@@ -144,5 +146,5 @@ def _limit_slot(job_type: JobType, payload: Any, job: Job, now: datetime) -> Lim
         limit=job_type.limit,
         token=job.owner or "",
         until=job.due or now,
-        holds=job.holds,
+        holds=job.held_by(HoldCause.LIMIT),
     )

@@ -31,7 +31,7 @@ def view(job: Job, *, payload: str | None) -> dict[str, Any]:
                 "retryable": error.retryable,
                 "next_due": _time(error.next_due),
             }
-            for error in (*job.errors, *job.lost)
+            for error in job.known_errors
         ],
         "redrives": [{"at": _time(redrive.at), "by": redrive.by, "death": redrive.death} for redrive in job.redrives],
         "checkpoint": _value(job.checkpoint),

@@ -31,6 +31,7 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
     WriteRefusedError,
 )
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import (
     Continued,
@@ -81,9 +82,9 @@ class AttemptContext:
         except UnknownJobTypeError:
             return UNKNOWN_TYPE_POLICY
 
-    def held_below(self, ceiling_seconds: float) -> Held:
+    def held_below(self, ceiling_seconds: float, cause: HoldCause) -> Held:
         """Held for a random time of 1 s to 1 s more than the ceiling."""
-        return Held(until=self.clock() + timedelta(seconds=1 + ceiling_seconds * self.draw()))
+        return Held(until=self.clock() + timedelta(seconds=1 + ceiling_seconds * self.draw()), cause=cause)
 
 
 class Settler:

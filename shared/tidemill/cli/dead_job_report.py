@@ -13,7 +13,7 @@ def reason(job: Job) -> str:
 
 
 def error_class(job: Job) -> str:
-    return job.errors[-1].error_class if job.errors else DASH
+    return job.known_errors[-1].error_class if job.known_errors else DASH
 
 
 def ended_at(job: Job) -> datetime:

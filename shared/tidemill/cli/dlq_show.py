@@ -80,7 +80,7 @@ def _lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
     yield "payload", _HEADING
     yield from ((f"  {visible(line)}", "") for line in _payload(job))
     yield "errors (at most the last ten)", _HEADING
-    yield from ((f"  {_error(error)}", "") for error in job.errors)
+    yield from ((f"  {_error(error)}", "") for error in job.known_errors)
     if job.redrives:
         yield "redrives", _HEADING
         yield from ((f"  {_redrive(entry)}", "") for entry in job.redrives)

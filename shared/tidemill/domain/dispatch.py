@@ -49,6 +49,6 @@ def _dead_letter(job: Job, reference: Reference) -> DeadLetter:
         reference=reference,
         type=job.type,
         death=job.death or "",
-        error_class=job.errors[-1].error_class if job.errors else "",
+        error_class=job.known_errors[-1].error_class if job.known_errors else "",
         attempts=job.attempt,
     )

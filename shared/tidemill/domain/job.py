@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.states import State
 from tidemill.names import Lane
 
@@ -83,6 +84,9 @@ class Job:
     #: How many runs have begun since submission or redrive. Raised by claim, reset by redrive.
     attempt: int
     created_at: datetime
+    #: How many runs have begun since one came back, the present one included. Raised by claim, cleared by settle and
+    #: redrive. A hold, a release and an unclaim take their own claim back.
+    open_runs: int = 0
     #: The location of the payload, if it is too large for the document.
     payload_at: str | None = None
     #: Not-before time while scheduled, queued or retrying, end of the lease while running, None while waiting and when
@@ -111,8 +115,10 @@ class Job:
     progress_total: int | None = None
     #: When a cancel was requested while the job ran. Set by cancel, cleared by redrive.
     cancel_requested_at: datetime | None = None
-    #: How often in a row the limits of its limit key held the job back. Cleared by an outcome of any other kind.
+    #: How often in a row the job was held back for `hold_cause`. Cleared by an outcome of any other kind.
     holds: int = 0
+    #: None without holds, and for the holds of another version.
+    hold_cause: HoldCause | None = None
     #: No second job with its unique key may exist before then, so the document is kept until then, in any state.
     unique_until: datetime | None = None
     #: How long to keep the terminal document; None for the retention time of the stage.
@@ -146,22 +152,23 @@ class Job:
         """DynamoDB deletes expired documents days late, so readers hide them."""
         return self.expires_at is not None and self.expires_at <= now
 
+    def held_by(self, cause: HoldCause) -> int:
+        """How often in a row this cause, and no other, held the job back."""
+        return self.holds if self.hold_cause is cause else 0
+
     @property
     def suspect(self) -> bool:
-        """Whether the previous run ended without a result: it may have crashed its process.
-
-        Every other run leaves its error, or gives its attempt back.
-        """
-        return self._last_reported < self.attempt - 1
+        """Whether the runs before this one, back to the last that came back, may have crashed their processes."""
+        return bool(self.lost)
 
     @property
     def lost(self) -> tuple[AttemptError, ...]:
-        """An error for each earlier run that ended without a result.
+        """An error for each run that ended without a result and is not among `errors` yet.
 
-        The claim of this run detects them. The next failure or end of the job writes them.
+        The next run that comes back writes them, whatever its outcome.
         """
-        if self.state is not State.RUNNING:
-            return ()
+        under_way = self.state is State.RUNNING
+        last, count = self.attempt - under_way, self.open_runs - under_way
         return tuple(
             AttemptError(
                 attempt=attempt,
@@ -170,16 +177,13 @@ class Job:
                 message=_NO_RESULT,
                 retryable=True,
             )
-            for attempt in range(self._last_reported + 1, self.attempt)
+            for attempt in range(max(1, last - count + 1), last + 1)
         )
 
     @property
-    def _last_reported(self) -> int:
-        """The last earlier attempt that left an error; 0 if none did."""
-        # Attempts count from 0 again after a redrive, so only errors since the redrive count.
-        since = self.redrives[-1].at if self.redrives else self.created_at
-        last = self.errors[-1] if self.errors else None
-        return last.attempt if last and last.attempt < self.attempt and last.at >= since else 0
+    def known_errors(self) -> tuple[AttemptError, ...]:
+        """For a reader of the job: `errors`, and `lost` after them."""
+        return (*self.errors, *self.lost)
 
     def settled_in(self, current: "Job") -> bool:
         """Whether `current` records the end of the run that holds this job, even if a later run has claimed it."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tidemill.domain.dispatch import LONGEST_LANE_DELAY
 from tidemill.domain.errors import CancelRequestedError, PermanentJobError, RetryAfter
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import CRASHED, AttemptError, DeathReason, Job
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State, Write, allowed
@@ -65,7 +66,8 @@ class Held:
     """The job cannot run before `until`, through no fault of its own. The attempt is given back; no hop is counted."""
 
     until: datetime
-    #: Why it cannot run; None when its limit is full.
+    cause: HoldCause
+    #: Why it cannot run, where the cause alone does not tell.
     error: str | None = None
 
 
@@ -94,7 +96,9 @@ class Settlement:
     error: AttemptError | None = None
     attempt: int | None = None
     hops: int | None = None
+    #: How often in a row the job is now held for `hold_cause`. 0 for a run that came back.
     holds: int = 0
+    hold_cause: HoldCause | None = None
     checkpoint: str | None = None
     writes: Sequence[TransactWrite] = field(default=())
     follow_ups: Sequence[Job] = field(default=())
@@ -111,13 +115,17 @@ def settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetime
 def errors_after(job: Job, written: Settlement) -> tuple[AttemptError, ...]:
     """The errors of `job`, given as claimed, then those of runs that reported no result, then that of this run.
 
-    A run that is given back writes no errors and leaves them to the next run. After a continuation they are lost, since
-    its attempts count from 1 again.
+    A job that is held has not run, so it stays suspect and leaves them to its next run.
     """
-    own = () if written.error is None else (written.error,)
-    if not own and not written.state.terminal:
+    if written.holds:
         return job.errors
-    return (*job.errors, *job.lost, *own)[-ERRORS_KEPT:]
+    own = () if written.error is None else (written.error,)
+    return (*job.known_errors, *own)[-ERRORS_KEPT:]
+
+
+def open_runs_after(job: Job, written: Settlement) -> int:
+    """`open_runs` of `job`, given as claimed: a hold takes its claim back, and any other outcome is a recorded end."""
+    return job.open_runs - 1 if written.holds else 0
 
 
 def parked_until(due: datetime, *, now: datetime, otherwise: State) -> State:
@@ -158,7 +166,8 @@ def _settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetim
         case Continued():
             return _again(now + outcome.after, now=now, attempt=0, hops=job.hops + 1, checkpoint=outcome.checkpoint)
         case Held():
-            return _again(outcome.until, now=now, attempt=job.attempt - 1, holds=job.holds + 1)
+            holds = job.held_by(outcome.cause) + 1
+            return _again(outcome.until, now=now, attempt=job.attempt - 1, holds=holds, hold_cause=outcome.cause)
         case Stopped():
             return Settlement(state=State.CANCELLED)
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.holds import known_cause
 from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
@@ -104,6 +105,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "state": _Form(text, lambda value: State(value["S"])),
     "generation": _NUMBER,
     "attempt": _NUMBER,
+    "open_runs": _NUMBER,
     LISTING_SORT_KEY: _TIME,
     "due": _TIME,
     "run_at": _TIME,
@@ -119,6 +121,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "progress_total": _NUMBER,
     "cancel_requested_at": _TIME,
     "holds": _NUMBER,
+    "hold_cause": _Form(text, lambda value: known_cause(value["S"])),
     "unique_until": _TIME,
     "retention": _DURATION,
     "ready_at": _TIME,

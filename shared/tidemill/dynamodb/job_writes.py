@@ -8,7 +8,7 @@ from tidemill.application.ports import Checkpoint
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
 from tidemill.aws.clients import Item
 from tidemill.domain.job import Job, Reference
-from tidemill.domain.outcomes import Settlement, errors_after
+from tidemill.domain.outcomes import Settlement, errors_after, open_runs_after
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import ATTEMPT_ERRORS, encode
 from tidemill.dynamodb.update_requests import ATTENTION, Request, attention, update_job
@@ -52,15 +52,21 @@ def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetim
         },
         removes=["nudges", *ATTENTION],
         # DynamoDB evaluates the right-hand sides before it writes, so this reads the old `due`.
-        expressions=["#ready_at = #due", "#attempt = #attempt + :one"],
+        expressions=[
+            "#ready_at = #due",
+            "#attempt = #attempt + :one",
+            # Absent while no run has an open end.
+            "#open_runs = if_not_exists(#open_runs, :zero) + :one",
+        ],
         conditions=[
             # A late or duplicate message of an earlier dispatch must not start another run.
             "#generation = :generation",
             # Not before the job is due, not during another worker's lease, and not when terminal (no `due` then).
             "#due <= :now",
         ],
-        names=["ready_at", "due", "attempt", "generation"],
+        names=["ready_at", "due", "attempt", "open_runs", "generation"],
         values={
+            ":zero": number(0),
             ":one": number(1),
             ":generation": number(reference.generation),
             ":now": milliseconds(now),
@@ -78,9 +84,9 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     for name in ("attempt", "hops"):
         if (count := getattr(settlement, name)) is not None:
             sets[name] = number(count)
-    if settlement.holds:
-        sets["holds"] = number(settlement.holds)
-    removes = [] if settlement.holds else ["holds"]
+    held = _hold(job, settlement)
+    sets |= held
+    removes = [] if held else ["holds", "hold_cause", "open_runs"]
     if settlement.state is State.DEAD:
         sets |= attention(State.DEAD, job.id, now)
     if settlement.state.terminal:
@@ -101,6 +107,14 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     )
 
 
+def _hold(job: Job, settlement: Settlement) -> dict[str, Item]:
+    """The attributes of a hold; empty for every other outcome, which clears them."""
+    if settlement.hold_cause is None:
+        return {}
+    counts = {"holds": settlement.holds, "open_runs": open_runs_after(job, settlement)}
+    return {name: number(count) for name, count in counts.items()} | {"hold_cause": text(settlement.hold_cause)}
+
+
 def ended(job: Job, state: State, *, now: datetime, retention: timedelta) -> dict[str, Item]:
     """The attributes of a terminal job. Only a terminal job may expire, and not while it blocks its group."""
     finished = {"finished_at": milliseconds(now)}
@@ -111,7 +125,8 @@ def ended(job: Job, state: State, *, now: datetime, retention: timedelta) -> dic
 
 
 def release(job: Job, *, due: datetime) -> Request:
-    given_back = {"attempt": number(job.attempt - 1), "releases": number(job.releases + 1)}
+    counts = {"attempt": job.attempt - 1, "open_runs": job.open_runs - 1, "releases": job.releases + 1}
+    given_back = {name: number(count) for name, count in counts.items()}
     return _continue_job(job, sets={"state": text(State.RETRYING)} | given_back, due=due)
 
 
@@ -122,10 +137,14 @@ def unclaim(reference: Reference, *, token: str, now: datetime) -> Request:
         reference.job_id,
         sets={"state": text(State.RETRYING), "last_owner": text(token), "due": milliseconds(now)},
         removes=["owner"],
-        expressions=["#attempt = #attempt - :one", "#generation = #generation + :one"],
+        expressions=[
+            "#attempt = #attempt - :one",
+            "#open_runs = #open_runs - :one",
+            "#generation = #generation + :one",
+        ],
         # The claim did not take effect, or another worker has claimed the job since.
         conditions=["#owner = :owner"],
-        names=["attempt", "generation", "owner"],
+        names=["attempt", "open_runs", "generation", "owner"],
         values={":one": number(1), ":owner": text(token)},
     )
 

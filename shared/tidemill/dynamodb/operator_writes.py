@@ -9,7 +9,7 @@ from tidemill.aws.clients import Item
 from tidemill.domain.job import DeathReason, Job, Redrive
 from tidemill.domain.outcomes import ERRORS_KEPT
 from tidemill.domain.states import TRANSITIONS, State, Write
-from tidemill.dynamodb.document import REDRIVES, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
+from tidemill.dynamodb.document import ATTEMPT_ERRORS, REDRIVES, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
 from tidemill.dynamodb.job_writes import ended
 from tidemill.dynamodb.update_requests import ATTENTION, Request, attention, update, update_job
 from tidemill.names import TTL_ATTRIBUTE
@@ -115,8 +115,12 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
     }
     removes = [
         *(TTL_ATTRIBUTE, "finished_at", "death", "releases", "nudges", "nudged_at", "hops", "deadline"),
-        *("cancel_requested_at", "run_at", *ATTENTION),
+        *("cancel_requested_at", "run_at", "open_runs", *ATTENTION),
     ]
+    if job.state is State.DEAD and job.lost:
+        # The last chance to record these runs, since attempts count from 1 again. The errors of a dead job never change
+        # within its generation; those of a job that was read before its death may have changed since.
+        sets["errors"] = ATTEMPT_ERRORS.encode(job.known_errors[-ERRORS_KEPT:])
     if state is State.QUEUED:
         sets["due"] = milliseconds(entry.at)
     if sequence is not None:

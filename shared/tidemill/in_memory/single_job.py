@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from tidemill.application.ports import Checkpoint, LimitSlot
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job, Reference
-from tidemill.domain.outcomes import Settlement, errors_after
+from tidemill.domain.outcomes import Settlement, errors_after, open_runs_after
 from tidemill.domain.states import State, Write
 
 
@@ -45,6 +45,7 @@ class OneJob:
             job,
             state=State.RUNNING,
             attempt=job.attempt + 1,
+            open_runs=job.open_runs + 1,
             owner=token,
             claimed_at=now,
             ready_at=job.due,
@@ -72,6 +73,8 @@ class OneJob:
             owner=None,
             last_owner=job.owner,
             holds=settlement.holds,
+            hold_cause=settlement.hold_cause,
+            open_runs=open_runs_after(job, settlement),
             errors=errors_after(job, settlement),
             finished_at=now if ends else None,
             **_given(changed),

@@ -4,6 +4,7 @@ from typing import Final
 
 from tests.simulation.checks.at_rest import AtRestChecks
 from tests.simulation.checks.attempts import AttemptChecks
+from tests.simulation.checks.crashes import CrashChecks
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.limits import LimitChecks
@@ -31,7 +32,7 @@ class Checks:
         self._world = world
         self._documents = DocumentChangeChecks(world)
         self._fields = DocumentFieldChecks(world)
-        self._runs = AttemptChecks(world)
+        self._runs = AttemptChecks(world, CrashChecks(world))
         self._history = AtRestChecks(world, self._documents)
         self._limits = LimitChecks(world, self._documents)
         self.payloads = PayloadChecks(world)

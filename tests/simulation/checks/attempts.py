@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tests.simulation.checks.crashes import CrashChecks
 from tests.simulation.checks.violation import require
 from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.jobs.job_types import BrokenError
@@ -23,8 +24,9 @@ _NOTICED_WITHIN_MS: Final = 2_000
 class AttemptChecks:
     """Runs at the end of one world."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, crashes: CrashChecks) -> None:
         self._world = world
+        self._crashes = crashes
 
     def at_end(self) -> None:
         """Raises `Violation`."""
@@ -73,7 +75,11 @@ class AttemptChecks:
     def _suspect_jobs_run_alone(self) -> None:
         """A job that may have killed its worker runs alone, if the invocation has time to wait for that."""
         for run in self._world.runs:
-            if not run.suspect or self._clocks_far_off or run.by in self._world.scheduler.interrupted:
+            if (
+                run.owner not in self._crashes.suspects
+                or self._clocks_far_off
+                or run.by in self._world.scheduler.interrupted
+            ):
                 continue
             for other in self._world.runs:
                 beside = other is not run and other.by == run.by and _overlap(run, other)

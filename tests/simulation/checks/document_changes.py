@@ -21,6 +21,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
 from tidemill.application.attempt import CLOCK_SKEW_MARGIN
+from tidemill.domain.job import CRASHED
 from tidemill.domain.states import TERMINAL, TRANSITIONS, State
 
 _LIVE_WITH_DUE: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED, State.RUNNING})
@@ -134,7 +135,7 @@ class DocumentChangeChecks:
         if state_of(after) is State.RUNNING and text_of(before, "owner") != text_of(after, "owner"):
             require(step == 1, check, f"a claim moved the attempt by {step}", key)
         elif state_of(before) is State.RUNNING and state_of(after) in _AGAIN:
-            failed = "errors" in (after or {}) and (after or {})["errors"] != (before or {}).get("errors")
+            failed = _failed(before, after)
             nudged = number_of(after, "nudges") > number_of(before, "nudges")
             require(step == 0 if failed or nudged else step < 0, check, f"the attempt moved by {step}", key)
             most = job_type(text_of(after, "type")).retry.max_attempts
@@ -268,7 +269,15 @@ class DocumentChangeChecks:
 def _claim_was_taken_back(before: Item, after: Item) -> bool:
     """Whether a worker undid a claim whose response was lost. Other ways to return an attempt are counted."""
     fell = number_of(after, "attempt") < number_of(before, "attempt")
-    return fell and all(number_of(after, name) == number_of(before, name) for name in ("hops", "holds"))
+    return fell and all(after.get(name) == before.get(name) for name in ("hops", "holds", "hold_cause"))
+
+
+def _failed(before: Item | None, after: Item | None) -> bool:
+    """Whether this run left an error of its own. A snooze and a continuation may leave those of crashed runs."""
+    errors = (after or {}).get("errors", {"L": []})["L"]
+    if not errors or errors == (before or {}).get("errors", {"L": []})["L"]:
+        return False
+    return text_of(errors[-1]["M"], "error_class") != CRASHED
 
 
 def _same_job(before: Item | None, after: Item | None) -> bool:

@@ -23,7 +23,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
-from tidemill.domain.job import DeathReason
+from tidemill.domain.job import CRASHED, DeathReason
 from tidemill.domain.outcomes import ERRORS_KEPT, LONGEST_MESSAGE_CHARACTERS
 from tidemill.domain.states import TERMINAL, State
 from tidemill.dynamodb.group_items import POSITION_PREFIX, order_key
@@ -35,7 +35,13 @@ _NUDGES_APART_MS: Final = 60_000
 _MOST_NUDGES: Final = 6
 _GIVEN_UP_AFTER_MS: Final = 7 * _DAY_MS
 #: A store outage or a conflict counts as a failure only after so many, when the job itself may be the cause.
-_FAILURES_AFTER: Final = {"StoreUnavailableError": ("holds", 20), "TransactionConflictError": ("releases", 8)}
+#: So does another version of the code. Holds by another cause count for neither.
+_FAILURES_AFTER: Final = {
+    "StoreUnavailableError": ("holds", 20, "outage"),
+    "TransactionConflictError": ("releases", 8, None),
+    "UnknownJobTypeError": ("holds", 20, "version"),
+    "InvalidPayloadError": ("holds", 20, "version"),
+}
 
 Check = Callable[[str, Item, Item], None]
 
@@ -121,8 +127,11 @@ class DocumentFieldChecks:
             require(soon, "a claim taken back is free at once", f"due {after.get('due')}", key)
             return
         held = _step("attempt", before, after) == -1 and not _step("hops", before, after)
-        wanted = number_of(before, "holds") + 1 if held else 0
+        same_cause = text_of(after, "hold_cause") == text_of(before, "hold_cause")
+        wanted = (number_of(before, "holds") * same_cause + 1) if held else 0
         require(number_of(after, "holds") == wanted, "holds are counted", f"{after.get('holds')}, not {wanted}", key)
+        named = ("hold_cause" in after) is held
+        require(named, "holds are counted", f"{after.get('holds')} by {after.get('hold_cause')}", key)
 
     def attempts_record_their_errors(self, key: str, before: Item, after: Item) -> None:
         check, was, now = "failed attempts record their errors", _list(before, "errors"), _list(after, "errors")
@@ -132,12 +141,14 @@ class DocumentFieldChecks:
         new = next((count for count in range(1, len(now) + 1) if [*was, *now[-count:]][-ERRORS_KEPT:] == now), 0)
         require(new > 0, check, "earlier errors are gone", key)
         require(len(text_of(last, "message")) <= LONGEST_MESSAGE_CHARACTERS, check, "a message is too long", key)
-        own = number_of(last, "attempt") == number_of(before, "attempt") or state_of(after) in TERMINAL
+        if text_of(last, "error_class") == CRASHED:
+            return  # `CrashChecks` knows whether the run crashed
+        own = number_of(last, "attempt") == number_of(before, "attempt")
         require(own, check, f"attempt {number_of(before, 'attempt')} left {last}", key)
         again = state_of(after) in TERMINAL or number_of(last, "next_due") == number_of(after, "due")
         require(again, check, f"{last} does not record when it is retried", key)
-        name, most = _FAILURES_AFTER.get(text_of(last, "error_class"), ("attempt", 0))
-        excused = number_of(before, name) >= most
+        name, most, cause = _FAILURES_AFTER.get(text_of(last, "error_class"), ("attempt", 0, None))
+        excused = number_of(before, name) >= most and cause in {None, text_of(before, "hold_cause")}
         require(
             excused,
             "store outages and conflicts cost no attempt",
@@ -261,7 +272,7 @@ def _matches(ending: Ending, before: Item, after: Item) -> bool:
         case Ending.CONTINUED:
             fits = (number_of(after, "attempt"), hops) == (0, 1)
         case Ending.HELD:
-            fits = (attempt, hops, _step("holds", before, after)) == (-1, 0, 1)
+            fits = (attempt, hops, "holds" in after) == (-1, 0, True)
         case Ending.RELEASED:
             # Its own settle, whose response was lost, may have caused the conflict.
             settled = state_of(after) is State.SUCCEEDED

@@ -10,9 +10,6 @@ from tests.simulation.world.installed_patches import world
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
 from tests.simulation.world.task_scheduler import Killed
 from tidemill import Run
-from tidemill.application.attempt_gates import MOST_HOLDS_OF_A_SUSPECT
-from tidemill.domain.job import Job
-from tidemill.dynamodb import document
 
 
 @dataclass(slots=True)
@@ -24,8 +21,6 @@ class HandlerRun:
     #: The job type.
     kind: str
     lane: str
-    #: Whether an earlier run may have killed its worker, and this one must run alone.
-    suspect: bool
     attempt: int
     max_attempts: int
     group: str | None
@@ -66,10 +61,6 @@ def effect(run: Run, *, refused: bool = False) -> dict[str, Any]:
     }
 
 
-def _suspect(job: Job) -> bool:
-    return job.suspect and job.holds < MOST_HOLDS_OF_A_SUSPECT
-
-
 def _asked_ms(key: str) -> int:
     """When the cancel request was written, which may be later than its own timestamp."""
     name = "cancel_requested_at"
@@ -91,7 +82,6 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[HandlerRun]:
         tenant=run.tenant,
         kind=item.get("type", {"S": ""})["S"],
         lane=item.get("lane", {"S": ""})["S"],
-        suspect=bool(item) and _suspect(document.decode(dict(item))),
         attempt=run.attempt,
         max_attempts=run.max_attempts,
         group=run.group,

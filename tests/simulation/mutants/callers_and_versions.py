@@ -34,7 +34,7 @@ OUTSIDE: Final = (
         "            if attempt.report and isinstance(error, NewerSchemaError):\n"
         "                attempt._report = dataclasses.replace(attempt.report, put_back_until=None)\n",
     ),
-    Mutant("an unknown type dies at once", modules.GATES, "if job.holds >= MOST_HOLDS_OF_A_VERSION:", "if job:"),
+    Mutant("an unknown type dies at once", modules.GATES, ">= MOST_HOLDS_OF_A_VERSION:", ">= 0:"),
     Mutant(
         "an unknown type uses up attempts",
         modules.GATES,

@@ -69,9 +69,40 @@ CLAUSES: Final = (
     # What a write sets or removes.
     Mutant("the time of the claim is not kept", modules.WRITES, '            "claimed_at": milliseconds(now),\n', ""),
     Mutant("nudges are counted for ever", modules.WRITES, 'removes=["nudges", *ATTENTION],', "removes=[*ATTENTION],"),
-    Mutant("holds are not counted", modules.WRITES, 'sets["holds"] = number(settlement.holds)', "pass"),
+    Mutant("holds are not counted", modules.WRITES, '{"holds": settlement.holds, "open_runs"', '{"open_runs"'),
     Mutant(
-        "holds are counted for ever", modules.WRITES, 'removes = [] if settlement.holds else ["holds"]', "removes = []"
+        "holds are counted for ever",
+        modules.WRITES,
+        '["holds", "hold_cause", "open_runs"]',
+        '["hold_cause", "open_runs"]',
+    ),
+    Mutant("a crash is reported twice", modules.WRITES, '"hold_cause", "open_runs"]', '"hold_cause"]'),
+    Mutant(
+        "a hold ends the suspicion",
+        modules.WRITES,
+        'counts = {"holds": settlement.holds, "open_runs": open_runs_after(job, settlement)}',
+        'counts = {"holds": settlement.holds, "open_runs": 0}',
+    ),
+    Mutant("a release is a crash", modules.WRITES, '"open_runs": job.open_runs - 1, "releases"', '"releases"'),
+    Mutant(
+        "an unclaim is a crash",
+        modules.WRITES,
+        '            "#open_runs = #open_runs - :one",\n',
+        '            "#open_runs = #open_runs",\n',
+    ),
+    Mutant("a redrive forgets a crash", modules.OPERATORS, "if job.state is State.DEAD and job.lost:", "if False:"),
+    Mutant("redrive keeps the open runs", modules.OPERATORS, '"open_runs", *ATTENTION', "*ATTENTION"),
+    Mutant(
+        "a snooze forgets a crash",
+        modules.OUTCOMES,
+        "    if written.holds:\n",
+        "    if written.error is None and not written.state.terminal:\n",
+    ),
+    Mutant(
+        "holds of all causes are one count",
+        modules.JOB,
+        "return self.holds if self.hold_cause is cause else 0",
+        "return self.holds",
     ),
     Mutant(
         "checkpoints are not kept", modules.WRITES, '        sets["checkpoint"] = text(saved.state)\n', "        pass\n"
@@ -83,7 +114,7 @@ CLAUSES: Final = (
         'for name in ("result", "death", "checkpoint"):',
         'for name in ("result", "death"):',
     ),
-    Mutant("releases are not counted", modules.WRITES, ', "releases": number(job.releases + 1)}', "}"),
+    Mutant("releases are not counted", modules.WRITES, ', "releases": job.releases + 1}', "}"),
     Mutant(
         "a claim taken back stays taken",
         modules.WRITES,
@@ -142,11 +173,9 @@ CLAUSES: Final = (
         "self._context.store.unclaim(self.reference, token=token, now=now)",
         "pass",
     ),
-    Mutant(
-        "a suspected job runs beside others", modules.GATES, "if job.suspect and job.holds", "if False and job.holds"
-    ),
+    Mutant("a suspected job runs beside others", modules.GATES, "if job.suspect and not held_enough", "if False"),
     Mutant("types have no time of their own", modules.GATES, "        if job_type.timeout:\n", "        if False:\n"),
-    Mutant("an outage is the job's failure", modules.RUN, "if job.holds >= MOST_HOLDS_OF_AN_OUTAGE:", "if True:"),
+    Mutant("an outage is the job's failure", modules.RUN, ">= MOST_HOLDS_OF_AN_OUTAGE:", ">= 0:"),
     Mutant(
         "a settle is put together twice",
         modules.SETTLE,

@@ -66,21 +66,21 @@ PROTOCOL: Final = (
     Mutant(
         "a claim taken back keeps its attempt",
         modules.WRITES,
-        'expressions=["#attempt = #attempt - :one", "#generation = #generation + :one"],',
-        'expressions=["#attempt = #attempt + :one", "#generation = #generation + :one"],',
+        '"#attempt = #attempt - :one",',
+        '"#attempt = #attempt + :one",',
     ),
     Mutant(
         "a claim taken back asks for no dispatch",
         modules.WRITES,
-        'expressions=["#attempt = #attempt - :one", "#generation = #generation + :one"],',
-        'expressions=["#attempt = #attempt - :one", "#generation = #generation"],',
+        '            "#generation = #generation + :one",\n',
+        '            "#generation = #generation",\n',
     ),
     Mutant(
         "a claim taken back is another's",
         modules.WRITES,
-        'conditions=["#owner = :owner"],\n        names=["attempt", "generation", "owner"],',
+        'conditions=["#owner = :owner"],\n        names=["attempt", "open_runs", "generation", "owner"],',
         'conditions=["(#owner = :owner OR attribute_exists(#owner))"],\n'
-        '        names=["attempt", "generation", "owner"],',
+        '        names=["attempt", "open_runs", "generation", "owner"],',
     ),
     # Settle.
     Mutant(
@@ -148,8 +148,8 @@ PROTOCOL: Final = (
     Mutant(
         "a release burns the attempt",
         modules.WRITES,
-        '"attempt": number(job.attempt - 1), "releases"',
-        '"attempt": number(job.attempt + 1), "releases"',
+        '"attempt": job.attempt - 1, "open_runs"',
+        '"attempt": job.attempt + 1, "open_runs"',
     ),
     Mutant(
         "a store that is busy means success",

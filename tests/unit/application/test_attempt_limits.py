@@ -23,12 +23,13 @@ from tests.support.single_job import INVOCATION, Clock, Inline, carried_out, too
 from tests.unit.conftest import Carry
 from tidemill.application.attempt import MOST_HOLDS_OF_AN_OUTAGE, Attempt
 from tidemill.application.attempt_report import Ending
-from tidemill.application.job_types import JobType, Run
+from tidemill.application.job_types import JobType, JobTypes, Run
 from tidemill.application.job_view import view
 from tidemill.application.ports import LimitSlot
 from tidemill.application.settle import AttemptContext
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
-from tidemill.domain.job import Job, Redrive
+from tidemill.domain.holds import HoldCause
+from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -158,6 +159,43 @@ def test_a_store_that_does_not_answer_a_handler_costs_no_attempt_while_it_may_be
     assert stored(store, queued).attempt == 1
 
 
+def _unknown(store: DynamoJobStore, clock: Clock) -> AttemptContext:
+    return tools(store, JobTypes({}), clock)
+
+
+def _unreachable(store: DynamoJobStore, clock: Clock) -> AttemptContext:
+    def handler(_payload: Any, _run: Run) -> None:
+        raise StoreUnavailableError("busy")
+
+    return tools(store, types_of(a_job_type(handler, max_attempts=1)), clock)
+
+
+def _busy(store: DynamoJobStore, clock: Clock) -> AttemptContext:
+    return tools(store, types_of(a_job_type(lambda _payload, _run: None)), clock)
+
+
+@pytest.mark.parametrize(
+    ("context", "crashes", "cause"),
+    [(_unknown, 0, HoldCause.VERSION), (_unreachable, 0, HoldCause.OUTAGE), (_busy, 1, HoldCause.SUSPECT)],
+    ids=["other version", "outage", "suspect"],
+)
+def test_holds_by_a_limit_use_up_no_other_protection(
+    store: DynamoJobStore, clock: Clock, *, context: Any, crashes: int, cause: HoldCause
+) -> None:
+    limited = a_job(attempt=crashes, open_runs=crashes, holds=20, hold_cause=HoldCause.LIMIT)
+    attempt = Attempt(
+        reference_to(store.insert_if_absent(limited)),
+        context(store, clock),
+        deadline=NOW + INVOCATION,
+        wait_until_alone=lambda _deadline: None,
+    )
+
+    report = carried_out(attempt)
+
+    held = stored(store, limited)
+    assert (report.ending, held.attempt, held.holds, held.hold_cause) == (Ending.HELD, crashes, 1, cause)
+
+
 def test_a_claim_whose_answer_was_lost_is_given_back(
     carry: Carry, store: DynamoJobStore, client: FaultyClient, queued: Job
 ) -> None:
@@ -196,17 +234,10 @@ def test_a_run_whose_time_was_up_while_its_payload_was_read_does_not_begin(
     assert (carried_out(attempt).ending, runs) == (Ending.RETRYING, [])
 
 
-def test_an_error_from_before_a_redrive_hides_no_crash(store: DynamoJobStore, clock: Clock, queued: Job) -> None:
-    job = replace(queued, attempt=2, errors=(an_error(attempt=1),))
-
-    assert not job.suspect
-    assert replace(job, redrives=(Redrive(token="t", at=NOW + SECOND, by="ada"),)).suspect
-
-
 def test_runs_that_reported_no_result_are_known_from_the_next_claim_on() -> None:
-    running = a_job(state=State.RUNNING, attempt=4, errors=(an_error(attempt=1),), claimed_at=NOW + SECOND)
+    running = a_job(state=State.RUNNING, attempt=4, open_runs=3, errors=(an_error(attempt=1),), claimed_at=NOW + SECOND)
 
     assert [(error.attempt, error.at) for error in running.lost] == [(2, NOW + SECOND), (3, NOW + SECOND)]
     assert [error["attempt"] for error in view(running, payload=None)["errors"]] == [1, 2, 3]
-    # The settle of the run after them has written these errors; they are not reported twice.
-    assert replace(running, state=State.SUCCEEDED).lost == ()
+    # At rest, the last of the three has ended without a result too.
+    assert [error.attempt for error in replace(running, state=State.RETRYING).lost] == [2, 3, 4]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
 from tidemill.domain.dispatch import LONGEST_LANE_DELAY
 from tidemill.domain.errors import CancelRequestedError, PermanentJobError, RetryAfter, TidemillError
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, DeathReason, Job
 from tidemill.domain.outcomes import (
     LONGEST_MESSAGE_CHARACTERS,
@@ -148,11 +149,20 @@ def test_a_continuation_goes_on_from_its_checkpoint_with_all_attempts_before_it(
 
 
 def test_a_job_that_is_held_back_keeps_its_attempts_and_its_hops() -> None:
-    job = replace(_running(3), holds=1)
+    job = replace(_running(3), holds=1, hold_cause=HoldCause.LIMIT)
 
-    assert settlement(job, Held(until=NOW + SECOND), POLICY, now=NOW, draw=0.5) == Settlement(
-        state=State.QUEUED, due=NOW + SECOND, attempt=2, holds=2
+    held = Held(until=NOW + SECOND, cause=HoldCause.LIMIT)
+    assert settlement(job, held, POLICY, now=NOW, draw=0.5) == Settlement(
+        state=State.QUEUED, due=NOW + SECOND, attempt=2, holds=2, hold_cause=HoldCause.LIMIT
     )
+
+
+def test_holds_are_counted_anew_when_their_cause_changes() -> None:
+    job = replace(_running(3), holds=19, hold_cause=HoldCause.LIMIT)
+
+    written = settlement(job, Held(until=NOW, cause=HoldCause.OUTAGE), POLICY, now=NOW, draw=0.5)
+
+    assert (written.holds, written.hold_cause) == (1, HoldCause.OUTAGE)
 
 
 def test_a_job_that_was_asked_to_stop_and_did_is_cancelled() -> None:
@@ -164,7 +174,7 @@ def test_a_job_that_was_asked_to_stop_and_did_is_cancelled() -> None:
     [
         Snoozed(after=LONGEST_LANE_DELAY + MILLISECOND),
         Continued(checkpoint=None, after=LONGEST_LANE_DELAY + MILLISECOND),
-        Held(until=NOW + LONGEST_LANE_DELAY + MILLISECOND),
+        Held(until=NOW + LONGEST_LANE_DELAY + MILLISECOND, cause=HoldCause.LIMIT),
         Failed(error_class="ValueError", message="no", delay=LONGEST_LANE_DELAY + MILLISECOND),
     ],
     ids=["snooze", "continue", "held", "retry"],

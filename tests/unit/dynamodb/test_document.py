@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.builders import NOW, a_job, an_error
 from tidemill.aws.attribute_values import milliseconds, seconds
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, Job, Redrive
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode, encode, split_key
@@ -76,6 +77,8 @@ def test_every_field_of_a_job_is_written() -> None:
         **dict.fromkeys(("run_at", "deadline", "unique_until", "checkpoint_at", "cancel_requested_at"), NOW),
         **dict.fromkeys(("owner", "last_owner", "result", "group", "parent", "checkpoint", "payload_at"), "text"),
         **dict.fromkeys(("releases", "sequence", "hops", "holds", "nudges", "progress_done", "progress_total"), 1),
+        open_runs=1,
+        hold_cause=HoldCause.LIMIT,
         death="permanent error",
         blocks=True,
         retention=timedelta(days=1),
@@ -86,6 +89,19 @@ def test_every_field_of_a_job_is_written() -> None:
     item = encode(filled)
 
     assert set(item) == {field.name for field in fields(Job)} - {"tenant", "id"} | {JOB_KEY, "schema"}
+
+
+def test_the_holds_of_an_older_version_belong_to_no_cause() -> None:
+    held = encode(a_job(holds=20, hold_cause=HoldCause.OUTAGE))
+    del held["hold_cause"]
+
+    assert [decode(held).held_by(cause) for cause in HoldCause] == [0] * len(HoldCause)
+
+
+def test_a_cause_that_only_a_newer_version_knows_leaves_the_document_readable() -> None:
+    held = encode(a_job(holds=20, hold_cause=HoldCause.OUTAGE)) | {"hold_cause": {"S": "weather"}}
+
+    assert decode(held).hold_cause is None
 
 
 def test_fields_equal_to_their_default_are_omitted() -> None:

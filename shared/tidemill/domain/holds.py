@@ -1,0 +1,21 @@
+"""Why a claimed job was held back instead of run. Each cause is counted by itself: one must not use up another."""
+
+from enum import StrEnum
+
+
+class HoldCause(StrEnum):
+    """The cause of a hold."""
+
+    #: The limits of its limit key leave no room.
+    LIMIT = "limit"
+    #: It may have killed the worker of its last run, and its worker had no time to run it alone.
+    SUSPECT = "suspect"
+    #: The store did not respond.
+    OUTAGE = "outage"
+    #: Its worker does not know its type, or refuses its payload.
+    VERSION = "version"
+
+
+def known_cause(name: str) -> HoldCause | None:
+    """None for a cause that only another version knows: it must not make the document unreadable."""
+    return HoldCause(name) if name in set(HoldCause) else None
