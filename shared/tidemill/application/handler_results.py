@@ -9,6 +9,7 @@ from tidemill.application.submit import Submit
 from tidemill.domain.errors import (
     CheckpointTooLargeError,
     InvalidPayloadError,
+    KeyReusedError,
     PayloadTooLargeError,
     UnknownJobTypeError,
 )
@@ -73,8 +74,14 @@ def _done(done: Done, job: Job, submit: Submit) -> Outcome:
 def _follow_ups(submissions: Sequence[Submission], job: Job, submit: Submit) -> tuple[Job, ...]:
     jobs = [submit.prepare_follow_up(submission, job, index=index) for index, submission in enumerate(submissions)]
     # Follow-ups with one idempotency key are one job, and one may be this job; a transaction writes each item once.
-    follow_ups = {follow_up.id: follow_up for follow_up in jobs if follow_up.id != job.id}
-    return tuple(map(submit.put_away, follow_ups.values()))
+    by_id = {job.id: job}
+    for follow_up in jobs:
+        if by_id.setdefault(follow_up.id, follow_up).body_hash != follow_up.body_hash:
+            raise KeyReusedError(
+                f"the follow-up job {follow_up.id} of type {follow_up.type} has the idempotency key of "
+                f"{'its parent' if follow_up.id == job.id else 'another follow-up job'}, but another body"
+            )
+    return tuple(submit.put_away(follow_up) for follow_up in by_id.values() if follow_up is not job)
 
 
 def _continued(checkpoint: Any, outcome: Continued) -> Outcome:

@@ -82,9 +82,11 @@ class AttemptStore(_Read, _Redrive, GroupStore, Protocol):
     def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
         """Save the progress of the run that claimed `job`. True when a cancel was requested."""
 
-    def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> None:
+    def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
         """End the run that claimed `job`, with the handler's own writes and follow-up jobs in the same transaction.
 
+        Returns the follow-up jobs that existed before and were not written, so that no document names their payloads.
+        Raises `KeyReusedError` if such a job has another body; nothing is written then.
         A settlement after which the job lives on is refused once a cancel was requested; the run keeps its claim then.
         Raises `EffectRefusedError` or `TransactionConflictError` when another item of the transaction stands in the
         way, and `TransactionTooLargeError` when the settlement is more than one transaction holds.

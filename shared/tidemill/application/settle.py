@@ -12,7 +12,7 @@ Three retry loops nest. Each repeats all tries of the loop below it:
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -24,6 +24,7 @@ from tidemill.application.submit import Submit
 from tidemill.domain.claim_verdict import Verdict, judge
 from tidemill.domain.errors import (
     EffectRefusedError,
+    KeyReusedError,
     StoreUnavailableError,
     TidemillError,
     TransactionConflictError,
@@ -119,8 +120,13 @@ class Settler:
         with contextlib.suppress(TidemillError):
             current = self._context.store.get(job.tenant, job.id)
             if current and job.settled_in(current) and current.state is not State.SUCCEEDED:
-                for follow_up in stored:
-                    self._context.payloads.delete(follow_up)
+                self._delete_payloads(stored)
+
+    def _delete_payloads(self, jobs: Sequence[Job]) -> None:
+        """Best effort: no document names them, so reconcile deletes each that stays."""
+        for job in jobs:
+            with contextlib.suppress(StoreUnavailableError):
+                self._context.payloads.delete(job)
 
     def _settle_as(self, job: Job, outcome: Outcome) -> Report | Outcome:
         """The report, or the outcome to settle instead."""
@@ -129,17 +135,18 @@ class Settler:
         for attempt in range(SETTLE_TRIES):
             try:
                 # The same settlement each time: DynamoDB refuses a client token that comes again with other content.
-                self._context.store.settle(job, written, now=now)
+                existed = self._context.store.settle(job, written, now=now)
             except WriteRefusedError as refused:
                 if _cancelled_meanwhile(job, refused.current) and not isinstance(outcome, Stopped):
                     return Stopped()
                 return self._fenced(job, refused.current, now)
-            except (EffectRefusedError, TransactionTooLargeError) as refused:
+            except (EffectRefusedError, KeyReusedError, TransactionTooLargeError) as refused:
                 return Failed.because(refused)
             except (StoreUnavailableError, TransactionConflictError) as unsettled:
                 trouble = unsettled
                 self._context.pause(SETTLE_PAUSE_SECONDS * 2**attempt * self._context.draw())
             else:
+                self._delete_payloads(existed)
                 return _report(job, outcome, written, now)
         if isinstance(trouble, StoreUnavailableError):
             raise trouble

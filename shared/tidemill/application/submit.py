@@ -86,8 +86,9 @@ def _period(unique: Unique, now: datetime) -> int:
 
 
 def follow_up_id(parent: Job, index: int) -> str:
-    """The same id in every attempt to settle the success of `parent`."""
-    return str(uuid5(_FOLLOW_UP_IDS, json.dumps([parent.tenant, parent.id, index])))
+    """The same id in every attempt to settle the success of `parent`, and another for a later job of its key."""
+    parts = [parent.tenant, parent.id, parent.created_at.isoformat(), index]
+    return str(uuid5(_FOLLOW_UP_IDS, json.dumps(parts)))
 
 
 def insert_directly(insert: Insert, job: Job) -> Accepted:

@@ -1,6 +1,6 @@
 """The job documents in DynamoDB: one call per write. A refused write returns the item, which tells the reason."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -51,10 +51,10 @@ class DynamoJobStore(JobReader):
         request = job_writes.claim(reference, token=token, now=now, lease_end=lease_end)
         return self._update(Write.CLAIM, request, mine=lambda current: current.owner == token)
 
-    def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> None:
+    def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
         request = job_writes.settle(job, settlement, now=now, retention=self._retention)
         if settlement.writes or settlement.follow_ups:
-            settle_together(
+            return settle_together(
                 self._client,
                 job,
                 request,
@@ -63,8 +63,8 @@ class DynamoJobStore(JobReader):
                 groups=self._groups,
                 insertion=lambda follow_up: job_writes.insert(follow_up, listed=self._listed),
             )
-        else:
-            self._update(Write.SETTLE, request, mine=job.settled_in)
+        self._update(Write.SETTLE, request, mine=job.settled_in)
+        return ()
 
     def release(self, job: Job, *, due: datetime) -> None:
         self._update(Write.RELEASE, job_writes.release(job, due=due), mine=job.settled_in)

@@ -1,9 +1,10 @@
 """Settle with the handler's own writes and follow-up jobs in one transaction: the exactly-once effect."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
+from tidemill.aws.clients import Item
+from tidemill.domain.errors import KeyReusedError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import Write
@@ -29,24 +30,51 @@ def settle_together(
     table: str,
     groups: DynamoGroups,
     insertion: Callable[[Job], Request],
-) -> None:
-    """`request` is the settle of the job itself. Raises as `transact`, with `WriteRefusedError` for `RefusedError`."""
+) -> list[Job]:
+    """`request` is the settle of the job itself. Returns the follow-up jobs that existed before.
+
+    Raises `KeyReusedError` if one of those has another body, and as `transact`, with `WriteRefusedError` for
+    `RefusedError`.
+    """
     effects = [Entry(Part.EFFECT, write) for write in settlement.writes]
-    follow_ups = list(settlement.follow_ups)
+    follow_ups, existed = list(settlement.follow_ups), list[Job]()
     for _ in range(TRIES):
         placed, orders = groups.enter(follow_ups)
         puts = [own("Put", insertion(follow_up), table=table, part=Part.JOB) for follow_up in placed]
         try:
             transact(client, [own("Update", request, table=table), *puts, *orders, *effects])
         except RefusedError as refused:
+            found = _found(follow_ups, puts, refused)
             for refusal in refused.of(Part.OWN):
                 current = decode(refusal.item) if refusal.item else None
                 if current and job.settled_in(current):
-                    return
+                    # An earlier send was applied. It wrote the follow-up jobs that have our payload.
+                    return [*existed, *(each for each, item in found if _text(item, "payload_at") != each.payload_at)]
                 raise WriteRefusedError(Write.SETTLE, current) from refused
-            # A follow-up job that exists was accepted before, and one job is all that the handler wants.
-            existing = [refusal.entry for refusal in refused.of(Part.JOB)]
-            follow_ups = [follow_up for follow_up, put in zip(follow_ups, puts, strict=True) if put not in existing]
+            for follow_up, item in found:
+                if _text(item, "body_hash") != follow_up.body_hash:
+                    raise KeyReusedError(
+                        f"the follow-up job {follow_up.id} of type {follow_up.type} exists already, with another body; "
+                        "give it another idempotency key, or the body of the existing job"
+                    ) from refused
+                # It was accepted before, and one job is all that the handler wants.
+                existed.append(follow_up)
+                follow_ups.remove(follow_up)
         else:
-            return
+            return existed
     raise TransactionConflictError(f"the groups of the follow-up jobs moved {TRIES} times")
+
+
+def _found(follow_ups: Sequence[Job], puts: Sequence[Entry], refused: RefusedError) -> list[tuple[Job, Item]]:
+    """The follow-up jobs that exist, each with the item that has its key. A newer version may have written the item."""
+    items = [(refusal.entry, refusal.item or {}) for refusal in refused.of(Part.JOB)]
+    return [
+        (follow_up, item)
+        for follow_up, put in zip(follow_ups, puts, strict=True)
+        for entry, item in items
+        if entry is put
+    ]
+
+
+def _text(item: Item, name: str) -> str | None:
+    return item[name]["S"] if name in item else None

@@ -1,5 +1,6 @@
 """Ports without AWS, for a job that runs in process: one document, no large payloads, no limits."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NoReturn
@@ -59,7 +60,7 @@ class OneJob:
         self.job = replace(self.job, checkpoint_at=now, **_given(kept))
         return self.job.cancel_requested_at is not None
 
-    def settle(self, _job: Job, settlement: Settlement, *, now: datetime) -> None:
+    def settle(self, _job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
         job, ends = self.job, settlement.state.terminal
         if job.cancel_requested_at and not ends:
             raise WriteRefusedError(Write.SETTLE, job)
@@ -79,6 +80,7 @@ class OneJob:
             finished_at=now if ends else None,
             **_given(changed),
         )
+        return ()
 
     def redrive(self, job: Job, *, token: str, now: datetime, by: str) -> NoReturn:
         raise AssertionError(f"{job.id} was redriven at {now} by {by} for {token}; no DLQ message arrives here")

@@ -192,7 +192,7 @@ CLAUSES: Final = (
     Mutant(
         "a transaction that cannot be is an outage",
         modules.SETTLE,
-        "except (EffectRefusedError, TransactionTooLargeError) as refused:",
+        "except (EffectRefusedError, KeyReusedError, TransactionTooLargeError) as refused:",
         "except TransactionTooLargeError as refused:",
     ),
 )

@@ -24,7 +24,6 @@ from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending
 from tidemill.application.handler_results import LARGEST_CHECKPOINT_BYTES
 from tidemill.application.job_types import JobType, Run
-from tidemill.application.submit import keyed_job_id
 from tidemill.domain.errors import CancelRequestedError, JobTimeoutError, LeaseLostError, RetryAfter
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze
@@ -314,8 +313,9 @@ def test_an_outcome_that_makes_no_sense_fails_its_attempt_and_says_why(
     assert stored(store, queued).errors[0].error_class in {"TypeError", "ValueError"}
 
 
-def test_a_follow_up_that_is_the_job_itself_is_left_out(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
+def test_a_follow_up_that_is_the_job_itself_is_left_out(carry: Carry, store: DynamoJobStore, clock: Clock) -> None:
     itself = Submission(type="test.job", key="mine")
-    job = store.insert_if_absent(replace(queued, id=keyed_job_id(TENANT, "mine")))
+    job_type = a_job_type(lambda _payload, _run: Done(then=[itself]))
+    job = tools(store, types_of(job_type), clock).submit(itself, tenant=TENANT, trace="a request").job
 
-    assert carry(job, a_job_type(lambda _payload, _run: Done(then=[itself]))).ending is Ending.SUCCEEDED
+    assert carry(job, job_type).ending is Ending.SUCCEEDED

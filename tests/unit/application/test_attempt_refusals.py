@@ -1,5 +1,6 @@
 """Attempts that are refused: by the handler's own condition, by other transactions, and by their documents."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -51,10 +52,10 @@ def _conflict(monkeypatch: pytest.MonkeyPatch, store: DynamoJobStore, times: int
     real = store.settle
     left = iter(range(times))
 
-    def settle(*arguments: Any, **keywords: Any) -> None:
+    def settle(*arguments: Any, **keywords: Any) -> Sequence[Job]:
         if next(left, None) is not None:
             raise TransactionConflictError
-        real(*arguments, **keywords)
+        return real(*arguments, **keywords)
 
     monkeypatch.setattr(store, "settle", settle)
 

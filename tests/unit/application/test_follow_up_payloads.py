@@ -1,18 +1,18 @@
 """The payloads of follow-up jobs: stored before the settle, and deleted if another outcome was settled."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from tests.support.builders import LEASE, NOW, a_job_type, claimed, reference_to, stored, types_of
+from tests.support.builders import LEASE, NOW, TENANT, a_job_type, claimed, reference_to, stored, types_of
 from tests.support.group_jobs import items
 from tests.support.job_tables import Table
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.submit import Submit
+from tidemill.application.submit import Submit, keyed_job_id
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.return_values import Done
@@ -64,10 +64,69 @@ def test_two_follow_ups_with_one_key_store_one_payload(carry: Callable[..., Repo
     assert len(items(table, PAYLOAD_PREFIX)) == 1
 
 
+def test_it_is_deleted_when_the_job_exists_already(carry: Callable[..., Report], table: Table) -> None:
+    def submitted(attempt: Attempt) -> None:
+        attempt._context.submit(shared, tenant=TENANT, trace="another request")
+
+    shared = Submission(type="test.job", key="shared", payload=_LARGE)
+
+    assert carry(submitted, then=[shared]).ending is Ending.SUCCEEDED
+    assert len(items(table, PAYLOAD_PREFIX)) == 1
+
+
+def test_it_is_deleted_when_the_job_exists_already_and_the_answer_of_the_settle_was_lost(
+    carry: Callable[..., Report], store: DynamoJobStore, table: Table, queued: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def submitted(attempt: Attempt) -> None:
+        attempt._context.submit(shared, tenant=TENANT, trace="another request")
+
+    real, troubles = store.settle, iter([StoreUnavailableError("its answer was lost")])
+
+    def settle(*arguments: Any, **named: Any) -> Sequence[Job]:
+        existed = real(*arguments, **named)
+        if trouble := next(troubles, None):
+            raise trouble
+        return existed
+
+    monkeypatch.setattr(store, "settle", settle)
+    shared = Submission(type="test.job", key="shared", payload=_LARGE)
+    own = Submission(type="test.job", payload=_LARGE)
+
+    assert carry(submitted, then=[shared, own]).ending is Ending.SUCCEEDED
+    # That of the job which existed, and that of the other follow-up job.
+    assert len(items(table, PAYLOAD_PREFIX)) == 2
+    assert all(str(job.payload_at) in str(items(table, PAYLOAD_PREFIX)) for job in store.overdue(before=NOW))
+
+
+def test_a_follow_up_whose_key_belongs_to_another_body_fails_the_attempt(
+    carry: Callable[..., Report], store: DynamoJobStore, table: Table, queued: Job
+) -> None:
+    def submitted(attempt: Attempt) -> None:
+        other = Submission(type="test.job", key="shared", payload={"other": "body"})
+        attempt._context.submit(other, tenant=TENANT, trace="another request")
+
+    report = carry(submitted, then=[Submission(type="test.job", key="shared", payload=_LARGE)])
+
+    failed = stored(store, queued)
+    assert (report.ending, failed.errors[0].error_class) == (Ending.RETRYING, "KeyReusedError")
+    assert keyed_job_id(TENANT, "shared") in failed.errors[0].message
+    assert items(table, PAYLOAD_PREFIX) == []
+
+
+def test_two_follow_ups_with_one_key_and_two_bodies_fail_the_attempt(
+    carry: Callable[..., Report], store: DynamoJobStore, table: Table, queued: Job
+) -> None:
+    then = [Submission(type="test.job", key="one", payload=_LARGE | {"n": number}) for number in range(2)]
+
+    assert carry(then=then).ending is Ending.RETRYING
+    assert stored(store, queued).errors[0].error_class == "KeyReusedError"
+    assert items(table, PAYLOAD_PREFIX) == []
+
+
 def test_it_is_deleted_when_the_run_is_released(
     carry: Callable[..., Report], store: DynamoJobStore, table: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def settle(*_arguments: Any, **_named: Any) -> None:
+    def settle(*_arguments: Any, **_named: Any) -> Sequence[Job]:
         raise TransactionConflictError
 
     monkeypatch.setattr(store, "settle", settle)
@@ -81,7 +140,7 @@ def test_it_stays_when_an_applied_success_causes_the_conflicts(
 ) -> None:
     real, troubles = store.settle, iter([StoreUnavailableError("its answer was lost")])
 
-    def settle(*arguments: Any, **named: Any) -> None:
+    def settle(*arguments: Any, **named: Any) -> Sequence[Job]:
         if trouble := next(troubles, None):
             real(*arguments, **named)
             raise trouble
