@@ -80,6 +80,8 @@ class Reference:
 
     def end(self, worker: Worker, ending: Ending) -> None:
         job, due = worker.runs, self.now + ending.seconds
+        if ending.then and (there := self.found(ending.then.name)) and there.request != ending.then:
+            ending = Ending("key reused")
         if ending.word in ENDED:
             self._settle(worker, ending.word, then=ending.then)
         elif ending.word in {"gave up", "permanent error"}:
