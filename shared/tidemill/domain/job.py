@@ -165,7 +165,7 @@ class Job:
     def lost(self) -> tuple[AttemptError, ...]:
         """An error for each run that ended without a result and is not among `errors` yet.
 
-        The next run that comes back writes them, whatever its outcome.
+        The next run that comes back writes them, with any outcome.
         """
         under_way = self.state is State.RUNNING
         last, count = self.attempt - under_way, self.open_runs - under_way

@@ -58,7 +58,7 @@ class CrashChecks:
             crashed.clear()
         else:
             require(now == was, check, f"{was} became {now} although no run came back", key)
-        # Both versions of the code show the same, whatever the schema that the document is marked with.
+        # Both versions of the code show the same, under any schema that the document is marked with.
         readable = dict(after) | {document.SCHEMA_ATTRIBUTE: {"N": "1"}}
         shown = [error.attempt for error in document.decode(readable).lost]
         require(shown == crashed, check, f"it shows {shown}, not {crashed}", key)
@@ -71,7 +71,7 @@ def _given_back(before: Item, after: Item) -> bool:
 
 
 def _entries(item: Item) -> list[_Entry]:
-    """A job that died as crashed too often has an error of its own, which is no crash: its last attempt never ran."""
+    """The own error of a job that died as crashed too often records no crash: its last attempt never ran."""
     errors: list[Any] = item.get("errors", {"L": []})["L"]
     return [_entry(error["M"]) for error in errors]
 
