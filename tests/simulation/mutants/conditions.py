@@ -90,19 +90,11 @@ CLAUSES: Final = (
         '            "#open_runs = #open_runs - :one",\n',
         '            "#open_runs = #open_runs",\n',
     ),
-    Mutant("a redrive forgets a crash", modules.OPERATORS, "if job.state is State.DEAD and job.lost:", "if False:"),
-    Mutant("redrive keeps the open runs", modules.OPERATORS, '"open_runs", *ATTENTION', "*ATTENTION"),
     Mutant(
         "a snooze forgets a crash",
         modules.OUTCOMES,
         "    if written.holds:\n",
         "    if written.error is None and not written.state.terminal:\n",
-    ),
-    Mutant(
-        "holds of all causes are one count",
-        modules.JOB,
-        "return self.holds if self.hold_cause is cause else 0",
-        "return self.holds",
     ),
     Mutant(
         "checkpoints are not kept", modules.WRITES, '        sets["checkpoint"] = text(saved.state)\n', "        pass\n"
