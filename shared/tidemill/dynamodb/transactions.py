@@ -8,7 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from tidemill.aws.clients import Item, translated
-from tidemill.domain.errors import EffectRefusedError, TransactionConflictError, TransactionTooLargeError
+from tidemill.domain.errors import (
+    EffectRefusedError,
+    MissingResourceError,
+    TransactionConflictError,
+    TransactionTooLargeError,
+)
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.dynamodb.update_requests import Request
 from tidemill.system import ids
@@ -87,8 +92,8 @@ def transact(client: "DynamoDBClient", entries: Sequence[Entry]) -> None:
         with translated():
             # SDK retries carry the same token. A retry by Tidemill needs none: its condition finds the earlier write.
             client.transact_write_items(TransactItems=items, ClientRequestToken=ids.new_token())
-    except ClientError as error:
-        if meaning := _cancellation(error, entries):
+    except (ClientError, MissingResourceError) as error:
+        if isinstance(error, ClientError) and (meaning := _cancellation(error, entries)):
             raise meaning from error
         if not requested:
             raise

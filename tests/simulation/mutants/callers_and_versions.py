@@ -78,8 +78,8 @@ OUTSIDE: Final = (
     Mutant(
         "a listing ends with its first page",
         modules.LISTING,
-        "return Page(jobs=jobs, end=entry)",
-        "return Page(jobs=jobs, end=None)",
+        "return page(end=entry)",
+        "return page(end=None)",
     ),
     Mutant("a page begins with the end of the one before", modules.LISTING, "if entry < below)", "if entry <= below)"),
     Mutant(
