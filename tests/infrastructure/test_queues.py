@@ -132,7 +132,11 @@ def test_a_poison_record_does_not_block_the_stream(dev: Synthesised) -> None:
     # The retries suffice to halve a batch down to one record.
     assert 2 ** stream["MaximumRetryAttempts"] > stream["BatchSize"]
     assert 0 < stream["MaximumRecordAgeInSeconds"] < DAY_SECONDS
-    assert stream["ParallelizationFactor"] == 1
+
+
+def test_several_batches_of_a_stream_shard_run_at_once(dev: Synthesised) -> None:
+    (stream,) = (mapping for mapping in _mappings(dev).values() if "StartingPosition" in mapping)
+    assert stream["ParallelizationFactor"] == dev.config.stream_parallelization > 1
 
 
 def _job(state: State, **changes: Any) -> Job:

@@ -97,6 +97,11 @@ class Deployment:
         )
 
     @property
+    def stream_factors(self) -> Sequence[int]:
+        """Parallelization factors of the stream's mapping. Each seed chooses one."""
+        return (1, 2, self.stage.stream_parallelization)
+
+    @property
     def stream_patterns(self) -> Sequence[Mapping[str, Any]]:
         return stream_settings.PATTERNS
 

@@ -24,6 +24,9 @@ OLDEST_RECORD_SECONDS: Final = 6 * 60 * 60
 LONGEST_API_TIMEOUT_SECONDS: Final = 29
 #: The minimum of `MaximumConcurrency` of an SQS mapping.
 LEAST_CONCURRENCY: Final = 2
+#: The maximum of `ParallelizationFactor` of a stream mapping.
+#: https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-params.html
+LARGEST_PARALLELIZATION: Final = 10
 #: The maximum batch of an SQS mapping without a batching window.
 LARGEST_BATCH: Final = 10
 #: The retention times of CloudWatch Logs that are useful here.
@@ -147,6 +150,8 @@ class StageConfig:
     api_rate: int = 100
     api_burst: int = 200
     publish_timeout_seconds: int = 30
+    #: Concurrent batches of each shard of the jobs table's stream.
+    stream_parallelization: int = LARGEST_PARALLELIZATION
     #: Issuer and audiences of the callers' tokens. Both empty: callers sign with SigV4.
     jwt_issuer: str = ""
     jwt_audience: tuple[str, ...] = ()
@@ -218,6 +223,10 @@ class StageConfig:
         _require(
             0 < self.publish_timeout_seconds <= LONGEST_FUNCTION_TIMEOUT_SECONDS,
             f"publish_timeout_seconds must be from 1 to {LONGEST_FUNCTION_TIMEOUT_SECONDS}",
+        )
+        _require(
+            1 <= self.stream_parallelization <= LARGEST_PARALLELIZATION,
+            f"stream_parallelization {self.stream_parallelization} must be from 1 to {LARGEST_PARALLELIZATION}",
         )
         _require_form("jwt_issuer", self.jwt_issuer, r"(https://[^\s?#]+)?", "an https address")
         _require(all(self.jwt_audience), "jwt_audience must not contain an empty name")

@@ -62,8 +62,10 @@ class Publisher(Construct):
             event_source_arn=jobs.stream_arn,
             starting_position="TRIM_HORIZON",
             batch_size=BATCH_SIZE,
-            # A higher factor would keep the order of each job, but brings no gain.
-            parallelization_factor=1,
+            # With several batches of a shard at once, an urgent job waits for fewer records of other jobs. Lambda keeps
+            # the order of the records of one item, and publish needs no other order:
+            # https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html
+            parallelization_factor=config.stream_parallelization,
             bisect_batch_on_function_error=True,
             maximum_retry_attempts=RETRIES,
             maximum_record_age_in_seconds=OLDEST_RECORD_SECONDS,

@@ -1,11 +1,12 @@
 """Sends the messages of the lanes to SQS: references to the lane's queue, dead-letter messages to its DLQ."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.aws.clients import translated
+from tidemill.aws.clients import POOL_SIZE, translated
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeadLetter, reference_of
@@ -36,17 +37,26 @@ class SqsLanes:
         self._urls = urls
 
     def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
-        by_url: dict[str, list[int]] = {}
+        """Send all batches at once, the most urgent lane first.
+
+        A batch that fails, even by a programming error, does not stop the batches of other lanes.
+        """
+        batches = list(self._batches(dispatches))
+        # The client has this many connections. A batch of stream records makes at most 15 calls.
+        with ThreadPoolExecutor(min(len(batches), POOL_SIZE) or 1) as pool:
+            results = [pool.submit(self._send_batch, url, dispatches, indices) for url, indices in batches]
+        return [refused for result in results for refused in result.result()]
+
+    def _batches(self, dispatches: Sequence[Dispatch]) -> Iterator[tuple[str, Sequence[int]]]:
+        """URL and indices of each call: the queues from the most to the least urgent lane, then the DLQs."""
+        by_url: dict[str, list[int]] = {self._urls[lane].queue: [] for lane in Lane if lane in self._urls}
         for index, dispatch in enumerate(dispatches):
             urls = self._urls[dispatch.lane]
             url = urls.dead_letters if isinstance(dispatch.body, DeadLetter) else urls.queue
             by_url.setdefault(url, []).append(index)
-        return [
-            rejected
-            for url, indices in by_url.items()
-            for start in range(0, len(indices), BATCH_LIMIT)
-            for rejected in self._send_batch(url, dispatches, indices[start : start + BATCH_LIMIT])
-        ]
+        for url, indices in by_url.items():
+            for start in range(0, len(indices), BATCH_LIMIT):
+                yield url, indices[start : start + BATCH_LIMIT]
 
     def _send_batch(self, url: str, dispatches: Sequence[Dispatch], indices: Sequence[int]) -> Sequence[int]:
         entries: list[Any] = [_entry(index, dispatches[index]) for index in indices]

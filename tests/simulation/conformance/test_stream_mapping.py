@@ -143,6 +143,52 @@ def test_one_batch_of_a_shard_at_a_time(simulated: Simulated) -> None:
     assert at_work == [0, 1]
 
 
+@cites(LAMBDA, "The number of batches to process concurrently from each shard.")
+def test_a_factor_lets_batches_of_a_shard_run_at_once(simulated: Simulated) -> None:
+    at_work, most = 0, 0
+
+    def handle(_event: Any) -> None:
+        nonlocal at_work, most
+        at_work += 1
+        most = max(most, at_work)
+        simulated.scheduler.sleep(1_000)
+        at_work -= 1
+
+    simulated.stream(handle, batch_size=1, factor=3)
+    # The sums of their characters are even, so all of them are in one shard.
+    for name in ("bb", "cc", "dd", "ee", "ff", "gg", "hh", "ii", "jj", "kk"):
+        simulated.put(name)
+    simulated.sleep(60)
+    assert (at_work, most) == (0, 3)
+
+
+@cites(
+    LAMBDA_GUIDE + "with-ddb.html",
+    "When you increase the number of concurrent batches per shard, Lambda still ensures in-order processing at the "
+    "item (partition and sort key) level.",
+)
+def test_concurrent_batches_keep_the_order_of_each_item(simulated: Simulated) -> None:
+    seen: dict[str, list[int]] = {}
+    at_work: set[str] = set()
+
+    def handle(event: Any) -> None:
+        names = {record["dynamodb"]["Keys"]["pk"]["S"] for record in event["Records"]}
+        assert not names & at_work
+        at_work.update(names)
+        simulated.scheduler.sleep(500)
+        at_work.difference_update(names)
+        for record in event["Records"]:
+            image = record["dynamodb"]["NewImage"]
+            seen.setdefault(image["pk"]["S"], []).append(int(image["n"]["N"]))
+
+    simulated.stream(handle, batch_size=2, factor=10)
+    for number in range(10):
+        for name in "abcdef":
+            simulated.put(name, n={"N": str(number)})
+    simulated.sleep(60)
+    assert seen == {name: list(range(10)) for name in "abcdef"}
+
+
 @cites(
     LAMBDA_GUIDE + "gettingstarted-features.html",
     "A failure record for an event source mapping contains metadata about the batch, and it points to the items in the "

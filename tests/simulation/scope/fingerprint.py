@@ -49,8 +49,8 @@ class Fingerprint:
             [sorted(table.held) for table in (world.jobs, world.effects)],
             [self._queue(queue) for queue in (*world.lanes.values(), *world.dead_letters.values())],
             [
-                [(record.keys, record.after) for record in shard._records[shard._position :]]
-                for shard in world.stream._shards
+                [(record.keys, record.after) for record in part._records[part._position :]]
+                for part in world.stream._parts
             ],
             sorted(
                 (

@@ -18,6 +18,11 @@ class SmallDeployment(Deployment):
     #: Most messages in one batch.
     batch_size: int = 1
 
+    @property
+    def stream_factors(self) -> Sequence[int]:
+        """One poller for each shard keeps the schedules few."""
+        return (1,)
+
     @cached_property
     def lanes(self) -> Sequence[LaneConfig]:
         return [

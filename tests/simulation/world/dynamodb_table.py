@@ -66,6 +66,8 @@ class Record:
     before: Item | None
     after: Item | None
     keys: Item
+    #: Index in `Table.shards`. All records of one item are in one shard.
+    shard: int
     by_ttl: bool = False
 
     @property
@@ -132,10 +134,10 @@ class Table:
             before=before,
             after=after,
             keys={name: image[name] for name in self.schema.names},
+            shard=sum(key[0].encode()) % len(self.shards),
             by_ttl=by_ttl,
         )
-        # All records of one item are in one shard.
-        self.shards[sum(key[0].encode()) % len(self.shards)].append(record)
+        self.shards[record.shard].append(record)
         for watch in self.watchers:
             watch(record)
 

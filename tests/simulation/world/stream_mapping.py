@@ -6,6 +6,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/services-dynamodb-eventsourcemappin
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Any, Final
+from zlib import crc32
 
 from tests.simulation.world.dynamodb_table import Record, Table
 from tests.simulation.world.faults import Fault, Faults
@@ -33,7 +34,10 @@ class _Result(Enum):
 
 
 class StreamMapping:
-    """One poller for each shard."""
+    """One poller for each part of each shard. All records of one item are in one part.
+
+    The factor is the number of parts: of concurrent batches of a shard.
+    """
 
     def __init__(
         self,
@@ -48,8 +52,10 @@ class StreamMapping:
         scheduler: Scheduler,
         faults: Faults,
         trace: Trace,
+        factor: int = 1,
     ) -> None:
-        self._shards = [_Shard(self, index, shard) for index, shard in enumerate(table.shards)]
+        self._parts = [_Part(self) for _ in table.shards for _ in range(factor)]
+        self._factor = factor
         self.function = function
         self.patterns = patterns
         self.batch_size = batch_size
@@ -65,20 +71,19 @@ class StreamMapping:
     @property
     def behind(self) -> int:
         """Number of records that are not read yet."""
-        return sum(shard.behind for shard in self._shards)
+        return sum(part.behind for part in self._parts)
 
-    def _arrived(self, _record: Record) -> None:
-        for shard in self._shards:
-            shard.start()
+    def _arrived(self, record: Record) -> None:
+        part = crc32(str(record.keys).encode()) % self._factor
+        self._parts[record.shard * self._factor + part].add(record)
 
 
-class _Shard:
-    """The poller of one shard. `position` is the first record that is not handled."""
+class _Part:
+    """The poller of one part of a shard. `position` is the first record that is not handled."""
 
-    def __init__(self, mapping: StreamMapping, index: int, records: list[Record]) -> None:
+    def __init__(self, mapping: StreamMapping) -> None:
         self._mapping = mapping
-        self._index = index
-        self._records = records
+        self._records: list[Record] = []
         self._position = 0
         self._polls = False
 
@@ -86,8 +91,9 @@ class _Shard:
     def behind(self) -> int:
         return len(self._records) - self._position
 
-    def start(self) -> None:
-        if not self._polls and self.behind:
+    def add(self, record: Record) -> None:
+        self._records.append(record)
+        if not self._polls:
             self._polls = True
             delay_ms = self._mapping.scheduler.random.randint(*_ARRIVAL_MS)
             self._mapping.scheduler.spawn(self._mapping.process, self._poll, delay_ms=delay_ms)

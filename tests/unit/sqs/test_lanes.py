@@ -1,0 +1,121 @@
+"""`SqsLanes.send`: the batches of all lanes at once, the most urgent first, and each failure alone."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Barrier
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError
+
+from tests.support.builders import a_job, letter_for, reference_to
+from tests.support.patience import PATIENCE_SECONDS
+from tidemill.domain.dispatch import Dispatch
+from tidemill.names import Lane
+from tidemill.sqs import lanes as lanes_module
+from tidemill.sqs.lanes import LaneUrls, SqsLanes
+
+#: In no particular order, as in a setting that a person has edited.
+URLS = {lane: LaneUrls(queue=lane, dead_letters=f"{lane} dead") for lane in (Lane.BULK, Lane.CRITICAL, Lane.DEFAULT)}
+
+
+@dataclass
+class Queues:
+    """The client of SQS. `answers` holds what a call to a queue does first."""
+
+    answers: Mapping[str, Callable[[], Any]] = field(default_factory=dict)
+    #: Queue and ids of each call, as it began.
+    calls: list[tuple[str, Sequence[str]]] = field(default_factory=list)
+
+    def send_message_batch(self, *, QueueUrl: str, Entries: Sequence[Any]) -> Any:  # noqa: N803 - as boto3 has it
+        self.calls.append((QueueUrl, [entry["Id"] for entry in Entries]))
+        return self.answers.get(QueueUrl, dict)() or {}
+
+
+def to(lane: Lane, *, dead: bool = False) -> Dispatch:
+    job = a_job(lane=lane)
+    return Dispatch(lane=lane, body=letter_for(job) if dead else reference_to(job), delay_seconds=0)
+
+
+def lanes(queues: Queues) -> SqsLanes:
+    return SqsLanes(queues, URLS)  # type: ignore[arg-type]  # the one call that it makes
+
+
+def all_at_once(calls: int) -> Callable[[], None]:
+    """Answer only when this many calls wait for an answer."""
+    together = Barrier(calls, timeout=PATIENCE_SECONDS)
+
+    def answer() -> None:
+        together.wait()
+
+    return answer
+
+
+def unavailable() -> Any:
+    raise ConnectTimeoutError(endpoint_url="https://sqs.invalid")
+
+
+def missing() -> Any:
+    raise ClientError({"Error": {"Code": "AWS.SimpleQueueService.NonExistentQueue"}}, "SendMessageBatch")
+
+
+def test_the_lanes_are_sent_at_once() -> None:
+    queues = Queues(answers=dict.fromkeys([*Lane, "bulk dead"], all_at_once(4)))
+
+    refused = lanes(queues).send([to(Lane.BULK), to(Lane.DEFAULT), to(Lane.BULK, dead=True), to(Lane.CRITICAL)])
+
+    assert refused == []
+
+
+def test_the_batches_of_one_lane_are_sent_at_once() -> None:
+    queues = Queues(answers={Lane.BULK: all_at_once(10)})
+
+    assert lanes(queues).send([to(Lane.BULK)] * 100) == []
+    assert sorted(len(ids) for _, ids in queues.calls) == [10] * 10
+
+
+def test_the_most_urgent_lane_is_first_and_dead_letters_are_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes_module, "POOL_SIZE", 1)
+    queues = Queues()
+
+    lanes(queues).send([to(Lane.CRITICAL, dead=True), to(Lane.BULK), to(Lane.DEFAULT), to(Lane.CRITICAL)])
+
+    assert queues.calls == [("critical", ["3"]), ("default", ["2"]), ("bulk", ["1"]), ("critical dead", ["0"])]
+
+
+def test_a_lane_that_does_not_respond_keeps_only_its_own_messages() -> None:
+    queues = Queues(answers={Lane.CRITICAL: unavailable})
+
+    refused = lanes(queues).send([to(lane) for lane in (Lane.BULK, Lane.CRITICAL, Lane.DEFAULT, Lane.CRITICAL)])
+
+    assert sorted(refused) == [1, 3]
+    assert {url for url, _ in queues.calls} == set(Lane)
+
+
+def test_the_queue_of_one_lane_that_does_not_exist_stops_no_other_lane() -> None:
+    queues = Queues(answers={Lane.CRITICAL: missing})
+
+    with pytest.raises(ClientError):
+        lanes(queues).send([to(lane) for lane in (Lane.CRITICAL, Lane.DEFAULT, Lane.BULK)])
+
+    assert {url for url, _ in queues.calls} == set(Lane)
+
+
+def test_entries_that_sqs_refuses_are_returned_by_their_index() -> None:
+    queues = Queues(
+        answers={
+            Lane.DEFAULT: lambda: {"Failed": [{"Id": "1"}]},
+            Lane.BULK: lambda: {"Failed": [{"Id": "2"}, {"Id": "3"}]},
+        }
+    )
+
+    refused = lanes(queues).send([to(lane) for lane in (Lane.DEFAULT, Lane.DEFAULT, Lane.BULK, Lane.BULK)])
+
+    assert sorted(refused) == [1, 2, 3]
+
+
+def test_without_messages_no_call_is_made() -> None:
+    queues = Queues()
+
+    assert lanes(queues).send([]) == []
+    assert queues.calls == []
