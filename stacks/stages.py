@@ -82,6 +82,7 @@ def _prod() -> StageConfig:
         log_retention_days=90,
         api_rate=1000,
         api_burst=2000,
+        index_shards=16,
     )
 
 

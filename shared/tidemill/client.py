@@ -19,10 +19,11 @@ from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.submission import Submission, Unique
 from tidemill.dynamodb import job_writes
 from tidemill.dynamodb.document import split_key
+from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.transactions import own
-from tidemill.names import Env, Lane
+from tidemill.names import INDEX_SHARDS, Env, Lane
 from tidemill.settings import setting
 from tidemill.system import clock, ids, job_type_loader
 
@@ -58,7 +59,7 @@ class Tidemill:
         tenant: str,
         job_packages: Sequence[str],
         bucket: Callable[[], Bucket],
-        listed: bool,
+        indexes: Indexes,
     ) -> None:
         """Use `here` or `at`."""
         if not is_tenant(tenant):
@@ -66,7 +67,7 @@ class Tidemill:
             raise TenantError(f"invalid tenant {tenant!r}: {rule}")
         self._payloads = DynamoPayloads(client, table=table, bucket=bucket, new_token=ids.new_token)
         self._submit = Submit(
-            store=DynamoJobStore(client, table=table, retention=_NO_RETENTION, listed=listed),
+            store=DynamoJobStore(client, table=table, retention=_NO_RETENTION, indexes=indexes),
             payloads=self._payloads,
             job_types=job_type_loader.load(job_packages),
             clock=clock.now,
@@ -74,7 +75,7 @@ class Tidemill:
         )
         self._tenant = tenant
         self._table = table
-        self._listed = listed
+        self._indexes = indexes
         self._overlap: int = client.meta.config.max_pool_connections  # type: ignore[attr-defined]  # not in the stubs
 
     @classmethod
@@ -90,7 +91,7 @@ class Tidemill:
             job_packages=setting(Env.JOB_PACKAGES).split(","),
             # The first payload that must be a file needs the bucket. A function without such payloads does not.
             bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
-            listed=bool(setting(Env.LISTING)),
+            indexes=Indexes(listed=bool(setting(Env.LISTING)), shards=int(setting(Env.INDEX_SHARDS))),
         )
 
     @classmethod
@@ -103,12 +104,14 @@ class Tidemill:
         client: "DynamoDBClient",
         files: tuple[Any, str] | None = None,
         listed: bool = True,
+        index_shards: int = INDEX_SHARDS,
     ) -> "Tidemill":
         """In any program.
 
         `table` is the stack's output JobsTable. `client` is a low-level DynamoDB client, and `job_packages` are the
         packages that hold the job types. `files` is an S3 client and the stack's output FilesBucket; without it, a
         payload of more than 64 KiB raises `NoBucketError`. `listed` says whether the stage lists jobs.
+        `index_shards` should be the setting of the stage; readers find the jobs under any number.
         """
 
         def bucket() -> Bucket:
@@ -116,7 +119,8 @@ class Tidemill:
                 raise NoBucketError("a payload of this size becomes a file; name the bucket with files=(client, name)")
             return Bucket(*files)
 
-        return cls(client, table=table, tenant=tenant, job_packages=job_packages, bucket=bucket, listed=listed)
+        indexes = Indexes(listed=listed, shards=index_shards)
+        return cls(client, table=table, tenant=tenant, job_packages=job_packages, bucket=bucket, indexes=indexes)
 
     def submit(self, submission: Submission, *, trace: str | None = None) -> Accepted:
         """Make a job with one conditional write; `replayed` if an earlier submission made it.
@@ -152,7 +156,7 @@ class Tidemill:
         # Store the payload before the transaction. Without the transaction it belongs to no job, and reconcile deletes
         # it.
         stored = self._payloads.put_away(job)
-        return own("Put", job_writes.insert(stored, listed=self._listed), table=self._table).write
+        return own("Put", job_writes.insert(stored, indexes=self._indexes), table=self._table).write
 
 
 def job_id_of(item: TransactWrite) -> str:

@@ -15,6 +15,7 @@ from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
+from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.listing import DynamoListing
@@ -33,13 +34,17 @@ from tidemill.worker.lane_worker import Worker
 from tidemill.worker.message_run import WorkerSettings
 
 
+def indexes() -> Indexes:
+    return Indexes(listed=bool(setting(Env.LISTING)), shards=int(setting(Env.INDEX_SHARDS)))
+
+
 @cache
 def store() -> DynamoJobStore:
     return DynamoJobStore(
         clients.dynamodb(),
         table=setting(Env.JOBS_TABLE),
         retention=timedelta(days=int(setting(Env.RETENTION_DAYS))),
-        listed=bool(setting(Env.LISTING)),
+        indexes=indexes(),
     )
 
 

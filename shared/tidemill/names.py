@@ -31,6 +31,8 @@ class Env(StrEnum):
     RETENTION_DAYS = "TIDEMILL_RETENTION_DAYS"
     #: `true` where every job is written to the listing index; empty where it is not.
     LISTING = "TIDEMILL_LISTING"
+    #: Number of index partitions over which writes spread the jobs of one tenant, or of one kind.
+    INDEX_SHARDS = "TIDEMILL_INDEX_SHARDS"
     #: Bucket of the payloads that are too large for the table, and of the files that jobs write for download.
     FILES_BUCKET = "TIDEMILL_FILES_BUCKET"
     #: ARN of the secret that signs the cursors of listings.
@@ -87,14 +89,18 @@ PAYLOAD_LOCATION_ATTRIBUTE: Final = "payload_at"
 ATTENTION_INDEX: Final = "attention"
 ATTENTION_KEY: Final = "attention"
 ATTENTION_SORT_KEY: Final = "attention_at"
-#: The jobs of each kind are spread over this many index partitions. A throttled index partition throttles the table.
-ATTENTION_SHARDS: Final = 4
 #: Index over all jobs of a tenant by day of creation, if the stage enables it. Written once, at creation.
 LISTING_INDEX: Final = "listing"
 LISTING_KEY: Final = "listing"
 LISTING_SORT_KEY: Final = "created_at"
-#: The jobs of a tenant are spread over this many index partitions. Each takes 1,000 new jobs a second.
-LISTING_SHARDS: Final = 4
+#: By default a write spreads the jobs of one tenant, or of one kind, over this many partitions of an index. Each takes
+#: 1,000 writes a second, and a throttled index throttles its table:
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
+INDEX_SHARDS: Final = 4
+#: Every read queries this many partitions, so that no setting of a writer can hide a job. A partition that is empty
+#: costs half a read unit. One tenant can create 16,000 jobs a second, more than a table of the default quota accepts:
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
+LARGEST_INDEX_SHARDS: Final = 16
 
 # The prefixes of keys in the files bucket.
 PAYLOADS_PREFIX: Final = "payloads/"

@@ -16,9 +16,10 @@ from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb import listing as listing_module
 from tidemill.dynamodb.document import key
+from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.listing import DynamoListing, Page, Position, Wanted
-from tidemill.names import LISTING_KEY, LISTING_SHARDS
+from tidemill.names import LARGEST_INDEX_SHARDS, LISTING_KEY
 
 DAY = timedelta(days=1)
 
@@ -37,7 +38,7 @@ class Counting:
 
 @pytest.fixture
 def store(client: FaultyClient, table: Table) -> DynamoJobStore:
-    return DynamoJobStore(client, table=table.name, retention=RETENTION, listed=True)  # type: ignore[arg-type]  # a proxy
+    return DynamoJobStore(client, table=table.name, retention=RETENTION, indexes=Indexes(listed=True))  # type: ignore[arg-type]  # a proxy
 
 
 @pytest.fixture
@@ -261,7 +262,7 @@ def test_a_request_queries_each_shard_once_even_for_old_jobs(
     table.client.meta.events.register("before-call.dynamodb.Query", lambda **_: queries.append("query"))
 
     assert page(listing, since=NOW - 5 * 365 * DAY) == Page(jobs=jobs, end=None)
-    assert len(queries) == LISTING_SHARDS
+    assert len(queries) == LARGEST_INDEX_SHARDS
 
 
 def test_a_position_before_the_oldest_selected_time_is_the_end(listing: DynamoListing, submitted: Submitted) -> None:

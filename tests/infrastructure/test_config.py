@@ -75,6 +75,10 @@ def test_an_invalid_lane_raises(change: dict[str, Any], message: str) -> None:
         ({"lanes": LANES[::-1]}, "in this order"),
         ({"lanes": (*LANES[:2], replace(LANES[2], job_timeout_seconds=1))}, "of a less urgent lane must not be lower"),
         ({"export_retention_days": 0}, "export_retention_days must be positive"),
+        ({"index_shards": 0}, "index_shards 0 must be from 1 to 16"),
+        ({"index_shards": 17}, "index_shards 17 must be from 1 to 16"),
+        ({"stream_parallelization": 0}, "stream_parallelization 0 must be from 1 to 10"),
+        ({"stream_parallelization": 11}, "stream_parallelization 11 must be from 1 to 10"),
         ({"reconcile_limit_seconds": 360}, "above 360, after which the message of a crashed worker returns"),
         (
             {"reconcile_limit_seconds": 21601},

@@ -219,7 +219,7 @@ def test_the_outputs_list_every_function_by_its_key(dev: Synthesised) -> None:
         assert any(f'\\"{key}\\"' in output for output in listed), key
 
 
-STORING: set[str] = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING}
+STORING: set[str] = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING, Env.INDEX_SHARDS}
 LOADING: set[str] = STORING | {Env.FILES_BUCKET}
 SUBMITTING: set[str] = LOADING | {Env.JOB_PACKAGES}
 WORKING = SUBMITTING | {Env.LANES, Env.JOB_TIMEOUT_SECONDS}
@@ -257,6 +257,12 @@ def test_without_listing_query_has_no_right_to_list_and_the_index_is_not_written
     assert _rights(app, functions["query"]) == (RIGHTS["query"] - listing) | WILDCARDS
     for key, variables in ((key, function["Environment"]["Variables"]) for key, function in functions.items()):
         assert variables.get(Env.LISTING, "") == "", key
+
+
+def test_every_function_that_writes_jobs_knows_the_number_of_index_shards(synthesise: Synthesise) -> None:
+    for function in _functions(synthesise(stage="dev", index_shards="8")).values():
+        variables = function["Environment"]["Variables"]
+        assert variables.get(Env.INDEX_SHARDS) == ("8" if Env.JOBS_TABLE in variables else None)
 
 
 def test_with_listing_every_function_that_writes_jobs_writes_its_index(dev: Synthesised) -> None:

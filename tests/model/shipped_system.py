@@ -39,6 +39,7 @@ from tidemill.cdk.stream_settings import PATTERNS
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import DeadLetter, Reference, reference_of
 from tidemill.dynamodb import stream
+from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
@@ -87,7 +88,10 @@ class ShippedSystem:
         client: Any = _client()
         client._make_api_call = lambda operation, request: self._call(client, operation, request)
         self.store = DynamoJobStore(
-            client, table=self.table.name, retention=timedelta(seconds=model_types.RETENTION), listed=True
+            client,
+            table=self.table.name,
+            retention=timedelta(seconds=model_types.RETENTION),
+            indexes=Indexes(listed=True),
         )
         payloads = DynamoPayloads(client, table=self.table.name, bucket=_no_bucket, new_token=self.new_token)
         self.submit = Submit(

@@ -222,6 +222,7 @@ def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
         Env.JOB_TIMEOUT_SECONDS: str(JOB_TIMEOUT.total_seconds()),
         Env.RETENTION_DAYS: "30",
         Env.LISTING: "true",
+        Env.INDEX_SHARDS: "4",
         Env.FILES_BUCKET: "files",
         Env.JWT: "",
     }

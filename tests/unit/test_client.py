@@ -255,6 +255,7 @@ def environment(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
         Env.JOB_PACKAGES: "tests.support.jobs",
         Env.RETENTION_DAYS: "30",
         Env.LISTING: "",
+        Env.INDEX_SHARDS: "4",
     }
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
@@ -307,6 +308,7 @@ def test_a_program_submits_without_powertools() -> None:
         "AWS_DEFAULT_REGION": REGION,
         Env.JOB_PACKAGES: "tests.support.jobs",
         Env.LISTING: "",
+        Env.INDEX_SHARDS: "4",
     }
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", WITHOUT_POWERTOOLS],

@@ -34,9 +34,10 @@ SETTINGS: dict[Env, str] = {
     Env.JOB_TIMEOUT_SECONDS: "1.5",
     Env.RETENTION_DAYS: "30",
     Env.LISTING: "true",
+    Env.INDEX_SHARDS: "4",
     Env.FILES_BUCKET: "files",
 }
-STORING = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING}
+STORING = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING, Env.INDEX_SHARDS}
 BUILT: dict[Callable[[], Any], set[Env]] = {
     composition.store: STORING,
     composition.known_job_types: {Env.JOB_PACKAGES},

@@ -10,7 +10,14 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from tidemill.names import LARGEST_MAX_ATTEMPTS, SETTLE_RESERVE_SECONDS, WAKE_INTERVAL_SECONDS, Lane
+from tidemill.names import (
+    INDEX_SHARDS,
+    LARGEST_INDEX_SHARDS,
+    LARGEST_MAX_ATTEMPTS,
+    SETTLE_RESERVE_SECONDS,
+    WAKE_INTERVAL_SECONDS,
+    Lane,
+)
 
 #: The longest retention of SQS. For a dead-letter message it counts from when the original message was sent.
 DLQ_RETENTION_DAYS: Final = 14
@@ -138,6 +145,9 @@ class StageConfig:
     export_retention_days: int = 30
     #: Whether tenants can list their jobs. It costs one more index write for each job.
     listing: bool = True
+    #: Number of index partitions over which writes spread the jobs of one tenant, or of one kind. Each takes 1,000 new
+    #: jobs a second. Every change is safe: reads query all partitions that a setting allows.
+    index_shards: int = INDEX_SHARDS
     #: Reconcile dispatches a live job again when it is overdue by this long.
     reconcile_limit_seconds: int = 3 * 60 * 60
     #: For a scan of the whole table.
@@ -193,6 +203,10 @@ class StageConfig:
         _require(bool(self.job_packages), "job_packages is empty: name the packages that hold job types")
         _require(self.job_retention_days > 0, "job_retention_days must be positive")
         _require(self.export_retention_days > 0, "export_retention_days must be positive")
+        _require(
+            1 <= self.index_shards <= LARGEST_INDEX_SHARDS,
+            f"index_shards {self.index_shards} must be from 1 to {LARGEST_INDEX_SHARDS}, which reads query",
+        )
         slowest = max(lane.visibility_timeout_seconds for lane in self.lanes)
         _require(
             slowest < self.reconcile_limit_seconds <= OLDEST_RECORD_SECONDS,

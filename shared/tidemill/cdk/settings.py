@@ -48,6 +48,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "python_version": str,
     "runbook_url": str,
     "listing": switch,
+    "index_shards": integer,
     "jwt_issuer": str,
     "jwt_audience": _names,
     "tags": _pairs,

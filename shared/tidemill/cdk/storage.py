@@ -22,6 +22,7 @@ class Storage:
             Env.JOBS_TABLE: self.jobs.table.table_name,
             Env.RETENTION_DAYS: str(config.job_retention_days),
             Env.LISTING: "true" if config.listing else "",
+            Env.INDEX_SHARDS: str(config.index_shards),
         }
         #: Environment of functions that also read or write payloads.
         self.loading: Mapping[str, str] = {**self.storing, Env.FILES_BUCKET: self.files.bucket.bucket_name}

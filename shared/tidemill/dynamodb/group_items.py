@@ -12,7 +12,8 @@ from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb.update_requests import Request, attention, update_job
+from tidemill.dynamodb.indexes import Indexes
+from tidemill.dynamodb.update_requests import Request, update_job
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
 #: A tenant never begins with it, so it is never the prefix of a job's key.
@@ -106,13 +107,13 @@ def delete_position(order: Order, sequence: int) -> Request:
     return {"Key": position_key(order, sequence)}
 
 
-def take_turn(job: Job) -> Request:
+def take_turn(job: Job, *, indexes: Indexes) -> Request:
     """Write `job`, as it is after its turn has come: queued, or scheduled if it is not due yet."""
     sets = {"state": text(job.state)}
     if job.due:
         sets["due"] = milliseconds(job.due)
         if job.state is State.SCHEDULED:
-            sets |= attention(State.SCHEDULED, job.id, job.due)
+            sets |= indexes.attention(State.SCHEDULED, job.id, job.due)
     return update_job(
         job.tenant,
         job.id,

@@ -19,6 +19,7 @@ from tidemill.domain.states import State, Write
 from tidemill.dynamodb import group_items, operator_writes
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.group_items import Order
+from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.transactions import Entry, Part, RefusedError, own, transact
 from tidemill.dynamodb.update_requests import Request
 from tidemill.system import ids, random_draw
@@ -47,10 +48,13 @@ class DynamoGroups:
     Methods that write raise `TransactionConflictError` after too many conflicts with other writes to the group.
     """
 
-    def __init__(self, client: "DynamoDBClient", *, table: str, read: Callable[[str, str], Job | None]) -> None:
+    def __init__(
+        self, client: "DynamoDBClient", *, table: str, read: Callable[[str, str], Job | None], indexes: Indexes
+    ) -> None:
         self._client = client
         self._table = table
         self._read = read
+        self._indexes = indexes
 
     def enter(self, jobs: Sequence[Job]) -> tuple[list[Job], list[Entry]]:
         """The jobs, with positions in their groups, and the further entries of the transaction that inserts them."""
@@ -124,7 +128,13 @@ class DynamoGroups:
                 due = max(job.run_at or now, now)
                 job = replace(job, state=parked_until(due, now=now, otherwise=State.QUEUED), due=due)
                 moved = replace(order, head=sequence, head_id=job.id)
-                self._transact([self._entry("Update", group_items.take_turn(job)), self._write(moved), *cleared])
+                self._transact(
+                    [
+                        self._entry("Update", group_items.take_turn(job, indexes=self._indexes)),
+                        self._write(moved),
+                        *cleared,
+                    ]
+                )
                 return job, False
         passed = order.head + len(cleared)
         if passed < order.tail:

@@ -3,7 +3,6 @@
 A read of many skips a document that this code cannot read, and reports it to `unreadable`.
 """
 
-import heapq
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -16,8 +15,8 @@ from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode, key, split_key
-from tidemill.dynamodb.update_requests import attention_partition
-from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SHARDS, ATTENTION_SORT_KEY
+from tidemill.dynamodb.indexes import attention_partition, merged
+from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SORT_KEY
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -97,7 +96,7 @@ class JobReader:
             for jobs in self._attention_pages(attention_partition(state, number), before, unreadable):
                 yield from sorted(filter(matches, jobs), key=order)
 
-        return heapq.merge(*map(jobs_of_shard, range(ATTENTION_SHARDS)), key=order)
+        return merged(jobs_of_shard, key=order)
 
     def _attention_pages(self, partition: str, before: datetime | None, unreadable: Unreadable) -> Iterator[list[Job]]:
         condition, values = "#partition = :partition", {":partition": text(partition)}

@@ -15,6 +15,7 @@ from tidemill.domain.states import State, Write
 from tidemill.dynamodb import job_writes, operator_writes
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.groups import DynamoGroups
+from tidemill.dynamodb.indexes import NOT_LISTED, Indexes
 from tidemill.dynamodb.job_reader import JobReader
 from tidemill.dynamodb.settle_transaction import settle_together
 from tidemill.dynamodb.update_requests import Request
@@ -26,24 +27,30 @@ if TYPE_CHECKING:
 class DynamoJobStore(JobReader):
     """The store of jobs over one table.
 
-    Terminal documents are kept for `retention`, unless their type sets another time. With `listed`, the listing index
-    holds every job.
+    Terminal documents are kept for `retention`, unless their type sets another time.
     """
 
-    def __init__(self, client: "DynamoDBClient", *, table: str, retention: timedelta, listed: bool = False) -> None:
+    def __init__(
+        self,
+        client: "DynamoDBClient",
+        *,
+        table: str,
+        retention: timedelta,
+        indexes: Indexes = NOT_LISTED,
+    ) -> None:
         super().__init__(client, table=table)
         self._retention = retention
-        self._listed = listed
-        self._groups = DynamoGroups(client, table=table, read=self.get)
+        self._indexes = indexes
+        self._groups = DynamoGroups(client, table=table, read=self.get, indexes=indexes)
 
     def insert_if_absent(self, job: Job) -> Job:
-        request = job_writes.insert(job, listed=self._listed)
+        request = job_writes.insert(job, indexes=self._indexes)
 
         def mine(current: Job) -> bool:
             return (current.trace, current.created_at, current.body_hash) == (job.trace, job.created_at, job.body_hash)
 
         if job.group is not None:
-            return self._groups.insert(job, lambda placed: job_writes.insert(placed, listed=self._listed), mine=mine)
+            return self._groups.insert(job, lambda placed: job_writes.insert(placed, indexes=self._indexes), mine=mine)
         self._write(self._client.put_item, Write.INSERT, request, mine=mine)
         return job
 
@@ -52,7 +59,7 @@ class DynamoJobStore(JobReader):
         return self._update(Write.CLAIM, request, mine=lambda current: current.owner == token)
 
     def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
-        request = job_writes.settle(job, settlement, now=now, retention=self._retention)
+        request = job_writes.settle(job, settlement, now=now, retention=self._retention, indexes=self._indexes)
         if settlement.writes or settlement.follow_ups:
             return settle_together(
                 self._client,
@@ -61,7 +68,7 @@ class DynamoJobStore(JobReader):
                 settlement,
                 table=self._table,
                 groups=self._groups,
-                insertion=lambda follow_up: job_writes.insert(follow_up, listed=self._listed),
+                insertion=lambda follow_up: job_writes.insert(follow_up, indexes=self._indexes),
             )
         self._update(Write.SETTLE, request, mine=job.settled_in)
         return ()
@@ -108,7 +115,9 @@ class DynamoJobStore(JobReader):
     def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool = False) -> None:
         self._update(
             Write.NUDGE,
-            operator_writes.nudge(job, now=now, limit=limit, last=last, retention=self._retention),
+            operator_writes.nudge(
+                job, now=now, limit=limit, last=last, retention=self._retention, indexes=self._indexes
+            ),
             mine=lambda current: current.generation == job.generation and current.nudged_at == now,
         )
 

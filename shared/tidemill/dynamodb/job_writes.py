@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from zlib import crc32
 
 from tidemill.application.ports import Checkpoint
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
@@ -11,33 +10,27 @@ from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import Settlement, errors_after, open_runs_after
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import ATTEMPT_ERRORS, encode
-from tidemill.dynamodb.update_requests import ATTENTION, Request, attention, update_job
-from tidemill.names import JOB_KEY, LISTING_KEY, LISTING_SHARDS, TTL_ATTRIBUTE
+from tidemill.dynamodb.indexes import Indexes
+from tidemill.dynamodb.update_requests import ATTENTION, Request, update_job
+from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
 
-def insert(job: Job, *, listed: bool) -> Request:
+def insert(job: Job, *, indexes: Indexes) -> Request:
     conditions = [
         # Two submissions under one idempotency key: the second one finds the first.
         "attribute_not_exists(#pk)",
         # DynamoDB deletes expired items days late: an expired job counts as missing.
         "#expires_at <= :now",
     ]
-    item = encode(job)
-    if listed:
-        shard = crc32(job.id.encode()) % LISTING_SHARDS
-        item[LISTING_KEY] = text(listing_partition(job.tenant, shard))
+    item = encode(job) | indexes.listing(job.tenant, job.id)
     if job.state is State.SCHEDULED and job.due:
-        item |= attention(State.SCHEDULED, job.id, job.due)
+        item |= indexes.attention(State.SCHEDULED, job.id, job.due)
     return {
         "Item": item,
         "ConditionExpression": " OR ".join(conditions),
         "ExpressionAttributeNames": {"#pk": JOB_KEY, "#expires_at": TTL_ATTRIBUTE},
         "ExpressionAttributeValues": {":now": whole_seconds(job.created_at)},
     }
-
-
-def listing_partition(tenant: str, shard: int) -> str:
-    return f"{tenant}#{shard}"
 
 
 def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Request:
@@ -74,7 +67,7 @@ def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetim
     )
 
 
-def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timedelta) -> Request:
+def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timedelta, indexes: Indexes) -> Request:
     sets = {"state": text(settlement.state)}
     if (errors := errors_after(job, settlement)) != job.errors:
         sets["errors"] = ATTEMPT_ERRORS.encode(errors)
@@ -88,14 +81,14 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     sets |= held
     removes = [] if held else ["holds", "hold_cause", "open_runs"]
     if settlement.state is State.DEAD:
-        sets |= attention(State.DEAD, job.id, now)
+        sets |= indexes.attention(State.DEAD, job.id, now)
     if settlement.state.terminal:
         return _end_run(
             job, sets=sets | ended(job, settlement.state, now=now, retention=retention), removes=[*removes, "due"]
         )
     due = settlement.due or now
     if settlement.state is State.SCHEDULED:
-        sets |= attention(State.SCHEDULED, job.id, due)
+        sets |= indexes.attention(State.SCHEDULED, job.id, due)
     return _continue_job(
         job,
         sets=sets,

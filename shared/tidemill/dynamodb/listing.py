@@ -6,7 +6,6 @@ the documents and holds no states, so the listing reads each document.
 https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/GSI.html
 """
 
-import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -22,8 +21,8 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import from_milliseconds, split_key
-from tidemill.dynamodb.job_writes import listing_partition
-from tidemill.names import LISTING_INDEX, LISTING_KEY, LISTING_SHARDS, LISTING_SORT_KEY
+from tidemill.dynamodb.indexes import listing_partition, merged
+from tidemill.names import LISTING_INDEX, LISTING_KEY, LISTING_SORT_KEY
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -127,8 +126,7 @@ class DynamoListing:
                 yield entry, job
 
     def _entries(self, wanted: Wanted, newest: datetime) -> Iterator[Position]:
-        shards = (self._shard(wanted, shard, newest) for shard in range(LISTING_SHARDS))
-        return heapq.merge(*map(_in_order, shards), reverse=True)
+        return merged(lambda shard: _in_order(self._shard(wanted, shard, newest)), reverse=True)
 
     def _shard(self, wanted: Wanted, shard: int, newest: datetime) -> Iterator[Position]:
         pages = self._client.get_paginator("query").paginate(

@@ -10,8 +10,9 @@ from tidemill.domain.job import DeathReason, Job, Redrive
 from tidemill.domain.outcomes import ERRORS_KEPT
 from tidemill.domain.states import TRANSITIONS, State, Write
 from tidemill.dynamodb.document import ATTEMPT_ERRORS, REDRIVES, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
+from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_writes import ended
-from tidemill.dynamodb.update_requests import ATTENTION, Request, attention, update, update_job
+from tidemill.dynamodb.update_requests import ATTENTION, Request, update, update_job
 from tidemill.names import TTL_ATTRIBUTE
 
 #: The states in which a cancel ends a job at once.
@@ -66,7 +67,7 @@ def wake(job: Job) -> Request:
     )
 
 
-def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: timedelta) -> Request:
+def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: timedelta, indexes: Indexes) -> Request:
     sets: dict[str, Item] = {"nudged_at": milliseconds(now), "nudges": number(job.nudges + 1)}
     removes: Sequence[str] = ()
     if job.state is State.RUNNING:
@@ -80,7 +81,7 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
         removes = ATTENTION
     elif last:
         sets |= {"state": text(State.DEAD), "death": text(DeathReason.UNDELIVERABLE)}
-        sets |= attention(State.DEAD, job.id, now) | ended(job, State.DEAD, now=now, retention=retention)
+        sets |= indexes.attention(State.DEAD, job.id, now) | ended(job, State.DEAD, now=now, retention=retention)
         removes = ["due"]
     return _update_as_read(
         job,

@@ -1,30 +1,17 @@
 """Builds the UpdateItem requests of the protocol's writes."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
-from zlib import crc32
 
-from tidemill.aws.attribute_values import milliseconds, number, text
+from tidemill.aws.attribute_values import number
 from tidemill.aws.clients import Item
-from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
-from tidemill.names import ATTENTION_KEY, ATTENTION_SHARDS, ATTENTION_SORT_KEY
+from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY
 
 Request = dict[str, Any]
 
 #: The attributes that put a job into the attention index, of scheduled jobs and dead jobs.
 ATTENTION: Final = (ATTENTION_KEY, ATTENTION_SORT_KEY)
-
-
-def attention(state: State, job_id: str, at: datetime) -> dict[str, Item]:
-    """The attributes for the attention index: scheduled jobs by due time, dead jobs by time of death."""
-    shard = crc32(job_id.encode()) % ATTENTION_SHARDS
-    return {ATTENTION_KEY: text(attention_partition(state, shard)), ATTENTION_SORT_KEY: milliseconds(at)}
-
-
-def attention_partition(state: State, shard: int) -> str:
-    return f"{state}#{shard}"
 
 
 def update_job(

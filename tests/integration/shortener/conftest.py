@@ -187,6 +187,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
             Env.JOBS_TABLE: jobs,
             Env.RETENTION_DAYS: "30",
             Env.LISTING: "",
+            Env.INDEX_SHARDS: "4",
             Env.JOB_PACKAGES: "functions.jobs",
             Env.JOB_TIMEOUT_SECONDS: "30",
             Env.LANES: json.dumps({Lane.BULK: {"queue": "lane", "dead_letters": "letters"}}),

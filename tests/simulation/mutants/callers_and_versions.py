@@ -81,6 +81,12 @@ OUTSIDE: Final = (
         "return page(end=entry)",
         "return page(end=None)",
     ),
+    Mutant(
+        "reads query the shards of the present version only",
+        modules.INDEXES,
+        "shards or range(LARGEST_INDEX_SHARDS)",
+        "shards or range(2)",
+    ),
     Mutant("a page begins with the end of the one before", modules.LISTING, "if entry < below)", "if entry <= below)"),
     Mutant(
         "a batch accepts what failed",

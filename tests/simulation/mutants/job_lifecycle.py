@@ -116,13 +116,13 @@ PROTOCOL: Final = (
     Mutant(
         "the dead are not found",
         modules.WRITES,
-        "        sets |= attention(State.DEAD, job.id, now)\n",
+        "        sets |= indexes.attention(State.DEAD, job.id, now)\n",
         "        pass\n",
     ),
     Mutant(
         "the scheduled are not found",
         modules.WRITES,
-        "        sets |= attention(State.SCHEDULED, job.id, due)\n",
+        "        sets |= indexes.attention(State.SCHEDULED, job.id, due)\n",
         "        pass\n",
     ),
     Mutant(

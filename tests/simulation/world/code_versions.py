@@ -48,7 +48,7 @@ class Code:
     """A version of the code."""
 
     name: str
-    #: Its environment variables: how far its schemas are ahead, and its job types.
+    #: Its environment variables: how far its schemas are ahead, its job types, and its number of index shards.
     environment: Mapping[str, str]
 
     @property
@@ -64,11 +64,18 @@ def _packages(*names: str) -> dict[str, str]:
     return {Env.JOB_PACKAGES: ",".join(f"tests.simulation.{name}" for name in names)}
 
 
-PRESENT: Final = Code("present", _packages("jobs", "jobs_present"))
+#: Index shards that the present and the next version write. Reads query as many as the larger number.
+INDEX_SHARDS: Final = (2, 5)
+PRESENT: Final = Code("present", _packages("jobs", "jobs_present") | {Env.INDEX_SHARDS: str(min(INDEX_SHARDS))})
 
 
 def next_code(documents_ahead: int, messages_ahead: int) -> Code:
-    ahead = {_DOCUMENTS_AHEAD: str(documents_ahead), _MESSAGES_AHEAD: str(messages_ahead), _MARKS: "true"}
+    ahead = {
+        _DOCUMENTS_AHEAD: str(documents_ahead),
+        _MESSAGES_AHEAD: str(messages_ahead),
+        _MARKS: "true",
+        Env.INDEX_SHARDS: str(max(INDEX_SHARDS)),
+    }
     return Code("next", _packages("jobs", "jobs_next") | ahead)
 
 

@@ -29,7 +29,7 @@ from tests.simulation.world.faults import Fault
 from tidemill.application import reconcile
 from tidemill.aws import clients
 from tidemill.cdk.asset import NOT_SHIPPED
-from tidemill.dynamodb import document
+from tidemill.dynamodb import document, indexes
 from tidemill.names import Metric
 from tidemill.system import clock, ids, random_draw
 from tidemill.telemetry import outcome_log
@@ -141,6 +141,7 @@ def _patches() -> list[Patch]:
         (outcome_log.Telemetry, "reconciled", _watched_reconcile(outcome_log.Telemetry.reconciled)),
         (outcome_log.Telemetry, "flush", _watched_flush(outcome_log.Telemetry.flush)),
         (reconcile, "SEGMENTS", _SEGMENTS),
+        (indexes, "LARGEST_INDEX_SHARDS", max(code_versions.INDEX_SHARDS)),
         (time, "sleep", _threads("sleep")),
         (BaseClient, "_make_api_call", _call),
     ]

@@ -18,6 +18,7 @@ from tidemill.application.submit import Submit
 from tidemill.aws.clients import Item
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
+from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, Bucket, DynamoPayloads
 from tidemill.powertools.idempotency import insert_once
@@ -57,7 +58,7 @@ def test_a_job_of_10_kilobytes_costs_14_writes_where_its_payload_inside_would_co
     client: FaultyClient, table: Table
 ) -> None:
     payloads = DynamoPayloads(client, table=table.name, bucket=_no_bucket, new_token=fresh_token)  # type: ignore[arg-type]
-    store = DynamoJobStore(client, table=table.name, retention=RETENTION, listed=True)  # type: ignore[arg-type]
+    store = DynamoJobStore(client, table=table.name, retention=RETENTION, indexes=Indexes(listed=True))  # type: ignore[arg-type]
     types = types_of(a_job_type())
     submit = Submit(
         store=store, payloads=payloads, job_types=types, clock=Clock(), new_id=fresh_token, insert_once=insert_once
@@ -81,7 +82,7 @@ def test_a_job_of_10_kilobytes_costs_14_writes_where_its_payload_inside_would_co
 def test_a_document_with_the_largest_payload_that_it_may_hold_costs_one_write_each_time(
     client: FaultyClient, table: Table
 ) -> None:
-    store = DynamoJobStore(client, table=table.name, retention=RETENTION, listed=True)  # type: ignore[arg-type]
+    store = DynamoJobStore(client, table=table.name, retention=RETENTION, indexes=Indexes(listed=True))  # type: ignore[arg-type]
     job = a_job(tenant=CALLER, id="0" * 36, trace=REQUEST, payload="x" * LARGEST_INLINE_BYTES)
     sizes = []
 

@@ -1,0 +1,74 @@
+"""The indexes of the jobs table: a write spreads jobs over some partitions, and a read finds them in any of them."""
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain, islice
+from typing import Any, Final, TypeVar
+from zlib import crc32
+
+from tidemill.aws.attribute_values import milliseconds, text
+from tidemill.aws.clients import POOL_SIZE, Item
+from tidemill.domain.states import State
+from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, INDEX_SHARDS, LARGEST_INDEX_SHARDS, LISTING_KEY
+
+Entry = TypeVar("Entry")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexes:
+    """The attributes that put a job into an index. They choose one of `shards` partitions by the id of the job."""
+
+    #: Whether the listing index holds every job.
+    listed: bool = False
+    shards: int = INDEX_SHARDS
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.shards <= LARGEST_INDEX_SHARDS:
+            raise ValueError(f"index shards {self.shards} must be from 1 to {LARGEST_INDEX_SHARDS}, which reads query")
+
+    def attention(self, state: State, job_id: str, at: datetime) -> dict[str, Item]:
+        """Scheduled jobs by due time, dead jobs by time of death."""
+        partition = attention_partition(state, self._shard(job_id))
+        return {ATTENTION_KEY: text(partition), ATTENTION_SORT_KEY: milliseconds(at)}
+
+    def listing(self, tenant: str, job_id: str) -> dict[str, Item]:
+        return {LISTING_KEY: text(listing_partition(tenant, self._shard(job_id)))} if self.listed else {}
+
+    def _shard(self, job_id: str) -> int:
+        return crc32(job_id.encode()) % self.shards
+
+
+NOT_LISTED: Final = Indexes()
+
+
+def attention_partition(state: State, shard: int) -> str:
+    return f"{state}#{shard}"
+
+
+def listing_partition(tenant: str, shard: int) -> str:
+    return f"{tenant}#{shard}"
+
+
+def merged(
+    read: Callable[[int], Iterator[Entry]],
+    *,
+    shards: Iterable[int] | None = None,
+    key: Callable[[Entry], Any] | None = None,
+    reverse: bool = False,
+) -> Iterator[Entry]:
+    """The entries of all shards in order. `read` returns those of one shard in order.
+
+    Without `shards`, it reads every shard that a write may have chosen, under any setting and in any version of the
+    code that runs meanwhile. The first queries of all shards overlap, because most of them may find nothing.
+    """
+    with ThreadPoolExecutor(POOL_SIZE) as pool:
+        begun = list(pool.map(_begun, map(read, shards or range(LARGEST_INDEX_SHARDS))))
+    return heapq.merge(*begun, key=key, reverse=reverse)
+
+
+def _begun(entries: Iterator[Entry]) -> Iterator[Entry]:
+    """The same entries, of which the first has been read."""
+    return chain(list(islice(entries, 1)), entries)
