@@ -6,7 +6,7 @@ PY := .venv/bin/python
 LOG ?=
 LIMIT ?=
 export LOG LIMIT
-# For `make figures`: `flood` or `groups`, both without.
+# For `make figures`: `flood`, `groups` or `wake`, all without.
 FIGURE ?=
 # For `make simulate`: how many seeds, from which (one alone is one seed again); for `make mutants`, which (all without).
 SEEDS ?=
@@ -48,7 +48,7 @@ up: setup-app ## deploy to an embedded AWS and leave it running to play with
 down: setup-app ## stop what `make up` started and remove its state
 	@$(PY) -m tidemill.local down
 
-figures: setup-app ## measure on an embedded AWS and print (FIGURE=flood, FIGURE=groups)
+figures: setup-app ## measure on an embedded AWS and print (FIGURE=flood, groups or wake)
 	@$(PY) -m demo.figures $(FIGURE)
 
 simulate: setup-dev ## run the real handlers in a simulated AWS that tries to lose a job (SEEDS=2000, SEED=42)

@@ -83,6 +83,7 @@ def _prod() -> StageConfig:
         api_rate=1000,
         api_burst=2000,
         index_shards=16,
+        wake_parts=8,
     )
 
 

@@ -113,6 +113,11 @@ TICK_SCHEDULED_AT: Final = "scheduled_at"
 #: https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 SCHEDULED_TIME: Final = "<aws.scheduler.scheduled-time>"
 
+# The members of the event that EventBridge Scheduler sends to each of the parallel calls of `wake`: its number, from 0,
+# and the number of calls. Without them, a call does the work of all.
+WAKE_PART: Final = "part"
+WAKE_PARTS: Final = "parts"
+
 #: Largest `max_attempts` of a job type. The receive count of the lanes follows from it.
 LARGEST_MAX_ATTEMPTS: Final = 25
 #: The time, in seconds, that a worker keeps back to settle an attempt that used its whole time. It starts no attempt

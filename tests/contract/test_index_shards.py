@@ -7,6 +7,7 @@ import pytest
 from tests.support.builders import NOW, RETENTION, SECOND, SETTLEMENTS, TENANT, a_job, claimed
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
+from tidemill.application.ports import Part
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.indexes import Indexes
@@ -51,6 +52,18 @@ def test_wake_finds_the_jobs_of_every_deployment_earliest_first(stores: dict[int
     jobs = submitted(stores, State.SCHEDULED)
 
     assert list(stores[READER].scheduled(before=NOW + timedelta(days=1))) == jobs
+
+
+@pytest.mark.parametrize("count", [2, 3, LARGEST_INDEX_SHARDS])
+def test_the_parts_of_wake_hold_every_job_once(stores: dict[int, DynamoJobStore], count: int) -> None:
+    jobs = submitted(stores, State.SCHEDULED)
+
+    parts = [
+        [job.id for job in stores[READER].scheduled(before=NOW + timedelta(days=1), part=Part(number, count))]
+        for number in range(count)
+    ]
+
+    assert sorted(id_ for part in parts for id_ in part) == sorted(job.id for job in jobs)
 
 
 def test_a_listing_finds_the_jobs_of_every_deployment_newest_first(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from stacks.composition import ROOT
-from tests.infrastructure.conftest import Resource, Synthesised, verb_of
+from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
 from tidemill.cdk.job_schedules import periodic
 from tidemill.names import SCHEDULED_TIME, WAKE_INTERVAL_SECONDS
 
@@ -45,10 +45,19 @@ def test_every_schedule_calls_wake_reconcile_or_tick_without_a_flexible_window(d
         assert "Name" not in schedule, id_
 
 
-def test_wake_runs_every_minute(dev: Synthesised) -> None:
-    (wake,) = _schedules(dev, "wake")
-    assert wake["ScheduleExpression"] == "rate(1 minute)"
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_wake_runs_every_minute_once_for_each_part(synthesise: Synthesise, stage: str) -> None:
+    app = synthesise(stage=stage)
+    parts = app.config.wake_parts
+    schedules = _schedules(app, "wake")
+    assert {wake["ScheduleExpression"] for wake in schedules} == {"rate(1 minute)"}
+    assert [_event(wake) for wake in schedules] == [{"part": str(part), "parts": str(parts)} for part in range(parts)]
     assert WAKE_INTERVAL_SECONDS == 60
+
+
+def test_wake_has_a_whole_processor(dev: Synthesised) -> None:
+    memory = {verb_of(function): function["MemorySize"] for _, function in dev.of_type("AWS::Lambda::Function")}
+    assert memory["wake"] == 1769
 
 
 def test_reconcile_runs_each_day(dev: Synthesised) -> None:

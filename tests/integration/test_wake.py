@@ -82,6 +82,28 @@ def test_wake_after_an_outage_of_the_scheduler_runs_overdue_jobs(mill: Mill) -> 
     assert {mill.job(job.id).state for job in jobs} == {State.SUCCEEDED}
 
 
+def test_the_calls_of_one_minute_wake_all_jobs_together(mill: Mill) -> None:
+    mill.stop_clock()
+    jobs = [submitted(mill, delay=timedelta(minutes=20 + number)) for number in range(15)]
+    mill.late = timedelta(hours=1)
+    asleep = []
+
+    for part in range(3):
+        wake.handle({"part": str(part), "parts": "3"}, TICK)
+        asleep.append(sum(mill.job(job.id).state is State.SCHEDULED for job in jobs))
+
+    assert len(jobs) > asleep[0] > asleep[1] > asleep[2] == 0
+
+
+def test_a_call_by_hand_needs_no_event(mill: Mill) -> None:
+    job = submitted(mill, delay=timedelta(hours=1))
+    mill.late = timedelta(hours=1)
+
+    wake.handle(None, TICK)
+
+    assert mill.job(job.id).state is State.QUEUED
+
+
 def test_a_cancelled_job_is_not_woken(mill: Mill, delays: list[int]) -> None:
     job = submitted(mill, delay=timedelta(hours=3))
     composition.store().cancel(job, now=mill.now())

@@ -258,7 +258,7 @@ def _client() -> Any:
         region_name="eu-west-1",
         aws_access_key_id="simulated",
         aws_secret_access_key="simulated",
-        config=clients._CONFIG,
+        config=clients.CONFIG,
     )
 
 

@@ -97,6 +97,11 @@ class Deployment:
         )
 
     @property
+    def wake_parts(self) -> Sequence[int]:
+        """Numbers of parallel calls of `wake`. Each seed chooses one."""
+        return (1, 3)
+
+    @property
     def stream_factors(self) -> Sequence[int]:
         """Parallelization factors of the stream's mapping. Each seed chooses one."""
         return (1, 2, self.stage.stream_parallelization)

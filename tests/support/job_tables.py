@@ -58,7 +58,7 @@ def client(service: str, endpoint: str | None = None) -> Any:
         region_name=REGION,
         aws_access_key_id="testing",
         aws_secret_access_key="testing",
-        config=clients._CONFIG,
+        config=clients.CONFIG,
     )
 
 

@@ -8,7 +8,7 @@ first send was applied, succeeds. An adapter implements all of them, as `JobStor
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job, Reference
@@ -40,6 +40,25 @@ class _Read(Protocol):
 class _Wake(Protocol):
     def wake(self, job: Job) -> None:
         """Queue a scheduled job; its `due` stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A share of the scheduled jobs: each job is in one of `count` parts. `number` counts from 0."""
+
+    number: int
+    count: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.number < self.count:
+            raise ValueError(f"part {self.number} of {self.count} does not exist: count from 0")
+
+    def after(self, turns: int) -> "Part":
+        """The part of the same caller after so many turns, if callers take turns."""
+        return Part((self.number + turns) % self.count, self.count)
+
+
+WHOLE: Final = Part(0, 1)
 
 
 class _Redrive(Protocol):
@@ -102,8 +121,10 @@ class AttemptStore(_Read, _Redrive, GroupStore, Protocol):
 class WakeStore(_Wake, Protocol):
     """For wake."""
 
-    def scheduled(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        """Every scheduled job whose `due` is not after `before`, the earliest first."""
+    def scheduled(
+        self, *, before: datetime, part: Part = WHOLE, unreadable: Unreadable = ignore_unreadable
+    ) -> Iterator[Job]:
+        """The scheduled jobs of this part whose `due` is not after `before`, the earliest first."""
 
 
 class NudgeStore(_Wake, Protocol):

@@ -6,12 +6,14 @@ from datetime import datetime
 from typing import Protocol
 
 from tidemill.application.job_store import (
+    WHOLE,
     AttemptStore,
     Checkpoint,
     ControlStore,
     GroupStore,
     JobStore,
     NudgeStore,
+    Part,
     PurgeStore,
     ReconcileStore,
     RedriveStore,
@@ -27,6 +29,7 @@ from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.limits import Limit
 
 __all__ = [
+    "WHOLE",
     "AttemptStore",
     "Checkpoint",
     "Clock",
@@ -42,6 +45,7 @@ __all__ = [
     "NewToken",
     "NudgeStore",
     "OpenGroup",
+    "Part",
     "PayloadItem",
     "Payloads",
     "PurgeStore",

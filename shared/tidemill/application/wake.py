@@ -1,4 +1,7 @@
-"""Wake: queue scheduled jobs shortly before they are due. The scheduler calls it each minute."""
+"""Wake: queue scheduled jobs shortly before they are due.
+
+The scheduler calls it each minute, several times at once. Each call does a part of the work.
+"""
 
 import itertools
 from collections import Counter
@@ -9,17 +12,18 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 from typing import Final
 
-from tidemill.application.ports import Clock, WakeStore
+from tidemill.application.ports import WHOLE, Clock, Part, WakeStore
 from tidemill.domain.errors import StoreUnavailableError, TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Lane
 
-#: The most jobs that wake queues in a second, and so 24,000 in an interval: the rate at which it catches up after an
-#: outage of the scheduler. Each wake removes an entry of the index. A partition accepts 1,000 writes a second, and a
-#: throttled index throttles its table. Spread over the shards, this rate is a tenth of that.
+#: The most jobs that a call queues in a second, and so 24,000 in an interval. Each wake removes an entry of the index.
+#: A partition accepts 1,000 writes a second, and a throttled index throttles its table. A part has at least one of the
+#: partitions that writes use, so the larger half of that remains for submissions.
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/bp-partition-key-design.html
 MOST_PER_SECOND: Final = 400
-_AT_ONCE: Final = 8
+#: The connections of the client.
+AT_ONCE: Final = 16
 #: The time of an invocation that is kept back to finish the work in progress and to report.
 WAKE_RESERVE: Final = timedelta(seconds=3)
 
@@ -32,7 +36,7 @@ class Woken:
     jobs: Mapping[Lane, int]
     #: The smallest lead of a queued job before its due time; negative if the job was late.
     ahead: timedelta | None = None
-    #: Whether all jobs due within the window were woken. The next call starts with the rest.
+    #: Whether all jobs of the part due within the window were woken. The next call starts with the rest.
     finished: bool = True
     #: Tenant, id and error.
     unreadable: tuple[tuple[str, str, TidemillError], ...] = ()
@@ -42,7 +46,9 @@ class _Result(Enum):
     WOKEN = auto()
     #: The job was cancelled or claimed, or another wake was faster.
     REFUSED = auto()
-    #: The store did not respond, or no time was left.
+    #: The store did not respond.
+    FAILED = auto()
+    #: No time was left.
     LEFT = auto()
 
 
@@ -54,30 +60,39 @@ class Waker:
         self._clock = clock
         self._pause = pause
 
-    def wake(self, *, time_left: timedelta) -> Woken:
-        """Wake the earliest jobs first. Raises `StoreUnavailableError` when the index cannot be read."""
+    def wake(self, *, time_left: timedelta, part: Part = WHOLE) -> Woken:
+        """Wake the earliest jobs of the part first. Raises `StoreUnavailableError` when the index cannot be read.
+
+        The parts go round with each interval. So if one of the parallel calls is missing, the next interval does its
+        work, long before the jobs are due.
+        """
         now = self._clock()
         until = now + min(time_left - WAKE_RESERVE, timedelta(seconds=WAKE_INTERVAL_SECONDS))
         unreadable: list[tuple[str, str, TidemillError]] = []
         scheduled = self._store.scheduled(
-            before=now + timedelta(seconds=WAKE_WINDOW_SECONDS), unreadable=lambda *details: unreadable.append(details)
+            before=now + timedelta(seconds=WAKE_WINDOW_SECONDS),
+            part=part.after(int(now.timestamp()) // WAKE_INTERVAL_SECONDS),
+            unreadable=lambda *details: unreadable.append(details),
         )
         woken: Counter[Lane] = Counter()
         ahead: timedelta | None = None
         finished = True
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        began = now
+        with ThreadPoolExecutor(AT_ONCE) as pool:
             while batch := list(itertools.islice(scheduled, MOST_PER_SECOND)):
-                began = self._clock()
                 results = list(pool.map(lambda job: self._wake(job, until), batch))
                 done = [job for job, result in zip(batch, results, strict=True) if result is _Result.WOKEN]
                 woken.update(job.lane for job in done)
                 # Jobs come in order of due time, so the first job has the smallest lead.
                 ahead = next((job.due - began for job in done if job.due and ahead is None), ahead)
-                if _Result.LEFT in results:
-                    finished = False
+                finished = finished and not {_Result.FAILED, _Result.LEFT} & set(results)
+                # One job that is throttled does not stop the others. An outage of the store does.
+                if _Result.LEFT in results or set(results) == {_Result.FAILED}:
                     break
                 if len(batch) == MOST_PER_SECOND:
+                    # The next batch is read within its second, so reading does not slow the pace.
                     self._pause(max(1.0 - (self._clock() - began).total_seconds(), 0.0))
+                    began = self._clock()
         return Woken(jobs=woken, ahead=ahead, finished=finished, unreadable=tuple(unreadable))
 
     def _wake(self, job: Job, until: datetime) -> _Result:
@@ -88,5 +103,5 @@ class Waker:
         except WriteRefusedError:
             return _Result.REFUSED
         except StoreUnavailableError:
-            return _Result.LEFT
+            return _Result.FAILED
         return _Result.WOKEN

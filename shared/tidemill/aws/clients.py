@@ -49,7 +49,7 @@ POOL_SIZE: Final = 16
 
 #: Parameter validation and the user agent take a third of the CPU time of a boto3 call, so both are reduced. A hanging
 #: call must fail well within an invocation, and the pool must serve the threads of a batch.
-_CONFIG: Final = Config(
+CONFIG: Final = Config(
     connect_timeout=1,
     read_timeout=2,
     retries={"mode": "standard", "total_max_attempts": 3},
@@ -77,32 +77,32 @@ def credentials() -> Credentials:
 
 @cache
 def cloudformation() -> "CloudFormationClient":
-    return boto3.client("cloudformation", config=_CONFIG)
+    return boto3.client("cloudformation", config=CONFIG)
 
 
 @cache
 def cloudwatch() -> "CloudWatchClient":
-    return boto3.client("cloudwatch", config=_CONFIG)
+    return boto3.client("cloudwatch", config=CONFIG)
 
 
 @cache
 def dynamodb() -> "DynamoDBClient":
-    return boto3.client("dynamodb", config=_CONFIG)
+    return boto3.client("dynamodb", config=CONFIG)
 
 
 @cache
 def s3() -> Any:
-    return boto3.client("s3", config=_CONFIG)
+    return boto3.client("s3", config=CONFIG)
 
 
 @cache
 def sqs() -> "SQSClient":
-    return boto3.client("sqs", config=_CONFIG)
+    return boto3.client("sqs", config=CONFIG)
 
 
 @cache
 def secrets() -> "SecretsManagerClient":
-    return boto3.client("secretsmanager", config=_CONFIG)
+    return boto3.client("secretsmanager", config=CONFIG)
 
 
 @contextmanager

@@ -153,6 +153,8 @@ class StageConfig:
     #: For a scan of the whole table.
     reconcile_timeout_seconds: int = LONGEST_FUNCTION_TIMEOUT_SECONDS
     wake_timeout_seconds: int = WAKE_INTERVAL_SECONDS
+    #: Number of calls of wake in each interval. They run at the same time, and each wakes up to 400 jobs a second.
+    wake_parts: int = 1
     log_retention_days: int = 30
     #: Timeout of a function behind an HTTP API.
     api_timeout_seconds: int = 10
@@ -216,6 +218,11 @@ class StageConfig:
         _require(
             0 < self.wake_timeout_seconds <= WAKE_INTERVAL_SECONDS,
             f"wake_timeout_seconds must be from 1 to {WAKE_INTERVAL_SECONDS}: after that the next call of wake begins",
+        )
+        _require(
+            1 <= self.wake_parts <= self.index_shards,
+            f"wake_parts {self.wake_parts} must be from 1 to index_shards {self.index_shards}: "
+            "each call of wake needs a partition of its own",
         )
         _require(
             0 < self.reconcile_timeout_seconds <= LONGEST_FUNCTION_TIMEOUT_SECONDS,

@@ -8,7 +8,7 @@ from constructs import Construct
 
 from tidemill import names
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.job_function import JobFunction
+from tidemill.cdk.job_function import DEFAULT_MEMORY_MB, JobFunction
 
 
 class FunctionFactory:
@@ -31,7 +31,13 @@ class FunctionFactory:
         return self.function(verb, environment, timeout_seconds=self.config.api_timeout_seconds, handler=handler)
 
     def function(
-        self, verb: str, environment: Mapping[str, str], *, timeout_seconds: int, handler: str = ""
+        self,
+        verb: str,
+        environment: Mapping[str, str],
+        *,
+        timeout_seconds: int,
+        memory_mb: int = DEFAULT_MEMORY_MB,
+        handler: str = "",
     ) -> JobFunction:
         """`handler` in Lambda's notation. The default is the engine's entry point named `verb`."""
         return JobFunction(
@@ -42,5 +48,6 @@ class FunctionFactory:
             verb=verb,
             timeout_seconds=timeout_seconds,
             environment=environment,
+            memory_mb=memory_mb,
             handler=handler,
         )

@@ -12,6 +12,7 @@ from tidemill import names
 from tidemill.cdk.config import Architecture, StageConfig
 from tidemill.cdk.log_group import log_group
 
+DEFAULT_MEMORY_MB: Final = 512
 ARCHITECTURES: Final = {
     Architecture.ARM64: lambda_.Architecture.ARM_64,
     Architecture.X86_64: lambda_.Architecture.X86_64,
@@ -35,7 +36,7 @@ class JobFunction(Construct):
         verb: str,
         timeout_seconds: int,
         environment: Mapping[str, str],
-        memory_mb: int = 512,
+        memory_mb: int = DEFAULT_MEMORY_MB,
         reserved_concurrency: int | None = None,
         handler: str = "",
     ) -> None:

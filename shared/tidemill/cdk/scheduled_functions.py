@@ -18,6 +18,9 @@ from tidemill.names import Env
 
 WAKE_SCHEDULE: Final = f"rate({names.WAKE_INTERVAL_SECONDS // 60} minute)"
 RECONCILE_SCHEDULE: Final = "rate(1 day)"
+#: One vCPU. A call that wakes as many jobs as its pace allows needs half of it.
+#: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+WAKE_MEMORY_MB: Final = 1769
 
 
 class ScheduledFunctions:
@@ -35,7 +38,10 @@ class ScheduledFunctions:
         #: Calls that failed after all retries.
         self.missed_calls = dead_letter_queue(scope, "Missed")
         # The next call, a minute later, also does the work of a missed one.
-        ScheduledCall(scope, "WakeClock", function=self.wake, missed_calls=None).add_schedule("Schedule", WAKE_SCHEDULE)
+        wake = ScheduledCall(scope, "WakeClock", function=self.wake, missed_calls=None)
+        for part in range(self._config.wake_parts):
+            event = {names.WAKE_PART: str(part), names.WAKE_PARTS: str(self._config.wake_parts)}
+            wake.add_schedule(f"Schedule{part or ''}", WAKE_SCHEDULE, event=event)
         ScheduledCall(scope, "ReconcileClock", function=self.reconcile, missed_calls=self.missed_calls).add_schedule(
             "Schedule", RECONCILE_SCHEDULE
         )
@@ -46,7 +52,10 @@ class ScheduledFunctions:
 
     def _wake(self) -> JobFunction:
         wake = self._functions.function(
-            "wake", self._storage.storing, timeout_seconds=self._config.wake_timeout_seconds
+            "wake",
+            self._storage.storing,
+            timeout_seconds=self._config.wake_timeout_seconds,
+            memory_mb=WAKE_MEMORY_MB,
         )
         wake.allow([QUERY], [self._storage.jobs.index_arn(names.ATTENTION_INDEX)])
         self._storage.allow(wake, GET_MANY, UPDATE)

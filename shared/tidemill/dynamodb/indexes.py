@@ -1,7 +1,7 @@
 """The indexes of the jobs table: a write spreads jobs over some partitions, and a read finds them in any of them."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import Any, Final, TypeVar
 from zlib import crc32
 
+from tidemill.application.ports import WHOLE, Part
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import POOL_SIZE, Item
 from tidemill.domain.states import State
@@ -55,17 +56,18 @@ def listing_partition(tenant: str, shard: int) -> str:
 def merged(
     read: Callable[[int], Iterator[Entry]],
     *,
-    shards: Iterable[int] | None = None,
+    part: Part = WHOLE,
     key: Callable[[Entry], Any] | None = None,
     reverse: bool = False,
 ) -> Iterator[Entry]:
     """The entries of all shards in order. `read` returns those of one shard in order.
 
-    Without `shards`, it reads every shard that a write may have chosen, under any setting and in any version of the
-    code that runs meanwhile. The first queries of all shards overlap, because most of them may find nothing.
+    All parts together have every shard that a write may have chosen, under any setting and in any version of the code
+    that runs meanwhile. The first queries overlap, because most of them may find nothing.
     """
+    shards = range(LARGEST_INDEX_SHARDS)[part.number :: part.count]
     with ThreadPoolExecutor(POOL_SIZE) as pool:
-        begun = list(pool.map(_begun, map(read, shards or range(LARGEST_INDEX_SHARDS))))
+        begun = list(pool.map(_begun, map(read, shards)))
     return heapq.merge(*begun, key=key, reverse=reverse)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.application.ports import Unreadable, ignore_unreadable
+from tidemill.application.ports import WHOLE, Part, Unreadable, ignore_unreadable
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
@@ -49,11 +49,13 @@ class JobReader:
             for job in readable(self._get_batch(unique_keys[start : start + _BATCH_GET_LIMIT]), unreadable)
         ]
 
-    def scheduled(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        return self._attention(State.SCHEDULED, lambda job: job.due, before=before, unreadable=unreadable)
+    def scheduled(
+        self, *, before: datetime, part: Part = WHOLE, unreadable: Unreadable = ignore_unreadable
+    ) -> Iterator[Job]:
+        return self._attention(State.SCHEDULED, lambda job: job.due, before=before, part=part, unreadable=unreadable)
 
     def dead(self, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        return self._attention(State.DEAD, lambda job: job.finished_at, before=None, unreadable=unreadable)
+        return self._attention(State.DEAD, lambda job: job.finished_at, before=None, part=WHOLE, unreadable=unreadable)
 
     def overdue(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         # Waiting and terminal jobs have no `due`.
@@ -82,6 +84,7 @@ class JobReader:
         at: Callable[[Job], datetime | None],
         *,
         before: datetime | None,
+        part: Part,
         unreadable: Unreadable,
     ) -> Iterator[Job]:
         """The indexed jobs whose documents are in `state`, ordered by the time `at`."""
@@ -96,7 +99,7 @@ class JobReader:
             for jobs in self._attention_pages(attention_partition(state, number), before, unreadable):
                 yield from sorted(filter(matches, jobs), key=order)
 
-        return merged(jobs_of_shard, key=order)
+        return merged(jobs_of_shard, part=part, key=order)
 
     def _attention_pages(self, partition: str, before: datetime | None, unreadable: Unreadable) -> Iterator[list[Job]]:
         condition, values = "#partition = :partition", {":partition": text(partition)}

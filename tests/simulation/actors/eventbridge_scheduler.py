@@ -7,6 +7,7 @@ https://docs.aws.amazon.com/scheduler/latest/UserGuide/what-is-scheduler.html
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 from tests.simulation.checks.violation import require, tenant_of
@@ -15,7 +16,14 @@ from tests.simulation.world.world import World
 from tidemill.cdk.job_schedules import Periodic, periodic
 from tidemill.cdk.schedule_retries import DELIVERY_SECONDS, PROMPT_SECONDS
 from tidemill.domain.states import State
-from tidemill.names import TICK_SCHEDULED_AT, TICK_TYPE, WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS
+from tidemill.names import (
+    TICK_SCHEDULED_AT,
+    TICK_TYPE,
+    WAKE_INTERVAL_SECONDS,
+    WAKE_PART,
+    WAKE_PARTS,
+    WAKE_WINDOW_SECONDS,
+)
 
 _ROOT: Final = Path(__file__).parents[3]
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -38,6 +46,7 @@ class EventBridgeScheduler:
     def __init__(self, world: World) -> None:
         self._world = world
         self._next_wake_ms = 0
+        self._wake_parts = Random(f"wake {world.seed}").choice(world.deployment.wake_parts)
         #: Scheduled times so far, and the number of invocations that have not reached Lambda yet.
         self._ticked: list[str] = []
         self._on_their_way = 0
@@ -99,7 +108,9 @@ class EventBridgeScheduler:
         if minute_ms <= self._next_wake_ms:
             return
         self._next_wake_ms = minute_ms
-        self._call("wake", {}, window_seconds=PROMPT_SECONDS)
+        for part in range(self._wake_parts):
+            event = {WAKE_PART: str(part), WAKE_PARTS: str(self._wake_parts)}
+            self._call("wake", event, window_seconds=PROMPT_SECONDS)
         now_ms = world.scheduler.now_ms
         due_ms = [
             int(item["due"]["N"])

@@ -68,7 +68,7 @@ class Botocore(Retrying):
             region_name=REGION,
             aws_access_key_id="testing",
             aws_secret_access_key="testing",
-            config=clients._CONFIG,
+            config=clients.CONFIG,
         )
         events: Any = self._client.meta.events
         events.register("before-send.dynamodb.GetItem", self._answer)

@@ -84,8 +84,14 @@ OUTSIDE: Final = (
     Mutant(
         "reads query the shards of the present version only",
         modules.INDEXES,
-        "shards or range(LARGEST_INDEX_SHARDS)",
-        "shards or range(2)",
+        "range(LARGEST_INDEX_SHARDS)[",
+        "range(2)[",
+    ),
+    Mutant(
+        "wake does one part of the shards only",
+        modules.INDEXES,
+        "[part.number :: part.count]",
+        "[:: part.count]",
     ),
     Mutant("a page begins with the end of the one before", modules.LISTING, "if entry < below)", "if entry <= below)"),
     Mutant(

@@ -280,7 +280,7 @@ def client(service: str) -> Any:
         region_name="eu-west-1",
         aws_access_key_id="simulated",
         aws_secret_access_key="simulated",
-        config=clients._CONFIG,
+        config=clients.CONFIG,
     )
 
 

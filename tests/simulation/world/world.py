@@ -175,7 +175,7 @@ class World:
             batch_size=deployment.stream_batch_size,
             retries=deployment.stream_retries,
             oldest_seconds=deployment.stream_oldest_seconds,
-            factor=Random(self.seed).choice(deployment.stream_factors),
+            factor=Random(f"stream {self.seed}").choice(deployment.stream_factors),
             failures=self.failures,
             scheduler=self.scheduler,
             faults=self.faults,

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT, a_job, brought_to, stored
 from tests.support.single_job import Clock
-from tidemill.application.ports import JobStore
+from tidemill.application.ports import WHOLE, JobStore, Part
 from tidemill.application.wake import MOST_PER_SECOND, WAKE_RESERVE, Waker, Woken
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
@@ -30,7 +30,11 @@ class Scheduled:
     #: What a wake of the job with that id raises.
     faults: dict[str, Exception] = field(default_factory=dict)
 
-    def scheduled(self, *, before: datetime, unreadable: Any) -> Iterator[Job]:
+    #: The parts that were asked for.
+    parts: list[Part] = field(default_factory=list)
+
+    def scheduled(self, *, before: datetime, part: Part, unreadable: Any) -> Iterator[Job]:
+        self.parts.append(part)
         due = [job for job in self.jobs if job.due and job.due <= before and job.id not in set(self.woken)]
         return iter(sorted(due, key=lambda job: (job.due, job.id)))
 
@@ -124,17 +128,70 @@ def test_a_concurrent_cancel_does_not_stop_the_wake_of_others() -> None:
     assert (sum(woken.jobs.values()), woken.finished) == (2, True)
 
 
-def test_jobs_that_the_store_failed_to_wake_are_left_to_the_next_call() -> None:
+def test_a_job_that_the_store_failed_to_wake_is_left_to_the_next_call_and_stops_no_other() -> None:
     jobs = overdue(3 * MOST_PER_SECOND)
     store = Scheduled(jobs, faults={jobs[7].id: StoreUnavailableError("throttled")})
     waker, _ = waker_of(store, Clock())
 
     first = waker.wake(time_left=INVOCATION)
 
-    assert (sum(first.jobs.values()), first.finished) == (MOST_PER_SECOND - 1, False)
+    assert (sum(first.jobs.values()), first.finished) == (3 * MOST_PER_SECOND - 1, False)
     store.faults.clear()
     assert waker.wake(time_left=INVOCATION).finished
     assert set(store.woken) == {job.id for job in jobs}
+
+
+def test_an_outage_of_the_store_ends_the_call() -> None:
+    jobs = overdue(3 * MOST_PER_SECOND)
+    store = Scheduled(jobs, faults={job.id: StoreUnavailableError("outage") for job in jobs})
+    waker, pause = waker_of(store, Clock())
+
+    assert waker.wake(time_left=INVOCATION) == Woken(jobs={}, finished=False)
+    assert pause.pauses == []
+
+
+def test_reading_a_batch_is_part_of_its_second() -> None:
+    clock = Clock()
+
+    class Slow(Scheduled):
+        def scheduled(self, **request: Any) -> Iterator[Job]:
+            for number, job in enumerate(super().scheduled(**request)):
+                if number % MOST_PER_SECOND == 0:
+                    clock.now += SECOND / 4
+                yield job
+
+    waker, pause = waker_of(Slow(overdue(2 * MOST_PER_SECOND)), clock)
+
+    assert waker.wake(time_left=INVOCATION).finished
+    assert pause.pauses == [pytest.approx(0.75)] * 2
+
+
+def test_parallel_calls_do_every_part_in_each_interval_and_each_part_in_turn() -> None:
+    store = Scheduled([])
+    for minute in range(3):
+        for number in range(3):
+            waker, _ = waker_of(store, Clock(NOW + minute * timedelta(seconds=WAKE_INTERVAL_SECONDS)))
+            waker.wake(time_left=INVOCATION, part=Part(number, 3))
+
+    every = {Part(number, 3) for number in range(3)}
+    assert [set(store.parts[start : start + 3]) for start in (0, 3, 6)] == [every] * 3
+    # One of the calls, minute by minute: without the two others, it would still reach every part.
+    assert set(store.parts[::3]) == every
+
+
+def test_a_call_without_a_part_does_all() -> None:
+    store = Scheduled([])
+    waker, _ = waker_of(store, Clock())
+
+    waker.wake(time_left=INVOCATION)
+
+    assert store.parts == [WHOLE]
+
+
+@pytest.mark.parametrize(("number", "count"), [(-1, 3), (3, 3), (0, 0)])
+def test_a_part_that_does_not_exist_is_refused(number: int, count: int) -> None:
+    with pytest.raises(ValueError, match="does not exist"):
+        Part(number, count)
 
 
 def test_two_concurrent_calls_wake_each_job(store: JobStore) -> None:
@@ -154,9 +211,9 @@ def test_an_unreadable_document_is_reported() -> None:
     error = MalformedDocumentError("not a job document")
 
     class OneUnreadable(Scheduled):
-        def scheduled(self, *, before: datetime, unreadable: Any) -> Iterator[Job]:
+        def scheduled(self, *, before: datetime, part: Part, unreadable: Any) -> Iterator[Job]:
             unreadable(TENANT, "rubbish", error)
-            return super().scheduled(before=before, unreadable=unreadable)
+            return super().scheduled(before=before, part=part, unreadable=unreadable)
 
     waker, _ = waker_of(OneUnreadable(overdue(1)), Clock())
 
