@@ -125,7 +125,7 @@ CLAUSES: Final = (
         "kept_until = now + (job.retention or retention)",
         "kept_until = now + retention",
     ),
-    Mutant("jobs are not listed", modules.WRITES, "    if listed:\n", "    if not listed:\n"),
+    Mutant("jobs are not listed", modules.INDEXES, "if self.listed else {}", "if not self.listed else {}"),
     Mutant(
         "the cancelled keep their death",
         modules.OPERATORS,
