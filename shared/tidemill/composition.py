@@ -28,8 +28,9 @@ from tidemill.settings import setting
 from tidemill.sqs import queue_depth
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.lanes import LaneUrls, SqsLanes
-from tidemill.system import clock, ids, job_type_loader, random_draw
+from tidemill.system import clock, ids, job_type_loader, own_process, random_draw
 from tidemill.telemetry.outcome_log import Telemetry
+from tidemill.worker.lane_messages import LaneMessages
 from tidemill.worker.lane_worker import Worker
 from tidemill.worker.message_run import WorkerSettings
 
@@ -139,7 +140,8 @@ def worker() -> Worker:
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),
         follows_groups=os.environ.get(Env.FOLLOW_GROUPS) != "false",
     )
-    return Worker(settings=settings, queue_url=urls.queue, queues=clients.sqs(), stage=stage())
+    lane_messages = LaneMessages(clients.sqs(), urls.queue, clock=clock.now)
+    return Worker(settings=settings, messages=lane_messages, stage=stage(), end_process=own_process.end)
 
 
 @cache

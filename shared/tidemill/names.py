@@ -169,6 +169,8 @@ class Metric(StrEnum):
     #: Messages put back because a claim or settle failed: the store did not answer, or refused the worker.
     UNAVAILABLE = "StoreUnavailable"
     DROPPED = "MessagesDropped"
+    #: Handlers that ran beyond the end of their batch, so that their worker ended its process.
+    STRAY_THREADS = "StrayThreads"
     ATTEMPT_DURATION = "AttemptDuration"
     #: Milliseconds from `due` to the claim.
     START_LATENCY = "StartLatency"

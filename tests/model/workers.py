@@ -46,6 +46,7 @@ class ShippedWorker:
             shipped.settings,
             deadline=moment(self._until),
             wait_until_alone=lambda deadline: deadline,
+            stray_beside=lambda: False,
             deadline_moved=lambda: None,
         )
         self._greenlet = greenlet(lambda: self._run.run(self))

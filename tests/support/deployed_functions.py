@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import pytest
 
@@ -30,13 +30,17 @@ from tidemill.names import (
     Env,
     Lane,
 )
-from tidemill.system import clock
+from tidemill.system import clock, own_process
 
 JOB_TIMEOUT: Final = timedelta(seconds=5)
 #: More rounds of publish and work than any test needs.
 MOST_ROUNDS: Final = 1_000
 Event = Mapping[str, Any]
 _numbers = count(1)
+
+
+class ProcessEndedError(BaseException):
+    """A worker ended its process. Then its mapping deletes nothing."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +158,10 @@ class Mill:
         }
 
     def work(self, event: Event, context: Context | None = None) -> list[str]:
-        """Run a batch and, as the mapping does, delete what it does not keep. Returns the ids of the kept messages."""
+        """Run a batch and, as the mapping does, delete what it does not keep. Returns the ids of the kept messages.
+
+        Raises `ProcessEndedError`.
+        """
         answer = work.handle(event, context or Context())
         assert set(answer) == {"batchItemFailures"}
         kept = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
@@ -202,6 +209,10 @@ def _passes(record: Mapping[str, Any]) -> bool:
     )
 
 
+def _end_process() -> NoReturn:
+    raise ProcessEndedError
+
+
 clock_now = clock.now
 
 
@@ -231,6 +242,7 @@ def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
     monkeypatch.setattr(clients, "dynamodb", lambda: faulty)
     monkeypatch.setattr(clients, "sqs", lambda: sqs)
     monkeypatch.setattr(clock, "now", mill.now)
+    monkeypatch.setattr(own_process, "end", _end_process)
 
     def count_call(event_name: str, params: Mapping[str, Any], **_rest: Any) -> None:
         _, service, operation = event_name.split(".")
@@ -257,4 +269,4 @@ def forget() -> None:
             built.cache_clear()
 
 
-__all__ = ["INVOCATION", "JOB_TIMEOUT", "TENANT", "Context", "Event", "Mill", "forget", "mill_on"]
+__all__ = ["INVOCATION", "JOB_TIMEOUT", "TENANT", "Context", "Event", "Mill", "ProcessEndedError", "forget", "mill_on"]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, a_job_type, brought_to, reference_to, types_of
+from tests.support.builders import a_job_type, brought_to, reference_to, types_of
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Report
@@ -27,7 +27,7 @@ def clock() -> Clock:
 def carry(store: DynamoJobStore, clock: Clock) -> Carry:
     def carry(job: Job, job_type: JobType | None = None, **changes: Any) -> Report:
         shared_tools = tools(store, types_of(job_type or a_job_type()), clock)
-        return carried_out(Attempt(reference_to(job, **changes), shared_tools, deadline=NOW + INVOCATION))
+        return carried_out(Attempt(reference_to(job, **changes), shared_tools, deadline=clock.now + INVOCATION))
 
     return carry
 

@@ -86,7 +86,11 @@ def test_a_missing_setting_is_named(build: Callable[[], Any], missing: Env, monk
 def test_a_worker_knows_its_own_lane_alone() -> None:
     worker = composition.worker()
 
-    assert (worker.settings.lane, worker.queue_url, worker.stage) == (Lane.DEFAULT, "https://queue.invalid", "test")
+    assert (worker.settings.lane, worker.messages.queue_url, worker.stage) == (
+        Lane.DEFAULT,
+        "https://queue.invalid",
+        "test",
+    )
     assert worker.settings.job_timeout.total_seconds() == 1.5
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tidemill.application.attempt_gates import Gates, WaitUntilAlone
+from tidemill.application.attempt_gates import Gates, StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.handler_results import checkpoint_text, outcome_of_value
 from tidemill.application.job_types import Run
@@ -56,6 +56,7 @@ class Attempt:
         receives: int = 1,
         lane_timeout: timedelta | None = None,
         wait_until_alone: WaitUntilAlone | None = None,
+        stray_beside: StrayBeside | None = None,
         deadline_moved: Callable[[], None] | None = None,
     ) -> None:
         """`body` is what the message holds, and `receives` how often the message was received, this time included.
@@ -72,15 +73,20 @@ class Attempt:
             deadline=deadline,
             has_ended=self.has_ended,
             wait_until_alone=wait_until_alone,
+            stray_beside=stray_beside,
             deadline_moved=deadline_moved,
         )
         self._settler = Settler(self.reference, context)
         #: Held during a settle, so that one thread settles at a time.
         self._settling = threading.Lock()
-        #: Held for each write of the two fields below, and never during a call, so that `unavailable` does not wait.
+        #: Held for each write of the fields below, and never during a call, so that `unavailable` does not wait.
         self._lock = threading.Lock()
         self._job: Job | None = None
         self._report: Report | None = None
+        #: Set before the settle of an expired attempt: from then on its handler must not start.
+        self._expired = False
+        #: Set while the handler is called.
+        self._in_handler = False
 
     @property
     def reference(self) -> Reference:
@@ -99,6 +105,10 @@ class Attempt:
     def has_ended(self) -> bool:
         """Another thread may end the attempt at any moment, unless `_lock` is held."""
         return self._report is not None
+
+    def is_stray(self) -> bool:
+        """Whether the handler still runs although its attempt has ended. Nothing can stop a thread."""
+        return self._in_handler and (self._expired or self.has_ended())
 
     def claim(self, *, remaining: timedelta) -> bool:
         """Take the job for as long as the invocation can last. False leaves the reason in `report`."""
@@ -139,7 +149,7 @@ class Attempt:
                     gates.time_of_type,
                     gates.payload_fits,
                     gates.within_limits,
-                    gates.on_time,
+                    gates.without_stray,
                 ):
                     if outcome := gate(job):
                         return outcome
@@ -163,6 +173,7 @@ class Attempt:
     def expire(self) -> None:
         """Time is up: end the attempt as failed, or put its message back if it has no claim yet."""
         with self._lock:
+            self._expired = True
             if self._job is None:
                 self._report = self._report or Report(ending=Ending.NOT_STARTED, put_back_until=self._context.clock())
                 return
@@ -182,6 +193,10 @@ class Attempt:
         backoff = timedelta(seconds=1 + ceiling_seconds * self._context.draw())
         until = lease_end or now + backoff
         self._end(Report(ending=Ending.UNAVAILABLE, job=self._job, error=str(error), put_back_until=until))
+
+    def release_slot(self) -> None:
+        """For a stray: its process ends now, so the slot need not wait for the end of the lease."""
+        self._gates.release_slot()
 
     def add_cause(self, error: Exception) -> None:
         """Add the exception to the report, for its traceback. No-op if it has one, or if the attempt has not ended."""
@@ -213,6 +228,7 @@ class Attempt:
             resumed_from=None if job.checkpoint is None else json.loads(job.checkpoint),
             save=self._save_checkpoint,
         )
+        self._begin_handler()
         try:
             value = job_type.handler(self._gates.payload, run)
         except Exception:
@@ -220,7 +236,16 @@ class Attempt:
         except BaseException as exit_:
             # For example `SystemExit` or a cancelled coroutine. It ends the attempt, not the thread.
             raise TidemillError(f"the handler tried to end its process: {exit_!r}") from exit_
+        finally:
+            self._in_handler = False
         return outcome_of_value(value, job, self._context.submit)
+
+    def _begin_handler(self) -> None:
+        """Raises `JobTimeoutError` if time is up: another thread may be settling the attempt as failed."""
+        with self._lock:
+            if self._expired or self._report or self._context.clock() >= self.deadline:
+                raise JobTimeoutError("the time of the attempt ran out before its handler could start")
+            self._in_handler = True
 
     def _save_checkpoint(self, state: Any, done: int | None, total: int | None) -> None:
         """`Run.checkpoint`."""

@@ -40,6 +40,8 @@ LONGEST_SUSPECT_HOLD_SECONDS: Final = 3.0
 #: Waits until no other run is at work in this process, until the given deadline of the attempt at the latest. Returns
 #: the new deadline of the attempt, or None if time does not suffice.
 WaitUntilAlone = Callable[[datetime], datetime | None]
+#: Whether another handler still runs in this process although its attempt has ended.
+StrayBeside = Callable[[], bool]
 
 
 class Gates:
@@ -52,11 +54,13 @@ class Gates:
         deadline: datetime,
         has_ended: Callable[[], bool],
         wait_until_alone: WaitUntilAlone | None,
+        stray_beside: StrayBeside | None,
         deadline_moved: Callable[[], None] | None,
     ) -> None:
         self._context = context
         self._has_ended = has_ended
         self._wait_until_alone = wait_until_alone
+        self._stray_beside = stray_beside
         self._deadline_moved = deadline_moved
         self._slot: LimitSlot | None = None
         self.deadline = deadline
@@ -114,6 +118,12 @@ class Gates:
         if wait_until := self._context.limits.acquire(slot, now=now):
             return Held(until=wait_until, cause=HoldCause.LIMIT)
         self._slot = slot
+        return None
+
+    def without_stray(self, _job: Job) -> Outcome | None:
+        """A process with a stray thread is slow and about to end. The job runs in another."""
+        if self._stray_beside and self._stray_beside():
+            return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS)
         return None
 
     def release_slot(self) -> None:

@@ -30,6 +30,7 @@ class Heading(StrEnum):
     LATE_JOBS = "late-jobs"
     LOST_MESSAGES = "lost-messages"
     UNDELIVERABLE_JOBS = "undeliverable-jobs"
+    STRAY_THREADS = "stray-threads"
     STORE_UNAVAILABLE = "store-unavailable"
     STOPPED_CLOCK = "stopped-clock"
     MISSED_CALLS = "missed-calls"

@@ -69,6 +69,13 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
         summary=f"Jobs of lane {name} died because no worker claimed them, although they were dispatched repeatedly.",
         metric=tidemill_metric(config, name, Metric.UNDELIVERABLE),
     )
+    yield Alarm(
+        id=f"StrayThreads-{name}",
+        heading=Heading.STRAY_THREADS,
+        # Its exit also fires `FunctionErrors`, whose other causes this alarm rules out.
+        summary=f"A job of lane {name} ran on after its time was over, so its worker ended its process.",
+        metric=tidemill_metric(config, name, Metric.STRAY_THREADS),
+    )
     yield from function_alarms(lane.worker, of=f"-{name}")
 
 
@@ -134,7 +141,10 @@ def scheduler_alarms(scheduled: ScheduledFunctions, *, config: StageConfig) -> I
 
 
 def function_alarms(function: JobFunction, *, of: str = "") -> Iterator[Alarm]:
-    """A handler of the engine never raises on purpose, so a single error is a crash, a timeout or a bug."""
+    """A handler of the engine never raises on purpose, so a single error is a crash, a timeout or a bug.
+
+    The exception is a worker that ends its process because of a stray thread: see the alarm `StrayThreads`.
+    """
     yield Alarm(
         id=f"FunctionErrors-{function.verb}{of}",
         heading=Heading.FUNCTION_ERRORS,

@@ -97,7 +97,14 @@ class Dashboard(Construct):
             ),
             _graph(
                 f"{name}: faults",
-                *self._counts(name, Metric.UNAVAILABLE, Metric.DROPPED, Metric.NOT_ACCEPTED, Metric.UNDELIVERABLE),
+                *self._counts(
+                    name,
+                    Metric.UNAVAILABLE,
+                    Metric.DROPPED,
+                    Metric.NOT_ACCEPTED,
+                    Metric.UNDELIVERABLE,
+                    Metric.STRAY_THREADS,
+                ),
             ),
         ]
 

@@ -1,7 +1,7 @@
 """Writes the log lines and the metrics of outcomes. A log message is a constant; the details are its fields."""
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
 from typing import Final
@@ -122,6 +122,12 @@ class Telemetry:
                 extra["start_latency_ms"] = round((job.claimed_at - job.ready_at).total_seconds() * 1000)
                 self._add(lane, Metric.START_LATENCY, (job.claimed_at - job.ready_at).total_seconds() * 1000)
         self._level(report)(report.ending.value, extra=extra, exc_info=report.cause)
+
+    def stray_threads(self, lane: Lane, strays: Sequence[Reference]) -> None:
+        """Handlers outlived their attempts and their batch, so the process ends now."""
+        for stray in strays:
+            self._count(lane, Metric.STRAY_THREADS)
+            logger().error("stray thread", extra=_reference_fields(stray))
 
     def woken(self, woken: Woken) -> None:
         for lane, number in woken.jobs.items():

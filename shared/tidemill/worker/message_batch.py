@@ -1,8 +1,8 @@
 """A batch of messages, run in parallel within the time of one invocation. Each is settled before the batch ends."""
 
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +27,10 @@ class Batch(BatchProcessor):
         self._invocation = invocation
         #: By receipt handle, since a batch may hold a message twice.
         self.messages: dict[str, MessageRun] = {}
+        #: The thread of each message.
+        self._threads: dict[Future[None], MessageRun] = {}
+        #: The threads that end attempts whose time is up.
+        self._endings: list[Future[None]] = []
         #: Set when a message has ended or its deadline has moved.
         self._changed = threading.Event()
         #: Set while at most one message is at work.
@@ -43,6 +47,7 @@ class Batch(BatchProcessor):
                 self._settings,
                 deadline=deadline,
                 wait_until_alone=self._wait_until_alone,
+                stray_beside=lambda: bool(self.strays()),
                 deadline_moved=self._changed.set,
             )
             for record in self.records
@@ -50,10 +55,24 @@ class Batch(BatchProcessor):
         if self._settings.can_start_run(time_left(self._invocation)):
             self._run(list(self.messages.values()))
         # A thread may still run, but its attempt ends here, and the fence refuses its later writes.
-        _in_parallel([message for message in self.messages.values() if not message.finished], MessageRun.expire)
+        self._expire([message for message in self.messages.values() if not message.finished])
         for message in self.messages.values():
             message.abandon()
         return super().process()
+
+    def strays(self) -> list[MessageRun]:
+        """The messages whose handlers run beyond the end of their attempts."""
+        return [message for message in self.messages.values() if message.stray]
+
+    def await_other_threads(self) -> None:
+        """Wait for all threads but the stray ones, once the batch has ended.
+
+        Each is in calls to AWS, which `aws/clients.py` bounds. Such a call may settle a run or give a claim back.
+        """
+        while others := [future for future in self._endings if not future.done()] + [
+            future for future, message in self._threads.items() if not future.done() and not message.stray
+        ]:
+            wait(others)
 
     def require_done(self, record: SQSRecord) -> None:
         """The record handler of Powertools. Raises `PutBackError` for a message that must stay on the queue."""
@@ -68,21 +87,21 @@ class Batch(BatchProcessor):
         # At its deadline the attempt is settled as failed, and its handler must not start any more.
         until_deadline = deadline - self._settings.context.clock() - SETTLE_RESERVE
         longest = min(time_left(self._invocation) - self._settings.job_timeout - SETTLE_RESERVE, until_deadline)
-        if not self._others_ended.wait(timeout=max(longest.total_seconds(), 0.0)):
+        if not self._others_ended.wait(timeout=max(longest.total_seconds(), 0.0)) or self.strays():
             return None
         return self._settings.context.clock() + self._settings.job_timeout
 
     def _run(self, messages: list[MessageRun]) -> None:
         """Run the messages in parallel. One that reaches its deadline expires while the others go on."""
         pool = ThreadPoolExecutor(max_workers=len(messages))
-        running = {pool.submit(message.run, self._invocation): message for message in messages}
+        running = self._threads = {pool.submit(message.run, self._invocation): message for message in messages}
         for future in running:
             future.add_done_callback(lambda _: self._changed.set())
         while running:
             self._changed.clear()
             now = self._settings.context.clock()
             late = [message for message in running.values() if message.deadline and message.deadline <= now]
-            _in_parallel(late, MessageRun.expire)
+            self._expire(late)
             running = {
                 future: message for future, message in running.items() if not future.done() and message not in late
             }
@@ -94,10 +113,11 @@ class Batch(BatchProcessor):
                 self._changed.wait(timeout=max((min(deadlines) - now).total_seconds(), 0.0) if deadlines else None)
         pool.shutdown(wait=False)
 
-
-def _in_parallel(messages: Sequence[MessageRun], step: Callable[[MessageRun], None]) -> None:
-    """Take the step with each message, and wait for all of them at most half of the settle reserve."""
-    if messages:
-        pool = ThreadPoolExecutor(max_workers=len(messages))
-        wait([pool.submit(step, message) for message in messages], timeout=(SETTLE_RESERVE / 2).total_seconds())
-        pool.shutdown(wait=False)
+    def _expire(self, messages: Sequence[MessageRun]) -> None:
+        """Expire the messages in parallel, and wait for all of them at most half of the settle reserve."""
+        if messages:
+            pool = ThreadPoolExecutor(max_workers=len(messages))
+            endings = [pool.submit(message.expire) for message in messages]
+            self._endings += endings
+            wait(endings, timeout=(SETTLE_RESERVE / 2).total_seconds())
+            pool.shutdown(wait=False)

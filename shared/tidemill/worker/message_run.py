@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_gates import WaitUntilAlone
+from tidemill.application.attempt_gates import StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.settle import AHEAD_DELAY, AttemptContext
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError
@@ -56,15 +56,18 @@ class MessageRun:
         *,
         deadline: datetime,
         wait_until_alone: WaitUntilAlone,
+        stray_beside: StrayBeside,
         deadline_moved: Callable[[], None],
     ) -> None:
         self.record = record
         self._settings = settings
+        self._stray_beside = stray_beside
         self._new_attempt = partial(
             Attempt,
             context=settings.context,
             lane_timeout=settings.job_timeout,
             wait_until_alone=wait_until_alone,
+            stray_beside=stray_beside,
             deadline_moved=deadline_moved,
         )
         #: Attempts before the present one. All but the first are at later jobs of the group.
@@ -100,6 +103,16 @@ class MessageRun:
         """The deadline of the present attempt; None if no attempt is at work."""
         attempt = self._attempt
         return None if self.finished or attempt is None else attempt.deadline
+
+    @property
+    def stray(self) -> Reference | None:
+        """The job whose handler still runs although its attempt has ended."""
+        return self._attempt.reference if self._attempt and self._attempt.is_stray() else None
+
+    def release_slot(self) -> None:
+        """Release the limit slot of the stray handler."""
+        if self._attempt:
+            self._attempt.release_slot()
 
     def reports(self) -> Iterator[tuple[Reference | None, Report]]:
         """The report on each attempt that has ended, with its reference; None for a message that is not readable."""
@@ -139,7 +152,7 @@ class MessageRun:
         job = attempt.report.job if attempt.report and attempt.report.ended else None
         if job is None or job.group is None or self.finished:
             return None
-        if not self._settings.follows_groups or not self._settings.can_start_run(left):
+        if not self._settings.follows_groups or not self._settings.can_start_run(left) or self._stray_beside():
             return None
         now = self._settings.context.clock()
         try:

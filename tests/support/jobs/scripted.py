@@ -36,6 +36,11 @@ def quick(payload: Anything, run: Run) -> Any:
     return script.handler(payload, run)
 
 
+@job_type("test.quick_limited", payload=Anything, backoff_seconds=0, timeout_seconds=0.2, concurrency_per_key=1)
+def quick_limited(payload: Anything, run: Run) -> Any:
+    return script.handler(payload, run)
+
+
 @job_type("test.noop", payload=Anything)
 def noop(_payload: Anything, _run: Run) -> None:
     pass
