@@ -87,7 +87,7 @@ class Batch(BatchProcessor):
         # At its deadline the attempt is settled as failed, and its handler must not start any more.
         until_deadline = deadline - self._settings.context.clock() - SETTLE_RESERVE
         longest = min(time_left(self._invocation) - self._settings.job_timeout - SETTLE_RESERVE, until_deadline)
-        if not self._others_ended.wait(timeout=max(longest.total_seconds(), 0.0)) or self.strays():
+        if not self._others_ended.wait(timeout=max(longest.total_seconds(), 0.0)):
             return None
         return self._settings.context.clock() + self._settings.job_timeout
 

@@ -40,6 +40,11 @@ _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.steps": lambda random: random.choice(
         [{"count": 3, "seconds": 1}, {"count": 4, "seconds": 9}, {"count": 40, "seconds": 0.5}]
     ),
+    "sim.overrun": lambda random: {
+        "fails": random.choice([0, 1, 2]),
+        "seconds": random.choice([3, 10, 50, 5000]),
+        "key": random.choice("ab"),
+    },
     "sim.poison": lambda random: {"fails": random.choice([1, 2, 9]), "seconds": random.choice([0, 2])},
     "sim.blocking": lambda random: {"fails": random.choice([0, 0, 9]), "seconds": random.choice([0, 1])},
     "sim.limited": lambda random: {"key": random.choice("ab"), "seconds": random.choice([0, 3])},
@@ -80,6 +85,9 @@ class Workload:
         if Fault.CLOCK_FAR_OFF in world.faults.rates:
             # Its jobs run long enough to outlast a lease that such a clock has set.
             self._kinds.append("sim.steps")
+        if "sim.overrun" in self._kinds:
+            # Its neighbours still run when a handler has exceeded its time.
+            self._kinds.append("sim.slots")
         self._grouped = random.choice([0.0, 0.3, 1.0])
         self._padded = random.choice([0.0, 0.0, 0.0, 0.0, 0.0, 0.4])
         self._groups = _GROUPS[: random.choice([1, len(_GROUPS)])]
@@ -87,6 +95,9 @@ class Workload:
         self.jobs = random.randint(1, 8)
         # Submissions arrive for as long as a deployment takes.
         self.window_ms = world.rollout.takes_ms or random.choice([50, 5_000, 60_000, 900_000])
+        if "sim.overrun" in self._kinds:
+            # Neighbours in one batch.
+            self.jobs, self.window_ms = 8, 50
 
     def tenant(self) -> str:
         return self._random.choice(self._tenants)

@@ -8,7 +8,9 @@ from tests.simulation.checks.crashes import CrashChecks
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.limits import LimitChecks
+from tests.simulation.checks.messages import MessageChecks
 from tests.simulation.checks.payloads import PayloadChecks
+from tests.simulation.checks.stray_threads import StrayThreadChecks
 from tests.simulation.checks.version_compatibility import VersionCompatibilityChecks
 from tests.simulation.checks.violation import Violation, state_of
 from tests.simulation.world.faults import LOSSES
@@ -35,6 +37,8 @@ class Checks:
         self._runs = AttemptChecks(world, CrashChecks(world))
         self._history = AtRestChecks(world, self._documents)
         self._limits = LimitChecks(world, self._documents)
+        self._strays = StrayThreadChecks(world, self._documents)
+        MessageChecks(world)
         self.payloads = PayloadChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
@@ -68,6 +72,7 @@ class Checks:
         self._fields.at_end()
         self._runs.at_end()
         self._limits.at_end()
+        self._strays.at_end()
         self.versions.at_end()
 
 

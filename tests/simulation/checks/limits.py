@@ -41,10 +41,13 @@ class LimitChecks:
                 self._rates_hold(key, runs, limit.rate)
 
     def _limits_hold(self, key: tuple[str, ...], runs: list[HandlerRun], most: int) -> None:
-        """Interrupted runs do nothing more, and runs that outlive their lease are fenced, so neither counts."""
+        """Interrupted runs do nothing more, and runs that outlive their lease are fenced, so neither counts.
+
+        The slot of a stray run is released as the last act before its process ends.
+        """
         for index, run in enumerate(runs):
             before = [one for one in runs[:index] if one.ended_ms is not None]
-            still = [one for one in before if run.began_ms < min(one.ended_ms or 0, one.lease_ends_ms)]
+            still = [one for one in before if run.began_ms < min(self._ended_ms(one), one.lease_ends_ms)]
             others = ", ".join(one.job_id for one in still)
             require(
                 len(still) < most, "concurrency limits hold", f"{key}: {others} still ran; the limit is {most}", run.key
@@ -68,6 +71,10 @@ class LimitChecks:
                 most = rate.count + period_ms // interval_ms
                 what = f"{key}: {within} began within {period_ms} ms; the limit is {most:.0f}"
                 require(within <= most, "rate limits hold", what, run.key)
+
+    def _ended_ms(self, run: HandlerRun) -> int:
+        ended_ms = run.ended_ms or 0
+        return min(ended_ms, self._world.slots_released.get(run.by, ended_ms))
 
     def _claimed_ms(self, run: HandlerRun) -> int:
         """0 if another worker had taken the job over by then, so that the time is unknown."""

@@ -31,6 +31,8 @@ class HandlerRun:
     #: By the clock of the worker.
     claimed_ms: int
     began_ms: int
+    #: From then on the run counts as failed.
+    deadline_ms: float
     #: As the document had it at the beginning.
     lease_ends_ms: int
     asked_to_end: bool
@@ -90,6 +92,7 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[HandlerRun]:
         owner=item.get("owner", {"S": ""})["S"],
         claimed_ms=claimed_ms,
         began_ms=here.scheduler.now_ms,
+        deadline_ms=run.deadline.timestamp() * 1000 - task.process.skew_ms,
         lease_ends_ms=int(item.get("due", {"N": "0"})["N"]),
         submitted_ms=life[1],
         resumed_from=run.resumed_from or 0,

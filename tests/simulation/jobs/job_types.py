@@ -142,6 +142,22 @@ def steps(plan: Plan, run: Run) -> Done:
         return Done(writes=[effect(run)])
 
 
+@job_type(
+    "sim.overrun",
+    payload=Plan,
+    max_attempts=3,
+    backoff_cap_seconds=20,
+    timeout_seconds=2,
+    concurrency_per_key=1,
+    key=lambda plan: plan.key,
+)
+def overrun(plan: Plan, run: Run) -> Done:
+    """Its first attempts exceed the time of the type, and do not look whether it is over."""
+    with running(run, limit_key=plan.key):
+        time.sleep(plan.seconds if run.attempt <= plan.fails else 0)
+        return Done(writes=[effect(run)])
+
+
 @job_type("sim.blocking", payload=Plan, max_attempts=2, backoff_cap_seconds=10, on_dead="block")
 def blocking(plan: Plan, run: Run) -> Done:
     with running(run):

@@ -213,6 +213,46 @@ PROTOCOL: Final = (
         "return self in {Verdict.GONE, Verdict.DUPLICATE, Verdict.STALE}",
         "return False",
     ),
+    # Stray threads.
+    Mutant(
+        "a stray thread keeps its process",
+        modules.WORKER,
+        "                self.end_process()\n",
+        "                pass\n",
+    ),
+    Mutant(
+        "a stray thread ends the batch",
+        modules.BATCH,
+        "        while running:\n",
+        "        while running and not self.strays():\n",
+    ),
+    Mutant(
+        "a worker exits in the middle of its calls", modules.WORKER, "            batch.await_other_threads()\n", ""
+    ),
+    Mutant(
+        "a worker that exits deletes its whole batch",
+        modules.WORKER,
+        "for receipt, until in put_back.items() if not until]",
+        "for receipt in put_back]",
+    ),
+    Mutant(
+        "a worker that exits hides the rest",
+        modules.WORKER,
+        "self.messages.hide({receipt: until for",
+        "strays or self.messages.hide({receipt: until for",
+    ),
+    Mutant(
+        "a job starts beside a stray thread",
+        modules.GATES,
+        "if self._stray_beside and self._stray_beside():",
+        "if self._stray_beside is None:",
+    ),
+    Mutant(
+        "a handler starts while its attempt expires",
+        modules.RUN,
+        "if self._expired or self._report or self._context.clock() >= self.deadline:",
+        "if self._report:",
+    ),
     # Publish.
     Mutant(
         "failed entries are ignored",

@@ -58,6 +58,7 @@ class Fault(StrEnum):
     STREAM_OUTAGE = "stream stalls"
     STREAM_TRIMMED = "stream records lost"
     POISON = "handler kills its process"
+    STRAY_THREAD = "handler outlives its time"
     # Callers, operators, tenants, schedules and alarms.
     CALLER_REPEATS = "caller submits again"
     KEY_REUSED = "key used for another body"

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
 from datetime import UTC, datetime, timedelta, tzinfo
 from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import boto3
 from aws_lambda_powertools import Logger
@@ -33,6 +33,7 @@ from tidemill.dynamodb import document, indexes
 from tidemill.names import Metric
 from tidemill.system import clock, ids, random_draw
 from tidemill.telemetry import outcome_log
+from tidemill.worker import message_run
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World
@@ -140,6 +141,8 @@ def _patches() -> list[Patch]:
         (outcome_log.Telemetry, "record_given_up", _watched_stream(outcome_log.Telemetry.record_given_up)),
         (outcome_log.Telemetry, "reconciled", _watched_reconcile(outcome_log.Telemetry.reconciled)),
         (outcome_log.Telemetry, "flush", _watched_flush(outcome_log.Telemetry.flush)),
+        (message_run.MessageRun, "expire", _watched_expire(message_run.MessageRun.expire)),
+        (message_run.MessageRun, "release_slot", _watched_release(message_run.MessageRun.release_slot)),
         (reconcile, "SEGMENTS", _SEGMENTS),
         (indexes, "LARGEST_INDEX_SHARDS", max(code_versions.INDEX_SHARDS)),
         (time, "sleep", _threads("sleep")),
@@ -156,6 +159,14 @@ def _threads(name: str) -> Callable[..., Any]:
     return made
 
 
+def _exit(_status: int) -> NoReturn:
+    """`os._exit`: a worker ends its process because of a stray thread."""
+    here = world()
+    here.faults.count(Fault.STRAY_THREAD)
+    here.log(_process().name, "*ends its process")
+    here.scheduler.exit()
+
+
 def _replacements() -> dict[int, Any]:
     """Replacements by identity of the original."""
     quiet = Logger(service="simulation", level="CRITICAL")
@@ -166,7 +177,7 @@ def _replacements() -> dict[int, Any]:
     return {
         id(time): clocks,
         id(threading): threads,
-        id(os): SimpleNamespace(**{**vars(os), "environ": environ, "getenv": environ.get}),
+        id(os): SimpleNamespace(**{**vars(os), "environ": environ, "getenv": environ.get, "_exit": _exit}),
         id(futures.ThreadPoolExecutor): _threads("pool"),
         id(futures.wait): _threads("wait"),
         id(futures.as_completed): _threads("as_completed"),
@@ -234,6 +245,29 @@ def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
                 world().groups_given_up.append((world().scheduler.now_ms, step.job.tenant, step.job.group))
                 world().log(_process().name, f"*gives up the group {step.job.group}: {step.error}")
         published(self, came_of_it)
+
+    return watched
+
+
+def _watched_expire(expire: Callable[..., None]) -> Callable[..., None]:
+    """Record when a worker decides that the time of a run is over."""
+
+    def watched(self: message_run.MessageRun) -> None:
+        if self._attempt:
+            reference = self._attempt.reference
+            key = f"{reference.tenant}#{reference.job_id}"
+            world().expired_runs.append((world().scheduler.now_ms, _process().name, key))
+        expire(self)
+
+    return watched
+
+
+def _watched_release(release_slot: Callable[..., None]) -> Callable[..., None]:
+    """Record when a worker begins to release the slot of a stray, just before it ends its process."""
+
+    def watched(self: message_run.MessageRun) -> None:
+        world().slots_released[_process().name] = world().scheduler.now_ms
+        release_slot(self)
 
     return watched
 

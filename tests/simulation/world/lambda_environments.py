@@ -39,6 +39,8 @@ class FunctionError:
     """An invocation without a response: it raised, was killed or timed out."""
 
     what: str
+    #: The process, if it ended itself.
+    exited: Process | None = None
 
 
 class Context:
@@ -120,6 +122,7 @@ class Function:
             answer = self._handler(event, context)
         except Killed:
             # Lambda detects the end of the process.
+            answer = FunctionError("ended", exited=process if process.exited else None)
             raise
         except Exception as error:  # noqa: BLE001 - as the runtime does
             answer = FunctionError(f"{type(error).__name__}: {error}")

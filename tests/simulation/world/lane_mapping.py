@@ -3,7 +3,7 @@
 https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tests.simulation.world.faults import Fault, Faults
@@ -62,6 +62,8 @@ class LaneMapping:
         self._trace = trace
         #: The pollers of Lambda. No fault kills them.
         self._process = Process(f"poller {queue.name}")
+        #: Called with the queue, the receipt handles of a batch and its process, when that has ended itself.
+        self.exit_watchers: list[Callable[[Queue, list[str], Process], None]] = []
         queue.watchers.append(self._poll_at)
 
     def _poll_at(self, visible_ms: int) -> None:
@@ -82,6 +84,9 @@ class LaneMapping:
         try:
             answer = self._function.invoke(event)
             if isinstance(answer, FunctionError):
+                if answer.exited:
+                    for watch in self.exit_watchers:
+                        watch(self._queue, list(receipts.values()), answer.exited)
                 if self._faults.occurs(Fault.RETURNED_LATE):
                     self._queue.return_late(list(receipts.values()))
             else:

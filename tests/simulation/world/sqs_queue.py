@@ -65,6 +65,8 @@ class Queue:
         #: Messages that exceeded their receives and went to the dead-letter queue.
         self.moved: list[Message] = []
         self.watchers: list[Callable[[int], None]] = []
+        #: Called with each message that is deleted.
+        self.delete_watchers: list[Callable[[Message], None]] = []
         #: Called with the time at which a lost message will return.
         self.return_watchers: list[Callable[[int], None]] = []
         #: Until then another consumer takes every message.
@@ -110,6 +112,8 @@ class Queue:
             return
         for message in [message for message in self.messages if message.receipt == receipt]:
             self._log(self.name, f"deletes {receipt}: {message.body}")
+            for watch in self.delete_watchers:
+                watch(message)
             self.messages.remove(message)
 
     def return_late(self, receipts: Sequence[str]) -> None:

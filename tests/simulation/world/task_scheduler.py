@@ -8,7 +8,7 @@ import heapq
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import greenlet  # type: ignore[import-untyped]
 
@@ -33,6 +33,8 @@ class Process:
         #: Skew of its clock.
         self.skew_ms = skew_ms
         self.alive = True
+        #: Whether it ended itself.
+        self.exited = False
         self.frozen = False
         #: Cached values of its composition root: the globals of a warm function.
         self.built: dict[Any, Any] = {}
@@ -133,6 +135,13 @@ class Scheduler:
             process.alive = False
             self.interrupted.add(process.name)
             self.at(self.now_ms, self._unwind, process)
+
+    def exit(self) -> NoReturn:
+        """From a task: end its process, as `os._exit` does. Unlike a kill, this excuses nothing left undone."""
+        process = self._running().process
+        process.alive, process.exited = False, True
+        self.at(self.now_ms, self._unwind, process)
+        raise Killed
 
     def freeze(self, process: Process) -> None:
         process.frozen = True

@@ -82,6 +82,10 @@ class World:
         self.reports: list[tuple[int, str, Any]] = []
         #: The same with the message: (reference, report).
         self.reports_by_message: list[tuple[Any, Any]] = []
+        #: Runs whose time a worker declared over: (milliseconds, process, key of the job).
+        self.expired_runs: list[tuple[int, str, str]] = []
+        #: By process, when it released the limit slot of a stray handler, in milliseconds.
+        self.slots_released: dict[str, int] = {}
         #: Groups that publish gave up, for an alarm and reconcile: (milliseconds, tenant, group).
         self.groups_given_up: list[tuple[int, str, str]] = []
         #: Places of payloads that publish failed to delete and gave up.
@@ -91,6 +95,7 @@ class World:
         #: By key, when reconcile last reported an item as unreadable, in milliseconds.
         self.unreadable: dict[str, int] = {}
         self.lanes: dict[str, Queue] = {}
+        self.mappings: dict[str, LaneMapping] = {}
         self.dead_letters: dict[str, Queue] = {}
         self.functions: dict[str, Function] = {}
         #: By function, the asynchronous invocations by schedules and alarms.
@@ -145,7 +150,7 @@ class World:
                 lane.function_timeout_seconds,
                 **deployment.worker_environment(lane),
             )
-            LaneMapping(
+            self.mappings[lane.name] = LaneMapping(
                 queue,
                 worker,
                 batch_size=lane.batch_size,
