@@ -38,6 +38,19 @@ def test_claim_takes_a_retrying_job_when_it_is_due(store: JobStore) -> None:
     assert (running.state, running.attempt, running.ready_at) == (State.RUNNING, 2, retrying.due)
 
 
+def test_claim_takes_a_scheduled_job_that_is_due_out_of_the_index(store: JobStore, table: Table) -> None:
+    """Its message overtook `wake`, as after a restore of the table."""
+    scheduled = brought_to(store, State.SCHEDULED)
+    assert scheduled.due is not None
+
+    running = claimed(store, scheduled, now=scheduled.due)
+
+    item = table.item(running)
+    assert item is not None
+    assert not {"attention", "attention_at"} & item.keys()
+    assert list(store.scheduled(before=scheduled.due + SECOND)) == []
+
+
 @pytest.mark.parametrize("generation", [0, 2])
 def test_claim_is_rejected_by_a_document_of_another_generation(store: JobStore, generation: int) -> None:
     job = brought_to(store, State.QUEUED)

@@ -8,6 +8,7 @@ from uuid import uuid4
 from tests.e2e.conftest import Deployed
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.local.wait import wait_until
+from tidemill.names import Output
 
 
 def accepted(deployed: Deployed, type_: str, payload: dict[str, Any], **asked: Any) -> str:
@@ -95,6 +96,32 @@ def test_a_job_over_its_own_time_is_settled_while_its_batch_goes_on(deployed: De
     assert (error["class"], error["message"]) == ("JobTimeoutError", allowed)
     for job_id in others:
         assert deployed.until(job_id, state="succeeded")["attempt"] == 1
+
+
+def test_a_handler_that_outlives_its_time_costs_the_others_of_its_batch_nothing(deployed: Deployed) -> None:
+    mates = [{"type": "demo.flaky", "payload": {"failures": 0}} for _ in range(9)]
+    body = json.dumps({"jobs": [{"type": "demo.overtime", "payload": {}}, *mates]}).encode()
+    answer = deployed.app.request("POST", "/jobs/batch", body=body).json()
+    late, *others = [item["job"]["id"] for item in answer["jobs"]]
+    for job_id in others:
+        assert deployed.until(job_id, state="succeeded")["attempt"] == 1
+    deployed.until(late, state="dead")
+    deployed.drained()
+    # The emulator drops the log of a process that ends itself, so the log shows that the late job's process did.
+    assert worker_log(deployed, "dead", late) == []
+    # That process deleted its messages: none came back for its document to refuse.
+    assert worker_log(deployed, "refused", *others, late) == []
+
+
+def worker_log(deployed: Deployed, message: str, *job_ids: str) -> list[dict[str, Any]]:
+    """The log lines with this message about one of the jobs."""
+    worker = json.loads(deployed.app.outputs[Output.FUNCTIONS])["work"]
+    logs = deployed.app.client("logs")
+    function = deployed.app.client("lambda").get_function_configuration(FunctionName=worker)
+    group = function.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{worker}"
+    found = logs.filter_log_events(logGroupName=group)["events"]
+    lines = [json.loads(event["message"]) for event in found if f'"{message}"' in event["message"]]
+    return [line for line in lines if line.get("message") == message and line.get("job_id") in job_ids]
 
 
 def test_jobs_of_a_group_run_in_the_order_accepted_though_one_is_tried_twice(deployed: Deployed) -> None:

@@ -70,7 +70,9 @@ def test_missing_data_fires_only_the_alarm_of_wake(dev: Synthesised) -> None:
     assert dict(dev.of_type("AWS::Lambda::Function"))[watched]["Handler"] == "tidemill.entrypoints.wake.handle"
 
 
-@pytest.mark.parametrize("metric", [Metric.DEAD, Metric.NUDGED, Metric.UNDELIVERABLE, Metric.UNAVAILABLE])
+@pytest.mark.parametrize(
+    "metric", [Metric.DEAD, Metric.NUDGED, Metric.UNDELIVERABLE, Metric.UNAVAILABLE, Metric.STRAY_THREADS]
+)
 def test_each_lane_has_an_alarm_on_the_metric_of_the_engine(dev: Synthesised, metric: Metric) -> None:
     lanes = {
         dimension["Value"]
@@ -97,6 +99,20 @@ def test_alarms_call_reconcile_when_messages_may_be_lost_and_never_for_what_reco
     assert calling == [alarm for alarm in _alarms(dev) if alarm.get("OKActions") == alarm["AlarmActions"]]
     # The limit of combinations of values in a subscription's filter.
     assert len(calling) <= 150
+
+
+def test_a_call_of_reconcile_that_sns_cannot_deliver_goes_to_a_queue_with_an_alarm(dev: Synthesised) -> None:
+    ((_, subscription),) = dev.of_type("AWS::SNS::Subscription")
+    (queue, _) = subscription["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"]
+    assert queue in _watched(dev, "ApproximateNumberOfMessagesVisible")
+    (allowed,) = (
+        statement
+        for _, policy in dev.of_type("AWS::SQS::QueuePolicy")
+        for statement in policy["PolicyDocument"]["Statement"]
+        if statement["Principal"] == {"Service": "sns.amazonaws.com"} and policy["Queues"] == [{"Ref": queue}]
+    )
+    assert (allowed["Effect"], allowed["Action"]) == ("Allow", "sqs:SendMessage")
+    assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": subscription["TopicArn"]}}
 
 
 def test_each_alarm_has_one_metric(dev: Synthesised) -> None:

@@ -24,6 +24,8 @@ _FAULTS_SECONDS: Final = (120, 120, 600, 3600, 8 * 3600, 30 * 3600)
 #: Long enough that reconcile gives up the jobs of an emptied lane.
 _EMPTIED_SECONDS: Final = 10 * 86_400
 _MOST_STEPS: Final = 60_000
+#: With the longer time, batches have several messages.
+_POLL_MS: Final = (20, 20, 3_000)
 #: Share of seeds with a batch.
 _BATCHED: Final = 0.1
 #: Tenants begin to read and control their jobs within this time after the last submission.
@@ -78,6 +80,8 @@ def _run(world: World) -> float:
     checks = Checks(world)
     operators = Operators(world)
     sweeper = TtlSweeper(world)
+    for mapping in world.mappings.values():
+        mapping.poll_ms = random.choice(_POLL_MS)
     faults_seconds = random.choice(_FAULTS_SECONDS)
     if world.faults.occurs(Fault.LANE_EMPTIED):
         faults_seconds = _EMPTIED_SECONDS

@@ -135,7 +135,7 @@ def scheduler_alarms(scheduled: ScheduledFunctions, *, config: StageConfig) -> I
     yield Alarm(
         id="MissedCalls",
         heading=Heading.MISSED_CALLS,
-        summary="A scheduled call failed at every try: a periodic job was not submitted, or reconcile did not run.",
+        summary="A call failed at every try: a periodic job was not submitted, or reconcile did not run.",
         metric=_visible_messages(scheduled.missed_calls),
     )
 

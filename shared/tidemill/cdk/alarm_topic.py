@@ -6,6 +6,7 @@ from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
+from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from tidemill.cdk.config import StageConfig
@@ -36,8 +37,11 @@ class AlarmTopic(Construct):
         if config.alarm_email:
             self.topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
 
-    def call(self, function: JobFunction, *, alarm_names: Sequence[str]) -> None:
+    def call(self, function: JobFunction, *, alarm_names: Sequence[str], missed_calls: sqs.Queue) -> None:
         """Call `function` when one of the alarms with these names fires, and when it resolves.
+
+        SNS sends a call that Lambda never accepted, after all its retries, to `missed_calls`:
+        https://docs.aws.amazon.com/sns/latest/dg/sns-dead-letter-queues.html
 
         The filter is by name, so that an alarm that the function itself causes can never call it again.
         https://docs.aws.amazon.com/sns/latest/dg/sns-subscription-filter-policies.html
@@ -45,6 +49,7 @@ class AlarmTopic(Construct):
         self.topic.add_subscription(
             subscriptions.LambdaSubscription(
                 function.function,
+                dead_letter_queue=missed_calls,
                 filter_policy_with_message_body={
                     "AlarmName": sns.FilterOrPolicy.filter(
                         sns.SubscriptionFilter.string_filter(allowlist=list(alarm_names))

@@ -54,7 +54,11 @@ class Pipeline(Construct):
         self._scheduled = ScheduledFunctions(functions, storage=self.storage, lanes=self._lanes, periodic=schedules)
         self.alarms = AlarmTopic(self, "Alarms", config=config)
         alarms_for_reconcile = add_alarms(self, self._alarms(), config=config, topic=self.alarms)
-        self.alarms.call(self._scheduled.reconcile, alarm_names=alarms_for_reconcile)
+        self.alarms.call(
+            self._scheduled.reconcile,
+            alarm_names=alarms_for_reconcile,
+            missed_calls=self._scheduled.missed_calls,
+        )
         jobs = self.storage.jobs.table
         dashboard = Dashboard(self, "Overview", config=config, lanes=self._lanes, publisher=self._publisher, jobs=jobs)
         for output, value in {

@@ -43,7 +43,7 @@ _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.overrun": lambda random: {
         "fails": random.choice([0, 1, 2]),
         "seconds": random.choice([3, 10, 50, 5000]),
-        "key": random.choice("ab"),
+        "key": random.choice("abcd"),
     },
     "sim.poison": lambda random: {"fails": random.choice([1, 2, 9]), "seconds": random.choice([0, 2])},
     "sim.blocking": lambda random: {"fails": random.choice([0, 0, 9]), "seconds": random.choice([0, 1])},

@@ -26,7 +26,8 @@ from tidemill.domain.states import TERMINAL, TRANSITIONS, State
 
 _LIVE_WITH_DUE: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED, State.RUNNING})
 _AGAIN: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED})
-_IN_ATTENTION: Final = frozenset({State.SCHEDULED, State.DEAD})
+#: States of the attention index, each with the attribute that it is sorted by.
+_IN_ATTENTION: Final = {State.SCHEDULED: "due", State.DEAD: "finished_at"}
 _LEGAL: Final = frozenset(
     (before, after) for moves in TRANSITIONS.values() for before, afters in moves.items() for after in afters
 )
@@ -192,8 +193,10 @@ class DocumentChangeChecks:
 
     def attention_matches_the_state(self, key: str, _before: Item | None, after: Item | None) -> None:
         if after is not None:
-            fits = ("attention" in after) is (state_of(after) in _IN_ATTENTION)
-            require(fits, "scheduled and dead jobs are indexed", f"{state_of(after)}: {after.get('attention')}", key)
+            state = state_of(after)
+            entry = (text_of(after, "attention").partition("#")[0], after.get("attention_at"))
+            wanted = (state, after.get(_IN_ATTENTION[state])) if state in _IN_ATTENTION else ("", None)
+            require(entry == wanted, "scheduled and dead jobs are indexed", f"{state}: {entry}", key)
 
     def groups_keep_their_order(self, key: str, before: Item | None, after: Item | None) -> None:
         """A run may begin only when all earlier jobs of its group have ended and none of them blocks the group."""

@@ -62,12 +62,14 @@ class LaneMapping:
         self._trace = trace
         #: The pollers of Lambda. No fault kills them.
         self._process = Process(f"poller {queue.name}")
+        #: Time from when a message is visible to a poll. Messages that wait meanwhile share a batch.
+        self.poll_ms = _POLL_MS
         #: Called with the queue, the receipt handles of a batch and its process, when that has ended itself.
         self.exit_watchers: list[Callable[[Queue, list[str], Process], None]] = []
         queue.watchers.append(self._poll_at)
 
     def _poll_at(self, visible_ms: int) -> None:
-        self._scheduler.at(max(visible_ms, self._scheduler.now_ms) + _POLL_MS, self._poll)
+        self._scheduler.at(max(visible_ms, self._scheduler.now_ms) + self.poll_ms, self._poll)
 
     def _poll(self) -> None:
         if not self._free:
