@@ -242,12 +242,6 @@ PROTOCOL: Final = (
         "strays or self.messages.hide({receipt: until for",
     ),
     Mutant(
-        "a job starts beside a stray thread",
-        modules.GATES,
-        "if self._stray_beside and self._stray_beside():",
-        "if self._stray_beside is None:",
-    ),
-    Mutant(
         "a handler starts while its attempt expires",
         modules.RUN,
         "if self._expired or self._report or self._context.clock() >= self.deadline:",
