@@ -123,7 +123,7 @@ class Gates:
     def without_stray(self, _job: Job) -> Outcome | None:
         """A process with a stray thread is slow and about to end. The job runs in another."""
         if self._stray_beside and self._stray_beside():
-            return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS)
+            return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS, HoldCause.STRAY)
         return None
 
     def release_slot(self) -> None:

@@ -10,6 +10,8 @@ class HoldCause(StrEnum):
     LIMIT = "limit"
     #: It may have killed the worker of its last run, and its worker had no time to run it alone.
     SUSPECT = "suspect"
+    #: A handler in its process runs beyond its time, so the process is about to end.
+    STRAY = "stray"
     #: The store did not respond.
     OUTAGE = "outage"
     #: Its worker does not know its type, or refuses its payload.
