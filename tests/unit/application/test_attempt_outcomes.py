@@ -262,7 +262,9 @@ def test_a_run_that_ran_out_of_time_learns_it_at_its_next_checkpoint(
             told.append(error)
             raise
 
-    attempt = Attempt(reference_to(queued), tools(store, types_of(a_job_type(handler)), clock), deadline=NOW)
+    attempt = Attempt(
+        reference_to(queued), tools(store, types_of(a_job_type(handler)), clock), deadline=NOW + INVOCATION
+    )
     report = carried_out(attempt)
 
     assert (report.ending, len(told)) == (Ending.RETRYING, 1)
