@@ -10,15 +10,18 @@ from functools import cache
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
 from tidemill.application.publish import Publisher
+from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
+from tidemill.application.table_pass import TablePasses
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.listing import DynamoListing
+from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.http.cursors import Cursors
@@ -166,9 +169,17 @@ def reconciler() -> Reconciler:
     return Reconciler(store=store(), clock=clock.now, limit=limit, lane_delay=lane_delay)
 
 
-@cache
-def table_scan() -> DynamoTableScan:
-    return DynamoTableScan(clients.dynamodb(), table=setting(Env.JOBS_TABLE))
+def table_passes() -> TablePasses:
+    """New ones for each invocation, whose reads begin with no debt."""
+    pace = ReadPace(float(setting(Env.RECONCILE_READ_UNITS)), clock=clock.now, pause=time.sleep)
+    return TablePasses(
+        store=DynamoPasses(clients.dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token),
+        scan=DynamoTableScan(clients.dynamodb(), table=setting(Env.JOBS_TABLE)),
+        pace=pace,
+        clock=clock.now,
+        new_token=ids.new_token,
+        draw=random_draw.draw,
+    )
 
 
 @cache

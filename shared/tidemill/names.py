@@ -41,6 +41,8 @@ class Env(StrEnum):
     JWT = "TIDEMILL_JWT"
     #: Seconds by which a live job must be overdue before reconcile repairs it.
     RECONCILE_LIMIT_SECONDS = "TIDEMILL_RECONCILE_LIMIT_SECONDS"
+    #: Read units a second that reconcile may take from the jobs table.
+    RECONCILE_READ_UNITS = "TIDEMILL_RECONCILE_READ_UNITS"
 
 
 class Output(StrEnum):
@@ -132,6 +134,12 @@ LARGEST_BATCH: Final = 100
 #: so that a job that is due between two wakes is already on its lane.
 WAKE_INTERVAL_SECONDS: Final = 60
 WAKE_WINDOW_SECONDS: Final = 5 * 60
+#: Seconds between two scheduled calls of reconcile. Each continues the open pass over the table, or returns at once.
+RECONCILE_INTERVAL_SECONDS: Final = 5 * 60
+#: A member of the event of those calls. Any other event, such as an alarm's, asks for a new pass.
+CONTINUE: Final = "continue"
+#: Default of the read units a second that one pass over the table takes.
+RECONCILE_READ_UNITS: Final = 1000
 
 METRIC_NAMESPACE: Final = "Tidemill"
 
@@ -165,6 +173,12 @@ class Metric(StrEnum):
     #: Overdue jobs that reconcile dispatched again, and those that it gave up.
     NUDGED = "JobsNudged"
     UNDELIVERABLE = "JobsUndeliverable"
+    #: Of reconcile's pass over the table, at each run: the milliseconds since the last complete pass began, the items
+    #: that the run read, and the segments that the pass has finished. The duration, in milliseconds, when a pass ends.
+    RECONCILE_AGE = "ReconcileAge"
+    RECONCILE_ITEMS = "ReconcileItems"
+    RECONCILE_SEGMENTS = "ReconcileSegments"
+    RECONCILE_DURATION = "ReconcileDuration"
     PUT_BACK = "MessagesPutBack"
     #: Messages put back because a claim or settle failed: the store did not answer, or refused the worker.
     UNAVAILABLE = "StoreUnavailable"

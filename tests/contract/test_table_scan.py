@@ -1,17 +1,20 @@
 """The table scan: finds every overdue job, open group and payload, each in exactly one segment."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 
 import pytest
 
 from tests.support.builders import LEASE, MILLISECOND, NOW, TENANT, a_job, brought_to, fresh_token
 from tests.support.job_tables import Table
-from tidemill.application.ports import Found, JobStore, OpenGroup, PayloadItem, UnreadableItem
+from tidemill.application.ports import Found, JobStore, OpenGroup, PayloadItem, ScanPage, UnreadableItem
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
+from tidemill.names import JOB_KEY
 
 
 @pytest.fixture
@@ -28,12 +31,20 @@ def payloads(table: Table) -> DynamoPayloads:
 
 
 def everything(table_scan: DynamoTableScan, *, segments: int = 1) -> list[Found]:
-    pages = [
-        page
-        for number in range(segments)
-        for page in table_scan.segment(number, of=segments, overdue_since=NOW + LEASE)
+    return [
+        found for number in range(segments) for page in pages(table_scan, number, of=segments) for found in page.found
     ]
-    return [found for page in pages for found in page]
+
+
+def pages(
+    table_scan: DynamoTableScan, segment: int, *, of: int, overdue_since: datetime = NOW + LEASE
+) -> Iterator[ScanPage]:
+    after = None
+    while True:
+        page = table_scan.page(segment, of=of, after=after, overdue_since=overdue_since)
+        yield page
+        if (after := page.cursor) is None:
+            return
 
 
 def test_jobs_whose_due_time_has_passed_are_found(store: JobStore, table_scan: DynamoTableScan) -> None:
@@ -43,8 +54,8 @@ def test_jobs_whose_due_time_has_passed_are_found(store: JobStore, table_scan: D
 
     assert found == {State.QUEUED, State.RUNNING, State.RETRYING}
     assert jobs[State.RUNNING].due == NOW + LEASE
-    early = table_scan.segment(0, of=1, overdue_since=NOW - MILLISECOND)
-    assert [one for page in early for one in page if isinstance(one, Job)] == []
+    early = pages(table_scan, 0, of=1, overdue_since=NOW - MILLISECOND)
+    assert [one for page in early for one in page.found if isinstance(one, Job)] == []
 
 
 def test_every_job_is_in_one_segment(store: JobStore, table_scan: DynamoTableScan) -> None:
@@ -53,6 +64,27 @@ def test_every_job_is_in_one_segment(store: JobStore, table_scan: DynamoTableSca
     found = Counter(job.id for job in everything(table_scan, segments=7) if isinstance(job, Job))
 
     assert found == Counter(job.id for job in jobs)
+
+
+def test_a_page_continues_after_a_key_and_says_its_size_and_price(
+    store: JobStore, table_scan: DynamoTableScan, table: Table
+) -> None:
+    jobs = {key_of(brought_to(store, State.QUEUED)) for _ in range(5)}
+    whole = table_scan.page(0, of=1, after=None, overdue_since=NOW)
+    assert (whole.cursor, whole.items) == (None, 5)
+    assert whole.read_units >= 0.5
+    first = key_of(next(one for one in whole.found if isinstance(one, Job)))
+
+    rest = table_scan.page(0, of=1, after=first, overdue_since=NOW)
+    assert {key_of(one) for one in rest.found if isinstance(one, Job)} == jobs - {first}
+
+    # The item of the cursor may be deleted meanwhile.
+    table.client.delete_item(TableName=table.name, Key={JOB_KEY: {"S": first}})
+    assert table_scan.page(0, of=1, after=first, overdue_since=NOW).items == 4
+
+
+def key_of(job: Job) -> str:
+    return f"{job.tenant}#{job.id}"
 
 
 def test_non_empty_groups_are_found(store: JobStore, table_scan: DynamoTableScan) -> None:

@@ -1,5 +1,7 @@
 """The dead-letter messages of a lane in SQS, as an operator's tool reads them."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.support.builders import a_job, letter_for, reference_to
@@ -7,6 +9,8 @@ from tests.support.deployed_functions import Mill
 from tests.support.job_tables import client
 from tidemill.sqs import messages
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
+
+HIDDEN = timedelta(minutes=2)
 
 
 @pytest.fixture
@@ -24,7 +28,7 @@ def test_messages_are_decoded_with_their_references(mill: Mill, box: SqsDeadLett
     wire = messages.encode(letter_for(job))
     _write(mill, wire, messages.encode(reference_to(job)), "rubbish", wire.replace('"schema":1', '"schema":2'))
 
-    dead_letters = box.receive()
+    dead_letters = box.receive(hidden_for=HIDDEN)
 
     assert [(dead_letter.body, dead_letter.newer) for dead_letter in dead_letters] == [
         (letter_for(job), False),
@@ -38,17 +42,17 @@ def test_messages_are_decoded_with_their_references(mill: Mill, box: SqsDeadLett
 
 def test_received_messages_are_hidden_until_they_are_put_back(mill: Mill, box: SqsDeadLetterQueue) -> None:
     _write(mill, *("rubbish" for _ in range(12)))
-    dead_letters = [*box.receive(), *box.receive()]
-    assert (len(dead_letters), box.receive()) == (12, [])
+    dead_letters = [*box.receive(hidden_for=HIDDEN), *box.receive(hidden_for=HIDDEN)]
+    assert (len(dead_letters), box.receive(hidden_for=HIDDEN)) == (12, [])
 
-    box.put_back(dead_letters)
+    box.hide(dead_letters, duration=timedelta(0))
 
-    assert len([*box.receive(), *box.receive()]) == 12
+    assert len([*box.receive(hidden_for=HIDDEN), *box.receive(hidden_for=HIDDEN)]) == 12
 
 
 def test_deleted_messages_are_gone(mill: Mill, box: SqsDeadLetterQueue) -> None:
     _write(mill, *("rubbish" for _ in range(12)))
 
-    box.delete([*box.receive(), *box.receive()])
+    box.delete([*box.receive(hidden_for=HIDDEN), *box.receive(hidden_for=HIDDEN)])
 
     assert mill.depth(mill.dead_letters) == 0

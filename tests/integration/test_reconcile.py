@@ -16,14 +16,18 @@ from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import reference_to
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
+from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import PAYLOAD_PREFIX
+from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.entrypoints import reconcile
-from tidemill.names import JOB_KEY, Env
+from tidemill.names import CONTINUE, JOB_KEY, Env
 from tidemill.sqs import messages, queue_depth
 
 LIMIT = timedelta(hours=3)
 INVOCATION = Context(timedelta(minutes=15))
 RETENTION = timedelta(days=4)
+#: The event of the schedule.
+SCHEDULED = {CONTINUE: "true"}
 
 
 class Metrics:
@@ -44,6 +48,7 @@ class Metrics:
 def metrics(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Metrics:
     metrics = Metrics()
     monkeypatch.setenv(Env.RECONCILE_LIMIT_SECONDS, str(LIMIT.total_seconds()))
+    monkeypatch.setenv(Env.RECONCILE_READ_UNITS, "1000000")
     monkeypatch.setattr(clients, "cloudwatch", lambda: metrics)
     return metrics
 
@@ -72,11 +77,25 @@ def test_a_job_whose_record_the_stream_has_lost_runs_after_a_reconcile(mill: Mil
     assert mill.depth(mill.queue) == 0
 
 
-def test_the_content_of_the_event_does_not_matter(mill: Mill) -> None:
+def test_an_alarm_asks_for_a_new_pass_and_the_schedule_waits_for_the_day(mill: Mill) -> None:
+    reconcile.handle(SCHEDULED, INVOCATION)
     job_id = lost(mill)
     mill.late = LIMIT
+    reconcile.handle(SCHEDULED, INVOCATION)
+    mill.run()
+    assert mill.job(job_id).state is State.QUEUED
 
     reconcile.handle({"Records": [{"Sns": {"Message": json.dumps({"NewStateValue": "ALARM"})}}]}, INVOCATION)
+    mill.run()
+    assert mill.job(job_id).state is State.SUCCEEDED
+
+
+def test_the_schedule_begins_a_pass_each_day(mill: Mill) -> None:
+    reconcile.handle(SCHEDULED, INVOCATION)
+    job_id = lost(mill)
+
+    mill.late = timedelta(days=1) + timedelta(minutes=1)
+    reconcile.handle(SCHEDULED, INVOCATION)
     mill.run()
 
     assert mill.job(job_id).state is State.SUCCEEDED
@@ -181,7 +200,7 @@ def test_dead_letter_messages_are_handled_by_the_rule(mill: Mill) -> None:
     assert [dead_letter.reference.job_id for dead_letter in bodies(mill)] == [dead]
 
 
-def test_reconcile_logs_its_repairs_and_the_unreadable_items(
+def test_reconcile_logs_its_repairs_its_progress_and_the_unreadable_items(
     mill: Mill, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     lost(mill)
@@ -191,29 +210,52 @@ def test_reconcile_logs_its_repairs_and_the_unreadable_items(
 
     reconcile.handle({}, INVOCATION)
 
-    said, unreadable = (record.__dict__ for record in caplog.records[-2:])
-    assert (said["message"], said["nudged"], said["unfinished"], said["failed"]) == ("reconciled", 1, 0, 0)
+    swept, said, unreadable = (record.__dict__ for record in caplog.records[-3:])
+    assert (swept["message"], swept["dead_letters"]["default"]["kept"]) == ("reconciled", 0)
+    assert (said["message"], said["nudged"], said["failed"]) == ("reconciled", 1, 0)
+    assert (said["pass"]["number"], said["pass"]["open"], said["pass"]["segments"]) == (1, False, "64 of 64")
     assert (unreadable["levelname"], unreadable["number"]) == ("ERROR", 1)
     assert list(unreadable["errors"]) == [f"{TENANT}#unreadable"]
     (metrics,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (metrics["JobsNudged"], metrics["ItemsUnreadable"], metrics["lane"]) == ([1.0], [1.0], "default")
+    assert metrics["ReconcileItems"][0] >= 2
+    assert metrics["ReconcileSegments"] == [64.0]
+    assert {"ReconcileAge", "ReconcileDuration"} <= metrics.keys()
 
 
-def test_reconcile_raises_when_the_store_fails_so_that_lambda_retries_it(
+def test_a_call_that_cannot_ask_for_a_pass_raises_so_that_lambda_retries_it(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reconcile.handle({}, INVOCATION)
+    job_id = lost(mill)
+    mill.late = LIMIT
+
+    def unavailable(*_: Any, **__: Any) -> Any:
+        raise StoreUnavailableError("no answer")
+
+    with monkeypatch.context() as outage:
+        outage.setattr(DynamoPasses, "read", unavailable)
+        with pytest.raises(StoreUnavailableError):
+            reconcile.handle({}, INVOCATION)
+
+    reconcile.handle({}, INVOCATION)
+    mill.run()
+    assert mill.job(job_id).state is State.SUCCEEDED
+
+
+def test_what_a_run_could_not_scan_is_left_to_the_next_scheduled_call(
     mill: Mill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job_id = lost(mill)
     mill.late = LIMIT
 
-    class Unavailable:
-        def segment(self, *_: Any, **__: Any) -> Any:
-            raise StoreUnavailableError("no answer")
+    def unavailable(*_: Any, **__: Any) -> Any:
+        raise StoreUnavailableError("no answer")
 
     with monkeypatch.context() as outage:
-        outage.setattr(composition, "table_scan", Unavailable)
-        with pytest.raises(StoreUnavailableError):
-            reconcile.handle({}, INVOCATION)
+        outage.setattr(DynamoTableScan, "page", unavailable)
+        reconcile.handle({}, INVOCATION)
 
-    reconcile.handle({}, INVOCATION)
+    reconcile.handle(SCHEDULED, INVOCATION)
     mill.run()
     assert mill.job(job_id).state is State.SUCCEEDED

@@ -23,16 +23,18 @@ from tests.simulation.world.sdk import _client_error, _snake
 from tests.simulation.world.stream_mapping import event_record, matches
 from tests.simulation.world.task_scheduler import BEGINNING_MS, Killed, Scheduler
 from tests.simulation.world.transactions import Transactions
-from tidemill.application import publish, reconcile, wake
+from tidemill.application import pass_state, publish, table_pass, wake
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
 from tidemill.application.nudge import Nudger
 from tidemill.application.publish import Publisher
 from tidemill.application.purge import Purger
+from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
 from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
+from tidemill.application.table_pass import TablePasses
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
 from tidemill.cdk.stream_settings import PATTERNS
@@ -43,6 +45,7 @@ from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
+from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE as LOCATION
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
@@ -123,7 +126,14 @@ class ShippedSystem:
         self.purger = Purger(store=self.store, clock=self.clock)
         self.late = timedelta(seconds=model_types.LATE)
         self.nudger = Nudger(store=self.store, clock=self.clock, limit=self.late)
-        self._scan = DynamoTableScan(client, table=self.table.name)
+        self._passes = TablePasses(
+            store=DynamoPasses(client, table=self.table.name, new_token=self.new_token),
+            scan=DynamoTableScan(client, table=self.table.name),
+            pace=ReadPace(1_000_000, clock=self.clock, pause=_no_pause),
+            clock=self.clock,
+            new_token=self.new_token,
+            draw=_draw,
+        )
 
     @property
     def now(self) -> float:
@@ -179,7 +189,8 @@ class ShippedSystem:
 
     def reconcile(self) -> None:
         reconciler = Reconciler(store=self.store, clock=self.clock, limit=self.late)
-        reconciled = reconciler.run(self._scan, {}, draw=_draw, time_left=lambda: _MINUTE)
+        self._passes.ask()
+        reconciled = reconciler.run(self._passes, time_left=lambda: _MINUTE)
         assert not reconciled.unreadable
 
     def expire(self) -> None:
@@ -232,8 +243,8 @@ def sequentially() -> Iterator[None]:
     with (
         patch.object(publish, "ThreadPoolExecutor", _Sequential),
         patch.object(wake, "ThreadPoolExecutor", _Sequential),
-        patch.object(reconcile, "ThreadPoolExecutor", _Sequential),
-        patch.object(reconcile, "SEGMENTS", 1),
+        patch.object(table_pass, "ThreadPoolExecutor", _Sequential),
+        patch.object(pass_state, "SEGMENTS", 1),
     ):
         yield
 

@@ -70,6 +70,7 @@ class Deployment:
             names.Env.CURSOR_KEY_SECRET: CURSOR_KEY_SECRET,
             names.Env.JWT: "",
             names.Env.RECONCILE_LIMIT_SECONDS: str(self.stage.reconcile_limit_seconds),
+            names.Env.RECONCILE_READ_UNITS: str(self.stage.reconcile_read_units),
         }
 
     def worker_environment(self, lane: LaneConfig) -> dict[str, str]:

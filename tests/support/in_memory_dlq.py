@@ -1,6 +1,7 @@
 """A dead-letter queue in memory."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 from tests.support.builders import NOW
 from tidemill.application.ports import ReceivedDeadLetter
@@ -8,7 +9,7 @@ from tidemill.domain.job import DeadLetter, Reference
 
 
 class Letters:
-    """A `DeadLetterQueue`. A received message stays hidden until it is put back or deleted."""
+    """A `DeadLetterQueue`. A received message stays hidden until `hide` ends that or it is deleted."""
 
     def __init__(self, *bodies: DeadLetter | Reference | None) -> None:
         self.waiting: list[ReceivedDeadLetter] = []
@@ -20,7 +21,8 @@ class Letters:
         number = str(len(self.waiting) + len(self.hidden))
         self.waiting.append(ReceivedDeadLetter(message_id=number, receipt=number, body=body, sent_at=NOW))
 
-    def receive(self) -> Sequence[ReceivedDeadLetter]:
+    def receive(self, *, hidden_for: timedelta) -> Sequence[ReceivedDeadLetter]:
+        assert hidden_for > timedelta(0)
         received, self.waiting = self.waiting[:10], self.waiting[10:]
         self.hidden += received
         return received
@@ -28,6 +30,8 @@ class Letters:
     def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
         self.hidden = [dead_letter for dead_letter in self.hidden if dead_letter not in dead_letters]
 
-    def put_back(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+    def hide(self, dead_letters: Sequence[ReceivedDeadLetter], *, duration: timedelta) -> None:
+        if duration:
+            return
         self.delete(dead_letters)
         self.waiting += dead_letters

@@ -12,6 +12,8 @@ from tidemill.domain.errors import TidemillError
 
 #: The sweep nudges a stranded job that is overdue by more than this, and not again within it.
 NUDGE_LIMIT: Final = timedelta(minutes=1)
+#: Between two looks at the time.
+_HIDDEN_AT_ONCE: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,31 @@ class Swept:
     #: Left in the queue: their jobs are still dead, or run now, or a newer version wrote the message or the job.
     kept: int = 0
 
+    #: Whether the sweep ended before the end of the queue.
+    unfinished: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepBounds:
+    """The bounds of one sweep."""
+
+    #: The most messages that the sweep keeps hidden.
+    most: int
+    #: A received message stays hidden for this long, unless the sweep hides it again. Longer than the sweep itself, so
+    #: that it receives no message twice.
+    hidden_for: timedelta
+    #: A sweep that does not reach the end of the queue leaves the messages that it kept hidden for this long, so that
+    #: the next sweeps receive others.
+    rotation: timedelta
+
+
+#: For reconcile. The next 20 runs, one every five minutes, read 5,000 other messages each: 105,000 messages, in
+#: whatever order SQS returns them. At most 120,000 messages of a queue can be hidden at a time:
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+ROTATING: Final = SweepBounds(most=5_000, hidden_for=timedelta(minutes=2), rotation=timedelta(minutes=105))
+#: For an operator, who waits for the end.
+WHOLE: Final = SweepBounds(most=100_000, hidden_for=timedelta(hours=1), rotation=timedelta(0))
+
 
 @dataclass(slots=True)
 class _Sorted:
@@ -34,32 +61,59 @@ class _Sorted:
 
 
 def sweep(
-    dead_letter_queue: DeadLetterQueue, *, store: SweepStore, clock: Clock, in_time: Callable[[], bool] = lambda: True
+    dead_letter_queue: DeadLetterQueue,
+    *,
+    store: SweepStore,
+    clock: Clock,
+    bounds: SweepBounds = WHOLE,
+    time_left: Callable[[], timedelta] = lambda: timedelta.max,
 ) -> Swept:
-    """Read every message once and apply the rule for dead-letter messages to it."""
-    swept = Swept()
+    """Apply the rule for dead-letter messages to each message once, within `bounds` and until `time_left` is zero."""
+    swept = Swept(unfinished=True)
     seen: set[str] = set()
-    held: dict[str, ReceivedDeadLetter] = {}
+    kept: list[ReceivedDeadLetter] = []
+    fresh: list[ReceivedDeadLetter] = []
+    # A batch takes at least two calls to read, and one to hide again. So half of the time is enough to hide them all.
+    half = time_left() / 2
+    finished = failed = False
     try:
-        # A kept message returns when its visibility timeout ends. A batch of only such messages ends the sweep.
-        while in_time() and (
-            fresh := [dead_letter for dead_letter in dead_letter_queue.receive() if dead_letter.message_id not in seen]
-        ):
+        while len(kept) < bounds.most and time_left() > half:
+            received = dead_letter_queue.receive(hidden_for=bounds.hidden_for)
+            fresh = [dead_letter for dead_letter in received if dead_letter.message_id not in seen]
+            if not fresh:
+                finished = True
+                break
             seen.update(dead_letter.message_id for dead_letter in fresh)
-            held |= {dead_letter.message_id: dead_letter for dead_letter in fresh}
             done = _sort(fresh, store, clock)
             dead_letter_queue.delete(done.delete)
-            for dead_letter in done.delete:
-                del held[dead_letter.message_id]
+            kept += done.keep
+            fresh = []
             swept = replace(
                 swept,
                 outdated=swept.outdated + len(done.delete) - done.nudged,
                 nudged=swept.nudged + done.nudged,
                 kept=swept.kept + len(done.keep),
             )
+    except BaseException:
+        failed = True
+        raise
     finally:
-        dead_letter_queue.put_back(list(held.values()))
-    return swept
+        rotation = timedelta(0) if finished or failed else bounds.rotation
+        _hide([*fresh, *kept], dead_letter_queue, rotation, time_left)
+    return replace(swept, unfinished=not finished)
+
+
+def _hide(
+    dead_letters: list[ReceivedDeadLetter],
+    dead_letter_queue: DeadLetterQueue,
+    duration: timedelta,
+    time_left: Callable[[], timedelta],
+) -> None:
+    """Hide these messages for `duration`. Those for which no time is left become visible by themselves."""
+    for start in range(0, len(dead_letters), _HIDDEN_AT_ONCE):
+        if time_left() <= timedelta(0):
+            return
+        dead_letter_queue.hide(dead_letters[start : start + _HIDDEN_AT_ONCE], duration=duration)
 
 
 def _sort(dead_letters: list[ReceivedDeadLetter], store: SweepStore, clock: Clock) -> _Sorted:

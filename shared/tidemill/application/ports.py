@@ -1,8 +1,8 @@
 """What the use cases need of the outside world. Adapters implement these. The job documents are in `job_store`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 from tidemill.application.job_store import (
@@ -52,6 +52,7 @@ __all__ = [
     "ReceivedDeadLetter",
     "ReconcileStore",
     "RedriveStore",
+    "ScanPage",
     "SubmitStore",
     "SweepStore",
     "TableScan",
@@ -140,13 +141,27 @@ class UnreadableItem:
 Found = Job | OpenGroup | PayloadItem | UnreadableItem
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanPage:
+    """One page of a segment of the table."""
+
+    #: May be empty: most items need nothing.
+    found: Sequence[Found]
+    #: The key after which the next page begins. None at the end of the segment.
+    cursor: str | None
+    #: The number of items that the page read, and their price in read units.
+    items: int
+    read_units: float
+
+
 class TableScan(Protocol):
     """The whole jobs table, for reconcile."""
 
-    def segment(self, number: int, *, of: int, overdue_since: datetime) -> Iterator[Sequence[Found]]:
-        """The items in one of `of` parts of the table, page by page, read consistently. A page may be empty.
+    def page(self, segment: int, *, of: int, after: str | None, overdue_since: datetime) -> ScanPage:
+        """The next items in one of `of` segments of the table. `after` is None for the first page.
 
-        Jobs are included if their `due` is not after `overdue_since`.
+        Jobs are included if their `due` is not after `overdue_since`. The items may be some seconds old. So a repair
+        must be conditional on what was read, or read again.
         """
 
     def discard(self, payload: PayloadItem) -> None:
@@ -180,10 +195,10 @@ class ReceivedDeadLetter:
 class DeadLetterQueue(Protocol):
     """The dead-letter queue of one lane, for operators and reconcile."""
 
-    def receive(self) -> Sequence[ReceivedDeadLetter]:
-        """Up to ten messages, hidden from other receivers for a time. Empty when the queue seems empty."""
+    def receive(self, *, hidden_for: timedelta) -> Sequence[ReceivedDeadLetter]:
+        """Up to ten messages, hidden from other receivers for that long. Empty when the queue seems empty."""
 
     def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None: ...
 
-    def put_back(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
-        """Make these messages visible again at once."""
+    def hide(self, dead_letters: Sequence[ReceivedDeadLetter], *, duration: timedelta) -> None:
+        """Hide these messages for `duration` from now. Zero makes them visible at once."""

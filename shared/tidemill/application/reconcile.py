@@ -1,22 +1,21 @@
 """Reconcile: scan the table and repair jobs, groups and payloads that nothing else will reach.
 
-Safe at any time, and two concurrent runs are safe.
+Safe at any time, and two concurrent runs are safe. The scan may return items that are some seconds old. Each repair is
+conditional on what the scan returned, or reads the item again consistently.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
-from tidemill.application.dead_letter_sweep import Swept, sweep
+from tidemill.application.dead_letter_sweep import ROTATING, SweepBounds, Swept, sweep
 from tidemill.application.nudge import LaneDelay, Nudger, no_delay
 from tidemill.application.ports import (
     Clock,
     DeadLetterQueue,
-    Draw,
     Found,
     OpenGroup,
     PayloadItem,
@@ -24,21 +23,18 @@ from tidemill.application.ports import (
     TableScan,
     UnreadableItem,
 )
+from tidemill.application.table_pass import RESERVE, PassReport, TablePasses
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.names import Lane
 
-#: The number of segments of the scan, and how many run at a time. A run out of time leaves segments to the next run,
-#: which takes them in another random order. Many small segments make sure that each is scanned soon.
-SEGMENTS: Final = 64
-_AT_ONCE: Final = 8
 #: A payload is stored before the document that names it. Only a payload older than this can be an orphan.
 ORPHANED_AFTER: Final = timedelta(days=1)
-#: The time of an invocation that is kept back to finish the work in progress and to report.
-RECONCILE_RESERVE: Final = timedelta(seconds=10)
+#: The longest time that one run spends on the dead-letter queue of one lane. All lanes take at most half of its time.
+LONGEST_SWEEP: Final = timedelta(minutes=1)
 
-#: Whether time is left.
-InTime = Callable[[], bool]
+#: The time that is left of an invocation.
+TimeLeft = Callable[[], timedelta]
 
 
 class RepairAction(StrEnum):
@@ -52,10 +48,12 @@ class RepairAction(StrEnum):
     ADVANCED = "advanced"
     #: An orphaned payload was deleted.
     DISCARDED = "discarded"
-    #: The store did not respond, or other transactions conflicted. The caller must call reconcile again.
+    #: The store did not respond, or other transactions conflicted. The next run tries again.
     FAILED = "failed"
-    #: No time was left for a segment of the table. The next run scans it.
-    UNFINISHED = "unfinished"
+
+
+#: No lane applies to it.
+_FAILED: Final = (RepairAction.FAILED, None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +64,8 @@ class Reconciled:
     actions: Counter[tuple[RepairAction, Lane | None]] = field(default_factory=Counter)
     unreadable: tuple[UnreadableItem, ...] = ()
     dead_letters: Mapping[Lane, Swept] = field(default_factory=dict)
+    #: None for a sweep of dead-letter queues.
+    progress: PassReport | None = None
 
     def count(self, action: RepairAction) -> int:
         return sum(number for (done, _), number in self.actions.items() if done is action)
@@ -94,54 +94,49 @@ class Reconciler:
         """False when the job has changed since it was read, for example by another nudge."""
         return self._nudger.nudge(job) is not None
 
-    def run(
+    def sweep(
         self,
-        table_scan: TableScan,
         dead_letter_queues: Mapping[Lane, DeadLetterQueue],
         *,
-        draw: Draw,
-        time_left: Callable[[], timedelta],
+        time_left: TimeLeft,
+        bounds: SweepBounds = ROTATING,
     ) -> Reconciled:
-        """Repair jobs, groups and payloads until `time_left` nears zero, then sweep the dead-letter queues.
-
-        The sweep comes last because the repairs change the jobs of the messages.
-        """
-
-        def in_time() -> bool:
-            return time_left() > RECONCILE_RESERVE
-
-        def segment(number: int) -> Reconciled:
-            return self._segment(table_scan, number, in_time)
-
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            segments = list(pool.map(segment, sorted(range(SEGMENTS), key=lambda _: draw())))
-        actions = sum((each.actions for each in segments), Counter())
+        """Sweep each dead-letter queue within `bounds`, and a share of the time that is left."""
+        actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
         dead_letters = {}
+        share = min(LONGEST_SWEEP, (time_left() - RESERVE) / (2 * max(len(dead_letter_queues), 1)))
         for lane, queue in dead_letter_queues.items():
+            end = time_left() - share
             try:
-                dead_letters[lane] = sweep(queue, store=self._store, clock=self._clock, in_time=in_time)
+                dead_letters[lane] = sweep(
+                    queue, store=self._store, clock=self._clock, bounds=bounds, time_left=_until(end, time_left)
+                )
             except StoreUnavailableError:
                 actions[RepairAction.FAILED, lane] += 1
-        unreadable = tuple(item for each in segments for item in each.unreadable)
-        return Reconciled(actions=actions, unreadable=unreadable, dead_letters=dead_letters)
+        return Reconciled(actions=actions, dead_letters=dead_letters)
 
-    def _segment(self, table_scan: TableScan, number: int, in_time: InTime) -> Reconciled:
+    def run(self, passes: TablePasses, *, time_left: TimeLeft) -> Reconciled:
+        """Continue the pass over the table, or begin one that is due, until `time_left` nears zero."""
         actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
-        unreadable = []
-        try:
-            for found in _items_in_time(
-                in_time, table_scan.segment(number, of=SEGMENTS, overdue_since=self._clock() - self._limit)
-            ):
-                result = found if isinstance(found, UnreadableItem) else self._repair(table_scan, found)
+        unreadable: list[UnreadableItem] = []
+
+        def work(page: Sequence[Found]) -> bool:
+            failed = False
+            for found in page:
+                if time_left() <= RESERVE:
+                    raise TimeoutError
+                result = found if isinstance(found, UnreadableItem) else self._repair(passes.scan, found)
                 if isinstance(result, UnreadableItem):
                     unreadable.append(result)
                 elif result:
                     actions[result] += 1
-        except StoreUnavailableError:
-            actions[RepairAction.FAILED, None] += 1
-        except TimeoutError:
-            actions[RepairAction.UNFINISHED, None] += 1
-        return Reconciled(actions=actions, unreadable=tuple(unreadable))
+                    failed = failed or result == _FAILED
+            return not failed
+
+        progress = passes.run(work, late_by=self._limit, time_left=time_left)
+        if progress.failed:
+            actions[_FAILED] = max(actions[_FAILED], progress.failed)
+        return Reconciled(actions=actions, unreadable=tuple(unreadable), progress=progress)
 
     def _repair(
         self, table_scan: TableScan, found: Job | OpenGroup | PayloadItem
@@ -161,7 +156,7 @@ class Reconciler:
             # The group's head or next job, or the job of the payload, is unreadable. A retry cannot succeed.
             return UnreadableItem(_name(found), error)
         except (StoreUnavailableError, TransactionConflictError):
-            return RepairAction.FAILED, None
+            return _FAILED
 
     def _discard(self, table_scan: TableScan, payload: PayloadItem) -> bool:
         if payload.stored_at > self._clock() - ORPHANED_AFTER:
@@ -173,6 +168,11 @@ class Reconciler:
         return True
 
 
+def _until(end: timedelta, time_left: TimeLeft) -> TimeLeft:
+    """The time that is left until `end` of the invocation is left."""
+    return lambda: time_left() - end
+
+
 def _name(found: Job | OpenGroup | PayloadItem) -> str:
     match found:
         case Job():
@@ -181,15 +181,3 @@ def _name(found: Job | OpenGroup | PayloadItem) -> str:
             return f"the group {found.group} of {found.tenant}"
         case PayloadItem():
             return found.item_key
-
-
-def _items_in_time(in_time: InTime, pages: Iterator[Sequence[Found]]) -> Iterator[Found]:
-    """The items of these pages. Raises `TimeoutError` when no time is left. Most pages may be empty."""
-    while in_time():
-        if (page := next(pages, None)) is None:
-            return
-        for found in page:
-            if not in_time():
-                break
-            yield found
-    raise TimeoutError

@@ -1,4 +1,4 @@
-"""`Alarm`: one metric, without metric math or composites, so that each page names exactly one fault."""
+"""`Alarm`: one metric, or the sum of the messages in one queue, so that each page names exactly one fault."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -40,6 +40,7 @@ class Heading(StrEnum):
     LATE_STREAM = "late-stream"
     UNPUBLISHED_RECORDS = "unpublished-records"
     UNREADABLE_JOBS = "unreadable-jobs"
+    LATE_RECONCILE = "late-reconcile"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class Alarm:
     heading: Heading
     #: One sentence for the operator: what happened.
     summary: str
-    metric: cloudwatch.Metric
+    metric: cloudwatch.Metric | cloudwatch.MathExpression
     #: The alarm fires when the metric is greater than this, in the metric's own unit.
     above: float = 0
     #: Consecutive periods that must breach. The metric sets the length of a period.

@@ -1,6 +1,7 @@
 """The catalogue of alarms: metric, threshold, periods, meaning of missing data, and heading of the runbook."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Final
 
 from aws_cdk import Duration
@@ -16,12 +17,14 @@ from tidemill.cdk.lane import Lane
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.tidemill_metric import tidemill_metric
-from tidemill.names import WAKE_WINDOW_SECONDS, Metric
+from tidemill.names import RECONCILE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Metric
 
 #: The publisher has this long to catch up. The stream keeps records for 24 hours.
 LATE_STREAM: Final = Duration.minutes(5)
 #: `wake` looks ahead for this long, so until then no job starts late.
 WAKE_INACTIVITY: Final = Duration.seconds(WAKE_WINDOW_SECONDS)
+#: Three calls of reconcile.
+RECONCILE_INACTIVITY: Final = Duration.seconds(3 * RECONCILE_INTERVAL_SECONDS)
 
 
 def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
@@ -46,7 +49,7 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
         heading=Heading.DEAD_JOBS,
         summary=f"Messages wait in the dead-letter queue of lane {name}: jobs died, or SQS gave up on them.",
         # Not `NumberOfMessagesSent`: it omits the messages that SQS itself moves, and their jobs may be alive.
-        metric=_visible_messages(lane.dead_letters),
+        metric=_messages(lane.dead_letters),
         calls_reconcile=True,
     )
     yield Alarm(
@@ -104,7 +107,7 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:
         id="UnpublishedRecords",
         heading=Heading.UNPUBLISHED_RECORDS,
         summary="Lambda set aside changes of jobs that the publisher could not process.",
-        metric=_visible_messages(publisher.failures),
+        metric=_messages(publisher.failures),
         calls_reconcile=True,
     )
     yield Alarm(
@@ -136,7 +139,24 @@ def scheduler_alarms(scheduled: ScheduledFunctions, *, config: StageConfig) -> I
         id="MissedCalls",
         heading=Heading.MISSED_CALLS,
         summary="A call failed at every try: a periodic job was not submitted, or reconcile did not run.",
-        metric=_visible_messages(scheduled.missed_calls),
+        metric=_messages(scheduled.missed_calls),
+    )
+    yield Alarm(
+        id="StoppedReconcile",
+        heading=Heading.LATE_RECONCILE,
+        summary="The function reconcile was not called, so lost messages are not found.",
+        metric=scheduled.reconcile.function.metric_invocations(period=RECONCILE_INACTIVITY, statistic="Sum"),
+        fires_on_inactivity=True,
+    )
+    yield Alarm(
+        id="LateReconcile",
+        heading=Heading.LATE_RECONCILE,
+        summary="Reconcile takes too long to scan the jobs table, so lost messages are found late.",
+        # Each run writes the age, so a shorter period would be empty between two runs and resolve the alarm.
+        metric=tidemill_metric(
+            config, names.Lane.DEFAULT, Metric.RECONCILE_AGE, statistic="Maximum", period=RECONCILE_INACTIVITY
+        ),
+        above=config.longest_reconcile_age / timedelta(milliseconds=1),
     )
 
 
@@ -161,6 +181,18 @@ def function_alarms(function: JobFunction, *, of: str = "") -> Iterator[Alarm]:
     )
 
 
-def _visible_messages(queue: sqs.Queue) -> cloudwatch.Metric:
-    """Depth of a queue that is empty when the system is healthy."""
-    return queue.metric_approximate_number_of_messages_visible(period=Duration.minutes(1), statistic="Maximum")
+def _messages(queue: sqs.Queue) -> cloudwatch.MathExpression:
+    """All messages of a queue that is empty when the system is healthy.
+
+    A sweep, and an operator who looks at messages in the console, hide them for a while. An alarm on the visible ones
+    would resolve then, and fire again.
+    """
+    period = Duration.minutes(1)
+    return cloudwatch.MathExpression(
+        expression="visible + hidden",
+        period=period,
+        using_metrics={
+            "visible": queue.metric_approximate_number_of_messages_visible(period=period, statistic="Maximum"),
+            "hidden": queue.metric_approximate_number_of_messages_not_visible(period=period, statistic="Maximum"),
+        },
+    )

@@ -6,14 +6,19 @@ Imports no CDK and reads no environment: a test or a command can create a config
 import re
 import sys
 from dataclasses import dataclass
+from datetime import timedelta
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
+from tidemill.application.pass_state import PASS_INTERVAL
+from tidemill.domain.pass_bounds import pass_duration
 from tidemill.names import (
     INDEX_SHARDS,
     LARGEST_INDEX_SHARDS,
     LARGEST_MAX_ATTEMPTS,
+    RECONCILE_INTERVAL_SECONDS,
+    RECONCILE_READ_UNITS,
     SETTLE_RESERVE_SECONDS,
     WAKE_INTERVAL_SECONDS,
     Lane,
@@ -36,6 +41,8 @@ LEAST_CONCURRENCY: Final = 2
 LARGEST_PARALLELIZATION: Final = 10
 #: The maximum batch of an SQS mapping without a batching window.
 LARGEST_BATCH: Final = 10
+#: The minimum of `reconcile_read_units`.
+LEAST_READ_UNITS: Final = 10
 #: The retention times of CloudWatch Logs that are useful here.
 LOG_RETENTIONS_DAYS: Final = (1, 3, 7, 14, 30, 60, 90, 180, 365)
 #: Supported Lambda runtimes for which `functions/requirements.txt` has wheels.
@@ -150,7 +157,13 @@ class StageConfig:
     index_shards: int = INDEX_SHARDS
     #: Reconcile dispatches a live job again when it is overdue by this long.
     reconcile_limit_seconds: int = 3 * 60 * 60
-    #: For a scan of the whole table.
+    #: Read units a second that reconcile may take from the jobs table, for a pass over the whole table each day. The
+    #: rate sets the duration of a pass, and not its price, which is half a unit for each 4 KB of the table.
+    reconcile_read_units: int = RECONCILE_READ_UNITS
+    #: The largest number of documents to expect in the jobs table. The alarm `LateReconcile` fires when reconcile needs
+    #: longer than it would for so many documents of a kilobyte each.
+    expected_documents: int = 100_000_000
+    #: One run of reconcile, which continues the pass.
     reconcile_timeout_seconds: int = LONGEST_FUNCTION_TIMEOUT_SECONDS
     wake_timeout_seconds: int = WAKE_INTERVAL_SECONDS
     #: Number of calls of wake in each interval. They run at the same time, and each wakes up to 400 jobs a second.
@@ -225,6 +238,11 @@ class StageConfig:
             "each call of wake needs a partition of its own",
         )
         _require(
+            self.reconcile_read_units >= LEAST_READ_UNITS,
+            f"reconcile_read_units must be at least {LEAST_READ_UNITS}: one page of the table takes up to 128 units",
+        )
+        _require(self.expected_documents > 0, "expected_documents must be positive")
+        _require(
             0 < self.reconcile_timeout_seconds <= LONGEST_FUNCTION_TIMEOUT_SECONDS,
             f"reconcile_timeout_seconds must be from 1 to {LONGEST_FUNCTION_TIMEOUT_SECONDS}",
         )
@@ -260,6 +278,18 @@ class StageConfig:
     def label(self) -> str:
         """Stage and installation. They distinguish the tags and metrics of deployments."""
         return "-".join(filter(None, (self.stage, self.installation)))
+
+    @property
+    def longest_reconcile_age(self) -> timedelta:
+        """The longest time between the begin of a complete pass of reconcile and the end of the next one."""
+        return PASS_INTERVAL + pass_duration(
+            documents=self.expected_documents,
+            bytes_each=1024,
+            units_per_second=self.reconcile_read_units,
+            # The rest of a run may go to the dead-letter queues.
+            run=timedelta(seconds=self.reconcile_timeout_seconds) / 2,
+            pause=timedelta(seconds=RECONCILE_INTERVAL_SECONDS),
+        )
 
     @property
     def name(self) -> str:

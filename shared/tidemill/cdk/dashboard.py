@@ -41,6 +41,7 @@ class Dashboard(Construct):
             self.dashboard.add_widgets(*self._work_row(lane))
             self.dashboard.add_widgets(*self._wait_row(lane))
         self.dashboard.add_widgets(*self._stream_row(publisher, jobs))
+        self.dashboard.add_widgets(*self._reconcile_row())
 
     def _lane_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
         name = lane.config.name
@@ -127,6 +128,21 @@ class Dashboard(Construct):
                 *(_throttles(jobs, kind) for kind in ("Read", "Write")),
                 *(_throttles(jobs, kind, index=index) for index in self._indexes for kind in ("Read", "Write")),
             ),
+        ]
+
+    def _reconcile_row(self) -> list[cloudwatch.IWidget]:
+        """The pass over the table belongs to no lane, so the engine counts it with the default lane."""
+
+        def latest(*metrics: Metric) -> list[cloudwatch.Metric]:
+            return [
+                tidemill_metric(self._config, names.Lane.DEFAULT, metric, statistic="Maximum", label=metric)
+                for metric in metrics
+            ]
+
+        return [
+            _graph("reconcile: age, duration (ms)", *latest(Metric.RECONCILE_AGE, Metric.RECONCILE_DURATION)),
+            _graph("reconcile: items read by a run", *latest(Metric.RECONCILE_ITEMS)),
+            _graph("reconcile: segments finished", *latest(Metric.RECONCILE_SEGMENTS)),
         ]
 
     def _counts(self, lane: names.Lane, *metrics: Metric) -> list[cloudwatch.Metric]:

@@ -17,10 +17,10 @@ from tidemill.cdk.storage import Storage
 from tidemill.names import Env
 
 WAKE_SCHEDULE: Final = f"rate({names.WAKE_INTERVAL_SECONDS // 60} minute)"
-RECONCILE_SCHEDULE: Final = "rate(1 day)"
 #: One vCPU. A call that wakes as many jobs as its pace allows needs half of it.
 #: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 WAKE_MEMORY_MB: Final = 1769
+RECONCILE_SCHEDULE: Final = f"rate({names.RECONCILE_INTERVAL_SECONDS // 60} minutes)"
 
 
 class ScheduledFunctions:
@@ -43,7 +43,7 @@ class ScheduledFunctions:
             event = {names.WAKE_PART: str(part), names.WAKE_PARTS: str(self._config.wake_parts)}
             wake.add_schedule(f"Schedule{part or ''}", WAKE_SCHEDULE, event=event)
         ScheduledCall(scope, "ReconcileClock", function=self.reconcile, missed_calls=self.missed_calls).add_schedule(
-            "Schedule", RECONCILE_SCHEDULE
+            "Schedule", RECONCILE_SCHEDULE, event={names.CONTINUE: "true"}
         )
         tick = ScheduledCall(scope, "TickClock", function=self.tick, missed_calls=self.missed_calls)
         for job_type in periodic:
@@ -77,6 +77,7 @@ class ScheduledFunctions:
                 **self._storage.storing,
                 Env.LANES: lane_urls(self._functions.scope, lanes),
                 Env.RECONCILE_LIMIT_SECONDS: str(self._config.reconcile_limit_seconds),
+                Env.RECONCILE_READ_UNITS: str(self._config.reconcile_read_units),
             },
             timeout_seconds=self._config.reconcile_timeout_seconds,
         )

@@ -9,13 +9,19 @@ from tidemill.names import Metric
 
 
 def tidemill_metric(
-    config: StageConfig, lane: names.Lane, metric: Metric, *, statistic: str = "Sum", label: str | None = None
+    config: StageConfig,
+    lane: names.Lane,
+    metric: Metric,
+    *,
+    statistic: str = "Sum",
+    label: str | None = None,
+    period: Duration | None = None,
 ) -> cloudwatch.Metric:
     return cloudwatch.Metric(
         namespace=names.METRIC_NAMESPACE,
         metric_name=metric,
         dimensions_map={"stage": config.label, "lane": lane},
         statistic=statistic,
-        period=Duration.minutes(1),
+        period=period or Duration.minutes(1),
         label=label,
     )

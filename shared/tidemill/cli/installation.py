@@ -2,15 +2,19 @@
 
 import getpass
 import os
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, cached_property
 
 from tidemill.application.purge import Purger
+from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
+from tidemill.application.table_pass import TablePasses
 from tidemill.aws import clients
 from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import Lane
 from tidemill.operator import deployment
@@ -18,7 +22,7 @@ from tidemill.operator.deployment import Deployment
 from tidemill.operator.http_client import HttpApi, by_signature, by_token
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.queue_depth import Backlog, backlog, delay, oldest_age
-from tidemill.system import clock, ids
+from tidemill.system import clock, ids, random_draw
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,16 @@ class Installation:
     def purger(self) -> Purger:
         return Purger(store=self.store, clock=clock.now)
 
-    @cached_property
-    def table_scan(self) -> DynamoTableScan:
-        return DynamoTableScan(clients.dynamodb(), table=self.deployment.jobs_table)
+    def table_passes(self, read_units: int) -> TablePasses:
+        """`read_units` are those that the passes may take per second."""
+        return TablePasses(
+            store=DynamoPasses(clients.dynamodb(), table=self.deployment.jobs_table, new_token=ids.new_token),
+            scan=DynamoTableScan(clients.dynamodb(), table=self.deployment.jobs_table),
+            pace=ReadPace(read_units, clock=clock.now, pause=time.sleep),
+            clock=clock.now,
+            new_token=ids.new_token,
+            draw=random_draw.draw,
+        )
 
     def reconciler(self, limit: timedelta) -> Reconciler:
         """`limit` is the time that a job may be overdue. The delay of each lane is read once."""

@@ -1,21 +1,29 @@
 """`tidemill reconcile`: scan the table, and repair jobs, groups and payloads that nothing else will reach."""
 
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import click
 
-from tidemill.application.ports import Found, PayloadItem, TableScan
-from tidemill.application.reconcile import SEGMENTS, Reconciled, Reconciler, RepairAction
+from tidemill.application.dead_letter_sweep import WHOLE
+from tidemill.application.pass_state import SEGMENTS
+from tidemill.application.ports import UnreadableItem
+from tidemill.application.reconcile import Reconciled, Reconciler, RepairAction
+from tidemill.application.table_pass import RESERVE, TablePasses
 from tidemill.cli.errors import CommandError
-from tidemill.cli.formatting import count, sweep_text, visible
+from tidemill.cli.formatting import count, readable_time, sweep_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import progress_bar, say, show
-from tidemill.names import Lane
-from tidemill.system import random_draw
+from tidemill.names import RECONCILE_READ_UNITS, Lane
+from tidemill.system import clock
 
+#: One round of work on the pass, after which the progress is shown.
+_ROUND: Final = timedelta(seconds=15) + RESERVE
+#: The pause before a look at a pass that another run works on.
+_BUSY_SECONDS: Final = 5.0
 #: The noun and the verb that report each action, in the order shown.
 _REPORTED_ACTIONS: Final = (
     (RepairAction.NUDGED, "job", "nudged"),
@@ -36,46 +44,75 @@ _REPORTED_ACTIONS: Final = (
     metavar="MINUTES",
     help="Skip jobs that are overdue by less, or that were nudged within this time.",
 )
+@click.option(
+    "--read-units",
+    type=click.IntRange(min=10),
+    default=RECONCILE_READ_UNITS,
+    show_default=True,
+    metavar="NUMBER",
+    help="Read units per second that the scan may take from the table.",
+)
 @click.option("--dry-run", is_flag=True, help="Count the jobs that would be nudged and change nothing.")
 @click.pass_obj
-def reconcile(installation: Installation, *, minutes: int, dry_run: bool) -> None:
+def reconcile(installation: Installation, *, minutes: int, read_units: int, dry_run: bool) -> None:
     """Repair jobs, groups and payloads that nothing else will reach.
 
-    Does immediately what the nightly run does. Scans the whole table. Dispatches overdue live jobs again (nudges them):
-    a job whose message was lost has no other way to run. A job that waits for its turn on a slow lane is not overdue.
-    Advances groups whose head has ended, deletes payloads that belong to no job, and processes the dead-letter queues
-    as `tidemill redrive` does.
+    Processes the dead-letter queues as `tidemill redrive` does. Then continues the open pass over the whole table, or
+    begins one. Dispatches overdue live jobs again (nudges them): a job whose message was lost has no other way to run.
+    A job that waits for its turn on a slow lane is not overdue. Advances groups whose head has ended, and deletes
+    payloads that belong to no job.
 
-    Safe to repeat and to run at any time.
+    Safe to repeat, to interrupt and to run at any time. After an interruption the same command, or the scheduled
+    function, continues the pass. If the function is working on it, this command waits for it.
     """
     reconciler = installation.reconciler(timedelta(minutes=minutes))
     if dry_run:
         _show_overdue(reconciler)
         return
     queues = {Lane(lane): installation.dead_letter_queue(lane) for lane in installation.deployment.lanes}
-    with progress_bar("scanning", SEGMENTS) as advance:
-        done = reconciler.run(
-            _ScanWithProgress(installation.table_scan, advance),
-            queues,
-            draw=random_draw.draw,
-            time_left=lambda: timedelta.max,
-        )
-    _show_result(done)
+    swept = reconciler.sweep(queues, time_left=lambda: timedelta.max, bounds=WHOLE)
+    passes = installation.table_passes(read_units)
+    found = passes.find()
+    number = found.number if found else 1
+    if found and found.open:
+        say(f"Continuing pass {number}, which began {readable_time(found.began_at)}.")
+    elif found:
+        passes.ask()
+        number += 1
+    try:
+        done = _complete(reconciler, passes, number=number)
+    except KeyboardInterrupt:
+        say("The pass is not complete. Run the command again to continue, or leave it to the scheduled function.")
+        raise
+    _show_result(Reconciled(actions=swept.actions + done.actions, unreadable=done.unreadable), swept)
 
 
-class _ScanWithProgress:
-    """A `TableScan` that calls `advance` after each segment."""
+def _complete(reconciler: Reconciler, passes: TablePasses, *, number: int) -> Reconciled:
+    """Work on the pass with this number in short rounds, to show the progress, until it ends or a part of it fails."""
+    actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
+    unreadable: list[UnreadableItem] = []
+    shown = 0
+    with progress_bar("segments", SEGMENTS) as advance:
+        while True:
+            done = reconciler.run(passes, time_left=partial(_until, clock.now() + _ROUND))
+            actions += done.actions
+            unreadable += done.unreadable
+            progress = done.progress
+            # Another pass may have begun after the end of this one, while another run worked.
+            if progress is None or progress.table_pass.number != number or progress.failed:
+                break
+            for _ in range(shown, progress.done):
+                advance()
+            shown = max(shown, progress.done)
+            if not progress.table_pass.open:
+                break
+            if progress.busy:
+                time.sleep(_BUSY_SECONDS)
+    return Reconciled(actions=actions, unreadable=tuple(unreadable))
 
-    def __init__(self, table_scan: TableScan, advance: Callable[[], object]) -> None:
-        self._table_scan = table_scan
-        self._advance = advance
 
-    def segment(self, number: int, *, of: int, overdue_since: datetime) -> Iterator[Sequence[Found]]:
-        yield from self._table_scan.segment(number, of=of, overdue_since=overdue_since)
-        self._advance()
-
-    def discard(self, payload: PayloadItem) -> None:
-        self._table_scan.discard(payload)
+def _until(end: datetime) -> timedelta:
+    return end - clock.now()
 
 
 def _show_overdue(reconciler: Reconciler) -> None:
@@ -85,17 +122,17 @@ def _show_overdue(reconciler: Reconciler) -> None:
     show("Nothing was changed." if overdue else "No overdue jobs.")
 
 
-def _show_result(done: Reconciled) -> None:
+def _show_result(done: Reconciled, swept: Reconciled) -> None:
     actions = [(number, noun, verb) for action, noun, verb in _REPORTED_ACTIONS if (number := done.count(action))]
     for number, noun, verb in actions:
         show(f"{count(number, noun)} {verb}.")
     if not actions:
         show("Nothing to repair.")
-    show(sweep_text(done.dead_letters.values()))
+    show(sweep_text(swept.dead_letters.values()))
     for item in done.unreadable:
         say(f"Skipped {visible(item.key)}: {visible(str(item.error))}", style="bold yellow")
-    if failed := done.count(RepairAction.FAILED) + done.count(RepairAction.UNFINISHED):
+    if failed := done.count(RepairAction.FAILED):
         raise CommandError(
             f"{count(failed, 'step')} failed: the table or a queue did not respond, or a write conflicted",
-            remedy="Run the command again; it repairs what is left.",
+            remedy="Run the command again; it continues the pass.",
         )

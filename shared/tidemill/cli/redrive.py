@@ -1,6 +1,7 @@
 """`tidemill redrive`: requeue dead jobs, and process the messages in the dead-letter queues."""
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
 
 import click
@@ -118,8 +119,8 @@ class _QueueWithProgress:
         self._queue = queue
         self._advance = advance
 
-    def receive(self) -> Sequence[ReceivedDeadLetter]:
-        dead_letters = self._queue.receive()
+    def receive(self, *, hidden_for: timedelta) -> Sequence[ReceivedDeadLetter]:
+        dead_letters = self._queue.receive(hidden_for=hidden_for)
         for _ in dead_letters:
             self._advance()
         return dead_letters
@@ -127,5 +128,5 @@ class _QueueWithProgress:
     def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
         self._queue.delete(dead_letters)
 
-    def put_back(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
-        self._queue.put_back(dead_letters)
+    def hide(self, dead_letters: Sequence[ReceivedDeadLetter], *, duration: timedelta) -> None:
+        self._queue.hide(dead_letters, duration=duration)

@@ -1,10 +1,10 @@
-"""Scans the whole table in segments for overdue jobs, non-empty groups, and payload items."""
+"""Scans the table page by page for overdue jobs, non-empty groups, and payload items."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tidemill.application.ports import Found, OpenGroup, PayloadItem, UnreadableItem
+from tidemill.application.ports import Found, OpenGroup, PayloadItem, ScanPage, UnreadableItem
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError
@@ -25,28 +25,35 @@ class DynamoTableScan:
         self._client = client
         self._table = table
 
-    def segment(self, number: int, *, of: int, overdue_since: datetime) -> Iterator[Sequence[Found]]:
-        """The filter saves transfer and decoding, but DynamoDB reads and charges every item.
+    def page(self, segment: int, *, of: int, after: str | None, overdue_since: datetime) -> ScanPage:
+        """The filter saves transfer and decoding, but DynamoDB reads and charges every item of the page, up to 1 MB.
 
-        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Scan.html#Scan.ParallelScan
+        Read eventually, which costs half: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Scan.html
         """
-        pages = self._client.get_paginator("scan").paginate(
-            TableName=self._table,
-            Segment=number,
-            TotalSegments=of,
-            ConsistentRead=True,
-            # Waiting jobs, terminal jobs and items of other kinds have no `due`.
-            FilterExpression="#due <= :since OR begins_with(#pk, :group) OR begins_with(#pk, :payload)",
-            ExpressionAttributeNames={"#due": "due", "#pk": JOB_KEY},
-            ExpressionAttributeValues={
-                ":since": milliseconds(overdue_since),
-                ":group": text(GROUP_PREFIX),
-                ":payload": text(PAYLOAD_PREFIX),
-            },
-        )
+        start: Any = {} if after is None else {"ExclusiveStartKey": {JOB_KEY: text(after)}}
         with translated():
-            for page in pages:
-                yield [found for item in page["Items"] for found in _found(item)]
+            answer = self._client.scan(
+                TableName=self._table,
+                Segment=segment,
+                TotalSegments=of,
+                ReturnConsumedCapacity="TOTAL",
+                # Waiting jobs, terminal jobs and items of other kinds have no `due`.
+                FilterExpression="#due <= :since OR begins_with(#pk, :group) OR begins_with(#pk, :payload)",
+                ExpressionAttributeNames={"#due": "due", "#pk": JOB_KEY},
+                ExpressionAttributeValues={
+                    ":since": milliseconds(overdue_since),
+                    ":group": text(GROUP_PREFIX),
+                    ":payload": text(PAYLOAD_PREFIX),
+                },
+                **start,
+            )
+        last: Any = answer.get("LastEvaluatedKey")
+        return ScanPage(
+            found=[found for item in answer["Items"] for found in _found(item)],
+            cursor=last[JOB_KEY]["S"] if last else None,
+            items=answer["ScannedCount"],
+            read_units=answer["ConsumedCapacity"]["CapacityUnits"],
+        )
 
     def discard(self, payload: PayloadItem) -> None:
         with translated():

@@ -1,27 +1,27 @@
-"""Reconcile: the scheduler calls it daily, and alarms call it when they fire. It ignores the event.
+"""Reconcile: sweeps the dead-letter queues and continues the pass over the table.
 
-An alarm fires once, while its cause may last. A repair that failed raises, so that Lambda retries the call. After the
-last retry the call goes to the queue of missed calls.
+The scheduler calls it every five minutes, to continue the open pass or begin one that is due. Any other call, such as
+that of an alarm, also asks for a new pass: an alarm fires once, and the pass must read the items that it is about. The
+call raises if it cannot ask, so that Lambda retries it; after the last retry it goes to the queue of missed calls. What
+fails later is left to the next call.
 """
 
 from datetime import timedelta
 
 from tidemill import composition
-from tidemill.application.reconcile import RepairAction
-from tidemill.domain.errors import StoreUnavailableError
-from tidemill.system import random_draw
+from tidemill.names import CONTINUE
 from tidemill.worker.message_run import Invocation
 
 
-def handle(event: object, context: Invocation) -> None:  # noqa: ARG001 - as Lambda calls it
-    reconciled = composition.reconciler().run(
-        composition.table_scan(),
-        composition.dead_letter_queues(),
-        draw=random_draw.draw,
-        time_left=lambda: timedelta(milliseconds=context.get_remaining_time_in_millis()),
-    )
+def handle(event: object, context: Invocation) -> None:
+    def time_left() -> timedelta:
+        return timedelta(milliseconds=context.get_remaining_time_in_millis())
+
+    passes = composition.table_passes()
+    if not (isinstance(event, dict) and CONTINUE in event):
+        passes.ask()
+    reconciler = composition.reconciler()
     telemetry = composition.telemetry()
-    telemetry.reconciled(reconciled)
+    telemetry.reconciled(reconciler.sweep(composition.dead_letter_queues(), time_left=time_left))
+    telemetry.reconciled(reconciler.run(passes, time_left=time_left))
     telemetry.flush()
-    if failed := reconciled.count(RepairAction.FAILED):
-        raise StoreUnavailableError(f"{failed} parts of the work could not be done")

@@ -1,8 +1,8 @@
 """Reads, deletes and returns the messages of one lane's dead-letter queue in SQS."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from tidemill.application.ports import ReceivedDeadLetter
 from tidemill.aws.clients import translated
@@ -14,9 +14,6 @@ from tidemill.sqs.lanes import BATCH_LIMIT
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-#: A received message stays hidden for this long. A sweep must handle a batch within it.
-_HIDDEN_SECONDS: Final = 120
-
 
 class SqsDeadLetterQueue:
     """`DeadLetterQueue` over one dead-letter queue."""
@@ -25,12 +22,12 @@ class SqsDeadLetterQueue:
         self._client = client
         self._url = url
 
-    def receive(self) -> Sequence[ReceivedDeadLetter]:
+    def receive(self, *, hidden_for: timedelta) -> Sequence[ReceivedDeadLetter]:
         with translated():
             answer = self._client.receive_message(
                 QueueUrl=self._url,
                 MaxNumberOfMessages=BATCH_LIMIT,
-                VisibilityTimeout=_HIDDEN_SECONDS,
+                VisibilityTimeout=_seconds(hidden_for),
                 # A long poll queries all servers. A short poll may miss messages.
                 WaitTimeSeconds=1,
                 MessageSystemAttributeNames=["SentTimestamp"],
@@ -48,13 +45,17 @@ class SqsDeadLetterQueue:
                     ],
                 )
 
-    def put_back(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+    def hide(self, dead_letters: Sequence[ReceivedDeadLetter], *, duration: timedelta) -> None:
         for batch in _batches(dead_letters):
             with translated():
                 self._client.change_message_visibility_batch(
                     QueueUrl=self._url,
                     Entries=[
-                        {"Id": str(index), "ReceiptHandle": dead_letter.receipt, "VisibilityTimeout": 0}
+                        {
+                            "Id": str(index),
+                            "ReceiptHandle": dead_letter.receipt,
+                            "VisibilityTimeout": _seconds(duration),
+                        }
                         for index, dead_letter in enumerate(batch)
                     ],
                 )
@@ -62,6 +63,10 @@ class SqsDeadLetterQueue:
 
 def _batches(dead_letters: Sequence[ReceivedDeadLetter]) -> Sequence[Sequence[ReceivedDeadLetter]]:
     return [dead_letters[start : start + BATCH_LIMIT] for start in range(0, len(dead_letters), BATCH_LIMIT)]
+
+
+def _seconds(duration: timedelta) -> int:
+    return duration // timedelta(seconds=1)
 
 
 def _received(message: Mapping[str, Any]) -> ReceivedDeadLetter:

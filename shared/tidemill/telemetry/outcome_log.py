@@ -14,6 +14,7 @@ from tidemill.application.job_types import JobType
 from tidemill.application.publish import Published
 from tidemill.application.reconcile import Reconciled, RepairAction
 from tidemill.application.submit import Accepted
+from tidemill.application.table_pass import PassReport
 from tidemill.application.wake import Woken
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
@@ -142,11 +143,33 @@ class Telemetry:
         for (action, lane), number in reconciled.actions.items():
             if lane and action in _REPAIR_METRICS:
                 self._count(lane, _REPAIR_METRICS[action], number)
-        extra = {action.value: reconciled.count(action) for action in RepairAction}
-        dead_letters = {lane: asdict(swept) for lane, swept in reconciled.dead_letters.items()}
-        left = reconciled.count(RepairAction.FAILED) + reconciled.count(RepairAction.UNFINISHED)
-        (logger().warning if left else logger().info)("reconciled", extra=extra | {"dead_letters": dead_letters})
+        extra: dict[str, object] = {action.value: reconciled.count(action) for action in RepairAction}
+        if reconciled.dead_letters:
+            extra["dead_letters"] = {lane: asdict(swept) for lane, swept in reconciled.dead_letters.items()}
+        if reconciled.progress:
+            extra["pass"] = self._passed(reconciled.progress)
+        failed = reconciled.count(RepairAction.FAILED)
+        (logger().warning if failed else logger().info)("reconciled", extra=extra)
         self._unreadable_items({item.key: item.error for item in reconciled.unreadable})
+
+    def _passed(self, progress: PassReport) -> dict[str, object]:
+        """Count the progress of a pass, and return it as fields. The pass belongs to no lane: see `_count_given_up`."""
+        table_pass = progress.table_pass
+        self._add(Lane.DEFAULT, Metric.RECONCILE_AGE, progress.age.total_seconds() * 1000)
+        self._count(Lane.DEFAULT, Metric.RECONCILE_ITEMS, progress.read)
+        self._count(Lane.DEFAULT, Metric.RECONCILE_SEGMENTS, progress.done)
+        if progress.completed and table_pass.ended_at:
+            duration = table_pass.ended_at - table_pass.began_at
+            self._add(Lane.DEFAULT, Metric.RECONCILE_DURATION, duration.total_seconds() * 1000)
+        return {
+            "number": table_pass.number,
+            "began_at": table_pass.began_at.isoformat(),
+            "open": table_pass.open,
+            "busy": progress.busy,
+            "segments": f"{progress.done} of {table_pass.segments}",
+            "read": progress.read,
+            "age_seconds": round(progress.age.total_seconds()),
+        }
 
     def flush(self) -> None:
         """Write the metrics, one embedded-format line per lane. CloudWatch extracts them from the log."""

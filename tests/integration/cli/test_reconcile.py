@@ -1,18 +1,24 @@
 """`reconcile`: the jobs, groups and messages that it repairs, and those that it leaves unchanged."""
 
+from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import a_job, behind_an_ended_head, brought_to
-from tidemill.application.ports import OpenGroup
+from tidemill.application.pass_state import first_pass
+from tidemill.application.ports import OpenGroup, ScanPage
 from tidemill.aws import clients
+from tidemill.cli import reconcile as reconcile_command
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.table_scan import DynamoTableScan
-from tidemill.system import clock
+from tidemill.system import clock, ids
 
 NO_MESSAGES = "DLQ messages: 0 deleted, 0 nudged, 0 kept."
 
@@ -96,11 +102,53 @@ def test_failed_steps_are_reported_and_exit_with_1(cloud: Cloud) -> None:
 
     brought_to(cloud.store, State.QUEUED)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DynamoTableScan, "segment", broken)
+        patch.setattr(DynamoTableScan, "page", broken)
         result = run("reconcile")
     assert result.exit_code == 1
     assert "64 steps failed: the table or a queue did not respond" in result.stderr
     assert "Run the command again" in result.stderr
+
+
+def test_an_interrupted_pass_is_kept_and_continued(cloud: Cloud) -> None:
+    jobs = [waiting(cloud, overdue_by=timedelta(hours=2)) for _ in range(12)]
+    left = [5]
+    page = DynamoTableScan.page
+
+    def interrupted(*given: Any, **named: Any) -> ScanPage:
+        left[0] -= 1
+        if left[0] < 0:
+            raise KeyboardInterrupt
+        return page(*given, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DynamoTableScan, "page", interrupted)
+        result = run("reconcile")
+    assert result.exit_code == 130
+    assert "The pass is not complete. Run the command again to continue" in result.stderr
+    assert not all(nudged(cloud, job) for job in jobs)
+
+    result = run("reconcile")
+    assert result.exit_code == 0
+    assert "Continuing pass 1, which began" in result.stderr
+    assert all(nudged(cloud, job) for job in jobs)
+
+
+def test_a_pass_that_the_function_holds_is_awaited(cloud: Cloud) -> None:
+    passes = DynamoPasses(cloud.table.client, table=cloud.table.name, new_token=ids.new_token)
+    held = replace(first_pass(clock.now()), held_by="the function", held_until=clock.now() + timedelta(minutes=10))
+    assert passes.write(held)
+    pauses = []
+
+    def ends_meanwhile(seconds: float) -> None:
+        pauses.append(seconds)
+        found = passes.read()
+        assert found is not None
+        assert passes.write(found.ended(clock.now()))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reconcile_command, "time", SimpleNamespace(sleep=ends_meanwhile))
+        result = run("reconcile")
+    assert (result.exit_code, len(pauses)) == (0, 1)
 
 
 def test_a_limit_of_zero_is_wrong_usage(cloud: Cloud) -> None:

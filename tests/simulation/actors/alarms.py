@@ -66,8 +66,8 @@ class Alarms:
             self._world.scheduler.at(visible_ms + late_ms, self._looked_at, queue)
 
     def _looked_at(self, queue: Queue) -> None:
-        visible, *_ = queue.counts()
-        if not visible:
+        visible, _, hidden = queue.counts()
+        if not visible + hidden:
             if self._on.pop(queue.name):
                 self._notify(f"messages in {queue.name}", "OK")
             return

@@ -16,7 +16,12 @@ from tests.simulation.world.world import World
 from tidemill.cdk.job_schedules import Periodic, periodic
 from tidemill.cdk.schedule_retries import DELIVERY_SECONDS, PROMPT_SECONDS
 from tidemill.domain.states import State
+from tidemill.dynamodb import pass_items
+from tidemill.dynamodb.pass_items import PASS_KEY
 from tidemill.names import (
+    CONTINUE,
+    JOB_KEY,
+    RECONCILE_INTERVAL_SECONDS,
     TICK_SCHEDULED_AT,
     TICK_TYPE,
     WAKE_INTERVAL_SECONDS,
@@ -30,7 +35,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _WAKE_MS: Final = WAKE_INTERVAL_SECONDS * 1000
 _WINDOW_MS: Final = WAKE_WINDOW_SECONDS * 1000
 _LONG_LATE_MS: Final = 1_800_000
-_DAY_MS: Final = 86_400_000
+_RECONCILE_MS: Final = RECONCILE_INTERVAL_SECONDS * 1000
+_SWEEP_MS: Final = 3 * 3_600_000
 #: An invocation may be late by less than the retry window of the schedule, and within the length of a seed.
 _LATEST_MS: Final = 2 * 3_600_000
 #: Share of seeds with periodic jobs, and their most scheduled times.
@@ -47,6 +53,7 @@ class EventBridgeScheduler:
         self._world = world
         self._next_wake_ms = 0
         self._wake_parts = Random(f"wake {world.seed}").choice(world.deployment.wake_parts)
+        self._next_sweep_ms = 0
         #: Scheduled times so far, and the number of invocations that have not reached Lambda yet.
         self._ticked: list[str] = []
         self._on_their_way = 0
@@ -54,7 +61,7 @@ class EventBridgeScheduler:
     def begin(self) -> None:
         """Start the schedules. Minutes in which `wake` has nothing to do are skipped."""
         self._world.jobs.watchers.append(lambda record: self._look(record.after))
-        self._daily()
+        self._reconcile()
         if self._world.random.random() < _SEEDS_WITH_TICKS:
             for schedule in _schedules():
                 self._begin_ticks(schedule)
@@ -77,9 +84,23 @@ class EventBridgeScheduler:
         what = f"{due} scheduled times, {discarded} discarded, made {len(inserted)} jobs"
         require(due - discarded <= len(inserted) <= due, check, what, f"{_TENANT}#")
 
-    def _daily(self) -> None:
-        self._call("reconcile", {}, window_seconds=DELIVERY_SECONDS)
-        self._world.scheduler.after(_DAY_MS, self._daily)
+    def _reconcile(self) -> None:
+        """Invoke `reconcile`. Intervals in which it has nothing to do are skipped."""
+        if self._reconcile_is_due():
+            self._call("reconcile", {CONTINUE: "true"}, window_seconds=DELIVERY_SECONDS)
+        self._world.scheduler.after(_RECONCILE_MS, self._reconcile)
+
+    def _reconcile_is_due(self) -> bool:
+        """Whether a pass is open or due. A dead-letter queue with messages is swept less often than in AWS."""
+        now_ms = self._world.scheduler.now_ms
+        item = self._world.jobs.items.get((PASS_KEY[JOB_KEY]["S"],))
+        if item is None or pass_items.decoded_pass(dict(item)).workable(_EPOCH + timedelta(milliseconds=now_ms)):
+            return True
+        messages = any(queue.messages for queue in self._world.dead_letters.values())
+        if not messages or now_ms < self._next_sweep_ms:
+            return False
+        self._next_sweep_ms = now_ms + _SWEEP_MS
+        return True
 
     def _begin_ticks(self, schedule: Periodic) -> None:
         scheduler = self._world.scheduler

@@ -9,6 +9,7 @@ from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.limits import LimitChecks
 from tests.simulation.checks.messages import MessageChecks
+from tests.simulation.checks.passes import PassChecks
 from tests.simulation.checks.payloads import PayloadChecks
 from tests.simulation.checks.stray_threads import StrayThreadChecks
 from tests.simulation.checks.version_compatibility import VersionCompatibilityChecks
@@ -39,6 +40,7 @@ class Checks:
         self._limits = LimitChecks(world, self._documents)
         self._strays = StrayThreadChecks(world, self._documents)
         MessageChecks(world)
+        self.passes = PassChecks(world)
         self.payloads = PayloadChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
@@ -73,6 +75,7 @@ class Checks:
         self._runs.at_end()
         self._limits.at_end()
         self._strays.at_end()
+        self.passes.at_end()
         self.versions.at_end()
 
 

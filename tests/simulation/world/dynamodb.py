@@ -21,6 +21,9 @@ _MOST_BATCH_KEYS: Final = 100
 _MOST_BATCH_WRITES: Final = 25
 #: Longest time for which an eventually consistent read may return the item before a change.
 _LAG_MS: Final = 1000
+#: An eventually consistent read costs half a unit for each 4 KB.
+_BYTES_PER_UNIT: Final = 8192
+_LEAST_UNITS: Final = 0.5
 
 
 class DynamoDB:
@@ -32,6 +35,8 @@ class DynamoDB:
         self.tables: dict[str, Table] = {}
         #: Most items in a page. The real limit is 1 MB.
         self.page_items = 1000
+        #: Called with the request and the response of each scan.
+        self.scan_watchers: list[Callable[[Request, Answer], None]] = []
 
     def add(self, table: Table) -> None:
         self.tables[table.name] = table
@@ -123,11 +128,13 @@ class DynamoDB:
         table = self.table(request["TableName"])
         _, rows = self._source(table, request)
         segment, segments = request.get("Segment", 0), request.get("TotalSegments", 1)
-        return self._page(
-            table,
-            request,
-            [(key, rows[key]) for key in sorted(rows) if sum(key[0].encode()) % segments == segment],
-        )
+        keys = [key for key in sorted(rows) if sum(key[0].encode()) % segments == segment]
+        consistent = request.get("ConsistentRead", False) or rows is not table.items
+        read = [(key, rows[key] if consistent else self._read(table, key, consistent=False)) for key in keys]
+        answer = self._page(table, request, [(key, item) for key, item in read if item is not None])
+        for watch in self.scan_watchers:
+            watch(request, answer)
+        return answer
 
     def describe_table(self, request: Request) -> Answer:
         table = self.table(request["TableName"])
@@ -158,6 +165,9 @@ class DynamoDB:
             _require_used(request, tested.placeholders | _placeholders(request, "KeyConditionExpression"))
             items = [item for item in items if tested.holds(_scope(item, request))]
         answer: Answer = {"Count": len(items), "ScannedCount": len(page)}
+        if request.get("ReturnConsumedCapacity") == "TOTAL":
+            units = sum(len(str(item)) for _, item in page) / _BYTES_PER_UNIT
+            answer["ConsumedCapacity"] = {"TableName": table.name, "CapacityUnits": max(units, _LEAST_UNITS)}
         if request.get("Select") != "COUNT":
             answer["Items"] = [dict(item) for item in items]
         if more:

@@ -26,7 +26,7 @@ from botocore.client import BaseClient
 
 from tests.simulation.world import code_versions
 from tests.simulation.world.faults import Fault
-from tidemill.application import reconcile
+from tidemill.application import pass_state, table_pass
 from tidemill.aws import clients
 from tidemill.cdk.asset import NOT_SHIPPED
 from tidemill.dynamodb import document, indexes
@@ -45,6 +45,8 @@ _NOT_SHIPPED: Final = tuple(".".join(parts).removesuffix(".py") for parts in NOT
 _CACHED_ONCE: Final = "known_job_types"
 #: Scan segments. A small table needs fewer than the engine uses.
 _SEGMENTS: Final = 3
+#: How long a run holds a pass. Shorter than a run, so that runs meet on one pass.
+_HOLD: Final = timedelta(seconds=1)
 _SETTINGS: Final = {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_TRACE_DISABLED": "true"}
 #: Service by the name of its function in `clients`.
 _CLIENTS: Final = {name: name for name in ("dynamodb", "sqs", "s3", "cloudwatch")} | {"secrets": "secretsmanager"}
@@ -143,8 +145,9 @@ def _patches() -> list[Patch]:
         (outcome_log.Telemetry, "flush", _watched_flush(outcome_log.Telemetry.flush)),
         (message_run.MessageRun, "expire", _watched_expire(message_run.MessageRun.expire)),
         (message_run.MessageRun, "release_slot", _watched_release(message_run.MessageRun.release_slot)),
-        (reconcile, "SEGMENTS", _SEGMENTS),
         (indexes, "LARGEST_INDEX_SHARDS", max(code_versions.INDEX_SHARDS)),
+        (pass_state, "SEGMENTS", _SEGMENTS),
+        (table_pass, "_LONGEST_HOLD", _HOLD),
         (time, "sleep", _threads("sleep")),
         (BaseClient, "_make_api_call", _call),
     ]

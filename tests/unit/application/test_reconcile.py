@@ -1,10 +1,9 @@
 """The reconcile use case: it repairs lost jobs, stuck groups and orphans, and does no harm to jobs that are late."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -26,25 +25,19 @@ from tests.support.builders import (
 from tests.support.faulty_client import FaultyClient
 from tests.support.in_memory_dlq import Letters
 from tests.support.job_tables import Table
+from tests.support.passes import passes_of
 from tests.support.single_job import Clock, World
 from tidemill.application.dead_letter_sweep import Swept
 from tidemill.application.job_types import Run
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, MOST_NUDGES, UNDELIVERABLE_AFTER
-from tidemill.application.ports import DeadLetterQueue, Found, PayloadItem, ReceivedDeadLetter
-from tidemill.application.reconcile import (
-    ORPHANED_AFTER,
-    RECONCILE_RESERVE,
-    SEGMENTS,
-    Reconciled,
-    Reconciler,
-    RepairAction,
-)
+from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter
+from tidemill.application.reconcile import ORPHANED_AFTER, Reconciled, Reconciler, RepairAction
+from tidemill.application.table_pass import TablePasses
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.job import DeathReason
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
-from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import Lane
 
 LIMIT = timedelta(minutes=30)
@@ -63,18 +56,18 @@ def reconciler(store: DynamoJobStore, clock: Clock) -> Reconciler:
 
 
 @pytest.fixture
-def table_scan(table: Table) -> DynamoTableScan:
-    return DynamoTableScan(table.client, table=table.name)
+def passes(table: Table, clock: Clock) -> TablePasses:
+    return passes_of(table, clock)
 
 
-def run(
-    reconciler: Reconciler,
-    table_scan: Any,
-    boxes: Mapping[Lane, DeadLetterQueue] | None = None,
-    *,
-    time_left: timedelta = INVOCATION,
-) -> Reconciled:
-    return reconciler.run(table_scan, boxes or {}, draw=lambda: 0.5, time_left=lambda: time_left)
+def run(reconciler: Reconciler, passes: TablePasses) -> Reconciled:
+    """A whole pass, as an operator asks for."""
+    passes.ask()
+    return reconciler.run(passes, time_left=lambda: INVOCATION)
+
+
+def sweep(reconciler: Reconciler, *boxes: tuple[Lane, DeadLetterQueue]) -> Reconciled:
+    return reconciler.sweep(dict(boxes), time_left=lambda: INVOCATION)
 
 
 def test_a_job_is_overdue_once_it_is_late_by_the_limit(
@@ -123,12 +116,12 @@ def test_a_delay_that_the_lane_explains_is_not_overdue(store: DynamoJobStore, cl
 
 
 def test_a_run_counts_every_kind_of_overdue_job(
-    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, table_scan: DynamoTableScan
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, passes: TablePasses
 ) -> None:
     jobs = {state: brought_to(store, state) for state in State}
     clock.now += LEASE + 1000 * SECOND
 
-    reconciled = run(reconciler, table_scan)
+    reconciled = run(reconciler, passes)
 
     # One of the four nudged jobs is the head of the waiting job's group.
     assert reconciled.actions == Counter(
@@ -142,14 +135,14 @@ def test_a_run_counts_every_kind_of_overdue_job(
 
 
 def test_a_second_run_repeats_no_repair(
-    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, table_scan: DynamoTableScan
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, passes: TablePasses
 ) -> None:
     brought_to(store, State.QUEUED)
     behind_an_ended_head(store)
-    run(reconciler, table_scan)
+    run(reconciler, passes)
     clock.now += SECOND
 
-    assert run(reconciler, table_scan).actions == Counter()
+    assert run(reconciler, passes).actions == Counter()
 
 
 def test_a_job_dies_as_undeliverable_after_many_nudges_and_a_week(
@@ -181,18 +174,18 @@ def test_frequent_runs_within_a_day_kill_no_job(store: DynamoJobStore, clock: Cl
 
 
 def test_a_group_whose_head_ended_unnoticed_advances(
-    store: DynamoJobStore, reconciler: Reconciler, table_scan: DynamoTableScan
+    store: DynamoJobStore, reconciler: Reconciler, passes: TablePasses
 ) -> None:
     waiting = behind_an_ended_head(store, run_at=None)
 
-    reconciled = run(reconciler, table_scan)
+    reconciled = run(reconciler, passes)
 
     assert reconciled.actions == Counter({(RepairAction.ADVANCED, Lane.DEFAULT): 1})
     assert stored(store, waiting).state is State.QUEUED
 
 
 def test_orphaned_payloads_are_discarded_once_they_are_a_day_old(
-    store: DynamoJobStore, table: Table, clock: Clock, reconciler: Reconciler, table_scan: DynamoTableScan
+    table: Table, clock: Clock, reconciler: Reconciler, passes: TablePasses
 ) -> None:
     def no_bucket() -> Bucket:
         raise AssertionError("none of these is so large")
@@ -204,10 +197,10 @@ def test_orphaned_payloads_are_discarded_once_they_are_a_day_old(
     replaced = payloads.put_away(replace(used, payload=large, payload_at=None))
     ownerless = payloads.put_away(a_job(payload=large))
     clock.now = NOW + ORPHANED_AFTER - MILLISECOND
-    assert run(reconciler, table_scan).count(RepairAction.DISCARDED) == 0
+    assert run(reconciler, passes).count(RepairAction.DISCARDED) == 0
 
     clock.now += MILLISECOND
-    assert run(reconciler, table_scan).count(RepairAction.DISCARDED) == 2
+    assert run(reconciler, passes).count(RepairAction.DISCARDED) == 2
 
     assert payloads.load(used) == large
     for orphan in (replaced, ownerless):
@@ -216,122 +209,66 @@ def test_orphaned_payloads_are_discarded_once_they_are_a_day_old(
 
 
 def test_dead_letter_messages_are_handled_by_the_rule(
-    store: DynamoJobStore, clock: Clock, reconciler: Reconciler, table_scan: DynamoTableScan
+    store: DynamoJobStore, clock: Clock, reconciler: Reconciler
 ) -> None:
     dead, done, stranded = (brought_to(store, state) for state in (State.DEAD, State.SUCCEEDED, State.QUEUED))
     box = Letters(letter_for(dead), letter_for(done), reference_to(stranded))
     clock.now = NOW + timedelta(minutes=1)
 
-    reconciled = run(reconciler, table_scan, {Lane.DEFAULT: box})
+    reconciled = sweep(reconciler, (Lane.DEFAULT, box))
 
     assert reconciled.dead_letters == {Lane.DEFAULT: Swept(outdated=1, nudged=1, kept=1)}
     assert [dead_letter.body for dead_letter in box.waiting] == [letter_for(dead)]
 
 
 def test_an_unreadable_item_is_reported_and_does_not_block_others(
-    store: DynamoJobStore, table: Table, reconciler: Reconciler, table_scan: DynamoTableScan
+    store: DynamoJobStore, table: Table, reconciler: Reconciler, passes: TablePasses
 ) -> None:
     jobs = [brought_to(store, State.QUEUED) for _ in range(3)]
     table.put(jobs[1], schema={"N": "99"})
 
-    reconciled = run(reconciler, table_scan)
+    reconciled = run(reconciler, passes)
 
     assert reconciled.count(RepairAction.NUDGED) == 2
     assert [item.key for item in reconciled.unreadable] == [f"{jobs[1].tenant}#{jobs[1].id}"]
 
 
 def test_a_group_whose_next_job_is_unreadable_is_reported_and_not_retried(
-    store: DynamoJobStore, table: Table, reconciler: Reconciler, table_scan: DynamoTableScan
+    store: DynamoJobStore, table: Table, reconciler: Reconciler, passes: TablePasses
 ) -> None:
     waiting = behind_an_ended_head(store)
     table.client.put_item(TableName=table.name, Item={**(table.item(waiting) or {}), "schema": {"N": "99"}})
 
-    reconciled = run(reconciler, table_scan)
+    reconciled = run(reconciler, passes)
 
     assert reconciled.actions == Counter()
     assert [item.key for item in reconciled.unreadable] == [f"the group {waiting.group} of {waiting.tenant}"]
 
 
 def test_a_dead_letter_message_whose_job_is_unreadable_stays(
-    store: DynamoJobStore, table: Table, reconciler: Reconciler, table_scan: DynamoTableScan
+    store: DynamoJobStore, table: Table, reconciler: Reconciler
 ) -> None:
     job = brought_to(store, State.DEAD)
     table.put(job, schema={"N": "99"})
     box = Letters(letter_for(job))
 
-    assert run(reconciler, table_scan, {Lane.DEFAULT: box}).dead_letters == {Lane.DEFAULT: Swept(kept=1)}
+    assert sweep(reconciler, (Lane.DEFAULT, box)).dead_letters == {Lane.DEFAULT: Swept(kept=1)}
     assert len(box.waiting) == 1
 
 
 def test_a_lane_whose_dead_letter_queue_is_unavailable_does_not_block_others(
-    store: DynamoJobStore, reconciler: Reconciler, table_scan: DynamoTableScan
+    store: DynamoJobStore, reconciler: Reconciler
 ) -> None:
     class Unavailable(Letters):
-        def receive(self) -> Sequence[ReceivedDeadLetter]:
+        def receive(self, *, hidden_for: timedelta) -> Sequence[ReceivedDeadLetter]:
             raise StoreUnavailableError("no answer")
 
     dead = brought_to(store, State.DEAD)
-    boxes = {Lane.CRITICAL: Unavailable(), Lane.DEFAULT: Letters(letter_for(dead))}
 
-    reconciled = run(reconciler, table_scan, boxes)
+    reconciled = sweep(reconciler, (Lane.CRITICAL, Unavailable()), (Lane.DEFAULT, Letters(letter_for(dead))))
 
     assert reconciled.dead_letters == {Lane.DEFAULT: Swept(kept=1)}
     assert reconciled.actions == Counter({(RepairAction.FAILED, Lane.CRITICAL): 1})
-
-
-class Segments:
-    """A `TableScan` of jobs in a list. The read of the job at index `broken` fails."""
-
-    def __init__(self, jobs: Sequence[Job], *, broken: int | None = None) -> None:
-        self.jobs = jobs
-        self.broken = broken
-        self.read: list[int] = []
-
-    def segment(self, number: int, *, of: int, overdue_since: Any) -> Iterator[Sequence[Found]]:
-        self.read.append(number)
-        for index, job in enumerate(self.jobs):
-            if index % of == number:
-                if index == self.broken:
-                    raise StoreUnavailableError("throttled")
-                yield [job]
-
-    def discard(self, payload: PayloadItem) -> None:
-        raise AssertionError("the table holds no such item")
-
-
-def test_a_segment_that_fails_is_left_to_the_next_run_and_the_others_are_repaired(
-    store: DynamoJobStore, clock: Clock, reconciler: Reconciler
-) -> None:
-    jobs = [brought_to(store, State.QUEUED) for _ in range(5)]
-
-    first = run(reconciler, Segments(jobs, broken=3))
-    assert (first.count(RepairAction.NUDGED), first.count(RepairAction.FAILED)) == (4, 1)
-
-    clock.now += MILLISECOND
-    second = run(reconciler, Segments(jobs))
-    assert (second.count(RepairAction.NUDGED), second.count(RepairAction.FAILED)) == (1, 0)
-
-
-def test_a_run_without_time_reports_every_segment_unfinished(store: DynamoJobStore, reconciler: Reconciler) -> None:
-    jobs = [brought_to(store, State.QUEUED) for _ in range(3)]
-    box = Letters(letter_for(jobs[0]))
-
-    reconciled = run(reconciler, Segments(jobs), {Lane.DEFAULT: box}, time_left=RECONCILE_RESERVE)
-
-    assert reconciled.actions == Counter({(RepairAction.UNFINISHED, None): SEGMENTS})
-    assert len(box.waiting) == 1
-
-
-def test_each_run_takes_the_segments_in_another_order(reconciler: Reconciler) -> None:
-    def order_by(draws: Iterator[int]) -> list[int]:
-        segments = Segments([])
-        reconciler.run(segments, {}, draw=lambda: next(draws) / 1000, time_left=lambda: INVOCATION)
-        assert sorted(segments.read) == list(range(SEGMENTS))
-        return segments.read
-
-    forwards, backwards = order_by(iter(range(SEGMENTS))), order_by(iter(range(SEGMENTS, 0, -1)))
-
-    assert forwards[0] == backwards[-1] == 0
 
 
 def lost_in_the_queue(world: World) -> None:

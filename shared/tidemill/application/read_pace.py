@@ -1,0 +1,34 @@
+"""`ReadPace`: keeps the reads of a run within a number of read units a second."""
+
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+from tidemill.application.ports import Clock
+
+
+class ReadPace:
+    """Shared by the threads of one run. Each read is paid for after it: its price is known only then.
+
+    So the reads in progress, one page of at most 1 MB (128 units) a thread, may exceed the rate for a moment.
+    """
+
+    def __init__(self, units_per_second: float, *, clock: Clock, pause: Callable[[float], None]) -> None:
+        self._rate = units_per_second
+        self._clock = clock
+        self._pause = pause
+        self._lock = threading.Lock()
+        self._paid_until: datetime | None = None
+
+    def spend(self, units: float, *, within: timedelta) -> bool:
+        """Wait until `units` are paid for. False, without a wait, if that takes longer than `within`."""
+        with self._lock:
+            now = self._clock()
+            begin = max(self._paid_until or now, now)
+            self._paid_until = begin + timedelta(seconds=units / self._rate)
+            wait = self._paid_until - now
+        if wait > within:
+            return False
+        if wait > timedelta(0):
+            self._pause(wait.total_seconds())
+        return True
