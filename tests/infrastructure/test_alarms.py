@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from datetime import timedelta
 from itertools import product
 
 import pytest
@@ -10,11 +11,32 @@ import pytest
 from stacks.composition import ROOT
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
 from tidemill.cdk.alarm import Heading
-from tidemill.names import ATTENTION_INDEX, LISTING_INDEX, METRIC_NAMESPACE, WAKE_WINDOW_SECONDS, Lane, Metric
+from tidemill.names import (
+    ATTENTION_INDEX,
+    LISTING_INDEX,
+    METRIC_NAMESPACE,
+    RECONCILE_INTERVAL_SECONDS,
+    WAKE_WINDOW_SECONDS,
+    Lane,
+    Metric,
+)
+
+#: The two metrics that count the messages of a queue without delays.
+MESSAGES = {"ApproximateNumberOfMessagesVisible", "ApproximateNumberOfMessagesNotVisible"}
 
 
 def _alarms(app: Synthesised) -> list[Resource]:
     return [alarm for _, alarm in app.of_type("AWS::CloudWatch::Alarm")]
+
+
+def _metrics(alarm: Resource) -> list[Resource]:
+    """Name, statistic, period and dimensions of the metrics that the alarm reads."""
+    terms = [term["MetricStat"] for term in alarm.get("Metrics", []) if "MetricStat" in term]
+    return [{**term["Metric"], "Statistic": term["Stat"], "Period": term["Period"]} for term in terms] or [alarm]
+
+
+def _names(alarm: Resource) -> set[str]:
+    return {metric["MetricName"] for metric in _metrics(alarm)}
 
 
 def _watched(app: Synthesised, metric: str) -> set[str]:
@@ -22,8 +44,9 @@ def _watched(app: Synthesised, metric: str) -> set[str]:
     return {
         dimension["Value"].get("Ref") or dimension["Value"]["Fn::GetAtt"][0]
         for alarm in _alarms(app)
-        if alarm["MetricName"] == metric
-        for dimension in alarm["Dimensions"]
+        for read in _metrics(alarm)
+        if read["MetricName"] == metric
+        for dimension in read["Dimensions"]
     }
 
 
@@ -41,16 +64,23 @@ def test_every_queue_has_an_alarm_for_waiting_messages(dev: Synthesised) -> None
 
 
 def test_an_alarm_fires_when_the_stream_is_late(dev: Synthesised) -> None:
-    (late,) = (alarm for alarm in _alarms(dev) if alarm["MetricName"] == "IteratorAge")
+    (late,) = (alarm for alarm in _alarms(dev) if "IteratorAge" in _names(alarm))
     assert late["Statistic"] == "Maximum"
     assert late["Threshold"] == 5 * 60 * 1000
 
 
-def test_one_dead_letter_message_fires_the_alarm(dev: Synthesised) -> None:
+def test_one_dead_letter_message_fires_the_alarm_also_while_a_sweep_hides_it(dev: Synthesised) -> None:
     for alarm in _alarms(dev):
-        if alarm["MetricName"] == "ApproximateNumberOfMessagesVisible":
+        if "ApproximateNumberOfMessagesVisible" in _names(alarm):
             assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (0, "GreaterThanThreshold")
             assert alarm["EvaluationPeriods"] == 1
+            assert _names(alarm) == MESSAGES
+            assert {(read["Statistic"], read["Period"]) for read in _metrics(alarm)} == {("Maximum", 60)}
+            (total,) = (term for term in alarm["Metrics"] if "Expression" in term)
+            assert total["Expression"] == "visible + hidden"
+            parts = [term for term in alarm["Metrics"] if "MetricStat" in term]
+            assert [(term["Id"], term["ReturnData"]) for term in parts] == [("visible", False), ("hidden", False)]
+            assert len({json.dumps(read["Dimensions"]) for read in _metrics(alarm)}) == 1
 
 
 def test_every_alarm_publishes_to_the_topic(dev: Synthesised) -> None:
@@ -61,13 +91,31 @@ def test_every_alarm_publishes_to_the_topic(dev: Synthesised) -> None:
         assert alarm.get("ActionsEnabled", True)
 
 
-def test_missing_data_fires_only_the_alarm_of_wake(dev: Synthesised) -> None:
-    (wake,) = (alarm for alarm in _alarms(dev) if alarm["TreatMissingData"] != "notBreaching")
-    assert wake["TreatMissingData"] == "breaching"
-    assert (wake["MetricName"], wake["ComparisonOperator"]) == ("Invocations", "LessThanOrEqualToThreshold")
-    assert (wake["Threshold"], wake["Period"], wake["Statistic"]) == (0, WAKE_WINDOW_SECONDS, "Sum")
-    (watched,) = _watched(dev, "Invocations")
-    assert dict(dev.of_type("AWS::Lambda::Function"))[watched]["Handler"] == "tidemill.entrypoints.wake.handle"
+def test_missing_data_fires_only_the_alarms_of_wake_and_reconcile(dev: Synthesised) -> None:
+    periods = {}
+    for alarm in _alarms(dev):
+        if alarm["TreatMissingData"] != "notBreaching":
+            assert alarm["TreatMissingData"] == "breaching"
+            assert (alarm["MetricName"], alarm["ComparisonOperator"]) == ("Invocations", "LessThanOrEqualToThreshold")
+            assert (alarm["Threshold"], alarm["Statistic"]) == (0, "Sum")
+            ((dimension,),) = [alarm["Dimensions"]]
+            function = dict(dev.of_type("AWS::Lambda::Function"))[dimension["Value"]["Ref"]]
+            periods[function["Handler"]] = alarm["Period"]
+    assert periods == {
+        "tidemill.entrypoints.wake.handle": WAKE_WINDOW_SECONDS,
+        "tidemill.entrypoints.reconcile.handle": 3 * RECONCILE_INTERVAL_SECONDS,
+    }
+
+
+def test_an_alarm_fires_when_a_pass_over_the_table_takes_too_long(dev: Synthesised) -> None:
+    (late,) = (alarm for alarm in _alarms(dev) if Metric.RECONCILE_AGE in _names(alarm))
+    assert (late["Statistic"], late["EvaluationPeriods"]) == ("Maximum", 1)
+    # Longer than the time between two points.
+    assert late["Period"] == 3 * RECONCILE_INTERVAL_SECONDS
+    longest = timedelta(milliseconds=late["Threshold"])
+    assert longest == dev.config.longest_reconcile_age
+    # A pass each day, and what 12.8 million read units take.
+    assert timedelta(hours=24 + 3.5) < longest < timedelta(hours=24 + 7)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +125,7 @@ def test_each_lane_has_an_alarm_on_the_metric_of_the_engine(dev: Synthesised, me
     lanes = {
         dimension["Value"]
         for alarm in _alarms(dev)
-        if alarm["MetricName"] == metric and alarm["Threshold"] == 0
+        if _names(alarm) == {metric} and alarm["Threshold"] == 0
         for dimension in alarm["Dimensions"]
         if dimension["Name"] == "lane"
     }
@@ -94,7 +142,7 @@ def test_alarms_call_reconcile_when_messages_may_be_lost_and_never_for_what_reco
     assert subscription["FilterPolicy"]["NewStateValue"] == ["ALARM", "OK"]
     alarms = dict(dev.of_type("AWS::CloudWatch::Alarm"))
     calling = [alarms[name["Ref"]] for name in subscription["FilterPolicy"]["AlarmName"]]
-    assert {alarm["MetricName"] for alarm in calling} == {"ApproximateNumberOfMessagesVisible", Metric.PASSED_OVER}
+    assert set().union(*map(_names, calling)) == MESSAGES | {Metric.PASSED_OVER}
     assert {alarm["AlarmDescription"].rpartition("#")[2] for alarm in calling} == {"dead-jobs", "unpublished-records"}
     assert calling == [alarm for alarm in _alarms(dev) if alarm.get("OKActions") == alarm["AlarmActions"]]
     # The limit of combinations of values in a subscription's filter.
@@ -115,8 +163,8 @@ def test_a_call_of_reconcile_that_sns_cannot_deliver_goes_to_a_queue_with_an_ala
     assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": subscription["TopicArn"]}}
 
 
-def test_each_alarm_has_one_metric(dev: Synthesised) -> None:
-    assert not any("Metrics" in alarm for alarm in _alarms(dev))
+def test_each_alarm_has_one_metric_or_the_messages_of_one_queue(dev: Synthesised) -> None:
+    assert all(len(_names(alarm)) == 1 or _names(alarm) == MESSAGES for alarm in _alarms(dev))
 
 
 def test_every_alarm_links_to_a_heading_of_the_runbook(dev: Synthesised) -> None:
@@ -158,7 +206,15 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
     ((_, dashboard),) = dev.of_type("AWS::CloudWatch::Dashboard")
     body = json.dumps(dashboard["DashboardBody"])
     # The stream and unreadable items belong to no lane, so the engine counts them with the default lane.
-    without_lane = set(product([Metric.PASSED_OVER, Metric.UNREADABLE], set(Lane) - {Lane.DEFAULT}))
+    without_lane = set(
+        product(
+            [
+                *(Metric.PASSED_OVER, Metric.UNREADABLE, Metric.RECONCILE_AGE, Metric.RECONCILE_DURATION),
+                *(Metric.RECONCILE_ITEMS, Metric.RECONCILE_SEGMENTS),
+            ],
+            set(Lane) - {Lane.DEFAULT},
+        )
+    )
     for metric, lane in set(product(Metric, Lane)) - without_lane:
         assert f'\\"{METRIC_NAMESPACE}\\",\\"{metric}\\",\\"lane\\",\\"{lane}\\",\\"stage\\",\\"dev\\"' in body.replace(
             "\\\\", "\\"

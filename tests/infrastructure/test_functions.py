@@ -232,7 +232,7 @@ VARIABLES: dict[str, set[str]] = {
     "publish": LOADING | {Env.LANES},
     "wake": STORING,
     "tick": SUBMITTING,
-    "reconcile": STORING | {Env.LANES, Env.RECONCILE_LIMIT_SECONDS},
+    "reconcile": STORING | {Env.LANES, Env.RECONCILE_LIMIT_SECONDS, Env.RECONCILE_READ_UNITS},
     "shorten": {Shortener.LINKS_TABLE, Env.JWT},
     "redirect": SUBMITTING | {Shortener.LINKS_TABLE, Shortener.TRUSTED_PROXY_HOPS},
     "stats": {Shortener.LINKS_TABLE, Shortener.CLICKS_TABLE, Env.JWT},

@@ -8,7 +8,7 @@ import pytest
 from stacks.composition import ROOT
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
 from tidemill.cdk.job_schedules import periodic
-from tidemill.names import SCHEDULED_TIME, WAKE_INTERVAL_SECONDS
+from tidemill.names import CONTINUE, RECONCILE_INTERVAL_SECONDS, SCHEDULED_TIME, WAKE_INTERVAL_SECONDS
 
 
 def _verb(app: Synthesised, function: str) -> str:
@@ -60,9 +60,11 @@ def test_wake_has_a_whole_processor(dev: Synthesised) -> None:
     assert memory["wake"] == 1769
 
 
-def test_reconcile_runs_each_day(dev: Synthesised) -> None:
+def test_reconcile_runs_every_five_minutes_and_continues_the_open_pass(dev: Synthesised) -> None:
     (reconcile,) = _schedules(dev, "reconcile")
-    assert reconcile["ScheduleExpression"] == "rate(1 day)"
+    assert reconcile["ScheduleExpression"] == "rate(5 minutes)"
+    assert RECONCILE_INTERVAL_SECONDS == 5 * 60
+    assert _event(reconcile) == {CONTINUE: "true"}
 
 
 def test_every_periodic_type_has_a_schedule_with_its_name_and_the_scheduled_time(dev: Synthesised) -> None:

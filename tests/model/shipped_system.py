@@ -44,8 +44,8 @@ from tidemill.dynamodb import stream
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
-from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
 from tidemill.dynamodb.passes import DynamoPasses
+from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE as LOCATION
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane

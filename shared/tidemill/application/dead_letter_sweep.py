@@ -13,7 +13,7 @@ from tidemill.domain.errors import TidemillError
 #: The sweep nudges a stranded job that is overdue by more than this, and not again within it.
 NUDGE_LIMIT: Final = timedelta(minutes=1)
 #: Between two looks at the time.
-_HIDDEN_AT_ONCE: Final = 100
+_HIDDEN_AT_ONCE: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
