@@ -46,8 +46,8 @@ class SweepBounds:
 
 
 #: For reconcile. The next 20 runs, one every five minutes, read 5,000 other messages each: 105,000 messages, in
-#: whatever order SQS returns them. At most 120,000 messages of a queue can be hidden at a time:
-#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+#: any order in which SQS returns them. At most 120,000 messages of a queue can be hidden at a time:
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-queues.html
 ROTATING: Final = SweepBounds(most=5_000, hidden_for=timedelta(minutes=2), rotation=timedelta(minutes=105))
 #: For an operator, who waits for the end.
 WHOLE: Final = SweepBounds(most=100_000, hidden_for=timedelta(hours=1), rotation=timedelta(0))

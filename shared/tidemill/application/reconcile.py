@@ -104,7 +104,7 @@ class Reconciler:
         """Sweep each dead-letter queue within `bounds`, and a share of the time that is left."""
         actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
         dead_letters = {}
-        share = min(LONGEST_SWEEP, (time_left() - RESERVE) / (2 * max(len(dead_letter_queues), 1)))
+        share = sweep_share(time_left(), len(dead_letter_queues))
         for lane, queue in dead_letter_queues.items():
             end = time_left() - share
             try:
@@ -166,6 +166,11 @@ class Reconciler:
             return False
         table_scan.discard(payload)
         return True
+
+
+def sweep_share(invocation: timedelta, lanes: int) -> timedelta:
+    """The longest time of an invocation that goes to the dead-letter queue of one lane."""
+    return min(LONGEST_SWEEP, (invocation - RESERVE) / (2 * max(lanes, 1)))
 
 
 def _until(end: timedelta, time_left: TimeLeft) -> TimeLeft:

@@ -12,6 +12,8 @@ from itertools import pairwise
 from typing import Final
 
 from tidemill.application.pass_state import PASS_INTERVAL
+from tidemill.application.reconcile import sweep_share
+from tidemill.application.table_pass import RESERVE
 from tidemill.domain.pass_bounds import pass_duration
 from tidemill.names import (
     INDEX_SHARDS,
@@ -282,12 +284,12 @@ class StageConfig:
     @property
     def longest_reconcile_age(self) -> timedelta:
         """The longest time between the begin of a complete pass of reconcile and the end of the next one."""
+        run = timedelta(seconds=self.reconcile_timeout_seconds)
         return PASS_INTERVAL + pass_duration(
             documents=self.expected_documents,
             bytes_each=1024,
             units_per_second=self.reconcile_read_units,
-            # The rest of a run may go to the dead-letter queues.
-            run=timedelta(seconds=self.reconcile_timeout_seconds) / 2,
+            run=run - RESERVE - len(self.lanes) * sweep_share(run, len(self.lanes)),
             pause=timedelta(seconds=RECONCILE_INTERVAL_SECONDS),
         )
 

@@ -78,7 +78,7 @@ def decoded_segment(item: Item, table_pass: TablePass, number_: int) -> Segment:
 
 def _put_over(read: str | None, item: Item, version: str) -> Request:
     # Since it was read, another run saved its own progress, or began or ended a pass: a put over it would move a cursor
-    # past pages that nobody has worked, or back.
+    # past pages that no run has worked, or back.
     condition = "attribute_not_exists(#version)" if read is None else "#version = :read"
     values = {} if read is None else {"ExpressionAttributeValues": {":read": text(read)}}
     return {

@@ -6,5 +6,6 @@ from tests.simulation.mutants.callers_and_versions import OUTSIDE
 from tests.simulation.mutants.conditions import CLAUSES
 from tests.simulation.mutants.job_lifecycle import PROTOCOL
 from tests.simulation.mutants.operations import OPERATION
+from tests.simulation.mutants.passes import PASS
 
-MUTANTS: Final = (*PROTOCOL, *OPERATION, *OUTSIDE, *CLAUSES)
+MUTANTS: Final = (*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES)

@@ -147,12 +147,6 @@ OPERATION: Final = (
         "job = None",
     ),
     Mutant(
-        "reconcile does not count failed repairs",
-        "tidemill.entrypoints.reconcile",
-        "if failed := reconciled.count(RepairAction.FAILED):",
-        "if failed := 0:",
-    ),
-    Mutant(
         "publish does not count the records that it gave up",
         "tidemill.telemetry.outcome_log",
         "            if step.given_up:\n                self._count_given_up()\n",

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -30,9 +31,8 @@ class Pages:
     def __init__(self) -> None:
         self.read: list[tuple[int, str | None]] = []
 
-    def page(self, segment: int, *, of: int, after: str | None, overdue_since: datetime) -> ScanPage:
+    def page(self, segment: int, *, of: int, after: str | None, **_rest: Any) -> ScanPage:
         assert segment < of
-        assert overdue_since
         self.read.append((segment, after))
         number = 0 if after is None else int(after.rpartition("/")[2]) + 1
         cursor = f"{segment}/{number}" if number + 1 < PAGES else None
