@@ -1,6 +1,7 @@
 """Reconcile through its function, between the table, the stream and the queues."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -11,6 +12,8 @@ from tests.support.builders import a_job, letter_for
 from tests.support.deployed_functions import TENANT, Context, Mill
 from tests.support.job_tables import client
 from tidemill import composition
+from tidemill.application.pass_state import SEGMENTS
+from tidemill.application.ports import ScanPage
 from tidemill.aws import clients
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import reference_to
@@ -88,6 +91,26 @@ def test_an_alarm_asks_for_a_new_pass_and_the_schedule_waits_for_the_day(mill: M
     reconcile.handle({"Records": [{"Sns": {"Message": json.dumps({"NewStateValue": "ALARM"})}}]}, INVOCATION)
     mill.run()
     assert mill.job(job_id).state is State.SUCCEEDED
+
+
+def test_a_pass_that_an_alarm_asks_for_during_another_one_begins_in_the_same_run(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = DynamoTableScan.page
+    asked: list[int] = []
+    segments: list[int] = []
+
+    def alarm_fires_meanwhile(scan: DynamoTableScan, segment: int, **request: Any) -> ScanPage:
+        segments.append(segment)
+        if not asked:
+            asked.append(segment)
+            reconcile.handle({"AlarmName": "DeadJobs"}, INVOCATION)
+        return page(scan, segment, **request)
+
+    monkeypatch.setattr(DynamoTableScan, "page", alarm_fires_meanwhile)
+    reconcile.handle(SCHEDULED, INVOCATION)
+
+    assert Counter(segments) == dict.fromkeys(range(SEGMENTS), 2)
 
 
 def test_the_schedule_begins_a_pass_each_day(mill: Mill) -> None:

@@ -23,5 +23,10 @@ def handle(event: object, context: Invocation) -> None:
     reconciler = composition.reconciler()
     telemetry = composition.telemetry()
     telemetry.reconciled(reconciler.sweep(composition.dead_letter_queues(), time_left=time_left))
-    telemetry.reconciled(reconciler.run(passes, time_left=time_left))
+    asked = True
+    while asked:
+        reconciled = reconciler.run(passes, time_left=time_left)
+        telemetry.reconciled(reconciled)
+        # Another call asked for a pass while this one held the pass that has ended now.
+        asked = bool(reconciled.progress and reconciled.progress.completed and reconciled.progress.table_pass.asked)
     telemetry.flush()
