@@ -9,6 +9,7 @@ from functools import cache
 
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
+from tidemill.application.owed import Taker
 from tidemill.application.publish import Publisher
 from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import Reconciler
@@ -21,6 +22,7 @@ from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.listing import DynamoListing
+from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
@@ -110,7 +112,17 @@ def lanes() -> SqsLanes:
 
 @cache
 def publisher() -> Publisher:
-    return Publisher(store=store(), payloads=payloads(), lanes=lanes(), clock=clock.now)
+    return Publisher(store=store(), payloads=payloads(), lanes=lanes(), owed=owed_work(), clock=clock.now)
+
+
+@cache
+def owed_work() -> DynamoOwedWork:
+    return DynamoOwedWork(clients.dynamodb(), table=setting(Env.JOBS_TABLE))
+
+
+@cache
+def taker() -> Taker:
+    return Taker(owed=owed_work(), store=store(), clock=clock.now)
 
 
 @cache

@@ -80,14 +80,15 @@ TTL_ATTRIBUTE: Final = "expires_at"
 STATE_ATTRIBUTE: Final = "state"
 #: States in which a job may need a message. The stream sends publish no other changes.
 DISPATCHED_STATES: Final = ("queued", "retrying", "dead")
-#: Only jobs of a group have it. The stream also sends publish their other ends, since the next job may start.
+#: Only jobs of a group have it. The stream also sends publish their other ends, since the next job may start, and those
+#: that begin to wait, since the group may have become idle at that moment.
 GROUP_ATTRIBUTE: Final = "group"
-ENDED_STATES: Final = ("succeeded", "cancelled")
+GROUP_STATES: Final = ("waiting", "succeeded", "cancelled")
 #: States that only a redrive or a cancel of a dead job leaves. A job is removed only in one of them.
 TERMINAL_STATES: Final = ("succeeded", "dead", "cancelled")
 #: Only jobs whose payload is stored elsewhere have it. The stream sends publish the removal of such a job.
 PAYLOAD_LOCATION_ATTRIBUTE: Final = "payload_at"
-#: Sparse index over the jobs that wait for the scheduler or an operator: scheduled and dead ones.
+#: Sparse index over what waits for the scheduler or an operator: scheduled jobs, dead jobs, and owed work.
 ATTENTION_INDEX: Final = "attention"
 ATTENTION_KEY: Final = "attention"
 ATTENTION_SORT_KEY: Final = "attention_at"
@@ -166,8 +167,13 @@ class Metric(StrEnum):
     WOKEN = "JobsWoken"
     #: Groups whose next job was put on its lane.
     ADVANCED = "GroupsAdvanced"
-    #: Stream records that publish gave up, so that they delay no others. Reconcile is called for them.
+    #: Owed work that failed for too long, counted at each try, and payloads that publish could not delete. Reconcile is
+    #: called for them.
     PASSED_OVER = "RecordsPassedOver"
+    #: Owed work: what publish stored for wake, because it could not do it at once.
+    HANDED_OVER = "RecordsHandedOver"
+    #: Jobs that are dispatched again because publish could not send their message.
+    RESENT = "JobsResent"
     #: Due jobs and groups that wake or reconcile could not read, counted at each read.
     UNREADABLE = "ItemsUnreadable"
     #: Overdue jobs that reconcile dispatched again, and those that it gave up.

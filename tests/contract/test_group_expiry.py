@@ -1,4 +1,4 @@
-"""The order item of a group: when it expires, and that no job is mistaken for another afterwards."""
+"""The head item of a group: when it expires, and that no job is mistaken for another afterwards."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.states import State
 from tidemill.dynamodb import groups
-from tidemill.dynamodb.group_items import GROUP_PREFIX
+from tidemill.dynamodb.group_items import HEAD_PREFIX
 from tidemill.dynamodb.groups import DynamoGroups
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -33,21 +33,21 @@ def other(table: Table) -> DynamoJobStore:
 
 def test_only_an_empty_group_may_expire(store: JobStore, table: Table) -> None:
     (head,) = enter(store)
-    (order,) = items(table, GROUP_PREFIX)
+    (order,) = items(table, HEAD_PREFIX)
     assert "expires_at" not in order
 
     run_all(store, [head])
-    (order,) = items(table, GROUP_PREFIX)
-    assert int(order["expires_at"]["N"]) >= (NOW + groups.EMPTY_GROUP_KEPT).timestamp()
+    (order,) = items(table, HEAD_PREFIX)
+    assert int(order["expires_at"]["N"]) >= (NOW + groups.IDLE_GROUP_KEPT).timestamp()
 
     assert enter(store)[0].sequence == 2
-    (order,) = items(table, GROUP_PREFIX)
+    (order,) = items(table, HEAD_PREFIX)
     assert "expires_at" not in order
 
 
 def _forget_group(table: Table) -> None:
     """Delete the item, as the TTL does."""
-    for order in items(table, GROUP_PREFIX):
+    for order in items(table, HEAD_PREFIX):
         table.client.delete_item(TableName=table.name, Key={"pk": order["pk"]})
 
 
@@ -68,7 +68,7 @@ def test_an_expired_group_starts_over(store: JobStore, table: Table) -> None:
 def test_a_submission_during_the_expiry_of_its_group_reads_again(
     store: JobStore, other: JobStore, table: Table, client: FaultyClient, refilled: bool
 ) -> None:
-    """A new order item may have had as many writes as the expired one when it was read."""
+    """A new head item may have had as many writes as the expired one when it was read."""
     run_all(store, enter(store))
 
     def expire() -> None:
@@ -115,5 +115,5 @@ def test_open_groups_are_distinguished_from_all_other_items(store: JobStore, tab
 
     items: Any = table.client.scan(TableName=table.name, ConsistentRead=True)["Items"]
 
-    assert len(items) == 7
+    assert len(items) == 8
     assert list(DynamoGroups.open(items)) == [(TENANT, "open")]

@@ -119,11 +119,11 @@ def test_an_unreadable_item_is_reported_and_hides_no_others(
     job = brought_to(store, State.QUEUED)
     malformed = replace(job, id="malformed")
     table.put(malformed, **change)
-    table.client.put_item(TableName=table.name, Item={"pk": {"S": "!group#malformed"}})
+    table.client.put_item(TableName=table.name, Item={"pk": {"S": "!head#malformed"}})
     table.client.put_item(TableName=table.name, Item={"pk": {"S": "!payload#[]"}})
 
     found = everything(table_scan)
 
     assert [one for one in found if isinstance(one, Job)] == [job]
     keys = {one.key for one in found if isinstance(one, UnreadableItem)}
-    assert keys == {f"{TENANT}#malformed", "!group#malformed", "!payload#[]"}
+    assert keys == {f"{TENANT}#malformed", "!head#malformed", "!payload#[]"}

@@ -109,6 +109,10 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         for state in (State.QUEUED, State.RETRYING)
     },
     (Write.NUDGE, State.DEAD): (_alone, lambda store, job: store.nudge(job, now=LATE, limit=LIMIT, last=True)),
+    **{
+        (Write.RESEND, state): (_alone, lambda store, job: store.resend(job, now=LATE))
+        for state in (State.QUEUED, State.RETRYING, State.DEAD)
+    },
     (Write.REDRIVE, State.QUEUED): (
         _alone,
         lambda store, job: store.redrive(job, token="late", now=LATE, by="ada"),

@@ -11,7 +11,7 @@ from tidemill.domain.dispatch import dispatch
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb import document
-from tidemill.names import DISPATCHED_STATES, ENDED_STATES, LARGEST_MAX_ATTEMPTS, STATE_ATTRIBUTE, TERMINAL_STATES, Lane
+from tidemill.names import DISPATCHED_STATES, GROUP_STATES, LARGEST_MAX_ATTEMPTS, STATE_ATTRIBUTE, TERMINAL_STATES, Lane
 
 DAY_SECONDS = 24 * 60 * 60
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -215,4 +215,4 @@ def test_a_stored_payload_costs_no_call_before_its_job_is_deleted(dev: Synthesis
 
 def test_the_states_in_the_filter_are_those_of_the_domain() -> None:
     assert set(TERMINAL_STATES) == {state for state in State if state.terminal}
-    assert set(ENDED_STATES) == set(TERMINAL_STATES) - set(DISPATCHED_STATES)
+    assert set(GROUP_STATES) - {"waiting"} == set(TERMINAL_STATES) - set(DISPATCHED_STATES)

@@ -1,5 +1,6 @@
 """Publish through its function: from the stream to the lanes. Only failed records are retried."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -8,9 +9,8 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 from tests.support.deployed_functions import Mill
 from tests.support.job_tables import client
 from tidemill import composition
-from tidemill.application.publish import PATIENCE
+from tidemill.application.owed import PATIENCE
 from tidemill.aws import clients
-from tidemill.domain.errors import MalformedDocumentError
 from tidemill.sqs import messages
 
 
@@ -47,8 +47,10 @@ def test_more_messages_than_one_call_accepts_are_sent_in_several(mill: Mill) -> 
     assert {messages.decode(body).job_id for body in seen} == job_ids  # type: ignore[union-attr]  # no dead-letter messages
 
 
-def test_an_entry_that_sqs_rejected_is_reported_by_its_sequence(mill: Mill, send: Any) -> None:
+def test_a_message_that_sqs_refused_is_sent_by_wake_and_the_others_once(mill: Mill, send: Any) -> None:
     def refuse_the_second(real: Any, *, QueueUrl: str, Entries: Any) -> Any:  # noqa: N803 - as boto3 has it
+        if len(Entries) == 1:
+            return real(QueueUrl=QueueUrl, Entries=Entries)
         answer = real(QueueUrl=QueueUrl, Entries=[Entries[0], *Entries[2:]])
         return answer | {"Failed": [{"Id": Entries[1]["Id"], "SenderFault": False, "Code": "InternalError"}]}
 
@@ -57,8 +59,17 @@ def test_an_entry_that_sqs_rejected_is_reported_by_its_sequence(mill: Mill, send
     records = mill.records()
     send(refuse_the_second)
 
-    assert mill.publish(records) == [_sequences(records)[1]]
+    assert mill.publish(records) == []
     assert mill.depth(mill.queue) == 2
+
+    mill.wake()
+    assert mill.publish() == []
+    assert mill.depth(mill.queue) == 3
+    mill.late += timedelta(minutes=1)
+    mill.wake()
+    mill.wake()
+    assert mill.publish() == []
+    assert mill.depth(mill.queue) == 3
 
 
 def test_the_stream_retries_records_whose_queue_does_not_respond(mill: Mill, send: Any) -> None:
@@ -86,66 +97,41 @@ def test_a_denied_call_raises(mill: Mill, send: Any) -> None:
 
 @pytest.mark.parametrize(
     "image",
-    [{"pk": {"S": "malformed"}, "state": {"S": "queued"}}, {"schema": {"N": "99"}}],
-    ids=["malformed", "newer version"],
+    [{}, {"pk": {"S": "malformed"}, "state": {"S": "queued"}}, {"schema": {"N": "99"}}],
+    ids=["empty", "malformed", "newer version"],
 )
-def test_an_unreadable_record_is_reported_after_the_earlier_ones_are_published(
-    mill: Mill, image: dict[str, Any]
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_an_unreadable_record_blocks_no_others_and_its_job_is_dispatched_by_wake(
+    mill: Mill, image: dict[str, Any], place: int
 ) -> None:
-    for _ in range(3):
-        mill.accepted()
+    ids = [mill.accepted() for _ in range(3)]
     records = mill.records()
-    records[1]["dynamodb"]["NewImage"] = image
-
-    assert mill.publish(records) == [_sequences(records)[1]]
-    # Lambda retries the records behind it too, so a message for them would be sent again on each retry.
-    assert mill.depth(mill.queue) == 1
-
-
-def test_an_unreadable_first_record_makes_the_mapping_bisect_the_batch(mill: Mill) -> None:
-    for _ in range(3):
-        mill.accepted()
-    records = mill.records()
-    records[0]["dynamodb"]["NewImage"] = {}
-
-    with pytest.raises(MalformedDocumentError):
-        mill.publish(records)
-    assert mill.depth(mill.queue) == 0
-
-
-def test_an_unreadable_record_alone_in_its_batch_is_reported_to_the_mapping(mill: Mill) -> None:
-    mill.accepted()
-    records = mill.records()
-    records[0]["dynamodb"]["NewImage"] = {}
-
-    assert mill.publish(records) == _sequences(records)
-
-
-def test_a_record_that_stays_unreadable_stops_blocking_others(mill: Mill) -> None:
-    for _ in range(3):
-        mill.accepted()
-    records = mill.records()
-    records[0]["dynamodb"]["NewImage"] = {}
-    mill.late = PATIENCE
+    records[place]["dynamodb"]["NewImage"] = image
 
     assert mill.publish(records) == []
-
     assert mill.depth(mill.queue) == 2
 
+    mill.wake()
+    (again,) = mill.records()
+    assert again["dynamodb"]["Keys"]["pk"]["S"].endswith(ids[place])
+    assert mill.publish([again]) == []
+    assert mill.depth(mill.queue) == 3
 
-def test_a_job_of_a_lane_that_is_not_deployed_blocks_others_only_for_minutes(
-    mill: Mill, caplog: pytest.LogCaptureFixture
-) -> None:
+
+def test_a_job_of_a_lane_that_is_not_deployed_blocks_no_others(mill: Mill, caplog: pytest.LogCaptureFixture) -> None:
     mill.accepted()
     assert mill.post_text('{"type":"test.noop","lane":"bulk"}').status == 202
     mill.accepted()
-    records = mill.records()
 
-    assert mill.publish(records) == [_sequences(records)[1]]
+    assert mill.publish() == []
     assert "is not deployed; deployed lanes: default" in getattr(caplog.records[-1], "error", "")
-    mill.late = PATIENCE
-    assert mill.publish(records[1:]) == []
     assert mill.depth(mill.queue) == 2
+    # It is still not deployed: its job stays owed, and is reported in the end.
+    mill.wake()
+    assert mill.publish() == []
+    mill.late += PATIENCE
+    mill.wake()
+    assert "owed work overdue" in [record.message for record in caplog.records]
 
 
 def test_records_that_owe_no_message_are_skipped(mill: Mill) -> None:

@@ -44,6 +44,7 @@ from tidemill.dynamodb import stream
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import DynamoPayloads, payload_item
 from tidemill.dynamodb.table_scan import DynamoTableScan
@@ -120,7 +121,8 @@ class ShippedSystem:
             lane=Lane.DEFAULT,
             job_timeout=timedelta(seconds=model_types.LONGEST_RUN - SETTLE_RESERVE_SECONDS),
         )
-        self.publisher = Publisher(store=self.store, payloads=payloads, lanes=self, clock=self.clock)
+        owed = DynamoOwedWork(client, table=self.table.name)
+        self.publisher = Publisher(store=self.store, payloads=payloads, lanes=self, owed=owed, clock=self.clock)
         self.control = Control(store=self.store, clock=self.clock, new_token=self.new_token)
         self.redriver = Redriver(store=self.store, clock=self.clock, new_token=self.new_token)
         self.purger = Purger(store=self.store, clock=self.clock)
@@ -160,9 +162,9 @@ class ShippedSystem:
     def publish_again(self, key: str) -> None:
         events = [event for event in map(event_record, self.published.get(key, [])) if matches(PATTERNS, event)]
         if events:
-            batch = stream.read({"Records": events}, lanes=[Lane.DEFAULT], now=self.clock())
+            batch = stream.read({"Records": events}, lanes=[Lane.DEFAULT])
             published = self.publisher.publish(batch.changes)
-            assert batch.unreadable is None
+            assert not batch.unreadable
             assert not published.failed_steps
 
     def sent(self, message: Message) -> Reference:

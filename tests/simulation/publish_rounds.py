@@ -52,11 +52,12 @@ def rounds(*, factor: int, calls_at_once: int, bulk_jobs: int = BULK_JOBS) -> in
             store=None,  # type: ignore[arg-type]  # no job ends
             payloads=None,  # type: ignore[arg-type]
             lanes=SqsLanes(Queues(), urls),  # type: ignore[arg-type]  # the one call that it makes
+            owed=None,  # type: ignore[arg-type]  # no message is refused
             clock=clock.now,
         )
 
         def handle(event: Any, _context: Any) -> Any:
-            published = publisher.publish(stream.read(event, lanes=urls, now=clock.now()).changes)
+            published = publisher.publish(stream.read(event, lanes=urls).changes)
             return {"batchItemFailures": [{"itemIdentifier": sequence} for sequence in published.failed]}
 
         StreamMapping(

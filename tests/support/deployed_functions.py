@@ -19,11 +19,11 @@ from tests.support.jobs.scripted import Script, script
 from tidemill import composition
 from tidemill.aws import clients
 from tidemill.domain.job import Job
-from tidemill.entrypoints import publish, query, submit, work
+from tidemill.entrypoints import publish, query, submit, wake, work
 from tidemill.names import (
     DISPATCHED_STATES,
-    ENDED_STATES,
     GROUP_ATTRIBUTE,
+    GROUP_STATES,
     PAYLOAD_LOCATION_ATTRIBUTE,
     STATE_ATTRIBUTE,
     TERMINAL_STATES,
@@ -138,6 +138,10 @@ class Mill:
             self._sequence = owed[-1]["dynamodb"]["SequenceNumber"]
         return failed
 
+    def wake(self) -> None:
+        """A minute's call of wake."""
+        wake.handle({}, Context())
+
     def receive(self, queue: str | None = None) -> Event:
         """The event with which the mapping of the lane invokes a worker."""
         answer = client("sqs").receive_message(
@@ -204,7 +208,7 @@ def _passes(record: Mapping[str, Any]) -> bool:
     state = after.get(STATE_ATTRIBUTE, {}).get("S")
     return (
         state in DISPATCHED_STATES
-        or (state in ENDED_STATES and GROUP_ATTRIBUTE in after)
+        or (state in GROUP_STATES and GROUP_ATTRIBUTE in after)
         or (before.get(STATE_ATTRIBUTE, {}).get("S") in TERMINAL_STATES and PAYLOAD_LOCATION_ATTRIBUTE in before)
     )
 

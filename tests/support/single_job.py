@@ -8,6 +8,7 @@ from typing import Final
 from tests.support.builders import INVOCATION, NOW, TENANT, fresh_token
 from tests.support.faulty_client import FaultyClient, KilledError
 from tests.support.in_memory_dlq import Letters
+from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Report
 from tidemill.application.job_types import JobTypes
@@ -90,7 +91,9 @@ class World:
         self._key = fresh_token()
         self._tools = tools(store, job_types, self.clock)
         self._store = store
-        self._publisher = Publisher(store=store, payloads=self._tools.payloads, lanes=self, clock=self.clock)
+        self._publisher = Publisher(
+            store=store, payloads=self._tools.payloads, lanes=self, owed=InMemoryOwedWork(), clock=self.clock
+        )
         self._before: Job | None = None
         self._changes: list[Change] = []
         client.watch = self._watch
@@ -183,7 +186,7 @@ class World:
         if not applied:
             self._before = self.job
         elif (after := self.job) != self._before:
-            self._changes.append(Change("sequence", self._before, after, self.clock()))
+            self._changes.append(Change("sequence", self._before, after))
 
 
 __all__ = ["INVOCATION", "VISIBILITY", "Clock", "Inline", "World", "carried_out", "tools"]

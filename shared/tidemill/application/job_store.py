@@ -137,6 +137,13 @@ class NudgeStore(_Wake, Protocol):
         """
 
 
+class OwedStore(_Read, GroupStore, Protocol):
+    """For the work that publish handed over."""
+
+    def resend(self, job: Job, *, now: datetime) -> None:
+        """Make publish send the message of a queued, retrying or dead job again; nothing else changes."""
+
+
 class SweepStore(NudgeStore, Protocol):
     """For the sweep of a dead-letter queue."""
 
@@ -178,5 +185,7 @@ class PurgeStore(GroupStore, Protocol):
         """Delete a terminal job that has not changed since it was read. Does nothing if it is gone."""
 
 
-class JobStore(SubmitStore, AttemptStore, WakeStore, RedriveStore, ReconcileStore, ControlStore, PurgeStore, Protocol):
+class JobStore(
+    SubmitStore, AttemptStore, WakeStore, RedriveStore, ReconcileStore, ControlStore, PurgeStore, OwedStore, Protocol
+):
     """All of them. The contract suite runs against this."""

@@ -1,21 +1,21 @@
 """Publish: send the messages that changed documents owe, advance groups, and delete the payloads of deleted jobs.
 
-The stream may deliver a record twice. Each step may be repeated.
+The stream may deliver a record twice. Each step may be repeated. A step that fails is stored as owed work, so that its
+record blocks no others. A record fails only if SQS is out, or if the work cannot be stored either.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from enum import StrEnum
 from typing import Final
 
+from tidemill.application.owed import Kind, OwedWork, Work, error_text
 from tidemill.application.ports import Clock, GroupStore, Lanes, Payloads
 from tidemill.domain.dispatch import Dispatch, dispatch
 from tidemill.domain.job import Job
+from tidemill.domain.states import State
 
-#: How long one record may block its shard of the stream: an unreadable record, or the end of a job whose group cannot
-#: advance. Then publish gives it up, an alarm fires, and the alarm calls reconcile.
-PATIENCE: Final = timedelta(minutes=5)
 _AT_ONCE: Final = 8
 
 
@@ -26,21 +26,39 @@ class Change:
     sequence: str
     before: Job | None
     after: Job | None
-    #: By DynamoDB's clock. The times in the document come from its writer, which may have been delayed.
-    written_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadableChange:
+    """A stream record that this code cannot read."""
+
+    sequence: str
+    tenant: str
+    job_id: str
+    error: Exception
+
+
+class Step(StrEnum):
+    """A step of publish, and the log message of its failure."""
+
+    READ = "unreadable stream record"
+    SEND = "message refused"
+    ADVANCE = "group not advanced"
+    #: Reconcile finds the payload.
+    DELETE = "payload not deleted"
 
 
 @dataclass(frozen=True, slots=True)
 class FailedStep:
-    """A step after the end of a job failed: the advance of its group, or the deletion of its payload."""
+    """`tenant` and `name` of the group to advance, or of the job."""
 
     sequence: str
-    job: Job
-    error: Exception
-    #: The document is deleted, and the step was to delete its payload. Otherwise it was to advance the group.
-    gone: bool
-    #: The stream does not deliver the change again; reconcile repairs it.
-    given_up: bool
+    step: Step
+    tenant: str
+    name: str
+    error: str
+    #: It is stored as owed work, or reconcile repairs it. Otherwise the stream must deliver the record again.
+    handed_over: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,20 +72,29 @@ class Published:
 
 
 class Publisher:
-    def __init__(self, *, store: GroupStore, payloads: Payloads, lanes: Lanes, clock: Clock) -> None:
+    def __init__(self, *, store: GroupStore, payloads: Payloads, lanes: Lanes, owed: OwedWork, clock: Clock) -> None:
         self._store = store
         self._payloads = payloads
         self._lanes = lanes
+        self._owed = owed
         self._clock = clock
 
-    def publish(self, changes: Sequence[Change]) -> Published:
+    def publish(self, changes: Sequence[Change], unreadable: Sequence[UnreadableChange] = ()) -> Published:
         """Send the owed messages, then advance the groups of ended jobs and delete the payloads of deleted jobs."""
-        sent, failed = self._send(changes)
-        ends = _ends(changes)
+        sent, refused = self._send(changes)
+        # If SQS took no message at all, it is out, and the stream keeps the records. If it took some, only the others
+        # are stored: the stream would deliver the whole batch again, and all of them would be sent twice.
+        out = [] if sent else [change.sequence for change in refused]
+        steps: list[Callable[[], Job | FailedStep | None]] = [
+            *(self._unreadable(change) for change in unreadable),
+            *(self._refused(change) for change in refused if not out),
+            *(self._advance(*group, sequence) for group, sequence in _groups(changes).items()),
+            *(self._delete(change.sequence, job) for change in changes if (job := _deleted(change))),
+        ]
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            results = list(pool.map(self._follow, ends))
+            results = list(pool.map(lambda step: step(), steps))
         failed_steps = [result for result in results if isinstance(result, FailedStep)]
-        failed += [step.sequence for step in failed_steps if not step.given_up]
+        failed = [*out, *(step.sequence for step in failed_steps if not step.handed_over)]
         return Published(
             sent=sent,
             advanced=[result for result in results if isinstance(result, Job)],
@@ -75,50 +102,80 @@ class Publisher:
             failed_steps=failed_steps,
         )
 
-    def _send(self, changes: Sequence[Change]) -> tuple[list[Dispatch], list[str]]:
+    def _send(self, changes: Sequence[Change]) -> tuple[list[Dispatch], list[Change]]:
+        """The messages that were sent, and the changes whose message SQS refused."""
         now = self._clock()
         owed = [
-            (change.sequence, message)
+            (change, message)
             for change in changes
             if (message := dispatch(change.before, change.after, now=now)) is not None
         ]
         refused = set(self._lanes.send([message for _, message in owed])) if owed else set()
         return (
             [message for index, (_, message) in enumerate(owed) if index not in refused],
-            [sequence for index, (sequence, _) in enumerate(owed) if index in refused],
+            [change for index, (change, _) in enumerate(owed) if index in refused],
         )
 
-    def _follow(self, end: "_End") -> Job | FailedStep | None:
-        """The next job of the group, if its turn came; a `FailedStep` if the step failed."""
-        job = end.job
-        try:
-            if end.gone:
+    def _unreadable(self, change: UnreadableChange) -> Callable[[], FailedStep]:
+        work = Work(kind=Kind.DISPATCH, tenant=change.tenant, name=change.job_id)
+        return lambda: self._hand_over(change.sequence, Step.READ, work, error_text(change.error))
+
+    def _refused(self, change: Change) -> Callable[[], FailedStep | None]:
+        job = change.after
+        if job is None:
+            return lambda: None
+        work = Work(kind=Kind.DISPATCH, tenant=job.tenant, name=job.id)
+        return lambda: self._hand_over(change.sequence, Step.SEND, work, "SQS refused the message")
+
+    def _advance(self, tenant: str, group: str, sequence: str) -> Callable[[], Job | FailedStep | None]:
+        def step() -> Job | FailedStep | None:
+            try:
+                return self._store.advance(tenant, group, now=self._clock())
+            except Exception as error:  # noqa: BLE001 - one failed step must not fail the other records of the batch
+                work = Work(kind=Kind.ADVANCE, tenant=tenant, name=group)
+                return self._hand_over(sequence, Step.ADVANCE, work, error_text(error))
+
+        return step
+
+    def _delete(self, sequence: str, job: Job) -> Callable[[], FailedStep | None]:
+        def step() -> FailedStep | None:
+            try:
                 self._payloads.delete(job)
-                return None
-            return self._store.advance(job.tenant, job.group or "", now=self._clock())
-        except Exception as error:  # noqa: BLE001 - one failed step must not fail the other records of the batch
-            # The store may be unavailable only for one hot group item, or for files. So even such a record has a limit.
-            young = self._clock() - end.change.written_at < PATIENCE
-            return FailedStep(end.change.sequence, job, error, gone=end.gone, given_up=end.gone or not young)
+            except Exception as error:  # noqa: BLE001 - as above
+                return FailedStep(sequence, Step.DELETE, job.tenant, job.id, error_text(error), handed_over=True)
+            return None
+
+        return step
+
+    def _hand_over(self, sequence: str, step: Step, work: Work, error: str) -> FailedStep:
+        try:
+            self._owed.owe(work, now=self._clock(), error=error)
+        except Exception as unavailable:  # noqa: BLE001 - as above; the stream keeps the record
+            error = f"{error}; not stored as owed work: {error_text(unavailable)}"
+            return FailedStep(sequence, step, work.tenant, work.name, error, handed_over=False)
+        return FailedStep(sequence, step, work.tenant, work.name, error, handed_over=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _End:
-    """A job of a group that ended, or a deleted job whose payload is stored outside its document."""
+def _groups(changes: Iterable[Change]) -> dict[tuple[str, str], str]:
+    """The groups that may advance, each with the first of its changes: an advance moves the head as far as possible.
 
-    change: Change
-    job: Job
-    gone: bool
-
-
-def _ends(changes: Iterable[Change]) -> list[_End]:
-    """One step for each group, even if several of its jobs ended: an advance moves the head as far as possible."""
-    ends: dict[tuple[str, ...], _End] = {}
+    A job ended, or one began to wait: the head may have ended just before.
+    """
+    groups: dict[tuple[str, str], str] = {}
     for change in changes:
         before, after = change.before, change.after
-        # A new job may replace an expired document before DynamoDB deletes it. The new job has another payload.
-        if before and before.payload_at and not (after and after.payload_at == before.payload_at):
-            ends["gone", before.tenant, before.id] = _End(change=change, job=before, gone=True)
-        if after and after.group is not None and after.state.terminal and not (before and before.state is after.state):
-            ends["ended", after.tenant, after.group] = _End(change=change, job=after, gone=False)
-    return list(ends.values())
+        if after is None or after.group is None or (before and before.state is after.state):
+            continue
+        if after.state.terminal or after.state is State.WAITING:
+            groups.setdefault((after.tenant, after.group), change.sequence)
+    return groups
+
+
+def _deleted(change: Change) -> Job | None:
+    """The deleted job, if its payload is stored outside its document.
+
+    A new job may replace an expired document before DynamoDB deletes it. The new job has another payload.
+    """
+    before, after = change.before, change.after
+    kept = before and after and after.payload_at == before.payload_at
+    return before if before and before.payload_at and not kept else None

@@ -113,7 +113,7 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:
     yield Alarm(
         id="PassedOverRecords",
         heading=Heading.UNPUBLISHED_RECORDS,
-        summary="The publisher gave up changes of jobs that blocked later changes.",
+        summary="Work that the publisher could not do still fails after five minutes: some jobs or groups wait.",
         metric=tidemill_metric(publisher.config, names.Lane.DEFAULT, Metric.PASSED_OVER),
         calls_reconcile=True,
     )

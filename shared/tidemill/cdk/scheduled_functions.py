@@ -8,7 +8,7 @@ from aws_cdk import Acknowledgment, Validations
 from tidemill import names
 from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.function_factory import FunctionFactory
-from tidemill.cdk.iam_actions import ADVANCE, GET, GET_MANY, PUT, QUERY, SCAN, UPDATE
+from tidemill.cdk.iam_actions import ADVANCE, GET, GET_MANY, PUT, QUERY, SCAN
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_schedules import Periodic
 from tidemill.cdk.lane import CONSUME, Lane, lane_urls
@@ -58,7 +58,8 @@ class ScheduledFunctions:
             memory_mb=WAKE_MEMORY_MB,
         )
         wake.allow([QUERY], [self._storage.jobs.index_arn(names.ATTENTION_INDEX)])
-        self._storage.allow(wake, GET_MANY, UPDATE)
+        # Owed work advances groups.
+        self._storage.allow(wake, GET_MANY, *ADVANCE)
         return wake
 
     def _tick(self) -> JobFunction:
@@ -70,7 +71,7 @@ class ScheduledFunctions:
         return tick
 
     def _reconcile(self, lanes: Sequence[Lane]) -> JobFunction:
-        """Scans the table, repairs jobs, groups and payloads, and sorts DLQ messages."""
+        """Does owed work, scans the table, repairs jobs, groups and payloads, and sorts DLQ messages."""
         reconcile = self._functions.function(
             "reconcile",
             {
@@ -81,6 +82,7 @@ class ScheduledFunctions:
             },
             timeout_seconds=self._config.reconcile_timeout_seconds,
         )
+        reconcile.allow([QUERY], [self._storage.jobs.index_arn(names.ATTENTION_INDEX)])
         self._storage.allow(reconcile, SCAN, GET_MANY, *ADVANCE)
         reconcile.allow(CONSUME, [lane.dead_letters.queue_arn for lane in lanes])
         reconcile.allow(["sqs:GetQueueAttributes"], [lane.queue.queue_arn for lane in lanes])

@@ -13,7 +13,7 @@ PATTERNS: Final[Sequence[Mapping[str, Any]]] = (
     # The job may need a message.
     {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.DISPATCHED_STATES)}}}},
     # The job's group may advance.
-    {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.ENDED_STATES)}, names.GROUP_ATTRIBUTE: _THERE}}},
+    {"dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.GROUP_STATES)}, names.GROUP_ATTRIBUTE: _THERE}}},
     # The job is deleted and its payload is left. Only a redrive writes a job again after its end.
     {
         "dynamodb": {

@@ -41,6 +41,7 @@ class Write(StrEnum):
     CANCEL = "cancel"
     WAKE = "wake"
     NUDGE = "nudge"
+    RESEND = "resend"
     REDRIVE = "redrive"
     ADVANCE = "advance"
     FORGET = "forget"
@@ -79,6 +80,8 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
         State.RUNNING: frozenset({State.RETRYING}),
         State.SCHEDULED: frozenset({State.QUEUED}),  # the scheduler has missed it
     },
+    # Publish could not send the message of this state. The change makes publish send it again.
+    Write.RESEND: {state: frozenset({state}) for state in (State.QUEUED, State.RETRYING, State.DEAD)},
     Write.REDRIVE: {State.DEAD: frozenset({State.QUEUED, State.WAITING})},
     # The document is deleted, so no state follows.
     Write.FORGET: {},

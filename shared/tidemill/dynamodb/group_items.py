@@ -1,6 +1,8 @@
-"""The items of a group, as requests: the order item, and a position item for each waiting job. Pure.
+"""The items of a group, as requests: head, tail, and a position for each waiting job. Pure.
 
-They are in the table of jobs, because one transaction changes a job and its order together.
+The head says whose turn it is. The tail exists while jobs may wait, and says which position was given last. So a
+submission that waits writes the tail, a turn writes the head, and the two do not contend. Both are in the table of
+jobs, because one transaction changes a job and its group together.
 """
 
 import json
@@ -16,95 +18,152 @@ from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.update_requests import Request, update_job
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
-#: A tenant never begins with it, so it is never the prefix of a job's key.
-GROUP_PREFIX: Final = "!group#"
+#: A tenant never begins with one of these, so none is ever the prefix of a job's key.
+HEAD_PREFIX: Final = "!head#"
+TAIL_PREFIX: Final = "!tail#"
 POSITION_PREFIX: Final = "!place#"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """The order of a group. Positions from `head` to `tail` are taken; a head beyond the tail means an empty group."""
+class Head:
+    """The position whose turn it is."""
 
     tenant: str
     group: str
-    head: int = 1
-    tail: int = 0
-    #: The id of the job at the head; None once the group need not wait for it.
-    head_id: str | None = None
+    sequence: int = 0
+    #: The id of the job there; None once the group need not wait for it.
+    job_id: str | None = None
+    #: The group holds no job: it has no tail either, and the item expires.
+    idle: bool = True
     #: A fresh token for each write; None before the first write. A counter could repeat after the item expires.
     version: str | None = None
 
-    @property
-    def empty(self) -> bool:
-        return self.head > self.tail
+    def leads(self, job: Job) -> bool:
+        return self.job_id == job.id and at_position(job, self.group, self.sequence)
 
-    def holds(self, job: Job, sequence: int) -> bool:
-        """Whether `job` still has that position. A new job may have replaced an expired one under its key."""
-        return (job.group, job.sequence) == (self.group, sequence)
 
-    def led_by(self, job: Job) -> bool:
-        return self.head_id == job.id and self.holds(job, self.head)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """The position that was given last. The item exists from the first job that waits until the group is idle."""
+
+    tenant: str
+    group: str
+    sequence: int
+    #: As `Head.version`.
+    version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a job needs to enter a group: the tail, or without a tail the head. Both if the job is the first to wait."""
+
+    head: Head | None
+    tail: Tail | None
 
     def joined_by(self, job: Job) -> tuple["Order", Job]:
-        """The order with `job` at its tail, and the job with its position."""
-        sequence = self.tail + 1
-        if self.empty:
-            return replace(self, head=sequence, tail=sequence, head_id=job.id), replace(job, sequence=sequence)
-        return replace(self, tail=sequence), replace(job, sequence=sequence, state=State.WAITING, due=None)
+        """The order with `job` at its end, and the job with its position."""
+        if self.head is not None and self.head.idle:
+            sequence = self.head.sequence + 1
+            head = replace(self.head, sequence=sequence, job_id=job.id, idle=False)
+            return Order(head, None), replace(job, sequence=sequence)
+        tail = self.tail or _first_tail(self.head)
+        tail = replace(tail, sequence=tail.sequence + 1)
+        return Order(self.head, tail), replace(job, sequence=tail.sequence, state=State.WAITING, due=None)
 
 
-def order_key(tenant: str, group: str) -> Item:
-    return _key(GROUP_PREFIX, tenant, group)
+def _first_tail(head: Head | None) -> Tail:
+    if head is None:
+        raise AssertionError("an order has a head or a tail")
+    return Tail(tenant=head.tenant, group=head.group, sequence=head.sequence)
 
 
-def position_key(order: Order, sequence: int) -> Item:
-    return _key(POSITION_PREFIX, order.tenant, order.group, sequence)
+def at_position(job: Job, group: str, sequence: int) -> bool:
+    """Whether `job` still has that position. A new job may have replaced an expired one under its key."""
+    return (job.group, job.sequence) == (group, sequence)
 
 
-def is_order(item: Item) -> bool:
-    return str(item[JOB_KEY]["S"]).startswith(GROUP_PREFIX)
+def head_key(tenant: str, group: str) -> Item:
+    return _key(HEAD_PREFIX, tenant, group)
 
 
-def decoded(item: Item) -> Order:
-    tenant, group = json.loads(item[JOB_KEY]["S"].removeprefix(GROUP_PREFIX))
-    return Order(
+def tail_key(tenant: str, group: str) -> Item:
+    return _key(TAIL_PREFIX, tenant, group)
+
+
+def position_key(head: Head, sequence: int) -> Item:
+    return _key(POSITION_PREFIX, head.tenant, head.group, sequence)
+
+
+def is_head(item: Item) -> bool:
+    return str(item[JOB_KEY]["S"]).startswith(HEAD_PREFIX)
+
+
+def decoded_head(item: Item) -> Head:
+    tenant, group = json.loads(item[JOB_KEY]["S"].removeprefix(HEAD_PREFIX))
+    return Head(
         tenant=tenant,
         group=group,
-        head=int(item["head"]["N"]),
-        tail=int(item["tail"]["N"]),
-        head_id=item["head_id"]["S"] if "head_id" in item else None,
+        sequence=int(item["sequence"]["N"]),
+        job_id=item["job"]["S"] if "job" in item else None,
+        idle=TTL_ATTRIBUTE in item,
         version=item["version"]["S"],
     )
 
 
-def put_order(order: Order, *, version: str, expires_at: datetime | None = None) -> Request:
-    """Write `order` over the order item that it was derived from. `order.version` is the version of that item."""
-    item = order_key(order.tenant, order.group) | {
-        "head": number(order.head),
-        "tail": number(order.tail),
-        "version": text(version),
-    }
-    if order.head_id is not None:
-        item["head_id"] = text(order.head_id)
-    if expires_at is not None:
-        item[TTL_ATTRIBUTE] = seconds(expires_at)
-    # Since it was read, another write entered the group or moved its head, or created or expired the order item.
-    condition = "attribute_not_exists(#version)" if order.version is None else "#version = :read"
-    values = {} if order.version is None else {"ExpressionAttributeValues": {":read": text(order.version)}}
+def decoded_tail(item: Item) -> Tail:
+    tenant, group = json.loads(item[JOB_KEY]["S"].removeprefix(TAIL_PREFIX))
+    return Tail(tenant=tenant, group=group, sequence=int(item["sequence"]["N"]), version=item["version"]["S"])
+
+
+def put_head(head: Head, *, version: str) -> Request:
+    """Write `head` over the item that it was derived from. `head.version` is the version of that item."""
+    item = head_key(head.tenant, head.group) | {"sequence": number(head.sequence), "version": text(version)}
+    if head.job_id is not None:
+        item["job"] = text(head.job_id)
     return {
         "Item": item,
-        "ConditionExpression": condition,
-        "ExpressionAttributeNames": {"#version": "version"},
-    } | values
+        # Since it was read, another write moved the head, entered the idle group, redrove the job at the head, or was
+        # the first to wait; or the item was created or expired.
+        **_unchanged(head.version),
+    }
 
 
-def put_position(order: Order, job: Job) -> Request:
-    """The position item: leads from a position to the job. The condition on the order keeps positions unique."""
-    return {"Item": position_key(order, job.sequence or 0) | {"job": text(job.id)}}
+def put_idle_head(head: Head, *, version: str, expires_at: datetime) -> Request:
+    """As `put_head`, for a group that holds no job."""
+    request = put_head(replace(head, job_id=None), version=version)
+    return request | {"Item": request["Item"] | {TTL_ATTRIBUTE: seconds(expires_at)}}
 
 
-def delete_position(order: Order, sequence: int) -> Request:
-    return {"Key": position_key(order, sequence)}
+def put_tail(tail: Tail, *, version: str) -> Request:
+    """Write `tail` over the item that it was derived from. It gives the position `tail.sequence` to one job."""
+    item = tail_key(tail.tenant, tail.group) | {"sequence": number(tail.sequence), "version": text(version)}
+    # Since it was read, another job took the position, or the group became idle and perhaps began anew.
+    return {"Item": item, **_unchanged(tail.version)}
+
+
+def delete_tail(tail: Tail) -> Request:
+    # Since it was read, a job has entered the group, and waits.
+    return {"Key": tail_key(tail.tenant, tail.group), **_unchanged(tail.version)}
+
+
+def _unchanged(version: str | None) -> Request:
+    names = {"#version": "version"}
+    if version is None:
+        return {"ConditionExpression": "attribute_not_exists(#version)", "ExpressionAttributeNames": names}
+    return {
+        "ConditionExpression": "#version = :read",
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": {":read": text(version)},
+    }
+
+
+def put_position(job: Job) -> Request:
+    """The position item: leads from a position to the job. The condition on the tail keeps positions unique."""
+    return {"Item": _key(POSITION_PREFIX, job.tenant, job.group or "", job.sequence or 0) | {"job": text(job.id)}}
+
+
+def delete_position(head: Head, sequence: int) -> Request:
+    return {"Key": position_key(head, sequence)}
 
 
 def take_turn(job: Job, *, indexes: Indexes) -> Request:

@@ -1,10 +1,13 @@
 """The order of groups: the job at the head, the jobs that wait behind it, and the next job.
 
-The transaction that inserts a job of a group gives it a position. The order item of the group holds the positions of
-its head and its tail. Each waiting job has a small position item, which leads from its position to its id. Every change
-of an order is conditional on the version that was read, so one of two concurrent changes fails and reads again.
+The transaction that inserts a job of a group gives it a position. A job that waits writes the tail; a turn writes the
+head; so the two do not contend. Each waiting job has a small position item, which leads from its position to its id.
+Every change is conditional on the version that was read, so one of two concurrent changes fails and reads again.
+
+A job may enter to wait just as the head ends. Its own stream record then advances the group.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -18,7 +21,7 @@ from tidemill.domain.outcomes import parked_until
 from tidemill.domain.states import State, Write
 from tidemill.dynamodb import group_items, operator_writes
 from tidemill.dynamodb.document import decode
-from tidemill.dynamodb.group_items import Order
+from tidemill.dynamodb.group_items import Head, Order, Tail
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.transactions import Entry, Part, RefusedError, own, transact
 from tidemill.dynamodb.update_requests import Request
@@ -27,17 +30,17 @@ from tidemill.system import ids, random_draw
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: How long the item of an empty group is kept, so that the positions of a group in use keep rising.
-EMPTY_GROUP_KEPT: Final = timedelta(days=1)
+#: How long the head of an idle group is kept, so that the positions of a group in use keep rising.
+IDLE_GROUP_KEPT: Final = timedelta(days=1)
 #: The most position items that one transaction deletes.
 MOST_PASSED: Final = 25
 #: The most such transactions in one call, because other callers wait for it.
 MOST_STEPS: Final = 20
-#: How often a write is tried when other writes changed the order, and the ceiling of the random pause before a retry.
-#: The ceiling doubles up to the longest, so that all tries together take one or two seconds.
-TRIES: Final = 10
+#: For how long a write is tried while other writes change the group: callers wait for it, and it may be repeated later.
+TRIED_FOR: Final = timedelta(seconds=1)
+#: The ceiling of the random pause before a retry. It doubles up to the longest.
 _FIRST_PAUSE_SECONDS: Final = 0.02
-_LONGEST_PAUSE_SECONDS: Final = 0.5
+_LONGEST_PAUSE_SECONDS: Final = 0.25
 
 Result = TypeVar("Result")
 
@@ -45,7 +48,7 @@ Result = TypeVar("Result")
 class DynamoGroups:
     """The groups of one table of jobs. `read` reads a job, consistently.
 
-    Methods that write raise `TransactionConflictError` after too many conflicts with other writes to the group.
+    Methods that write raise `TransactionConflictError` if other writes to the group were faster for `TRIED_FOR`.
     """
 
     def __init__(
@@ -68,8 +71,8 @@ class DynamoGroups:
             name = (job.tenant, job.group)
             orders[name], joined = (orders.get(name) or self._order(*name)).joined_by(job)
             placed.append(joined)
-            positions += self._position(orders[name], joined)
-        return placed, [*positions, *(self._write(order) for order in orders.values())]
+            positions += self._position(joined)
+        return placed, [*positions, *(entry for order in orders.values() for entry in self._write(order))]
 
     def insert(self, job: Job, insertion: Callable[[Job], Request], *, mine: Callable[[Job], bool]) -> Job:
         """Raises `WriteRefusedError`."""
@@ -85,11 +88,12 @@ class DynamoGroups:
         """Queue the job if it is the head of its group, else put it at the tail. Raises `WriteRefusedError`."""
 
         def attempt() -> Job | None:
-            order, revived = self._order(job.tenant, job.group or ""), replace(job, state=State.QUEUED)
-            if not order.led_by(job):
-                order, revived = order.joined_by(revived)
-            # Write the order even if it is unchanged: a concurrent advance that read the dead job must read again.
-            entries = [self._write(order), *self._position(order, revived)]
+            revived, head = replace(job, state=State.QUEUED), self._head(job.tenant, job.group or "")
+            if head.leads(job):
+                # Write the head unchanged: a concurrent advance that read the dead job must read again.
+                entries = [self._put_head(head)]
+            else:
+                (revived,), entries = self.enter([revived])
             request = operator_writes.redrive(job, entry, state=revived.state, sequence=revived.sequence)
             self._transact([own("Update", request, table=self._table), *entries])
             return self._read(job.tenant, job.id)
@@ -111,67 +115,94 @@ class DynamoGroups:
 
     @staticmethod
     def open(items: Iterable[Item]) -> Iterator[tuple[str, str]]:
-        """Tenant and name of the non-empty groups among these items of the table."""
+        """Tenant and name of the groups with jobs among these items of the table."""
         for item in items:
-            if group_items.is_order(item) and not (order := group_items.decoded(item)).empty:
-                yield order.tenant, order.group
+            if group_items.is_head(item) and not (head := group_items.decoded_head(item)).idle:
+                yield head.tenant, head.group
 
     def _step(self, tenant: str, group: str, now: datetime) -> tuple[Job | None, bool]:
         """Move the head to the next waiting job. Returns that job, and whether another step is needed to find one."""
-        order = self._order(tenant, group)
-        if order.empty or self._waits_for_head(order):
+        head = self._head(tenant, group)
+        if head.idle or self._waits_for_head(head):
             return None, False
-        cleared = []
-        for sequence in range(order.head + 1, min(order.head + MOST_PASSED, order.tail) + 1):
-            cleared.append(self._entry("Delete", group_items.delete_position(order, sequence)))
-            if job := self._waiting_at(order, sequence):
+        cleared: list[Entry] = []
+        while len(cleared) < MOST_PASSED:
+            sequence = head.sequence + len(cleared) + 1
+            position = self._get(group_items.position_key(head, sequence))
+            if position is None:
+                break
+            cleared.append(self._entry("Delete", group_items.delete_position(head, sequence)))
+            if job := self._waiting_at(head, sequence, position["job"]["S"]):
                 due = max(job.run_at or now, now)
                 job = replace(job, state=parked_until(due, now=now, otherwise=State.QUEUED), due=due)
-                moved = replace(order, head=sequence, head_id=job.id)
-                self._transact(
-                    [
-                        self._entry("Update", group_items.take_turn(job, indexes=self._indexes)),
-                        self._write(moved),
-                        *cleared,
-                    ]
-                )
+                moved = replace(head, sequence=sequence, job_id=job.id)
+                turn = self._entry("Update", group_items.take_turn(job, indexes=self._indexes))
+                self._transact([turn, self._put_head(moved), *cleared])
                 return job, False
-        passed = order.head + len(cleared)
-        if passed < order.tail:
-            self._transact([self._write(replace(order, head=passed, head_id=None)), *cleared])
+        if cleared:
+            passed = replace(head, sequence=head.sequence + len(cleared), job_id=None)
+            self._transact([self._put_head(passed), *cleared])
             return None, True
-        emptied = replace(order, head=order.tail + 1, head_id=None)
-        self._transact([self._write(emptied, expires_at=now + EMPTY_GROUP_KEPT), *cleared])
+        self._leave(head, now)
         return None, False
 
-    def _waits_for_head(self, order: Order) -> bool:
-        """Whether the group must wait for its head: the head is live, or it is dead and blocks."""
-        head = self._read(order.tenant, order.head_id) if order.head_id else None
-        if head is None or not order.led_by(head):
-            return False
-        return not head.state.terminal or (head.state is State.DEAD and head.blocks)
+    def _leave(self, head: Head, now: datetime) -> None:
+        """Mark the group as idle, unless a job has entered: then the stream record of that job advances the group."""
+        tail = self._tail(head.tenant, head.group)
+        if tail is not None and tail.sequence != head.sequence:
+            return
+        request = group_items.put_idle_head(head, version=ids.new_token(), expires_at=now + IDLE_GROUP_KEPT)
+        entries = [self._entry("Put", request)]
+        if tail is not None:
+            entries.append(self._entry("Delete", group_items.delete_tail(tail)))
+        # A job enters at this moment, and its record advances the group. Otherwise reconcile finds the group again.
+        with contextlib.suppress(TransactionConflictError):
+            self._transact(entries)
 
-    def _waiting_at(self, order: Order, sequence: int) -> Job | None:
-        """The waiting job at this position; None if it was cancelled."""
-        position = self._get(group_items.position_key(order, sequence))
-        job = self._read(order.tenant, position["job"]["S"]) if position else None
-        return job if job and order.holds(job, sequence) and job.state is State.WAITING else None
+    def _waits_for_head(self, head: Head) -> bool:
+        """Whether the group must wait for its head: the head is live, or it is dead and blocks."""
+        job = self._read(head.tenant, head.job_id) if head.job_id else None
+        if job is None or not head.leads(job):
+            return False
+        return not job.state.terminal or (job.state is State.DEAD and job.blocks)
+
+    def _waiting_at(self, head: Head, sequence: int, job_id: str) -> Job | None:
+        """The job at this position if it still waits there. One that does not was cancelled, or had its turn."""
+        job = self._read(head.tenant, job_id)
+        there = job is not None and group_items.at_position(job, head.group, sequence)
+        return job if job and there and job.state is State.WAITING else None
 
     def _order(self, tenant: str, group: str) -> Order:
-        item = self._get(group_items.order_key(tenant, group))
-        return group_items.decoded(item) if item else Order(tenant=tenant, group=group)
+        """An idle group has no tail, and a new tail is written together with the head."""
+        tail = self._tail(tenant, group)
+        return Order(None, tail) if tail else Order(self._head(tenant, group), None)
+
+    def _head(self, tenant: str, group: str) -> Head:
+        item = self._get(group_items.head_key(tenant, group))
+        return group_items.decoded_head(item) if item else Head(tenant=tenant, group=group)
+
+    def _tail(self, tenant: str, group: str) -> Tail | None:
+        item = self._get(group_items.tail_key(tenant, group))
+        return group_items.decoded_tail(item) if item else None
 
     def _get(self, item_key: Item) -> Item | None:
         with translated():
             answer = self._client.get_item(TableName=self._table, Key=item_key, ConsistentRead=True)
         return answer.get("Item")
 
-    def _write(self, order: Order, *, expires_at: datetime | None = None) -> Entry:
-        return self._entry("Put", group_items.put_order(order, version=ids.new_token(), expires_at=expires_at))
+    def _write(self, order: Order) -> Iterator[Entry]:
+        """What was read is written: what the job's position was derived from must not have changed."""
+        if order.head is not None:
+            yield self._put_head(order.head)
+        if order.tail is not None:
+            yield self._entry("Put", group_items.put_tail(order.tail, version=ids.new_token()))
 
-    def _position(self, order: Order, job: Job) -> list[Entry]:
-        """The position item of a waiting job. The head needs none: the order item names it."""
-        return [self._entry("Put", group_items.put_position(order, job))] if job.state is State.WAITING else []
+    def _put_head(self, head: Head) -> Entry:
+        return self._entry("Put", group_items.put_head(head, version=ids.new_token()))
+
+    def _position(self, job: Job) -> list[Entry]:
+        """The position item of a waiting job. The head needs none: its item names it."""
+        return [self._entry("Put", group_items.put_position(job))] if job.state is State.WAITING else []
 
     def _entry(self, kind: str, request: Request) -> Entry:
         return own(kind, request, table=self._table, part=Part.GROUP)
@@ -193,15 +224,17 @@ class DynamoGroups:
 
 
 def _retried(attempt: Callable[[], Result]) -> Result:
-    """Retry `attempt` while other writes change the order. Raises `RefusedError` when its own write is refused."""
-    tries = 0
+    """Retry `attempt` while other writes change the group. Raises `RefusedError` when its own write is refused."""
+    deadline = time.monotonic() + TRIED_FOR.total_seconds()
+    ceiling_seconds = _FIRST_PAUSE_SECONDS
     while True:
         try:
             return attempt()
         except (RefusedError, TransactionConflictError) as error:
             if isinstance(error, RefusedError) and error.of(Part.OWN):
                 raise
-            if (tries := tries + 1) == TRIES:
-                raise TransactionConflictError(f"others were faster {TRIES} times: {error}") from error
-        ceiling_seconds = min(_FIRST_PAUSE_SECONDS * 2**tries, _LONGEST_PAUSE_SECONDS)
-        time.sleep(ceiling_seconds * random_draw.draw())
+            pause_seconds = ceiling_seconds * random_draw.draw()
+            if time.monotonic() + pause_seconds >= deadline:
+                raise TransactionConflictError(f"others were faster for {TRIED_FOR.total_seconds():g} s") from error
+        time.sleep(pause_seconds)
+        ceiling_seconds = min(2 * ceiling_seconds, _LONGEST_PAUSE_SECONDS)

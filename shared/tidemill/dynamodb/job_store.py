@@ -121,6 +121,13 @@ class DynamoJobStore(JobReader):
             mine=lambda current: current.generation == job.generation and current.nudged_at == now,
         )
 
+    def resend(self, job: Job, *, now: datetime) -> None:
+        def mine(current: Job) -> bool:
+            same = (current.created_at, current.generation) == (job.created_at, job.generation)
+            return same and current.nudged_at == now
+
+        self._update(Write.RESEND, operator_writes.resend(job, now=now), mine=mine)
+
     def redrive(self, job: Job, *, token: str, now: datetime, by: str) -> Job:
         entry = Redrive(token=token, at=now, by=by, death=job.death)
 

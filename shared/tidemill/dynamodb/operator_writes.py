@@ -106,6 +106,28 @@ def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: t
     )
 
 
+def resend(job: Job, *, now: datetime) -> Request:
+    """As a nudge, but at once and uncounted, because the message is known to be missing."""
+    sendable = _states(TRANSITIONS[Write.RESEND])
+    earlier = "attribute_not_exists(#nudged_at)" if job.nudged_at is None else "#nudged_at = :nudged_at"
+    return _update_as_read(
+        job,
+        sets={"nudged_at": milliseconds(now)},
+        conditions=[
+            # The job was claimed, cancelled or redriven since it was read, so the message arrived or is obsolete.
+            f"#state IN ({', '.join(sendable)})",
+            # The job has requested a newer dispatch since it was read.
+            "#generation = :generation",
+            # Two concurrent callers, or a nudge since it was read, make one dispatch.
+            earlier,
+        ],
+        names=["state", "generation"],
+        values={":generation": number(job.generation)}
+        | sendable
+        | ({":nudged_at": milliseconds(job.nudged_at)} if job.nudged_at else {}),
+    )
+
+
 def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: int | None = None) -> Request:
     """Queue the job, or with a `sequence` put it at that position in its group, where it may wait."""
     redrivable = _states(state for state in TRANSITIONS[Write.REDRIVE] if state)

@@ -9,7 +9,7 @@ from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.dynamodb.document import decode
-from tidemill.dynamodb.group_items import GROUP_PREFIX
+from tidemill.dynamodb.group_items import HEAD_PREFIX
 from tidemill.dynamodb.groups import DynamoGroups
 from tidemill.dynamodb.payloads import PAYLOAD_PREFIX, payload_item
 from tidemill.names import JOB_KEY
@@ -42,7 +42,7 @@ class DynamoTableScan:
                 ExpressionAttributeNames={"#due": "due", "#pk": JOB_KEY},
                 ExpressionAttributeValues={
                     ":since": milliseconds(overdue_since),
-                    ":group": text(GROUP_PREFIX),
+                    ":group": text(HEAD_PREFIX),
                     ":payload": text(PAYLOAD_PREFIX),
                 },
                 **start,
@@ -63,7 +63,7 @@ class DynamoTableScan:
 def _found(item: Item) -> Iterator[Found]:
     key: str = item[JOB_KEY]["S"]
     try:
-        if key.startswith(GROUP_PREFIX):
+        if key.startswith(HEAD_PREFIX):
             for tenant, group in DynamoGroups.open([item]):
                 yield OpenGroup(tenant, group)
         elif payload := payload_item(item):

@@ -7,10 +7,14 @@ fails later is left to the next call.
 """
 
 from datetime import timedelta
+from typing import Final
 
 from tidemill import composition
 from tidemill.names import CONTINUE
 from tidemill.worker.message_run import Invocation
+
+#: The time that owed work leaves to the sweep and the pass.
+OWED_RESERVE: Final = timedelta(seconds=30)
 
 
 def handle(event: object, context: Invocation) -> None:
@@ -22,6 +26,7 @@ def handle(event: object, context: Invocation) -> None:
         passes.ask()
     reconciler = composition.reconciler()
     telemetry = composition.telemetry()
+    telemetry.taken(composition.taker().take(lambda: time_left() > OWED_RESERVE))
     telemetry.reconciled(reconciler.sweep(composition.dead_letter_queues(), time_left=time_left))
     asked = True
     while asked:

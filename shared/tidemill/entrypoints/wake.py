@@ -1,20 +1,24 @@
-"""Wake: the scheduler calls it each minute, and it queues the scheduled jobs that are due soon."""
+"""Wake: the scheduler calls it each minute. It does owed work, and queues the scheduled jobs that are due soon."""
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from tidemill import composition
 from tidemill.application.ports import WHOLE, Part
 from tidemill.names import WAKE_PART, WAKE_PARTS
-from tidemill.worker.message_run import Invocation
+from tidemill.worker.message_run import Invocation, time_left
+
+#: How long one call begins to do owed work. Scheduled jobs are queued minutes ahead, so they do not start late.
+OWED_TIME: Final = timedelta(seconds=10)
 
 
 def handle(event: Mapping[str, Any] | None, context: Invocation) -> None:
     """An operator may call it without an event: it then does the work of all parts."""
-    time_left = timedelta(milliseconds=context.get_remaining_time_in_millis())
     part = Part(int(event[WAKE_PART]), int(event[WAKE_PARTS])) if event else WHOLE
-    woken = composition.waker().wake(time_left=time_left, part=part)
     telemetry = composition.telemetry()
-    telemetry.woken(woken)
+    ends_at = time_left(context) - OWED_TIME
+    telemetry.taken(composition.taker().take(lambda: time_left(context) > ends_at))
+    telemetry.flush()
+    telemetry.woken(composition.waker().wake(time_left=time_left(context), part=part))
     telemetry.flush()

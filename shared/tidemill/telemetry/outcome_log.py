@@ -11,7 +11,8 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import JobType
-from tidemill.application.publish import Published
+from tidemill.application.owed import Taken
+from tidemill.application.publish import Published, Step
 from tidemill.application.reconcile import Reconciled, RepairAction
 from tidemill.application.submit import Accepted
 from tidemill.application.table_pass import PassReport
@@ -89,22 +90,31 @@ class Telemetry:
             self._count(job.lane, Metric.ADVANCED)
             logger().info("group advanced", extra=_fields(job) | {"group": job.group})
         for step in published.failed_steps:
-            message = "payload not deleted" if step.gone else "group not advanced"
-            extra = _fields(step.job) | {"group": step.job.group, "given_up": step.given_up}
-            logger().error(message, extra=extra, exc_info=step.error)
-            if step.given_up:
-                self._count_given_up()
+            name = "group" if step.step is Step.ADVANCE else "job_id"
+            extra = {"tenant": step.tenant, name: step.name, "sequence": step.sequence, "error": step.error}
+            logger().error(step.step.value, extra=extra | {"handed_over": step.handed_over})
+            if step.step is Step.DELETE:
+                self._count_overdue()
+            elif step.handed_over:
+                self._count(Lane.DEFAULT, Metric.HANDED_OVER)
         if published.failed:
             logger().error("stream records failed", extra={"sequences": published.failed})
 
-    def record_given_up(self, sequence: str, error: TidemillError) -> None:
-        """A stream record stayed unreadable for too long. It no longer blocks others; reconcile repairs its job."""
-        self._count_given_up()
-        logger().error("stream record given up", extra={"sequence": sequence, "error": str(error)})
-
-    def unreadable_record(self, sequence: str, error: TidemillError) -> None:
-        """This code cannot read a stream record. The stream delivers it again."""
-        logger().error("unreadable stream record", extra={"sequence": sequence, "error": str(error)})
+    def taken(self, taken: Taken) -> None:
+        """What came of the work that publish handed over."""
+        for job in taken.advanced:
+            self._count(job.lane, Metric.ADVANCED)
+            logger().info("group advanced", extra=_fields(job) | {"group": job.group})
+        for job in taken.resent:
+            self._count(job.lane, Metric.RESENT)
+            logger().info("dispatched again", extra=_fields(job))
+        for owed in taken.overdue:
+            self._count_overdue()
+            work = owed.work
+            extra = {"kind": work.kind, "tenant": work.tenant, "work": work.name, "since": owed.since.isoformat()}
+            logger().error("owed work overdue", extra=extra | {"tries": owed.tries, "error": owed.error})
+        if not taken.finished:
+            logger().warning("owed work unfinished")
 
     def attempt_ended(self, lane: Lane, reference: Reference | None, report: Report) -> None:
         """`reference` is None for a malformed message."""
@@ -178,7 +188,7 @@ class Telemetry:
             if metrics.metric_set:
                 metrics.flush_metrics()
 
-    def _count_given_up(self) -> None:
+    def _count_overdue(self) -> None:
         """The stream belongs to no lane, but the metric needs one: the alarm watches the default lane."""
         self._count(Lane.DEFAULT, Metric.PASSED_OVER)
 

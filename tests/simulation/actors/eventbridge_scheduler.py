@@ -17,8 +17,10 @@ from tidemill.cdk.job_schedules import Periodic, periodic
 from tidemill.cdk.schedule_retries import DELIVERY_SECONDS, PROMPT_SECONDS
 from tidemill.domain.states import State
 from tidemill.dynamodb import pass_items
+from tidemill.dynamodb.owed_items import OWED_PREFIX
 from tidemill.dynamodb.pass_items import PASS_KEY
 from tidemill.names import (
+    ATTENTION_SORT_KEY,
     CONTINUE,
     JOB_KEY,
     RECONCILE_INTERVAL_SECONDS,
@@ -118,13 +120,12 @@ class EventBridgeScheduler:
         self._call("tick", event, window_seconds=DELIVERY_SECONDS)
 
     def _look(self, item: Any) -> None:
-        if item and item.get("state", {}).get("S") == State.SCHEDULED:
-            wake_ms = int(item["due"]["N"]) - _WINDOW_MS
+        if item and (wake_ms := _wake_ms(item)) is not None:
             minute_ms = (max(wake_ms, self._world.scheduler.now_ms) // _WAKE_MS + 1) * _WAKE_MS
             self._world.scheduler.at(minute_ms, self._wake, minute_ms)
 
     def _wake(self, minute_ms: int) -> None:
-        """Invoke `wake` each minute while a job is due soon. The index may lag, so a later run finds the job."""
+        """Invoke `wake` each minute while it has work. The index may lag, so a later run finds the work."""
         world = self._world
         if minute_ms <= self._next_wake_ms:
             return
@@ -133,15 +134,11 @@ class EventBridgeScheduler:
             event = {WAKE_PART: str(part), WAKE_PARTS: str(self._wake_parts)}
             self._call("wake", event, window_seconds=PROMPT_SECONDS)
         now_ms = world.scheduler.now_ms
-        due_ms = [
-            int(item["due"]["N"])
-            for item in world.jobs.items.values()
-            if item.get("state", {}).get("S") == State.SCHEDULED
-        ]
-        soon = [each for each in due_ms if each <= now_ms + _WINDOW_MS + _WAKE_MS]
+        wakes_ms = [wake_ms for item in world.jobs.items.values() if (wake_ms := _wake_ms(item)) is not None]
+        soon = [each for each in wakes_ms if each <= now_ms + _WAKE_MS]
         if soon:
             # A job that no deployed version can read stays scheduled. Invoking `wake` each minute adds nothing.
-            pause_ms = _WAKE_MS if max(soon) > now_ms - _LONG_LATE_MS else _LONG_LATE_MS
+            pause_ms = _WAKE_MS if max(soon) > now_ms - _WINDOW_MS - _LONG_LATE_MS else _LONG_LATE_MS
             world.scheduler.at(minute_ms + pause_ms, self._wake, minute_ms + pause_ms)
 
     def _call(self, verb: str, event: Any, *, window_seconds: int) -> None:
@@ -156,6 +153,15 @@ class EventBridgeScheduler:
     def _deliver(self, verb: str, event: Any) -> None:
         self._on_their_way -= 1
         self._world.async_invocations[verb].invoke(event)
+
+
+def _wake_ms(item: Any) -> int | None:
+    """When `wake` begins to look after this item: a scheduled job, or owed work."""
+    if item.get("state", {}).get("S") == State.SCHEDULED:
+        return int(item["due"]["N"]) - _WINDOW_MS
+    if item["pk"]["S"].startswith(OWED_PREFIX):
+        return int(item[ATTENTION_SORT_KEY]["N"])
+    return None
 
 
 @cache

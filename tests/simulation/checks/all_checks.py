@@ -17,6 +17,7 @@ from tests.simulation.checks.violation import Violation, state_of
 from tests.simulation.world.faults import LOSSES
 from tests.simulation.world.world import World
 from tidemill.domain.states import TERMINAL
+from tidemill.dynamodb.owed_items import OWED_PREFIX
 
 _DAY_SECONDS: Final = 86_400
 #: Largest figures of a workload: follow-up jobs, attempts of a job until it is redriven, and the longest waits.
@@ -45,10 +46,13 @@ class Checks:
         self.versions = VersionCompatibilityChecks(world)
 
     def at_rest(self) -> bool:
-        """Whether every job is terminal, every lane is empty and the stream is read."""
+        """Whether every job is terminal, every lane is empty, the stream is read and no work is owed."""
         if self._world.stream.behind or any(queue.messages for queue in self._world.lanes.values()):
             return False
-        return all(state_of(item) in TERMINAL for item in self._world.jobs.items.values() if "state" in item)
+        items = self._world.jobs.items
+        if any(key.startswith(OWED_PREFIX) for (key,) in items):
+            return False
+        return all(state_of(item) in TERMINAL for item in items.values() if "state" in item)
 
     def bound_ms(self) -> int:
         """Time after the last fault within which every job must have ended: see "The bound" in docs/internals/proof.md.
@@ -62,9 +66,7 @@ class Checks:
         attempts_seconds = _MOST_ATTEMPTS * (visibility_seconds + _LONGEST_BACKOFF_SECONDS)
         attempts_seconds += _LONGEST_HELD_SECONDS if self._world.rollout.planned else 0
         jobs = len([item for item in self._world.jobs.items.values() if "state" in item])
-        # A record that publish of one version cannot read and gives up waits for reconcile of the other version.
-        planned = self._world.rollout.planned
-        lost = planned or any(self._world.faults.counted[fault] for fault in LOSSES)
+        lost = any(self._world.faults.counted[fault] for fault in LOSSES)
         lost_seconds = 2 * _DAY_SECONDS + stage.reconcile_limit_seconds if lost else 0
         return 1000 * (lost_seconds + _FARTHEST_RUN_AT_SECONDS + 2 * (jobs + _MOST_FOLLOWING) * attempts_seconds)
 

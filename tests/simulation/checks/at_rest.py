@@ -1,19 +1,17 @@
 """Checks at the end of a seed: compares what callers and handlers recorded with the documents."""
 
 from collections import Counter, defaultdict
-from datetime import timedelta
 from typing import Final
 
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.violation import Item, has_expired, number_of, require, state_of, tenant_of, text_of
 from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.faults import LOSSES, Fault
-from tests.simulation.world.lambda_environments import FAR_OFF_MS
 from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
-from tidemill.application.publish import PATIENCE
 from tidemill.domain.job import DeathReason
 from tidemill.domain.states import TERMINAL, State
+from tidemill.dynamodb.owed_items import OWED_PREFIX
 
 #: Types whose success writes no effect.
 _WITHOUT_EFFECT: Final = frozenset({"sim.plain", "sim.permanent", "sim.give-up"})
@@ -31,13 +29,6 @@ _EXPLAINED: Final = frozenset(
 )
 #: Long enough for the stream to recover from any fault of a seed.
 _GROUP_GOES_ON_WITHIN_MS: Final = 2 * 3_600_000
-#: Shortest time for which publish tries a group before it gives up, minus the largest clock skew.
-_GROUP_TRIED_FOR_MS: Final = PATIENCE // timedelta(milliseconds=1) - 2 * FAR_OFF_MS
-#: Faults that may delay a group for long.
-_GROUP_FAULTS: Final = (
-    *(Fault.GROUP_THROTTLED, Fault.NOT_SENT, Fault.ANSWER_LOST, Fault.UNANSWERED, Fault.THROTTLED, Fault.SERVER_ERROR),
-    *(Fault.SERVICE_OUTAGE, Fault.TRANSACTION_CONFLICT, Fault.TRANSACTION_UNDER_WAY, Fault.DEPLOYED),
-)
 #: Endings that a worker reports for a run that it settled itself.
 _SETTLED: Final = frozenset(Ending) - {Ending.FENCED, Ending.REFUSED, Ending.NOT_STARTED, Ending.UNAVAILABLE}
 
@@ -64,7 +55,7 @@ class AtRestChecks:
             self.leases_expire_only_after_faults,
             self.our_code_loses_no_message,
             self.every_group_goes_on,
-            self.groups_are_given_up_after_retries,
+            self.no_owed_work_remains,
             self.no_message_exhausts_its_receives,
             self.dead_jobs_have_dlq_messages,
         ):
@@ -202,14 +193,10 @@ class AtRestChecks:
     def every_group_goes_on(self) -> None:
         """The next job of a group is queued soon after the one before has ended, without the daily reconcile.
 
-        This includes outages of DynamoDB after which publish gives the group up: an alarm fires then and invokes
-        reconcile. If Lambda discards that event, or only a newer version can read the next job, another alarm calls an
-        operator, and this check does not apply.
+        This includes outages of DynamoDB after which publish hands the group over to wake. If only a newer version can
+        read the next job, an alarm calls an operator, and this check does not apply.
         """
-        if (
-            any(self._world.faults.counted[fault] for fault in LOSSES)
-            or self._world.async_invocations["reconcile"].discarded
-        ):
+        if any(self._world.faults.counted[fault] for fault in LOSSES):
             return
         ended_ms: dict[tuple[str, str], int] = {}
         for change in self._world.trace.changes:
@@ -224,21 +211,10 @@ class AtRestChecks:
                 soon = late_ms <= _GROUP_GOES_ON_WITHIN_MS or f"the group {name} of {tenant}" in self._world.unreadable
                 require(soon, "every group goes on", f"it was queued {late_ms // 1000} s late", change.key)
 
-    def groups_are_given_up_after_retries(self) -> None:
-        """Publish has retried for as long as it may block the stream, counted from the first end in the group."""
-        check, counted = "publish gives up a group only after its retries", self._world.faults.counted
-        for at_ms, tenant, group in self._world.groups_given_up:
-            ends = [
-                change.at_ms
-                for change in self._world.trace.changes
-                if "state" in (change.after or {})
-                and state_of(change.after) in TERMINAL
-                and (tenant_of(change.key), text_of(change.after, "group")) == (tenant, group)
-            ]
-            tried = min(ends) <= at_ms - _GROUP_TRIED_FOR_MS
-            require(tried, check, f"group {group} was given up too early", f"{tenant}#")
-            stood = any(counted[fault] for fault in _GROUP_FAULTS)
-            require(stood, check, f"no fault delayed group {group}", f"{tenant}#")
+    def no_owed_work_remains(self) -> None:
+        for (key,), item in self._world.jobs.items.items():
+            owed = key.startswith(OWED_PREFIX)
+            require(not owed, "owed work is done", f"{key} remains: {text_of(item, 'error')}", "*")
 
     def no_message_exhausts_its_receives(self) -> None:
         for queue in self._world.lanes.values():

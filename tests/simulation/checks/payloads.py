@@ -22,7 +22,8 @@ class PayloadChecks:
     def __init__(self, world: World) -> None:
         self._world = world
         #: Payload places that a document has ever named.
-        self._named: set[str] = set()
+        #: By place, the key of the job that named it.
+        self._named: dict[str, str] = {}
         world.jobs.watchers.append(self._changed)
         world.s3.watchers.append(lambda path: self._deleted(_FILE + path.rpartition("/")[2]))
 
@@ -41,15 +42,16 @@ class PayloadChecks:
                 fenced = any(report.ending is Ending.FENCED for _, _, report in self._world.reports)
                 excused = bool(self._world.scheduler.interrupted or self._world.sdk.gave_up or fenced)
             else:
-                # The record of the expired job was lost, or the bucket did not respond for too long.
-                excused = lost or place in self._world.undeleted_payloads
+                # The record of the expired job was lost or unreadable, or the bucket did not respond.
+                tenant, _, job_id = self._named[place].rpartition("#")
+                excused = lost or (tenant, job_id) in self._world.undeleted_payloads
             stays = place.startswith(_FILE) and excused
             require(stays, "no payload is orphaned", f"{place} still exists", "*")
 
     def _changed(self, record: Record) -> None:
         key, after = record.keys["pk"]["S"], record.after
         if after is not None and "payload_at" in after:
-            self._named.add(text_of(after, "payload_at"))
+            self._named[text_of(after, "payload_at")] = key
         if after is None and key.startswith(_ITEM):
             self._deleted(json.loads(key.removeprefix(_ITEM))[2])
 

@@ -12,8 +12,6 @@ from tidemill.domain.errors import InvalidPayloadError, UnknownJobTypeError
 from tidemill.domain.job import DeathReason
 from tidemill.domain.states import TERMINAL
 
-#: Shortest time for which publish tries a record before it gives up, minus the largest clock skew.
-_RECORD_TRIED_FOR_MS: Final = 4 * 60_000
 #: Errors of an attempt whose worker does not know the type or rejects the payload.
 _OTHER_VERSION_ERRORS: Final = frozenset({UnknownJobTypeError.__name__, InvalidPayloadError.__name__})
 
@@ -44,7 +42,6 @@ class VersionCompatibilityChecks:
 
     def at_end(self) -> None:
         self._no_attempt_is_lost_to_another_version()
-        self._publish_waits_for_the_newer_version()
 
     def _no_attempt_is_lost_to_another_version(self) -> None:
         """An attempt may fail for an unknown type or payload only if a final version does not know it either."""
@@ -59,13 +56,6 @@ class VersionCompatibilityChecks:
                         f"a worker failed it with {name}",
                         key,
                     )
-
-    def _publish_waits_for_the_newer_version(self) -> None:
-        written_ms = {record.sequence: record.at_ms for shard in self._world.jobs.shards for record in shard}
-        for at_ms, sequence in self._world.passed_over:
-            tried_ms = at_ms - written_ms[sequence]
-            what = f"the record {sequence} was given up after {tried_ms // 1000} s"
-            require(tried_ms >= _RECORD_TRIED_FOR_MS, "publish waits for the newer version", what, "*")
 
     def rolled_back_at_rest(self) -> bool:
         """After a rollback: whether this version has ended every job that it can read, and reported the others."""

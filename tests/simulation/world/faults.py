@@ -41,7 +41,7 @@ class Fault(StrEnum):
     NEWER_MESSAGE = "message of a newer version met"
     UNKNOWN_TYPE = "job of another version's type met"
     REFUSED_PAYLOAD = "payload of another version's model met"
-    PASSED_OVER = "unreadable stream record given up"
+    HANDED_OVER = "work handed over by publish"
     # SQS.
     DUPLICATE = "message delivered twice"
     DELETE_LOST = "message delete lost"
@@ -162,7 +162,6 @@ LOSSES: Final = frozenset(
         Fault.RECEIVES_WASTED,
         Fault.STREAM_OUTAGE,
         Fault.STREAM_TRIMMED,
-        Fault.PASSED_OVER,
     }
 )
 #: With a higher rate no job would make progress.

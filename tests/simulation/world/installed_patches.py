@@ -27,6 +27,7 @@ from botocore.client import BaseClient
 from tests.simulation.world import code_versions
 from tests.simulation.world.faults import Fault
 from tidemill.application import pass_state, table_pass
+from tidemill.application.publish import Step
 from tidemill.aws import clients
 from tidemill.cdk.asset import NOT_SHIPPED
 from tidemill.dynamodb import document, indexes
@@ -140,7 +141,6 @@ def _patches() -> list[Patch]:
         *code_versions.patches(shipped, _environment, _count_fault),
         (outcome_log.Telemetry, "attempt_ended", _watched(outcome_log.Telemetry.attempt_ended)),
         (outcome_log.Telemetry, "published", _watched_publish(outcome_log.Telemetry.published)),
-        (outcome_log.Telemetry, "record_given_up", _watched_stream(outcome_log.Telemetry.record_given_up)),
         (outcome_log.Telemetry, "reconciled", _watched_reconcile(outcome_log.Telemetry.reconciled)),
         (outcome_log.Telemetry, "flush", _watched_flush(outcome_log.Telemetry.flush)),
         (message_run.MessageRun, "expire", _watched_expire(message_run.MessageRun.expire)),
@@ -238,15 +238,15 @@ def _watched(worked: Callable[..., None]) -> Callable[..., None]:
 
 
 def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
-    """Record the groups and payloads that publish gives up."""
+    """Record the steps of publish that failed."""
 
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
         for step in came_of_it.failed_steps:
-            if step.given_up and step.job.payload_at is not None:
-                world().undeleted_payloads.add(step.job.payload_at)
-            if step.given_up and step.job.group is not None:
-                world().groups_given_up.append((world().scheduler.now_ms, step.job.tenant, step.job.group))
-                world().log(_process().name, f"*gives up the group {step.job.group}: {step.error}")
+            if step.step in {Step.DELETE, Step.READ}:
+                world().undeleted_payloads.add((step.tenant, step.name))
+            if step.handed_over:
+                world().faults.count(Fault.HANDED_OVER)
+            world().log(_process().name, f"*{step.step} ({step.name}): {step.error}; handed over: {step.handed_over}")
         published(self, came_of_it)
 
     return watched
@@ -283,18 +283,6 @@ def _watched_flush(flush: Callable[..., None]) -> Callable[..., None]:
             for name in metrics.metric_set:
                 world().cloudwatch.count(Metric(name))
         flush(self)
-
-    return watched
-
-
-def _watched_stream(passed_over: Callable[..., None]) -> Callable[..., None]:
-    """Record the stream records that publish gives up."""
-
-    def watched(self: outcome_log.Telemetry, sequence: str, error: Any) -> None:
-        world().passed_over.append((world().scheduler.now_ms, int(sequence)))
-        world().faults.count(Fault.PASSED_OVER)
-        world().log(_process().name, f"*gives up the record {sequence}: {error}")
-        passed_over(self, sequence, error)
 
     return watched
 

@@ -12,7 +12,7 @@ from tests.simulation.world.errors import ServiceError
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.transactions import Transactions
 from tidemill.domain.states import TERMINAL
-from tidemill.dynamodb.group_items import order_key
+from tidemill.dynamodb.group_items import head_key
 
 #: Some periods end before publish gives the group up, some long after.
 _THROTTLED_FOR_MS: Final = (20_000, 400_000, 1_500_000, 1_500_000)
@@ -67,6 +67,6 @@ class ThrottledItems:
             ended = after["state"]["S"] in TERMINAL
             if ended and self._dynamodb.faults.occurs(Fault.GROUP_THROTTLED):
                 tenant = record.keys["pk"]["S"].rpartition("#")[0]
-                key: str = order_key(tenant, after["group"]["S"])["pk"]["S"]
+                key: str = head_key(tenant, after["group"]["S"])["pk"]["S"]
                 random = self._dynamodb.scheduler.random
                 self.throttle(key, for_ms=random.randint(1_000, random.choice(_THROTTLED_FOR_MS)))

@@ -86,12 +86,8 @@ class World:
         self.expired_runs: list[tuple[int, str, str]] = []
         #: By process, when it released the limit slot of a stray handler, in milliseconds.
         self.slots_released: dict[str, int] = {}
-        #: Groups that publish gave up, for an alarm and reconcile: (milliseconds, tenant, group).
-        self.groups_given_up: list[tuple[int, str, str]] = []
-        #: Places of payloads that publish failed to delete and gave up.
-        self.undeleted_payloads: set[str] = set()
-        #: Stream records that publish could not read and gave up: (milliseconds, sequence).
-        self.passed_over: list[tuple[int, int]] = []
+        #: Tenant and id of jobs whose payload publish failed to delete, or whose record it could not read.
+        self.undeleted_payloads: set[tuple[str, str]] = set()
         #: By key, when reconcile last reported an item as unreadable, in milliseconds.
         self.unreadable: dict[str, int] = {}
         self.lanes: dict[str, Queue] = {}

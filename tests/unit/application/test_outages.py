@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.builders import NOW, a_job, a_job_type, claimed, types_of
 from tests.support.faulty_client import FaultyClient
+from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.single_job import INVOCATION, Clock, Inline, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, LaneDelay, no_delay
@@ -46,7 +47,9 @@ class Mill:
         self.client.watch = self._watch
         types = types_of(a_job_type(lambda _payload, run: self.runs.update([run.job_id])))
         self.tools = tools(self.store, types, self.clock)
-        self.publisher = Publisher(store=self.store, payloads=Inline(), lanes=self, clock=self.clock)
+        self.publisher = Publisher(
+            store=self.store, payloads=Inline(), lanes=self, owed=InMemoryOwedWork(), clock=self.clock
+        )
         self.waker = Waker(store=self.store, clock=self.clock, pause=lambda _seconds: None)
         self.reconciler = Reconciler(
             store=self.store, clock=self.clock, limit=HOUR, lane_delay=self.lane_delay or self.age_of_oldest
@@ -74,7 +77,7 @@ class Mill:
         while self._written:
             self._written = False
             changed = [job for job in self.jobs() if job != self.seen[job.id]]
-            changes = [Change(job.id, self.seen[job.id], job, self.clock.now) for job in changed]
+            changes = [Change(job.id, self.seen[job.id], job) for job in changed]
             self.seen |= {job.id: job for job in changed}
             if not self.stream_is_down:
                 assert not self.publisher.publish(changes).failed

@@ -6,9 +6,11 @@ from datetime import datetime
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, TENANT, a_job, reference_to
+from tests.support.builders import NOW, TENANT, a_job, reference_to
+from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.single_job import Clock, Inline
-from tidemill.application.publish import PATIENCE, Change, Published, Publisher
+from tidemill.application.owed import Kind, Work, error_text
+from tidemill.application.publish import Change, FailedStep, Published, Publisher, Step, UnreadableChange
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import (
     MalformedDocumentError,
@@ -55,10 +57,10 @@ class Payloads(Inline):
 JOBS = [a_job() for _ in range(3)]
 RUNNING = replace(JOBS[0], state=State.RUNNING)
 CHANGES = [
-    Change("1", None, JOBS[0], NOW),
-    Change("2", JOBS[0], RUNNING, NOW),
-    Change("3", None, JOBS[1], NOW),
-    Change("4", None, JOBS[2], NOW),
+    Change("1", None, JOBS[0]),
+    Change("2", JOBS[0], RUNNING),
+    Change("3", None, JOBS[1]),
+    Change("4", None, JOBS[2]),
 ]
 
 
@@ -70,10 +72,13 @@ class World:
     groups: Groups = field(default_factory=Groups)
     payloads: Payloads = field(default_factory=Payloads)
     clock: Clock = field(default_factory=Clock)
+    owed: InMemoryOwedWork = field(default_factory=InMemoryOwedWork)
 
-    def publish(self, *changes: Change) -> Published:
-        publisher = Publisher(store=self.groups, payloads=self.payloads, lanes=self.lanes, clock=self.clock)
-        return publisher.publish(changes)
+    def publish(self, *changes: Change, unreadable: Sequence[UnreadableChange] = ()) -> Published:
+        publisher = Publisher(
+            store=self.groups, payloads=self.payloads, lanes=self.lanes, owed=self.owed, clock=self.clock
+        )
+        return publisher.publish(changes, unreadable)
 
 
 @pytest.fixture
@@ -87,7 +92,7 @@ def _bodies(published: Published) -> list[object]:
 
 def _end(sequence: str, group: str | None = "parcels", state: State = State.SUCCEEDED) -> Change:
     running = a_job(group=group, state=State.RUNNING)
-    return Change(sequence, running, replace(running, state=state, due=None, finished_at=NOW), NOW)
+    return Change(sequence, running, replace(running, state=state, due=None, finished_at=NOW))
 
 
 def test_owed_messages_are_sent_in_one_call(world: World) -> None:
@@ -98,13 +103,23 @@ def test_owed_messages_are_sent_in_one_call(world: World) -> None:
     assert [len(call) for call in world.lanes.calls] == [3]
 
 
-def test_a_change_whose_message_was_rejected_is_returned_by_its_sequence(world: World) -> None:
+def test_a_message_that_was_refused_is_owed_and_the_sent_ones_are_not_sent_again(world: World) -> None:
     world.lanes.refuses = [1]
 
     published = world.publish(*CHANGES)
 
-    assert published.failed == ["3"]
+    assert published.failed == []
+    assert list(world.owed.stored) == [Work(kind=Kind.DISPATCH, tenant=TENANT, name=JOBS[1].id)]
     assert _bodies(published) == [reference_to(JOBS[0]), reference_to(JOBS[2])]
+
+
+def test_the_stream_keeps_the_records_while_sqs_takes_no_message(world: World) -> None:
+    world.lanes.refuses = [0, 1, 2]
+
+    published = world.publish(*CHANGES)
+
+    assert (published.failed, published.sent) == (["1", "3", "4"], [])
+    assert world.owed.stored == {}
 
 
 def test_changes_that_owe_nothing_make_no_calls(world: World) -> None:
@@ -128,7 +143,16 @@ def test_a_group_advances_when_one_of_its_jobs_ends(world: World, state: State) 
 def test_a_group_advances_when_the_dead_job_at_its_head_is_discarded(world: World) -> None:
     dead = a_job(group="parcels", state=State.DEAD, due=None)
 
-    world.publish(Change("1", dead, replace(dead, state=State.CANCELLED), NOW))
+    world.publish(Change("1", dead, replace(dead, state=State.CANCELLED)))
+
+    assert world.groups.calls == [(TENANT, "parcels")]
+
+
+def test_a_group_advances_when_a_job_begins_to_wait(world: World) -> None:
+    """Its head may have ended while the job entered."""
+    waiting = a_job(group="parcels", state=State.WAITING, due=None)
+
+    world.publish(Change("1", None, waiting))
 
     assert world.groups.calls == [(TENANT, "parcels")]
 
@@ -136,7 +160,7 @@ def test_a_group_advances_when_the_dead_job_at_its_head_is_discarded(world: Worl
 def test_a_change_of_an_ended_job_does_not_advance_its_group(world: World) -> None:
     dead = a_job(group="parcels", state=State.DEAD, due=None)
 
-    world.publish(Change("1", dead, replace(dead, nudges=1), NOW))
+    world.publish(Change("1", dead, replace(dead, nudges=1)))
 
     assert world.groups.calls == []
 
@@ -147,7 +171,7 @@ def test_a_group_is_advanced_once_for_all_ends_in_a_batch(world: World) -> None:
     published = world.publish(_end("1"), _end("2", group="letters"), _end("3"))
 
     assert sorted(world.groups.calls) == [(TENANT, "letters"), (TENANT, "parcels")]
-    assert sorted(published.failed) == ["2", "3"]
+    assert sorted(step.sequence for step in published.failed_steps) == ["1", "2"]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +182,7 @@ def test_a_group_is_advanced_once_for_all_ends_in_a_batch(world: World) -> None:
 def test_the_payload_of_a_deleted_job_is_deleted(world: World, after: Job | None) -> None:
     gone = a_job(state=State.SUCCEEDED, due=None, payload=None, payload_at="a place")
 
-    world.publish(Change("1", gone, after, NOW))
+    world.publish(Change("1", gone, after))
 
     assert world.payloads.deleted == [gone]
 
@@ -167,7 +191,7 @@ def test_the_payload_of_a_deleted_job_is_deleted(world: World, after: Job | None
 def test_the_payload_of_a_live_or_kept_job_stays(world: World, state: State) -> None:
     dead = a_job(state=State.DEAD, due=None, payload=None, payload_at="a place")
 
-    world.publish(Change("1", dead, replace(dead, state=state), NOW))
+    world.publish(Change("1", dead, replace(dead, state=state)))
 
     assert world.payloads.deleted == []
 
@@ -176,26 +200,20 @@ def test_a_record_with_a_rejected_message_and_a_failed_advance_is_returned_once(
     world.lanes.refuses = [0]
     world.groups.advance_to = _raiser(StoreUnavailableError())
 
+    world.owed.error = StoreUnavailableError()
+
     assert world.publish(_end("1", state=State.DEAD)).failed == ["1"]
 
 
-def test_a_change_is_retried_while_the_store_does_not_respond(world: World) -> None:
-    world.groups.advance_to = _raiser(StoreUnavailableError())
+def test_a_record_fails_if_its_work_cannot_be_stored_either(world: World) -> None:
+    world.groups.advance_to = _raiser(StoreUnavailableError("out"))
+    world.owed.error = StoreUnavailableError("out too")
 
     published = world.publish(_end("1"))
 
     assert published.failed == ["1"]
-    assert [step.given_up for step in published.failed_steps] == [False]
-
-
-def test_one_hot_group_blocks_others_only_for_minutes(world: World) -> None:
-    world.groups.advance_to = _raiser(StoreUnavailableError())
-    world.clock.now += PATIENCE
-
-    published = world.publish(_end("1"))
-
-    assert published.failed == []
-    assert [step.given_up for step in published.failed_steps] == [True]
+    (step,) = published.failed_steps
+    assert (step.handed_over, "out too" in step.error) == (False, True)
 
 
 def test_a_payload_that_cannot_be_deleted_blocks_no_records(world: World) -> None:
@@ -205,9 +223,10 @@ def test_a_payload_that_cannot_be_deleted_blocks_no_records(world: World) -> Non
     world.payloads.delete = busy  # type: ignore[assignment, method-assign]  # for once
     gone = a_job(state=State.SUCCEEDED, due=None, payload=None, payload_at="a place", finished_at=world.clock.now)
 
-    published = world.publish(Change("1", gone, None, NOW))
+    published = world.publish(Change("1", gone, None))
 
-    assert (published.failed, [step.given_up for step in published.failed_steps]) == ([], [True])
+    assert (published.failed, [step.step for step in published.failed_steps]) == ([], [Step.DELETE])
+    assert world.owed.stored == {}
 
 
 FAILURES = [
@@ -219,18 +238,28 @@ FAILURES = [
 
 
 @pytest.mark.parametrize("error", FAILURES, ids=lambda error: type(error).__name__)
-def test_a_failed_advance_is_reported_and_blocks_the_stream_for_minutes_at_most(world: World, error: Exception) -> None:
+def test_a_failed_advance_is_owed_and_does_not_block_the_stream(world: World, error: Exception) -> None:
     world.groups.advance_to = _raiser(error)
-    end = _end("1")
-    assert end.after
 
-    world.clock.now += PATIENCE - MILLISECOND
-    early = world.publish(end)
-    world.clock.now += MILLISECOND
-    late = world.publish(end)
+    published = world.publish(_end("1"))
 
-    assert (early.failed, late.failed) == (["1"], [])
-    assert [(step.job, step.error) for step in (*early.failed_steps, *late.failed_steps)] == [(end.after, error)] * 2
+    assert published.failed == []
+    (owed,) = world.owed.stored.values()
+    assert (owed.work, owed.since) == (Work(kind=Kind.ADVANCE, tenant=TENANT, name="parcels"), world.clock.now)
+    assert owed.error == error_text(error)
+    assert published.failed_steps == [
+        FailedStep("1", Step.ADVANCE, TENANT, "parcels", error_text(error), handed_over=True)
+    ]
+
+
+def test_an_unreadable_record_is_owed_and_does_not_block_the_stream(world: World) -> None:
+    unreadable = UnreadableChange("2", TENANT, "a job", NewerSchemaError("document", 9, 1))
+
+    published = world.publish(*CHANGES, unreadable=[unreadable])
+
+    assert (published.failed, len(published.sent)) == ([], 3)
+    assert list(world.owed.stored) == [Work(kind=Kind.DISPATCH, tenant=TENANT, name="a job")]
+    assert [step.step for step in published.failed_steps] == [Step.READ]
 
 
 def test_a_failing_group_does_not_fail_others_of_its_batch(world: World) -> None:
@@ -241,11 +270,11 @@ def test_a_failing_group_does_not_fail_others_of_its_batch(world: World) -> None
 
     world.groups.advance_to = advance
 
-    published = world.publish(_end("1", group="bad"), Change("2", None, JOBS[0], NOW), _end("3", group="good"))
+    published = world.publish(_end("1", group="bad"), Change("2", None, JOBS[0]), _end("3", group="good"))
 
     assert [job.group for job in published.advanced] == ["good"]
     assert _bodies(published) == [reference_to(JOBS[0])]
-    assert published.failed == ["1"]
+    assert [work.name for work in world.owed.stored] == ["bad"]
 
 
 def _raiser(error: Exception) -> Callable[[str], Job | None]:

@@ -13,11 +13,11 @@ from aws_lambda_powertools import Logger
 
 from tests.support.builders import NOW, SECOND, a_job, fresh_token, letter_for, reference_to
 from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.publish import Published
+from tidemill.application.owed import Kind, Owed, Taken, Work
+from tidemill.application.publish import FailedStep, Published, Step
 from tidemill.application.submit import Accepted
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.errors import MalformedDocumentError
 from tidemill.names import Lane
 from tidemill.telemetry import outcome_log
 from tidemill.telemetry.outcome_log import Telemetry
@@ -82,20 +82,46 @@ def test_a_submission_is_logged_with_its_job(said: Said, replayed: bool, message
 def test_sent_messages_and_failed_records_are_logged(said: Said) -> None:
     of = Telemetry(stage="test")
     sent = [Dispatch(lane=Lane.DEFAULT, body=body, delay_seconds=3) for body in (reference_to(JOB), letter_for(JOB))]
-    of.published(Published(sent=sent, failed=["7"]))
-    of.unreadable_record("8", MalformedDocumentError("rubbish"))
+    steps = [
+        FailedStep("7", Step.ADVANCE, "ada", "parcels", "busy", handed_over=False),
+        FailedStep("8", Step.READ, "ada", "a job", "rubbish", handed_over=True),
+        FailedStep("9", Step.DELETE, "ada", "a job", "busy", handed_over=True),
+    ]
+    of.published(Published(sent=sent, failed=["7"], failed_steps=steps))
 
     lines, (metrics,) = said(of)
 
     assert [(line["level"], line["message"]) for line in lines] == [
         ("INFO", "dispatched"),
         ("INFO", "dead-letter message sent"),
-        ("ERROR", "stream records failed"),
+        ("ERROR", "group not advanced"),
         ("ERROR", "unreadable stream record"),
+        ("ERROR", "payload not deleted"),
+        ("ERROR", "stream records failed"),
     ]
     assert (lines[0]["job_id"], lines[0]["delay_seconds"]) == (JOB.id, 3)
-    assert (lines[2]["sequences"], lines[3]["sequence"]) == (["7"], "8")
+    assert (lines[2]["group"], lines[2]["handed_over"]) == ("parcels", False)
+    assert (lines[3]["job_id"], lines[3]["sequence"], lines[3]["error"]) == ("a job", "8", "rubbish")
+    assert lines[5]["sequences"] == ["7"]
     assert metrics["JobsDispatched"] == [1.0, 1.0]
+    assert (metrics["RecordsHandedOver"], metrics["RecordsPassedOver"]) == ([1.0], [1.0])
+
+
+def test_owed_work_is_logged_and_counted(said: Said) -> None:
+    of = Telemetry(stage="test")
+    work = Work(kind=Kind.DISPATCH, tenant="ada", name="a job")
+    owed = Owed(work=work, since=NOW, next_try=NOW, tries=3, error="rubbish", resent=False, version="1")
+    of.taken(Taken(advanced=[JOB], resent=[JOB], overdue=[owed], finished=False))
+
+    lines, (metrics,) = said(of)
+
+    assert [line["message"] for line in lines] == [
+        *("group advanced", "dispatched again", "owed work overdue", "owed work unfinished")
+    ]
+    assert (lines[2]["kind"], lines[2]["work"], lines[2]["tries"], lines[2]["error"]) == (
+        *("dispatch", "a job", 3, "rubbish"),
+    )
+    assert [metrics[name] for name in ("GroupsAdvanced", "JobsResent", "RecordsPassedOver")] == [[1.0]] * 3
 
 
 def test_an_attempt_is_logged_with_its_duration_and_start_latency(said: Said) -> None:

@@ -1,0 +1,174 @@
+"""Owed work: what publish could not do at its stream record. It is stored, so that the record blocks no others.
+
+Wake and reconcile do the work: each minute at first, then less often. The first failure of each work is kept, so that
+it is reported when it fails for too long, however late the stream was. Any number of callers may do it at once.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import islice
+from typing import Final, Protocol
+
+from tidemill.application.ports import Clock, OwedStore
+from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.states import TRANSITIONS, State, Write
+from tidemill.names import WAKE_INTERVAL_SECONDS
+
+#: Work that fails for longer than this, from its first failure on, is reported: an alarm fires.
+PATIENCE: Final = timedelta(minutes=5)
+#: The pause after a failure. It doubles up to the longest.
+_FIRST_PAUSE: Final = timedelta(seconds=WAKE_INTERVAL_SECONDS)
+_LONGEST_PAUSE: Final = timedelta(minutes=15)
+_MOST_DOUBLINGS: Final = 4
+_AT_ONCE: Final = 8
+#: The longest text of an error that is stored.
+_LONGEST_ERROR: Final = 300
+
+
+class Kind(StrEnum):
+    """What is to be done."""
+
+    #: Advance a group.
+    ADVANCE = "advance"
+    #: Bring a job on its way whose stream record could not be read, or whose message SQS refused.
+    DISPATCH = "dispatch"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """`name` is the name of the group, or the id of the job."""
+
+    kind: Kind
+    tenant: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Owed:
+    """The stored work."""
+
+    work: Work
+    #: When publish failed to do it for the first time.
+    since: datetime
+    next_try: datetime
+    #: The number of tries to do it since then.
+    tries: int
+    #: The last failure, for the log.
+    error: str
+    #: The message was sent again. Publish clears it if it fails once more.
+    resent: bool
+    #: As it was read: a fresh token for each write.
+    version: str
+
+
+class OwedWork(Protocol):
+    """The stored works."""
+
+    def owe(self, work: Work, *, now: datetime, error: str) -> None:
+        """Store the work. If it is stored already, its first failure stays."""
+
+    def pending(self, *, before: datetime) -> Iterator[Owed]:
+        """The works whose next try is not after `before`, each read consistently."""
+
+    def put_off(self, owed: Owed, *, until: datetime, error: str | None) -> None:
+        """Try again at `until`. `error` is None if the message was sent again. No-op if it has changed meanwhile."""
+
+    def done(self, owed: Owed) -> None:
+        """Delete the work, unless it has been owed once more since it was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """The result of one call. `advanced` and `resent` are jobs whose messages are on their way."""
+
+    advanced: Sequence[Job] = ()
+    resent: Sequence[Job] = ()
+    #: Works that failed for longer than `PATIENCE`.
+    overdue: Sequence[Owed] = ()
+    #: Whether all pending works were tried.
+    finished: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class _Try:
+    advanced: Job | None = None
+    resent: Job | None = None
+    overdue: Owed | None = None
+
+
+def error_text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+
+
+class Taker:
+    """Does the owed work."""
+
+    def __init__(self, *, owed: OwedWork, store: OwedStore, clock: Clock) -> None:
+        self._owed = owed
+        self._store = store
+        self._clock = clock
+
+    def take(self, in_time: Callable[[], bool]) -> Taken:
+        """Try the pending works while `in_time`. A failure of one does not affect the others."""
+        tries: list[_Try] = []
+        finished = True
+        try:
+            pending = self._owed.pending(before=self._clock())
+            with ThreadPoolExecutor(_AT_ONCE) as pool:
+                while finished and (batch := list(islice(pending, _AT_ONCE))):
+                    tries += pool.map(self._take, batch)
+                    finished = in_time()
+        except StoreUnavailableError:
+            finished = False
+        return Taken(
+            advanced=tuple(done.advanced for done in tries if done.advanced),
+            resent=tuple(done.resent for done in tries if done.resent),
+            overdue=tuple(done.overdue for done in tries if done.overdue),
+            finished=finished,
+        )
+
+    def _take(self, owed: Owed) -> _Try:
+        try:
+            if owed.work.kind is Kind.ADVANCE:
+                advanced = self._store.advance(owed.work.tenant, owed.work.name, now=self._clock())
+                self._owed.done(owed)
+                return _Try(advanced=advanced)
+            if owed.resent or (job := self._resent(owed.work)) is None:
+                self._owed.done(owed)
+                return _Try()
+            # Publish may fail again at the record of this change, and say so. Otherwise the next look ends the work.
+            self._put_off(owed, error=None)
+            return _Try(resent=job, overdue=self._if_overdue(owed))
+        except Exception as error:  # noqa: BLE001 - one failure must not stop the others
+            failed = replace(owed, error=error_text(error))
+            # The store may be unavailable for this item too. Then the next call tries again at once.
+            with contextlib.suppress(StoreUnavailableError):
+                self._put_off(owed, error=failed.error)
+            return _Try(overdue=self._if_overdue(failed))
+
+    def _put_off(self, owed: Owed, *, error: str | None) -> None:
+        pause = min(_FIRST_PAUSE * 2.0 ** min(owed.tries, _MOST_DOUBLINGS), _LONGEST_PAUSE)
+        self._owed.put_off(owed, until=self._clock() + pause, error=error)
+
+    def _if_overdue(self, owed: Owed) -> Owed | None:
+        return owed if self._clock() - owed.since >= PATIENCE else None
+
+    def _resent(self, work: Work) -> Job | None:
+        """The job, if its message is on its way again; None if it needs none."""
+        job = self._store.get(work.tenant, work.name)
+        if job is None:
+            return None
+        if job.group is not None and (job.state.terminal or job.state is State.WAITING):
+            self._store.advance(job.tenant, job.group, now=self._clock())
+        if job.state not in TRANSITIONS[Write.RESEND] or job.expired(self._clock()):
+            return None
+        try:
+            self._store.resend(job, now=self._clock())
+        except WriteRefusedError:
+            return None
+        return job

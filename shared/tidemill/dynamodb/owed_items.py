@@ -1,0 +1,149 @@
+"""The owed work of publish, in the jobs table: an item for each work, found through the attention index."""
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
+
+from botocore.exceptions import ClientError
+
+from tidemill.application.owed import Kind, Owed, Work
+from tidemill.aws.attribute_values import milliseconds, number, text
+from tidemill.aws.clients import Item, translated
+from tidemill.dynamodb.document import from_milliseconds
+from tidemill.dynamodb.update_requests import update
+from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY
+from tidemill.system import ids
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+#: A tenant never begins with it, so it is never the prefix of a job's key.
+OWED_PREFIX: Final = "!owed#"
+#: The kind of these items in the attention index, sorted there by the time of the next try.
+_ATTENTION_KIND: Final = "owed"
+#: The partitions of owed work, which is rare: publish writes it only for work that failed.
+_SHARDS: Final = 4
+
+
+class DynamoOwedWork:
+    """`OwedWork` in one table."""
+
+    def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def owe(self, work: Work, *, now: datetime, error: str) -> None:
+        """Without a condition: it may be repeated, and whoever writes last owes the same work.
+
+        The fresh version keeps a caller that began before from deleting the item.
+        """
+        key = owed_key(work)
+        attributes = {
+            "since": milliseconds(now),
+            "tries": number(0),
+            ATTENTION_KEY: text(_partition(crc32(key[JOB_KEY]["S"].encode()) % _SHARDS)),
+            ATTENTION_SORT_KEY: milliseconds(now),
+        }
+        # The first failure, and the pause after failed tries, stay.
+        kept = ", ".join(f"#{name} = if_not_exists(#{name}, :{name})" for name in attributes)
+        with translated():
+            self._client.update_item(
+                TableName=self._table,
+                Key=key,
+                UpdateExpression=f"SET {kept}, #version = :version, #error = :error REMOVE #resent",
+                ExpressionAttributeNames={f"#{name}": name for name in (*attributes, "version", "error", "resent")},
+                ExpressionAttributeValues={f":{name}": value for name, value in attributes.items()}
+                | {":version": text(ids.new_token()), ":error": text(error)},
+            )
+
+    def pending(self, *, before: datetime) -> Iterator[Owed]:
+        """The index lags behind the items, so read each item."""
+        for shard in range(_SHARDS):
+            pages = self._client.get_paginator("query").paginate(
+                TableName=self._table,
+                IndexName=ATTENTION_INDEX,
+                KeyConditionExpression="#partition = :partition AND #at <= :before",
+                ExpressionAttributeNames={"#partition": ATTENTION_KEY, "#at": ATTENTION_SORT_KEY},
+                ExpressionAttributeValues={
+                    ":partition": text(_partition(shard)),
+                    ":before": milliseconds(before),
+                },
+            )
+            with translated():
+                for page in pages:
+                    for entry in page["Items"]:
+                        if (owed := self._read(entry[JOB_KEY])) and owed.next_try <= before:
+                            yield owed
+
+    def put_off(self, owed: Owed, *, until: datetime, error: str | None) -> None:
+        said = {"resent": {"BOOL": True}} if error is None else {"error": text(error)}
+        request = update(
+            owed_key(owed.work),
+            sets={
+                "tries": number(owed.tries + 1),
+                "version": text(ids.new_token()),
+                ATTENTION_SORT_KEY: milliseconds(until),
+                **said,
+            },
+            conditions=[
+                # Since it was read, publish failed once more, or another caller tried it, put it off or deleted it.
+                "#version = :read"
+            ],
+            names=["version"],
+            values={":read": text(owed.version)},
+        )
+        self._unless_changed(self._client.update_item, request)
+
+    def done(self, owed: Owed) -> None:
+        self._unless_changed(
+            self._client.delete_item,
+            {
+                "Key": owed_key(owed.work),
+                # Since it was read, publish failed once more: what was done may not include it.
+                "ConditionExpression": "#version = :read",
+                "ExpressionAttributeNames": {"#version": "version"},
+                "ExpressionAttributeValues": {":read": text(owed.version)},
+            },
+        )
+
+    def _unless_changed(self, call: Any, request: dict[str, Any]) -> None:
+        try:
+            with translated():
+                call(TableName=self._table, **request)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+
+    def _read(self, key: Any) -> Owed | None:
+        with translated():
+            answer = self._client.get_item(TableName=self._table, Key={JOB_KEY: key}, ConsistentRead=True)
+        try:
+            return _decoded(answer["Item"]) if "Item" in answer else None
+        except (KeyError, ValueError):
+            # A newer version wrote it, and does it.
+            return None
+
+
+def _partition(shard: int) -> str:
+    return f"{_ATTENTION_KIND}#{shard}"
+
+
+def owed_key(work: Work) -> Item:
+    """As JSON, so that no part can contain the separator."""
+    parts = [work.kind, work.tenant, work.name]
+    return {JOB_KEY: text(OWED_PREFIX + json.dumps(parts, separators=(",", ":"), ensure_ascii=False))}
+
+
+def _decoded(item: Item) -> Owed:
+    kind, tenant, name = json.loads(item[JOB_KEY]["S"].removeprefix(OWED_PREFIX))
+    return Owed(
+        work=Work(kind=Kind(kind), tenant=tenant, name=name),
+        since=from_milliseconds(item["since"]),
+        next_try=from_milliseconds(item[ATTENTION_SORT_KEY]),
+        tries=int(item["tries"]["N"]),
+        error=item["error"]["S"],
+        resent="resent" in item,
+        version=item["version"]["S"],
+    )

@@ -1,0 +1,113 @@
+"""Owed work: the first failure stays, and only a caller that saw the last failure may delete or put off."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.builders import NOW, SECOND, TENANT
+from tests.support.in_memory_owed_work import InMemoryOwedWork
+from tests.support.job_tables import Table
+from tidemill.application.owed import Kind, Owed, OwedWork, Work
+from tidemill.dynamodb.owed_items import DynamoOwedWork
+
+WORK = Work(kind=Kind.ADVANCE, tenant=TENANT, name='parcels","of ad\u00e5')
+OTHER = Work(kind=Kind.DISPATCH, tenant=TENANT, name='parcels","of ad\u00e5')
+LATER = NOW + timedelta(minutes=1)
+
+
+@pytest.fixture(params=["DynamoDB", "memory"])
+def owed_work(request: pytest.FixtureRequest, table: Table) -> OwedWork:
+    if request.param == "memory":
+        return InMemoryOwedWork()
+    return DynamoOwedWork(table.client, table=table.name)
+
+
+def _pending(owed_work: OwedWork, before: Any = NOW) -> dict[Work, Owed]:
+    return {owed.work: owed for owed in owed_work.pending(before=before)}
+
+
+def _seen(owed: Owed) -> tuple[Any, ...]:
+    return owed.since, owed.next_try, owed.tries, owed.error, owed.resent
+
+
+def test_owed_work_is_pending_at_once(owed_work: OwedWork) -> None:
+    owed_work.owe(WORK, now=NOW, error="busy")
+    owed_work.owe(OTHER, now=NOW, error="refused")
+
+    pending = _pending(owed_work)
+
+    assert {work: owed.error for work, owed in pending.items()} == {WORK: "busy", OTHER: "refused"}
+    assert _seen(pending[WORK]) == (NOW, NOW, 0, "busy", False)
+
+
+def test_the_first_failure_stays(owed_work: OwedWork) -> None:
+    owed_work.owe(WORK, now=NOW, error="busy")
+    owed_work.owe(WORK, now=LATER, error="still busy")
+
+    assert _seen(_pending(owed_work)[WORK]) == (NOW, NOW, 0, "still busy", False)
+
+
+def test_work_that_was_put_off_is_not_pending_before_its_time(owed_work: OwedWork) -> None:
+    owed_work.owe(WORK, now=NOW, error="busy")
+    owed_work.put_off(_pending(owed_work)[WORK], until=LATER, error="still busy")
+
+    assert _pending(owed_work, LATER - SECOND) == {}
+    assert _seen(_pending(owed_work, LATER)[WORK]) == (NOW, LATER, 1, "still busy", False)
+
+
+def test_a_message_that_was_sent_again_is_remembered_until_the_next_failure(owed_work: OwedWork) -> None:
+    owed_work.owe(OTHER, now=NOW, error="refused")
+    owed_work.put_off(_pending(owed_work)[OTHER], until=LATER, error=None)
+    assert _seen(_pending(owed_work, LATER)[OTHER]) == (NOW, LATER, 1, "refused", True)
+
+    owed_work.owe(OTHER, now=NOW + SECOND, error="refused again")
+
+    # The pause stays, or a job that always fails would be tried all the time.
+    assert _seen(_pending(owed_work, LATER)[OTHER]) == (NOW, LATER, 1, "refused again", False)
+
+
+def test_work_that_is_done_is_gone(owed_work: OwedWork) -> None:
+    owed_work.owe(WORK, now=NOW, error="busy")
+    owed_work.done(_pending(owed_work)[WORK])
+
+    assert _pending(owed_work) == {}
+
+
+@pytest.mark.parametrize("act", ["done", "put off"])
+def test_work_that_is_owed_once_more_stays(owed_work: OwedWork, act: str) -> None:
+    owed_work.owe(WORK, now=NOW, error="busy")
+    before = _pending(owed_work)[WORK]
+    owed_work.owe(WORK, now=NOW, error="busy again")
+
+    if act == "done":
+        owed_work.done(before)
+    else:
+        owed_work.put_off(before, until=LATER, error=None)
+
+    assert _seen(_pending(owed_work)[WORK]) == (NOW, NOW, 0, "busy again", False)
+
+
+@pytest.mark.parametrize("act", ["done", "put off"])
+def test_work_that_is_gone_is_not_stored_again(owed_work: OwedWork, act: str) -> None:
+    owed_work.owe(WORK, now=NOW, error="busy")
+    before = _pending(owed_work)[WORK]
+    owed_work.done(before)
+
+    if act == "done":
+        owed_work.done(before)
+    else:
+        owed_work.put_off(before, until=NOW, error="busy")
+
+    assert _pending(owed_work) == {}
+
+
+def test_work_of_a_newer_version_is_left_to_it(table: Table) -> None:
+    item: Any = {
+        "pk": {"S": '!owed#["sing","tenant","name"]'},
+        "attention": {"S": "owed#0"},
+        "attention_at": {"N": "1"},
+    }
+    table.client.put_item(TableName=table.name, Item=item)
+
+    assert _pending(DynamoOwedWork(table.client, table=table.name)) == {}

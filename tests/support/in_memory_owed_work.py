@@ -1,0 +1,45 @@
+"""Owed work in memory. The contract suite of owed work runs on this and on DynamoDB."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from tests.support.builders import fresh_token
+from tidemill.application.owed import Owed, Work
+
+
+@dataclass
+class InMemoryOwedWork:
+    """`OwedWork`. With `error`, no work can be stored."""
+
+    stored: dict[Work, Owed] = field(default_factory=dict)
+    error: Exception | None = None
+
+    def owe(self, work: Work, *, now: datetime, error: str) -> None:
+        if self.error:
+            raise self.error
+        fresh = Owed(work=work, since=now, next_try=now, tries=0, error=error, resent=False, version=fresh_token())
+        there = self.stored.get(work, fresh)
+        self.stored[work] = replace(there, error=error, resent=False, version=fresh.version)
+
+    def pending(self, *, before: datetime) -> Iterator[Owed]:
+        yield from [owed for owed in self.stored.values() if owed.next_try <= before]
+
+    def put_off(self, owed: Owed, *, until: datetime, error: str | None) -> None:
+        if self._unchanged(owed):
+            self.stored[owed.work] = replace(
+                owed,
+                next_try=until,
+                tries=owed.tries + 1,
+                error=error or owed.error,
+                resent=owed.resent or error is None,
+                version=fresh_token(),
+            )
+
+    def done(self, owed: Owed) -> None:
+        if self._unchanged(owed):
+            del self.stored[owed.work]
+
+    def _unchanged(self, owed: Owed) -> bool:
+        there = self.stored.get(owed.work)
+        return there is not None and there.version == owed.version

@@ -1,0 +1,194 @@
+"""Owed work is done once the trouble is over, tried less and less often, and reported when it fails for too long."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from tests.support.builders import TENANT, a_job
+from tests.support.in_memory_owed_work import InMemoryOwedWork
+from tests.support.single_job import Clock
+from tidemill.application.owed import PATIENCE, Kind, Taken, Taker, Work
+from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.states import State, Write
+
+MINUTE = timedelta(minutes=1)
+GROUP = Work(kind=Kind.ADVANCE, tenant=TENANT, name="parcels")
+
+
+@dataclass
+class Store:
+    """The jobs, and what was asked for."""
+
+    jobs: dict[str, Job] = field(default_factory=dict)
+    advance_to: Callable[[str], Job | None] = lambda _group: None
+    advanced: list[str] = field(default_factory=list)
+    resent: list[str] = field(default_factory=list)
+    refuses: bool = False
+    error: Exception | None = None
+
+    def get(self, _tenant: str, job_id: str) -> Job | None:
+        if self.error:
+            raise self.error
+        return self.jobs.get(job_id)
+
+    def advance(self, _tenant: str, group: str, *, now: datetime) -> Job | None:
+        self.advanced.append(group)
+        if self.error:
+            raise self.error
+        return self.advance_to(group)
+
+    def resend(self, job: Job, *, now: datetime) -> None:
+        if self.refuses:
+            raise WriteRefusedError(Write.RESEND, job)
+        self.resent.append(job.id)
+
+
+@dataclass
+class World:
+    """The collaborators of the taker."""
+
+    store: Store = field(default_factory=Store)
+    owed: InMemoryOwedWork = field(default_factory=InMemoryOwedWork)
+    clock: Clock = field(default_factory=Clock)
+
+    def owe(self, work: Work) -> None:
+        self.owed.owe(work, now=self.clock.now, error="busy")
+
+    def job(self, state: State, group: str | None = None) -> Work:
+        job = replace(a_job(group=group), state=state)
+        self.store.jobs[job.id] = job
+        return Work(kind=Kind.DISPATCH, tenant=TENANT, name=job.id)
+
+    def take(self, in_time: Callable[[], bool] = lambda: True) -> Taken:
+        return Taker(owed=self.owed, store=self.store, clock=self.clock).take(in_time)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_an_owed_group_advances(world: World) -> None:
+    following = a_job(group="parcels")
+    world.store.advance_to = lambda _group: following
+    world.owe(GROUP)
+
+    assert world.take() == Taken(advanced=(following,))
+    assert world.owed.stored == {}
+
+
+def test_a_group_that_still_fails_is_tried_less_and_less_often(world: World) -> None:
+    world.store.error = StoreUnavailableError()
+    world.owe(GROUP)
+
+    tried = []
+    for minute in range(60):
+        before = len(world.store.advanced)
+        world.take()
+        tried += [minute] if len(world.store.advanced) > before else []
+        world.clock.now += MINUTE
+
+    assert tried == [0, 1, 3, 7, 15, 30, 45]
+
+
+def test_work_is_reported_when_it_has_failed_for_longer_than_the_patience(world: World) -> None:
+    world.store.error = MalformedDocumentError("rubbish")
+    # The stream may be late: only the first failure counts.
+    world.clock.now += timedelta(days=1)
+    world.owe(GROUP)
+
+    assert world.take().overdue == ()
+    world.clock.now += PATIENCE
+    (overdue,) = world.take().overdue
+    assert (overdue.work, overdue.error) == (GROUP, "MalformedDocumentError: rubbish")
+
+
+def test_a_failure_of_one_work_does_not_stop_the_others(world: World) -> None:
+    def advance(group: str) -> Job:
+        if group == "parcels":
+            raise KeyError("a bug")
+        return a_job(group=group)
+
+    world.store.advance_to = advance
+    world.owe(GROUP)
+    world.owe(replace(GROUP, name="letters"))
+
+    assert [job.group for job in world.take().advanced] == ["letters"]
+    assert list(world.owed.stored) == [GROUP]
+
+
+@pytest.mark.parametrize("state", [State.QUEUED, State.RETRYING, State.DEAD])
+def test_the_message_of_an_owed_job_is_sent_again_once(world: World, state: State) -> None:
+    work = world.job(state)
+    world.owe(work)
+
+    assert [job.id for job in world.take().resent] == [work.name]
+    world.clock.now += MINUTE
+    assert world.take() == Taken()
+    assert world.owed.stored == {}
+    assert world.store.resent == [work.name]
+
+
+def test_a_message_that_publish_cannot_send_again_either_is_tried_again(world: World) -> None:
+    work = world.job(State.QUEUED)
+    world.owe(work)
+    world.take()
+    world.owe(work)
+
+    world.clock.now += PATIENCE
+    assert [owed.work for owed in world.take().overdue] == [work]
+    assert world.store.resent == [work.name] * 2
+
+
+@pytest.mark.parametrize("state", [State.RUNNING, State.SCHEDULED, State.SUCCEEDED, State.WAITING])
+def test_a_job_that_needs_no_message_is_left_alone(world: World, state: State) -> None:
+    world.owe(world.job(state))
+
+    assert world.take() == Taken()
+    assert (world.owed.stored, world.store.resent) == ({}, [])
+
+
+def test_a_job_that_is_gone_is_left_alone(world: World) -> None:
+    world.owe(Work(kind=Kind.DISPATCH, tenant=TENANT, name="gone"))
+
+    assert world.take() == Taken()
+    assert world.owed.stored == {}
+
+
+def test_a_job_that_moves_on_at_this_moment_needs_no_message(world: World) -> None:
+    world.store.refuses = True
+    world.owe(world.job(State.QUEUED))
+
+    assert world.take() == Taken()
+    assert world.owed.stored == {}
+
+
+@pytest.mark.parametrize("state", [State.WAITING, State.SUCCEEDED, State.DEAD, State.CANCELLED])
+def test_the_group_of_an_owed_job_advances_if_its_record_would_have_done_so(world: World, state: State) -> None:
+    world.owe(world.job(state, group="parcels"))
+
+    world.take()
+
+    assert world.store.advanced == ["parcels"]
+
+
+def test_work_is_left_to_the_next_call_when_no_time_is_left(world: World) -> None:
+    for number in range(20):
+        world.owe(replace(GROUP, name=str(number)))
+
+    taken = world.take(in_time=lambda: False)
+
+    assert not taken.finished
+    assert 0 < len(world.owed.stored) < 20
+
+
+def test_an_index_that_cannot_be_read_leaves_the_work(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pending(**_before: datetime) -> None:
+        raise StoreUnavailableError
+
+    monkeypatch.setattr(world.owed, "pending", pending)
+
+    assert world.take() == Taken(finished=False)
