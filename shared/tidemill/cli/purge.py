@@ -10,7 +10,7 @@ import click
 from tidemill.application.purge import Purge
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.dead_job_report import ended_at
-from tidemill.cli.errors import report_unreadable
+from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import count, readable_time
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import progress_bar, say, show, show_table
@@ -72,7 +72,7 @@ def _show_plan(jobs: Sequence[Job], *, dry_run: bool) -> None:
 
 
 def _delete(installation: Installation, jobs: Sequence[Job]) -> None:
-    writes = ParallelWrites(installation.purger.purge, jobs, verb="Deleted")
+    writes = ParallelWrites(installation.purger.purge, [[job] for job in jobs], verb="Deleted")
     try:
         with progress_bar("deleting", len(jobs)) as advance:
             writes.run(advance)
@@ -80,3 +80,5 @@ def _delete(installation: Installation, jobs: Sequence[Job]) -> None:
         say(f"{writes.summary} Run the command again to continue.")
         raise
     show(writes.summary)
+    if writes.left:
+        raise CommandError("some groups are busy, and may wait for deleted jobs", remedy="Run `tidemill reconcile`.")

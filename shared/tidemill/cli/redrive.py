@@ -15,7 +15,7 @@ from tidemill.cli.formatting import sweep_text
 from tidemill.cli.installation import Installation, operator_name
 from tidemill.cli.output import progress_bar, say, show
 from tidemill.cli.own_jobs import change_own_jobs
-from tidemill.cli.parallel_writes import ParallelWrites
+from tidemill.cli.parallel_writes import ParallelWrites, in_order
 from tidemill.cli.redrive_plan import Plan
 
 
@@ -48,7 +48,8 @@ def redrive(
 
     With --own, it requeues your own dead jobs by ID, and leaves the dead-letter queues unchanged.
 
-    Safe to repeat and to run concurrently. After an interruption, each job is either dead or redriven.
+    Jobs of one group are requeued in their order. Safe to repeat and to run concurrently. After an interruption, each
+    job is either dead or redriven.
     """
     if own:
         if not ids or types or everything or dry_run:
@@ -93,7 +94,7 @@ def _plan(installation: Installation, selection: Selection) -> Plan:
 
 def _carry_out(installation: Installation, plan: Plan) -> None:
     redriver = installation.redriver
-    writes = ParallelWrites(partial(redriver.redrive, by=operator_name()), plan.jobs, verb="Redrove")
+    writes = ParallelWrites(partial(redriver.redrive, by=operator_name()), in_order(plan.jobs), verb="Redrove")
     try:
         with progress_bar("redriving", len(plan.jobs)) as advance:
             writes.run(advance)
@@ -110,6 +111,9 @@ def _carry_out(installation: Installation, plan: Plan) -> None:
         raise
     show(writes.summary)
     show(sweep_text(swept))
+    if writes.left:
+        ids = ", ".join(job.id for job in writes.left)
+        raise CommandError(f"jobs of busy groups are still dead: {ids}", remedy="Run the command again.")
 
 
 class _QueueWithProgress:

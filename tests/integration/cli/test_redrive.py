@@ -1,10 +1,16 @@
 """`redrive`: the jobs that it selects, its plan and confirmation, and the jobs that it keeps."""
 
+from typing import Any
+
 import click
 import pytest
 
 from tests.integration.cli.conftest import Cloud, run
+from tests.support.builders import NOW, SECOND, SETTLEMENTS, a_job, claimed, stored
+from tidemill.domain.errors import TransactionConflictError
+from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
 
 
 def test_all_dead_jobs_are_redriven_and_their_dlq_messages_are_deleted(cloud: Cloud) -> None:
@@ -64,6 +70,39 @@ def test_a_repeat_finds_no_dead_job_and_changes_nothing(cloud: Cloud) -> None:
     assert result.exit_code == 0
     assert result.stdout.splitlines() == ["Redrove 0 of 0 jobs.", "DLQ messages: 0 deleted, 0 nudged, 0 kept."]
     assert cloud.contents() == before
+
+
+def test_jobs_of_a_group_return_in_their_order(cloud: Cloud) -> None:
+    """However they died: several workers report at once, and clocks differ."""
+    jobs = [cloud.store.insert_if_absent(a_job(group="parcels")) for _ in range(15)]
+    for number, job in enumerate(jobs):
+        running = claimed(cloud.store, stored(cloud.store, job))
+        cloud.store.settle(running, SETTLEMENTS[State.DEAD], now=NOW - number % 4 * SECOND)
+        cloud.store.advance(job.tenant, "parcels", now=NOW)
+
+    assert run("redrive", "--all", "--yes").exit_code == 0
+
+    returned = sorted((stored(cloud.store, job) for job in jobs), key=lambda job: job.sequence or 0)
+    assert [job.id for job in returned] == [job.id for job in jobs]
+
+
+def test_a_busy_group_does_not_end_the_command(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    busy, calm = cloud.dead_job(group="busy"), [cloud.dead_job() for _ in range(3)]
+    redrive = DynamoJobStore.redrive
+
+    def conflict(store: DynamoJobStore, job: Job, **how: Any) -> Job:
+        if job.id == busy.id:
+            raise TransactionConflictError("others were faster")
+        return redrive(store, job, **how)
+
+    monkeypatch.setattr(DynamoJobStore, "redrive", conflict)
+
+    result = run("redrive", "--all", "--yes")
+
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[0] == "Redrove 3 of 4 jobs. Left 1 job of busy groups."
+    assert busy.id in result.stderr
+    assert {cloud.state(job) for job in calm} == {State.QUEUED}
 
 
 def test_a_dry_run_prints_the_plan_to_stdout_and_changes_nothing(cloud: Cloud) -> None:

@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -10,8 +11,8 @@ import pytest
 
 from tests.support.builders import NOW, a_job
 from tidemill.application.redrive import Redriver
-from tidemill.cli.parallel_writes import ParallelWrites
-from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
+from tidemill.cli.parallel_writes import CONFLICT_TRIES, ParallelWrites, in_order
+from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
@@ -36,7 +37,7 @@ class RedriveStore:
 
 def _redriving(store: Any, jobs: list[Job]) -> ParallelWrites:
     redriver = Redriver(store=store, clock=lambda: NOW, new_token=lambda: "token")
-    return ParallelWrites(partial(redriver.redrive, by="alice"), jobs, verb="Redrove")
+    return ParallelWrites(partial(redriver.redrive, by="alice"), in_order(jobs), verb="Redrove")
 
 
 def _dead_jobs(number: int) -> list[Job]:
@@ -54,6 +55,58 @@ def test_two_concurrent_runs_redrive_each_job_once_and_share_the_count() -> None
     assert set(store.redriven.values()) == {1}
     assert sum(one.written for one in both) == 500
     assert [one.written + one.skipped for one in both] == [500, 500]
+
+
+def _group(name: str, size: int) -> list[Job]:
+    return [a_job(state=State.DEAD, group=name, sequence=1 + number) for number in range(size)]
+
+
+def test_jobs_of_a_group_are_written_one_after_another_in_their_order() -> None:
+    groups = [_group(name, 25) for name in ("ada", "ben", "cy")]
+    written: list[Job] = []
+    at_work: Counter[str | None] = Counter()
+    most = Counter[str | None]()
+
+    def write(job: Job) -> bool:
+        at_work[job.group] += 1
+        most[job.group] = max(most[job.group], at_work[job.group])
+        written.append(job)
+        at_work[job.group] -= 1
+        return True
+
+    by_death = sorted((job for group in groups for job in group), key=lambda job: job.id)
+    ParallelWrites(write, in_order(by_death), verb="Redrove").run(lambda: None)
+
+    assert [[job for job in written if job.group == group[0].group] for group in groups] == groups
+    assert set(most.values()) == {1}
+
+
+def test_groups_of_the_same_name_of_two_tenants_are_independent() -> None:
+    job = a_job(group="parcels", sequence=1)
+
+    assert len(in_order([job, replace(job, tenant="another")])) == 2
+
+
+def test_a_conflict_is_tried_again_and_then_leaves_the_rest_of_its_group() -> None:
+    alone, busy, calm = a_job(), _group("busy", 5), _group("calm", 5)
+    tries: Counter[str] = Counter()
+
+    def write(job: Job) -> bool:
+        tries[job.id] += 1
+        if job is calm[2] and tries[job.id] == 1:
+            raise TransactionConflictError
+        if job is busy[3]:
+            raise TransactionConflictError
+        return True
+
+    steps: list[None] = []
+    redriving = ParallelWrites(write, in_order([alone, *busy, *calm]), verb="Redrove")
+    redriving.run(lambda: steps.append(None))
+
+    assert (redriving.written, redriving.left) == (9, busy[3:])
+    assert (tries[busy[3].id], tries[busy[4].id], tries[calm[2].id]) == (CONFLICT_TRIES, 0, 2)
+    assert redriving.summary == "Redrove 9 of 11 jobs. Left 2 jobs of busy groups."
+    assert len(steps) == 11
 
 
 def test_the_progress_advances_once_per_job() -> None:
