@@ -116,7 +116,7 @@ def resend(job: Job, *, now: datetime) -> Request:
         conditions=[
             # The job was claimed, cancelled or redriven since it was read, so the message arrived or is obsolete.
             f"#state IN ({', '.join(sendable)})",
-            # The job has requested a newer dispatch since it was read.
+            # Since it was read, the job has requested another dispatch, which has a record of its own.
             "#generation = :generation",
             # Two concurrent callers, or a nudge since it was read, make one dispatch.
             earlier,

@@ -50,10 +50,9 @@ OUTSIDE: Final = (
     Mutant(
         "publish passes over what it cannot read",
         modules.STREAM,
-        "                batch.unreadable = unreadable\n                break\n",
-        "                continue\n",
+        '            batch.unreadable.append(UnreadableChange(sequence, *split_key(images["Keys"]), error))',
+        "            continue",
     ),
-    Mutant("publish gives up at once what it cannot read", modules.STREAM, "< PATIENCE:", "< PATIENCE * 0:"),
     Mutant(
         "reconcile does not report unreadable items",
         modules.RECONCILE,

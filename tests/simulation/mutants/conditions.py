@@ -63,8 +63,8 @@ CLAUSES: Final = (
     Mutant(
         "a group is made twice",
         modules.GROUP_ITEMS,
-        '"attribute_not_exists(#version)" if',
-        '"(attribute_not_exists(#version) OR attribute_exists(#version))" if',
+        '{"ConditionExpression": "attribute_not_exists(#version)",',
+        '{"ConditionExpression": "(attribute_not_exists(#version) OR attribute_exists(#version))",',
     ),
     # What a write sets or removes.
     Mutant("the time of the claim is not kept", modules.WRITES, '            "claimed_at": milliseconds(now),\n', ""),
@@ -140,7 +140,7 @@ CLAUSES: Final = (
     Mutant(
         "places stay",
         modules.GROUPS,
-        'cleared.append(self._entry("Delete", group_items.delete_position(order, sequence)))',
+        'cleared.append(self._entry("Delete", group_items.delete_position(head, sequence)))',
         "pass",
     ),
     Mutant("a waiting job loses its requested time", modules.GROUPS, "due = max(job.run_at or now, now)", "due = now"),
@@ -148,8 +148,8 @@ CLAUSES: Final = (
     Mutant(
         "one error stops the stream",
         modules.PUBLISH,
-        "        except Exception as error:",
-        "        except () as error:",
+        "            except Exception as error:  # noqa: BLE001 - one failed step",
+        "            except () as error:  # noqa: BLE001 - one failed step",
     ),
     # Nudges.
     Mutant(

@@ -263,8 +263,8 @@ PROTOCOL: Final = (
     Mutant(
         "publish reports no failures",
         "tidemill.entrypoints.publish",
-        "failed = [*published.failed]",
-        "failed: list[str] = []",
+        "for sequence in published.failed]",
+        "for sequence in ()]",
     ),
     Mutant(
         "retries are not dispatched",
@@ -288,8 +288,26 @@ PROTOCOL: Final = (
     Mutant(
         "groups do not go on",
         modules.PUBLISH,
-        "            return self._store.advance(job.tenant",
-        "            return None and self._store.advance(job.tenant",
+        "return self._store.advance(tenant, group",
+        "return None and self._store.advance(tenant, group",
     ),
-    Mutant("a group is given up at once", modules.PUBLISH, "given_up=end.gone or not young", "given_up=True"),
+    Mutant(
+        "a job that enters to wait advances no group",
+        modules.PUBLISH,
+        "if after.state.terminal or after.state is State.WAITING:",
+        "if after.state.terminal:",
+    ),
+    Mutant(
+        "publish drops what it cannot do",
+        modules.PUBLISH,
+        "self._owed.owe(work, now=self._clock(), error=error)",
+        "pass",
+    ),
+    Mutant(
+        "publish blocks its shard",
+        modules.PUBLISH,
+        "return FailedStep(sequence, step, work.tenant, work.name, error, handed_over=True)",
+        "return FailedStep(sequence, step, work.tenant, work.name, error, handed_over=False)",
+    ),
+    Mutant("refused messages are forgotten", modules.PUBLISH, "for change in refused if not out)", "for change in ())"),
 )

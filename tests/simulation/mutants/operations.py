@@ -63,27 +63,26 @@ OPERATION: Final = (
     Mutant(
         "a group forgets its order",
         modules.GROUP_ITEMS,
-        "replace(self, tail=sequence), replace(job, sequence=sequence, state=State.WAITING, due=None)",
-        "replace(self, tail=sequence), replace(job, sequence=sequence)",
+        "replace(job, sequence=tail.sequence, state=State.WAITING, due=None)",
+        "replace(job, sequence=tail.sequence)",
     ),
     Mutant(
         "a group is not read again",
         modules.GROUP_ITEMS,
-        'condition = "attribute_not_exists(#version)" if order.version is None else "#version = :read"',
-        'condition = "attribute_not_exists(#version)" if order.version is None else "(#version = :read OR '
-        'attribute_exists(#version))"',
+        '"ConditionExpression": "#version = :read",',
+        '"ConditionExpression": "(#version = :read OR attribute_exists(#version))",',
     ),
     Mutant(
         "a group goes on past the living",
         modules.GROUPS,
-        "return not head.state.terminal or (head.state is State.DEAD and head.blocks)",
+        "return not job.state.terminal or (job.state is State.DEAD and job.blocks)",
         "return False",
     ),
     Mutant(
         "a group skips a dead job that blocks it",
         modules.GROUPS,
-        "return not head.state.terminal or (head.state is State.DEAD and head.blocks)",
-        "return not head.state.terminal",
+        "return not job.state.terminal or (job.state is State.DEAD and job.blocks)",
+        "return not job.state.terminal",
     ),
     Mutant(
         "a turn is given to the cancelled",
@@ -94,8 +93,51 @@ OPERATION: Final = (
     Mutant(
         "a place is lost",
         modules.GROUPS,
-        'return [self._entry("Put", group_items.put_position(order, job))] if job.state is State.WAITING else []',
+        'return [self._entry("Put", group_items.put_position(job))] if job.state is State.WAITING else []',
         "return []",
+    ),
+    Mutant(
+        "a redrive leaves the head as it was read",
+        modules.GROUPS,
+        "                entries = [self._put_head(head)]\n",
+        "                entries = []\n",
+    ),
+    Mutant(
+        "a first tail does not meet the head",
+        modules.GROUPS,
+        "if order.head is not None:",
+        "if order.head is not None and order.tail is None:",
+    ),
+    Mutant(
+        "a group is left with jobs in it",
+        modules.GROUPS,
+        "if tail is not None and tail.sequence != head.sequence:",
+        "if False:",
+    ),
+    Mutant(
+        "an idle group keeps its tail",
+        modules.GROUPS,
+        "        if tail is not None:\n            entries.append",
+        "        if tail is None:\n            entries.append",
+    ),
+    # Owed work.
+    Mutant(
+        "owed work is never done",
+        modules.OWED,
+        "self._store.advance(owed.work.tenant, owed.work.name, now=self._clock())",
+        "None",
+    ),
+    Mutant(
+        "a message is owed and not sent",
+        modules.OWED,
+        "            self._store.resend(job, now=self._clock())\n",
+        "            pass\n",
+    ),
+    Mutant(
+        "the group of an unreadable record is forgotten",
+        modules.OWED,
+        "if job.group is not None and (job.state.terminal or job.state is State.WAITING):",
+        "if False:",
     ),
     # Limits.
     Mutant(
@@ -147,10 +189,11 @@ OPERATION: Final = (
         "job = None",
     ),
     Mutant(
-        "publish does not count the records that it gave up",
-        "tidemill.telemetry.outcome_log",
-        "            if step.given_up:\n                self._count_given_up()\n",
-        "",
+        "a failure of owed work is the end of it",
+        modules.OWED,
+        "            with contextlib.suppress(StoreUnavailableError):\n"
+        "                self._put_off(owed, error=failed.error)",
+        "            self._owed.done(owed)",
     ),
     # Payloads.
     Mutant(
@@ -174,8 +217,8 @@ OPERATION: Final = (
     Mutant(
         "payloads go when their jobs end",
         modules.PUBLISH,
-        "not (after and after.payload_at == before.payload_at)",
-        "not (after and not after.state.terminal)",
+        "kept = before and after and after.payload_at == before.payload_at",
+        "kept = before and after and not after.state.terminal",
     ),
     Mutant(
         "what belongs to no job stays",

@@ -25,7 +25,7 @@ LARGEST_SKEW_MS: Final = 1000
 FAR_OFF_MS: Final = 40_000
 #: Beginning of the trace line for an exception of a handler.
 RAISED: Final = "*raised "
-_COLD_START_MS: Final = (200, 900)
+COLD_START_MS: Final = (200, 900)
 #: Possible times until an invocation runs out of memory: most are short, some as long as the invocation.
 _MEMORY_FULL_WITHIN_MS: Final = (30, 300, 3_000, 30_000)
 
@@ -101,7 +101,7 @@ class Function:
             if waiter:
                 self._scheduler.wake(waiter, token)
 
-        start_ms = self._scheduler.random.randint(*_COLD_START_MS) if cold else 0
+        start_ms = self._scheduler.random.randint(*COLD_START_MS) if cold else 0
         timeout_ms = start_ms + self._timeout_ms
         if self._faults.occurs(Fault.TIMED_OUT):
             timeout_ms = start_ms + self._scheduler.random.randint(1, self._timeout_ms)
