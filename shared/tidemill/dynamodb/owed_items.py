@@ -35,7 +35,7 @@ class DynamoOwedWork:
         self._table = table
 
     def owe(self, work: Work, *, now: datetime, error: str) -> None:
-        """Without a condition: it may be repeated, and whoever writes last owes the same work.
+        """Without a condition: it may be repeated, and all callers owe the same work.
 
         The fresh version keeps a caller that began before from deleting the item.
         """
