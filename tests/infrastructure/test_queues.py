@@ -191,9 +191,9 @@ def test_the_filter_passes_every_job_that_needs_a_message(dev: Synthesised, stat
 
 
 @pytest.mark.parametrize("state", State)
-def test_the_filter_passes_every_end_of_a_job_of_a_group(dev: Synthesised, state: State) -> None:
+def test_the_filter_passes_every_end_and_wait_of_a_job_of_a_group(dev: Synthesised, state: State) -> None:
     assert _passes(dev, _job(State.RUNNING, group="g"), _job(state, group="g")) == (
-        state.terminal or state in DISPATCHED_STATES
+        state.terminal or state in DISPATCHED_STATES or state is State.WAITING
     )
 
 

@@ -90,7 +90,7 @@ class Dashboard(Construct):
         return [
             _graph(
                 f"{name}: dispatched by wake, advance and reconcile",
-                *self._counts(name, Metric.WOKEN, Metric.ADVANCED, Metric.NUDGED),
+                *self._counts(name, Metric.WOKEN, Metric.ADVANCED, Metric.NUDGED, Metric.RESENT),
             ),
             _graph(
                 f"{name}: replayed, released, put back",
@@ -120,7 +120,8 @@ class Dashboard(Construct):
                 publisher.failures.metric_approximate_number_of_messages_visible(
                     label="in the failure queue", statistic="Maximum"
                 ),
-                tidemill_metric(self._config, names.Lane.DEFAULT, Metric.PASSED_OVER, label="given up"),
+                tidemill_metric(self._config, names.Lane.DEFAULT, Metric.HANDED_OVER, label="handed over"),
+                tidemill_metric(self._config, names.Lane.DEFAULT, Metric.PASSED_OVER, label="overdue"),
                 tidemill_metric(self._config, names.Lane.DEFAULT, Metric.UNREADABLE, label="unreadable"),
             ),
             _graph(
