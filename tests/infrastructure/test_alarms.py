@@ -209,7 +209,13 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
     without_lane = set(
         product(
             [
-                *(Metric.PASSED_OVER, Metric.UNREADABLE, Metric.RECONCILE_AGE, Metric.RECONCILE_DURATION),
+                *(
+                    Metric.HANDED_OVER,
+                    Metric.PASSED_OVER,
+                    Metric.UNREADABLE,
+                    Metric.RECONCILE_AGE,
+                    Metric.RECONCILE_DURATION,
+                ),
                 *(Metric.RECONCILE_ITEMS, Metric.RECONCILE_SEGMENTS),
             ],
             set(Lane) - {Lane.DEFAULT},

@@ -184,7 +184,7 @@ class AtRestChecks:
         if any(counted[fault] for fault in LOSSES):
             return
         dead: set[tuple[str, int]] = set()
-        # While no deployed wake can read a document, its message stays owed, and reconcile of a newer version nudges it.
+        # While no deployed wake can read a document, its message stays owed. Reconcile of a newer version nudges it.
         unread = {change.key for change in self._world.trace.changes} if self._world.rollout.planned else set()
         for change in self._world.trace.changes:
             if change.before and change.after and "state" in change.after:
