@@ -97,22 +97,10 @@ OPERATION: Final = (
         "return []",
     ),
     Mutant(
-        "a redrive leaves the head as it was read",
-        modules.GROUPS,
-        "                entries = [self._put_head(head)]\n",
-        "                entries = []\n",
-    ),
-    Mutant(
         "a first tail does not meet the head",
         modules.GROUPS,
         "if order.head is not None:",
         "if order.head is not None and order.tail is None:",
-    ),
-    Mutant(
-        "a group is left with jobs in it",
-        modules.GROUPS,
-        "if tail is not None and tail.sequence != head.sequence:",
-        "if False:",
     ),
     Mutant(
         "an idle group keeps its tail",
@@ -132,12 +120,6 @@ OPERATION: Final = (
         modules.OWED,
         "            self._store.resend(job, now=self._clock())\n",
         "            pass\n",
-    ),
-    Mutant(
-        "the group of an unreadable record is forgotten",
-        modules.OWED,
-        "if job.group is not None and (job.state.terminal or job.state is State.WAITING):",
-        "if False:",
     ),
     # Limits.
     Mutant(
