@@ -112,6 +112,31 @@ def test_a_body_that_is_not_json_is_refused(mill: Mill, body: str | None, encode
     assert mill.stored() == 0
 
 
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ('{"type":"test.scripted","type":"test.scripted"}', '"type"'),
+        ('{"type":"test.scripted","payload":{"list":[{"n":1,"n":1}]}}', '"n"'),
+        ('{"type":"test.scripted","payload":{"\\u0061":1,"a":2}}', '"a"'),
+        ('{"type":"test.scripted","payload":{"%s":1,"%s":2}}' % (("x" * 9000,) * 2), f'"{"x" * 100}"'),
+    ],
+    ids=["of the body", "deep in the payload", "in two spellings", "with a long name"],
+)
+def test_a_member_that_occurs_twice_is_refused_by_its_name(mill: Mill, body: str, name: str) -> None:
+    answer = mill.post_text(body)
+
+    _is_problem(answer, 400, "duplicate-member")
+    assert f"two members {name}." in answer.body["detail"]
+    assert mill.stored() == 0
+
+
+@pytest.mark.parametrize("path", ["{location}\n", "/jobs\n"])
+def test_a_path_that_ends_in_a_line_feed_is_not_found(mill: Mill, path: str) -> None:
+    location = mill.post_text(BODY).headers["Location"]
+
+    _is_problem(call(query, "GET", path.format(location=location)), 404, "not-found")
+
+
 @pytest.mark.parametrize("sent", [b"Zo\xeb", b"\xc3", b"\xff\xfe", b"\xf0\x9f"])
 def test_a_body_that_is_not_utf_8_is_refused_and_not_stored_with_replacement_characters(
     mill: Mill, sent: bytes

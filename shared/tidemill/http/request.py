@@ -1,6 +1,8 @@
 """Reads a request: its `Idempotency-Key`, and its body, a JSON object that is checked against a model."""
 
 import json
+from collections import Counter
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -16,6 +18,8 @@ _JSON: Final = "application/json"
 _REPLACEMENT: Final = "\ufffd"
 #: Of an idempotency key, in characters.
 _LONGEST_KEY: Final = 255
+#: The part of a member's name that a problem shows, in characters.
+_SHOWN: Final = 100
 Body = TypeVar("Body", bound=BaseModel)
 
 
@@ -58,9 +62,23 @@ def _decoded(event: APIGatewayProxyEventV2, limit_bytes: int) -> Any:
             raise ProblemError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
         if _was_mangled(event, body, size_bytes):
             raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", "The body is not UTF-8. Encode the JSON in UTF-8.")
-        return json.loads(body, parse_constant=_refuse_constant)
+        return json.loads(body, parse_constant=_refuse_constant, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise ProblemError(HTTPStatus.BAD_REQUEST, "not-json", f"The body is not JSON: {error}") from error
+
+
+def _object(members: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Raises `ProblemError` for a member that occurs twice.
+
+    Python keeps the last of them and other parsers the first, so what a proxy has checked could differ from what runs:
+    https://www.rfc-editor.org/rfc/rfc8259#section-4
+    """
+    read = dict(members)
+    if len(read) < len(members):
+        ((name, _),) = Counter(name for name, _ in members).most_common(1)
+        detail = f"The body has an object with two members {json.dumps(name[:_SHOWN])}. Send each member once."
+        raise ProblemError(HTTPStatus.BAD_REQUEST, "duplicate-member", detail)
+    return read
 
 
 def _was_mangled(event: APIGatewayProxyEventV2, body: str, size_bytes: int) -> bool:

@@ -1,7 +1,7 @@
 """Routes requests to handlers, and answers with JSON."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Final
 
@@ -17,17 +17,33 @@ REPLAYED: Final[Mapping[str, str]] = {"Idempotent-Replayed": "true"}
 def resolver() -> APIGatewayHttpResolver:
     """A router that answers every error with a problem document, and never with a stack trace."""
     app = APIGatewayHttpResolver()
+    app.use(middlewares=[_whole_path])
 
     @app.not_found
     def unknown_route(_: Exception) -> Response[str]:
-        detail = "No such route. Check the method and the path."
-        return ProblemError(HTTPStatus.NOT_FOUND, "not-found", detail).response()
+        return _no_such_route().response()
 
     @app.exception_handler(Exception)  # type: ignore[untyped-decorator]  # Powertools leaves it untyped
     def refused(error: Exception) -> Response[str]:
         return as_problem(error, request_id=app.current_event.request_context.request_id).response()
 
     return app
+
+
+def _whole_path(
+    app: APIGatewayHttpResolver, following: Callable[[APIGatewayHttpResolver], Response[str]]
+) -> Response[str]:
+    """Refuse a path that ends in a line feed (`%0a`). The patterns of Powertools end in `$`, which also matches there.
+
+    https://docs.python.org/3/library/re.html#regular-expression-syntax
+    """
+    if app.current_event.path.endswith("\n"):
+        raise _no_such_route()
+    return following(app)
+
+
+def _no_such_route() -> ProblemError:
+    return ProblemError(HTTPStatus.NOT_FOUND, "not-found", "No such route. Check the method and the path.")
 
 
 def json_response(status: HTTPStatus, body: object, *, headers: Mapping[str, str] | None = None) -> Response[str]:

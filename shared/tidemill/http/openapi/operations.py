@@ -62,7 +62,7 @@ _SUBMIT: Final[Operation] = {
     | {
         "202": good("The job is accepted.", "Job", "Location"),
         "200": good("An earlier request submitted the job.", "Job", "Location", "Idempotent-Replayed"),
-        "400": problems("not-json", "invalid-key"),
+        "400": problems("not-json", "duplicate-member", "invalid-key"),
         "422": problems("invalid-body", "unknown-job-type", "key-reused"),
     },
 }
@@ -75,7 +75,7 @@ _SUBMIT_BATCH: Final[Operation] = {
     | WITH_BODY
     | {
         "200": good("A response for each job, in the order of the body.", "BatchAnswers"),
-        "400": problems("not-json", "invalid-key"),
+        "400": problems("not-json", "duplicate-member", "invalid-key"),
     },
 }
 _LIST: Final[Operation] = {

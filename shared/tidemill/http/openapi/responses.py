@@ -10,6 +10,7 @@ Answers = dict[str, Any]
 #: The meaning of each problem code. A test compares the codes with the source.
 MEANINGS: Final[Mapping[str, str]] = {
     "not-json": "The body is not JSON.",
+    "duplicate-member": "An object in the body has two members with one name; the detail names it.",
     "invalid-key": "The Idempotency-Key is not 1 to 255 visible ASCII characters, or the request is a batch.",
     "no-identity": "The caller is verified, but has no identity that can own a job.",
     "no-such-job": "The caller owns no job with this id, or its retention has ended.",
@@ -74,7 +75,7 @@ SECURED: Final = ANYWHERE | {
 }
 #: The responses of every route that reads a body.
 WITH_BODY: Final = {
-    "400": problems("not-json"),
+    "400": problems("not-json", "duplicate-member"),
     "413": problems("too-large"),
     "415": problems("media-type"),
     "422": problems("invalid-body"),
