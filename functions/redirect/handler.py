@@ -35,6 +35,8 @@ def _app() -> APIGatewayHttpResolver:
         link = shortener.links().get(code) if is_code(code) else None
         if link is None:
             raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link has this code")
+        if link.disabled_at:
+            raise ProblemError(HTTPStatus.GONE, "link-disabled", "the owner of this link disabled it")
         headers = {"Location": link.url, "Cache-Control": "no-store"}
         if _submit(_click(event, code), key=key, trace=event.request_context.request_id):
             headers |= REPLAYED

@@ -1,16 +1,15 @@
-"""Shorten: `POST /links` creates a short link with one conditional write."""
+"""Shorten: `POST /links` creates a short link, and `DELETE /links/{code}` disables one, each with one conditional write."""
 
 from datetime import datetime
 from functools import cache
 from http import HTTPStatus
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
-from shortener import clock, composition, link_codes
+from shortener import clock, composition, link_codes, link_targets
 from shortener.link_table import Link
 from shortener.shorten import CodeTakenError, shorten
 from tidemill.http import REPLAYED, ProblemError, idempotency_key, json_response, read_body, resolver, tenant
@@ -19,17 +18,9 @@ from tidemill.http import REPLAYED, ProblemError, idempotency_key, json_response
 LONGEST_URL_CHARACTERS: Final = 2048
 
 
-def _absolute(url: str) -> str:
-    """Accept an URL that is valid in a `Location` header without changes."""
-    if not all("!" <= character <= "~" for character in url):
-        raise PydanticCustomError("url", "must be visible ASCII; percent-encode other characters")
-    try:
-        parts = urlsplit(url)
-        absolute = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        absolute = False
-    if not absolute:
-        raise PydanticCustomError("url", "must be absolute and begin with http:// or https://")
+def _allowed(url: str) -> str:
+    if fault := link_targets.fault(url):
+        raise PydanticCustomError("url", fault)
     return url
 
 
@@ -44,7 +35,7 @@ class Body(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    url: Annotated[str, AfterValidator(_absolute)] = Field(max_length=LONGEST_URL_CHARACTERS)
+    url: Annotated[str, AfterValidator(_allowed)] = Field(max_length=LONGEST_URL_CHARACTERS)
     code: Annotated[str, Field(pattern=link_codes.PATTERN), AfterValidator(_not_reserved)] | None = None
 
 
@@ -76,11 +67,21 @@ def _app() -> APIGatewayHttpResolver:
             headers |= REPLAYED
         return json_response(status, _view(shortened.link), headers=headers)
 
+    @app.delete("/links/<code>")
+    def delete(code: str) -> Response[str]:
+        owner = tenant(app.current_event)
+        link = composition.links().disable(code, owner=owner, now=clock.now()) if link_codes.is_code(code) else None
+        if link is None:
+            # The same answer for both: this path does not reveal the links of other tenants.
+            raise ProblemError(HTTPStatus.NOT_FOUND, "no-such-link", "no link of yours has this code")
+        return json_response(HTTPStatus.OK, _view(link))
+
     return app
 
 
 def _view(link: Link) -> dict[str, str]:
-    return {"code": link.code, "url": link.url, "created_at": _time(link.created_at)}
+    view = {"code": link.code, "url": link.url, "created_at": _time(link.created_at)}
+    return view if link.disabled_at is None else view | {"disabled_at": _time(link.disabled_at)}
 
 
 def _time(value: datetime) -> str:

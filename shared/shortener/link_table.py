@@ -1,4 +1,4 @@
-"""The links in DynamoDB: one item for each link, written by one conditional call, and never changed."""
+"""The links in DynamoDB: one item for each link, written by one conditional call. Only disabling it changes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _CREATED_AT: Final = "created_at"
+_DISABLED_AT: Final = "disabled_at"
 _KEY: Final = "key"
 _TEXTS: Final = ("url", "owner", "trace")
 
@@ -32,6 +33,8 @@ class Link:
     created_at: datetime
     #: The idempotency key of that request; None without one.
     key: str | None = None
+    #: When its owner disabled it; None while it works. Its code stays taken, so that no other target gets its visitors.
+    disabled_at: datetime | None = None
 
 
 class Links:
@@ -60,6 +63,30 @@ class Links:
             return _decode(response["Item"])
         return link
 
+    def disable(self, code: str, *, owner: str, now: datetime) -> Link | None:
+        """Disable a link of `owner` for good, and return it. None if the owner has no such link."""
+        try:
+            with translated():
+                answer = self._client.update_item(
+                    TableName=self._table,
+                    Key={LINK_KEY: text(code)},
+                    UpdateExpression="SET #disabled_at = :now",
+                    # Another caller may own the code, or no link has it.
+                    # A repeat, also one by the SDK, keeps the first time.
+                    ConditionExpression="#owner = :owner AND attribute_not_exists(#disabled_at)",
+                    ExpressionAttributeNames={"#owner": "owner", "#disabled_at": _DISABLED_AT},
+                    ExpressionAttributeValues={":owner": text(owner), ":now": milliseconds(now)},
+                    ReturnValues="ALL_NEW",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                )
+        except ClientError as error:
+            response: Mapping[str, Any] = error.response
+            if response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+            link = _decode(response["Item"]) if "Item" in response else None
+            return link if link and link.owner == owner else None
+        return _decode(answer["Attributes"])
+
     def get(self, code: str) -> Link | None:
         """A consistent read: a link works as soon as its creator has the response."""
         with translated():
@@ -76,7 +103,12 @@ def _encode(link: Link) -> Item:
 def _decode(item: Mapping[str, Any]) -> Link:
     return Link(
         code=item[LINK_KEY]["S"],
-        created_at=datetime.fromtimestamp(int(item[_CREATED_AT]["N"]) / 1000, tz=UTC),
+        created_at=_moment(item[_CREATED_AT]),
+        disabled_at=_moment(item[_DISABLED_AT]) if _DISABLED_AT in item else None,
         key=item[_KEY]["S"] if _KEY in item else None,
         **{name: item[name]["S"] for name in _TEXTS},
     )
+
+
+def _moment(value: Mapping[str, str]) -> datetime:
+    return datetime.fromtimestamp(int(value["N"]) / 1000, tz=UTC)

@@ -34,7 +34,7 @@ def _verb(app: Synthesised, route: Resource) -> str:
 
 def test_every_route_except_the_open_ones_requires_a_signature(dev: Synthesised) -> None:
     routes = {key: route["AuthorizationType"] for key, route in _routes(dev).items()}
-    assert routes.keys() == {*JOBS, "POST /links", "GET /links/{code}/stats", *OPEN}
+    assert routes.keys() == {*JOBS, "POST /links", "DELETE /links/{code}", "GET /links/{code}/stats", *OPEN}
     assert {route for route, authorization in routes.items() if authorization != "AWS_IAM"} == OPEN
 
 

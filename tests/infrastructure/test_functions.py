@@ -89,7 +89,7 @@ RIGHTS: dict[str, Rights] = {
     "work-critical": _worker(Lane.CRITICAL),
     "work": _worker(Lane.DEFAULT) | CLICK_ENRICH,
     "work-bulk": _worker(Lane.BULK) | CLICK_ENRICH | CLICK_REPORTS,
-    "shorten": {("dynamodb:PutItem", "ShortenerLinksTable")},
+    "shorten": {("dynamodb:PutItem", "ShortenerLinksTable"), ("dynamodb:UpdateItem", "ShortenerLinksTable")},
     "redirect": {("dynamodb:GetItem", "ShortenerLinksTable")} | _of_jobs("GetItem", "PutItem", "DeleteItem"),
     "stats": {("dynamodb:GetItem", "ShortenerLinksTable")}
     | {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "Query")},

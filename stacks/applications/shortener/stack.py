@@ -12,7 +12,7 @@ from tidemill.cdk.alarm_catalogue import function_alarms
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.http_api import Api
-from tidemill.cdk.iam_actions import GET, PUT, QUERY
+from tidemill.cdk.iam_actions import GET, PUT, QUERY, UPDATE
 from tidemill.cdk.pipeline import Pipeline, function_names
 from tidemill.cdk.tags import tag
 from tidemill.names import Output as EngineOutput
@@ -37,7 +37,7 @@ class ShortenerStack(AppStack):
         shorten = functions.api_function(
             "shorten", {**links, **functions.callers}, handler="functions.shorten.handler.handle"
         )
-        shorten.allow([PUT], [tables.links.table_arn])
+        shorten.allow([PUT, UPDATE], [tables.links.table_arn])
         redirect = functions.api_function(
             "redirect",
             {**links, Env.TRUSTED_PROXY_HOPS: str(trusted_proxy_hops)},
@@ -55,6 +55,7 @@ class ShortenerStack(AppStack):
 
         api = Api(self, "Api", config=config, name=f"{config.name}-links")
         api.add_route(HttpMethod.POST, "/links", shorten)
+        api.add_route(HttpMethod.DELETE, "/links/{code}", shorten)
         api.add_route(HttpMethod.GET, "/links/{code}/stats", stats)
         api.add_open_route(
             HttpMethod.GET, "/{code}", redirect, reason="A short link is public. The route only redirects."

@@ -80,6 +80,9 @@ class World:
             redirect, "GET", f"/{code}", headers={name.replace("_", "-"): value for name, value in headers.items()}
         )
 
+    def disable(self, code: str, *, user: str | None = OWNER) -> Answer:
+        return self.call(shorten, "DELETE", f"/links/{code}", user=user)
+
     def stats(self, code: str, *, user: str | None = OWNER) -> Answer:
         return self.call(stats, "GET", f"/links/{code}/stats", user=user)
 

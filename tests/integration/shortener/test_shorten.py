@@ -107,6 +107,8 @@ def test_an_internal_error_is_not_reported_as_a_taken_code(world: World) -> None
         "HTTPS://EXAMPLE.COM/",
         "https://example.com:8443/%C3%A9?q=a+b",
         "https://[2001:db8::1]/",
+        "https://192.0.2.1/",
+        "https://localhost.example.com/@",
         "https://example.com/" + "x" * 2028,
     ],
 )
@@ -134,6 +136,8 @@ def test_any_absolute_web_address_is_accepted(world: World, url: str) -> None:
         "https://example.com/é",
         "https://example.com/\r\nSet-Cookie: a=b",
         "https://example.com/" + "x" * 2029,
+        "https://good.example@evil.example/",
+        "http://127.0.0.1/",
         17,
         None,
     ],
