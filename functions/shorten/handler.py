@@ -1,4 +1,4 @@
-"""Shorten: `POST /links` creates a short link, and `DELETE /links/{code}` disables one, each with one conditional write."""
+"""Shorten: `POST /links` creates a short link, and `DELETE /links/{code}` disables one. One write each."""
 
 from datetime import datetime
 from functools import cache

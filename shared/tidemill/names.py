@@ -128,8 +128,18 @@ LARGEST_MAX_ATTEMPTS: Final = 25
 SETTLE_RESERVE_SECONDS: Final = 0.5
 #: Largest body of a submission, in bytes.
 LARGEST_BODY_BYTES: Final = 256 * 1024
-#: Largest body of a batch of submissions, in bytes, and its largest number of submissions.
-LARGEST_BATCH_BODY_BYTES: Final = 4 * 1024 * 1024
+#: Largest event of a synchronous invocation:
+#: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+LARGEST_EVENT_BYTES: Final = 6 * 1024 * 1024
+#: The rest of an event of an HTTP API. Request line and headers have 10,240 bytes, which the event may hold twice and
+#: escaped: https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-quotas.html
+EVENT_RESERVE_BYTES: Final = 128 * 1024
+#: The body is one JSON string of the event. In a JSON string, a byte takes at most six bytes: `\u007f`. AWS does not
+#: document which characters API Gateway escapes, so this holds for each: https://www.rfc-editor.org/rfc/rfc8259#section-7
+LARGEST_ESCAPE: Final = 6
+#: Largest body of a batch of submissions, in bytes, and its largest number of submissions. A larger body may not fit
+#: into an event. API Gateway would then refuse it without a problem document.
+LARGEST_BATCH_BODY_BYTES: Final = (LARGEST_EVENT_BYTES - EVENT_RESERVE_BYTES) // LARGEST_ESCAPE
 LARGEST_BATCH: Final = 100
 #: Seconds between two wakes of scheduled jobs, and how many seconds each wake looks ahead. The second number is larger,
 #: so that a job that is due between two wakes is already on its lane.

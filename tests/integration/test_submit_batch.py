@@ -11,13 +11,13 @@ import pytest
 
 from tests.support.deployed_functions import Mill
 from tests.support.faulty_client import Fault
-from tests.support.http_events import Answer, call
+from tests.support.http_events import Answer, call, http_event
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.application.submit import Accepted, Submit
 from tidemill.aws import clients
 from tidemill.domain.job import Job
 from tidemill.entrypoints import submit
-from tidemill.names import LARGEST_BATCH, LARGEST_BATCH_BODY_BYTES, LARGEST_BODY_BYTES
+from tidemill.names import LARGEST_BATCH, LARGEST_BATCH_BODY_BYTES, LARGEST_BODY_BYTES, LARGEST_EVENT_BYTES
 
 Post = Callable[..., Answer]
 JSON = {"content-type": "application/json"}
@@ -98,6 +98,16 @@ def test_a_batch_may_be_larger_than_a_job(mill: Mill) -> None:
     assert call(submit, "POST", "/jobs/batch", body=sized(LARGEST_BATCH_BODY_BYTES), headers=JSON).status == 200
     too_large = call(submit, "POST", "/jobs/batch", body=sized(LARGEST_BATCH_BODY_BYTES + 1), headers=JSON)
     assert (too_large.status, mill.stored()) == (413, 1)
+
+
+@pytest.mark.parametrize("character", ['"', "\\", "\n", "\x7f", "<", "é", "☃", "😀"])
+def test_the_largest_batch_fits_into_an_event_however_its_body_is_escaped(character: str) -> None:
+    size_bytes = LARGEST_BATCH_BODY_BYTES // len(character.encode())
+    everything_escaped = "".join(f"\\u{unit:04x}" for unit in memoryview(character.encode("utf-16-le")).cast("H"))
+    # Request line and headers may have 10,240 bytes, and occur twice.
+    headers = {"x": "\x7f" * 10_240}
+    event = http_event("POST", "/jobs/batch", body="", headers=headers) | {"again": headers}
+    assert size_bytes * len(everything_escaped) + len(json.dumps(event)) <= LARGEST_EVENT_BYTES
 
 
 def test_an_invalid_submission_is_reported_with_its_path_and_harms_no_other(mill: Mill, post: Post) -> None:
