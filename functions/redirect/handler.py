@@ -3,6 +3,8 @@
 The link matters more to a visitor than the click, so the redirect also answers if the click cannot be written. Such a
 click was never accepted. It is logged as an error and counted in `Metric.NOT_ACCEPTED`, so that the gap in the
 statistics is known. If the link cannot be read, the answer is 503.
+
+The address, the user agent and the URL of the referrer end here: `Click` keeps a coarse part of each.
 """
 
 from functools import cache
@@ -13,15 +15,16 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 
 from functions.jobs.click_enrich import click_enrich
+from shortener import clock
 from shortener import composition as shortener
 from shortener.click import CLICK, LONGEST_HEADER_CHARACTERS, VISITORS, Click
-from shortener.client_address import client_address
+from shortener.client_address import client_address, fingerprint
 from shortener.link_codes import is_code
 from shortener.names import Env
 from tidemill import KeyReusedError, StoreUnavailableError, Submission, TransactionConflictError, setting
 from tidemill.client import Tidemill
 from tidemill.http import REPLAYED, ProblemError, idempotency_key, resolver
-from tidemill.telemetry import Telemetry
+from tidemill.telemetry import Telemetry, logger
 
 
 @cache
@@ -61,7 +64,7 @@ def _submit(click: Click, *, key: str | None, trace: str) -> bool:
         )
         telemetry.accepted(accepted)
     except (KeyReusedError, TransactionConflictError):
-        # A click with this key exists, with another address or browser, or a worker is settling it at this moment.
+        # A click with this key exists, of another visitor or day, or a worker is settling it at this moment.
         return True
     except StoreUnavailableError as error:
         telemetry.not_accepted(click_enrich, error)
@@ -72,16 +75,27 @@ def _submit(click: Click, *, key: str | None, trace: str) -> bool:
 
 
 def _click(event: APIGatewayProxyEventV2, code: str) -> Click:
+    address = client_address(
+        event.headers.get("x-forwarded-for", ""),
+        event.request_context.http.source_ip,
+        trusted_hops=int(setting(Env.TRUSTED_PROXY_HOPS)),
+    )
     return Click(
         code=code,
-        address=client_address(
-            event.headers.get("x-forwarded-for", ""),
-            event.request_context.http.source_ip,
-            trusted_hops=int(setting(Env.TRUSTED_PROXY_HOPS)),
-        ),
+        address=address,
+        visitor=_visitor(address, code),
         user_agent=_header(event, "user-agent"),
         referrer=_header(event, "referer"),
     )
+
+
+def _visitor(address: str | None, code: str) -> str | None:
+    """None also while the key of the hash cannot be read: a click without a visitor is better than no click."""
+    try:
+        return None if address is None else fingerprint(address, code=code, day=clock.now().date())
+    except StoreUnavailableError as error:
+        logger().warning("visitor not identified", extra={"error": str(error)})
+        return None
 
 
 def _header(event: APIGatewayProxyEventV2, name: str) -> str:

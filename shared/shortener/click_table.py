@@ -10,12 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 from zlib import crc32
 
 from shortener.click import Click
 from shortener.click_tally import Tally, Trait, counters, summed
-from shortener.client_address import fingerprint
 from shortener.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
 from shortener.visitor import Visitor
 from tidemill import TransactWrite
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
 SHARDS: Final = 16
 #: How long the record of a click is kept. Counters stay.
 RECORDS_KEPT: Final = timedelta(days=90)
-#: The longest name that DNS allows.
-LONGEST_HOST_CHARACTERS: Final = 253
 
 RECORD: Final = "click#"
 _COUNTERS: Final = "count#"
@@ -148,8 +144,7 @@ def _add_one(raised: Sequence[str]) -> dict[str, Any]:
 
 
 def _record(click: Click, visitor: Visitor, *, job_id: str, at: datetime) -> Item:
-    """The record of a click, without the address and the user agent."""
-    host = _host(click.referrer)
+    """The record of a click, without the network and the user agent."""
     return {
         # Sorts by time. The id of the job keeps it to one record, however often the job runs.
         **_key(click.code, f"{RECORD}{at.isoformat(timespec='milliseconds')}#{job_id}"),
@@ -157,14 +152,6 @@ def _record(click: Click, visitor: Visitor, *, job_id: str, at: datetime) -> Ite
         "bot": {"BOOL": visitor.bot},
         TTL_ATTRIBUTE: seconds(at + RECORDS_KEPT),
         **{trait.value: text(getattr(visitor, trait)) for trait in Trait},
-        **({"visitor": text(fingerprint(click.address))} if click.address else {}),
-        **({"referrer": text(host)} if host else {}),
+        **({"visitor": text(click.visitor)} if click.visitor else {}),
+        **({"referrer": text(click.referrer)} if click.referrer else {}),
     }
-
-
-def _host(referrer: str) -> str:
-    """The host of the referrer. The rest of the URL may hold private data, so it is not kept."""
-    try:
-        return (urlsplit(referrer).hostname or "")[:LONGEST_HOST_CHARACTERS]
-    except ValueError:
-        return ""

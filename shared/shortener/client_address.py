@@ -1,9 +1,12 @@
-"""The client's address: which address to trust, and its keyed hash, which is the only part that is kept."""
+"""The client's address: which address to trust, and the parts of it that may be kept: its network and a keyed hash."""
 
 import hashlib
 import hmac
+import json
 from collections.abc import Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from datetime import date
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
 
 from shortener.lazy import Lazy
 from shortener.names import Env
@@ -11,6 +14,10 @@ from tidemill import setting
 from tidemill.aws import clients
 
 Address = IPv4Address | IPv6Address
+
+#: The bits of an address that are kept. An operator of networks routes no smaller part to another country, and a /48 is
+#: what one site receives: https://www.rfc-editor.org/rfc/rfc6177
+_NETWORK_BITS: Final = {4: 24, 6: 48}
 
 
 def parsed(text: str | None) -> Address | None:
@@ -40,12 +47,21 @@ def client_address(forwarded_for: str, source: str, *, trusted_hops: int) -> str
     return None if address is None else str(address)
 
 
-def fingerprint(address: str) -> str:
-    """A keyed hash of an address. It distinguishes visitors, and cannot be reversed without the key.
+def network(address: str | None) -> str | None:
+    """The first address of the network of `address`: `203.0.113.0` for 203.0.113.9. None if it is not an address."""
+    known = parsed(address)
+    if known is None:
+        return None
+    return str(ip_network((known, _NETWORK_BITS[known.version]), strict=False).network_address)
 
-    A hash without a key is not enough: hashing all IPv4 addresses takes minutes.
+
+def fingerprint(address: str, *, code: str, day: date) -> str:
+    """A keyed hash of an address. It tells the visitors of one link on one day apart, and cannot be reversed.
+
+    A hash without a key is not enough: hashing all IPv4 addresses takes minutes. With link and day in it, no two hashes
+    show that one person followed two links, or came back.
     """
-    return hmac.new(_key(), address.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(_key(), json.dumps([str(day), code, address]).encode(), hashlib.sha256).hexdigest()[:32]
 
 
 @Lazy

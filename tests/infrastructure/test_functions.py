@@ -60,9 +60,7 @@ def _worker(lane: Lane) -> Rights:
 
 
 #: Further rights of the example's job types: those of the default lane, and those of the bulk lane.
-CLICK_ENRICH = {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "PutItem", "UpdateItem")} | {
-    (READ_SECRET, "ShortenerAddressKey")
-}
+CLICK_ENRICH = {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "PutItem", "UpdateItem")}
 CLICK_REPORTS = {("dynamodb:Query", "ShortenerClicksTable"), ("dynamodb:GetItem", "ShortenerLinksTable")} | _of_files(
     "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", files=EXPORTS
 )
@@ -90,7 +88,8 @@ RIGHTS: dict[str, Rights] = {
     "work": _worker(Lane.DEFAULT) | CLICK_ENRICH,
     "work-bulk": _worker(Lane.BULK) | CLICK_ENRICH | CLICK_REPORTS,
     "shorten": {("dynamodb:PutItem", "ShortenerLinksTable"), ("dynamodb:UpdateItem", "ShortenerLinksTable")},
-    "redirect": {("dynamodb:GetItem", "ShortenerLinksTable")} | _of_jobs("GetItem", "PutItem", "DeleteItem"),
+    "redirect": {("dynamodb:GetItem", "ShortenerLinksTable"), (READ_SECRET, "ShortenerAddressKey")}
+    | _of_jobs("GetItem", "PutItem", "DeleteItem"),
     "stats": {("dynamodb:GetItem", "ShortenerLinksTable")}
     | {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "Query")},
 }

@@ -1,5 +1,5 @@
-"""Log lines and metrics. Functions of an app that submit jobs use `Telemetry`, as those of the engine do."""
+"""Log lines and metrics. Functions of an app that submit jobs use them, as those of the engine do."""
 
-from tidemill.telemetry.outcome_log import Telemetry
+from tidemill.telemetry.outcome_log import Telemetry, logger
 
-__all__ = ["Telemetry"]
+__all__ = ["Telemetry", "logger"]

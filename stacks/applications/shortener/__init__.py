@@ -11,7 +11,7 @@ from stacks.application import Application
 from stacks.applications.shortener.stack import ShortenerStack
 from stacks.applications.shortener.tables import ShortenerTables
 from tidemill.cdk.config import SettingError, StageConfig
-from tidemill.cdk.iam_actions import ABORT_FILE, DELETE_FILE, GET, GET_FILE, PUT, PUT_FILE, QUERY, READ_KEY, UPDATE
+from tidemill.cdk.iam_actions import ABORT_FILE, DELETE_FILE, GET, GET_FILE, PUT, PUT_FILE, QUERY, UPDATE
 from tidemill.cdk.pipeline import Pipeline
 from tidemill.cdk.settings import Reader, integer
 from tidemill.names import EXPORTS_PREFIX, Lane
@@ -53,11 +53,9 @@ class Shortener(Application):
     def _allow_jobs(self, pipeline: Pipeline, tables: ShortenerTables) -> None:
         # click.enrich, on the default lane: reads a counter, then writes the click in the transaction of its success.
         pipeline.allow_jobs([GET, PUT, UPDATE], [tables.clicks.table_arn])
-        pipeline.allow_jobs([READ_KEY], [tables.address_key.secret_arn])
         pipeline.add_job_variables(
             {
                 Env.CLICKS_TABLE: tables.clicks.table_name,
-                Env.ADDRESS_KEY_SECRET: tables.address_key.secret_arn,
                 Env.GEOIP_DATABASE: GEOIP_DATABASE if self.geoip_database else "",
             }
         )

@@ -12,7 +12,7 @@ from tidemill.cdk.alarm_catalogue import function_alarms
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.http_api import Api
-from tidemill.cdk.iam_actions import GET, PUT, QUERY, UPDATE
+from tidemill.cdk.iam_actions import GET, PUT, QUERY, READ_KEY, UPDATE
 from tidemill.cdk.pipeline import Pipeline, function_names
 from tidemill.cdk.tags import tag
 from tidemill.names import Output as EngineOutput
@@ -40,10 +40,15 @@ class ShortenerStack(AppStack):
         shorten.allow([PUT, UPDATE], [tables.links.table_arn])
         redirect = functions.api_function(
             "redirect",
-            {**links, Env.TRUSTED_PROXY_HOPS: str(trusted_proxy_hops)},
+            {
+                **links,
+                Env.TRUSTED_PROXY_HOPS: str(trusted_proxy_hops),
+                Env.ADDRESS_KEY_SECRET: tables.address_key.secret_arn,
+            },
             handler="functions.redirect.handler.handle",
         )
         redirect.allow([GET], [tables.links.table_arn])
+        redirect.allow([READ_KEY], [tables.address_key.secret_arn])
         pipeline.allow_submitting(redirect)
         stats = functions.api_function(
             "stats",

@@ -8,10 +8,12 @@ from datetime import timedelta
 import pytest
 
 from shortener import click_tally
-from shortener.click import CLICK
+from shortener.click import CLICK, VISITORS
+from shortener.click_table import Clicks
 from shortener.names import CLICK_SORT_KEY, TTL_ATTRIBUTE
-from tests.integration.shortener.conftest import REMAINING, SECRET, World, refusing, set_now
+from tests.integration.shortener.conftest import REMAINING, SECRET, World, set_now
 from tests.support.faulty_client import Fault, KilledError
+from tidemill import StoreUnavailableError, Submission, composition
 from tidemill.application.attempt_report import Ending
 from tidemill.aws import clients
 from tidemill.domain.claim_verdict import Verdict
@@ -54,12 +56,13 @@ def test_a_click_has_a_record_that_expires(world: World, click: Job) -> None:
     world.run(click)
     (record,) = world.clicks()
     at = click.created_at
+    hashed = json.dumps([str(at.date()), "spring", ADDRESS])
     assert record == {
         "pk": {"S": "spring"},
         CLICK_SORT_KEY: {"S": f"click#{at.isoformat(timespec='milliseconds')}#{click.id}"},
         "at": {"N": str(round(at.timestamp() * 1000))},
         TTL_ATTRIBUTE: {"N": str(int(-(-(at + timedelta(days=90)).timestamp() // 1)))},
-        "visitor": {"S": hmac.new(SECRET.encode(), ADDRESS.encode(), hashlib.sha256).hexdigest()},
+        "visitor": {"S": hmac.new(SECRET.encode(), hashed.encode(), hashlib.sha256).hexdigest()[:32]},
         "country": {"S": "RU"},
         "browser": {"S": "Firefox"},
         "system": {"S": "Ubuntu"},
@@ -69,14 +72,26 @@ def test_a_click_has_a_record_that_expires(world: World, click: Job) -> None:
     }
 
 
-def test_neither_the_address_nor_the_user_agent_is_in_the_clicks_table(world: World, click: Job) -> None:
+def test_a_click_of_an_earlier_version_is_counted_and_its_record_holds_no_more(world: World) -> None:
+    """Its job holds the address, the user agent and the URL in full, and no hash."""
+    world.post_link({"url": "https://example.com/a", "code": "spring"})
+    old = {"address": ADDRESS, "user_agent": FIREFOX, "referrer": "https://news.example/story?who=me"}
+    submission = Submission(type=CLICK, payload={"code": "spring"} | old)
+    world.run(composition.submit()(submission, tenant=VISITORS, trace="trace").job)
+    (record,) = world.clicks()
+    assert (record["country"], record["browser"], record["referrer"]) == (
+        {"S": "RU"},
+        {"S": "Firefox"},
+        {"S": "news.example"},
+    )
+    assert "visitor" not in record
+
+
+def test_the_job_of_a_click_is_kept_for_days_only(world: World, click: Job) -> None:
     world.run(click)
-    written = json.dumps(world.items(world.clicks_table))
-    assert ADDRESS in (click.payload or "")
-    assert ADDRESS not in written
-    assert hashlib.sha256(ADDRESS.encode()).hexdigest() not in written
-    assert "Gecko" not in written
-    assert "who=me" not in written
+    (job,) = world.jobs()
+    assert job.expires_at is not None
+    assert job.expires_at - click.created_at < timedelta(days=4)
 
 
 @pytest.mark.parametrize("referrer", ["", "no url", "https://[broken/", "android-app:", "https:///path"])
@@ -124,8 +139,11 @@ def test_a_worker_that_dies_at_the_settle_counts_the_click_if_it_was_written(
 def test_after_an_outage_a_click_is_counted_by_the_run_that_succeeds(
     world: World, click: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def failing(*_: object) -> None:
+        raise StoreUnavailableError("no response")
+
     with monkeypatch.context() as for_now:
-        for_now.setattr(clients.secrets(), "get_secret_value", refusing("ThrottlingException"))
+        for_now.setattr(Clicks, "_read", failing)
         report = world.run(click)
     assert report.ending is Ending.HELD
     assert counted(world) == 0

@@ -1,19 +1,25 @@
 """`GET /{code}` redirects a visitor and submits the click."""
 
 import json
+import re
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from shortener.click import VISITORS
 from shortener.names import Env
-from tests.integration.shortener.conftest import SOURCE, World, refusing
+from tests.integration.shortener.conftest import World, refusing
+from tests.support.builders import NOW
 from tests.support.faulty_client import Fault
 from tidemill import composition
+from tidemill.aws import clients
 from tidemill.domain.states import State
 from tidemill.names import Metric
 
 URL = "https://example.com/a"
+#: The network of `SOURCE`.
+NETWORK = "203.0.113.0"
 
 
 @pytest.fixture(autouse=True)
@@ -63,21 +69,57 @@ def test_an_unknown_code_is_not_found_and_not_counted(world: World, code: str) -
     assert world.jobs() == []
 
 
-def test_a_click_holds_the_address_the_agent_and_the_referrer(world: World) -> None:
+def test_a_click_holds_the_network_a_hash_the_host_and_the_major_versions(world: World) -> None:
     world.visit(
-        "spring", user_agent="Browser/1", referer="https://news.example/story", x_forwarded_for="8.8.8.8, 83.149.9.216"
+        "spring",
+        user_agent="Browser/1.2.3 (OS 10_15_7) " + "x" * 512,
+        referer="https://me:secret@news.example/story",
+        x_forwarded_for="8.8.8.8, 83.149.9.216",
     )
-    assert payload(world) == {
+    click = payload(world)
+    assert re.fullmatch("[0-9a-f]{32}", click.pop("visitor"))
+    assert click == {
         "code": "spring",
-        "address": "83.149.9.216",
-        "user_agent": "Browser/1",
-        "referrer": "https://news.example/story",
+        "address": "83.149.9.0",
+        "user_agent": ("Browser/1.0.0 (OS 10_0_0) " + "x" * 512)[:255],
+        "referrer": "news.example",
     }
 
 
-def test_a_click_without_headers_has_the_address_of_the_connection(world: World) -> None:
+def test_a_click_without_headers_has_the_network_of_the_connection(world: World) -> None:
     world.visit("spring")
-    assert payload(world) == {"code": "spring", "address": SOURCE, "user_agent": "", "referrer": ""}
+    click = payload(world)
+    assert (click["address"], click["user_agent"], click["referrer"]) == (NETWORK, "", "")
+
+
+def test_the_hash_tells_visitors_apart_and_differs_by_link_and_day(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def visitor(address: str, code: str, at: datetime) -> str:
+        monkeypatch.setattr("shortener.clock.now", lambda: at)
+        known = {job.id for job in world.jobs()}
+        world.visit(code, x_forwarded_for=address)
+        (job,) = [job for job in world.jobs() if job.id not in known]
+        return str(json.loads(composition.payloads().load(job))["visitor"])
+
+    one = visitor("83.149.9.216", "spring", NOW)
+    assert visitor("83.149.9.216", "spring", NOW) == one
+    others = [
+        visitor("83.149.9.217", "spring", NOW),
+        visitor("83.149.9.216", "summer", NOW),
+        visitor("83.149.9.216", "spring", NOW + timedelta(days=1)),
+    ]
+    assert len({one, *others}) == 4
+
+
+def test_while_the_key_of_the_hash_cannot_be_read_a_click_has_no_visitor(
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as for_now:
+        for_now.setattr(clients.secrets(), "get_secret_value", refusing("ThrottlingException"))
+        assert world.visit("spring").status == 302
+    assert payload(world)["visitor"] is None
+    assert "visitor not identified" in [record.getMessage() for record in caplog.records]
 
 
 def test_without_trusted_proxies_a_visitor_cannot_forge_an_address(
@@ -85,19 +127,19 @@ def test_without_trusted_proxies_a_visitor_cannot_forge_an_address(
 ) -> None:
     monkeypatch.setenv(Env.TRUSTED_PROXY_HOPS, "0")
     world.visit("spring", x_forwarded_for="83.149.9.216")
-    assert payload(world)["address"] == SOURCE
+    assert payload(world)["address"] == NETWORK
 
 
 def test_an_invalid_address_is_left_out(world: World) -> None:
     world.visit("spring", x_forwarded_for="unknown")
-    assert payload(world)["address"] is None
+    assert payload(world)["address"] is payload(world)["visitor"] is None
 
 
 @pytest.mark.parametrize("agent", ["x" * 100_000, "\ud800" * 600, "\0\x1b[2J\ufffe", "é☃" * 400, "   "])
 def test_any_user_agent_is_accepted(world: World, agent: str) -> None:
     assert world.visit("spring", user_agent=agent, referer=agent).status == 302
-    assert len(payload(world)["user_agent"]) <= 512
-    assert len(payload(world)["referrer"]) <= 512
+    assert len(payload(world)["user_agent"]) <= 256
+    assert len(payload(world)["referrer"]) <= 253
     world.run_all()
     assert [job.state for job in world.jobs()] == [State.SUCCEEDED]
 

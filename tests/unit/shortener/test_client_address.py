@@ -2,7 +2,7 @@
 
 import pytest
 
-from shortener.client_address import client_address, parsed
+from shortener.client_address import client_address, network, parsed
 
 SOURCE = "203.0.113.9"
 
@@ -51,3 +51,20 @@ def test_a_missing_empty_or_scoped_address_is_unknown() -> None:
     assert parsed(None) is None
     assert parsed("") is None
     assert parsed("fe80::1%" + "z" * 200) is None
+
+
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [
+        ("203.0.113.9", "203.0.113.0"),
+        ("203.0.113.0", "203.0.113.0"),
+        ("::ffff:203.0.113.9", "203.0.113.0"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1::"),
+        ("2001:db8:1::", "2001:db8:1::"),
+        ("rubbish", None),
+        ("fe80::1%eth0", None),
+        (None, None),
+    ],
+)
+def test_the_network_of_an_address_is_a_24_or_a_48(address: str | None, kept: str | None) -> None:
+    assert network(address) == kept
