@@ -39,6 +39,8 @@ def _local() -> StageConfig:
         log_retention_days=1,
         api_rate=1000,
         api_burst=1000,
+        open_rate=1000,
+        open_burst=1000,
     )
 
 
@@ -80,8 +82,13 @@ def _prod() -> StageConfig:
         protected=True,
         bytecode_required=True,
         log_retention_days=90,
+        # Both APIs together stay below the quota of the smallest regions, 2,500 a second and a burst of 1,250:
+        # https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
         api_rate=1000,
-        api_burst=2000,
+        api_burst=600,
+        open_rate=500,
+        open_burst=300,
+        open_concurrency=50,
         index_shards=16,
         wake_parts=8,
     )

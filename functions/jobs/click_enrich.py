@@ -6,12 +6,13 @@ Of network and user agent it keeps the country and the names of browser, system 
 from dataclasses import asdict
 
 from shortener import clock, composition
-from shortener.click import CLICK, KEPT, VISITORS, Click
+from shortener.click import CLICK, KEPT, Click
+from shortener.names import VISITORS
 from shortener.visitor import enrich
-from tidemill import Done, PermanentJobError, Run, job_type
+from tidemill import Done, Lane, PermanentJobError, Run, job_type
 
 
-@job_type(CLICK, payload=Click, retention_days=KEPT.days)
+@job_type(CLICK, payload=Click, lane=Lane.BULK, retention_days=KEPT.days)
 def click_enrich(click: Click, run: Run) -> Done:
     if run.tenant != VISITORS:
         # Otherwise a caller that may submit jobs could count clicks on the links of other tenants.

@@ -17,10 +17,10 @@ from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEventV2
 from functions.jobs.click_enrich import click_enrich
 from shortener import clock
 from shortener import composition as shortener
-from shortener.click import CLICK, LONGEST_HEADER_CHARACTERS, VISITORS, Click
+from shortener.click import CLICK, LONGEST_HEADER_CHARACTERS, Click
 from shortener.client_address import client_address, fingerprint
 from shortener.link_codes import is_code
-from shortener.names import Env
+from shortener.names import VISITORS, Env
 from tidemill import KeyReusedError, StoreUnavailableError, Submission, TransactionConflictError, setting
 from tidemill.client import Tidemill
 from tidemill.http import REPLAYED, ProblemError, idempotency_key, resolver

@@ -12,10 +12,6 @@ from shortener.client_address import network
 #: The job type.
 CLICK: Final = "click.enrich"
 
-#: The tenant of all click jobs, since clicks are anonymous. The tenant of a caller begins with an account number, so it
-#: cannot be this one.
-VISITORS: Final = "anonymous:shortener"
-
 #: How long the job of a click is kept after its end: long enough to redrive the dead ones after a weekend.
 KEPT: Final = timedelta(days=3)
 #: A longer header is cut before it is read: the rest carries no information.

@@ -165,7 +165,8 @@ class Upload:
             self._saved_tail = self.state.tail
 
     def _load(self, tail: str) -> bytes:
-        with _lost():
+        # S3 answers so for a missing object to a role that may not list.
+        with _lost("AccessDenied"):
             data: bytes = self._client.get_object(Bucket=self.bucket, Key=tail)["Body"].read()
             return data
 
@@ -176,13 +177,13 @@ class Upload:
 
 
 @contextmanager
-def _lost() -> Iterator[None]:
-    """Raise `PartsLostError` for the errors in `_LOST`, and otherwise the errors of `translated`."""
+def _lost(*hidden: str) -> Iterator[None]:
+    """Raise `PartsLostError` for the errors in `_LOST` and `hidden`, and otherwise the errors of `translated`."""
     try:
         with translated():
             yield
     except ClientError as error:
         response: Mapping[str, Any] = error.response
-        if response["Error"]["Code"] not in _LOST:
+        if response["Error"]["Code"] not in {*_LOST, *hidden}:
             raise
         raise PartsLostError(str(error)) from error

@@ -26,6 +26,10 @@ class Output(StrEnum):
     API_URL = "ShortenerApiUrl"
 
 
+#: The tenant of all click jobs, since clicks are anonymous. The tenant of a caller begins with an account number, so it
+#: cannot be this one.
+VISITORS: Final = "anonymous:shortener"
+
 LINK_KEY: Final = "code"
 CLICK_KEY: Final = "pk"
 CLICK_SORT_KEY: Final = "sk"

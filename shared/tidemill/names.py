@@ -39,6 +39,8 @@ class Env(StrEnum):
     CURSOR_KEY_SECRET = "TIDEMILL_CURSOR_KEY_SECRET"  # noqa: S105 - the name of a variable
     #: JSON object: issuer and audience of the callers' tokens; empty if callers sign with SigV4.
     JWT = "TIDEMILL_JWT"
+    #: `true` where log lines contain no messages and tracebacks of exceptions; absent where they do.
+    WITHHOLD_EXCEPTION_TEXT = "TIDEMILL_WITHHOLD_EXCEPTION_TEXT"
     #: Seconds by which a live job must be overdue before reconcile repairs it.
     RECONCILE_LIMIT_SECONDS = "TIDEMILL_RECONCILE_LIMIT_SECONDS"
     #: Read units a second that reconcile may take from the jobs table.
@@ -105,10 +107,16 @@ INDEX_SHARDS: Final = 4
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html
 LARGEST_INDEX_SHARDS: Final = 16
 
+#: Prefix of the key of a payload that has an item of its own; a JSON list of tenant, job id and location follows. A
+#: tenant never begins with it, so it is never the prefix of a job's key.
+PAYLOAD_PREFIX: Final = "!payload#"
+
 # The prefixes of keys in the files bucket.
 PAYLOADS_PREFIX: Final = "payloads/"
 EXPORTS_PREFIX: Final = "exports/"
 
+#: The tenant of periodic jobs. It cannot equal a caller's tenant, which has at least two parts.
+SCHEDULE_TENANT: Final = "schedule"
 # The members of the event that EventBridge Scheduler sends to the function `tick` for each periodic type.
 TICK_TYPE: Final = "type"
 TICK_SCHEDULED_AT: Final = "scheduled_at"

@@ -35,11 +35,10 @@ from tidemill.domain.submission import Submission, Unique
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import (
     LARGEST_ITEM_BYTES,
-    PAYLOAD_PREFIX,
     DynamoPayloads,
     payload_item,
 )
-from tidemill.names import JOB_KEY
+from tidemill.names import JOB_KEY, PAYLOAD_PREFIX
 from tidemill.powertools.idempotency import insert_once
 
 Post = Callable[..., Accepted]

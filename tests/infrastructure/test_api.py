@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from stacks.stages import STAGES
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
 from tidemill.names import Env
 
@@ -79,6 +82,53 @@ def test_every_stage_is_throttled_and_logged_to_a_group_of_the_stack(dev: Synthe
         assert stage["DefaultRouteSettings"]["ThrottlingBurstLimit"] == dev.config.api_burst
         destination = stage["AccessLogSettings"]["DestinationArn"]["Fn::Join"][1][-1]
         assert destination["Ref"] in groups
+
+
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_public_routes_have_a_lower_throttle_of_their_own(synthesise: Synthesise, stage: str) -> None:
+    app = synthesise(stage=stage)
+    limits = {"ThrottlingRateLimit": app.config.open_rate, "ThrottlingBurstLimit": app.config.open_burst}
+    assert app.config.open_rate < app.config.api_rate
+    assert app.config.open_burst < app.config.api_burst
+    settings = [each["RouteSettings"] for _, each in app.of_type("AWS::ApiGatewayV2::Stage")]
+    assert {route: limit for routes in settings for route, limit in routes.items()} == dict.fromkeys(OPEN, limits)
+
+
+def test_a_stage_is_created_after_the_routes_that_it_has_settings_for(dev: Synthesised) -> None:
+    routes = {id_: route["RouteKey"] for id_, route in dev.of_type("AWS::ApiGatewayV2::Route")}
+    for _, stage in dev.everything():
+        if stage["Type"] == "AWS::ApiGatewayV2::Stage":
+            first = {routes[id_] for id_ in stage["DependsOn"] if id_ in routes}
+            assert first == set(stage["Properties"]["RouteSettings"])
+
+
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_both_apis_stay_below_the_throttle_of_an_account_in_the_smallest_regions(stage: str) -> None:
+    """2,500 requests a second, and a burst of 1,250.
+
+    https://docs.aws.amazon.com/apigateway/latest/developerguide/limits.html
+    """
+    config = STAGES[stage]()
+    assert 2 * config.api_rate <= 2500
+    assert 2 * config.api_burst <= 1250
+
+
+def test_access_logs_use_no_room_in_the_resource_policy_of_the_account(dev: Synthesised) -> None:
+    groups = dict(dev.of_type("AWS::Logs::LogGroup"))
+    for _, stage in dev.of_type("AWS::ApiGatewayV2::Stage"):
+        destination = stage["AccessLogSettings"]["DestinationArn"]["Fn::Join"][1][-1]
+        _, (start, guid) = groups[destination["Ref"]]["LogGroupName"]["Fn::Join"]
+        assert start.startswith("/aws/vendedlogs/tidemill/")
+        # A stack that is created again does not meet the retained group of the first.
+        assert "AWS::StackId" in json.dumps(guid)
+
+
+def test_with_scopes_every_authenticated_route_requires_one_of_them(synthesise: Synthesise, dev: Synthesised) -> None:
+    app = synthesise(stage="dev", **TOKENS, jwt_scopes="jobs/write,admin")
+    scopes = {key: route.get("AuthorizationScopes") for key, route in _routes(app).items()}
+    assert {route for route, required in scopes.items() if required is None} == OPEN
+    assert [required for required in scopes.values() if required not in (None, ["jobs/write", "admin"])] == []
+    assert not any("AuthorizationScopes" in route for route in _routes(dev).values())
 
 
 def test_access_logs_do_not_contain_the_address_of_a_client(dev: Synthesised) -> None:

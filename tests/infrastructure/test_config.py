@@ -99,7 +99,12 @@ def test_an_invalid_lane_raises(change: dict[str, Any], message: str) -> None:
         ({"log_retention_days": 31}, "log_retention_days 31 is not supported: use one of 1, 3, 7,"),
         ({"api_timeout_seconds": 30}, "an HTTP API waits at most 30 s"),
         ({"api_rate": 0}, "api_rate 0 must be positive"),
-        ({"api_burst": 1}, "not above api_burst 1"),
+        ({"api_burst": 0}, "api_burst 0 must be positive"),
+        ({"open_rate": 0}, "open_rate 0 must be positive"),
+        ({"open_burst": -1}, "open_burst -1 must be positive"),
+        ({"open_concurrency": 0}, "0 would disable the public routes"),
+        ({"jwt_scopes": ("jobs/write",)}, "jwt_scopes needs a jwt_issuer"),
+        ({"jwt_scopes": ("two words",)}, "jwt_scopes must be visible ASCII without quotes"),
         ({"publish_timeout_seconds": 0}, "publish_timeout_seconds must be from 1"),
     ],
 )

@@ -1,19 +1,27 @@
 """Each function has exactly the rights and variables that it needs, and its own log group with a retention."""
 
 import json
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pytest
 
+from shortener.names import VISITORS
 from shortener.names import Env as Shortener
 from stacks.composition import ROOT
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
+from tests.support.builders import a_job
+from tidemill.dynamodb import document
+from tidemill.dynamodb.payloads import _item_key
 from tidemill.names import (
     ATTENTION_INDEX,
     EXPORTS_PREFIX,
+    JOB_KEY,
     LISTING_INDEX,
     METRIC_NAMESPACE,
     PAYLOADS_PREFIX,
+    SCHEDULE_TENANT,
     Env,
     Lane,
     Output,
@@ -44,10 +52,8 @@ def _of_jobs(*actions: str, index: str = "") -> Rights:
 
 
 def _of_files(*actions: str, files: str = PAYLOADS) -> Rights:
-    """A function that reads files may also list them: without that right, S3 answers 403 for a missing file."""
-    return {(f"s3:{action}", files) for action in actions} | (
-        {("s3:ListBucket", "FilesBucket")} if "GetObject" in actions else set()
-    )
+    """No function may list the files: `DynamoPayloads` takes the 403 of S3 for a missing file."""
+    return {(f"s3:{action}", files) for action in actions}
 
 
 def _worker(lane: Lane) -> Rights:
@@ -59,7 +65,7 @@ def _worker(lane: Lane) -> Rights:
     )
 
 
-#: Further rights of the example's job types: those of the default lane, and those of the bulk lane.
+#: Further rights of the example's job types, which are on the bulk lane.
 CLICK_ENRICH = {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "PutItem", "UpdateItem")}
 CLICK_REPORTS = {("dynamodb:Query", "ShortenerClicksTable"), ("dynamodb:GetItem", "ShortenerLinksTable")} | _of_files(
     "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", files=EXPORTS
@@ -85,7 +91,7 @@ RIGHTS: dict[str, Rights] = {
     | {("sqs:GetQueueAttributes", queue) for queue in QUEUES.values()}
     | {("cloudwatch:GetMetricStatistics", "*"), ("sqs:SendMessage", "Missed")},
     "work-critical": _worker(Lane.CRITICAL),
-    "work": _worker(Lane.DEFAULT) | CLICK_ENRICH,
+    "work": _worker(Lane.DEFAULT),
     "work-bulk": _worker(Lane.BULK) | CLICK_ENRICH | CLICK_REPORTS,
     "shorten": {("dynamodb:PutItem", "ShortenerLinksTable"), ("dynamodb:UpdateItem", "ShortenerLinksTable")},
     "redirect": {("dynamodb:GetItem", "ShortenerLinksTable"), (READ_SECRET, "ShortenerAddressKey")}
@@ -113,13 +119,20 @@ def _listed(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _rights(app: Synthesised, function: Resource) -> set[tuple[str, str]]:
+def _statements(app: Synthesised, function: Resource) -> list[Any]:
     role = function["Role"]["Fn::GetAtt"][0]
-    return {
-        (action, _target(resource, function))
+    return [
+        statement
         for _, policy in app.of_type("AWS::IAM::Policy")
         if {"Ref": role} in policy["Roles"]
         for statement in policy["PolicyDocument"]["Statement"]
+    ]
+
+
+def _rights(app: Synthesised, function: Resource) -> set[tuple[str, str]]:
+    return {
+        (action, _target(resource, function))
+        for statement in _statements(app, function)
         for action in _listed(statement["Action"])
         for resource in _listed(statement["Resource"])
     }
@@ -133,8 +146,8 @@ def _target(resource: Any, function: Resource) -> str:
         whole, path = resource["Fn::Join"][1]
         return _target(whole, function) + str(path)
     if "Fn::ImportValue" in resource:
-        _, _, name = resource["Fn::ImportValue"].partition("ExportsOutputFnGetAtt")
-        return str(name[: -len("Arn") - 16])
+        _, _, name = resource["Fn::ImportValue"].partition("ExportsOutput")
+        return str(name.removeprefix("FnGetAtt").removeprefix("Ref").removesuffix("Arn")[:-16])
     id_, attribute = resource["Fn::GetAtt"] if "Fn::GetAtt" in resource else (resource["Ref"], "Arn")
     if {"Ref": id_} == function["LoggingConfig"]["LogGroup"]:
         return "own log group"
@@ -146,6 +159,55 @@ def test_a_function_has_exactly_the_rights_that_it_needs(dev: Synthesised, verb:
     assert _rights(dev, _functions(dev)[verb]) == RIGHTS[verb] | WILDCARDS
 
 
+@pytest.mark.parametrize(("verb", "tenant"), [("redirect", VISITORS), ("tick", SCHEDULE_TENANT)])
+def test_a_function_of_one_tenant_reaches_only_its_jobs_and_payloads(dev: Synthesised, verb: str, tenant: str) -> None:
+    """As IAM evaluates `ForAllValues:StringLike`, with the keys that the store writes."""
+    (condition,) = [
+        statement["Condition"]
+        for statement in _statements(dev, _functions(dev)[verb])
+        if "JobsTable" in json.dumps(statement["Resource"]) and "index" not in json.dumps(statement["Resource"])
+    ]
+    assert condition.keys() == {"ForAllValues:StringLike", "Null"}
+    assert condition["Null"] == {"dynamodb:LeadingKeys": "false"}
+    patterns = condition["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+
+    def allowed(key: str) -> bool:
+        return any(fnmatchcase(key, pattern.replace("[", "[[]")) for pattern in patterns)
+
+    job = a_job(tenant=tenant, payload_at="item/token")
+    assert allowed(document.key(job.tenant, job.id)[JOB_KEY]["S"])
+    assert allowed(_item_key(job)[JOB_KEY]["S"])
+    for other in ("111122223333:AROAEXAMPLE", f"{tenant}2", f"x{tenant}"):
+        theirs = replace(job, tenant=other)
+        assert not allowed(document.key(other, job.id)[JOB_KEY]["S"])
+        assert not allowed(_item_key(theirs)[JOB_KEY]["S"])
+
+
+def test_functions_of_several_tenants_have_no_condition(dev: Synthesised) -> None:
+    for verb, function in _functions(dev).items():
+        conditions = [each for each in _statements(dev, function) if "Condition" in each]
+        assert bool(conditions) == (verb in {"redirect", "tick"}), verb
+
+
+def test_visitors_cannot_take_the_concurrency_of_other_functions(synthesise: Synthesise, dev: Synthesised) -> None:
+    prod = synthesise(stage="prod")
+    reserved = {verb: each.get("ReservedConcurrentExecutions") for verb, each in _functions(prod).items()}
+    assert reserved.pop("redirect") == prod.config.open_concurrency == 50
+    assert set(reserved.values()) == {None}
+    # A new account cannot reserve any.
+    assert "ReservedConcurrentExecutions" not in _functions(dev)["redirect"]
+    chosen = _functions(synthesise(stage="dev", open_concurrency="7"))["redirect"]
+    assert chosen["ReservedConcurrentExecutions"] == 7
+
+
+def test_a_stage_can_withhold_the_text_of_exceptions(synthesise: Synthesise, dev: Synthesised) -> None:
+    withheld = _functions(synthesise(stage="dev", log_exception_text="off"))
+    for function in withheld.values():
+        assert function["Environment"]["Variables"][Env.WITHHOLD_EXCEPTION_TEXT] == "true"
+    for function in _functions(dev).values():
+        assert Env.WITHHOLD_EXCEPTION_TEXT not in function["Environment"]["Variables"]
+
+
 def test_the_rights_of_every_function_are_tested(dev: Synthesised) -> None:
     assert _functions(dev).keys() == RIGHTS.keys()
 
@@ -153,7 +215,9 @@ def test_the_rights_of_every_function_are_tested(dev: Synthesised) -> None:
 def test_policies_have_wildcards_only_for_object_keys_and_for_reading_metrics(dev: Synthesised) -> None:
     metrics = {"Action": "cloudwatch:GetMetricStatistics", "Effect": "Allow", "Resource": "*"}
     for _, policy in dev.of_type("AWS::IAM::Policy"):
-        text = json.dumps([each for each in policy["PolicyDocument"]["Statement"] if each != metrics])
+        # The keys of items in conditions end in a wildcard.
+        statements = [{**each, "Condition": None} for each in policy["PolicyDocument"]["Statement"] if each != metrics]
+        text = json.dumps(statements)
         for prefix in (PAYLOADS_PREFIX, EXPORTS_PREFIX):
             text = text.replace(f'"/{prefix}*"', "")
         assert "*" not in text
@@ -222,7 +286,7 @@ STORING: set[str] = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING, Env.INDEX_
 LOADING: set[str] = STORING | {Env.FILES_BUCKET}
 SUBMITTING: set[str] = LOADING | {Env.JOB_PACKAGES}
 WORKING = SUBMITTING | {Env.LANES, Env.JOB_TIMEOUT_SECONDS}
-ENRICHING: set[str] = {Shortener.CLICKS_TABLE, Shortener.ADDRESS_KEY_SECRET, Shortener.GEOIP_DATABASE}
+ENRICHING: set[str] = {Shortener.CLICKS_TABLE, Shortener.GEOIP_DATABASE}
 #: The environment variables of each function, except its stage and those of Powertools.
 VARIABLES: dict[str, set[str]] = {
     "submit": SUBMITTING | {Env.JWT},
@@ -233,10 +297,10 @@ VARIABLES: dict[str, set[str]] = {
     "tick": SUBMITTING,
     "reconcile": STORING | {Env.LANES, Env.RECONCILE_LIMIT_SECONDS, Env.RECONCILE_READ_UNITS},
     "shorten": {Shortener.LINKS_TABLE, Env.JWT},
-    "redirect": SUBMITTING | {Shortener.LINKS_TABLE, Shortener.TRUSTED_PROXY_HOPS},
+    "redirect": SUBMITTING | {Shortener.LINKS_TABLE, Shortener.TRUSTED_PROXY_HOPS, Shortener.ADDRESS_KEY_SECRET},
     "stats": {Shortener.LINKS_TABLE, Shortener.CLICKS_TABLE, Env.JWT},
     "work-critical": WORKING,
-    "work": WORKING | ENRICHING,
+    "work": WORKING,
     "work-bulk": WORKING | ENRICHING | {Shortener.LINKS_TABLE, Shortener.EXPORTS_BUCKET},
 }
 

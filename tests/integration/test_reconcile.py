@@ -20,10 +20,9 @@ from tidemill.domain.job import reference_to
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.passes import DynamoPasses
-from tidemill.dynamodb.payloads import PAYLOAD_PREFIX
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.entrypoints import reconcile
-from tidemill.names import CONTINUE, JOB_KEY, Env
+from tidemill.names import CONTINUE, JOB_KEY, PAYLOAD_PREFIX, Env
 from tidemill.sqs import messages, queue_depth
 
 LIMIT = timedelta(hours=3)

@@ -171,17 +171,28 @@ class StageConfig:
     #: Number of calls of wake in each interval. They run at the same time, and each wakes up to 400 jobs a second.
     wake_parts: int = 1
     log_retention_days: int = 30
+    #: Whether log lines contain the messages and tracebacks of exceptions. A handler's may quote its payload.
+    log_exception_text: bool = True
     #: Timeout of a function behind an HTTP API.
     api_timeout_seconds: int = 10
     #: Requests per second and burst, for all callers of an API together.
     api_rate: int = 100
     api_burst: int = 200
+    #: The same for all callers of a public route.
+    open_rate: int = 50
+    open_burst: int = 100
+    #: Concurrency of a function behind a public route. It is reserved, so that visitors leave the rest of the account's
+    #: concurrency to the other functions. None: no limit, as in a new account, which cannot reserve any.
+    #: https://docs.aws.amazon.com/lambda/latest/dg/configuration-concurrency.html
+    open_concurrency: int | None = None
     publish_timeout_seconds: int = 30
     #: Concurrent batches of each shard of the jobs table's stream.
     stream_parallelization: int = LARGEST_PARALLELIZATION
     #: Issuer and audiences of the callers' tokens. Both empty: callers sign with SigV4.
     jwt_issuer: str = ""
     jwt_audience: tuple[str, ...] = ()
+    #: Scopes of which a caller's token needs one. Empty: no scope is required.
+    jwt_scopes: tuple[str, ...] = ()
     #: Address that receives the alarms. Empty: no mail.
     alarm_email: str = ""
     #: ARN or name of the permissions boundary of every role. Empty: no boundary.
@@ -257,9 +268,11 @@ class StageConfig:
             0 < self.api_timeout_seconds <= LONGEST_API_TIMEOUT_SECONDS,
             f"api_timeout_seconds must be from 1 to {LONGEST_API_TIMEOUT_SECONDS}: an HTTP API waits at most 30 s",
         )
+        for rate in ("api_rate", "api_burst", "open_rate", "open_burst"):
+            _require(getattr(self, rate) > 0, f"{rate} {getattr(self, rate)} must be positive")
         _require(
-            0 < self.api_rate <= self.api_burst,
-            f"api_rate {self.api_rate} must be positive and not above api_burst {self.api_burst}",
+            self.open_concurrency is None or self.open_concurrency > 0,
+            f"open_concurrency {self.open_concurrency} must be positive: 0 would disable the public routes",
         )
         _require(
             0 < self.publish_timeout_seconds <= LONGEST_FUNCTION_TIMEOUT_SECONDS,
@@ -270,6 +283,11 @@ class StageConfig:
             f"stream_parallelization {self.stream_parallelization} must be from 1 to {LARGEST_PARALLELIZATION}",
         )
         _require_form("jwt_issuer", self.jwt_issuer, r"(https://[^\s?#]+)?", "an https address")
+        _require(
+            all(re.fullmatch(r"[!#-\[\]-~]+", scope) for scope in self.jwt_scopes),
+            "jwt_scopes must be visible ASCII without quotes and backslashes",
+        )
+        _require(not self.jwt_scopes or bool(self.jwt_issuer), "jwt_scopes needs a jwt_issuer: SigV4 has no scopes")
         _require(all(self.jwt_audience), "jwt_audience must not contain an empty name")
         _require(
             bool(self.jwt_issuer) == bool(self.jwt_audience),

@@ -9,7 +9,6 @@ from constructs import Construct
 
 from tidemill import names
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.iam_actions import GET_FILE, LIST_FILES
 from tidemill.cdk.job_function import JobFunction
 from tidemill.domain.time_constants import LONGEST_SPAN
 
@@ -51,12 +50,12 @@ class FilesBucket(Construct):
         )
 
     def allow(self, function: JobFunction, actions: Sequence[str], *, of: Sequence[str]) -> None:
-        """Allow `function` these actions on the files whose object keys begin with one of the prefixes `of`."""
+        """Allow `function` these actions on the files whose object keys begin with one of the prefixes `of`.
+
+        No function may list the bucket, so S3 answers 403 for a missing file. `DynamoPayloads` expects that:
+        https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
+        """
         function.allow(actions, [self.bucket.arn_for_objects(f"{prefix}*") for prefix in of])
-        if GET_FILE in actions:
-            # Without `ListBucket`, S3 answers 403 instead of 404 for a missing file:
-            # https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
-            function.allow([LIST_FILES], [self.bucket.bucket_arn])
         resource = cast(s3.CfnBucket, self.bucket.node.default_child)
         Validations.of(function).acknowledge(
             *(

@@ -26,9 +26,20 @@ class FunctionFactory:
             else ""
         }
 
-    def api_function(self, verb: str, environment: Mapping[str, str], *, handler: str = "") -> JobFunction:
-        """A function behind an HTTP API: its timeout is shorter than the one of the API."""
-        return self.function(verb, environment, timeout_seconds=self.config.api_timeout_seconds, handler=handler)
+    def api_function(
+        self, verb: str, environment: Mapping[str, str], *, handler: str = "", is_open: bool = False
+    ) -> JobFunction:
+        """A function behind an HTTP API: its timeout is shorter than the one of the API.
+
+        `is_open` limits the concurrency of a function whose routes are public.
+        """
+        return self.function(
+            verb,
+            environment,
+            timeout_seconds=self.config.api_timeout_seconds,
+            handler=handler,
+            reserved_concurrency=self.config.open_concurrency if is_open else None,
+        )
 
     def function(
         self,
@@ -38,6 +49,7 @@ class FunctionFactory:
         timeout_seconds: int,
         memory_mb: int = DEFAULT_MEMORY_MB,
         handler: str = "",
+        reserved_concurrency: int | None = None,
     ) -> JobFunction:
         """`handler` in Lambda's notation. The default is the engine's entry point named `verb`."""
         return JobFunction(
@@ -50,4 +62,5 @@ class FunctionFactory:
             environment=environment,
             memory_mb=memory_mb,
             handler=handler,
+            reserved_concurrency=reserved_concurrency,
         )

@@ -18,7 +18,6 @@ ACCEPT: Final = (GET, PUT, DELETE)
 ADVANCE: Final = (GET, PUT, UPDATE, DELETE)
 
 GET_FILE: Final = "s3:GetObject"
-LIST_FILES: Final = "s3:ListBucket"
 PUT_FILE: Final = "s3:PutObject"
 DELETE_FILE: Final = "s3:DeleteObject"
 #: A multipart upload needs `PutObject` for its parts, and this action to discard an unfinished upload.

@@ -1,7 +1,7 @@
 """`JobFunction`: a Lambda function with its own role and log group. The engine creates every function here."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
@@ -63,6 +63,7 @@ class JobFunction(Construct):
             log_group=group,
             environment={
                 names.Env.STAGE: config.label,
+                **({} if config.log_exception_text else {names.Env.WITHHOLD_EXCEPTION_TEXT: "true"}),
                 "POWERTOOLS_SERVICE_NAME": f"{names.APP}-{verb}",
                 "POWERTOOLS_METRICS_NAMESPACE": names.METRIC_NAMESPACE,
                 **environment,
@@ -71,6 +72,13 @@ class JobFunction(Construct):
         # `AWSLambdaBasicExecutionRole` without `CreateLogGroup`, and only for the function's own log group.
         self.allow(["logs:CreateLogStream", "logs:PutLogEvents"], [group.log_group_arn])
 
-    def allow(self, actions: Sequence[str], resources: Sequence[str]) -> None:
-        """Allow these actions and no others. CDK's grant methods would also grant actions that are not needed."""
-        self._role.add_to_policy(iam.PolicyStatement(actions=list(actions), resources=list(resources)))
+    def allow(
+        self, actions: Sequence[str], resources: Sequence[str], *, only_if: Mapping[str, Any] | None = None
+    ) -> None:
+        """Allow these actions and no others, `only_if` these conditions of IAM hold.
+
+        CDK's grant methods would also grant actions that are not needed.
+        """
+        self._role.add_to_policy(
+            iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=only_if)
+        )

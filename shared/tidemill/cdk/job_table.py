@@ -1,5 +1,8 @@
 """`JobTable`: the table of job documents. One item is one job. The table's stream dispatches it."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
@@ -42,3 +45,18 @@ class JobTable(Construct):
             sort_key=dynamodb.Attribute(name=sort_key, type=dynamodb.AttributeType.NUMBER),
             projection_type=dynamodb.ProjectionType.KEYS_ONLY,
         )
+
+
+def items_of(tenant: str) -> Mapping[str, Any]:
+    """The condition that a call names only keys of jobs and payloads of `tenant`, which begin with the tenant.
+
+    Not for a tenant with groups or limits, whose items have other keys, nor for one whose name has a `*` or `?`.
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
+    """
+    keys = [f"{tenant}#*", f'{names.PAYLOAD_PREFIX}["{tenant}",*']
+    return {
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": keys},
+        # `ForAllValues` also holds for a call that names no key:
+        # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+        "Null": {"dynamodb:LeadingKeys": "false"},
+    }

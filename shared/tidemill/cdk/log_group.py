@@ -21,10 +21,11 @@ RETENTIONS: Final = {
 }
 
 
-def log_group(scope: Construct, id_: str, config: StageConfig) -> logs.LogGroup:
+def log_group(scope: Construct, id_: str, config: StageConfig, *, name: str | None = None) -> logs.LogGroup:
     return logs.LogGroup(
         scope,
         id_,
+        log_group_name=name,
         retention=RETENTIONS[config.log_retention_days],
         removal_policy=RemovalPolicy.RETAIN if config.protected else RemovalPolicy.DESTROY,
     )

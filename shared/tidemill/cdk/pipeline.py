@@ -96,9 +96,12 @@ class Pipeline(Construct):
             for name, value in variables.items():
                 worker.function.add_environment(name, value)
 
-    def allow_submitting(self, function: JobFunction) -> None:
-        """Let a function of the app submit jobs, as `tidemill.client.Tidemill.here` does."""
-        self.storage.allow(function, *ACCEPT)
+    def allow_submitting(self, function: JobFunction, *, tenant: str | None = None) -> None:
+        """Let a function of the app submit jobs, as `tidemill.client.Tidemill.here` does.
+
+        With `tenant` it may submit only for this tenant, and neither to groups nor from a handler with limits.
+        """
+        self.storage.allow(function, *ACCEPT, tenant=tenant)
         for name, value in self.storage.submitting.items():
             function.function.add_environment(name, value)
 

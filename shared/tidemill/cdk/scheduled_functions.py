@@ -67,7 +67,7 @@ class ScheduledFunctions:
         tick = self._functions.function(
             "tick", self._storage.submitting, timeout_seconds=self._config.api_timeout_seconds
         )
-        self._storage.allow(tick, GET, PUT)
+        self._storage.allow(tick, GET, PUT, tenant=names.SCHEDULE_TENANT)
         return tick
 
     def _reconcile(self, lanes: Sequence[Lane]) -> JobFunction:

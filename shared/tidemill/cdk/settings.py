@@ -51,6 +51,13 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "index_shards": integer,
     "jwt_issuer": str,
     "jwt_audience": _names,
+    "jwt_scopes": _names,
+    "api_rate": integer,
+    "api_burst": integer,
+    "open_rate": integer,
+    "open_burst": integer,
+    "open_concurrency": integer,
+    "log_exception_text": switch,
     "tags": _pairs,
 }
 

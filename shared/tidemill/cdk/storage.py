@@ -7,7 +7,7 @@ from constructs import Construct
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.files_bucket import FilesBucket
 from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_table import JobTable
+from tidemill.cdk.job_table import JobTable, items_of
 from tidemill.names import Env
 
 
@@ -29,6 +29,6 @@ class Storage:
         #: Environment of functions that submit jobs.
         self.submitting: Mapping[str, str] = {**self.loading, Env.JOB_PACKAGES: ",".join(config.job_packages)}
 
-    def allow(self, function: JobFunction, *actions: str) -> None:
-        """Allow `function` these actions on the jobs table, without its indexes."""
-        function.allow(actions, [self.jobs.table.table_arn])
+    def allow(self, function: JobFunction, *actions: str, tenant: str | None = None) -> None:
+        """Allow `function` these actions on the jobs table without its indexes. With `tenant`, on its items only."""
+        function.allow(actions, [self.jobs.table.table_arn], only_if=None if tenant is None else items_of(tenant))

@@ -20,7 +20,7 @@ from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
 from tidemill.dynamodb.document import from_milliseconds
-from tidemill.names import JOB_KEY, PAYLOADS_PREFIX
+from tidemill.names import JOB_KEY, PAYLOAD_PREFIX, PAYLOADS_PREFIX
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -32,8 +32,6 @@ LARGEST_INLINE_BYTES: Final = 400
 #: The largest payload in an item. A file is slower than an item to write and to read, but costs the same at any size.
 #: An item of this size costs 64 writes, and 64 more when it is deleted.
 LARGEST_ITEM_BYTES: Final = 64 * 1024
-#: A tenant never begins with it, so it is never the prefix of a job's key.
-PAYLOAD_PREFIX: Final = "!payload#"
 
 #: The error codes of S3 for a missing file. A caller without the right to list the bucket, such as every function of
 #: Tidemill, gets the second one.

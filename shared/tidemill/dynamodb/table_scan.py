@@ -11,8 +11,8 @@ from tidemill.domain.errors import MalformedDocumentError
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.group_items import HEAD_PREFIX
 from tidemill.dynamodb.groups import DynamoGroups
-from tidemill.dynamodb.payloads import PAYLOAD_PREFIX, payload_item
-from tidemill.names import JOB_KEY
+from tidemill.dynamodb.payloads import payload_item
+from tidemill.names import JOB_KEY, PAYLOAD_PREFIX
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -6,15 +6,12 @@ submission fails, the error is raised: Lambda retries, the alarm fires, and the 
 
 from collections.abc import Mapping
 from datetime import UTC
-from typing import Any, Final
+from typing import Any
 
 from tidemill import composition
 from tidemill.domain.submission import Submission
-from tidemill.names import SCHEDULED_TIME, TICK_SCHEDULED_AT, TICK_TYPE
+from tidemill.names import SCHEDULE_TENANT, SCHEDULED_TIME, TICK_SCHEDULED_AT, TICK_TYPE
 from tidemill.system import clock
-
-#: The tenant of periodic jobs. It cannot equal a caller's tenant, which has at least two parts.
-TENANT: Final = "schedule"
 
 
 def handle(event: Mapping[str, Any], context: Any) -> None:
@@ -24,5 +21,5 @@ def handle(event: Mapping[str, Any], context: Any) -> None:
         scheduled_at = f"{clock.now().astimezone(UTC):%Y-%m-%dT%H:%MZ}"
     telemetry = composition.telemetry()
     submission = Submission(type=type_, key=f"{type_} {scheduled_at}")
-    telemetry.accepted(composition.submit()(submission, tenant=TENANT, trace=context.aws_request_id))
+    telemetry.accepted(composition.submit()(submission, tenant=SCHEDULE_TENANT, trace=context.aws_request_id))
     telemetry.flush()

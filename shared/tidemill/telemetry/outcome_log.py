@@ -1,6 +1,7 @@
 """Writes the log lines and the metrics of outcomes. A log message is a constant; the details are its fields."""
 
 import itertools
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -21,6 +22,7 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.names import METRIC_NAMESPACE, Env, Lane, Metric
 from tidemill.settings import setting
+from tidemill.telemetry.withheld_text import WithheldText
 
 _ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
     Ending.SUCCEEDED: Metric.SUCCEEDED,
@@ -51,7 +53,8 @@ _ATTEMPTED: Final = frozenset(
 @cache
 def logger() -> Logger:
     """The Powertools environment variables set its service name and level."""
-    return Logger()
+    withheld = os.environ.get(Env.WITHHOLD_EXCEPTION_TEXT)
+    return Logger(logger_formatter=WithheldText()) if withheld else Logger()
 
 
 class Telemetry:

@@ -51,22 +51,19 @@ class Shortener(Application):
         )
 
     def _allow_jobs(self, pipeline: Pipeline, tables: ShortenerTables) -> None:
-        # click.enrich, on the default lane: reads a counter, then writes the click in the transaction of its success.
-        pipeline.allow_jobs([GET, PUT, UPDATE], [tables.clicks.table_arn])
-        pipeline.add_job_variables(
-            {
-                Env.CLICKS_TABLE: tables.clicks.table_name,
-                Env.GEOIP_DATABASE: GEOIP_DATABASE if self.geoip_database else "",
-            }
-        )
-        # clicks.rollup and clicks.export, on the bulk lane.
+        """All job types of the shortener are on the bulk lane, where visitors delay no job of a caller."""
+        # click.enrich reads a counter, then writes the click in the transaction of its success.
+        pipeline.allow_jobs([GET, PUT, UPDATE], [tables.clicks.table_arn], lane=Lane.BULK)
+        # clicks.rollup and clicks.export
         pipeline.allow_jobs([QUERY], [tables.clicks.table_arn], lane=Lane.BULK)
         pipeline.allow_jobs([GET], [tables.links.table_arn], lane=Lane.BULK)
         pipeline.allow_job_files([GET_FILE, PUT_FILE, DELETE_FILE, ABORT_FILE], prefix=EXPORTS_PREFIX, lane=Lane.BULK)
         pipeline.add_job_variables(
             {
                 Env.LINKS_TABLE: tables.links.table_name,
+                Env.CLICKS_TABLE: tables.clicks.table_name,
                 Env.EXPORTS_BUCKET: pipeline.storage.files.bucket.bucket_name,
+                Env.GEOIP_DATABASE: GEOIP_DATABASE if self.geoip_database else "",
             },
             lane=Lane.BULK,
         )

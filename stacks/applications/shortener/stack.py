@@ -4,7 +4,7 @@ from aws_cdk import CfnOutput
 from aws_cdk.aws_apigatewayv2 import HttpMethod
 from constructs import Construct
 
-from shortener.names import Env, Output
+from shortener.names import VISITORS, Env, Output
 from stacks.app_stack import AppStack
 from stacks.applications.shortener.tables import ShortenerTables
 from tidemill.cdk.alarm import add_alarms
@@ -46,10 +46,11 @@ class ShortenerStack(AppStack):
                 Env.ADDRESS_KEY_SECRET: tables.address_key.secret_arn,
             },
             handler="functions.redirect.handler.handle",
+            is_open=True,
         )
         redirect.allow([GET], [tables.links.table_arn])
         redirect.allow([READ_KEY], [tables.address_key.secret_arn])
-        pipeline.allow_submitting(redirect)
+        pipeline.allow_submitting(redirect, tenant=VISITORS)
         stats = functions.api_function(
             "stats",
             {**links, **functions.callers, Env.CLICKS_TABLE: tables.clicks.table_name},

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from shortener import click_tally
-from shortener.click import CLICK, VISITORS
+from shortener.click import CLICK
 from shortener.click_table import Clicks
-from shortener.names import CLICK_SORT_KEY, TTL_ATTRIBUTE
+from shortener.names import CLICK_SORT_KEY, TTL_ATTRIBUTE, VISITORS
 from tests.integration.shortener.conftest import REMAINING, SECRET, World, set_now
 from tests.support.faulty_client import Fault, KilledError
 from tidemill import StoreUnavailableError, Submission, composition

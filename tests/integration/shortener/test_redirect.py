@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from shortener.click import VISITORS
-from shortener.names import Env
+from shortener.names import VISITORS, Env
 from tests.integration.shortener.conftest import World, refusing
 from tests.support.builders import NOW
 from tests.support.faulty_client import Fault

@@ -19,7 +19,8 @@ from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.dynamodb.payloads import PAYLOAD_PREFIX, Bucket, DynamoPayloads
+from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
+from tidemill.names import PAYLOAD_PREFIX
 from tidemill.powertools.idempotency import insert_once
 from tidemill.system.ids import new_token
 

@@ -13,8 +13,8 @@ from tidemill.domain.errors import StoreUnavailableError, UnknownJobTypeError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import decode
-from tidemill.entrypoints.tick import TENANT, handle
-from tidemill.names import SCHEDULED_TIME, TICK_SCHEDULED_AT, TICK_TYPE
+from tidemill.entrypoints.tick import handle
+from tidemill.names import SCHEDULE_TENANT, SCHEDULED_TIME, TICK_SCHEDULED_AT, TICK_TYPE
 
 TIME = "2026-01-01T03:00:00Z"
 
@@ -43,7 +43,7 @@ def _jobs(mill: Mill) -> list[Job]:
 def test_a_call_submits_a_job_of_its_type_for_the_clock_s_own_tenant(mill: Mill) -> None:
     _tick()
     (job,) = _jobs(mill)
-    assert (job.type, job.tenant, job.state, job.payload) == ("test.noop", TENANT, State.QUEUED, "{}")
+    assert (job.type, job.tenant, job.state, job.payload) == ("test.noop", SCHEDULE_TENANT, State.QUEUED, "{}")
     assert job.trace == "request"
 
 

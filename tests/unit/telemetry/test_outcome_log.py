@@ -19,6 +19,14 @@ from tidemill.application.submit import Accepted
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.dispatch import Dispatch
 from tidemill.names import Lane
+from tidemill.application.ports import UnreadableItem
+from tidemill.application.publish import Published
+from tidemill.application.reconcile import Reconciled
+from tidemill.application.submit import Accepted
+from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.errors import MalformedDocumentError
+from tidemill.names import Env, Lane
 from tidemill.telemetry import outcome_log
 from tidemill.telemetry.outcome_log import Telemetry
 
@@ -189,3 +197,31 @@ def test_an_exception_is_logged_with_its_traceback(said: Said) -> None:
     (line,), _ = said(of)
 
     assert "ValueError" in line["exception"]
+
+
+@pytest.mark.parametrize("withheld", ["", "true"])
+def test_a_stage_can_withhold_the_text_of_exceptions(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], withheld: str
+) -> None:
+    monkeypatch.setenv(Env.WITHHOLD_EXCEPTION_TEXT, withheld)
+    monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", fresh_token())
+    made = cache(outcome_log.logger.__wrapped__)
+    monkeypatch.setattr(outcome_log, "logger", made)
+    try:
+        raise ValueError("no such address: ada@example.com") from KeyError("ada@example.com")
+    except ValueError as error:
+        error.add_note("ada@example.com")
+        cause = error
+    of = Telemetry(stage="test")
+    of.attempt_ended(
+        Lane.BULK, None, Report(ending=Ending.RETRYING, job=JOB, error=f"ValueError: {cause}", cause=cause)
+    )
+    of.attempt_ended(Lane.BULK, None, Report(ending=Ending.UNAVAILABLE, job=JOB, error="ada@example.com: no response"))
+    of.reconciled(Reconciled(unreadable=(UnreadableItem("a key", MalformedDocumentError("ada@example.com")),)))
+    output = capsys.readouterr().out
+    assert ("ada@example.com" in output) is not bool(withheld)
+    line = json.loads(output.splitlines()[0])
+    assert "a key" in output
+    assert line["exception_name"] == "ValueError"
+    if withheld:
+        assert line["error"] == "ValueError"
