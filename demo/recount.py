@@ -8,7 +8,7 @@ from ipaddress import ip_network
 from typing import Any, Final
 
 import ua_parser
-from geoip2fast import GeoIP2Fast
+from iptocc import country_code
 
 from demo.access_log import Click
 
@@ -18,8 +18,6 @@ UNKNOWN_COUNTRY: Final = "??"
 UNKNOWN_BROWSER: Final = "Other"
 AGENT_CHARACTERS: Final = 256
 NAME_CHARACTERS: Final = 64
-#: geoip2fast returns these for private and unknown networks.
-_NO_COUNTRY: Final = frozenset({"", "--"})
 
 
 @dataclass(slots=True)
@@ -39,22 +37,20 @@ class Count:
 
 def recount(clicks: Iterable[Click]) -> Count:
     count = Count()
-    geography = GeoIP2Fast()
     for click in clicks:
         count.clicks += 1
-        count.countries[_country(geography, click.address)] += 1
+        count.countries[_country(click.address)] += 1
         count.browsers[_browser(click.agent or "")] += 1
     return count
 
 
-def _country(geography: GeoIP2Fast, address: str) -> str:
+def _country(address: str) -> str:
     """The country of the network, since the shortener keeps no more of the address."""
     try:
         network = ip_network(f"{address}/24", strict=False)
     except ValueError:
         return UNKNOWN_COUNTRY
-    code: str = geography.lookup(str(network.network_address)).country_code
-    return UNKNOWN_COUNTRY if code in _NO_COUNTRY else code
+    return country_code(str(network.network_address)) or UNKNOWN_COUNTRY
 
 
 def _browser(agent: str) -> str:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Final
 
@@ -11,11 +10,7 @@ from shortener.lazy import Lazy
 from shortener.names import Env
 
 #: The country of a missing, private, unassigned or malformed address, and of an address that the data does not cover.
-#: The data of geoip2fast covers no IPv6 address.
 UNKNOWN: Final = "??"
-
-#: geoip2fast returns this for private and unknown networks.
-_NO_COUNTRY: Final = "--"
 
 #: Relative paths start here: the top folder of the deployed code.
 _TOP: Final = Path(__file__).parents[1]
@@ -32,23 +27,17 @@ def country_of(address: str | None) -> str:
 
 @Lazy
 def _lookup() -> _Lookup:
-    """Read the data: 0.1 s and 27 MB. The first click pays for it; a cold start without a click does not."""
+    """Load the data. The first click pays for it; a cold start without a click does not."""
     database = os.environ.get(Env.GEOIP_DATABASE)
-    return _maxmind(_TOP / database) if database else _geoip2fast()
+    return _maxmind(_TOP / database) if database else _registries()
 
 
-def _geoip2fast() -> _Lookup:
-    from geoip2fast.geoip2fast import GEOIP2FAST_DAT_GZ_FILE, GeoIP2Fast  # noqa: PLC0415 - the import is as slow as the data
-
-    # The full path, since the library prefers a file of this name in the working directory. `Lazy` holds its lock while
-    # the library loads its data into a module variable; lookups only read it.
-    data = GeoIP2Fast(geoip2fast_data_file=GEOIP2FAST_DAT_GZ_FILE)
+def _registries() -> _Lookup:
+    """The country to which an Internet registry assigned the network, which need not be the one that uses it."""
+    from iptocc import country_code  # noqa: PLC0415 - only a worker that counts clicks uses it
 
     def lookup(address: Address) -> str | None:
-        if not isinstance(address, IPv4Address):
-            return None
-        code: str = data.lookup(str(address)).country_code
-        return None if code == _NO_COUNTRY else code
+        return country_code(str(address))
 
     return lookup
 

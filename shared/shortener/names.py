@@ -13,7 +13,7 @@ class Env(StrEnum):
     ADDRESS_KEY_SECRET = "SHORTENER_ADDRESS_KEY_SECRET"  # noqa: S105 - the name of a variable
     #: Number of proxies in front of the API whose `X-Forwarded-For` is trusted.
     TRUSTED_PROXY_HOPS = "SHORTENER_TRUSTED_PROXY_HOPS"
-    #: Path of a MaxMind database inside the asset; empty to use the data of geoip2fast.
+    #: Path of a MaxMind database inside the asset; empty to use the data of iptocc.
     GEOIP_DATABASE = "SHORTENER_GEOIP_DATABASE"
     #: Bucket of the files that `clicks.export` writes.
     EXPORTS_BUCKET = "SHORTENER_EXPORTS_BUCKET"

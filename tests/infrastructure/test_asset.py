@@ -57,13 +57,8 @@ def test_all_sources_are_compiled_to_unchecked_bytecode(built: Path) -> None:
         assert compiled.read_bytes()[4:8] == b"\1\0\0\0"
 
 
-def test_only_the_ipv4_country_data_is_shipped_and_it_loads(built: Path) -> None:
-    assert {path.name for path in (built / "geoip2fast").iterdir()} == {
-        *CODE.source_packages()["geoip2fast"],
-        "__pycache__",
-    }
-    code = "from geoip2fast import GeoIP2Fast; print(GeoIP2Fast().lookup('8.8.8.8').country_code)"
-    assert _python(built, code) == "US"
+def test_the_country_data_is_shipped_and_loads(built: Path) -> None:
+    assert _python(built, "from iptocc import country_code; print(country_code('2001:4860:4860::8888'))") == "US"
 
 
 def test_every_function_imports_from_the_asset(built: Path) -> None:

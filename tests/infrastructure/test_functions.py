@@ -146,8 +146,10 @@ def _target(resource: Any, function: Resource) -> str:
         whole, path = resource["Fn::Join"][1]
         return _target(whole, function) + str(path)
     if "Fn::ImportValue" in resource:
+        # `ExportsOutputFnGetAtt<id>Arn<hash>`, or `ExportsOutputRef<id><hash>` for a secret; the id ends in a hash too.
         _, _, name = resource["Fn::ImportValue"].partition("ExportsOutput")
-        return str(name.removeprefix("FnGetAtt").removeprefix("Ref").removesuffix("Arn")[:-16])
+        name = name.removeprefix("Ref") if name.startswith("Ref") else name.removeprefix("FnGetAtt").replace("Arn", "")
+        return str(name[:-16])
     id_, attribute = resource["Fn::GetAtt"] if "Fn::GetAtt" in resource else (resource["Ref"], "Arn")
     if {"Ref": id_} == function["LoggingConfig"]["LogGroup"]:
         return "own log group"

@@ -59,7 +59,7 @@ FROZEN: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
         "CursorKey255E8F8A": SECRET,
         "ShortenerAddressKeyCE7CB079": SECRET,
         "AlarmsTopic3A2DFEBA": TOPIC,
-        "ApiAccessLogs50B185DB": LOG_GROUP,
+        "ApiAccessLogs50B185DB": {**LOG_GROUP, "name": "/aws/vendedlogs/tidemill/api-<stack GUID>"},
         "ControlLogs7AC46C76": LOG_GROUP,
         "LanebulkWorkerLogs0C2D8ACF": LOG_GROUP,
         "LanecriticalWorkerLogs1E2960CE": LOG_GROUP,
@@ -72,7 +72,7 @@ FROZEN: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
         "WakeLogsF9E94C25": LOG_GROUP,
     },
     "Shortener": {
-        "ApiAccessLogs50B185DB": LOG_GROUP,
+        "ApiAccessLogs50B185DB": {**LOG_GROUP, "name": "/aws/vendedlogs/tidemill/api-<stack GUID>"},
         "RedirectLogs949E9C05": LOG_GROUP,
         "ShortenLogsEA4AB52A": LOG_GROUP,
         "StatsLogsD60AC7D6": LOG_GROUP,

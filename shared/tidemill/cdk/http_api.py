@@ -61,7 +61,7 @@ class Api(Construct):
         # https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/AWS-logs-infrastructure-CWL.html
         # The GUID of the stack keeps the name free when a stack is created again beside a retained group.
         guid = Fn.select(2, Fn.split("/", Aws.STACK_ID))
-        group = log_group(self, "AccessLogs", config, name=f"/aws/vendedlogs/{APP}/{name}-{guid}")
+        group = log_group(self, "AccessLogs", config, name=f"/aws/vendedlogs/{APP}/{id_.lower()}-{guid}")
         # Set on the L1 resource: the L2 setting is an interface that Python code would have to implement. The ARN is
         # built from the name: the log group's own ARN ends in `:*`, which API Gateway drops, so drift detection would
         # always report a difference.

@@ -22,7 +22,7 @@ GEOIP_DATABASE: Final = "geoip.mmdb"
 
 class Shortener(Application):
     #: `trusted_proxy_hops`: the number of proxies in front of the API whose `X-Forwarded-For` entries are trusted.
-    #: `geoip_database`: path on the host of a MaxMind database to ship instead of the data of geoip2fast.
+    #: `geoip_database`: path on the host of a MaxMind database to ship and to use instead of the data of iptocc.
     settings: ClassVar[Mapping[str, Reader]] = {"trusted_proxy_hops": integer, "geoip_database": str}
 
     def __init__(self, config: StageConfig, settings: Mapping[str, Any]) -> None:

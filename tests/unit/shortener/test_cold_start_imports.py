@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-HEAVY = ("geoip2fast", "maxminddb", "ua_parser", "ua_parser_builtins")
+HEAVY = ("iptocc", "maxminddb", "ua_parser", "ua_parser_builtins")
 
 
 @pytest.mark.parametrize(

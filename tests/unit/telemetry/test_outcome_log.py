@@ -207,15 +207,12 @@ def test_a_stage_can_withhold_the_text_of_exceptions(
     monkeypatch.setenv("POWERTOOLS_SERVICE_NAME", fresh_token())
     made = cache(outcome_log.logger.__wrapped__)
     monkeypatch.setattr(outcome_log, "logger", made)
-    try:
-        raise ValueError("no such address: ada@example.com") from KeyError("ada@example.com")
-    except ValueError as error:
-        error.add_note("ada@example.com")
-        cause = error
+    cause = ValueError("no such address: ada@example.com")
+    cause.__cause__ = KeyError("ada@example.com")
+    cause.add_note("ada@example.com")
     of = Telemetry(stage="test")
-    of.attempt_ended(
-        Lane.BULK, None, Report(ending=Ending.RETRYING, job=JOB, error=f"ValueError: {cause}", cause=cause)
-    )
+    failed = Report(ending=Ending.RETRYING, job=JOB, error=f"ValueError: {cause}", cause=cause)
+    of.attempt_ended(Lane.BULK, None, failed)
     of.attempt_ended(Lane.BULK, None, Report(ending=Ending.UNAVAILABLE, job=JOB, error="ada@example.com: no response"))
     of.reconciled(Reconciled(unreadable=(UnreadableItem("a key", MalformedDocumentError("ada@example.com")),)))
     output = capsys.readouterr().out
