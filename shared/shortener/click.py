@@ -47,7 +47,7 @@ def _coarse(user_agent: str) -> str:
 class Click(BaseModel):
     """One visit of a link. The time of the click is the time at which its job was submitted.
 
-    Whatever it is made from, it keeps only the coarse part, so neither a job nor its backups can hold more.
+    It keeps only the coarse part of each value that it is made from, so neither a job nor its backups can hold more.
     """
 
     code: str = Field(min_length=1, max_length=64)

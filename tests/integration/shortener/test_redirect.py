@@ -14,7 +14,7 @@ from tests.support.faulty_client import Fault
 from tidemill import composition
 from tidemill.aws import clients
 from tidemill.domain.states import State
-from tidemill.names import Metric
+from tidemill.names import Lane, Metric
 
 URL = "https://example.com/a"
 #: The network of `SOURCE`.
@@ -39,6 +39,8 @@ def test_a_visitor_is_redirected_and_the_click_is_a_job(world: World) -> None:
     assert answer.headers["Cache-Control"] == "no-store"
     (job,) = world.jobs()
     assert (job.tenant, job.type, job.state) == (VISITORS, "click.enrich", State.QUEUED)
+    # Anyone can make clicks, so they must not delay the jobs of callers.
+    assert job.lane is Lane.BULK
 
 
 def test_a_redirect_is_one_read_and_one_write(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
