@@ -269,6 +269,20 @@ def test_an_aborted_upload_is_restarted(world: World, monkeypatch: pytest.Monkey
     checked(exported(world, job))
 
 
+@pytest.mark.parametrize("answer", ["NoSuchKey", "AccessDenied"])
+def test_a_tail_that_is_gone_restarts_the_file(world: World, monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
+    """S3 gives the second answer for a missing file to a role that may not list the bucket, as every role here."""
+    short_of_time(monkeypatch)
+    job = world.submit("clicks.export", code="spring", format="jsonl", page=2)
+    while not UploadState.model_validate_json(world.job(job).checkpoint or "{}").tail:
+        world.run(world.job(job))
+    with monkeypatch.context() as for_now:
+        for_now.setattr(clients.s3(), "get_object", refusing(answer))
+        assert world.run(world.job(job)).ending is Ending.CONTINUED
+    assert UploadState.model_validate_json(world.job(job).checkpoint or "") == UploadState()
+    checked(exported(world, job))
+
+
 def test_an_export_that_is_cancelled_while_it_runs_leaves_nothing_behind(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
