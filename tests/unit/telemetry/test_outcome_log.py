@@ -14,13 +14,8 @@ from aws_lambda_powertools import Logger
 from tests.support.builders import NOW, SECOND, a_job, fresh_token, letter_for, reference_to
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.owed import Kind, Owed, Taken, Work
-from tidemill.application.publish import FailedStep, Published, Step
-from tidemill.application.submit import Accepted
-from tidemill.domain.claim_verdict import Verdict
-from tidemill.domain.dispatch import Dispatch
-from tidemill.names import Lane
 from tidemill.application.ports import UnreadableItem
-from tidemill.application.publish import Published
+from tidemill.application.publish import FailedStep, Published, Step
 from tidemill.application.reconcile import Reconciled
 from tidemill.application.submit import Accepted
 from tidemill.domain.claim_verdict import Verdict
