@@ -23,7 +23,7 @@ from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.group_items import HEAD_PREFIX
 from tidemill.dynamodb.groups import TRIED_FOR
-from tidemill.dynamodb.payloads import PAYLOAD_PREFIX
+from tidemill.names import PAYLOAD_PREFIX
 
 HOT_PER_SECOND: Final = 200
 CALM_PER_SECOND: Final = 20
