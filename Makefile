@@ -8,10 +8,12 @@ LIMIT ?=
 export LOG LIMIT
 # For `make figures`: `flood`, `groups` or `wake`, all without.
 FIGURE ?=
-# For `make simulate`: how many seeds, from which (one alone is one seed again); for `make mutants`, which (all without).
+# For `make simulate`: how many seeds, from which (one alone is one seed again).
 SEEDS ?=
 SEED ?=
+# For `make mutants`: which (all without), and how many generated ones, chosen by SEED.
 MUTANT ?=
+SAMPLE ?=
 # For `make model`.
 EXAMPLES ?=
 # For `make synth`.
@@ -54,8 +56,9 @@ figures: setup-app ## measure on an embedded AWS and print (FIGURE=flood, groups
 simulate: setup-dev ## run the real handlers in a simulated AWS that tries to lose a job (SEEDS=2000, SEED=42)
 	@$(PY) -m tests.simulation run $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SEED),--seed $(SEED))
 
-mutants: setup-dev ## break the protocol on purpose, and see each break caught
+mutants: setup-dev ## break the protocol on purpose, and see each break caught (SAMPLE=100 SEED=1 adds generated ones)
 	@$(PY) -m tests.simulation mutants $(if $(MUTANT),'$(MUTANT)')
+	$(if $(SAMPLE),@$(PY) -m tests.simulation mutants --sample '$(SAMPLE)' $(if $(SEED),--seed '$(SEED)'))
 
 scope: setup-dev ## play every schedule of two jobs, two workers and at most three faults
 	@$(PY) -m tests.simulation.scope

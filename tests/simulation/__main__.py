@@ -5,8 +5,8 @@ import os
 import sys
 from typing import Final
 
+from tests.simulation.mutants.generated.run_sample import SEEDS_OF_A_GENERATED_MUTANT, run_sample
 from tests.simulation.mutants.run_mutants import run_mutants
-from tests.simulation.run_seeds import run_seeds
 
 _SEEDS: Final = 2000
 #: A mutant that survives so many seeds shows a gap in the simulator or in its checks.
@@ -24,12 +24,23 @@ def main() -> int:
     run.add_argument("--seed", type=int, help="first seed; without --seeds, run only this one")
     mutants = commands.add_parser("mutants", help="break the protocol on purpose; exit 1 if a mutant survives")
     mutants.add_argument(
-        "--seeds", type=int, default=_SEEDS_OF_A_MUTANT, help="most seeds for each mutant (default: %(default)s)"
+        "--seeds",
+        type=int,
+        help=f"most seeds for each mutant (default: {_SEEDS_OF_A_MUTANT}; in a sample {SEEDS_OF_A_GENERATED_MUTANT})",
     )
+    mutants.add_argument("--sample", type=int, metavar="N", help="test N generated mutants instead of the catalogue")
+    mutants.add_argument("--seed", default="0", help="any text that chooses the sample, such as a commit hash")
     mutants.add_argument("names", nargs="*", help="mutants to test (default: all)")
     arguments = parser.parse_args()
+    if arguments.command == "mutants" and arguments.sample:
+        seeds = arguments.seeds or SEEDS_OF_A_GENERATED_MUTANT
+        return run_sample(arguments.sample, arguments.seed, processes=arguments.processes, seeds=seeds)
     if arguments.command == "mutants":
-        return run_mutants(arguments.names, seeds=arguments.seeds, processes=arguments.processes)
+        seeds = arguments.seeds or _SEEDS_OF_A_MUTANT
+        return run_mutants(arguments.names, seeds=seeds, processes=arguments.processes)
+    # Not before: a generated mutant is applied before the engine is imported.
+    from tests.simulation.run_seeds import run_seeds
+
     count = arguments.seeds or (_SEEDS if arguments.seed is None else 1)
     return run_seeds(arguments.seed or 0, count, processes=arguments.processes)
 

@@ -7,10 +7,21 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
+from typing import Protocol
 
 
 class MutantError(Exception):
     """The text to mutate does not occur exactly once: update the mutant to the present code."""
+
+
+class Mutation(Protocol):
+    """A change to one module."""
+
+    @property
+    def module(self) -> str: ...
+
+    def text(self, path: str) -> str:
+        """The changed text of the module, whose file is at `path`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +49,7 @@ class Mutant:
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    def __init__(self, fullname: str, path: str, mutant: Mutant) -> None:
+    def __init__(self, fullname: str, path: str, mutant: Mutation) -> None:
         super().__init__(fullname, path)
         self._mutant = mutant
 
@@ -48,7 +59,7 @@ class _Loader(importlib.machinery.SourceFileLoader):
 
 
 class _Finder:
-    def __init__(self, mutant: Mutant) -> None:
+    def __init__(self, mutant: Mutation) -> None:
         self._mutant = mutant
 
     def find_spec(
@@ -63,7 +74,7 @@ class _Finder:
         return spec
 
 
-def apply(mutant: Mutant) -> None:
+def apply(mutant: Mutation) -> None:
     """Call this before the module is imported. Raises `MutantError` if it is imported already."""
     if mutant.module in sys.modules:
         raise MutantError(f"{mutant.module} is imported already")

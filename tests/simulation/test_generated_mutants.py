@@ -1,0 +1,147 @@
+"""The generator of mutants, its sample, its bounds, and one mutant from the change of a text to the violated check."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.simulation.mutants.generated.equivalent_mutants import equivalents
+from tests.simulation.mutants.generated.generate import GeneratedMutant, all_mutants
+from tests.simulation.mutants.generated.mutation_sites import Sites
+from tests.simulation.mutants.generated.results import Result, Results
+from tests.simulation.mutants.generated.sample import sample
+from tests.simulation.mutants.generated.summary import Summary
+
+ENUMS: Final = {"State": ("QUEUED", "RUNNING", "DEAD")}
+
+
+@pytest.fixture(scope="module")
+def mutants() -> dict[str, GeneratedMutant]:
+    return all_mutants()
+
+
+def _changed(body: str) -> set[str]:
+    """Every mutant of a function with this body, as the text of its body."""
+    head = "def f(job, now) -> bool:\n    "
+    sites = Sites(head + body, ENUMS)
+    return {sites.source.replaced(change).removeprefix(head) for _, change in sites.found}
+
+
+@pytest.mark.parametrize(
+    ("body", "mutated"),
+    [
+        ("job.close()\n    return now", "pass\n    return now"),
+        ("job.close()\n    return now", "return True\n    job.close()\n    return now"),
+        ("job.due += now\n    return now", "pass\n    return now"),
+        ("if job:\n        raise ValueError('no')\n    return now", "if job:\n        pass\n    return now"),
+        ("if job:\n        return now\n    return job", "if not (job):\n        return now\n    return job"),
+        ("if job:\n        return now\n    return job", "if True:\n        return now\n    return job"),
+        ("if job:\n        return now\n    return job", "if job:\n        pass\n    return job"),
+        ("return job and now", "return ((now))"),
+        ("return job.due <= now", "return job.due < now"),
+        ("return job is not None", "return job is None"),
+        ("return job - now", "return job + now"),
+        ("return max(job, now)", "return min(job, now)"),
+        ("return job.attempt + 4", "return job.attempt + 8"),
+        ("return sorted(job, reverse=True)", "return sorted(job, reverse=False)"),
+        ("return job.state is State.RUNNING", "return job.state is State.DEAD"),
+        ('return {"state": job, "due": now}', 'return {"state": job}'),
+        ("return [job, now]", "return [now]"),
+        ("return job in (now, 1)", "return job in (now,)"),
+        ('return "#due <= :now"', 'return "#due < :now"'),
+        (
+            'return f"#{DUE} <= :now"',
+            'return f"(#{DUE} <= :now OR attribute_exists(#{DUE}) OR attribute_not_exists(#{DUE}))"',
+        ),
+        ('return "#attempt = #attempt + :one"', 'return "#attempt = #attempt - :one"'),
+        (
+            "try:\n        return now\n    except ValueError:\n        return job",
+            "try:\n        return now\n    except ():\n        return job",
+        ),
+        ("with job.lock:\n        return now", "if True:\n        return now"),
+    ],
+)
+def test_each_operator_makes_its_change(body: str, mutated: str) -> None:
+    assert mutated in _changed(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '"""Docstring."""\n    return now',
+        "raise AssertionError(f'{job} has 3 attempts')",
+        "return logger().warning('not sent', extra={'error': 1})",
+        "due: Annotated[int, 3]\n    return now",
+        "return zip(job, now, strict=True)",
+    ],
+)
+def test_text_that_changes_no_behaviour_stays(body: str) -> None:
+    assert not _changed(body) - {"pass", f"return True\n    {body}", f"return False\n    {body}"}
+
+
+def test_ids_name_module_function_operator_and_occurrence(mutants: dict[str, GeneratedMutant]) -> None:
+    mutant = mutants["dynamodb.job_writes:claim:drop-clause:0"]
+    assert mutant.module == "tidemill.dynamodb.job_writes"
+    assert '+            "(#generation = :generation OR' in mutant.diff()
+
+
+def test_a_sample_depends_on_its_seed_alone(mutants: dict[str, GeneratedMutant]) -> None:
+    chosen = sample(mutants.values(), count=50, seed="1")
+    assert chosen == sample(reversed(mutants.values()), count=50, seed="1")
+    assert chosen != sample(mutants.values(), count=50, seed="2")
+    assert len({(mutant.module, mutant.line) for mutant in chosen}) == 50
+
+
+def test_a_sample_changes_little_with_the_code(mutants: dict[str, GeneratedMutant]) -> None:
+    chosen = sample(mutants.values(), count=50, seed="1")
+    others = [mutant for mutant in mutants.values() if mutant is not chosen[0]]
+    assert len({*chosen} & {*sample(others, count=50, seed="1")}) == 49
+
+
+def test_each_reason_for_an_equivalent_mutant_still_fits(mutants: dict[str, GeneratedMutant]) -> None:
+    lapsed = [name for name, equivalent in equivalents().items() if not equivalent.fits(mutants.get(name))]
+    assert lapsed == []
+
+
+def _results(*, simulator: int, tests: int, survived: int) -> list[Result]:
+    caught = [Result(f"a:{number}", "seed 0: a check") for number in range(simulator)]
+    caught += [Result(f"b:{number}", None, "test_x") for number in range(tests)]
+    return caught + [Result(f"c:{number}", None) for number in range(survived)]
+
+
+@pytest.mark.parametrize(
+    ("simulator", "tests", "survived", "equivalent", "within"),
+    [
+        (75, 23, 2, 11, True),
+        (75, 22, 3, 0, False),
+        (74, 26, 0, 0, False),
+        (100, 0, 0, 12, False),
+    ],
+)
+def test_a_sample_keeps_its_bounds(simulator: int, tests: int, survived: int, equivalent: int, within: bool) -> None:
+    summary = Summary(_results(simulator=simulator, tests=tests, survived=survived), equivalent=equivalent)
+    assert summary.within_bounds is within
+
+
+def test_results_are_kept_for_the_same_tree_and_seeds(tmp_path: Path) -> None:
+    result = Result("a:0", None, "test_x")
+    Results(tmp_path, "1", seeds=500).add(result)
+    assert Results(tmp_path, "1", seeds=500).get("a:0") == result
+    assert Results(tmp_path, "1", seeds=5).get("a:0") is None
+
+
+@pytest.mark.slow
+def test_a_generated_mutant_is_caught_in_a_fork() -> None:
+    script = (
+        "from tests.simulation.mutants.generated.generate import mutant_named\n"
+        "from tests.simulation.mutants.generated.simulate_mutants import simulate_mutants\n"
+        "names = ('dynamodb.job_writes:_end_run:drop-clause:0', 'domain.retry:delay_seconds:swap-number:0')\n"
+        "for mutant, caught in simulate_mutants([*map(mutant_named, names)], seeds=40, processes=2):\n"
+        "    print(mutant.id, '|', caught)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    verdicts = dict(line.split(" | ") for line in run.stdout.splitlines())
+    assert "effects are exactly once" in verdicts["dynamodb.job_writes:_end_run:drop-clause:0"]
+    assert len(verdicts) == 2
