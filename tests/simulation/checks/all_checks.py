@@ -5,6 +5,7 @@ from typing import Final
 from tests.simulation.checks.at_rest import AtRestChecks
 from tests.simulation.checks.attempts import AttemptChecks
 from tests.simulation.checks.crashes import CrashChecks
+from tests.simulation.checks.dispatches import DispatchChecks
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.limits import LimitChecks
@@ -12,8 +13,10 @@ from tests.simulation.checks.messages import MessageChecks
 from tests.simulation.checks.passes import PassChecks
 from tests.simulation.checks.payloads import PayloadChecks
 from tests.simulation.checks.stray_threads import StrayThreadChecks
+from tests.simulation.checks.use_case_reports import UseCaseReportChecks
 from tests.simulation.checks.version_compatibility import VersionCompatibilityChecks
 from tests.simulation.checks.violation import Violation, state_of
+from tests.simulation.checks.waits import WaitChecks
 from tests.simulation.world.faults import LOSSES
 from tests.simulation.world.world import World
 from tidemill.domain.states import TERMINAL
@@ -41,7 +44,10 @@ class Checks:
         self._limits = LimitChecks(world, self._documents)
         self._strays = StrayThreadChecks(world, self._documents)
         MessageChecks(world)
+        DispatchChecks(world)
+        WaitChecks(world)
         self.passes = PassChecks(world)
+        self._reports = UseCaseReportChecks(world)
         self.payloads = PayloadChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
@@ -78,6 +84,7 @@ class Checks:
         self._limits.at_end()
         self._strays.at_end()
         self.passes.at_end()
+        self._reports.at_end()
         self.versions.at_end()
 
 

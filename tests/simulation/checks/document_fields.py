@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from typing import Any, Final
+from zlib import crc32
 
 from tests.simulation.checks.attempts import NO_RUN
 from tests.simulation.checks.violation import (
@@ -13,11 +14,10 @@ from tests.simulation.checks.violation import (
     number_of,
     require,
     state_of,
-    tenant_of,
     text_of,
 )
 from tests.simulation.deployment import RETENTION_DAYS
-from tests.simulation.world.code_versions import job_type
+from tests.simulation.world.code_versions import INDEX_SHARDS, job_type
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
@@ -56,6 +56,7 @@ class DocumentFieldChecks:
         #: By token, the write that ended a run: the document before and after.
         self._ends: dict[str, tuple[Item, Item]] = {}
         self._checks: tuple[Check, ...] = (
+            self.jobs_stay_listed,
             self.no_run_begins_before_its_time,
             self.no_job_is_woken_before_its_time,
             self.nudges_are_counted,
@@ -82,11 +83,18 @@ class DocumentFieldChecks:
             self._world.scheduler.fail(violation)
 
     def jobs_are_listed(self, key: str, after: Item) -> None:
-        listed = text_of(after, LISTING_KEY).startswith(f"{tenant_of(key)}#")
+        tenant, _, job_id = key.rpartition("#")
+        number = crc32(job_id.encode())
+        # Each version of the code spreads jobs over a number of partitions of its own.
+        listed = text_of(after, LISTING_KEY) in {f"{tenant}#{number % shards}" for shards in INDEX_SHARDS}
         require(listed, "jobs are listed", "no listing will show it", key)
         lasts = job_type(text_of(after, "type")).retention
         kept = number_of(after, "retention") == (math.ceil(lasts.total_seconds()) if lasts else 0)
         require(kept, "terminal jobs are kept for their retention", f"retention: {after.get('retention')}", key)
+
+    def jobs_stay_listed(self, key: str, before: Item, after: Item) -> None:
+        """The index orders jobs by the time of submission, so no write may change it."""
+        require(after.get(LISTING_KEY) == before.get(LISTING_KEY), "jobs are listed", "its index entry changed", key)
 
     def no_run_begins_before_its_time(self, key: str, before: Item, after: Item) -> None:
         if not (owner := text_of(after, "owner")) or owner == text_of(before, "owner"):
@@ -159,7 +167,7 @@ class DocumentFieldChecks:
         excused = number_of(before, name) >= most and cause in {None, text_of(before, "hold_cause")}
         require(
             excused,
-            "store outages and conflicts cost no attempt",
+            "outages, conflicts and other versions cost no attempt",
             f"{last} after {number_of(before, name)} {name}",
             key,
         )

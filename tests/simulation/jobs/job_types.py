@@ -113,7 +113,7 @@ def chain(plan: Plan, run: Run) -> Done:
         return Done(result={"then": len(following)}, writes=[effect(run)], then=following)
 
 
-@job_type("sim.snooze", payload=Plan, max_attempts=3, backoff_cap_seconds=30)
+@job_type("sim.snooze", payload=Plan, max_attempts=3, backoff_cap_seconds=30, max_hops=8)
 def snoozes(plan: Plan, run: Run) -> Any:
     with running(run):
         if clock.now() < run.submitted_at + timedelta(seconds=60 * plan.count):

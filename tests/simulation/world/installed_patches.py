@@ -141,6 +141,7 @@ def _patches() -> list[Patch]:
         *code_versions.patches(shipped, _environment, _count_fault),
         (outcome_log.Telemetry, "attempt_ended", _watched(outcome_log.Telemetry.attempt_ended)),
         (outcome_log.Telemetry, "published", _watched_publish(outcome_log.Telemetry.published)),
+        (outcome_log.Telemetry, "woken", _watched_wake(outcome_log.Telemetry.woken)),
         (outcome_log.Telemetry, "reconciled", _watched_reconcile(outcome_log.Telemetry.reconciled)),
         (outcome_log.Telemetry, "flush", _watched_flush(outcome_log.Telemetry.flush)),
         (message_run.MessageRun, "expire", _watched_expire(message_run.MessageRun.expire)),
@@ -241,6 +242,7 @@ def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
     """Record the steps of publish that failed."""
 
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
+        world().use_case_reports.append((_process().name, came_of_it))
         for step in came_of_it.failed_steps:
             if step.step in {Step.DELETE, Step.READ}:
                 world().undeleted_payloads.add((step.tenant, step.name))
@@ -275,6 +277,14 @@ def _watched_release(release_slot: Callable[..., None]) -> Callable[..., None]:
     return watched
 
 
+def _watched_wake(woken: Callable[..., None]) -> Callable[..., None]:
+    def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
+        world().use_case_reports.append((_process().name, came_of_it))
+        woken(self, came_of_it)
+
+    return watched
+
+
 def _watched_flush(flush: Callable[..., None]) -> Callable[..., None]:
     """Pass flushed metrics to CloudWatch. An invocation that dies before the flush reports none."""
 
@@ -291,6 +301,7 @@ def _watched_reconcile(reconciled: Callable[..., None]) -> Callable[..., None]:
     """Record the items that reconcile reports as unreadable."""
 
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
+        world().use_case_reports.append((_process().name, came_of_it))
         world().unreadable.update({item.key: world().scheduler.now_ms for item in came_of_it.unreadable})
         reconciled(self, came_of_it)
 

@@ -65,6 +65,8 @@ class Queue:
         #: Messages that exceeded their receives and went to the dead-letter queue.
         self.moved: list[Message] = []
         self.watchers: list[Callable[[int], None]] = []
+        #: Called with each message that is sent, even if it is lost then.
+        self.send_watchers: list[Callable[[Message], None]] = []
         #: Called with each message that is deleted.
         self.delete_watchers: list[Callable[[Message], None]] = []
         #: Called with the time at which a lost message will return.
@@ -82,6 +84,8 @@ class Queue:
         now_ms = self.scheduler.now_ms
         message = Message(f"{self.name}-{self._number}", body, now_ms, now_ms + delay_seconds * 1000)
         message.attributes.update(attributes or {})
+        for watch in self.send_watchers:
+            watch(message)
         if self.dead_letters and self.faults.occurs(Fault.RECEIVES_WASTED):
             message.receives, message.receives_wasted = self.max_receives - self.scheduler.random.randint(0, 2), True
         if self.faults.occurs(Fault.LATE_MESSAGE):

@@ -1,0 +1,118 @@
+"""Checks of each message that publish sends, and of each DLQ message that a sweep deletes, against the document."""
+
+import json
+from functools import partial
+from typing import Final
+
+from tests.simulation.checks.violation import (
+    Item,
+    has_expired,
+    number_of,
+    require_in_task,
+    state_of,
+    text_of,
+)
+from tests.simulation.checks.waits import LONGEST_DELAY_MS
+from tests.simulation.world.dynamodb_table import Record
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
+from tests.simulation.world.sqs_queue import Message, Queue
+from tests.simulation.world.world import World
+from tidemill.domain.states import State
+
+_DISPATCHED: Final = frozenset({State.QUEUED, State.RETRYING})
+#: Longest time between reading a document and deleting its DLQ message: an invocation of reconcile, delayed.
+_JUDGED_WITHIN_MS: Final = 20 * 60_000
+
+
+class DispatchChecks:
+    """Watches the queues and the jobs table of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        #: By key of the job, when it entered its present state, generation and due time.
+        self._since: dict[str, tuple[tuple[str, int, int], int]] = {}
+        world.jobs.watchers.append(self._changed)
+        for queue in world.lanes.values():
+            queue.send_watchers.append(partial(self._sent, queue))
+        for queue in world.dead_letters.values():
+            queue.send_watchers.append(partial(self._dead_letter_sent, queue))
+            queue.delete_watchers.append(self._dead_letter_deleted)
+
+    def _changed(self, record: Record) -> None:
+        if record.after and "state" in record.after:
+            after, key = record.after, record.keys["pk"]["S"]
+            now = (text_of(after, "state"), number_of(after, "generation"), number_of(after, "due"))
+            if self._since.get(key, (None, 0))[0] != now:
+                self._since[key] = now, self._now_ms
+
+    def _sent(self, queue: Queue, message: Message) -> None:
+        """A message becomes visible when its job is due: an early one uses up a receive, a late one delays the job."""
+        found = self._present(message)
+        if not self._by_publish or found is None or state_of(found[1]) not in _DISPATCHED:
+            return
+        key, item = found
+        self._require(text_of(item, "lane") == queue.name, "a message goes to the lane of its job", queue.name, key)
+        delay_ms, due_ms = message.visible_ms - self._now_ms, number_of(item, "due")
+        early_ms = due_ms - message.visible_ms if delay_ms < LONGEST_DELAY_MS else 0
+        late_ms = message.visible_ms - max(due_ms, self._now_ms)
+        # Publish computed the delay at some time after the document was written.
+        slack_ms = self._now_ms - self._since[key][1] + self._skew_ms + 1000
+        check, what = "a message is delayed until its job is due", f"{delay_ms} ms, due in {due_ms - self._now_ms} ms"
+        self._require(early_ms <= self._skew_ms, check, what, key)
+        self._require(late_ms <= slack_ms, check, what, key)
+
+    def _dead_letter_sent(self, queue: Queue, message: Message) -> None:
+        found = self._present(message)
+        if not self._by_publish or found is None or state_of(found[1]) is not State.DEAD:
+            return
+        key, item = found
+        fields = json.loads(message.body)["letter"]
+        errors = item.get("errors", {"L": []})["L"]
+        wanted = {
+            "type": text_of(item, "type"),
+            "death": text_of(item, "death"),
+            "error_class": text_of(errors[-1]["M"], "error_class") if errors else "",
+            "attempts": number_of(item, "attempt"),
+        }
+        self._require(fields == wanted, "a DLQ message says why its job died", f"{fields}, not {wanted}", key)
+        self._require(
+            queue.name.startswith(text_of(item, "lane")), "a message goes to the lane of its job", queue.name, key
+        )
+
+    def _dead_letter_deleted(self, message: Message) -> None:
+        """A sweep deletes a message whose job has moved on since, and keeps that of a job which is still dead."""
+        found = self._present(message)
+        if found is None:
+            return
+        key, item = found
+        stays = state_of(item) is State.DEAD and not has_expired(item, self._now_ms, late_ms=self._skew_ms + 1000)
+        long_dead = self._now_ms - self._since[key][1] > _JUDGED_WITHIN_MS
+        what = f"generation {number_of(item, 'generation')} is still dead"
+        self._require(not (stays and long_dead), "the DLQ message of a dead job stays", what, key)
+
+    def _present(self, message: Message) -> tuple[str, Item] | None:
+        """The job of a message, if it still has the generation of the message."""
+        wire = json.loads(message.body)
+        key = f"{wire['tenant']}#{wire['id']}"
+        item = self._world.jobs.items.get((key,))
+        return (key, item) if item and number_of(item, "generation") == wire["generation"] else None
+
+    def _require(self, holds: bool, check: str, what: str, key: str) -> None:
+        require_in_task(self._world.scheduler, holds, check, what, key)
+
+    @property
+    def _by_publish(self) -> bool:
+        task = self._world.scheduler.current
+        return task is not None and task.process.name.startswith("publish")
+
+    @property
+    def _now_ms(self) -> int:
+        return self._world.scheduler.now_ms
+
+    @property
+    def _skew_ms(self) -> int:
+        return FAR_OFF_MS if self._world.faults.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
+
+
+__all__ = ["DispatchChecks"]
