@@ -14,7 +14,7 @@ from tests.simulation.mutants.generated.results import Result, Results
 from tests.simulation.mutants.generated.sample import sample
 from tests.simulation.mutants.generated.summary import Summary
 
-ENUMS: Final = {"State": ("QUEUED", "RUNNING", "DEAD")}
+ENUMS: Final = {"State": ("QUEUED", "RUNNING", "DEAD"), "Write": ("CLAIM", "SETTLE")}
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,7 @@ def _changed(body: str) -> set[str]:
         ("return job - now", "return job + now"),
         ("return max(job, now)", "return min(job, now)"),
         ("return job.attempt + 4", "return job.attempt + 8"),
+        ("return job.size < 4096", "return job.size < 8192"),
         ("return sorted(job, reverse=True)", "return sorted(job, reverse=False)"),
         ("return job.state is State.RUNNING", "return job.state is State.DEAD"),
         ('return {"state": job, "due": now}', 'return {"state": job}'),
@@ -75,6 +76,7 @@ def test_each_operator_makes_its_change(body: str, mutated: str) -> None:
         "return logger().warning('not sent', extra={'error': 1})",
         "due: Annotated[int, 3]\n    return now",
         "return zip(job, now, strict=True)",
+        "return self.update(Write.CLAIM)",
     ],
 )
 def test_text_that_changes_no_behaviour_stays(body: str) -> None:
@@ -137,7 +139,7 @@ def test_a_generated_mutant_is_caught_in_a_fork() -> None:
     script = (
         "from tests.simulation.mutants.generated.generate import mutant_named\n"
         "from tests.simulation.mutants.generated.simulate_mutants import simulate_mutants\n"
-        "names = ('dynamodb.job_writes:_end_run:drop-clause:0', 'domain.retry:delay_seconds:swap-number:0')\n"
+        "names = ('dynamodb.job_writes:_end_run:drop-clause:0', 'domain.retry:RetryPolicy.delay_seconds:swap-number:0')\n"
         "for mutant, caught in simulate_mutants([*map(mutant_named, names)], seeds=40, processes=2):\n"
         "    print(mutant.id, '|', caught)\n"
     )

@@ -46,6 +46,8 @@ class UseCaseReportChecks:
         }
         if any(self._world.faults.counted[fault] for fault in _UNKNOWN):
             return
+        # A failure ends the sweep of a queue, and the report leaves out what the sweep did before.
+        partial |= {by for by, report in self._world.use_case_reports if _failed(report)}
         for by, counts in reported.items():
             for what in sorted({*counts, *done[by]} - {_ADVANCED}):
                 more = counts[what] > done[by][what]
@@ -70,6 +72,10 @@ class UseCaseReportChecks:
                 done[change.by][_ADVANCED] += moved[0] is State.WAITING and moved[1] in _TURNED
                 done[change.by]["woken"] += moved == (State.SCHEDULED, State.QUEUED) and not nudged
         return done
+
+
+def _failed(report: Any) -> bool:
+    return isinstance(report, Reconciled) and report.count(RepairAction.FAILED) > 0
 
 
 def _counts(report: Any) -> Counter[str]:

@@ -15,6 +15,8 @@ _ARITHMETIC: Final[Mapping[type[ast.operator], tuple[str, str]]] = {
     ast.Sub: ("-", "+"),
     ast.Mult: ("*", "/"),
 }
+#: One more or less of a larger number, a size or a time, keeps every promise.
+_LARGEST_COUNT: Final = 8
 _EXTREMES: Final = {"max": "min", "min": "max"}
 #: Without these, DynamoDB refuses every request, which shows nothing.
 _NEEDED: Final = frozenset(
@@ -77,7 +79,8 @@ def constant(source: SourceText, node: ast.Constant) -> Iterator[Change]:
     if isinstance(value, bool):
         yield Change("swap-flag", start, end, str(not value))
     elif isinstance(value, int | float):
-        for new in dict.fromkeys((value + 1, value - 1, value * 2, 0)):
+        counted = isinstance(value, int) and value <= _LARGEST_COUNT
+        for new in dict.fromkeys((value + 1, value - 1, value * 2, 0) if counted else (value * 2, 0)):
             if new != value:
                 yield Change("swap-number", start, end, f"({new!r})" if new < 0 else repr(new))
 

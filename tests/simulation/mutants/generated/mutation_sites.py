@@ -12,6 +12,8 @@ from tests.simulation.mutants.generated.source_text import Change, SourceText
 _TELEMETRY: Final = frozenset(("logger", "telemetry"))
 #: Keywords whose values change no result: `zip(strict=True)`, and the arguments of the log.
 _IGNORED_KEYWORDS: Final = frozenset(("strict", "logger", "extra"))
+#: Calls to which the name of a write matters.
+_DECIDING: Final = frozenset(("allowed",))
 _MODULE: Final = "(module)"
 
 
@@ -148,11 +150,10 @@ class Sites(ast.NodeVisitor):
         if _names(node.func) & _TELEMETRY:
             return
         self._add(expressions.extreme(self.source, node))
-        for child in [node.func, *node.args]:
-            self.visit(child)
-        for keyword in node.keywords:
-            if keyword.arg not in _IGNORED_KEYWORDS:
-                self.visit(keyword.value)
+        keywords = [keyword.value for keyword in node.keywords if keyword.arg not in _IGNORED_KEYWORDS]
+        for child in [node.func, *node.args, *keywords]:
+            if not _is_label(child) or _names(node.func) & _DECIDING:
+                self.visit(child)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         self._add(expressions.constant(self.source, node))
@@ -179,6 +180,11 @@ class Sites(ast.NodeVisitor):
         if node.keys:
             self._add(expressions.entries(self.source, node))
         self.generic_visit(node)
+
+
+def _is_label(node: ast.expr) -> bool:
+    """Whether it is the name of a write, which an error message repeats."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Write"
 
 
 def _names(node: ast.expr) -> set[str]:
