@@ -139,7 +139,7 @@ def test_a_generated_mutant_is_caught_in_a_fork() -> None:
     script = (
         "from tests.simulation.mutants.generated.generate import mutant_named\n"
         "from tests.simulation.mutants.generated.simulate_mutants import simulate_mutants\n"
-        "names = ('dynamodb.job_writes:_end_run:drop-clause:0', 'domain.retry:RetryPolicy.delay_seconds:swap-number:0')\n"
+        "names = ('dynamodb.job_writes:_end_run:drop-clause:0', 'domain.retry:(module):swap-number:0')\n"
         "for mutant, caught in simulate_mutants([*map(mutant_named, names)], seeds=40, processes=2):\n"
         "    print(mutant.id, '|', caught)\n"
     )

@@ -1,13 +1,14 @@
 """Checks of the reports that publish, wake and reconcile print: they count what these functions wrote and sent."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tests.simulation.checks.violation import number_of, require, state_of
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import RAISED
 from tests.simulation.world.sqs_queue import Message
+from tests.simulation.world.trace import Change
 from tests.simulation.world.world import World
 from tidemill.application.publish import Published
 from tidemill.application.reconcile import Reconciled, RepairAction
@@ -18,7 +19,8 @@ from tidemill.domain.states import State
 _UNKNOWN: Final = (Fault.ANSWER_LOST, Fault.UNANSWERED)
 _CHECK: Final = "reports count what was done"
 _ADVANCED: Final = "advanced"
-_TURNED: Final = frozenset({State.QUEUED, State.SCHEDULED})
+_WOKEN: Final = "woken"
+_TURNS: Final = frozenset({(State.WAITING, State.QUEUED), (State.WAITING, State.SCHEDULED)})
 
 
 class UseCaseReportChecks:
@@ -26,52 +28,62 @@ class UseCaseReportChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        #: By process, the number of messages that SQS took from it.
-        self._sent: Counter[str] = Counter()
+        #: Messages that SQS took: (milliseconds, process).
+        self._sent: list[tuple[int, str]] = []
         for queue in [*world.lanes.values(), *world.dead_letters.values()]:
             queue.send_watchers.append(self._count)
 
     def _count(self, _message: Message) -> None:
         if task := self._world.scheduler.current:
-            self._sent[task.process.name] += 1
+            self._sent.append((self._world.scheduler.now_ms, task.process.name))
 
     def at_end(self) -> None:
-        """Compare all reports of each process with all that it did. Raises `Violation`."""
-        reported: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for by, report in self._world.use_case_reports:
-            reported[by] += _counts(report)
-        done = self._done()
-        partial = set(self._world.scheduler.interrupted) | {
-            who for _, who, what in self._world.trace.lines if what.startswith(RAISED)
-        }
+        """Compare all reports of each process with all that it did until the last one. Raises `Violation`."""
         if any(self._world.faults.counted[fault] for fault in _UNKNOWN):
             return
-        # A failure ends the sweep of a queue, and the report leaves out what the sweep did before.
-        partial |= {by for by, report in self._world.use_case_reports if _failed(report)}
+        reported: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        until_ms: dict[str, int] = {}
+        #: Processes with an invocation that reported nothing, or not all.
+        partial = set(self._world.scheduler.interrupted)
+        partial |= {who for _, who, what in self._world.trace.lines if what.startswith(RAISED)}
+        for at_ms, by, report in self._world.use_case_reports:
+            reported[by] += _counts(report)
+            until_ms[by] = at_ms
+            if _failed(report):
+                # A failure ends the sweep of a queue, and the report leaves out what the sweep did before.
+                partial.add(by)
+        done = self._done(until_ms)
         for by, counts in reported.items():
             for what in sorted({*counts, *done[by]} - {_ADVANCED}):
-                more = counts[what] > done[by][what]
+                # A wake that finds the job queued at the same generation takes that for its own write.
+                more = counts[what] > done[by][what] and what != _WOKEN
                 less = counts[what] < done[by][what] and by not in partial
                 found = f"{by} reported {what} {counts[what]} times, and did it {done[by][what]} times"
                 require(not more and not less, _CHECK, found, "*")
         # A transaction applies apart from its caller. Workers advance groups, too, and report that elsewhere.
         advanced = sum(counts[_ADVANCED] for counts in reported.values())
-        most = sum(counts[_ADVANCED] for counts in done.values())
-        require(advanced <= most, _CHECK, f"{advanced} jobs were reported as advanced, and {most} were", "*")
+        turned = [change for change in self._world.trace.changes if _moved(change) in _TURNS]
+        what = f"{advanced} jobs were reported as advanced, and {len(turned)} were"
+        require(advanced <= len(turned), _CHECK, what, "*")
 
-    def _done(self) -> defaultdict[str, Counter[str]]:
+    def _done(self, until_ms: Mapping[str, int]) -> defaultdict[str, Counter[str]]:
         done: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for by, count in self._sent.items():
-            done[by]["sent"] = count
+        for at_ms, by in self._sent:
+            done[by]["sent"] += at_ms <= until_ms.get(by, 0)
         for change in self._world.trace.changes:
-            before, after = change.before, change.after
-            if before and after and "state" in after and before["created_at"] == after["created_at"]:
-                nudged = number_of(after, "nudges") > number_of(before, "nudges")
+            moved = _moved(change)
+            if moved and change.at_ms <= until_ms.get(change.by, 0):
+                nudged = number_of(change.after, "nudges") > number_of(change.before, "nudges")
                 done[change.by]["nudged"] += nudged
-                moved = (state_of(before), state_of(after))
-                done[change.by][_ADVANCED] += moved[0] is State.WAITING and moved[1] in _TURNED
-                done[change.by]["woken"] += moved == (State.SCHEDULED, State.QUEUED) and not nudged
+                done[change.by][_WOKEN] += moved == (State.SCHEDULED, State.QUEUED) and not nudged
         return done
+
+
+def _moved(change: Change) -> tuple[State | None, State | None] | None:
+    """The states of one job before and after; None if the change is another."""
+    before, after = change.before, change.after
+    same = before and after and "state" in after and before["created_at"] == after["created_at"]
+    return (state_of(before), state_of(after)) if same else None
 
 
 def _failed(report: Any) -> bool:
@@ -81,12 +93,12 @@ def _failed(report: Any) -> bool:
 def _counts(report: Any) -> Counter[str]:
     by_type: dict[type, Callable[[Any], dict[str, int]]] = {
         Published: lambda published: {"sent": len(published.sent), _ADVANCED: len(published.advanced)},
-        Woken: lambda woken: {"woken": sum(woken.jobs.values())},
+        Woken: lambda woken: {_WOKEN: sum(woken.jobs.values())},
         Reconciled: lambda reconciled: {
             "nudged": reconciled.count(RepairAction.NUDGED)
             + reconciled.count(RepairAction.UNDELIVERABLE)
             + sum(swept.nudged for swept in reconciled.dead_letters.values()),
-            "woken": reconciled.count(RepairAction.WOKEN),
+            _WOKEN: reconciled.count(RepairAction.WOKEN),
             _ADVANCED: reconciled.count(RepairAction.ADVANCED),
         },
     }

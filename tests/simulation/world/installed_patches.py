@@ -242,7 +242,7 @@ def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
     """Record the steps of publish that failed."""
 
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
-        world().use_case_reports.append((_process().name, came_of_it))
+        world().use_case_reports.append((world().scheduler.now_ms, _process().name, came_of_it))
         for step in came_of_it.failed_steps:
             if step.step in {Step.DELETE, Step.READ}:
                 world().undeleted_payloads.add((step.tenant, step.name))
@@ -279,7 +279,7 @@ def _watched_release(release_slot: Callable[..., None]) -> Callable[..., None]:
 
 def _watched_wake(woken: Callable[..., None]) -> Callable[..., None]:
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
-        world().use_case_reports.append((_process().name, came_of_it))
+        world().use_case_reports.append((world().scheduler.now_ms, _process().name, came_of_it))
         woken(self, came_of_it)
 
     return watched
@@ -301,7 +301,7 @@ def _watched_reconcile(reconciled: Callable[..., None]) -> Callable[..., None]:
     """Record the items that reconcile reports as unreadable."""
 
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
-        world().use_case_reports.append((_process().name, came_of_it))
+        world().use_case_reports.append((world().scheduler.now_ms, _process().name, came_of_it))
         world().unreadable.update({item.key: world().scheduler.now_ms for item in came_of_it.unreadable})
         reconciled(self, came_of_it)
 

@@ -86,8 +86,8 @@ class World:
         self.expired_runs: list[tuple[int, str, str]] = []
         #: By process, when it released the limit slot of a stray handler, in milliseconds.
         self.slots_released: dict[str, int] = {}
-        #: Reports of publish, wake and reconcile: (process, report).
-        self.use_case_reports: list[tuple[str, Any]] = []
+        #: Reports of publish, wake and reconcile: (milliseconds, process, report).
+        self.use_case_reports: list[tuple[int, str, Any]] = []
         #: Tenant and id of jobs whose payload publish failed to delete, or whose record it could not read.
         self.undeleted_payloads: set[tuple[str, str]] = set()
         #: By key, when reconcile last reported an item as unreadable, in milliseconds.
