@@ -135,7 +135,7 @@ def test_results_are_kept_for_the_same_tree_and_seeds(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_generated_mutant_is_caught_in_a_fork() -> None:
+def test_mutants_are_simulated_in_forks() -> None:
     script = (
         "from tests.simulation.mutants.generated.generate import mutant_named\n"
         "from tests.simulation.mutants.generated.simulate_mutants import simulate_mutants\n"
@@ -145,5 +145,6 @@ def test_a_generated_mutant_is_caught_in_a_fork() -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     verdicts = dict(line.split(" | ") for line in run.stdout.splitlines())
-    assert "effects are exactly once" in verdicts["dynamodb.job_writes:_end_run:drop-clause:0"]
-    assert len(verdicts) == 2
+    assert verdicts["dynamodb.job_writes:_end_run:drop-clause:0"].startswith("seed ")
+    # No job of the simulator may wait for a day.
+    assert verdicts["domain.retry:(module):swap-number:0"] == "None"
