@@ -17,6 +17,7 @@ from tests.support.job_tables import Table
 from tests.support.payload_bucket import PayloadBucket, payload_of
 from tidemill.domain.errors import (
     MalformedDocumentError,
+    MissingResourceError,
 )
 from tidemill.dynamodb.document import key
 from tidemill.dynamodb.payloads import (
@@ -105,7 +106,7 @@ def test_a_missing_bucket_is_not_reported_as_a_missing_payload(
     payload_bucket.client.delete_object(Bucket=payload_bucket.name, Key=payload_bucket.keys()[0])
     payload_bucket.client.delete_bucket(Bucket=payload_bucket.name)
 
-    with pytest.raises(ClientError, match="NoSuchBucket"):
+    with pytest.raises(MissingResourceError, match="NoSuchBucket"):
         payloads.load(apart)
 
 

@@ -84,9 +84,11 @@ RIGHTS: dict[str, Rights] = {
     | {(action, "JobsTable.StreamArn") for action in STREAM}
     | {("sqs:SendMessage", queue) for queue in (*QUEUES.values(), *DEAD_LETTER_QUEUES.values(), "PublisherFailures")}
     | _of_files("DeleteObject"),
-    "wake": _of_jobs("BatchGetItem", "UpdateItem") | _of_jobs("Query", index=ATTENTION_INDEX),
+    "wake": _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
+    | _of_jobs("Query", index=ATTENTION_INDEX),
     "tick": _of_jobs("GetItem", "PutItem") | {("sqs:SendMessage", "Missed")},
     "reconcile": _of_jobs("Scan", "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
+    | _of_jobs("Query", index=ATTENTION_INDEX)
     | {(action, queue) for action in CONSUME for queue in DEAD_LETTER_QUEUES.values()}
     | {("sqs:GetQueueAttributes", queue) for queue in QUEUES.values()}
     | {("cloudwatch:GetMetricStatistics", "*"), ("sqs:SendMessage", "Missed")},

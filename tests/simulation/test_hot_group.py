@@ -23,6 +23,7 @@ from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.dynamodb.group_items import HEAD_PREFIX
 from tidemill.dynamodb.groups import TRIED_FOR
+from tidemill.dynamodb.pass_items import PREFIX as PASS_PREFIX
 from tidemill.names import PAYLOAD_PREFIX
 
 HOT_PER_SECOND: Final = 200
@@ -99,7 +100,7 @@ def _look(world: World, came: Outcome, accepted_ms: Mapping[str, int]) -> None:
     for (key,), item in world.jobs.items.items():
         if "state" in item:
             came.states[item["state"]["S"]] += 1
-        elif not key.startswith((HEAD_PREFIX, PAYLOAD_PREFIX)):
+        elif not key.startswith((HEAD_PREFIX, PAYLOAD_PREFIX, PASS_PREFIX)):
             came.left.append(key)
     jobs = {key[0]: item for key, item in world.jobs.items.items() if "group" in item}
     came.positions = sorted(jobs, key=lambda key: int(jobs[key]["sequence"]["N"]))

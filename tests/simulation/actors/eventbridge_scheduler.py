@@ -66,7 +66,7 @@ class EventBridgeScheduler:
         self._reconcile()
         if self._world.random.random() < _SEEDS_WITH_TICKS:
             for schedule in _schedules():
-                self._begin_ticks(schedule)
+                self.begin_ticks(schedule, times=self._world.scheduler.random.randint(1, _MOST_TICKS))
 
     def at_rest(self) -> bool:
         """Whether every scheduled time has reached `tick`."""
@@ -104,11 +104,12 @@ class EventBridgeScheduler:
         self._next_sweep_ms = now_ms + _SWEEP_MS
         return True
 
-    def _begin_ticks(self, schedule: Periodic) -> None:
+    def begin_ticks(self, schedule: Periodic, *, times: int) -> None:
+        """Call `tick` at the next scheduled times."""
         scheduler = self._world.scheduler
         every_ms = _every(schedule.expression) // timedelta(milliseconds=1)
         first_ms = (scheduler.now_ms // every_ms + 1) * every_ms
-        for number in range(scheduler.random.randint(1, _MOST_TICKS)):
+        for number in range(times):
             self._on_their_way += 1
             scheduler.at(first_ms + number * every_ms, self._tick, schedule.type, first_ms + number * every_ms)
 

@@ -6,8 +6,9 @@ from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.conformance.citations import SCHEDULER, SCHEDULER_GUIDE, cites
 from tests.simulation.conformance.simulated_aws import Simulated
 from tests.simulation.world.faults import Fault
+from tidemill.cdk.job_schedules import Periodic
 
-DAY_SECONDS = 86_400
+DAY_MS = 86_400_000
 
 
 class RecordedInvocations:
@@ -21,20 +22,20 @@ class RecordedInvocations:
         self.times_ms.append(self._scheduler.now_ms)
 
 
-def daily(simulated: Simulated, *, days: int) -> list[float]:
-    """The times, in days, at which a daily schedule invoked its function."""
-    recorded, other = RecordedInvocations(simulated), RecordedInvocations(simulated)
+def daily(simulated: Simulated, *, times: int) -> list[float]:
+    """The times, in days since the first scheduled time, at which a daily schedule invoked its function."""
+    recorded = RecordedInvocations(simulated)
     calls: Any = simulated.world.async_invocations
-    calls |= {"reconcile": recorded, "tick": other, "wake": other}
-    began_ms = simulated.scheduler.now_ms
-    EventBridgeScheduler(simulated.world).begin()
-    simulated.sleep((days - 0.5) * DAY_SECONDS)
-    return [(time_ms - began_ms) / 1000 / DAY_SECONDS for time_ms in recorded.times_ms]
+    calls["tick"] = recorded
+    first_ms = (simulated.scheduler.now_ms // DAY_MS + 1) * DAY_MS
+    EventBridgeScheduler(simulated.world).begin_ticks(Periodic("a.b", "rate(1 day)"), times=times)
+    simulated.sleep((times + 0.5) * DAY_MS / 1000)
+    return [(time_ms - first_ms) / DAY_MS for time_ms in recorded.times_ms]
 
 
 @cites(SCHEDULER, "The expression that defines when the schedule runs.")
 def test_a_schedule_runs_at_its_times(simulated: Simulated) -> None:
-    assert daily(simulated, days=3) == [0, 1, 2]
+    assert daily(simulated, times=3) == [0, 1, 2]
 
 
 @cites(
@@ -44,7 +45,7 @@ def test_a_schedule_runs_at_its_times(simulated: Simulated) -> None:
 )
 def test_a_schedule_may_run_twice(simulated: Simulated) -> None:
     simulated.inject(Fault.SCHEDULE_TWICE)
-    assert daily(simulated, days=2) == [0, 0, 1, 1]
+    assert daily(simulated, times=2) == [0, 0, 1, 1]
 
 
 @cites(
@@ -54,6 +55,6 @@ def test_a_schedule_may_run_twice(simulated: Simulated) -> None:
 )
 def test_a_schedule_may_run_late(simulated: Simulated) -> None:
     simulated.inject(Fault.SCHEDULE_LATE)
-    times = daily(simulated, days=3)
+    times = daily(simulated, times=3)
     assert len(times) == 3
     assert all(day < time < day + 0.5 for day, time in enumerate(times))
