@@ -13,6 +13,7 @@ from tidemill.application.owed import Taker
 from tidemill.application.publish import Publisher
 from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import Reconciler
+from tidemill.application.release import Releaser
 from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.application.table_pass import TablePasses
@@ -143,7 +144,7 @@ def worker() -> Worker:
         context=AttemptContext(
             store=store(),
             payloads=payloads(),
-            limits=DynamoLimits(clients.dynamodb(), table=setting(Env.JOBS_TABLE), draw=random_draw.draw),
+            limits=limits(),
             job_types=known_job_types(),
             submit=submit(),
             clock=clock.now,
@@ -157,6 +158,16 @@ def worker() -> Worker:
     )
     lane_messages = LaneMessages(clients.sqs(), urls.queue, clock=clock.now)
     return Worker(settings=settings, messages=lane_messages, stage=stage(), end_process=own_process.end)
+
+
+@cache
+def limits() -> DynamoLimits:
+    return DynamoLimits(clients.dynamodb(), table=setting(Env.JOBS_TABLE))
+
+
+@cache
+def releaser() -> Releaser:
+    return Releaser(store=store(), limits=limits(), clock=clock.now)
 
 
 @cache

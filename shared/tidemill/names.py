@@ -90,7 +90,8 @@ GROUP_STATES: Final = ("waiting", "succeeded", "cancelled")
 TERMINAL_STATES: Final = ("succeeded", "dead", "cancelled")
 #: Only jobs whose payload is stored elsewhere have it. The stream sends publish the removal of such a job.
 PAYLOAD_LOCATION_ATTRIBUTE: Final = "payload_at"
-#: Sparse index over what waits for the scheduler or an operator: scheduled jobs, dead jobs, and owed work.
+#: Sparse index over what waits for the scheduler, a release or an operator: scheduled, parked and dead jobs, owed work,
+#: and the lines that parked jobs may wait in.
 ATTENTION_INDEX: Final = "attention"
 ATTENTION_KEY: Final = "attention"
 ATTENTION_SORT_KEY: Final = "attention_at"
@@ -177,10 +178,13 @@ class Metric(StrEnum):
     #: Runs released because other transactions conflicted with their settle.
     RELEASED = "JobsReleased"
     CANCELLED = "JobsCancelled"
-    #: Runs that ended as snoozed or continued, and runs that the limits of their key held.
+    #: Runs that ended as snoozed or continued, and runs that were held back for a time.
     SNOOZED = "JobsSnoozed"
     CONTINUED = "JobsContinued"
     HELD = "JobsHeld"
+    #: Runs whose limit was full, so that their job waits in a line, and parked jobs that wake released.
+    PARKED = "JobsParked"
+    UNPARKED = "JobsUnparked"
     #: Scheduled jobs that wake put on their lanes because they are due.
     WOKEN = "JobsWoken"
     #: Groups whose next job was put on its lane.

@@ -10,9 +10,10 @@ from tests.support.builders import fresh_token
 from tests.support.deployed_functions import INVOCATION, TENANT, Mill
 from tests.support.faulty_client import Fault
 from tests.support.jobs.limited import limited, meetings
-from tidemill.application.ports import LimitSlot
+from tidemill.application.ports import Entered, LimitSlot
 from tidemill.domain.job import Job, reference_to
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Line
 from tidemill.dynamodb.limit_item import LIMIT_PREFIX
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.names import JOB_KEY
@@ -41,7 +42,8 @@ def finish(mill: Mill, job_ids: list[str]) -> None:
     for _ in range(200):
         if not (jobs := live(mill, job_ids)):
             return
-        deliver(mill, jobs)
+        deliver(mill, [job for job in jobs if job.state is not State.PARKED])
+        mill.wake()
         mill.late += timedelta(seconds=5)
     raise AssertionError("some never ran")
 
@@ -49,12 +51,16 @@ def finish(mill: Mill, job_ids: list[str]) -> None:
 def take_a_slot(mill: Mill) -> datetime:
     """As a worker that is killed right after; the end of its lease."""
     assert limited.limit is not None
-    limits = DynamoLimits(mill.table.client, table=mill.table.name, draw=lambda: 0.5)
+    limits = DynamoLimits(mill.table.client, table=mill.table.name)
     until = mill.now() + INVOCATION
     slot = LimitSlot(
-        limit_key=json.dumps(["test.limited", "a", TENANT]), limit=limited.limit, token=fresh_token(), until=until
+        line=Line.for_limit(json.dumps(["test.limited", "a", TENANT])),
+        limit=limited.limit,
+        token=fresh_token(),
+        until=until,
+        job=(TENANT, "killed"),
     )
-    assert limits.acquire(slot, now=mill.now()) is None
+    assert isinstance(limits.acquire(slot, now=mill.now()), Entered)
     return until
 
 
@@ -67,7 +73,7 @@ def test_at_most_two_jobs_of_a_key_run_at_once_in_a_batch_of_ten_and_all_finish(
     jobs = [mill.job(job_id) for job_id in ten]
     assert (meetings.most["a"], meetings.runs["a"]) == (2, 10)
     assert Counter(job.state for job in jobs) == {State.SUCCEEDED: 10}
-    # A hold counts as neither attempt, hop nor error.
+    # To be parked counts as neither attempt, hop nor error.
     assert {(job.attempt, job.hops, job.holds, job.errors) for job in jobs} == {(1, 0, 0, ())}
     assert max(job.generation for job in jobs) > 1
 
@@ -83,17 +89,15 @@ def test_a_full_limit_key_delays_no_job_of_another_key(mill: Mill) -> None:
     finish(mill, crowd)
 
 
-def test_a_held_job_waits_on_its_lane_and_counts_its_holds(mill: Mill) -> None:
+def test_a_job_whose_limit_is_full_leaves_its_lane_and_is_no_attempt(mill: Mill) -> None:
     job_id = mill.accepted({"key": "a"}, job_type="test.limited")
     for _ in range(2):
         take_a_slot(mill)
 
     deliver(mill, live(mill, [job_id]))
 
-    held = mill.job(job_id)
-    assert (held.state, held.attempt, held.holds) == (State.QUEUED, 0, 1)
-    assert held.due is not None
-    assert mill.now() < held.due <= mill.now() + timedelta(seconds=2)
+    parked = mill.job(job_id)
+    assert (parked.state, parked.attempt, parked.holds) == (State.PARKED, 0, 1)
     assert meetings.runs["a"] == 0
 
 
@@ -101,9 +105,10 @@ def test_the_slot_of_a_killed_worker_is_free_when_its_lease_expires(mill: Mill) 
     job_id = mill.accepted({"key": "a"}, job_type="test.limited")
     taken_until = [take_a_slot(mill) for _ in range(2)]
     deliver(mill, live(mill, [job_id]))
-    assert mill.job(job_id).holds == 1
+    assert mill.job(job_id).state is State.PARKED
 
     mill.late += max(taken_until) - mill.now()
+    mill.wake()
     deliver(mill, live(mill, [job_id]))
 
     assert mill.job(job_id).state is State.SUCCEEDED
@@ -135,7 +140,8 @@ def test_unavailable_limits_cost_no_attempt(mill: Mill) -> None:
 
 def test_a_slot_that_cannot_be_released_costs_the_job_nothing(mill: Mill) -> None:
     job_id = mill.accepted({"key": "a"}, job_type="test.limited")
-    mill.client.faults = [None, None, Fault.NOT_SENT]
+    # Its claim, two writes to enter, since the key is new, and the release.
+    mill.client.faults = [None, None, None, Fault.NOT_SENT]
 
     deliver(mill, live(mill, [job_id]))
 
@@ -145,4 +151,4 @@ def test_a_slot_that_cannot_be_released_costs_the_job_nothing(mill: Mill) -> Non
         for item in mill.table.client.scan(TableName=mill.table.name)["Items"]
         if item[JOB_KEY]["S"].startswith(LIMIT_PREFIX)
     ]
-    assert len([name for name in item if name.startswith("slot_")]) == 1
+    assert len(item["held"]["M"]) == 1

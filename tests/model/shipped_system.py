@@ -110,7 +110,7 @@ class ShippedSystem:
             context=AttemptContext(
                 store=self.store,
                 payloads=payloads,
-                limits=DynamoLimits(client, table=self.table.name, draw=_draw),
+                limits=DynamoLimits(client, table=self.table.name),
                 job_types=job_types,
                 submit=self.submit,
                 clock=self.clock,

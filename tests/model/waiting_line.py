@@ -18,7 +18,7 @@ from typing import Final
 
 #: A slot of the limit: taken by the run of a job, or reserved for a job.
 Entry = tuple[str, int]
-#: What a worker or wake does next. The words are in `_steps_of`.
+#: What a worker or wake does next. The words are in `_steps_of` and `_worked`.
 Task = tuple[str, int | None, int | None]
 
 QUEUED, RUNNING, PARKED, DONE = "queued", "running", "parked", "done"
@@ -60,16 +60,8 @@ STORMY: Final = frozenset({"lag", "kill", "expire", "wake"})
 
 
 def steps(state: State, protocol: Protocol, allowed: frozenset[str]) -> Iterator[State]:
-    for job, task in enumerate(state.workers):
-        if task is not None:
-            for after, following in _steps_of(state, protocol, task, job):
-                yield _working(after, job, following)
-            if "kill" in allowed and state.kills:
-                yield replace(_working(state, job, None), kills=state.kills - 1)
-        elif state.jobs[job] in {QUEUED, RUNNING}:
-            # Its message arrives. A running job without a worker has a dead one, whose lease is over.
-            claimed = _count_claim(_becomes(state, job, RUNNING), job)
-            yield _working(claimed, job, ("enter", None, None))
+    for job in range(len(state.jobs)):
+        yield from _steps_of_worker(state, protocol, allowed, job)
     if state.wake:
         for after, following in _steps_of(state, protocol, state.wake, None):
             yield replace(after, wake=following)
@@ -79,71 +71,89 @@ def steps(state: State, protocol: Protocol, allowed: frozenset[str]) -> Iterator
         for job in state.index ^ _parked(state):
             yield replace(state, index=state.index ^ {job})
     if "expire" in allowed:
-        for entry in state.held:
-            kind, job = entry
+        for kind, job in state.held:
             if kind == "reserved" or state.workers[job] is None:
-                yield replace(state, held=state.held - {entry})
+                yield replace(state, held=state.held - {(kind, job)})
+
+
+def _steps_of_worker(state: State, protocol: Protocol, allowed: frozenset[str], job: int) -> Iterator[State]:
+    task = state.workers[job]
+    if task is not None:
+        for after, following in _steps_of(state, protocol, task, job):
+            yield _working(after, job, following)
+        if "kill" in allowed and state.kills:
+            yield replace(_working(state, job, None), kills=state.kills - 1)
+    elif state.jobs[job] in {QUEUED, RUNNING}:
+        # Its message arrives. A running job without a worker has a dead one, whose lease is over.
+        claimed = _count_claim(_becomes(state, job, RUNNING), job)
+        yield _working(claimed, job, ("enter", None, None))
 
 
 def _parked(state: State) -> frozenset[int]:
     return frozenset(job for job, at in enumerate(state.jobs) if at == PARKED)
 
 
-def _steps_of(state: State, protocol: Protocol, task: Task, me: int | None) -> Iterator[tuple[State, Task | None]]:
+def _steps_of(state: State, protocol: Protocol, task: Task, me: int | None) -> list[tuple[State, Task | None]]:
     """Each pair: the state after the next call of this worker, or of wake, and what comes then."""
     word, giving, found = task
+    if me is not None and word in {"enter", "mark", "park", "run", "settle"}:
+        return [_worked(state, protocol, word, me)]
     match word:
-        case "enter" if me is not None:
-            if entered := _entered(state, protocol, me):
-                yield entered, ("run", None, None)
-            else:
-                yield state, ("mark" if protocol.marks_before_it_parks else "park", None, None)
-        case "mark":
-            yield replace(state, marked=True, last=me), ("park", None, None)
-        case "park" if me is not None:
-            parked = _becomes(state, me, PARKED)
-            yield parked, ("look", None, None) if protocol.looks_after_it_parks else None
-        case "run" if me is not None:
-            yield state, ("look", me, None)
-        case "settle" if me is not None:
-            yield _becomes(state, me, DONE), None
         case "look":
-            yield from _looked(state, protocol, giving, me)
+            return [_looked(state, protocol, giving)]
         case "find":
-            waiting = sorted(job for job in state.index if state.jobs[job] == PARKED)
-            last = state.last if protocol.reads_the_last else None
-            if not waiting and last is not None and state.jobs[last] == PARKED:
-                waiting = [last]
-            if waiting:
-                yield state, ("reserve", giving, waiting[0])
-            elif giving is not None:
-                yield _left(state, giving), ("settle", None, None)
-            else:
-                yield state, ("clear", None, state.last) if me is None else None
+            return [_searched(state, protocol, giving, me)]
         case "reserve" if found is not None:
-            after = _left(state, giving) if giving is not None else state
-            room = len(after.held) < protocol.slots or ("reserved", found) in after.held
-            if protocol.hands_the_slot_over and room:
-                after = replace(after, held=after.held | {("reserved", found)})
-            yield after, ("release", giving, found) if room else _then(giving)
+            return [_reserved(state, protocol, giving, found)]
         case "release" if found is not None:
             free = state.jobs[found] == PARKED
-            yield (_becomes(state, found, QUEUED) if free else state), _then(giving)
-        case "clear":
-            on_the_way = any(worker and worker[0] == "park" for worker in state.workers)
-            stays = state.last != found or (protocol.waits_before_it_clears and (on_the_way or PARKED in state.jobs))
-            yield replace(state, marked=state.marked and stays), None
+            return [(_becomes(state, found, QUEUED) if free else state, _then(giving))]
+    on_the_way = any(worker and worker[0] == "park" for worker in state.workers)
+    stays = state.last != found or (protocol.waits_before_it_clears and (on_the_way or PARKED in state.jobs))
+    return [(replace(state, marked=state.marked and stays), None)]
 
 
-def _looked(
-    state: State, protocol: Protocol, giving: int | None, me: int | None
-) -> Iterator[tuple[State, Task | None]]:
+def _worked(state: State, protocol: Protocol, word: str, me: int) -> tuple[State, Task | None]:
+    match word:
+        case "enter":
+            if entered := _entered(state, protocol, me):
+                return entered, ("run", None, None)
+            return state, ("mark" if protocol.marks_before_it_parks else "park", None, None)
+        case "mark":
+            return replace(state, marked=True, last=me), ("park", None, None)
+        case "park":
+            return _becomes(state, me, PARKED), ("look", None, None) if protocol.looks_after_it_parks else None
+        case "run":
+            return state, ("look", me, None)
+    return _becomes(state, me, DONE), None
+
+
+def _searched(state: State, protocol: Protocol, giving: int | None, me: int | None) -> tuple[State, Task | None]:
+    waiting = sorted(job for job in state.index if state.jobs[job] == PARKED)
+    last = state.last if protocol.reads_the_last else None
+    if not waiting and last is not None and state.jobs[last] == PARKED:
+        waiting = [last]
+    if waiting:
+        return state, ("reserve", giving, waiting[0])
+    if giving is not None:
+        return _left(state, giving), ("settle", None, None)
+    return state, ("clear", None, state.last) if me is None else None
+
+
+def _reserved(state: State, protocol: Protocol, giving: int | None, found: int) -> tuple[State, Task | None]:
+    after = _left(state, giving) if giving is not None else state
+    room = len(after.held) < protocol.slots or ("reserved", found) in after.held
+    if protocol.hands_the_slot_over and room:
+        after = replace(after, held=after.held | {("reserved", found)})
+    return after, ("release", giving, found) if room else _then(giving)
+
+
+def _looked(state: State, protocol: Protocol, giving: int | None) -> tuple[State, Task | None]:
     if giving is not None and not state.marked:
-        yield _left(state, giving), ("settle", None, None)
-    elif giving is not None or len(state.held) < protocol.slots or any(kind == "reserved" for kind, _ in state.held):
-        yield state, ("find", giving, None)
-    else:
-        yield state, None if me is not None or giving is None else _then(giving)
+        return _left(state, giving), ("settle", None, None)
+    if giving is not None or len(state.held) < protocol.slots or any(kind == "reserved" for kind, _ in state.held):
+        return state, ("find", giving, None)
+    return state, None
 
 
 def _then(giving: int | None) -> Task | None:

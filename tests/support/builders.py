@@ -12,6 +12,7 @@ from tidemill.domain.job import AttemptError, DeadLetter, DeathReason, Job, Refe
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
+from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
 from tidemill.names import Lane
 
 #: Far in the future, so that no item of a test has expired by the clock of moto or of the emulator.
@@ -65,6 +66,7 @@ def an_error(**changes: Any) -> AttemptError:
     return replace(error, **changes)
 
 
+A_WAIT: Final = Wait(cause=Cause.LIMIT, key="test.job#a", since=NOW)
 #: A settlement into each state that settle may write.
 SETTLEMENTS: Final = {
     State.SUCCEEDED: Settlement(state=State.SUCCEEDED, result='{"n":1}'),
@@ -73,6 +75,7 @@ SETTLEMENTS: Final = {
     State.QUEUED: Settlement(state=State.QUEUED, due=NOW + 5 * SECOND, attempt=0, hops=1),
     State.SCHEDULED: Settlement(state=State.SCHEDULED, due=NOW + 1000 * SECOND, attempt=0, hops=1),
     State.CANCELLED: Settlement(state=State.CANCELLED),
+    State.PARKED: Settlement(state=State.PARKED, due=NOW + LONGEST_PARKED, attempt=0, wait=A_WAIT),
 }
 #: The states of a job that was just submitted, with the fields that they need.
 FRESH: Final[dict[State, dict[str, Any]]] = {

@@ -26,15 +26,17 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
-from tidemill.domain.outcomes import Failed, Outcome
+from tidemill.domain.outcomes import Failed, Outcome, Parked
 
 #: The lease ends this much after the invocation, since clocks differ.
 CLOCK_SKEW_MARGIN: Final = timedelta(seconds=2)
 #: When the store does not respond, the message is put back for a random time below a ceiling. The ceiling doubles with
 #: each receive up to this, so an outage of hours does not use up the receives that the lane allows.
 LONGEST_PUT_BACK_SECONDS: Final = 900.0
-#: When the store does not respond to a claimed job, the job is held for a random time below this.
-LONGEST_OUTAGE_HOLD_SECONDS: Final = 60.0
+#: When the store does not respond to a claimed job, it is held for a random time below the first number. The ceiling
+#: doubles with each hold up to the second, so that the jobs of a throttled limit do not keep it throttled.
+FIRST_OUTAGE_HOLD_SECONDS: Final = 60.0
+LONGEST_OUTAGE_HOLD_SECONDS: Final = 900.0
 #: After so many holds in a row the job fails: an error that occurs every time is not an outage.
 MOST_HOLDS_OF_AN_OUTAGE: Final = 20
 
@@ -160,7 +162,9 @@ class Attempt:
             if job.held_by(HoldCause.OUTAGE) >= MOST_HOLDS_OF_AN_OUTAGE:
                 raise
             # An outage is not the job's failure, so it costs no attempt.
-            return self._context.held_below(LONGEST_OUTAGE_HOLD_SECONDS, HoldCause.OUTAGE)
+            holds = job.held_by(HoldCause.OUTAGE)
+            ceiling_seconds = min(FIRST_OUTAGE_HOLD_SECONDS * 2.0**holds, LONGEST_OUTAGE_HOLD_SECONDS)
+            return self._context.held_below(ceiling_seconds, HoldCause.OUTAGE)
 
     def finish(self, outcome: Outcome) -> None:
         """Settle, unless the attempt has ended. Raises `StoreUnavailableError`."""
@@ -168,7 +172,9 @@ class Attempt:
             if self.has_ended():
                 self._settler.delete_unused_payloads(self._claimed(), outcome)
             else:
-                self._end(self._settler.settle(self._claimed(), outcome))
+                self._end(report := self._settler.settle(self._claimed(), outcome))
+                if report.ending is Ending.PARKED and isinstance(outcome, Parked):
+                    self._context.releaser.look_again(replace(self._claimed(), wait=outcome.wait))
 
     def expire(self) -> None:
         """Time is up: end the attempt as failed, or put its message back if it has no claim yet."""

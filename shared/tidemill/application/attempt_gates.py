@@ -4,7 +4,6 @@ A gate takes the claimed job and returns None to let it pass, or the outcome tha
 `Attempt.run` names the gates in their order.
 """
 
-import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,18 +11,18 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tidemill.application.job_types import JobType
-from tidemill.application.ports import LimitSlot
+from tidemill.application.ports import Entered, LimitSlot
 from tidemill.application.settle import AttemptContext
 from tidemill.domain.errors import (
     InvalidPayloadError,
     JobTimeoutError,
-    StoreUnavailableError,
     TidemillError,
     UnknownJobTypeError,
 )
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
-from tidemill.domain.outcomes import Failed, Held, Outcome, outcome_before_run
+from tidemill.domain.outcomes import Failed, Held, Outcome, Parked, outcome_before_run
+from tidemill.domain.waiting import Line, Wait
 
 #: Submit has checked the type and the payload of each job. If this worker does not know the type, or its model refuses
 #: the payload, then one of the two is of another version, as in every deployment. The job is held for a random time
@@ -63,6 +62,7 @@ class Gates:
         self._stray_beside = stray_beside
         self._deadline_moved = deadline_moved
         self._slot: LimitSlot | None = None
+        self._entered = Entered()
         self.deadline = deadline
         #: Set by `time_of_type`; None while the time of the lane counts.
         self.type_timeout: timedelta | None = None
@@ -115,10 +115,12 @@ class Gates:
         now = self._context.clock()
         if (slot := _limit_slot(self.known_type(), self.payload, job, now)) is None:
             return None
-        if wait_until := self._context.limits.acquire(slot, now=now):
-            return Held(until=wait_until, cause=HoldCause.LIMIT)
-        self._slot = slot
-        return None
+        entered = self._context.limits.acquire(slot, now=now)
+        if isinstance(entered, Entered):
+            self._slot, self._entered = slot, entered
+            return None
+        wait = Wait(cause=slot.line.cause, key=slot.line.key, since=now)
+        return Parked(wait) if isinstance(entered, Line) else Held(until=entered, cause=HoldCause.LIMIT, wait=wait)
 
     def without_stray(self, _job: Job) -> Outcome | None:
         """A process with a stray thread is slow and about to end. The job runs in another."""
@@ -128,9 +130,8 @@ class Gates:
 
     def release_slot(self) -> None:
         """Best effort: an unreleased slot is free again when its lease ends."""
-        if self._slot:
-            with contextlib.suppress(StoreUnavailableError):
-                self._context.limits.release(self._slot)
+        if self._slot and self._slot.limit.concurrency:
+            self._context.releaser.leave(self._slot, line_stands=self._entered.line_stands)
 
     def known_type(self) -> JobType:
         """The type of the job, once `type_known` has let it pass."""
@@ -151,10 +152,12 @@ def _limit_slot(job_type: JobType, payload: Any, job: Job, now: datetime) -> Lim
     key = job_type.limit_key(payload) if job_type.limit_key else ""
     # The tenant writes the payload, so without the tenant in the limit key it could take the slots of another tenant.
     tenants = [] if job_type.limit_spans_tenants else [job.tenant]
+    line = Line.for_limit(json.dumps([job.type, key, *tenants]))
     return LimitSlot(
-        limit_key=json.dumps([job.type, key, *tenants]),
+        line=line,
         limit=job_type.limit,
         token=job.owner or "",
         until=job.due or now,
-        holds=job.held_by(HoldCause.LIMIT),
+        job=(job.tenant, job.id),
+        released=job.wait is not None and job.wait.line == line,
     )

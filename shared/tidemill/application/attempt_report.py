@@ -19,8 +19,10 @@ class Ending(StrEnum):
     SNOOZED = "snoozed"
     #: The handler returned `Continue`.
     CONTINUED = "continued"
-    #: Its limit was full, a dependency did not respond, or the job waits for another version or for time alone.
+    #: A dependency did not respond, or the job waits for its rate, for another version or for time alone.
     HELD = "held"
+    #: Its limit was full, so it waits in the line of its limit key.
+    PARKED = "parked"
     #: Other transactions conflicted; the attempt was given back.
     RELEASED = "released"
     #: Another worker holds the lease, so the outcome was not written.

@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.waiting import Line
 
 #: Called with the tenant and id of a document that this code cannot read, and the reason. The read goes on.
 Unreadable = Callable[[str, str, TidemillError], None]
@@ -89,7 +90,17 @@ class GroupStore(Protocol):
         """
 
 
-class AttemptStore(_Read, _Redrive, GroupStore, Protocol):
+class ReleaseStore(_Read, Protocol):
+    """For the release of parked jobs."""
+
+    def parked(self, line: Line, *, most: int) -> Sequence[Job]:
+        """The first parked jobs of a line, in its order, each read from its document. The newest may be missing."""
+
+    def unpark(self, job: Job, *, due: datetime) -> None:
+        """Queue a parked job, to run at `due`."""
+
+
+class AttemptStore(ReleaseStore, _Redrive, GroupStore, Protocol):
     """For the worker: claim a job, run it, settle it, and let its group go on.
 
     The worker redrives a dead job whose DLQ message an operator moved back to the lane.
@@ -127,7 +138,7 @@ class WakeStore(_Wake, Protocol):
         """The scheduled jobs of this part whose `due` is not after `before`, the earliest first."""
 
 
-class NudgeStore(_Wake, Protocol):
+class NudgeStore(ReleaseStore, _Wake, Protocol):
     """For the nudge of one job."""
 
     def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool = False) -> None:
@@ -158,7 +169,7 @@ class RedriveStore(SweepStore, _Redrive, Protocol):
         """Every dead job, oldest death first, each read from its document."""
 
 
-class ReconcileStore(_Read, SweepStore, GroupStore, Protocol):
+class ReconcileStore(SweepStore, GroupStore, Protocol):
     """For reconcile."""
 
     def overdue(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:

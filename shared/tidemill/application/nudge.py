@@ -27,7 +27,7 @@ class Nudge(StrEnum):
 
     #: The job is dispatched again.
     NUDGED = "nudged"
-    #: The job was scheduled and overdue, and the scheduler had missed it. It is queued now.
+    #: The job was scheduled or parked, and overdue: wake had missed it. It is queued now.
     WOKEN = "woken"
     #: Too many nudges without a claim: the job is dead.
     UNDELIVERABLE = "undeliverable"
@@ -65,14 +65,19 @@ class Nudger:
                     return None
                 self._store.wake(job)
                 return Nudge.WOKEN
+            if job.state is State.PARKED:
+                if not self.owed(job):
+                    return None
+                self._store.unpark(job, due=now)
+                return Nudge.WOKEN
             self._store.nudge(job, now=now, limit=self._allowed_delay(job), last=last)
         except WriteRefusedError:
             return None
         return Nudge.UNDELIVERABLE if last else Nudge.NUDGED
 
     def _allowed_delay(self, job: Job) -> timedelta:
-        if job.state is State.SCHEDULED:
-            return self._limit  # a scheduled job has no message on its lane
+        if job.state in {State.SCHEDULED, State.PARKED}:
+            return self._limit  # such a job has no message on its lane
         doubled = self._limit * 2.0 ** min(job.nudges, MOST_NUDGES)
         return max(self._limit, min(doubled, LONGEST_BETWEEN_NUDGES)) + self._lane_delay(job.lane)
 

@@ -18,6 +18,7 @@ from tidemill.application.job_store import (
     PurgeStore,
     ReconcileStore,
     RedriveStore,
+    ReleaseStore,
     SubmitStore,
     SweepStore,
     Unreadable,
@@ -27,7 +28,9 @@ from tidemill.application.job_store import (
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
+from tidemill.domain.limit_state import LimitState, Turn, reservation_name
 from tidemill.domain.limits import Limit
+from tidemill.domain.waiting import Line
 
 __all__ = [
     "WHOLE",
@@ -37,6 +40,7 @@ __all__ = [
     "ControlStore",
     "DeadLetterQueue",
     "Draw",
+    "Entered",
     "Found",
     "GroupStore",
     "JobStore",
@@ -54,6 +58,7 @@ __all__ = [
     "ReceivedDeadLetter",
     "ReconcileStore",
     "RedriveStore",
+    "ReleaseStore",
     "ScanPage",
     "SubmitStore",
     "SweepStore",
@@ -89,25 +94,55 @@ class Payloads(Protocol):
 class LimitSlot:
     """The share of a limit that one run takes while it lasts."""
 
-    #: Limit key: the job type, the key that the payload gives, and the tenant unless the limit spans tenants.
-    limit_key: str
+    #: Its key is made from the job type, the key that the payload gives, and the tenant unless the limit spans them.
+    line: Line
     limit: Limit
     #: The owner token of the run.
     token: str
     #: When the run has ended in any case.
     until: datetime
-    #: How often in a row the job was held back before.
-    holds: int = 0
+    #: The tenant and id of its job.
+    job: tuple[str, str]
+    #: The job has waited in this line, and its turn has come.
+    released: bool = False
+
+    @property
+    def reservation(self) -> str:
+        return reservation_name(*self.job)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entered:
+    """The run has its slot. `line_stands`: jobs may wait for it."""
+
+    line_stands: bool = False
 
 
 class Limits(Protocol):
-    """For each limit key, the bounds on how many jobs run at once and how often."""
+    """For each limit key, the bounds on how many jobs run at once and how often, and whose turn is next."""
 
-    def acquire(self, slot: LimitSlot, *, now: datetime) -> datetime | None:
-        """Take the slot and return None, or return the time at which to try again."""
+    def acquire(self, slot: LimitSlot, *, now: datetime) -> Entered | datetime | Line:
+        """Take the slot; or return the time that the rate gives to the job, or the line in which to park it.
 
-    def release(self, slot: LimitSlot) -> None:
-        """Give the slot back. Does nothing if it no longer belongs to this run."""
+        Wake looks at that line from then on, until it is clear that nobody waits in it.
+        """
+
+    def release(self, slot: LimitSlot) -> bool:
+        """Give the slot back. True if it is still taken, because jobs may wait in its line."""
+
+    def look(self, line: Line) -> LimitState:
+        """The present use of the limit, read consistently."""
+
+    def reserve(
+        self, line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime
+    ) -> bool:
+        """Reserve these turns and give back the slot `leaving`. False if `state` is out of date."""
+
+    def clear(self, line: Line, state: LimitState) -> None:
+        """Wake need not look at this line any more, unless a job has found no room since `state`."""
+
+    def lines(self) -> Iterator[Line]:
+        """The lines that wake has to look at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from typing import Final
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads
+from tidemill.application.release import Releaser
 from tidemill.application.submit import Submit
 from tidemill.domain.claim_verdict import Verdict, judge
 from tidemill.domain.errors import (
@@ -39,6 +40,7 @@ from tidemill.domain.outcomes import (
     Failed,
     Held,
     Outcome,
+    Parked,
     Settlement,
     Snoozed,
     Stopped,
@@ -76,6 +78,10 @@ class AttemptContext:
     new_token: NewToken
     draw: Draw
     pause: Callable[[float], None]
+
+    @property
+    def releaser(self) -> Releaser:
+        return Releaser(store=self.store, limits=self.limits, clock=self.clock)
 
     def policy(self, job: Job) -> RetryPolicy:
         try:
@@ -189,6 +195,8 @@ def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime) -> R
             ending = Ending.CONTINUED
         case Held():
             ending, error = Ending.HELD, outcome.error
+        case Parked():
+            ending = Ending.PARKED
         case Failed() if not written.state.terminal:
             # The state is scheduled if the lane cannot delay the job for so long.
             ending = Ending.RETRYING

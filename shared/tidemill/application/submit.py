@@ -24,7 +24,7 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
-from tidemill.domain.outcomes import parked_until
+from tidemill.domain.outcomes import state_until
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
@@ -222,7 +222,7 @@ class Submit:
             payload=payload,
             body_hash=_hash(body),
             trace=trace,
-            state=parked_until(due, now=now, otherwise=State.QUEUED),
+            state=state_until(due, now=now, otherwise=State.QUEUED),
             generation=1,
             attempt=0,
             created_at=now,

@@ -20,7 +20,7 @@ from tidemill.cdk.alarm_topic import AlarmTopic
 from tidemill.cdk.config import LaneConfig, StageConfig
 from tidemill.cdk.dashboard import Dashboard
 from tidemill.cdk.function_factory import FunctionFactory
-from tidemill.cdk.iam_actions import ACCEPT, ADVANCE, DELETE_FILE, GET_FILE, PUT_FILE
+from tidemill.cdk.iam_actions import ACCEPT, ADVANCE, DELETE_FILE, GET_FILE, GET_MANY, PUT_FILE, QUERY
 from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_schedules import periodic
@@ -29,7 +29,7 @@ from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.storage import Storage
 from tidemill.cdk.tags import tag
-from tidemill.names import PAYLOADS_PREFIX, Output
+from tidemill.names import ATTENTION_INDEX, PAYLOADS_PREFIX, Output
 
 
 class Pipeline(Construct):
@@ -135,7 +135,9 @@ class Pipeline(Construct):
             environment=self.storage.submitting,
         )
         # Claim, settle and release update the job. A worker also accepts follow-up jobs and advances groups.
-        self.storage.allow(lane.worker, *ADVANCE)
+        # Besides advancing groups, a worker releases the parked jobs that wait for its limit slot.
+        self.storage.allow(lane.worker, *ADVANCE, GET_MANY)
+        lane.worker.allow([QUERY], [self.storage.jobs.index_arn(ATTENTION_INDEX)])
         self.storage.files.allow(lane.worker, [GET_FILE, PUT_FILE], of=[PAYLOADS_PREFIX])
         return lane
 

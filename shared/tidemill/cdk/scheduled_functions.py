@@ -58,7 +58,7 @@ class ScheduledFunctions:
             memory_mb=WAKE_MEMORY_MB,
         )
         wake.allow([QUERY], [self._storage.jobs.index_arn(names.ATTENTION_INDEX)])
-        # Owed work advances groups.
+        # Owed work advances groups. The release of parked jobs reads limits and updates them.
         self._storage.allow(wake, GET_MANY, *ADVANCE)
         return wake
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Wait
 from tidemill.names import Lane
 
 #: The error class of a run whose worker exited without reporting a result.
@@ -89,8 +90,8 @@ class Job:
     open_runs: int = 0
     #: The location of the payload, if it is too large for the document.
     payload_at: str | None = None
-    #: Not-before time while scheduled, queued or retrying, end of the lease while running, None while waiting and when
-    #: terminal.
+    #: Not-before time while scheduled, queued or retrying, end of the lease while running, latest time of its release
+    #: while parked, None while waiting and when terminal.
     due: datetime | None = None
     #: The submitted not-before time; None for at once. A waiting job keeps it until its turn.
     run_at: datetime | None = None
@@ -119,6 +120,8 @@ class Job:
     holds: int = 0
     #: None without holds, and for the holds of another version.
     hold_cause: HoldCause | None = None
+    #: What the job waits for while parked, and what it waited for until its next run ends. Set and cleared by settle.
+    wait: Wait | None = None
     #: No second job with its unique key may exist before then, so the document is kept until then, in any state.
     unique_until: datetime | None = None
     #: How long to keep the terminal document; None for the retention time of the stage.

@@ -1,7 +1,7 @@
 """The outcomes of a run, and the pure function from an outcome to the settlement that is written."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -11,6 +11,7 @@ from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import CRASHED, AttemptError, DeathReason, Job
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State, Write, allowed
+from tidemill.domain.waiting import LONGEST_PARKED, Wait
 
 LONGEST_MESSAGE_CHARACTERS: Final = 500
 #: A job keeps this many of its last errors, and as many of its last redrives.
@@ -69,6 +70,15 @@ class Held:
     cause: HoldCause
     #: Why it cannot run, where the cause alone does not tell.
     error: str | None = None
+    #: The line in which it has that time.
+    wait: Wait | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parked:
+    """The job waits for something other than its time. The attempt is given back; no hop is counted."""
+
+    wait: Wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ class Stopped:
     """A cancel was requested, and the job ends without effect."""
 
 
-Outcome = Succeeded | Failed | Snoozed | Continued | Held | Stopped
+Outcome = Succeeded | Failed | Snoozed | Continued | Held | Parked | Stopped
 
 
 def outcome_of(error: BaseException) -> Outcome:
@@ -99,6 +109,7 @@ class Settlement:
     #: How often in a row the job is now held for `hold_cause`. 0 for a run that came back.
     holds: int = 0
     hold_cause: HoldCause | None = None
+    wait: Wait | None = None
     checkpoint: str | None = None
     writes: Sequence[TransactWrite] = field(default=())
     follow_ups: Sequence[Job] = field(default=())
@@ -128,7 +139,7 @@ def open_runs_after(job: Job, written: Settlement) -> int:
     return job.open_runs - 1 if written.holds else 0
 
 
-def parked_until(due: datetime, *, now: datetime, otherwise: State) -> State:
+def state_until(due: datetime, *, now: datetime, otherwise: State) -> State:
     """Scheduled if the lane cannot delay a message until `due`."""
     return State.SCHEDULED if due - now > LONGEST_LANE_DELAY else otherwise
 
@@ -165,15 +176,29 @@ def _settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetim
             return _again(now + outcome.after, now=now, attempt=job.attempt - 1, hops=job.hops + 1)
         case Continued():
             return _again(now + outcome.after, now=now, attempt=0, hops=job.hops + 1, checkpoint=outcome.checkpoint)
+        case Held() | Parked() | Stopped():
+            return _not_run(job, outcome, now=now)
+
+
+def _not_run(job: Job, outcome: Held | Parked | Stopped, *, now: datetime) -> Settlement:
+    """The job waits or ends, and uses up no attempt."""
+    match outcome:
         case Held():
-            holds = job.held_by(outcome.cause) + 1
-            return _again(outcome.until, now=now, attempt=job.attempt - 1, holds=holds, hold_cause=outcome.cause)
+            return _held(job, outcome.until, outcome.cause, now=now, wait=outcome.wait)
+        case Parked():
+            parked = _held(job, now + LONGEST_PARKED, HoldCause.LIMIT, now=now, wait=outcome.wait)
+            return replace(parked, state=State.PARKED)
         case Stopped():
             return Settlement(state=State.CANCELLED)
 
 
+def _held(job: Job, until: datetime, cause: HoldCause, *, now: datetime, wait: Wait | None) -> Settlement:
+    held = _again(until, now=now, attempt=job.attempt - 1, holds=job.held_by(cause) + 1)
+    return replace(held, hold_cause=cause, wait=wait)
+
+
 def _again(due: datetime, *, now: datetime, **fields: Any) -> Settlement:
-    return Settlement(state=parked_until(due, now=now, otherwise=State.QUEUED), due=due, **fields)
+    return Settlement(state=state_until(due, now=now, otherwise=State.QUEUED), due=due, **fields)
 
 
 def _after_failure(job: Job, failure: Failed, policy: RetryPolicy, *, now: datetime, draw: float) -> Settlement:
@@ -190,7 +215,7 @@ def _after_failure(job: Job, failure: Failed, policy: RetryPolicy, *, now: datet
         retryable=failure.death is None,
         next_due=due,
     )
-    state = parked_until(due, now=now, otherwise=State.RETRYING) if due else State.DEAD
+    state = state_until(due, now=now, otherwise=State.RETRYING) if due else State.DEAD
     return Settlement(state=state, due=due, death=death, error=error)
 
 

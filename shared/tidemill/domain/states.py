@@ -18,6 +18,8 @@ class State(StrEnum):
     RUNNING = "running"
     #: An attempt failed or was lost and another is allowed. Claim or cancel moves it out. Kept until claimed.
     RETRYING = "retrying"
+    #: Waits for something other than its time: the room of a limit. Unpark or cancel moves it out. Kept until released.
+    PARKED = "parked"
     #: Settled. Final. Kept for the retention time.
     SUCCEEDED = "succeeded"
     #: Failed for good. An operator's redrive or cancel moves it out. Kept for the retention time.
@@ -40,6 +42,7 @@ class Write(StrEnum):
     CHECKPOINT = "checkpoint"
     CANCEL = "cancel"
     WAKE = "wake"
+    UNPARK = "unpark"
     NUDGE = "nudge"
     RESEND = "resend"
     REDRIVE = "redrive"
@@ -60,7 +63,10 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     },
     Write.SETTLE: {
         State.RUNNING: frozenset(
-            {State.SUCCEEDED, State.RETRYING, State.DEAD, State.QUEUED, State.SCHEDULED, State.CANCELLED}
+            {
+                *(State.SUCCEEDED, State.DEAD, State.CANCELLED),
+                *(State.RETRYING, State.QUEUED, State.SCHEDULED, State.PARKED),
+            }
         )
     },
     Write.RELEASE: {State.RUNNING: frozenset({State.RETRYING})},
@@ -70,10 +76,12 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
         State.SCHEDULED: frozenset({State.CANCELLED}),
         State.QUEUED: frozenset({State.CANCELLED}),
         State.RETRYING: frozenset({State.CANCELLED}),
+        State.PARKED: frozenset({State.CANCELLED}),
         State.RUNNING: frozenset({State.RUNNING}),  # a request: only the run itself may end the job
         State.DEAD: frozenset({State.CANCELLED}),  # discarded by an operator; its group advances
     },
     Write.WAKE: {State.SCHEDULED: frozenset({State.QUEUED})},
+    Write.UNPARK: {State.PARKED: frozenset({State.QUEUED})},
     Write.NUDGE: {
         State.QUEUED: frozenset({State.QUEUED, State.DEAD}),  # dead: too many nudges without a claim
         State.RETRYING: frozenset({State.RETRYING, State.DEAD}),

@@ -13,10 +13,11 @@ from tidemill.domain.holds import known_cause
 from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
+from tidemill.domain.waiting import Cause, Wait
 from tidemill.names import GROUP_ATTRIBUTE, JOB_KEY, LISTING_SORT_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE, Lane
 
 #: The schema version. Increase it when an older version cannot read the new form.
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 SCHEMA_ATTRIBUTE: Final = "schema"
 
 
@@ -92,6 +93,7 @@ ATTEMPT_ERRORS: Final = _list_of(
         },
     )
 )
+WAIT: Final = _record(Wait, {"cause": _Form(text, lambda value: Cause(value["S"])), "key": _TEXT, "since": _TIME})
 REDRIVES: Final = _list_of(_record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH}))
 
 #: Every field of `Job` except its key, each under its own name. A missing attribute means the field's default.
@@ -122,6 +124,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "cancel_requested_at": _TIME,
     "holds": _NUMBER,
     "hold_cause": _Form(text, lambda value: known_cause(value["S"])),
+    "wait": WAIT,
     "unique_until": _TIME,
     "retention": _DURATION,
     "ready_at": _TIME,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job, Redrive
-from tidemill.domain.outcomes import parked_until
+from tidemill.domain.outcomes import state_until
 from tidemill.domain.states import State, Write
 from tidemill.dynamodb import group_items, operator_writes
 from tidemill.dynamodb.document import decode
@@ -134,7 +134,7 @@ class DynamoGroups:
             cleared.append(self._entry("Delete", group_items.delete_position(head, sequence)))
             if job := self._waiting_at(head, sequence, position["job"]["S"]):
                 due = max(job.run_at or now, now)
-                job = replace(job, state=parked_until(due, now=now, otherwise=State.QUEUED), due=due)
+                job = replace(job, state=state_until(due, now=now, otherwise=State.QUEUED), due=due)
                 moved = replace(head, sequence=sequence, job_id=job.id)
                 turn = self._entry("Update", group_items.take_turn(job, indexes=self._indexes))
                 self._transact([turn, self._put_head(moved), *cleared])

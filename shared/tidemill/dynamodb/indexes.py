@@ -13,6 +13,7 @@ from tidemill.application.ports import WHOLE, Part
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import POOL_SIZE, Item
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Line
 from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, INDEX_SHARDS, LARGEST_INDEX_SHARDS, LISTING_KEY
 
 Entry = TypeVar("Entry")
@@ -47,6 +48,15 @@ NOT_LISTED: Final = Indexes()
 
 def attention_partition(state: State, shard: int) -> str:
     return f"{state}#{shard}"
+
+
+def in_line(line: Line, at: datetime) -> dict[str, Item]:
+    """The attributes of a parked job. Each line is a partition of its own, in its order."""
+    return {ATTENTION_KEY: text(line_partition(line)), ATTENTION_SORT_KEY: milliseconds(at)}
+
+
+def line_partition(line: Line) -> str:
+    return f"{State.PARKED}#{line.cause}#{line.key}"
 
 
 def listing_partition(tenant: str, shard: int) -> str:

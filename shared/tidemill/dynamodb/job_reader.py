@@ -14,8 +14,9 @@ from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Line
 from tidemill.dynamodb.document import decode, key, split_key
-from tidemill.dynamodb.indexes import attention_partition, merged
+from tidemill.dynamodb.indexes import attention_partition, line_partition, merged
 from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SORT_KEY
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: The most keys that one BatchGetItem accepts.
 _BATCH_GET_LIMIT: Final = 100
+#: How many entries of jobs that were just released a search of a line allows for in its first page.
+_STALE_ENTRIES: Final = 3
 #: How often a partly throttled read is attempted, and the pause before each retry, which doubles each time.
 _THROTTLED_TRIES: Final = 6
 _THROTTLED_PAUSE_SECONDS: Final = 0.05
@@ -56,6 +59,16 @@ class JobReader:
 
     def dead(self, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         return self._attention(State.DEAD, lambda job: job.finished_at, before=None, part=WHOLE, unreadable=unreadable)
+
+    def parked(self, line: Line, *, most: int) -> list[Job]:
+        """The first parked jobs of a line, in its order."""
+        found: list[Job] = []
+        # The index lags: it may still show jobs that were released. So look at a few more.
+        for jobs in self._attention_pages(line_partition(line), None, ignore_unreadable, size=most + _STALE_ENTRIES):
+            found += [job for job in jobs if job.state is State.PARKED and job.wait and job.wait.line == line]
+            if len(found) >= most:
+                break
+        return sorted(found, key=lambda job: (job.created_at, job.id))[:most]
 
     def overdue(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         # Waiting and terminal jobs have no `due`.
@@ -103,7 +116,9 @@ class JobReader:
 
         return merged(jobs_of_shard, part=part, key=order)
 
-    def _attention_pages(self, partition: str, before: datetime | None, unreadable: Unreadable) -> Iterator[list[Job]]:
+    def _attention_pages(
+        self, partition: str, before: datetime | None, unreadable: Unreadable, *, size: int = _BATCH_GET_LIMIT
+    ) -> Iterator[list[Job]]:
         condition, values = "#partition = :partition", {":partition": text(partition)}
         names = {"#partition": ATTENTION_KEY}
         if before is not None:
@@ -117,7 +132,7 @@ class JobReader:
             ExpressionAttributeNames=names,
             ExpressionAttributeValues=values,
             # By default a page holds thousands of keys. One batch per page yields the first jobs early.
-            PaginationConfig={"PageSize": _BATCH_GET_LIMIT},
+            PaginationConfig={"PageSize": min(size, _BATCH_GET_LIMIT)},
         )
         with translated():
             for page in pages:

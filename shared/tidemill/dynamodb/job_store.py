@@ -112,6 +112,14 @@ class DynamoJobStore(JobReader):
 
         self._update(Write.WAKE, operator_writes.wake(job), mine=mine)
 
+    def unpark(self, job: Job, *, due: datetime) -> None:
+        def mine(current: Job) -> bool:
+            """A concurrent release of the same job counts as success."""
+            same = (current.created_at, current.generation) == (job.created_at, job.generation + 1)
+            return same and current.state is State.QUEUED
+
+        self._update(Write.UNPARK, operator_writes.unpark(job, due=due), mine=mine)
+
     def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool = False) -> None:
         self._update(
             Write.NUDGE,

@@ -9,8 +9,8 @@ from tidemill.aws.clients import Item
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import Settlement, errors_after, open_runs_after
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import ATTEMPT_ERRORS, encode
-from tidemill.dynamodb.indexes import Indexes
+from tidemill.dynamodb.document import ATTEMPT_ERRORS, WAIT, encode
+from tidemill.dynamodb.indexes import Indexes, in_line
 from tidemill.dynamodb.update_requests import ATTENTION, Request, update_job
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
@@ -79,7 +79,7 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
             sets[name] = number(count)
     held = _hold(job, settlement)
     sets |= held
-    removes = [] if held else ["holds", "hold_cause", "open_runs"]
+    removes = [name for name in ("holds", "hold_cause", "open_runs", "wait") if name not in held]
     if settlement.state is State.DEAD:
         sets |= indexes.attention(State.DEAD, job.id, now)
     if settlement.state.terminal:
@@ -89,6 +89,9 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     due = settlement.due or now
     if settlement.state is State.SCHEDULED:
         sets |= indexes.attention(State.SCHEDULED, job.id, due)
+    if settlement.state is State.PARKED and settlement.wait:
+        # In the order submitted, so that a job that is parked again keeps its place.
+        sets |= in_line(settlement.wait.line, job.created_at)
     return _continue_job(
         job,
         sets=sets,
@@ -104,8 +107,12 @@ def _hold(job: Job, settlement: Settlement) -> dict[str, Item]:
     """The attributes of a hold; empty for every other outcome, which clears them."""
     if settlement.hold_cause is None:
         return {}
-    counts = {"holds": settlement.holds, "open_runs": open_runs_after(job, settlement)}
-    return {name: number(count) for name, count in counts.items()} | {"hold_cause": text(settlement.hold_cause)}
+    held = {
+        "holds": number(settlement.holds),
+        "open_runs": number(open_runs_after(job, settlement)),
+        "hold_cause": text(settlement.hold_cause),
+    }
+    return held | ({"wait": WAIT.encode(settlement.wait)} if settlement.wait else {})
 
 
 def ended(job: Job, state: State, *, now: datetime, retention: timedelta) -> dict[str, Item]:

@@ -1,163 +1,304 @@
 """The item of one limit key, and its writes as DynamoDB requests. Pure; a comment above each clause names its race.
 
-A slot is an attribute that holds the token of its run and the time when that run has ended at the latest. From that
-time on the slot is free, so a killed worker holds back other jobs no longer than its lease. The rate is one number, the
-theoretical arrival time of the generic cell rate algorithm: each run that starts moves it on by the interval of the
-rate, and it may lie ahead of the present by at most the burst.
-https://en.wikipedia.org/wiki/Generic_cell_rate_algorithm
+The slots are one map, from a short name to the time at which the slot is free in any case. So the size of the map is
+the number of slots in use, one condition bounds it, and a hundred slots take less than two kilobytes.
 """
 
-import hashlib
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 from zlib import crc32
 
 from tidemill.application.ports import LimitSlot
-from tidemill.aws.attribute_values import number, seconds, text
+from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
-from tidemill.domain.limits import Rate
+from tidemill.domain.limit_state import RESERVED, LimitState, Turn, burst, interval, run_name
+from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.time_constants import EPOCH
-from tidemill.dynamodb.update_requests import Request, update
-from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
+from tidemill.domain.waiting import Cause, Line
+from tidemill.dynamodb.document import from_milliseconds
+from tidemill.dynamodb.update_requests import Request
+from tidemill.names import ATTENTION_KEY, ATTENTION_SHARDS, ATTENTION_SORT_KEY, JOB_KEY, TTL_ATTRIBUTE
 
 #: No tenant begins with it, so no item key of a job does.
 LIMIT_PREFIX: Final = "!limit#"
-#: A partition key holds 2,048 bytes. A longer limit key is replaced by its SHA-256.
-_LONGEST_NAME: Final = 1_024
-#: Longer than any lease and any period of a rate, so an item expires only when it limits nothing any more.
+#: Longer than any lease and any period of a rate, so an item expires only when it limits nothing any more. While jobs
+#: are parked, wake writes the item at least once in each period.
 KEPT: Final = timedelta(days=2)
 
-# Attributes of the item. All its times are epoch microseconds: an interval may be shorter than a millisecond.
-_SLOT: Final = "slot_"
+HELD: Final = "held"
+#: Epoch microseconds, as `promised`: an interval may be shorter than a millisecond.
 ARRIVAL: Final = "arrival"
-#: The end of the line of jobs that wait for a rate.
-LINE: Final = "line"
-#: The token of the run that acquired last, for a limit key without slots.
+PROMISED: Final = "promised"
+#: The token of the run that entered last, for a limit key without slots.
+LAST_RUN: Final = "last_run"
+#: The job that was the last to find no room, and when.
 LAST: Final = "last"
+LAST_AT: Final = "last_at"
+#: The limit, for wake, which knows no job types.
+_SLOTS: Final = "slots"
+_COUNT: Final = "count"
+_PERIOD: Final = "period"
 
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-def acquire_request(slot: LimitSlot, found: Item, *, now: datetime) -> Request | None:
-    """The write that gives `slot` to its run if the item still is as `found`; None when `found` leaves no room."""
-    sets = {TTL_ATTRIBUTE: seconds(now + KEPT)}
-    values = {":now": _microseconds(now)}
-    names, conditions, expressions = [], [], []
-    if attributes := slot_attributes(slot):
-        if not (free := [attribute for attribute in attributes if _is_free(found, attribute, now)]):
-            return None
-        chosen = chosen_attribute(free, slot)
-        sets[chosen] = {"M": {"token": text(slot.token), "until": _microseconds(slot.until)}}
-        names.append("until")
-        # Another run has taken it since, and may still be at work.
-        conditions.append(f"(attribute_not_exists(#{chosen}) OR #{chosen}.#until <= :now)")
-    else:
-        sets[LAST] = text(slot.token)
+@dataclass(slots=True)
+class _Write:
+    """One UpdateItem under construction. Every name uses an alias, since `last` and others are reserved words."""
+
+    key: str
+    sets: dict[str, str] = field(default_factory=dict)
+    removes: list[str] = field(default_factory=list)
+    conditions: list[str] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    values: dict[str, Item] = field(default_factory=dict)
+
+    def name(self, name: str) -> str:
+        alias = f"#{name}" if name.isidentifier() and name.isascii() else f"#n{name.encode().hex()}"
+        self.names[alias] = name
+        return alias
+
+    def slot(self, name: str) -> str:
+        return f"{self.name(HELD)}.{self.name(name)}"
+
+    def value(self, name: str, value: Item) -> str:
+        self.values[f":{name}"] = value
+        return f":{name}"
+
+    def set(self, name: str, value: Item) -> None:
+        self.sets[self.name(name)] = self.value(f"new_{name}", value)
+
+    def request(self) -> Request:
+        expression = ""
+        if self.sets:
+            expression = "SET " + ", ".join(f"{path} = {value}" for path, value in self.sets.items())
+        if self.removes:
+            expression += " REMOVE " + ", ".join(self.removes)
+        request: Request = {
+            "Key": item_key(self.key),
+            "UpdateExpression": expression.strip(),
+            "ConditionExpression": " AND ".join(self.conditions),
+            "ExpressionAttributeNames": self.names,
+        }
+        return request | ({"ExpressionAttributeValues": self.values} if self.values else {})
+
+
+def enter(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
+    """The write that lets the run in, if the item leaves room as `state` says."""
+    write = _Write(slot.line.key)
+    write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
+    concurrency = slot.limit.concurrency
+    if concurrency is None:
+        write.set(LAST_RUN, text(slot.token))
         # The SDK sends an applied write again: it must count once.
-        conditions.append(f"(attribute_not_exists(#{LAST}) OR #{LAST} <> :new_{LAST})")
-    if rate := slot.limit.rate:
-        if earliest_entry(rate, found) > now:
-            return None
-        names.append(ARRIVAL)
-        if time_of(found, ARRIVAL) > now:
-            # Other runs have used up the burst since. The table adds, so of two concurrent runs both count.
-            conditions += [f"#{ARRIVAL} > :now", f"#{ARRIVAL} <= :latest"]
-            expressions.append(f"#{ARRIVAL} = #{ARRIVAL} + :interval")
-            values |= {
-                ":latest": _microseconds(now + _burst(rate)),
-                ":interval": number(interval(rate) // _MICROSECOND),
-            }
+        write.conditions.append(f"(attribute_not_exists(#{LAST_RUN}) OR #{LAST_RUN} <> :new_{LAST_RUN})")
+    else:
+        used = state.reservation_for_use(slot.reservation) if slot.released else None
+        _change_slots(
+            write,
+            state,
+            concurrency,
+            adds={run_name(slot.token): slot.until},
+            gives=[used] if used else [],
+            over=[name for name in state.over(now) if name != used],
+            now=now,
+        )
+    if slot.limit.rate:
+        _start(write, slot.limit.rate, state, now)
+        if not slot.released:
+            # The times until then are promised to jobs that came before.
+            write.conditions.append(f"(attribute_not_exists({write.name(PROMISED)}) OR #{PROMISED} <= :now_exactly)")
+            write.value("now_exactly", _microseconds(now))
+    return write.request()
+
+
+def leave(slot: LimitSlot) -> Request:
+    """Give the slot back, unless somebody may wait for it."""
+    write = _Write(slot.line.key)
+    path = write.slot(run_name(slot.token))
+    write.removes.append(path)
+    write.conditions += [
+        # The item has expired since.
+        f"attribute_exists({write.name(HELD)})",
+        # Its time was up, or the SDK sends an applied write again.
+        f"attribute_exists({path})",
+        # A job was parked since this run entered: it gets the slot.
+        f"attribute_not_exists({write.name(ATTENTION_KEY)})",
+    ]
+    return write.request()
+
+
+def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
+    """List the item for wake before the job is parked, so that the job is found even if this worker dies."""
+    write = _Write(slot.line.key)
+    write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
+    write.set(LAST, text("#".join(slot.job)))
+    write.set(LAST_AT, milliseconds(now))
+    if not state.marked:
+        shard = crc32(slot.line.key.encode()) % ATTENTION_SHARDS
+        write.set(ATTENTION_KEY, text(lines_partition(shard)))
+        write.set(ATTENTION_SORT_KEY, milliseconds(now))
+    for name, value in _limit_fields(slot.limit).items():
+        if value is None:
+            write.removes.append(write.name(name))
         else:
-            # Another run has started since, so the limit key is no longer idle.
-            conditions.append(f"(attribute_not_exists(#{ARRIVAL}) OR #{ARRIVAL} <= :now)")
-            sets[ARRIVAL] = _microseconds(now + interval(rate))
-    return update(
-        _item_key(slot), sets=sets, conditions=conditions, names=names, values=values, expressions=expressions
+            write.set(name, value)
+    # A later job marked it since. The mark must stay until that one is parked.
+    write.conditions.append(f"(attribute_not_exists(#{LAST_AT}) OR #{LAST_AT} <= :new_{LAST_AT})")
+    if state.marked:
+        # Wake has taken the mark away since it was read.
+        write.conditions.append(f"attribute_exists({write.name(ATTENTION_KEY)})")
+    return write.request()
+
+
+def reserve(
+    line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime
+) -> Request | None:
+    """Give these turns, and the slot `leaving` back. None if there is nothing to write."""
+    limit = state.limit
+    write = _Write(line.key)
+    fresh = [turn for turn in turns if not turn.reserved]
+    if limit is None or (not fresh and leaving is None):
+        return None
+    write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
+    if limit.concurrency is not None:
+        adds = {turn.reservation: turn.due + RESERVED for turn in fresh}
+        gives = [leaving] if leaving else []
+        over = [name for name in state.over(now) if name not in {leaving, *adds}]
+        _change_slots(write, state, limit.concurrency, adds=adds, gives=gives, over=over, now=now)
+    if limit.rate and fresh:
+        write.set(PROMISED, _microseconds(max(turn.due for turn in fresh) + interval(limit.rate)))
+        # Another release has promised these times since.
+        write.conditions.append(_unchanged(write, PROMISED, state.promised))
+    return write.request()
+
+
+def promise(slot: LimitSlot, rate: Rate, state: LimitState, at: datetime, *, now: datetime) -> Request:
+    """Give the job the time `at`, which nobody else has."""
+    write = _Write(slot.line.key)
+    write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
+    write.set(PROMISED, _microseconds(at + interval(rate)))
+    # Another job has got that time since.
+    write.conditions.append(_unchanged(write, PROMISED, state.promised))
+    return write.request()
+
+
+def clear(line: Line, state: LimitState) -> Request:
+    """Nobody waits: wake need not look any more."""
+    write = _Write(line.key)
+    write.removes += [write.name(name) for name in (ATTENTION_KEY, ATTENTION_SORT_KEY, LAST, LAST_AT)]
+    # A job has found no room since, and is about to be parked.
+    write.conditions.append(f"#{LAST_AT} = {write.value('seen', milliseconds(state.last_at))}")
+    return write.request()
+
+
+def decoded(item: Item) -> LimitState:
+    tenant, _, job_id = item[LAST]["S"].rpartition("#") if LAST in item else ("", "", "")
+    held = item[HELD]["M"] if HELD in item else None
+    return LimitState(
+        limit=_limit_of(item),
+        held=None if held is None else {name: from_milliseconds(until) for name, until in held.items()},
+        arrival=_time(item, ARRIVAL),
+        promised=_time(item, PROMISED),
+        marked=ATTENTION_KEY in item,
+        last=(tenant, job_id) if LAST in item else None,
+        last_at=from_milliseconds(item[LAST_AT]) if LAST_AT in item else EPOCH,
+        last_run=item[LAST_RUN]["S"] if LAST_RUN in item else None,
     )
 
 
-def release_request(slot: LimitSlot, attribute: str) -> Request:
+def item_key(key: str) -> Item:
+    return {JOB_KEY: text(LIMIT_PREFIX + key)}
+
+
+def line_of(entry: Item) -> Line:
+    """The line of an entry of the attention index."""
+    return Line(Cause.LIMIT, entry[JOB_KEY]["S"].removeprefix(LIMIT_PREFIX))
+
+
+def lines_partition(shard: int) -> str:
+    return f"lines#{shard}"
+
+
+def _change_slots(
+    write: _Write,
+    state: LimitState,
+    concurrency: int,
+    *,
+    adds: Mapping[str, datetime],
+    gives: Iterable[str],
+    over: Iterable[str],
+    now: datetime,
+) -> None:
+    if state.held is None:
+        write.set(HELD, {"M": {name: milliseconds(until) for name, until in adds.items()}})
+        # Another run has entered first.
+        write.conditions.append(f"attribute_not_exists(#{HELD})")
+        return
+    # The item has expired since, or has no slots yet. Then there is nothing to measure.
+    write.conditions.append(f"attribute_exists({write.name(HELD)})")
+    gone = 0
+    for name in gives:
+        write.removes.append(write.slot(name))
+        # Its time was up, and another write has removed it.
+        write.conditions.append(f"attribute_exists({write.slot(name)})")
+        gone += 1
+    for name in over:
+        write.removes.append(write.slot(name))
+        # Another write has removed it, or has given it a new time.
+        write.conditions.append(f"{write.slot(name)} <= {write.value('now', milliseconds(now))}")
+        gone += 1
+    for name, until in adds.items():
+        write.sets[write.slot(name)] = write.value(f"until{len(write.values)}", milliseconds(until))
+        # The SDK sends an applied write again, or a concurrent release has reserved for the same job.
+        write.conditions.append(f"attribute_not_exists({write.slot(name)})")
+    if adds:
+        # Other runs have entered since. Those that leave with this write make room.
+        write.value("most", number(concurrency - len(adds) + gone))
+        write.conditions.append(f"size({write.name(HELD)}) <= :most")
+
+
+def _start(write: _Write, rate: Rate, state: LimitState, now: datetime) -> None:
+    """Move the arrival time on."""
+    name = write.name(ARRIVAL)
+    write.value("now_exactly", _microseconds(now))
+    if state.arrival > now:
+        # Other runs have used up the burst since. The table adds, so of two concurrent runs both count.
+        write.conditions += [f"{name} > :now_exactly", f"{name} <= :latest"]
+        write.sets[name] = f"{name} + :interval"
+        write.value("latest", _microseconds(now + burst(rate)))
+        write.value("interval", number(interval(rate) // _MICROSECOND))
+    else:
+        # Another run has started since, so the limit key is no longer idle.
+        write.conditions.append(f"(attribute_not_exists({name}) OR {name} <= :now_exactly)")
+        write.set(ARRIVAL, _microseconds(now + interval(rate)))
+
+
+def _unchanged(write: _Write, name: str, seen: datetime) -> str:
+    if seen == EPOCH:
+        return f"attribute_not_exists({write.name(name)})"
+    return f"{write.name(name)} = {write.value(f'seen_{name}', _microseconds(seen))}"
+
+
+def _limit_fields(limit: Limit) -> dict[str, Item | None]:
+    rate = limit.rate
     return {
-        "Key": _item_key(slot),
-        "UpdateExpression": "REMOVE #slot",
-        # Its time was up, and another run has the slot now.
-        "ConditionExpression": "#slot.#token = :token",
-        "ExpressionAttributeNames": {"#slot": attribute, "#token": "token"},
-        "ExpressionAttributeValues": {":token": text(slot.token)},
+        _SLOTS: None if limit.concurrency is None else number(limit.concurrency),
+        _COUNT: None if rate is None else number(rate.count),
+        _PERIOD: None if rate is None else number(rate.period // _MICROSECOND),
     }
 
 
-def line_request(slot: LimitSlot, rate: Rate, found: Item, earliest: datetime, *, now: datetime) -> Request:
-    """Move the end of the line on by one interval. The end before the write is the time that the job gets."""
-    sets = {TTL_ATTRIBUTE: seconds(now + KEPT)}
-    values = {":earliest": _microseconds(earliest)}
-    if time_of(found, LINE) >= earliest:
-        values[":interval"] = number(interval(rate) // _MICROSECOND)
-        return update(
-            _item_key(slot),
-            sets=sets,
-            # The item expired since.
-            conditions=[f"#{LINE} >= :earliest"],
-            expressions=[f"#{LINE} = #{LINE} + :interval"],
-            names=[LINE],
-            values=values,
-        )
-    return update(
-        _item_key(slot),
-        sets=sets | {LINE: _microseconds(earliest + interval(rate))},
-        # Another job has begun a line since.
-        conditions=[f"(attribute_not_exists(#{LINE}) OR #{LINE} < :earliest)"],
-        names=[LINE],
-        values=values,
-    )
+def _limit_of(item: Item) -> Limit | None:
+    rate = Rate(count=int(item[_COUNT]["N"]), period=int(item[_PERIOD]["N"]) * _MICROSECOND) if _COUNT in item else None
+    concurrency = int(item[_SLOTS]["N"]) if _SLOTS in item else None
+    return None if rate is None and concurrency is None else Limit(concurrency=concurrency, rate=rate)
 
 
-def slot_attributes(slot: LimitSlot) -> list[str]:
-    """The names of the attributes that hold the slots of a limit; empty for a limit without `concurrency`."""
-    return [f"{_SLOT}{index}" for index in range(slot.limit.concurrency or 0)]
-
-
-def chosen_attribute(attributes: Sequence[str], slot: LimitSlot) -> str:
-    """Spreads runs over the attributes. Acquire and release of one run choose the same."""
-    return attributes[crc32(slot.token.encode()) % len(attributes)]
-
-
-def tokens(item: Item) -> dict[str, str]:
-    """The token in each slot attribute."""
-    return {name: value["M"]["token"]["S"] for name, value in item.items() if name.startswith(_SLOT)}
-
-
-def interval(rate: Rate) -> timedelta:
-    """Rounded up to a whole microsecond, so that rounding never adds up to one run more."""
-    return -(-rate.period // (rate.count * _MICROSECOND)) * _MICROSECOND
-
-
-def earliest_entry(rate: Rate, item: Item) -> datetime:
-    """When the rate lets the next run start; the epoch for a rate that no run has used."""
-    return time_of(item, ARRIVAL) - _burst(rate) if ARRIVAL in item else EPOCH
-
-
-def time_of(item: Item, name: str) -> datetime:
-    """The epoch if the item has no such attribute."""
+def _time(item: Item, name: str) -> datetime:
     return EPOCH + int(item[name]["N"]) * _MICROSECOND if name in item else EPOCH
-
-
-def _item_key(slot: LimitSlot) -> Item:
-    name = json.dumps([slot.limit_key])
-    if len(name) > _LONGEST_NAME:
-        name = hashlib.sha256(name.encode("ascii")).hexdigest()
-    return {JOB_KEY: text(LIMIT_PREFIX + name)}
-
-
-def _is_free(item: Item, attribute: str, now: datetime) -> bool:
-    return attribute not in item or time_of(item[attribute]["M"], "until") <= now
-
-
-def _burst(rate: Rate) -> timedelta:
-    """How far ahead of the present the arrival time may lie when one more run starts."""
-    return (rate.count - 1) * interval(rate)
 
 
 def _microseconds(value: datetime) -> Item:

@@ -1,126 +1,147 @@
 """Limits in DynamoDB. One item per limit key holds its slots and its rate; one write takes both or neither."""
 
 import contextlib
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from tidemill.application.ports import Draw, LimitSlot
+from tidemill.application.ports import Entered, LimitSlot
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.limits import Rate
-from tidemill.dynamodb.limit_item import (
-    LAST,
-    LINE,
-    acquire_request,
-    chosen_attribute,
-    earliest_entry,
-    interval,
-    line_request,
-    release_request,
-    slot_attributes,
-    time_of,
-    tokens,
-)
+from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, earliest, run_name
+from tidemill.domain.waiting import Line
+from tidemill.dynamodb import limit_item
 from tidemill.dynamodb.update_requests import Request
+from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SHARDS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 #: How often a run tries to write. Each try uses the item that refused the one before.
 _TRIES: Final = 4
-#: The ceiling of the first random wait for a slot. It doubles with each hold in a row, up to the longest.
-_FIRST_WAIT_SECONDS: Final = 2.0
-LONGEST_WAIT_SECONDS: Final = 300.0
-#: How far ahead a job that waits for a rate gets a time of its own. A job further back in the line tries again within
-#: this time, so a limit key whose waiting jobs were cancelled, or whose rate was raised, is idle for no longer.
-LONGEST_LINE: Final = timedelta(hours=1)
 
 
 class _RefusedError(Exception):
-    """The condition of a write did not hold. `item` is the item that refused it."""
+    """The condition of a write did not hold. `state` is what the item said."""
 
-    def __init__(self, item: Item) -> None:
+    def __init__(self, state: LimitState) -> None:
         super().__init__()
-        self.item = item
+        self.state = state
 
 
 class DynamoLimits:
-    """`Limits` over one table. Both methods raise `StoreUnavailableError`."""
+    """`Limits` over one table. All methods raise `StoreUnavailableError`."""
 
-    def __init__(self, client: "DynamoDBClient", *, table: str, draw: Draw) -> None:
+    def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
         self._client = client
         self._table = table
-        self._draw = draw
 
-    def acquire(self, slot: LimitSlot, *, now: datetime) -> datetime | None:
-        found: Item = {}
+    def acquire(self, slot: LimitSlot, *, now: datetime) -> Entered | datetime | Line:
+        try:
+            return self._acquire(slot, now)
+        except StoreUnavailableError:
+            # The write may have been applied. Without a release, the unused slot is taken until its lease ends.
+            with contextlib.suppress(StoreUnavailableError):
+                self.release(slot)
+            raise
+
+    def _acquire(self, slot: LimitSlot, now: datetime) -> Entered | datetime | Line:
+        # Most runs find room, so the first try knows nothing. A released job has a reservation.
+        state = LimitState(held={slot.reservation: now} if slot.released and slot.limit.concurrency else {})
         for _ in range(_TRIES):
-            if (request := acquire_request(slot, found, now=now)) is None:
-                break
+            if turn := self._turn(slot, state, now):
+                if isinstance(turn, Line) and not self._mark(slot, state, now):
+                    state = self.look(slot.line)
+                    continue
+                if isinstance(turn, datetime) and not self._promised(slot, state, turn, now):
+                    state = self.look(slot.line)
+                    continue
+                return turn
             try:
-                self._update(request)
+                entered = self._update(limit_item.enter(slot, state, now=now))
             except _RefusedError as refused:
-                found = refused.item
-                if slot.token in {found.get(LAST, {}).get("S"), *tokens(found).values()}:
-                    return None  # the SDK sent it twice
-            except StoreUnavailableError:
-                # The write may have been applied. Without a release, the unused slot is taken until its lease ends.
-                with contextlib.suppress(StoreUnavailableError):
-                    self.release(slot)
-                raise
+                state = refused.state
+                if slot.token == state.last_run or run_name(slot.token) in (state.held or ()):
+                    return Entered(line_stands=state.marked)  # the SDK sent it twice
             else:
-                return None
-        return self._wait_until(slot, found, now)
+                return Entered(line_stands=entered.marked)
+        # Many others write at this moment. The job waits, and the look after it is parked asks again.
+        self._mark(slot, state, now)
+        return slot.line
 
-    def release(self, slot: LimitSlot) -> None:
-        attributes = slot_attributes(slot)
-        attribute = chosen_attribute(attributes, slot) if attributes else None
-        for _ in range(2):
-            if attribute is None:
-                return
-            try:
-                self._update(release_request(slot, attribute))
-            except _RefusedError as refused:
-                # The run has another slot attribute, or its time was up and another run has taken the slot.
-                attribute = next((name for name, token in tokens(refused.item).items() if token == slot.token), None)
-            else:
-                return
+    def release(self, slot: LimitSlot) -> bool:
+        try:
+            self._update(limit_item.leave(slot))
+        except _RefusedError as refused:
+            return refused.state.marked and run_name(slot.token) in (refused.state.held or ())
+        return False
 
-    def _wait_until(self, slot: LimitSlot, found: Item, now: datetime) -> datetime:
-        """When to try again: at a time of its own for a rate, at a random time for a slot."""
-        rate = slot.limit.rate
-        if rate and (earliest := earliest_entry(rate, found)) > now:
-            return self._time_in_line(slot, rate, found, earliest, now)
-        ceiling_seconds = min(_FIRST_WAIT_SECONDS * 2.0 ** min(slot.holds, 30), LONGEST_WAIT_SECONDS)
-        return now + timedelta(seconds=ceiling_seconds * (1 + self._draw()) / 2)
+    def look(self, line: Line) -> LimitState:
+        with translated():
+            answer = self._client.get_item(
+                TableName=self._table, Key=limit_item.item_key(line.key), ConsistentRead=True
+            )
+        return limit_item.decoded(answer.get("Item", {}))
 
-    def _time_in_line(self, slot: LimitSlot, rate: Rate, found: Item, earliest: datetime, now: datetime) -> datetime:
-        """The first time, from the earliest on, that no other job was given.
+    def reserve(
+        self, line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime
+    ) -> bool:
+        request = limit_item.reserve(line, state, turns, leaving=leaving, now=now)
+        return request is None or self._holds(request)
 
-        If all waiting jobs were given the earliest time, they would come back together: one would start, and each other
-        would have claimed its job for nothing, again at every interval. The time is a hint; the rate decides.
-        """
-        hint = earliest
-        for _ in range(_TRIES):
-            hint = max(time_of(found, LINE), earliest)
-            if hint > earliest + LONGEST_LINE:
-                return earliest + LONGEST_LINE * (1 + self._draw()) / 2
-            try:
-                written = self._update(line_request(slot, rate, found, earliest, now=now))
-            except _RefusedError as refused:
-                found = refused.item
-            else:
-                return time_of(written, LINE) - interval(rate)
-        return hint + rate.interval * self._draw()
+    def clear(self, line: Line, state: LimitState) -> None:
+        self._holds(limit_item.clear(line, state))
 
-    def _update(self, request: Request) -> Item:
+    def lines(self) -> Iterator[Line]:
+        for shard in range(ATTENTION_SHARDS):
+            pages = self._client.get_paginator("query").paginate(
+                TableName=self._table,
+                IndexName=ATTENTION_INDEX,
+                KeyConditionExpression="#partition = :partition",
+                ExpressionAttributeNames={"#partition": ATTENTION_KEY},
+                ExpressionAttributeValues={":partition": {"S": limit_item.lines_partition(shard)}},
+            )
+            with translated():
+                for page in pages:
+                    yield from map(limit_item.line_of, page["Items"])
+
+    def _turn(self, slot: LimitSlot, state: LimitState, now: datetime) -> datetime | Line | None:
+        """None if there is room; else the time that its rate gives to the job, or the line to wait in."""
+        limit = slot.limit
+        if limit.concurrency is not None:
+            spare = state.reservation_for_use(slot.reservation) if slot.released else None
+            if len(state.taken(now) - {spare}) >= limit.concurrency:
+                return slot.line
+        if limit.rate:
+            at = earliest(limit.rate, state.arrival)
+            if not slot.released or at > now:
+                at = max(at, state.promised)
+            if at > now:
+                # While a line stands, the later times are for those who wait in it.
+                return at if at <= now + (NEAR if state.marked else AHEAD) else slot.line
+        return None
+
+    def _mark(self, slot: LimitSlot, state: LimitState, now: datetime) -> bool:
+        return self._holds(limit_item.mark(slot, state, now=now))
+
+    def _promised(self, slot: LimitSlot, state: LimitState, at: datetime, now: datetime) -> bool:
+        return slot.limit.rate is None or self._holds(limit_item.promise(slot, slot.limit.rate, state, at, now=now))
+
+    def _holds(self, request: Request) -> bool:
+        try:
+            self._update(request)
+        except _RefusedError:
+            return False
+        return True
+
+    def _update(self, request: Request) -> LimitState:
         try:
             with translated():
                 answer: Any = self._client.update_item(
                     TableName=self._table,
-                    ReturnValues="UPDATED_NEW",
+                    ReturnValues="ALL_NEW",
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                     **request,
                 )
@@ -128,6 +149,6 @@ class DynamoLimits:
             response: Any = error.response
             if response["Error"]["Code"] != "ConditionalCheckFailedException":
                 raise
-            raise _RefusedError(response.get("Item", {})) from None
-        attributes: Item = answer.get("Attributes", {})
-        return attributes
+            raise _RefusedError(limit_item.decoded(response.get("Item", {}))) from None
+        item: Item = answer.get("Attributes", {})
+        return limit_item.decoded(item)

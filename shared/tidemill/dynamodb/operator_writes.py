@@ -25,7 +25,7 @@ def cancel(job: Job, *, now: datetime, retention: timedelta) -> Request:
         job.tenant,
         job.id,
         sets={"state": text(State.CANCELLED)} | ended(job, State.CANCELLED, now=now, retention=retention),
-        removes=["due", "death", *ATTENTION],
+        removes=["due", "death", "wait", *ATTENTION],
         conditions=[
             # A run may have begun since the job was read. Only the run may end the job then.
             f"#state IN ({', '.join(at_rest)})"
@@ -64,6 +64,28 @@ def wake(job: Job) -> Request:
         ],
         names=["generation"],
         values={":scheduled": text(State.SCHEDULED), ":generation": number(job.generation)},
+    )
+
+
+def unpark(job: Job, *, due: datetime) -> Request:
+    return _update_as_read(
+        job,
+        sets={"state": text(State.QUEUED), "due": milliseconds(due)},
+        removes=ATTENTION,
+        # A new generation: whatever was sent for the job before it was parked stays stale.
+        expressions=["#generation = #generation + :one"],
+        conditions=[
+            # Two concurrent releases, or a cancel since the job was read.
+            "#state = :parked",
+            # Since it was read, the job was released, ran, and was parked again.
+            "#generation = :generation",
+        ],
+        names=["generation"],
+        values={
+            ":parked": text(State.PARKED),
+            ":generation": number(job.generation),
+            ":one": number(1),
+        },
     )
 
 

@@ -10,7 +10,7 @@ from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY
 
 Request = dict[str, Any]
 
-#: The attributes that put an item into the attention index, of scheduled jobs, dead jobs and owed work.
+#: The attributes that put an item into the attention index, of scheduled, dead and parked jobs, and owed work.
 ATTENTION: Final = (ATTENTION_KEY, ATTENTION_SORT_KEY)
 
 

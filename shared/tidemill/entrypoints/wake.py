@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from tidemill import composition
 from tidemill.application.ports import WHOLE, Part
+from tidemill.application.wake import WAKE_RESERVE
 from tidemill.names import WAKE_PART, WAKE_PARTS
+from tidemill.system import random_draw
 from tidemill.worker.message_run import Invocation, time_left
 
 #: How long one call begins to do owed work. Scheduled jobs are queued minutes ahead, so they do not start late.
@@ -21,4 +23,9 @@ def handle(event: Mapping[str, Any] | None, context: Invocation) -> None:
     telemetry.taken(composition.taker().take(lambda: time_left(context) > ends_at))
     telemetry.flush()
     telemetry.woken(composition.waker().wake(time_left=time_left(context), part=part))
+    telemetry.released(
+        composition.releaser().release_all(
+            part=part, in_time=lambda: time_left(context) > WAKE_RESERVE, draw=random_draw.draw
+        )
+    )
     telemetry.flush()

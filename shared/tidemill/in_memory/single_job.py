@@ -1,15 +1,17 @@
 """Ports without AWS, for a job that runs in process: one document, no large payloads, no limits."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, NoReturn
 
-from tidemill.application.ports import Checkpoint, LimitSlot
+from tidemill.application.ports import Checkpoint, Entered, LimitSlot
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job, Reference
+from tidemill.domain.limit_state import LimitState
 from tidemill.domain.outcomes import Settlement, errors_after, open_runs_after
 from tidemill.domain.states import State, Write
+from tidemill.domain.waiting import Line
 
 
 class NoJobs:
@@ -76,11 +78,19 @@ class OneJob:
             holds=settlement.holds,
             hold_cause=settlement.hold_cause,
             open_runs=open_runs_after(job, settlement),
+            wait=settlement.wait,
             errors=errors_after(job, settlement),
             finished_at=now if ends else None,
             **_given(changed),
         )
         return ()
+
+    def parked(self, _line: Line, *, most: int) -> list[Job]:  # noqa: ARG002
+        """Empty: no other job waits."""
+        return []
+
+    def unpark(self, job: Job, *, due: datetime) -> NoReturn:
+        raise AssertionError(f"{job.id} was released for {due}; no limit here is full")
 
     def redrive(self, job: Job, *, token: str, now: datetime, by: str) -> NoReturn:
         raise AssertionError(f"{job.id} was redriven at {now} by {by} for {token}; no DLQ message arrives here")
@@ -108,11 +118,23 @@ class Inline:
 class Unlimited:
     """`Limits` that never hold a job back."""
 
-    def acquire(self, slot: LimitSlot, *, now: datetime) -> datetime | None:  # noqa: ARG002
-        return None
+    def acquire(self, slot: LimitSlot, *, now: datetime) -> Entered | datetime | Line:  # noqa: ARG002
+        return Entered()
 
-    def release(self, slot: LimitSlot) -> None:
+    def release(self, slot: LimitSlot) -> bool:  # noqa: ARG002
+        return False
+
+    def look(self, line: Line) -> LimitState:  # noqa: ARG002
+        return LimitState()
+
+    def reserve(self, line: Line, *_state_and_turns: object, **_leaving: object) -> bool:  # noqa: ARG002
+        return True
+
+    def clear(self, line: Line, state: LimitState) -> None:
         pass
+
+    def lines(self) -> Iterator[Line]:
+        return iter(())
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:

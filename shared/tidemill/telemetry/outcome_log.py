@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache
@@ -15,6 +16,7 @@ from tidemill.application.job_types import JobType
 from tidemill.application.owed import Taken
 from tidemill.application.publish import Published, Step
 from tidemill.application.reconcile import Reconciled, RepairAction
+from tidemill.application.release import Released
 from tidemill.application.submit import Accepted
 from tidemill.application.table_pass import PassReport
 from tidemill.application.wake import Woken
@@ -32,6 +34,7 @@ _ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
     Ending.SNOOZED: Metric.SNOOZED,
     Ending.CONTINUED: Metric.CONTINUED,
     Ending.HELD: Metric.HELD,
+    Ending.PARKED: Metric.PARKED,
     Ending.RELEASED: Metric.RELEASED,
     Ending.UNAVAILABLE: Metric.UNAVAILABLE,
     Ending.MALFORMED: Metric.DROPPED,
@@ -151,6 +154,14 @@ class Telemetry:
             extra["ahead_ms"] = round(woken.ahead.total_seconds() * 1000)
         logger().info("woken", extra=extra)
         self._unreadable_items({f"{tenant}#{job_id}": error for tenant, job_id, error in woken.unreadable})
+
+    def released(self, released: Released) -> None:
+        """The parked jobs that wake released. Those that workers release are in the line of their run."""
+        for lane, number in Counter(job.lane for job in released.jobs).items():
+            self._count(lane, Metric.UNPARKED, number)
+        if released.jobs or released.left:
+            extra = {"jobs": len(released.jobs), "lines_left": released.left}
+            (logger().warning if released.left else logger().info)("parked jobs released", extra=extra)
 
     def reconciled(self, reconciled: Reconciled) -> None:
         for (action, lane), number in reconciled.actions.items():

@@ -22,12 +22,13 @@ from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_
 from tests.simulation.world.world import World
 from tidemill.application.attempt import CLOCK_SKEW_MARGIN
 from tidemill.domain.job import CRASHED
+from tidemill.domain.limit_state import AHEAD, RESERVED
 from tidemill.domain.states import TERMINAL, TRANSITIONS, State
 
-_LIVE_WITH_DUE: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED, State.RUNNING})
-_AGAIN: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED})
+_LIVE_WITH_DUE: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED, State.PARKED, State.RUNNING})
+_AGAIN: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED, State.PARKED})
 #: States of the attention index, each with the attribute that it is sorted by.
-_IN_ATTENTION: Final = {State.SCHEDULED: "due", State.DEAD: "finished_at"}
+_IN_ATTENTION: Final = {State.SCHEDULED: "due", State.PARKED: "created_at", State.DEAD: "finished_at"}
 _LEGAL: Final = frozenset(
     (before, after) for moves in TRANSITIONS.values() for before, afters in moves.items() for after in afters
 )
@@ -196,7 +197,7 @@ class DocumentChangeChecks:
             state = state_of(after)
             entry = (text_of(after, "attention").partition("#")[0], after.get("attention_at"))
             wanted = (state, after.get(_IN_ATTENTION[state])) if state in _IN_ATTENTION else ("", None)
-            require(entry == wanted, "scheduled and dead jobs are indexed", f"{state}: {entry}", key)
+            require(entry == wanted, "scheduled, parked and dead jobs are indexed", f"{state}: {entry}", key)
 
     def groups_keep_their_order(self, key: str, before: Item | None, after: Item | None) -> None:
         """A run may begin only when all earlier jobs of its group have ended and none of them blocks the group."""
@@ -247,17 +248,17 @@ class DocumentChangeChecks:
 
     def _slots_expire_with_a_lease(self, key: str, item: Item) -> None:
         """A limit slot of a dead worker is free as soon as its lease has expired."""
-        for name, slot in item.items():
-            if name.startswith("slot_"):
-                left_ms = number_of(slot["M"], "until") // 1000 - self._now_ms
-                if left_ms > self._longest_lease_ms + self._skew_ms:
-                    violation = Violation("concurrency limits hold", f"{name} stays taken for {left_ms // 1000} s", key)
-                    self._world.scheduler.fail(violation)
+        for name, until in item.get("held", {"M": {}})["M"].items():
+            left_ms = int(until["N"]) - self._now_ms
+            if left_ms > self._longest_slot_ms + self._skew_ms:
+                violation = Violation("concurrency limits hold", f"{name} stays taken for {left_ms // 1000} s", key)
+                self._world.scheduler.fail(violation)
 
     @property
-    def _longest_lease_ms(self) -> int:
+    def _longest_slot_ms(self) -> int:
         lanes = self._world.deployment.lanes
-        return max(lane.function_timeout_seconds for lane in lanes) * 1000 + CLOCK_SKEW_MARGIN // MILLISECOND
+        lease_ms = max(lane.function_timeout_seconds for lane in lanes) * 1000 + CLOCK_SKEW_MARGIN // MILLISECOND
+        return max(lease_ms, (AHEAD + RESERVED) // MILLISECOND)
 
     @property
     def _skew_ms(self) -> int:
@@ -272,7 +273,8 @@ class DocumentChangeChecks:
 def _claim_was_taken_back(before: Item, after: Item) -> bool:
     """Whether a worker undid a claim whose response was lost. Other ways to return an attempt are counted."""
     fell = number_of(after, "attempt") < number_of(before, "attempt")
-    return fell and all(after.get(name) == before.get(name) for name in ("hops", "holds", "hold_cause"))
+    same = all(after.get(name) == before.get(name) for name in ("hops", "holds", "hold_cause", "wait"))
+    return fell and same
 
 
 def _failed(before: Item | None, after: Item | None) -> bool:

@@ -289,6 +289,8 @@ def _matches(ending: Ending, before: Item, after: Item) -> bool:
             fits = (number_of(after, "attempt"), hops) == (0, 1)
         case Ending.HELD:
             fits = (attempt, hops, "holds" in after) == (-1, 0, True)
+        case Ending.PARKED:
+            fits = (attempt, hops, state_of(after)) == (-1, 0, State.PARKED) and "wait" in after
         case Ending.RELEASED:
             # Its own settle, whose response was lost, may have caused the conflict.
             settled = state_of(after) is State.SUCCEEDED

@@ -25,13 +25,14 @@ from tidemill.application.attempt import MOST_HOLDS_OF_AN_OUTAGE, Attempt
 from tidemill.application.attempt_report import Ending
 from tidemill.application.job_types import JobType, JobTypes, Run
 from tidemill.application.job_view import view
-from tidemill.application.ports import LimitSlot
+from tidemill.application.ports import Entered, LimitSlot
 from tidemill.application.settle import AttemptContext
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit
 from tidemill.domain.states import State
+from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line, Wait
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.in_memory.single_job import Unlimited
 
@@ -53,8 +54,9 @@ class _Full(Unlimited):
             raise self.until
         return self.until
 
-    def release(self, slot: LimitSlot) -> None:
+    def release(self, slot: LimitSlot) -> bool:
         self.calls.append(("release", slot))
+        return False
 
 
 def _with_limits(store: DynamoJobStore, job_type: JobType, clock: Clock, limits: _Full) -> AttemptContext:
@@ -64,7 +66,27 @@ def _with_limits(store: DynamoJobStore, job_type: JobType, clock: Clock, limits:
 LIMITED = Limit(concurrency=1)
 
 
-def test_a_job_over_its_limit_waits_and_uses_up_neither_attempt_nor_hop(
+def test_a_job_whose_limit_is_full_is_parked_and_uses_up_neither_attempt_nor_hop(
+    store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    line = Line.for_limit('["test.job", "", "111122223333:AROAEXAMPLE"]')
+    full = _Full(line)
+
+    attempt = Attempt(
+        reference_to(queued),
+        _with_limits(store, _type(lambda _payload, _run: None, limit=LIMITED), clock, full),
+        deadline=NOW + INVOCATION,
+    )
+    report = carried_out(attempt)
+
+    job = stored(store, queued)
+    assert (report.ending, job.state, job.attempt, job.hops, job.holds) == (Ending.PARKED, State.PARKED, 0, 0, 1)
+    assert job.wait == Wait(cause=Cause.LIMIT, key=line.key, since=NOW)
+    assert job.due == NOW + LONGEST_PARKED
+    assert store.parked(line, most=2) == [job]
+
+
+def test_a_job_whose_rate_gives_it_a_time_waits_and_uses_up_neither_attempt_nor_hop(
     store: DynamoJobStore, clock: Clock, queued: Job
 ) -> None:
     runs: list[int] = []
@@ -78,7 +100,7 @@ def test_a_job_over_its_limit_waits_and_uses_up_neither_attempt_nor_hop(
     job = stored(store, queued)
     assert (report.ending, runs) == (Ending.HELD, [])
     assert (job.state, job.due, job.attempt, job.hops, job.holds) == (State.QUEUED, NOW + 7 * SECOND, 0, 0, 1)
-    assert [(call, slot.limit_key) for call, slot in full.calls] == [
+    assert [(call, slot.line.key) for call, slot in full.calls] == [
         ("acquire", '["test.job", "acme", "111122223333:AROAEXAMPLE"]')
     ]
 
@@ -91,7 +113,7 @@ def test_a_slot_is_released_after_success_and_failure(
         if error:
             raise error
 
-    free = _Full(None)
+    free = _Full(Entered())
     attempt = Attempt(
         reference_to(queued),
         _with_limits(store, _type(handler, limit=LIMITED), clock, free),
@@ -136,12 +158,12 @@ def test_a_payload_that_cannot_be_read_costs_no_attempt_and_one_that_is_gone_doe
 
 
 def test_a_limit_may_span_tenants(store: DynamoJobStore, clock: Clock, queued: Job) -> None:
-    full = _Full(None)
+    full = _Full(Entered())
     shared = _type(lambda _payload, _run: None, limit=LIMITED, limit_spans_tenants=True)
 
     carried_out(Attempt(reference_to(queued), _with_limits(store, shared, clock, full), deadline=NOW + INVOCATION))
 
-    assert {slot.limit_key for _, slot in full.calls} == {json.dumps(["test.job", ""])}
+    assert {slot.line.key for _, slot in full.calls} == {json.dumps(["test.job", ""])}
 
 
 def test_a_store_that_does_not_answer_a_handler_costs_no_attempt_while_it_may_be_an_outage(
@@ -153,7 +175,7 @@ def test_a_store_that_does_not_answer_a_handler_costs_no_attempt_while_it_may_be
     endings = []
     for _ in range(MOST_HOLDS_OF_AN_OUTAGE + 1):
         endings.append(carry(stored(store, queued), a_job_type(handler)).ending)
-        clock.now += timedelta(minutes=2)
+        clock.now += timedelta(minutes=16)
 
     assert endings == [Ending.HELD] * MOST_HOLDS_OF_AN_OUTAGE + [Ending.RETRYING]
     assert stored(store, queued).attempt == 1

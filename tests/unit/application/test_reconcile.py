@@ -36,6 +36,7 @@ from tidemill.application.table_pass import TablePasses
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import DeathReason
 from tidemill.domain.states import State
+from tidemill.domain.waiting import LONGEST_PARKED
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.names import Lane
@@ -119,14 +120,15 @@ def test_a_run_counts_every_kind_of_overdue_job(
     store: DynamoJobStore, clock: Clock, reconciler: Reconciler, passes: TablePasses
 ) -> None:
     jobs = {state: brought_to(store, state) for state in State}
-    clock.now += LEASE + 1000 * SECOND
+    clock.now += LEASE + 1000 * SECOND + LONGEST_PARKED
 
     reconciled = run(reconciler, passes)
 
     # One of the four nudged jobs is the head of the waiting job's group.
     assert reconciled.actions == Counter(
-        {(RepairAction.NUDGED, Lane.DEFAULT): 4, (RepairAction.WOKEN, Lane.DEFAULT): 1}
+        {(RepairAction.NUDGED, Lane.DEFAULT): 4, (RepairAction.WOKEN, Lane.DEFAULT): 2}
     )
+    assert stored(store, jobs[State.PARKED]).state is State.QUEUED
     assert stored(store, jobs[State.QUEUED]).nudges == 1
     assert stored(store, jobs[State.RUNNING]).state is State.RETRYING
     assert stored(store, jobs[State.SCHEDULED]).state is State.QUEUED

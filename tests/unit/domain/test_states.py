@@ -16,6 +16,7 @@ LEGAL = {
     (State.WAITING, State.SCHEDULED),
     (State.WAITING, State.QUEUED),
     (State.SCHEDULED, State.QUEUED),
+    (State.PARKED, State.QUEUED),
     (State.QUEUED, State.QUEUED),
     (State.QUEUED, State.DEAD),
     (State.RETRYING, State.RETRYING),
@@ -47,8 +48,8 @@ def test_only_an_operator_moves_a_job_out_of_a_terminal_state() -> None:
     assert leaving == {(Write.REDRIVE, State.DEAD), (Write.CANCEL, State.DEAD)}
 
 
-def test_every_live_job_can_be_claimed_unless_it_waits_in_its_group() -> None:
-    for state in set(State) - TERMINAL - {State.WAITING}:
+def test_every_live_job_can_be_claimed_unless_it_waits_for_something_else() -> None:
+    for state in set(State) - TERMINAL - {State.WAITING, State.PARKED}:
         assert allowed(Write.CLAIM, state, State.RUNNING)
 
 

@@ -14,6 +14,7 @@ from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, Job, Redrive
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause, Wait
 from tidemill.dynamodb.document import decode, encode, split_key
 from tidemill.names import JOB_KEY, Lane
 
@@ -82,6 +83,7 @@ def test_every_field_of_a_job_is_written() -> None:
         death="permanent error",
         blocks=True,
         retention=timedelta(days=1),
+        wait=Wait(cause=Cause.LIMIT, key="a", since=NOW),
         errors=(an_error(),),
         redrives=(Redrive(token="t", at=NOW, by="ada"),),
     )
@@ -126,8 +128,8 @@ def test_the_ttl_is_rounded_up_so_that_no_job_expires_early(microseconds: int, e
 
 
 def test_a_document_of_a_newer_schema_raises_newer_schema_error() -> None:
-    with pytest.raises(NewerSchemaError, match="a document of schema 3; this code reads 2"):
-        decode(encode(a_job()) | {"schema": {"N": "3"}})
+    with pytest.raises(NewerSchemaError, match="a document of schema 4; this code reads 3"):
+        decode(encode(a_job()) | {"schema": {"N": "4"}})
 
 
 @pytest.mark.parametrize(

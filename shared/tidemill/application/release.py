@@ -1,0 +1,126 @@
+"""Release: queue parked jobs whose turn has come, in the order of their line.
+
+A worker calls it for the line of the slot that it gives back, and after it has parked a job. Wake calls it for every
+line, each minute. It may run any number of times, and several at once: the limit item and the documents decide.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from tidemill.application.ports import Clock, Draw, Limits, LimitSlot, ReleaseStore
+from tidemill.domain.errors import StoreUnavailableError, TidemillError, WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.limit_state import MOST_AT_ONCE, RESERVED, LimitState, Turn, reservation_name, run_name
+from tidemill.domain.states import State
+from tidemill.domain.waiting import Line
+
+#: How often a release looks again, when another one or a run was faster.
+_TRIES: Final = 4
+#: A worker lists the line before it parks the job. No invocation lasts longer than 15 minutes, so after this time that
+#: job is parked, and the index shows it. https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
+LISTED_AT_LEAST: Final = timedelta(minutes=20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released:
+    """The result of one call of wake."""
+
+    jobs: tuple[Job, ...] = ()
+    #: Lines that could not be looked at, for lack of time or since the store did not respond. The next call takes them.
+    left: int = 0
+
+
+class Releaser:
+    def __init__(self, *, store: ReleaseStore, limits: Limits, clock: Clock) -> None:
+        self._store = store
+        self._limits = limits
+        self._clock = clock
+
+    def release(self, line: Line, *, leaving: str | None = None, parked: Job | None = None) -> list[Job]:
+        """The released jobs. `leaving` is the slot of a run that ends here: the first job gets it, or it is free.
+
+        `parked` is a job that was just parked, which the index may not show yet. Raises `StoreUnavailableError`.
+        """
+        for _ in range(_TRIES):
+            now = self._clock()
+            state = self._limits.look(line)
+            if leaving not in (state.held or ()):
+                leaving = None
+            times = state.turns(now, leaving=leaving)
+            waiting = self._waiting(line, state, parked, most=len(times) + state.reservations()) if state.marked else []
+            if not waiting and leaving is None:
+                if times and state.marked and parked is None and state.last_at < now - LISTED_AT_LEAST:
+                    self._limits.clear(line, state)
+                return []
+            turns = _turns(waiting, state, times)
+            if self._limits.reserve(line, state, [turn for _, turn in turns], leaving=leaving, now=now):
+                return [job for job, turn in turns if self._unpark(job, turn)]
+        return []
+
+    def leave(self, slot: LimitSlot, *, line_stands: bool) -> None:
+        """Give the slot of a run back, to the first job of its line if there is one.
+
+        Best effort: a slot that is not given back is free when its lease ends, and then wake releases a job.
+        """
+        with suppress(TidemillError):
+            if line_stands or self._limits.release(slot):
+                self.release(slot.line, leaving=run_name(slot.token))
+
+    def look_again(self, job: Job) -> None:
+        """After the park of `job`: a run may have left before it could see that the job waits. Best effort, as wake."""
+        if job.wait:
+            with suppress(TidemillError):
+                self.release(job.wait.line, parked=job)
+
+    def release_all(self, *, in_time: Callable[[], bool], draw: Draw) -> Released:
+        """Release from every line, in random order, so that none is always the one for which no time is left."""
+        jobs: list[Job] = []
+        left = 0
+        for line in sorted(self._limits.lines(), key=lambda _: draw()):
+            try:
+                while in_time() and (released := self.release(line)):
+                    jobs += released
+                    if len(released) < MOST_AT_ONCE:
+                        break
+            except StoreUnavailableError:
+                left += 1
+            else:
+                left += not in_time()
+        return Released(jobs=tuple(jobs), left=left)
+
+    def _waiting(self, line: Line, state: LimitState, parked: Job | None, *, most: int) -> list[Job]:
+        if most <= 0:
+            return []
+        found = list(self._store.parked(line, most=min(most, MOST_AT_ONCE)))
+        if not found:
+            # The index lags. The last job that found no room may be parked by now.
+            named = {(parked.tenant, parked.id)} if parked else set()
+            for tenant, job_id in sorted(named | ({state.last} if state.last else set())):
+                job = self._store.get(tenant, job_id)
+                if job and job.state is State.PARKED and job.wait and job.wait.line == line:
+                    found.append(job)
+        return sorted(found, key=lambda job: (job.created_at, job.id))
+
+    def _unpark(self, job: Job, turn: Turn) -> bool:
+        try:
+            self._store.unpark(job, due=turn.due)
+        except WriteRefusedError:
+            # It was cancelled, or another release was faster. Its reservation ends by itself.
+            return False
+        return True
+
+
+def _turns(waiting: Sequence[Job], state: LimitState, times: Sequence[datetime]) -> list[tuple[Job, Turn]]:
+    """A turn for each job for which there is a time, and for each that an interrupted release has reserved a slot."""
+    free = iter(times)
+    turns = []
+    for job in waiting:
+        name = reservation_name(job.tenant, job.id)
+        reserved = (state.held or {}).get(name)
+        due = reserved - RESERVED if reserved else next(free, None)
+        if due:
+            turns.append((job, Turn(reservation=name, due=due, reserved=reserved is not None)))
+    return turns

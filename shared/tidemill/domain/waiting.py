@@ -1,0 +1,47 @@
+"""What a parked job waits for: a cause other than its time, and within it a line of jobs that share a key."""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+#: A job is released after this long even if nothing else released it. If its cause stands, it is parked again, and
+#: keeps its place in the line. So a line that was lost is found again within a day and one reconcile.
+LONGEST_PARKED: Final = timedelta(days=1)
+#: The key of a line is part of item keys and index keys. A longer one is replaced by its SHA-256.
+_LONGEST_KEY: Final = 256
+
+
+class Cause(StrEnum):
+    """Why a job is parked. An unknown value raises `ValueError`, since a newer version may have written it."""
+
+    #: The limit of its limit key is full.
+    LIMIT = "limit"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """The jobs that wait for one thing. The one that was submitted first is released first."""
+
+    cause: Cause
+    key: str
+
+    @classmethod
+    def for_limit(cls, limit_key: str) -> "Line":
+        long = len(limit_key) > _LONGEST_KEY
+        return cls(Cause.LIMIT, hashlib.sha256(limit_key.encode()).hexdigest() if long else limit_key)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wait:
+    """The line that a job waits in. Kept from the park until the settle of the run that follows the release."""
+
+    cause: Cause
+    key: str
+    #: When it was parked, or when it got a time of its own.
+    since: datetime
+
+    @property
+    def line(self) -> Line:
+        return Line(self.cause, self.key)
