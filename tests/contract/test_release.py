@@ -14,7 +14,7 @@ from tests.support.job_tables import Table
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending
-from tidemill.application.ports import Entered, LimitSlot
+from tidemill.application.ports import WHOLE, Entered, LimitSlot
 from tidemill.application.release import LISTED_AT_LEAST, Releaser
 from tidemill.domain.job import Job, reference_to
 from tidemill.domain.limit_state import AHEAD, RESERVED
@@ -85,7 +85,7 @@ def test_a_run_hands_its_slot_to_the_job_that_was_submitted_first(
     assert isinstance(enter(limits, first, released=True), LimitSlot)
 
 
-def test_a_slot_that_nobody_waits_for_is_free(store: DynamoJobStore, limits: DynamoLimits, releaser: Releaser) -> None:
+def test_a_slot_without_a_waiting_job_is_free(store: DynamoJobStore, limits: DynamoLimits, releaser: Releaser) -> None:
     slot = enter(limits, a_job())
     waited = park(store, limits)
     store.cancel(waited, now=NOW)
@@ -156,7 +156,7 @@ def test_wake_releases_when_a_lease_or_a_reservation_has_ended(
     jobs = [park(store, limits, created_at=NOW + number * SECOND) for number in range(2)]
 
     def woken() -> list[str]:
-        return [job.id for job in releaser.release_all(in_time=lambda: True, draw=lambda: 0.5).jobs]
+        return [job.id for job in releaser.release_all(part=WHOLE, in_time=lambda: True, draw=lambda: 0.5).jobs]
 
     assert woken() == []
     clock.now = NOW + LEASE
@@ -172,10 +172,10 @@ def test_a_line_is_looked_at_until_no_worker_can_be_about_to_park(
     store.cancel(park(store, limits), now=NOW)
     releaser.leave(slot, line_stands=True)
 
-    releaser.release_all(in_time=lambda: True, draw=lambda: 0.5)
+    releaser.release_all(part=WHOLE, in_time=lambda: True, draw=lambda: 0.5)
     assert list(limits.lines()) == [LINE]
     clock.now += LISTED_AT_LEAST + SECOND
-    releaser.release_all(in_time=lambda: True, draw=lambda: 0.5)
+    releaser.release_all(part=WHOLE, in_time=lambda: True, draw=lambda: 0.5)
 
     assert list(limits.lines()) == []
 
@@ -239,5 +239,5 @@ def test_the_writes_of_each_job_behind_one_slot_do_not_depend_on_how_many_wait(
 def cost(jobs: int) -> int:
     # The first: claim, two tries to enter a new item, a refused leave, the leave that hands over, settle, release of
     # the next. Each other: claim, refused entry, mark, park; claim, entry, leave that hands over, release of the next,
-    # settle. The last one releases nobody.
+    # settle. The last one releases none.
     return 7 + 9 * (jobs - 1) - 1

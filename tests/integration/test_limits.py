@@ -89,7 +89,7 @@ def test_a_full_limit_key_delays_no_job_of_another_key(mill: Mill) -> None:
     finish(mill, crowd)
 
 
-def test_a_job_whose_limit_is_full_leaves_its_lane_and_is_no_attempt(mill: Mill) -> None:
+def test_a_job_whose_limit_is_full_is_parked_and_uses_up_no_attempt(mill: Mill) -> None:
     job_id = mill.accepted({"key": "a"}, job_type="test.limited")
     for _ in range(2):
         take_a_slot(mill)

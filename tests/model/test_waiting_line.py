@@ -1,4 +1,4 @@
-"""Every history of jobs that wait for a slot: nobody runs without one, and nobody waits for ever."""
+"""Every history of jobs that wait for a slot: no job runs without one, and no job waits for ever."""
 
 import pytest
 

@@ -6,7 +6,7 @@ The protocol, as the engine carries it out (`tidemill/application/release.py`):
   whether a slot came free meanwhile.
 - A worker that leaves a marked item looks for the first parked job, gives its slot to that job in one write, and queues
   it in the next.
-- Wake looks at every marked item each minute. It takes the mark away when nobody waits, and nobody can be on the way.
+- Wake looks at every marked item each minute. It takes the mark away when no job waits, and none can be on the way.
 
 The index that finds parked jobs lags. So a search that finds none also reads the job that marked the item last.
 Time is not modelled: a reservation may end at any moment, and the slot of a run as soon as its worker is dead.

@@ -161,10 +161,6 @@ class Mill:
             ]
         }
 
-    def wake(self) -> None:
-        """Invoke wake, as the scheduler does each minute."""
-        wake.handle({}, Context())
-
     def work(self, event: Event, context: Context | None = None) -> list[str]:
         """Run a batch and, as the mapping does, delete what it does not keep. Returns the ids of the kept messages.
 

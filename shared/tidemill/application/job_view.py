@@ -57,6 +57,7 @@ def summary(job: Job) -> dict[str, Any]:
         "deadline": _time(job.deadline),
         "created_at": _time(job.created_at),
         "due": _time(job.due),
+        "wait": {"cause": job.wait.cause, "key": job.wait.key, "since": _time(job.wait.since)} if job.wait else None,
         "claimed_at": _time(job.claimed_at),
         "finished_at": _time(job.finished_at),
         "expires_at": _time(job.expires_at),

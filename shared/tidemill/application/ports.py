@@ -1,6 +1,6 @@
 """What the use cases need of the outside world. Adapters implement these. The job documents are in `job_store`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -124,7 +124,7 @@ class Limits(Protocol):
     def acquire(self, slot: LimitSlot, *, now: datetime) -> Entered | datetime | Line:
         """Take the slot; or return the time that the rate gives to the job, or the line in which to park it.
 
-        Wake looks at that line from then on, until it is clear that nobody waits in it.
+        Wake looks at that line from then on, until it is clear that no job waits in it.
         """
 
     def release(self, slot: LimitSlot) -> bool:
@@ -141,8 +141,8 @@ class Limits(Protocol):
     def clear(self, line: Line, state: LimitState) -> None:
         """Wake need not look at this line any more, unless a job has found no room since `state`."""
 
-    def lines(self) -> Iterator[Line]:
-        """The lines that wake has to look at."""
+    def lines(self, part: Part) -> Iterator[Line]:
+        """The lines that wake has to look at, of this part of them."""
 
 
 @dataclass(frozen=True, slots=True)

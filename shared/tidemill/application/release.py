@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from tidemill.application.ports import Clock, Draw, Limits, LimitSlot, ReleaseStore
+from tidemill.application.ports import Clock, Draw, Limits, LimitSlot, Part, ReleaseStore
 from tidemill.domain.errors import StoreUnavailableError, TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import MOST_AT_ONCE, RESERVED, LimitState, Turn, reservation_name, run_name
@@ -75,11 +75,11 @@ class Releaser:
             with suppress(TidemillError):
                 self.release(job.wait.line, parked=job)
 
-    def release_all(self, *, in_time: Callable[[], bool], draw: Draw) -> Released:
+    def release_all(self, *, part: Part, in_time: Callable[[], bool], draw: Draw) -> Released:
         """Release from every line, in random order, so that none is always the one for which no time is left."""
         jobs: list[Job] = []
         left = 0
-        for line in sorted(self._limits.lines(), key=lambda _: draw()):
+        for line in sorted(self._limits.lines(part), key=lambda _: draw()):
             try:
                 while in_time() and (released := self.release(line)):
                     jobs += released

@@ -79,6 +79,7 @@ class Dashboard(Construct):
                     Metric.SNOOZED,
                     Metric.CONTINUED,
                     Metric.HELD,
+                    Metric.PARKED,
                 ),
             ),
             _graph(f"{name}: attempt duration (ms)", *self._percentiles(name, Metric.ATTEMPT_DURATION)),

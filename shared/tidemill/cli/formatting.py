@@ -61,6 +61,8 @@ def state_text(job: JobView) -> str:
         parts.append(visible(job["death"]))
     if job["state"] in {State.SCHEDULED, State.RETRYING} and job.get("due"):
         parts.append(f"due {visible(job['due'])}")
+    if job["state"] == State.PARKED and (wait := job.get("wait")):
+        parts.append(f"waits for its {visible(wait['cause'])} {visible(wait['key'])} since {visible(wait['since'])}")
     return ", ".join(parts)
 
 

@@ -19,8 +19,11 @@ from tidemill.domain.time_constants import EPOCH
 from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.dynamodb.update_requests import Request
-from tidemill.names import ATTENTION_KEY, ATTENTION_SHARDS, ATTENTION_SORT_KEY, JOB_KEY, TTL_ATTRIBUTE
+from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY, TTL_ATTRIBUTE
 
+#: The limit items with a line are spread over this many partitions of the attention index. An item enters and leaves
+#: the index once for each time its key is crowded, so few are enough.
+LINE_SHARDS: Final = 4
 #: No tenant begins with it, so no item key of a job does.
 LIMIT_PREFIX: Final = "!limit#"
 #: Longer than any lease and any period of a rate, so an item expires only when it limits nothing any more. While jobs
@@ -115,7 +118,7 @@ def enter(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
 
 
 def leave(slot: LimitSlot) -> Request:
-    """Give the slot back, unless somebody may wait for it."""
+    """Give the slot back, unless a job may wait for it."""
     write = _Write(slot.line.key)
     path = write.slot(run_name(slot.token))
     write.removes.append(path)
@@ -137,7 +140,7 @@ def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
     write.set(LAST, text("#".join(slot.job)))
     write.set(LAST_AT, milliseconds(now))
     if not state.marked:
-        shard = crc32(slot.line.key.encode()) % ATTENTION_SHARDS
+        shard = crc32(slot.line.key.encode()) % LINE_SHARDS
         write.set(ATTENTION_KEY, text(lines_partition(shard)))
         write.set(ATTENTION_SORT_KEY, milliseconds(now))
     for name, value in _limit_fields(slot.limit).items():
@@ -176,7 +179,7 @@ def reserve(
 
 
 def promise(slot: LimitSlot, rate: Rate, state: LimitState, at: datetime, *, now: datetime) -> Request:
-    """Give the job the time `at`, which nobody else has."""
+    """Give the job the time `at`, which no other job has."""
     write = _Write(slot.line.key)
     write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
     write.set(PROMISED, _microseconds(at + interval(rate)))
@@ -186,7 +189,7 @@ def promise(slot: LimitSlot, rate: Rate, state: LimitState, at: datetime, *, now
 
 
 def clear(line: Line, state: LimitState) -> Request:
-    """Nobody waits: wake need not look any more."""
+    """No job waits: wake need not look any more."""
     write = _Write(line.key)
     write.removes += [write.name(name) for name in (ATTENTION_KEY, ATTENTION_SORT_KEY, LAST, LAST_AT)]
     # A job has found no room since, and is about to be parked.

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from tidemill.application.ports import Entered, LimitSlot
+from tidemill.application.ports import WHOLE, Entered, LimitSlot, Part
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, earliest, run_name
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb import limit_item
 from tidemill.dynamodb.update_requests import Request
-from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SHARDS
+from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -94,8 +94,8 @@ class DynamoLimits:
     def clear(self, line: Line, state: LimitState) -> None:
         self._holds(limit_item.clear(line, state))
 
-    def lines(self) -> Iterator[Line]:
-        for shard in range(ATTENTION_SHARDS):
+    def lines(self, part: Part = WHOLE) -> Iterator[Line]:
+        for shard in range(limit_item.LINE_SHARDS)[part.number :: part.count]:
             pages = self._client.get_paginator("query").paginate(
                 TableName=self._table,
                 IndexName=ATTENTION_INDEX,

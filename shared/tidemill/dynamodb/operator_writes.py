@@ -72,7 +72,7 @@ def unpark(job: Job, *, due: datetime) -> Request:
         job,
         sets={"state": text(State.QUEUED), "due": milliseconds(due)},
         removes=ATTENTION,
-        # A new generation: whatever was sent for the job before it was parked stays stale.
+        # A new generation: each message that was sent before the job was parked stays stale.
         expressions=["#generation = #generation + :one"],
         conditions=[
             # Two concurrent releases, or a cancel since the job was read.

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NoReturn
 
-from tidemill.application.ports import Checkpoint, Entered, LimitSlot
+from tidemill.application.ports import Checkpoint, Entered, LimitSlot, Part
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.limit_state import LimitState
@@ -133,7 +133,7 @@ class Unlimited:
     def clear(self, line: Line, state: LimitState) -> None:
         pass
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self, part: Part) -> Iterator[Line]:  # noqa: ARG002
         return iter(())
 
 

@@ -157,7 +157,9 @@ class EventBridgeScheduler:
 
 
 def _wake_ms(item: Any) -> int | None:
-    """When `wake` begins to look after this item: a scheduled job, or owed work."""
+    """When `wake` begins to look after this item: a scheduled job, a parked job, or owed work."""
+    if item.get("state", {}).get("S") == State.PARKED:
+        return int(item["wait"]["M"]["since"]["N"])
     if item.get("state", {}).get("S") == State.SCHEDULED:
         return int(item["due"]["N"]) - _WINDOW_MS
     if item["pk"]["S"].startswith(OWED_PREFIX):

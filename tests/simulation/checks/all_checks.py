@@ -10,6 +10,7 @@ from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.limits import LimitChecks
 from tests.simulation.checks.messages import MessageChecks
+from tests.simulation.checks.parked_jobs import ParkedJobChecks
 from tests.simulation.checks.passes import PassChecks
 from tests.simulation.checks.payloads import PayloadChecks
 from tests.simulation.checks.stray_threads import StrayThreadChecks
@@ -48,6 +49,7 @@ class Checks:
         WaitChecks(world)
         self.passes = PassChecks(world)
         self._reports = UseCaseReportChecks(world)
+        self._waiting = ParkedJobChecks(world)
         self.payloads = PayloadChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
@@ -85,6 +87,7 @@ class Checks:
         self._strays.at_end()
         self.passes.at_end()
         self._reports.at_end()
+        self._waiting.at_end()
         self.versions.at_end()
 
 

@@ -69,19 +69,19 @@ CLAUSES: Final = (
     # What a write sets or removes.
     Mutant("the time of the claim is not kept", modules.WRITES, '            "claimed_at": milliseconds(now),\n', ""),
     Mutant("nudges are counted for ever", modules.WRITES, 'removes=["nudges", *ATTENTION],', "removes=[*ATTENTION],"),
-    Mutant("holds are not counted", modules.WRITES, '{"holds": settlement.holds, "open_runs"', '{"open_runs"'),
+    Mutant("holds are not counted", modules.WRITES, '"holds": number(settlement.holds),', '"holds": number(1),'),
     Mutant(
         "holds are counted for ever",
         modules.WRITES,
-        '["holds", "hold_cause", "open_runs"]',
-        '["hold_cause", "open_runs"]',
+        '("holds", "hold_cause", "open_runs", "wait")',
+        '("hold_cause", "open_runs", "wait")',
     ),
-    Mutant("a crash is reported twice", modules.WRITES, '"hold_cause", "open_runs"]', '"hold_cause"]'),
+    Mutant("a crash is reported twice", modules.WRITES, '"hold_cause", "open_runs", "wait")', '"hold_cause", "wait")'),
     Mutant(
         "a hold ends the suspicion",
         modules.WRITES,
-        'counts = {"holds": settlement.holds, "open_runs": open_runs_after(job, settlement)}',
-        'counts = {"holds": settlement.holds, "open_runs": 0}',
+        '"open_runs": number(open_runs_after(job, settlement)),',
+        '"open_runs": number(0),',
     ),
     Mutant("a release is a crash", modules.WRITES, '"open_runs": job.open_runs - 1, "releases"', '"releases"'),
     Mutant(
@@ -129,8 +129,8 @@ CLAUSES: Final = (
     Mutant(
         "the cancelled keep their death",
         modules.OPERATORS,
-        'removes=["due", "death", *ATTENTION],',
-        'removes=["due", *ATTENTION],',
+        'removes=["due", "death", "wait", *ATTENTION],',
+        'removes=["due", "wait", *ATTENTION],',
     ),
     Mutant("nudges are not counted", modules.OPERATORS, ', "nudges": number(job.nudges + 1)}', "}"),
     Mutant("a lost run stays lost", modules.OPERATORS, 'sets["state"] = text(State.RETRYING)', "pass"),

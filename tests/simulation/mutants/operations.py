@@ -17,8 +17,8 @@ OPERATION: Final = (
     Mutant(
         "a cancelled job stays due",
         modules.OPERATORS,
-        'removes=["due", "death", *ATTENTION],',
-        'removes=["death", *ATTENTION],',
+        'removes=["due", "death", "wait", *ATTENTION],',
+        'removes=["death", "wait", *ATTENTION],',
     ),
     Mutant(
         "a request to end sticks to the next run",
@@ -125,14 +125,14 @@ OPERATION: Final = (
     Mutant(
         "a slot has no end",
         modules.LIMIT,
-        '"until": _microseconds(slot.until)}',
-        '"until": _microseconds(slot.until + KEPT * 9)}',
+        "adds={run_name(slot.token): slot.until},",
+        "adds={run_name(slot.token): slot.until + KEPT * 9},",
     ),
     Mutant(
         "a slot is taken twice",
         modules.LIMIT,
-        'conditions.append(f"(attribute_not_exists(#{chosen}) OR #{chosen}.#until <= :now)")',
-        'conditions.append(f"(attribute_not_exists(#{chosen}) OR #{chosen}.#until <> :now)")',
+        'write.conditions.append(f"size({write.name(HELD)}) <= :most")',
+        'write.conditions.append(f"size({write.name(HELD)}) <> :most")',
     ),
     Mutant(
         "a limit keeps to one tenant",
@@ -143,23 +143,45 @@ OPERATION: Final = (
     Mutant(
         "a slot too many",
         modules.LIMIT,
-        "for index in range(slot.limit.concurrency or 0)]",
-        "for index in range((slot.limit.concurrency or -1) + 1)]",
+        "number(concurrency - len(adds) + gone)",
+        "number(concurrency + 1 - len(adds) + gone)",
     ),
     Mutant(
-        "a rate is ignored", modules.LIMIT, "return (rate.count - 1) * interval(rate)", "return 99 * interval(rate)"
+        "a rate is ignored",
+        modules.LIMIT_STATE,
+        "return (rate.count - 1) * interval(rate)",
+        "return 99 * interval(rate)",
     ),
     Mutant(
         "a burst is one too large",
-        modules.LIMIT,
+        modules.LIMIT_STATE,
         "return (rate.count - 1) * interval(rate)",
         "return rate.count * interval(rate)",
     ),
     Mutant(
         "the first of a rate is free",
         modules.LIMIT,
-        "sets[ARRIVAL] = _microseconds(now + interval(rate))",
-        "sets[ARRIVAL] = _microseconds(now)",
+        "write.set(ARRIVAL, _microseconds(now + interval(rate)))",
+        "write.set(ARRIVAL, _microseconds(now))",
+    ),
+    # Parked jobs.
+    Mutant(
+        "wake releases no parked job",
+        modules.RELEASE,
+        "for line in sorted(self._limits.lines(part), key=lambda _: draw()):",
+        "for line in sorted([*self._limits.lines(part)][:0], key=lambda _: draw()):",
+    ),
+    Mutant(
+        "a job is parked before its line is listed",
+        modules.LIMITS,
+        "if isinstance(turn, Line) and not self._mark(slot, state, now):",
+        "if isinstance(turn, Line) and not state:",
+    ),
+    Mutant(
+        "a released job keeps its place in the index",
+        modules.OPERATORS,
+        'sets={"state": text(State.QUEUED), "due": milliseconds(due)},\n        removes=ATTENTION,',
+        'sets={"state": text(State.QUEUED), "due": milliseconds(due)},\n        removes=(),',
     ),
     # Clocks and alarms.
     Mutant("a tick forgets its time", modules.TICK, 'key=f"{type_} {scheduled_at}"', "key=type_"),

@@ -72,6 +72,8 @@ _SUMMARY: Final[Schema] = {
     "created_at": _TIME,
     "due": _or_null(_TIME)
     | {"description": "The earliest time of the next run. While the job runs: the end of its lease."},
+    "wait": _or_null(_object({"cause": _TEXT, "key": _TEXT, "since": _TIME}))
+    | {"description": "What the job waits for while it is `parked`, or waited for until its next run ends."},
     "claimed_at": _or_null(_TIME) | {"description": "When the last run began."},
     "finished_at": _or_null(_TIME),
     "expires_at": _or_null(_TIME) | {"description": "The end of its retention. The job is deleted then."},

@@ -1,0 +1,159 @@
+"""Checks of parked jobs: found by their line, released in its order, soon after their cause ended, and parked once."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Final
+
+from tests.simulation.checks.violation import Item, Violation, number_of, require, state_of, text_of
+from tests.simulation.world.dynamodb_table import Record
+from tests.simulation.world.faults import LOSSES, Fault
+from tests.simulation.world.lambda_environments import FAR_OFF_MS
+from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
+from tidemill.domain.limit_state import RESERVED
+from tidemill.domain.states import State
+from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line
+from tidemill.dynamodb.indexes import line_partition
+from tidemill.dynamodb.limit_item import ARRIVAL, LIMIT_PREFIX
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+#: Wake, twice late, after a reservation that its job did not use, and a lag of the index.
+_STANDS_MS: Final = 3 * 60_000 + RESERVED // _MILLISECOND + LONGEST_INDEX_LAG_MS
+#: A job is parked once. It is parked again if its reservation ended before it came, which takes a fault or a slow lane.
+_MOST_HOLDS: Final = 3
+#: With any of these, a slot may be idle or a job late through no fault of the line.
+_SLOW: Final = (*LOSSES, Fault.CLOCK_FAR_OFF, Fault.DEPLOYED)
+
+
+class ParkedJobChecks:
+    """Watches the jobs table of one world, and runs at its end."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        #: By limit item, its parked jobs.
+        self._parked: dict[str, dict[str, Item]] = defaultdict(dict)
+        #: By limit item, when it was written last.
+        self._written_ms: dict[str, int] = {}
+        #: The last write before the faults stopped.
+        self._calm_since_ms = 0
+        #: The longest time without faults for which a slot was free while a job waited: milliseconds, limit item.
+        self._idle: tuple[int, str] = (0, "*")
+        world.jobs.watchers.append(self._changed)
+
+    def at_end(self) -> None:
+        self.slots_are_free_at_rest()
+        idle_ms, key = self._idle
+        soon = idle_ms <= _STANDS_MS or self._clocks_far_off
+        require(soon, "no parked job stands still", f"a slot was free for {idle_ms // 1000} s", key)
+        self.jobs_wait_once()
+
+    def slots_are_free_at_rest(self) -> None:
+        """Every run gives its slot back."""
+        faulty = bool(self._world.sdk.gave_up or self._world.scheduler.interrupted)
+        for key, item in self._limit_items():
+            left = [name for name in _held(item) if not name.startswith("+")]
+            now_ms = self._world.scheduler.now_ms
+            ends = all(_held(item)[name] <= now_ms for name in left)
+            require(ends or faulty, "slots are free at rest", f"{left} are still taken", key)
+            require(not self._parked[key], "no parked job stands still", f"{[*self._parked[key]]}", key)
+
+    def jobs_wait_once(self) -> None:
+        if self._excused():
+            return
+        for change in self._world.trace.changes:
+            if change.after and text_of(change.after, "hold_cause") == "limit":
+                holds = number_of(change.after, "holds")
+                require(holds <= _MOST_HOLDS, "a job is parked once", f"it waited {holds} times in a row", change.key)
+
+    def _changed(self, record: Record) -> None:
+        key, before, after = record.keys["pk"]["S"], record.before, record.after
+        try:
+            if key.startswith(LIMIT_PREFIX):
+                self._count_idle_time(key, before)
+                self.limits_are_not_forgotten(key, before, after, by_ttl=record.by_ttl)
+            elif "state" in (before or after or {}):
+                self._job_changed(key, before, after)
+        except Violation as violation:
+            self._world.scheduler.fail(violation)
+
+    def _count_idle_time(self, key: str, before: Item | None) -> None:
+        """How long a slot was free since the last write, while jobs waited only for that."""
+        now_ms = self._world.scheduler.now_ms
+        if before and "slots" in before and "count" not in before:
+            ends = sorted(_held(before).values(), reverse=True)
+            slots = number_of(before, "slots")
+            # The slot is free from the time at which fewer than all are taken.
+            free_ms = max(self._written_ms[key], ends[slots - 1] if len(ends) >= slots else 0)
+            since = [int(item["wait"]["M"]["since"]["N"]) for item in self._parked[key].values()]
+            if since:
+                self._idle = max(self._idle, (now_ms - max(free_ms, min(since), self._calm_since_ms), key))
+        self._written_ms[key] = now_ms
+        if not self._world.faults.stopped:
+            self._calm_since_ms = now_ms
+
+    def _job_changed(self, key: str, before: Item | None, after: Item | None) -> None:
+        was, now = state_of(before) is State.PARKED, state_of(after) is State.PARKED
+        if after and now:
+            self.parked_jobs_are_in_their_line(key, after)
+            self._parked[_limit_of(after)][key] = after
+        elif before and was:
+            left = self._parked[_limit_of(before)].pop(key, before)
+            if after and state_of(after) is State.QUEUED:
+                self.jobs_are_released_in_order(key, left)
+                self.jobs_are_released_by_their_line(key, left)
+
+    def parked_jobs_are_in_their_line(self, key: str, after: Item) -> None:
+        line = Line(Cause(after["wait"]["M"]["cause"]["S"]), after["wait"]["M"]["key"]["S"])
+        found = (text_of(after, "attention"), number_of(after, "attention_at"))
+        wanted = (line_partition(line), number_of(after, "created_at"))
+        require(found == wanted, "a parked job is in its line", f"{found}, not {wanted}", key)
+        item = self._world.jobs.items.get((_limit_of(after),), {})
+        require("attention" in item, "wake knows every line", f"{line.key} is not listed", key)
+
+    def jobs_are_released_by_their_line(self, key: str, released: Item) -> None:
+        """The latest time of a parked job is for a line that was lost. No job here has to wait for so long."""
+        waited_ms = self._world.scheduler.now_ms - int(released["wait"]["M"]["since"]["N"])
+        soon = waited_ms < LONGEST_PARKED // _MILLISECOND - FAR_OFF_MS or self._clocks_far_off
+        require(soon, "no parked job stands still", f"it waited for {waited_ms // 1000} s", key)
+
+    def jobs_are_released_in_order(self, key: str, released: Item) -> None:
+        """The index shows a job some time after it was parked, so only those parked before that count."""
+        if self._excused():
+            return
+        shown_ms = self._world.scheduler.now_ms - 2 * LONGEST_INDEX_LAG_MS
+        for other, item in self._parked[_limit_of(released)].items():
+            earlier = number_of(item, "created_at") < number_of(released, "created_at")
+            since_ms = int(item["wait"]["M"]["since"]["N"])
+            require(not earlier or since_ms > shown_ms, "parked jobs start in order", f"before {other}", key)
+
+    def limits_are_not_forgotten(self, key: str, before: Item | None, after: Item | None, *, by_ttl: bool) -> None:
+        check, now_ms = "limit items are not forgotten early", self._world.scheduler.now_ms
+        if after is not None or before is None:
+            return
+        require(by_ttl, check, "it was deleted", key)
+        require(all(until <= now_ms for until in _held(before).values()), check, "a slot was taken", key)
+        require(number_of(before, ARRIVAL) // 1000 <= now_ms, check, "its rate was in use", key)
+        require(not self._parked[key], check, f"{[*self._parked[key]]} wait", key)
+
+    def _limit_items(self) -> Iterator[tuple[str, Item]]:
+        for (key,), item in self._world.jobs.items.items():
+            if key.startswith(LIMIT_PREFIX):
+                yield key, item
+
+    @property
+    def _clocks_far_off(self) -> bool:
+        return bool(self._world.faults.counted[Fault.CLOCK_FAR_OFF])
+
+    def _excused(self) -> bool:
+        counted = self._world.faults.counted
+        faulty = bool(self._world.sdk.gave_up or self._world.scheduler.interrupted)
+        return faulty or any(counted[fault] for fault in _SLOW)
+
+
+def _limit_of(parked: Item) -> str:
+    return LIMIT_PREFIX + str(parked["wait"]["M"]["key"]["S"])
+
+
+def _held(item: Item) -> dict[str, int]:
+    """The end of each slot, in epoch milliseconds."""
+    return {name: int(until["N"]) for name, until in item.get("held", {"M": {}})["M"].items()}
