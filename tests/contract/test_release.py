@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import LEASE, NOW, SECOND, a_job, a_job_type, claimed, fresh_token, stored, types_of
+from tests.support.builders import (
+    LEASE,
+    NOW,
+    SECOND,
+    SETTLEMENTS,
+    a_job,
+    a_job_type,
+    claimed,
+    fresh_token,
+    stored,
+    types_of,
+)
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
@@ -19,9 +30,8 @@ from tidemill.application.release import LISTED_AT_LEAST, Releaser
 from tidemill.domain.job import Job, reference_to
 from tidemill.domain.limit_state import AHEAD, RESERVED
 from tidemill.domain.limits import Limit, Rate
-from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
-from tidemill.domain.waiting import LONGEST_PARKED, Line, Wait
+from tidemill.domain.waiting import Line, Wait
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 
@@ -60,13 +70,8 @@ def enter(limits: DynamoLimits, job: Job, *, limit: Limit = ONE, now: datetime =
 def park(store: DynamoJobStore, limits: DynamoLimits, limit: Limit = ONE, **changes: Any) -> Job:
     """A job that finds its limit full, and is parked by its worker."""
     job = a_job(**changes)
-    store.insert_if_absent(job)
-    running = claimed(store, job)
     assert enter(limits, job, limit=limit) == LINE
-    wait = Wait(cause=LINE.cause, key=LINE.key, since=NOW)
-    written = Settlement(state=State.PARKED, due=NOW + LONGEST_PARKED, attempt=0, wait=wait)
-    store.settle(running, written, now=NOW)
-    return stored(store, job)
+    return park_only(store, job)
 
 
 def test_a_run_hands_its_slot_to_the_job_that_was_submitted_first(
@@ -111,8 +116,7 @@ def test_a_job_that_is_parked_after_the_slot_came_free_is_released_at_once(
 
 def park_only(store: DynamoJobStore, job: Job) -> Job:
     store.insert_if_absent(job)
-    wait = Wait(cause=LINE.cause, key=LINE.key, since=NOW)
-    written = Settlement(state=State.PARKED, due=NOW + LONGEST_PARKED, attempt=0, wait=wait)
+    written = replace(SETTLEMENTS[State.PARKED], wait=Wait(cause=LINE.cause, key=LINE.key, since=NOW))
     store.settle(claimed(store, job), written, now=NOW)
     return stored(store, job)
 
@@ -184,16 +188,18 @@ def test_a_rate_releases_one_job_for_each_interval_that_comes(
     store: DynamoJobStore, limits: DynamoLimits, releaser: Releaser, clock: Clock
 ) -> None:
     slowly = Limit(rate=Rate(count=1, period=timedelta(seconds=50)))
-    enter(limits, a_job(), limit=slowly)
-    jobs = [park(store, limits, slowly, created_at=NOW + number * SECOND) for number in range(4)]
+    assert isinstance(enter(limits, a_job(), limit=slowly), LimitSlot)
+    assert [enter(limits, a_job(), limit=slowly) for _ in range(2)] == [NOW + 50 * SECOND, NOW + 100 * SECOND]
+    jobs = [park(store, limits, slowly, created_at=NOW + number * SECOND) for number in range(3)]
 
-    assert [job.id for job in releaser.release(LINE)] == [job.id for job in jobs[:2]]
+    released = []
+    for _ in range(3):
+        released.append([job.id for job in releaser.release(LINE)])
+        clock.now += timedelta(minutes=1)
 
-    dues = [job.due for job in (stored(store, each) for each in jobs[:2])]
-    assert dues == [NOW + 50 * SECOND, NOW + 100 * SECOND]
-    assert timedelta(seconds=150) > AHEAD
-    clock.now += timedelta(minutes=1)
-    assert [job.id for job in releaser.release(LINE)] == [jobs[2].id]
+    assert released == [[], [jobs[0].id], [jobs[1].id]]
+    assert [stored(store, job).due for job in jobs[:2]] == [NOW + 150 * SECOND, NOW + 200 * SECOND]
+    assert timedelta(minutes=2) == AHEAD
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from tidemill.application.job_types import JobType, JobTypes, Run
 from tidemill.application.ports import JobStore
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, DeadLetter, DeathReason, Job, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.retry import RetryPolicy
@@ -75,7 +76,9 @@ SETTLEMENTS: Final = {
     State.QUEUED: Settlement(state=State.QUEUED, due=NOW + 5 * SECOND, attempt=0, hops=1),
     State.SCHEDULED: Settlement(state=State.SCHEDULED, due=NOW + 1000 * SECOND, attempt=0, hops=1),
     State.CANCELLED: Settlement(state=State.CANCELLED),
-    State.PARKED: Settlement(state=State.PARKED, due=NOW + LONGEST_PARKED, attempt=0, wait=A_WAIT),
+    State.PARKED: Settlement(
+        state=State.PARKED, due=NOW + LONGEST_PARKED, attempt=0, wait=A_WAIT, holds=1, hold_cause=HoldCause.LIMIT
+    ),
 }
 #: The states of a job that was just submitted, with the fields that they need.
 FRESH: Final[dict[State, dict[str, Any]]] = {
