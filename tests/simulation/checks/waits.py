@@ -18,7 +18,7 @@ LONGEST_DELAY_MS: Final = 900_000
 _LONGEST_RELEASE_MS: Final = 60_000
 #: A hold for another version of the code, for an outage, and for a limit.
 _LONGEST_HOLD_MS: Final = 901_000
-_LONGEST_HOLD_WITHOUT_VERSIONS_MS: Final = 61_000
+_LONGEST_HOLD_WITHOUT_VERSIONS_MS: Final = 901_000
 _DISPATCHED: Final = frozenset({State.QUEUED, State.RETRYING})
 
 Check = Callable[[str, Item, Item], None]
