@@ -1,6 +1,6 @@
 """`tidemill redrive`: requeue dead jobs, and process the messages in the dead-letter queues."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from functools import partial
 
@@ -11,7 +11,7 @@ from tidemill.application.redrive import Selection
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.dead_job_report import ended_at
 from tidemill.cli.errors import CommandError, report_unreadable
-from tidemill.cli.formatting import sweep_text
+from tidemill.cli.formatting import sweep_text, visible
 from tidemill.cli.installation import Installation, operator_name
 from tidemill.cli.output import progress_bar, say, show
 from tidemill.cli.own_jobs import change_own_jobs
@@ -64,6 +64,9 @@ def redrive(
     plan.show(dry_run=dry_run)
     if missing := sorted(set(ids) - {job.id for job in plan.jobs}):
         say(f"Skipped (not dead, of another type, or unknown): {', '.join(missing)}")
+    if absent := sorted(set(types) - {job.type for job in plan.jobs}):
+        dead = {job.type for job in installation.redriver.plan(Selection(ids=ids))}
+        say(f"No dead job to redrive has the type {', '.join(absent)}. The dead jobs have: {_listed(dead)}.")
     if dry_run:
         show("Nothing was changed.")
         return
@@ -75,6 +78,10 @@ def redrive(
     _carry_out(installation, plan)
     if ids and not plan.jobs:
         raise CommandError("these IDs match no dead job", remedy="`tidemill dlq list` lists the dead jobs.")
+
+
+def _listed(types: Iterable[str]) -> str:
+    return ", ".join(map(visible, sorted(types))) or "no type, because there are none"
 
 
 def _check_selection(*, selected: bool, everything: bool) -> None:

@@ -48,6 +48,19 @@ def test_only_jobs_of_the_type_are_redriven_and_other_dlq_messages_are_kept(clou
     assert len(cloud.bodies()) == 1
 
 
+def test_a_type_without_dead_jobs_is_answered_with_the_types_that_have_some(cloud: Cloud) -> None:
+    cloud.dead_job(type="mail.welcome")
+    cloud.dead_job(type="mail.remind")
+    result = run("redrive", "--type", "nope", "--dry-run")
+    assert "No dead job to redrive has the type nope. The dead jobs have: mail.remind, mail.welcome." in result.stderr
+
+
+def test_a_type_is_answered_when_no_job_is_dead(cloud: Cloud) -> None:
+    assert (
+        "The dead jobs have: no type, because there are none." in run("redrive", "--type", "nope", "--dry-run").stderr
+    )
+
+
 def test_with_ids_and_a_type_a_job_must_match_both(cloud: Cloud) -> None:
     one, other = cloud.dead_job(type="a"), cloud.dead_job(type="b")
     result = run("redrive", one.id, other.id, "--type", "a", "--yes")
