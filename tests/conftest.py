@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from random import Random
 from typing import Any, Final
 
 import pytest
@@ -45,8 +46,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFolder:
     return ByFolder(config, log)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", metavar="SEED", help="run the tests in an order that the seed chooses")
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark each test before pytest selects by marks, and see that every name is there once."""
     names = Counter[str]()
     for item in items:
@@ -60,6 +65,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(MARKS[fixture])
     if repeated := [name for name, count in names.items() if count > 1]:
         raise pytest.UsageError(f"pytest-xdist runs one test for each name, and these have several: {repeated}")
+    if (seed := config.getoption("--shuffle")) is not None:
+        Random(seed).shuffle(items)
 
 
 @pytest.fixture(scope="session")
