@@ -47,7 +47,8 @@ def recount(clicks: Iterable[Click]) -> Count:
 def _country(address: str) -> str:
     """The country of the network, since the shortener keeps no more of the address."""
     try:
-        network = ip_network(f"{address}/24", strict=False)
+        bits = 48 if ":" in address else 24
+        network = ip_network(f"{address}/{bits}", strict=False)
     except ValueError:
         return UNKNOWN_COUNTRY
     return country_code(str(network.network_address)) or UNKNOWN_COUNTRY

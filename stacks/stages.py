@@ -32,6 +32,7 @@ def _local() -> StageConfig:
         architecture=Architecture.ARM64 if platform.machine() in {"arm64", "aarch64"} else Architecture.X86_64,
         wheels_of_host=True,
         short_timeouts=True,
+        metric_math=False,
         job_packages=(*JOB_PACKAGES, "functions.demo_jobs"),
         job_retention_days=1,
         export_retention_days=1,

@@ -49,7 +49,7 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
         heading=Heading.DEAD_JOBS,
         summary=f"Messages wait in the dead-letter queue of lane {name}: jobs died, or SQS gave up on them.",
         # Not `NumberOfMessagesSent`: it omits the messages that SQS itself moves, and their jobs may be alive.
-        metric=_messages(lane.dead_letters),
+        metric=_messages(lane.dead_letters, config=config),
         calls_reconcile=True,
     )
     yield Alarm(
@@ -107,7 +107,7 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:
         id="UnpublishedRecords",
         heading=Heading.UNPUBLISHED_RECORDS,
         summary="Lambda set aside changes of jobs that the publisher could not process.",
-        metric=_messages(publisher.failures),
+        metric=_messages(publisher.failures, config=publisher.config),
         calls_reconcile=True,
     )
     yield Alarm(
@@ -139,7 +139,7 @@ def scheduler_alarms(scheduled: ScheduledFunctions, *, config: StageConfig) -> I
         id="MissedCalls",
         heading=Heading.MISSED_CALLS,
         summary="A call failed at every try: a periodic job was not submitted, or reconcile did not run.",
-        metric=_messages(scheduled.missed_calls),
+        metric=_messages(scheduled.missed_calls, config=config),
     )
     yield Alarm(
         id="StoppedReconcile",
@@ -181,18 +181,17 @@ def function_alarms(function: JobFunction, *, of: str = "") -> Iterator[Alarm]:
     )
 
 
-def _messages(queue: sqs.Queue) -> cloudwatch.MathExpression:
+def _messages(queue: sqs.Queue, *, config: StageConfig) -> cloudwatch.Metric | cloudwatch.MathExpression:
     """All messages of a queue that is empty when the system is healthy.
 
     A sweep, and an operator who looks at messages in the console, hide them for a while. An alarm on the visible ones
     would resolve then, and fire again.
     """
     period = Duration.minutes(1)
+    visible = queue.metric_approximate_number_of_messages_visible(period=period, statistic="Maximum")
+    hidden = queue.metric_approximate_number_of_messages_not_visible(period=period, statistic="Maximum")
+    if not config.metric_math:
+        return visible
     return cloudwatch.MathExpression(
-        expression="visible + hidden",
-        period=period,
-        using_metrics={
-            "visible": queue.metric_approximate_number_of_messages_visible(period=period, statistic="Maximum"),
-            "hidden": queue.metric_approximate_number_of_messages_not_visible(period=period, statistic="Maximum"),
-        },
+        expression="visible + hidden", period=period, using_metrics={"visible": visible, "hidden": hidden}
     )

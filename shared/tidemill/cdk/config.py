@@ -146,6 +146,8 @@ class StageConfig:
     bytecode_required: bool = False
     #: Install wheels for this host, not for Lambda: the embedded AWS runs functions on the host.
     wheels_of_host: bool = False
+    #: Whether alarms may add metrics up. The embedded AWS cannot.
+    metric_math: bool = True
     #: The times of the lanes are shortened, to watch failures. A type may name more time, and the lane's bounds it.
     short_timeouts: bool = False
     #: How long an ended job can be read.
