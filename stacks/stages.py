@@ -4,14 +4,11 @@ import platform
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tidemill.cdk.config import HOST_PYTHON, Architecture, LaneConfig, StageConfig
+from tidemill.cdk.config import HOST_PYTHON, NEWEST_TESTED_PYTHON, Architecture, LaneConfig, StageConfig
 from tidemill.names import Lane
 
 #: The packages with the job types of every stage.
 JOB_PACKAGES: Final = ("functions.jobs",)
-#: The newest Lambda runtime on which all tests have passed: the default of `dev` and `prod`. The setting
-#: `python_version` overrides it.
-NEWEST_PYTHON: Final = "3.13"
 
 
 def _local() -> StageConfig:
@@ -64,7 +61,7 @@ def _dev() -> StageConfig:
             LaneConfig(name=Lane.DEFAULT, function_timeout_seconds=30, job_timeout_seconds=25, max_concurrency=5),
             _bulk(function_timeout_seconds=60, job_timeout_seconds=55, max_concurrency=2),
         ),
-        python_version=NEWEST_PYTHON,
+        python_version=NEWEST_TESTED_PYTHON,
         architecture=Architecture.ARM64,
         log_retention_days=7,
     )
@@ -79,7 +76,7 @@ def _prod() -> StageConfig:
             LaneConfig(name=Lane.DEFAULT, function_timeout_seconds=60, job_timeout_seconds=50, max_concurrency=50),
             _bulk(function_timeout_seconds=300, job_timeout_seconds=280, max_concurrency=20),
         ),
-        python_version=NEWEST_PYTHON,
+        python_version=NEWEST_TESTED_PYTHON,
         architecture=Architecture.ARM64,
         protected=True,
         bytecode_required=True,

@@ -31,6 +31,7 @@ WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[Dyn
     Write.ADVANCE: (behind_an_ended_head, lambda store, job: store.advance(job.tenant, job.group or "", now=NOW)),
     Write.FORGET: (State.DEAD, lambda store, job: store.forget(job)),
     Write.NUDGE: (State.RUNNING, lambda store, job: store.nudge(job, now=LATER, limit=LIMIT)),
+    Write.UNPARK: (State.PARKED, lambda store, job: store.unpark(job, due=LATER)),
     Write.RESEND: (State.QUEUED, lambda store, job: store.resend(job, now=LATER)),
     Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),
 }

@@ -70,11 +70,13 @@ def test_a_job_may_expire_only_when_it_is_terminal(store: JobStore, state: State
 
 
 @pytest.mark.parametrize("state", list(State))
-def test_only_scheduled_and_dead_jobs_are_in_the_attention_index(store: JobStore, table: Table, state: State) -> None:
+def test_only_scheduled_parked_and_dead_jobs_are_in_the_attention_index(
+    store: JobStore, table: Table, state: State
+) -> None:
     item = table.item(brought_to(store, state))
 
     assert item is not None
-    assert ({"attention", "attention_at"} <= item.keys()) is (state in {State.SCHEDULED, State.DEAD})
+    assert ({"attention", "attention_at"} <= item.keys()) is (state in {State.SCHEDULED, State.PARKED, State.DEAD})
 
 
 def test_only_the_last_ten_errors_are_kept_oldest_first(store: JobStore) -> None:
@@ -87,7 +89,7 @@ def test_only_the_last_ten_errors_are_kept_oldest_first(store: JobStore) -> None
     assert [error.attempt for error in stored(store, job).errors] == list(range(2, 12))
 
 
-@pytest.mark.parametrize("state", SETTLEMENTS)
+@pytest.mark.parametrize("state", sorted(SETTLEMENTS.keys() - {State.PARKED}))
 def test_the_next_run_records_the_error_of_a_run_that_ended_without_a_result(store: JobStore, state: State) -> None:
     first = brought_to(store, State.RUNNING)
     second = claimed(store, first, now=NOW + LEASE)
@@ -112,14 +114,20 @@ def _hold(store: JobStore, running: Job) -> None:
     store.settle(running, held, now=NOW + LEASE)
 
 
+def _park(store: JobStore, running: Job) -> None:
+    store.settle(running, replace(SETTLEMENTS[State.PARKED], attempt=running.attempt - 1), now=NOW + LEASE)
+    store.unpark(stored(store, running), due=NOW + LEASE)
+
+
 @pytest.mark.parametrize(
     "give_back",
     [
         _hold,
+        _park,
         lambda store, running: store.release(running, due=NOW + LEASE),
         lambda store, running: store.unclaim(reference_to(running), token=running.owner, now=NOW + LEASE),
     ],
-    ids=["hold", "release", "unclaim"],
+    ids=["hold", "park", "release", "unclaim"],
 )
 def test_a_run_that_is_given_back_leaves_an_earlier_crash_to_the_next_run(
     store: JobStore, give_back: Callable[[JobStore, Job], None]

@@ -103,6 +103,7 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         (Write.CANCEL, state): (_alone, lambda store, job: store.cancel(job, now=LATE))
         for state in (State.CANCELLED, State.RUNNING)
     },
+    (Write.UNPARK, State.QUEUED): (_alone, lambda store, job: store.unpark(job, due=LATE)),
     (Write.WAKE, State.QUEUED): (_alone, lambda store, job: store.wake(job)),
     **{
         (Write.NUDGE, state): (_alone, lambda store, job: store.nudge(job, now=LATE, limit=LIMIT))

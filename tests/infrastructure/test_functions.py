@@ -59,7 +59,8 @@ def _of_files(*actions: str, files: str = PAYLOADS) -> Rights:
 def _worker(lane: Lane) -> Rights:
     """The rights that every worker needs to run jobs."""
     return (
-        _of_jobs("GetItem", "PutItem", "UpdateItem", "DeleteItem")
+        _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
+        | _of_jobs("Query", index=ATTENTION_INDEX)
         | {(action, QUEUES[lane]) for action in CONSUME}
         | _of_files("GetObject", "PutObject")
     )

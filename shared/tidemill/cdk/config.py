@@ -47,6 +47,8 @@ LARGEST_BATCH: Final = 10
 LEAST_READ_UNITS: Final = 10
 #: The retention times of CloudWatch Logs that are useful here.
 LOG_RETENTIONS_DAYS: Final = (1, 3, 7, 14, 30, 60, 90, 180, 365)
+#: The newest runtime on which all tests of the engine have passed.
+NEWEST_TESTED_PYTHON: Final = "3.13"
 #: Supported Lambda runtimes for which `functions/requirements.txt` has wheels.
 PYTHON_VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
 

@@ -80,6 +80,7 @@ class Dashboard(Construct):
                     Metric.CONTINUED,
                     Metric.HELD,
                     Metric.PARKED,
+                    Metric.UNPARKED,
                 ),
             ),
             _graph(f"{name}: attempt duration (ms)", *self._percentiles(name, Metric.ATTEMPT_DURATION)),

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from aws_cdk import Duration
+from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from tidemill import names
-from tidemill.cdk.config import Architecture, StageConfig
+from tidemill.cdk.config import NEWEST_TESTED_PYTHON, Architecture, StageConfig
 from tidemill.cdk.log_group import log_group
 
 DEFAULT_MEMORY_MB: Final = 512
@@ -69,6 +69,9 @@ class JobFunction(Construct):
                 **environment,
             },
         )
+        if config.python_version == NEWEST_TESTED_PYTHON:
+            reason = "It is the newest Python on which all tests have passed."
+            Validations.of(self.function).acknowledge(Acknowledgment(id="AwsSolutions-L1", reason=reason))
         # `AWSLambdaBasicExecutionRole` without `CreateLogGroup`, and only for the function's own log group.
         self.allow(["logs:CreateLogStream", "logs:PutLogEvents"], [group.log_group_arn])
 
