@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -17,12 +18,13 @@ from tests.support.builders import (
 )
 from tests.support.faulty_client import Fault, FaultyClient, KilledError
 from tests.support.group_jobs import GROUP, advance, end, enter, ids, redrive, run_all
-from tests.support.interleave import meet
+from tests.support.interleave import meet, meet_before_read
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.states import State
 from tidemill.dynamodb import groups
+from tidemill.dynamodb.group_items import POSITION_PREFIX
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 
@@ -131,6 +133,28 @@ def test_a_job_that_is_cancelled_as_its_turn_comes_is_skipped(
 
     assert following == stored(store, third)
     assert stored(store, second).state is State.CANCELLED
+
+
+def test_an_advance_goes_on_where_another_was_killed_meanwhile(
+    store: JobStore, client: FaultyClient, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other passed a cancelled job, and died before the next. No other stream record will come."""
+    monkeypatch.setattr(groups, "MOST_PASSED", 1)
+    head, second, third = enter(store, 3)
+    end(store, head)
+    store.cancel(second, now=NOW)
+    dying = FaultyClient(table.client)
+    dying.faults = [None, Fault.KILLED_BEFORE]
+    other: Any = DynamoJobStore(dying, table=table.name, retention=RETENTION)  # type: ignore[arg-type]  # a proxy
+
+    def advance_and_die() -> None:
+        with pytest.raises(KilledError):
+            advance(other)
+
+    meet_before_read(client, POSITION_PREFIX, advance_and_die, monkeypatch)
+
+    assert advance(store) == stored(store, third)
+    assert stored(store, third).state is State.QUEUED
 
 
 @pytest.mark.parametrize("behind", [0, 1])

@@ -1,6 +1,9 @@
-"""Another caller acts between the read and the write of a call."""
+"""Another caller acts between two requests of a call."""
 
 from collections.abc import Callable
+from typing import Any
+
+import pytest
 
 from tests.support.faulty_client import FaultyClient
 
@@ -13,3 +16,18 @@ def meet(client: FaultyClient, act: Callable[[], object]) -> None:
         act()
 
     client.watch = once
+
+
+def meet_before_read(
+    client: FaultyClient, prefix: str, act: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Call `act` once, right before the next read of an item whose key begins with `prefix`."""
+    read = client.get_item
+    acts = [act]
+
+    def get_item(**request: Any) -> Any:
+        if acts and request["Key"]["pk"]["S"].startswith(prefix):
+            acts.pop()()
+        return read(**request)
+
+    monkeypatch.setattr(client, "get_item", get_item, raising=False)

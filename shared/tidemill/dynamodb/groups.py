@@ -104,13 +104,13 @@ class DynamoGroups:
         return written
 
     def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
-        """As `advance` of the port. Raises `TransactionConflictError` when one call skips too many cancelled jobs."""
+        """As `advance` of the port. Raises `TransactionConflictError` if the next job is not found in `MOST_STEPS`."""
         for _ in range(MOST_STEPS):
             job, further = _retried(lambda: self._step(tenant, group, now))
             if not further:
                 return job
         raise TransactionConflictError(
-            f"{MOST_STEPS * MOST_PASSED} cancelled jobs were skipped and more remain; advance again"
+            f"no next job in {MOST_STEPS} steps, each past at most {MOST_PASSED} cancelled jobs; advance again"
         )
 
     @staticmethod
@@ -143,14 +143,17 @@ class DynamoGroups:
             passed = replace(head, sequence=head.sequence + len(cleared), job_id=None)
             self._transact([self._put_head(passed), *cleared])
             return None, True
-        self._leave(head, now)
-        return None, False
+        return None, not self._leave(head, now)
 
-    def _leave(self, head: Head, now: datetime) -> None:
-        """Mark the group as idle, unless a job has entered: then the stream record of that job advances the group."""
+    def _leave(self, head: Head, now: datetime) -> bool:
+        """Mark the group as idle. False if it has changed since the head was read, so that it must be read again.
+
+        If the tail is ahead, then a job has entered, or another advance has passed cancelled jobs. That advance may
+        have been killed before it reached the next job.
+        """
         tail = self._tail(head.tenant, head.group)
         if tail is not None and tail.sequence != head.sequence:
-            return
+            return False
         request = group_items.put_idle_head(head, version=ids.new_token(), expires_at=now + IDLE_GROUP_KEPT)
         entries = [self._entry("Put", request)]
         if tail is not None:
@@ -158,6 +161,7 @@ class DynamoGroups:
         # A job enters at this moment, and its record advances the group. Otherwise reconcile finds the group again.
         with contextlib.suppress(TransactionConflictError):
             self._transact(entries)
+        return True
 
     def _waits_for_head(self, head: Head) -> bool:
         """Whether the group must wait for its head: the head is live, or it is dead and blocks."""
