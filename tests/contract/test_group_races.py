@@ -24,7 +24,7 @@ from tidemill.application.ports import JobStore
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.states import State
 from tidemill.dynamodb import groups
-from tidemill.dynamodb.group_items import POSITION_PREFIX
+from tidemill.dynamodb.group_items import POSITION_PREFIX, TAIL_PREFIX
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 
@@ -133,6 +133,20 @@ def test_a_job_that_is_cancelled_as_its_turn_comes_is_skipped(
 
     assert following == stored(store, third)
     assert stored(store, second).state is State.CANCELLED
+
+
+def test_a_group_is_not_left_when_a_job_enters_before_the_tail_is_read(
+    store: JobStore, other: JobStore, client: FaultyClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head, second = enter(store, 2)
+    end(store, head)
+    advance(store)
+    end(store, second)
+    late = a_job(group=GROUP)
+    meet_before_read(client, TAIL_PREFIX, lambda: other.insert_if_absent(late), monkeypatch)
+
+    assert advance(store) == stored(store, late)
+    assert [job.sequence for job in (stored(store, late), *enter(store))] == [3, 4]
 
 
 def test_an_advance_goes_on_where_another_was_killed_meanwhile(

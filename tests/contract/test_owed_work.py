@@ -89,6 +89,20 @@ def test_work_that_is_owed_once_more_stays(owed_work: OwedWork, act: str) -> Non
 
 
 @pytest.mark.parametrize("act", ["done", "put off"])
+def test_work_that_another_caller_put_off_stays_as_that_caller_left_it(owed_work: OwedWork, act: str) -> None:
+    owed_work.owe(WORK, now=NOW, error="busy")
+    before = _pending(owed_work)[WORK]
+    owed_work.put_off(before, until=LATER, error="still busy")
+
+    if act == "done":
+        owed_work.done(before)
+    else:
+        owed_work.put_off(before, until=NOW, error=None)
+
+    assert _seen(_pending(owed_work, LATER)[WORK]) == (NOW, LATER, 1, "still busy", False)
+
+
+@pytest.mark.parametrize("act", ["done", "put off"])
 def test_work_that_is_gone_is_not_stored_again(owed_work: OwedWork, act: str) -> None:
     owed_work.owe(WORK, now=NOW, error="busy")
     before = _pending(owed_work)[WORK]
@@ -100,6 +114,8 @@ def test_work_that_is_gone_is_not_stored_again(owed_work: OwedWork, act: str) ->
         owed_work.put_off(before, until=NOW, error="busy")
 
     assert _pending(owed_work) == {}
+    owed_work.owe(WORK, now=LATER, error="busy again")
+    assert _seen(_pending(owed_work, LATER)[WORK]) == (LATER, LATER, 0, "busy again", False)
 
 
 def test_work_of_a_newer_version_is_left_to_it(table: Table) -> None:
