@@ -1,5 +1,6 @@
 """Owed work: the first failure stays, and only a caller that saw the last failure may delete or put off."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -9,6 +10,7 @@ from tests.support.builders import NOW, SECOND, TENANT
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.job_tables import Table
 from tidemill.application.owed import Kind, Owed, OwedWork, Work
+from tidemill.application.ports import Part
 from tidemill.dynamodb.owed_items import DynamoOwedWork
 
 WORK = Work(kind=Kind.ADVANCE, tenant=TENANT, name='parcels","of ad\u00e5')
@@ -39,6 +41,18 @@ def test_owed_work_is_pending_at_once(owed_work: OwedWork) -> None:
 
     assert {work: owed.error for work, owed in pending.items()} == {WORK: "busy", OTHER: "refused"}
     assert _seen(pending[WORK]) == (NOW, NOW, 0, "busy", False)
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_each_work_is_in_one_part(owed_work: OwedWork, count: int) -> None:
+    works = {replace(WORK, name=str(number)) for number in range(20)}
+    for work in works:
+        owed_work.owe(work, now=NOW, error="busy")
+
+    parts = [[owed.work for owed in owed_work.pending(before=NOW, part=Part(number, count))] for number in range(count)]
+
+    assert sorted(repr(work) for part in parts for work in part) == sorted(map(repr, works))
+    assert len([part for part in parts if part]) > 1 or count == 1
 
 
 def test_the_first_failure_stays(owed_work: OwedWork) -> None:

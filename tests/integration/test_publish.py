@@ -72,6 +72,26 @@ def test_a_message_that_sqs_refused_is_sent_by_wake_and_the_others_once(mill: Mi
     assert mill.depth(mill.queue) == 3
 
 
+def test_a_message_that_sqs_blames_blocks_no_shard_even_if_it_is_alone(mill: Mill, send: Any) -> None:
+    faults = [True]
+
+    def blame_the_first(real: Any, *, QueueUrl: str, Entries: Any) -> Any:  # noqa: N803 - as boto3 has it
+        if not faults:
+            return real(QueueUrl=QueueUrl, Entries=Entries)
+        faults.pop()
+        return {"Failed": [{"Id": Entries[0]["Id"], "SenderFault": True, "Code": "InvalidMessageContents"}]}
+
+    mill.accepted()
+    records = mill.records()
+    send(blame_the_first)
+    assert mill.publish(records) == []
+    assert mill.depth(mill.queue) == 0
+
+    mill.wake()
+    assert mill.publish() == []
+    assert mill.depth(mill.queue) == 1
+
+
 def test_the_stream_retries_records_whose_queue_does_not_respond(mill: Mill, send: Any) -> None:
     def silent(_real: Any, **_request: Any) -> Any:
         raise ConnectTimeoutError(endpoint_url="https://sqs.invalid")

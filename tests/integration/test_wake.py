@@ -10,11 +10,12 @@ import pytest
 from tests.support.deployed_functions import TENANT, Context, Mill
 from tests.support.job_tables import client
 from tidemill import composition
+from tidemill.application.owed import Kind, Work
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.entrypoints import wake
-from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS
+from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_PART, WAKE_PARTS, WAKE_WINDOW_SECONDS
 
 WINDOW = timedelta(seconds=WAKE_WINDOW_SECONDS)
 TICK = Context(timedelta(seconds=WAKE_INTERVAL_SECONDS))
@@ -127,3 +128,18 @@ def test_wake_logs_its_result(mill: Mill, capsys: pytest.CaptureFixture[str], ca
     assert said["ahead_ms"] == pytest.approx(-120_000, abs=5_000)
     (metrics,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (metrics["JobsWoken"], metrics["lane"]) == ([1.0], "default")
+
+
+def test_each_parallel_call_takes_its_part_of_the_owed_work(mill: Mill) -> None:
+    mill.stop_clock()
+    for number in range(20):
+        work = Work(kind=Kind.ADVANCE, tenant=TENANT, name=str(number))
+        composition.owed_work().owe(work, now=mill.now(), error="busy")
+
+    left = []
+    for part in range(2):
+        wake.handle({WAKE_PART: str(part), WAKE_PARTS: "2"}, TICK)
+        left.append(mill.stored())
+
+    assert 0 < left[0] < 20
+    assert left[1] == 0

@@ -27,6 +27,7 @@ from tidemill.application import pass_state, publish, table_pass, wake
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
 from tidemill.application.nudge import Nudger
+from tidemill.application.ports import Refusal
 from tidemill.application.publish import Publisher
 from tidemill.application.purge import Purger
 from tidemill.application.read_pace import ReadPace
@@ -174,7 +175,7 @@ class ShippedSystem:
         """Lose the response to the next write, so that the SDK sends it again."""
         self._sends_twice = True
 
-    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
+    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[Refusal]:
         """`Lanes`."""
         for dispatch in dispatches:
             reference = reference_of(dispatch.body)

@@ -3,9 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from zlib import crc32
 
 from tests.support.builders import fresh_token
 from tidemill.application.owed import Owed, Work
+from tidemill.application.ports import WHOLE, Part
 
 
 @dataclass
@@ -22,8 +24,12 @@ class InMemoryOwedWork:
         there = self.stored.get(work, fresh)
         self.stored[work] = replace(there, error=error, resent=False, version=fresh.version)
 
-    def pending(self, *, before: datetime) -> Iterator[Owed]:
-        yield from [owed for owed in self.stored.values() if owed.next_try <= before]
+    def pending(self, *, before: datetime, part: Part = WHOLE) -> Iterator[Owed]:
+        yield from [
+            owed
+            for owed in self.stored.values()
+            if owed.next_try <= before and crc32(owed.work.name.encode()) % part.count == part.number
+        ]
 
     def put_off(self, owed: Owed, *, until: datetime, error: str | None) -> None:
         if self._unchanged(owed):

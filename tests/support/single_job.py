@@ -12,7 +12,7 @@ from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Report
 from tidemill.application.job_types import JobTypes
-from tidemill.application.ports import JobStore
+from tidemill.application.ports import JobStore, Refusal
 from tidemill.application.publish import Change, Publisher
 from tidemill.application.redrive import Redriver, Selection
 from tidemill.application.settle import AttemptContext
@@ -136,7 +136,7 @@ class World:
             return False
         return True
 
-    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
+    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[Refusal]:
         """`Lanes`, with one lane."""
         kill = self.kill_sends.pop(0) if self.kill_sends else None
         if kill is False:

@@ -14,6 +14,7 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.waiting import Line
+from tidemill.names import WAKE_INTERVAL_SECONDS
 
 #: Called with the tenant and id of a document that this code cannot read, and the reason. The read goes on.
 Unreadable = Callable[[str, str, TidemillError], None]
@@ -45,7 +46,7 @@ class _Wake(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A share of the scheduled jobs: each job is in one of `count` parts. `number` counts from 0."""
+    """A share of the scheduled jobs and of the owed work: each is in one of `count` parts. `number` counts from 0."""
 
     number: int
     count: int
@@ -54,8 +55,12 @@ class Part:
         if not 0 <= self.number < self.count:
             raise ValueError(f"part {self.number} of {self.count} does not exist: count from 0")
 
-    def after(self, turns: int) -> "Part":
-        """The part of the same caller after so many turns, if callers take turns."""
+    def at(self, now: datetime) -> "Part":
+        """The part of the same caller at `now`: the parallel callers of an interval of wake take turns.
+
+        So if one of them is missing, another does its part an interval later.
+        """
+        turns = int(now.timestamp()) // WAKE_INTERVAL_SECONDS
         return Part((self.number + turns) % self.count, self.count)
 
 

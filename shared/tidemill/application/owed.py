@@ -13,7 +13,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final, Protocol
 
-from tidemill.application.ports import Clock, OwedStore
+from tidemill.application.ports import WHOLE, Clock, OwedStore, Part
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import TRANSITIONS, State, Write
@@ -72,8 +72,8 @@ class OwedWork(Protocol):
     def owe(self, work: Work, *, now: datetime, error: str) -> None:
         """Store the work. If it is stored already, its first failure stays."""
 
-    def pending(self, *, before: datetime) -> Iterator[Owed]:
-        """The works whose next try is not after `before`, each read consistently."""
+    def pending(self, *, before: datetime, part: Part = WHOLE) -> Iterator[Owed]:
+        """The works of the part whose next try is not after `before`, each read consistently."""
 
     def put_off(self, owed: Owed, *, until: datetime, error: str | None) -> None:
         """Try again at `until`. `error` is None if the message was sent again. No-op if it has changed meanwhile."""
@@ -113,12 +113,16 @@ class Taker:
         self._store = store
         self._clock = clock
 
-    def take(self, in_time: Callable[[], bool]) -> Taken:
-        """Try the pending works while `in_time`. A failure of one does not affect the others."""
+    def take(self, in_time: Callable[[], bool], *, part: Part = WHOLE) -> Taken:
+        """Try the pending works of the part while `in_time`. A failure of one does not affect the others.
+
+        As in wake, the parts go round with each interval.
+        """
         tries: list[_Try] = []
         finished = True
         try:
-            pending = self._owed.pending(before=self._clock())
+            now = self._clock()
+            pending = self._owed.pending(before=now, part=part.at(now))
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 while finished and (batch := list(islice(pending, _AT_ONCE))):
                     tries += pool.map(self._take, batch)

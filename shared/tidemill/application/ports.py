@@ -58,6 +58,7 @@ __all__ = [
     "ReceivedDeadLetter",
     "ReconcileStore",
     "RedriveStore",
+    "Refusal",
     "ReleaseStore",
     "ScanPage",
     "SubmitStore",
@@ -205,11 +206,20 @@ class TableScan(Protocol):
         """Delete an orphan."""
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """SQS did not accept the message at `index`."""
+
+    index: int
+    #: SQS blames the message, not itself. So it refuses the same message again.
+    sender_fault: bool = False
+
+
 class Lanes(Protocol):
     """The queues of the lanes, for publish."""
 
-    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
-        """Send these messages; return the indices of those that SQS did not accept."""
+    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[Refusal]:
+        """Send these messages; return those that SQS did not accept."""
 
 
 @dataclass(frozen=True, slots=True)

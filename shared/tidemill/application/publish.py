@@ -1,7 +1,8 @@
 """Publish: send the messages that changed documents owe, advance groups, and delete the payloads of deleted jobs.
 
 The stream may deliver a record twice. Each step may be repeated. A step that fails is stored as owed work, so that its
-record blocks no others. A record fails only if SQS is out, or if the work cannot be stored either.
+record blocks no others. A record fails only if SQS is out, or if the work cannot be stored either. A message that SQS
+blames is not sent again from the stream, even if it is alone in its batch: SQS would refuse it each time.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from tidemill.application.owed import Kind, OwedWork, Work, error_text
-from tidemill.application.ports import Clock, GroupStore, Lanes, Payloads
+from tidemill.application.ports import Clock, GroupStore, Lanes, Payloads, Refusal
 from tidemill.domain.dispatch import Dispatch, dispatch
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -84,10 +85,10 @@ class Publisher:
         sent, refused = self._send(changes)
         # If SQS took no message at all, it is out, and the stream keeps the records. If it took some, only the others
         # are stored: the stream would deliver the whole batch again, and all of them would be sent twice.
-        out = [] if sent else [change.sequence for change in refused]
+        out = [] if sent else [change.sequence for change, refusal in refused if not refusal.sender_fault]
         steps: list[Callable[[], Job | FailedStep | None]] = [
             *(self._unreadable(change) for change in unreadable),
-            *(self._refused(change) for change in refused if not out),
+            *(self._refused(change) for change, _ in refused if change.sequence not in out),
             *(self._advance(*group, sequence) for group, sequence in _groups(changes).items()),
             *(self._delete(change.sequence, job) for change in changes if (job := _deleted(change))),
         ]
@@ -102,7 +103,7 @@ class Publisher:
             failed_steps=failed_steps,
         )
 
-    def _send(self, changes: Sequence[Change]) -> tuple[list[Dispatch], list[Change]]:
+    def _send(self, changes: Sequence[Change]) -> tuple[list[Dispatch], list[tuple[Change, Refusal]]]:
         """The messages that were sent, and the changes whose message SQS refused."""
         now = self._clock()
         owed = [
@@ -110,10 +111,11 @@ class Publisher:
             for change in changes
             if (message := dispatch(change.before, change.after, now=now)) is not None
         ]
-        refused = set(self._lanes.send([message for _, message in owed])) if owed else set()
+        refusals = self._lanes.send([message for _, message in owed]) if owed else ()
+        refused = {refusal.index for refusal in refusals}
         return (
             [message for index, (_, message) in enumerate(owed) if index not in refused],
-            [change for index, (change, _) in enumerate(owed) if index in refused],
+            [(owed[refusal.index][0], refusal) for refusal in refusals],
         )
 
     def _unreadable(self, change: UnreadableChange) -> Callable[[], FailedStep]:

@@ -71,7 +71,7 @@ class Waker:
         unreadable: list[tuple[str, str, TidemillError]] = []
         scheduled = self._store.scheduled(
             before=now + timedelta(seconds=WAKE_WINDOW_SECONDS),
-            part=part.after(int(now.timestamp()) // WAKE_INTERVAL_SECONDS),
+            part=part.at(now),
             unreadable=lambda *details: unreadable.append(details),
         )
         woken: Counter[Lane] = Counter()

@@ -1,4 +1,7 @@
-"""Wake: the scheduler calls it each minute. It does owed work, and queues the scheduled jobs that are due soon."""
+"""Wake: the scheduler calls it each minute, several times at once. Each call does its part.
+
+It does owed work, and queues the scheduled jobs that are due soon.
+"""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -20,7 +23,7 @@ def handle(event: Mapping[str, Any] | None, context: Invocation) -> None:
     part = Part(int(event[WAKE_PART]), int(event[WAKE_PARTS])) if event else WHOLE
     telemetry = composition.telemetry()
     ends_at = time_left(context) - OWED_TIME
-    telemetry.taken(composition.taker().take(lambda: time_left(context) > ends_at))
+    telemetry.taken(composition.taker().take(lambda: time_left(context) > ends_at, part=part))
     telemetry.flush()
     telemetry.woken(composition.waker().wake(time_left=time_left(context), part=part))
     telemetry.released(

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from tidemill.application.ports import Refusal
 from tidemill.aws.clients import POOL_SIZE, translated
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import StoreUnavailableError
@@ -36,7 +37,7 @@ class SqsLanes:
         self._client = client
         self._urls = urls
 
-    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
+    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[Refusal]:
         """Send all batches at once, the most urgent lane first.
 
         A batch that fails, even by a programming error, does not stop the batches of other lanes.
@@ -58,15 +59,16 @@ class SqsLanes:
             for start in range(0, len(indices), BATCH_LIMIT):
                 yield url, indices[start : start + BATCH_LIMIT]
 
-    def _send_batch(self, url: str, dispatches: Sequence[Dispatch], indices: Sequence[int]) -> Sequence[int]:
+    def _send_batch(self, url: str, dispatches: Sequence[Dispatch], indices: Sequence[int]) -> Sequence[Refusal]:
         entries: list[Any] = [_entry(index, dispatches[index]) for index in indices]
         try:
             with translated():
                 answer = self._client.send_message_batch(QueueUrl=url, Entries=entries)
         except StoreUnavailableError:
-            return indices
-        # The call succeeds even if SQS rejects entries. It lists each rejected entry.
-        return [int(entry["Id"]) for entry in answer.get("Failed", [])]
+            return [Refusal(index) for index in indices]
+        # The call succeeds even if SQS rejects entries. It lists each rejected entry, and says whose fault it was.
+        # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_BatchResultErrorEntry.html
+        return [Refusal(int(entry["Id"]), entry["SenderFault"]) for entry in answer.get("Failed", [])]
 
 
 def _entry(index: int, dispatch: Dispatch) -> dict[str, object]:

@@ -309,5 +309,10 @@ PROTOCOL: Final = (
         "return FailedStep(sequence, step, work.tenant, work.name, error, handed_over=True)",
         "return FailedStep(sequence, step, work.tenant, work.name, error, handed_over=False)",
     ),
-    Mutant("refused messages are forgotten", modules.PUBLISH, "for change in refused if not out)", "for change in ())"),
+    Mutant(
+        "refused messages are forgotten",
+        modules.PUBLISH,
+        "for change, _ in refused if change.sequence not in out)",
+        "for change, _ in ())",
+    ),
 )

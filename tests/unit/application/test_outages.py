@@ -13,6 +13,7 @@ from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.single_job import INVOCATION, Clock, Inline, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.nudge import LONGEST_BETWEEN_NUDGES, LaneDelay, no_delay
+from tidemill.application.ports import Refusal
 from tidemill.application.publish import Change, Publisher
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.wake import Waker
@@ -82,7 +83,7 @@ class Mill:
             if not self.stream_is_down:
                 assert not self.publisher.publish(changes).failed
 
-    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
+    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[Refusal]:
         """`Lanes`, with one lane."""
         self.sent += len(dispatches)
         self.queue.extend((self.clock.now, dispatch.body) for dispatch in dispatches)

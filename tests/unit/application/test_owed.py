@@ -10,6 +10,7 @@ from tests.support.builders import TENANT, a_job
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.single_job import Clock
 from tidemill.application.owed import PATIENCE, Kind, Taken, Taker, Work
+from tidemill.application.ports import WHOLE, Part
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State, Write
@@ -62,8 +63,8 @@ class World:
         self.store.jobs[job.id] = job
         return Work(kind=Kind.DISPATCH, tenant=TENANT, name=job.id)
 
-    def take(self, in_time: Callable[[], bool] = lambda: True) -> Taken:
-        return Taker(owed=self.owed, store=self.store, clock=self.clock).take(in_time)
+    def take(self, in_time: Callable[[], bool] = lambda: True, part: Part = WHOLE) -> Taken:
+        return Taker(owed=self.owed, store=self.store, clock=self.clock).take(in_time, part=part)
 
 
 @pytest.fixture
@@ -185,8 +186,22 @@ def test_work_is_left_to_the_next_call_when_no_time_is_left(world: World) -> Non
     assert 0 < len(world.owed.stored) < 20
 
 
+def test_parallel_calls_take_each_work_once_and_a_missing_call_delays_it_by_its_turns(world: World) -> None:
+    for number in range(20):
+        world.owe(replace(GROUP, name=str(number)))
+
+    world.take(part=Part(0, 2))
+    assert 0 < len(world.owed.stored) < 20
+    # The other call is missing. Its part is the turn of this one a minute later.
+    world.clock.now += MINUTE
+    world.take(part=Part(0, 2))
+
+    assert world.owed.stored == {}
+    assert sorted(world.store.advanced) == sorted(str(number) for number in range(20))
+
+
 def test_an_index_that_cannot_be_read_leaves_the_work(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    def pending(**_before: datetime) -> None:
+    def pending(**_request: object) -> None:
         raise StoreUnavailableError
 
     monkeypatch.setattr(world.owed, "pending", pending)

@@ -10,6 +10,7 @@ from tests.support.builders import NOW, TENANT, a_job, reference_to
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.single_job import Clock, Inline
 from tidemill.application.owed import Kind, Work, error_text
+from tidemill.application.ports import Refusal
 from tidemill.application.publish import Change, FailedStep, Published, Publisher, Step, UnreadableChange
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import (
@@ -24,12 +25,12 @@ from tidemill.domain.states import State
 
 @dataclass
 class Lanes:
-    """Accepts all messages except those at these indices."""
+    """Accepts all messages except these."""
 
-    refuses: Sequence[int] = ()
+    refuses: Sequence[Refusal] = ()
     calls: list[Sequence[Dispatch]] = field(default_factory=list)
 
-    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[int]:
+    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[Refusal]:
         self.calls.append(dispatches)
         return self.refuses
 
@@ -104,7 +105,7 @@ def test_owed_messages_are_sent_in_one_call(world: World) -> None:
 
 
 def test_a_message_that_was_refused_is_owed_and_the_sent_ones_are_not_sent_again(world: World) -> None:
-    world.lanes.refuses = [1]
+    world.lanes.refuses = [Refusal(1)]
 
     published = world.publish(*CHANGES)
 
@@ -114,12 +115,22 @@ def test_a_message_that_was_refused_is_owed_and_the_sent_ones_are_not_sent_again
 
 
 def test_the_stream_keeps_the_records_while_sqs_takes_no_message(world: World) -> None:
-    world.lanes.refuses = [0, 1, 2]
+    world.lanes.refuses = [Refusal(0), Refusal(1), Refusal(2)]
 
     published = world.publish(*CHANGES)
 
     assert (published.failed, published.sent) == (["1", "3", "4"], [])
     assert world.owed.stored == {}
+
+
+def test_a_message_that_sqs_blames_is_owed_even_if_it_took_no_other(world: World) -> None:
+    """The stream would send it again and again, and block its shard."""
+    world.lanes.refuses = [Refusal(0), Refusal(1, sender_fault=True), Refusal(2)]
+
+    published = world.publish(*CHANGES)
+
+    assert (published.failed, published.sent) == (["1", "4"], [])
+    assert list(world.owed.stored) == [Work(kind=Kind.DISPATCH, tenant=TENANT, name=JOBS[1].id)]
 
 
 def test_changes_that_owe_nothing_make_no_calls(world: World) -> None:
@@ -197,7 +208,7 @@ def test_the_payload_of_a_live_or_kept_job_stays(world: World, state: State) -> 
 
 
 def test_a_record_with_a_rejected_message_and_a_failed_advance_is_returned_once(world: World) -> None:
-    world.lanes.refuses = [0]
+    world.lanes.refuses = [Refusal(0)]
     world.groups.advance_to = _raiser(StoreUnavailableError())
 
     world.owed.error = StoreUnavailableError()

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError, ConnectTimeoutError
 
 from tests.support.builders import a_job, letter_for, reference_to
 from tests.support.patience import PATIENCE_SECONDS
+from tidemill.application.ports import Refusal
 from tidemill.domain.dispatch import Dispatch
 from tidemill.names import Lane
 from tidemill.sqs import lanes as lanes_module
@@ -88,7 +89,7 @@ def test_a_lane_that_does_not_respond_keeps_only_its_own_messages() -> None:
 
     refused = lanes(queues).send([to(lane) for lane in (Lane.BULK, Lane.CRITICAL, Lane.DEFAULT, Lane.CRITICAL)])
 
-    assert sorted(refused) == [1, 3]
+    assert set(refused) == {Refusal(1), Refusal(3)}
     assert {url for url, _ in queues.calls} == set(Lane)
 
 
@@ -101,17 +102,17 @@ def test_the_queue_of_one_lane_that_does_not_exist_stops_no_other_lane() -> None
     assert {url for url, _ in queues.calls} == set(Lane)
 
 
-def test_entries_that_sqs_refuses_are_returned_by_their_index() -> None:
+def test_entries_that_sqs_refuses_are_returned_with_their_index_and_whose_fault_it_was() -> None:
     queues = Queues(
         answers={
-            Lane.DEFAULT: lambda: {"Failed": [{"Id": "1"}]},
-            Lane.BULK: lambda: {"Failed": [{"Id": "2"}, {"Id": "3"}]},
+            Lane.DEFAULT: lambda: {"Failed": [{"Id": "1", "SenderFault": False}]},
+            Lane.BULK: lambda: {"Failed": [{"Id": "2", "SenderFault": True}, {"Id": "3", "SenderFault": False}]},
         }
     )
 
     refused = lanes(queues).send([to(lane) for lane in (Lane.DEFAULT, Lane.DEFAULT, Lane.BULK, Lane.BULK)])
 
-    assert sorted(refused) == [1, 2, 3]
+    assert set(refused) == {Refusal(1), Refusal(2, sender_fault=True), Refusal(3)}
 
 
 def test_without_messages_no_call_is_made() -> None:
