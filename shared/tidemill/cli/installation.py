@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache, cached_property
 
+from tidemill.application.owed import Taker
 from tidemill.application.purge import Purger
 from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import Reconciler
@@ -14,6 +15,7 @@ from tidemill.application.redrive import Redriver
 from tidemill.application.table_pass import TablePasses
 from tidemill.aws import clients
 from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import Lane
@@ -68,6 +70,11 @@ class Installation:
             new_token=ids.new_token,
             draw=random_draw.draw,
         )
+
+    @property
+    def taker(self) -> Taker:
+        owed = DynamoOwedWork(clients.dynamodb(), table=self.deployment.jobs_table)
+        return Taker(owed=owed, store=self.store, clock=clock.now)
 
     def reconciler(self, limit: timedelta) -> Reconciler:
         """`limit` is the time that a job may be overdue. The delay of each lane is read once."""

@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from tidemill.application.dead_letter_sweep import WHOLE
+from tidemill.application.owed import Taken
 from tidemill.application.pass_state import SEGMENTS
 from tidemill.application.ports import UnreadableItem
 from tidemill.application.reconcile import Reconciled, Reconciler, RepairAction
@@ -57,10 +58,10 @@ _REPORTED_ACTIONS: Final = (
 def reconcile(installation: Installation, *, minutes: int, read_units: int, dry_run: bool) -> None:
     """Repair jobs, groups and payloads that nothing else will reach.
 
-    Processes the dead-letter queues as `tidemill redrive` does. Then continues the open pass over the whole table, or
-    begins one. Dispatches overdue live jobs again (nudges them): a job whose message was lost has no other way to run.
-    A job that waits for its turn on a slow lane is not overdue. Advances groups whose head has ended, and deletes
-    payloads that belong to no job.
+    Does the owed work of publish. Processes the dead-letter queues as `tidemill redrive` does. Then continues the open
+    pass over the whole table, or begins one. Dispatches overdue live jobs again (nudges them): a job whose message was
+    lost has no other way to run. A job that waits for its turn on a slow lane is not overdue. Advances groups whose
+    head has ended, and deletes payloads that belong to no job.
 
     Safe to repeat, to interrupt and to run at any time. After an interruption the same command, or the scheduled
     function, continues the pass. If the function is working on it, this command waits for it.
@@ -69,6 +70,7 @@ def reconcile(installation: Installation, *, minutes: int, read_units: int, dry_
     if dry_run:
         _show_overdue(reconciler)
         return
+    taken = installation.taker.take(lambda: True)
     queues = {Lane(lane): installation.dead_letter_queue(lane) for lane in installation.deployment.lanes}
     swept = reconciler.sweep(queues, time_left=lambda: timedelta.max, bounds=WHOLE)
     passes = installation.table_passes(read_units)
@@ -84,7 +86,7 @@ def reconcile(installation: Installation, *, minutes: int, read_units: int, dry_
     except KeyboardInterrupt:
         say("The pass is not complete. Run the command again to continue, or leave it to the scheduled function.")
         raise
-    _show_result(Reconciled(actions=swept.actions + done.actions, unreadable=done.unreadable), swept)
+    _show_result(Reconciled(actions=_actions(taken) + swept.actions + done.actions, unreadable=done.unreadable), swept)
 
 
 def _complete(reconciler: Reconciler, passes: TablePasses, *, number: int) -> Reconciled:
@@ -113,6 +115,20 @@ def _complete(reconciler: Reconciler, passes: TablePasses, *, number: int) -> Re
 
 def _until(end: datetime) -> timedelta:
     return end - clock.now()
+
+
+def _actions(taken: Taken) -> Counter[tuple[RepairAction, Lane | None]]:
+    """The owed work that was done, as repairs. A message that was sent again counts as a nudge."""
+    actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
+    actions.update((RepairAction.ADVANCED, job.lane) for job in taken.advanced)
+    actions.update((RepairAction.NUDGED, job.lane) for job in taken.resent)
+    if not taken.finished:
+        actions[RepairAction.FAILED, None] += 1
+    for owed in taken.overdue:
+        say(
+            f"Owed since {readable_time(owed.since)}: {owed.work.kind} {visible(owed.work.name)}: {visible(owed.error)}"
+        )
+    return actions
 
 
 def _show_overdue(reconciler: Reconciler) -> None:

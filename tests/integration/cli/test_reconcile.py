@@ -9,6 +9,7 @@ import pytest
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import a_job, behind_an_ended_head, brought_to
+from tidemill.application.owed import Kind, Work
 from tidemill.application.pass_state import first_pass
 from tidemill.application.ports import OpenGroup, ScanPage
 from tidemill.aws import clients
@@ -16,6 +17,7 @@ from tidemill.cli import reconcile as reconcile_command
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.system import clock, ids
@@ -61,6 +63,34 @@ def test_a_group_whose_head_has_ended_is_advanced(cloud: Cloud) -> None:
     job = behind_an_ended_head(cloud.store)
     assert run("reconcile").stdout.splitlines() == ["1 group advanced.", NO_MESSAGES]
     assert cloud.state(job) is State.QUEUED
+
+
+def _owe(cloud: Cloud, work: Work, *, ago: timedelta = timedelta()) -> None:
+    owed = DynamoOwedWork(cloud.table.client, table=cloud.table.name)
+    owed.owe(work, now=clock.now() - ago, error="refused")
+
+
+def test_owed_work_is_done(cloud: Cloud) -> None:
+    """The job is not overdue, so the pass does not nudge it."""
+    job = waiting(cloud, overdue_by=timedelta(minutes=1))
+    _owe(cloud, Work(kind=Kind.DISPATCH, tenant=job.tenant, name=job.id))
+
+    assert run("reconcile").stdout.splitlines() == ["1 job nudged.", NO_MESSAGES]
+    assert nudged(cloud, job)
+
+
+def test_owed_work_that_fails_for_long_is_reported(cloud: Cloud) -> None:
+    job = waiting(cloud, overdue_by=timedelta(minutes=1))
+    key = {"pk": {"S": f"{job.tenant}#{job.id}"}}
+    cloud.table.client.update_item(
+        TableName=cloud.table.name,
+        Key=key,
+        UpdateExpression="REMOVE #state",
+        ExpressionAttributeNames={"#state": "state"},
+    )
+    _owe(cloud, Work(kind=Kind.DISPATCH, tenant=job.tenant, name=job.id), ago=timedelta(hours=1))
+
+    assert f"dispatch {job.id}: " in run("reconcile").stderr
 
 
 def test_dlq_messages_are_deleted_unless_their_job_is_dead(cloud: Cloud) -> None:
