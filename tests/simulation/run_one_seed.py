@@ -113,7 +113,7 @@ def _run(world: World) -> float:
     def at_rest() -> bool:
         return eventbridge.at_rest() and checks.at_rest()
 
-    checks.passes.quiet_begins()
+    checks.quiet_begins()
     scheduler.run(until_ms=quiet_begins_ms + bound_ms, most_steps=_MOST_STEPS, over=at_rest)
     rested_at = (scheduler.now_ms - quiet_begins_ms) / bound_ms
     checks.at_end()

@@ -78,6 +78,11 @@ class Checks:
         lost_seconds = 2 * _DAY_SECONDS + stage.reconcile_limit_seconds if lost else 0
         return 1000 * (lost_seconds + _FARTHEST_RUN_AT_SECONDS + 2 * (jobs + _MOST_FOLLOWING) * attempts_seconds)
 
+    def quiet_begins(self) -> None:
+        """No new fault happens from now on."""
+        self.passes.quiet_begins()
+        self._reports.quiet_begins()
+
     def at_end(self) -> None:
         """Raises `Violation`."""
         self._history.at_end()
@@ -88,6 +93,7 @@ class Checks:
         self.passes.at_end()
         self._reports.at_end()
         self._waiting.at_end()
+        self._reports.no_record_blocks_its_shard()
         self.versions.at_end()
 
 

@@ -17,6 +17,8 @@ from tidemill.domain.states import State
 
 #: After these, a function cannot know whether it or another one wrote the document.
 _UNKNOWN: Final = (Fault.ANSWER_LOST, Fault.UNANSWERED)
+#: An invocation may have begun before the faults stopped.
+_INVOCATION_MS: Final = 2 * 60_000
 _CHECK: Final = "reports count what was done"
 _ADVANCED: Final = "advanced"
 _WOKEN: Final = "woken"
@@ -28,10 +30,21 @@ class UseCaseReportChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._quiet_from_ms = 0
         #: Messages that SQS took: (milliseconds, process).
         self._sent: list[tuple[int, str]] = []
         for queue in [*world.lanes.values(), *world.dead_letters.values()]:
             queue.send_watchers.append(self._count)
+
+    def quiet_begins(self) -> None:
+        self._quiet_from_ms = self._world.scheduler.now_ms
+
+    def no_record_blocks_its_shard(self) -> None:
+        """While SQS and the store answer, publish returns no record to the stream. Raises `Violation`."""
+        for at_ms, by, report in self._world.use_case_reports:
+            if isinstance(report, Published) and at_ms > self._quiet_from_ms + _INVOCATION_MS:
+                found = f"{by} returned {len(report.failed)} records: {report.failed_steps}"
+                require(not report.failed, "no stream record blocks its shard", found, "*")
 
     def _count(self, _message: Message) -> None:
         if task := self._world.scheduler.current:
