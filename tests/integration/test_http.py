@@ -2,22 +2,18 @@
 
 import base64
 import json
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.support.builders import RETENTION, SECOND, a_job
-from tests.support.deployed_functions import TENANT, Mill
+from tests.support.builders import RETENTION, SECOND
+from tests.support.deployed_functions import Mill
 from tests.support.faulty_client import Fault
 from tests.support.http_events import Answer, call
 from tidemill import composition
 from tidemill.application.validation import DEEPEST_NESTING
-from tidemill.domain.job import Job
 from tidemill.domain.states import State
-from tidemill.dynamodb import groups
 from tidemill.dynamodb.document import SCHEMA_VERSION
-from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.entrypoints import control, query, submit
 from tidemill.names import LARGEST_BODY_BYTES
 
@@ -324,34 +320,6 @@ def test_an_unknown_route_is_not_found(mill: Mill, method: str, path: str) -> No
     _is_problem(call(submit, method, path), 404, "not-found")
     if path != "/jobs/x":
         _is_problem(call(query, method, path), 404, "not-found")
-
-
-@pytest.mark.parametrize("payload", [{"n": 1}, {"n": 10**500}], ids=["small", "stored apart"])
-def test_a_submission_to_a_group_that_always_changes_is_a_503_and_stores_nothing(
-    mill: Mill, monkeypatch: pytest.MonkeyPatch, payload: Any
-) -> None:
-    body = {"type": "test.scripted", "group": "parcels", "payload": payload}
-    others = DynamoJobStore(mill.table.client, table=mill.table.name, retention=RETENTION)
-    entered: list[Job] = []
-
-    def enter(applied: bool) -> None:
-        if not applied:
-            entered.append(others.insert_if_absent(a_job(tenant=TENANT, group="parcels")))
-
-    mill.client.watch = enter
-    with monkeypatch.context() as patch:
-        patch.setattr(groups, "TRIED_FOR", timedelta(milliseconds=100))
-        answer = mill.post_text(json.dumps(body), key="a-key")
-
-    _is_problem(answer, 503, "unavailable")
-    assert answer.headers["Retry-After"] == "1"
-    assert entered
-    # The others, the head and the tail, and a position for each that waits.
-    assert mill.stored() == 2 * len(entered) + (1 if len(entered) > 1 else 0)
-
-    mill.client.watch = lambda _applied: None
-    again = mill.post_text(json.dumps(body), key="a-key")
-    assert (again.status, again.body["state"]) == (202, "waiting")
 
 
 @pytest.mark.parametrize("fault", [Fault.NOT_SENT, Fault.ANSWER_LOST])
