@@ -251,13 +251,13 @@ PROTOCOL: Final = (
     Mutant(
         "failed entries are ignored",
         modules.QUEUES,
-        'return [int(entry["Id"]) for entry in answer.get("Failed", [])]',
+        'return [Refusal(int(entry["Id"]), entry["SenderFault"]) for entry in answer.get("Failed", [])]',
         "return []",
     ),
     Mutant(
         "a queue that does not answer has it",
         modules.QUEUES,
-        "        except StoreUnavailableError:\n            return indices\n",
+        "        except StoreUnavailableError:\n            return [Refusal(index) for index in indices]\n",
         "        except StoreUnavailableError:\n            return []\n",
     ),
     Mutant(
