@@ -10,12 +10,14 @@ import pytest
 
 from stacks.composition import ROOT
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
+from tidemill.application.owed import LONGEST_PAUSE
 from tidemill.cdk.alarm import Heading
 from tidemill.names import (
     ATTENTION_INDEX,
     LISTING_INDEX,
     METRIC_NAMESPACE,
     RECONCILE_INTERVAL_SECONDS,
+    WAKE_INTERVAL_SECONDS,
     WAKE_WINDOW_SECONDS,
     Lane,
     Metric,
@@ -81,6 +83,12 @@ def test_one_dead_letter_message_fires_the_alarm_also_while_a_sweep_hides_it(dev
             parts = [term for term in alarm["Metrics"] if "MetricStat" in term]
             assert [(term["Id"], term["ReturnData"]) for term in parts] == [("visible", False), ("hidden", False)]
             assert len({json.dumps(read["Dimensions"]) for read in _metrics(alarm)}) == 1
+
+
+def test_the_alarm_of_work_that_fails_stays_on_between_two_tries(dev: Synthesised) -> None:
+    (alarm,) = (alarm for alarm in _alarms(dev) if Metric.PASSED_OVER in _names(alarm))
+    assert (alarm["DatapointsToAlarm"], alarm["Period"]) == (1, 60)
+    assert alarm["EvaluationPeriods"] * 60 > LONGEST_PAUSE.total_seconds() + WAKE_INTERVAL_SECONDS
 
 
 def test_every_alarm_publishes_to_the_topic(dev: Synthesised) -> None:

@@ -23,7 +23,7 @@ from tidemill.names import WAKE_INTERVAL_SECONDS
 PATIENCE: Final = timedelta(minutes=5)
 #: The pause after a failure. It doubles up to the longest.
 _FIRST_PAUSE: Final = timedelta(seconds=WAKE_INTERVAL_SECONDS)
-_LONGEST_PAUSE: Final = timedelta(minutes=15)
+LONGEST_PAUSE: Final = timedelta(minutes=15)
 _MOST_DOUBLINGS: Final = 4
 _AT_ONCE: Final = 8
 #: The longest text of an error that is stored.
@@ -156,7 +156,7 @@ class Taker:
             return _Try(overdue=self._if_overdue(failed))
 
     def _put_off(self, owed: Owed, *, error: str | None) -> None:
-        pause = min(_FIRST_PAUSE * 2.0 ** min(owed.tries, _MOST_DOUBLINGS), _LONGEST_PAUSE)
+        pause = min(_FIRST_PAUSE * 2.0 ** min(owed.tries, _MOST_DOUBLINGS), LONGEST_PAUSE)
         self._owed.put_off(owed, until=self._clock() + pause, error=error)
 
     def _if_overdue(self, owed: Owed) -> Owed | None:

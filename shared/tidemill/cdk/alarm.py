@@ -54,6 +54,9 @@ class Alarm:
     above: float = 0
     #: Consecutive periods that must breach. The metric sets the length of a period.
     periods: int = 1
+    #: The alarm stays on until so many periods in a row have not breached: longer than the time between two data points
+    #: of one fault, so that it does not resolve and fire again and again.
+    quiet_periods: int = 1
     #: The alarm fires when the metric is 0 or has no data. For all other alarms missing data means that the system is
     #: idle, which is healthy.
     fires_on_inactivity: bool = False
@@ -73,7 +76,8 @@ def add_alarms(scope: Construct, alarms: Iterable[Alarm], *, config: StageConfig
             metric=alarm.metric,
             threshold=alarm.above,
             comparison_operator=COMPARISONS[alarm.fires_on_inactivity],
-            evaluation_periods=alarm.periods,
+            # "M out of N": https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
+            evaluation_periods=max(alarm.periods, alarm.quiet_periods),
             datapoints_to_alarm=alarm.periods,
             treat_missing_data=MISSING_DATA[alarm.fires_on_inactivity],
         )

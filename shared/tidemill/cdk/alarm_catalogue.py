@@ -23,6 +23,8 @@ from tidemill.names import RECONCILE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Metr
 LATE_STREAM: Final = Duration.minutes(5)
 #: `wake` looks ahead for this long, so until then no job starts late.
 WAKE_INACTIVITY: Final = Duration.seconds(WAKE_WINDOW_SECONDS)
+#: Owed work that fails is counted each time it is tried, at least every 15 minutes.
+QUIET_MINUTES: Final = 20
 #: Three calls of reconcile.
 RECONCILE_INACTIVITY: Final = Duration.seconds(3 * RECONCILE_INTERVAL_SECONDS)
 
@@ -115,6 +117,7 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:
         heading=Heading.UNPUBLISHED_RECORDS,
         summary="Work that the publisher could not do still fails after five minutes: some jobs or groups wait.",
         metric=tidemill_metric(publisher.config, names.Lane.DEFAULT, Metric.PASSED_OVER),
+        quiet_periods=QUIET_MINUTES,
         calls_reconcile=True,
     )
     yield from function_alarms(publisher.function)

@@ -81,7 +81,7 @@ def redrive(
 
 
 def _listed(types: Iterable[str]) -> str:
-    return ", ".join(map(visible, sorted(types))) or "no type, because there are none"
+    return ", ".join(map(visible, sorted(types))) or "nothing, because no job is dead"
 
 
 def _check_selection(*, selected: bool, everything: bool) -> None:

@@ -57,7 +57,7 @@ def test_a_type_without_dead_jobs_is_answered_with_the_types_that_have_some(clou
 
 def test_a_type_is_answered_when_no_job_is_dead(cloud: Cloud) -> None:
     assert (
-        "The dead jobs have: no type, because there are none." in run("redrive", "--type", "nope", "--dry-run").stderr
+        "The dead jobs have: nothing, because no job is dead." in run("redrive", "--type", "nope", "--dry-run").stderr
     )
 
 

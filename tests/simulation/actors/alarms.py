@@ -11,8 +11,10 @@ from tests.simulation.world.sqs_queue import Queue
 from tests.simulation.world.world import World
 from tidemill.names import Metric
 
-#: Each alarm evaluates one period of a minute: see `tidemill.cdk.alarm_catalogue`.
+#: Each alarm evaluates periods of a minute: see `tidemill.cdk.alarm_catalogue`. That of passed-over records resolves
+#: after so many quiet ones.
 _PERIOD_MS: Final = 60_000
+_QUIET_MS: Final = 20 * _PERIOD_MS
 #: Delay from the end of a period to its evaluation: CloudWatch extracts metrics from a log and evaluates each minute.
 _KNOWN_WITHIN_MS: Final = 90_000
 #: Delay from there to the evaluation of a period without data points.
@@ -49,11 +51,13 @@ class Alarms:
             self._world.scheduler.at(known_ms, self._passed_over, ends_ms)
 
     def _passed_over(self, ends_ms: int) -> None:
-        resolved = ends_ms - self._passed_over_until_ms > _PERIOD_MS
+        resolved = ends_ms - self._passed_over_until_ms > _QUIET_MS
         self._passed_over_until_ms = max(ends_ms, self._passed_over_until_ms)
         if resolved:
             self._notify("PassedOverRecords", "ALARM")
-        self._world.scheduler.after(self._world.random.randint(*_RESOLVED_WITHIN_MS), self._resolve, ends_ms)
+        self._world.scheduler.after(
+            _QUIET_MS + self._world.random.randint(*_RESOLVED_WITHIN_MS), self._resolve, ends_ms
+        )
 
     def _resolve(self, ends_ms: int) -> None:
         if self._passed_over_until_ms == ends_ms:
