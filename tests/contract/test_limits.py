@@ -11,7 +11,6 @@ from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, TENANT, fres
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import Entered, LimitSlot
-from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.limit_state import AHEAD, NEAR, RESERVED, Turn, run_name
 from tidemill.domain.limits import LONGEST_RATE_PERIOD, Limit, Rate
 from tidemill.domain.waiting import Line
@@ -254,15 +253,6 @@ def test_a_run_whose_write_the_sdk_sent_twice_has_entered_once(
 
     room = limit.concurrency or 2
     assert [limits.acquire(a_slot(limit), now=NOW) == IN for _ in range(room)] == [True] * (room - 1) + [False]
-
-
-def test_a_slot_whose_answer_was_lost_is_released(limits: DynamoLimits, client: FaultyClient) -> None:
-    limits.acquire(a_slot(TWO), now=NOW)
-    client.faults = [Fault.ANSWER_LOST]
-    with pytest.raises(StoreUnavailableError):
-        limits.acquire(a_slot(TWO), now=NOW)
-
-    assert limits.acquire(a_slot(TWO), now=NOW) == IN
 
 
 def test_an_item_of_limits_is_not_a_job_and_expires_only_when_it_limits_nothing(

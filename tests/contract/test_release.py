@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,31 +12,26 @@ from tests.support.builders import (
     LEASE,
     NOW,
     SECOND,
-    SETTLEMENTS,
     a_job,
     a_job_type,
-    claimed,
-    fresh_token,
     stored,
     types_of,
 )
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
+from tests.support.parked_jobs import LINE, ONE, enter, park, park_only
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending
-from tidemill.application.ports import WHOLE, Entered, LimitSlot
+from tidemill.application.ports import WHOLE, LimitSlot
 from tidemill.application.release import LISTED_AT_LEAST, Releaser
 from tidemill.domain.job import Job, reference_to
 from tidemill.domain.limit_state import AHEAD, RESERVED
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line, Wait
+from tidemill.domain.waiting import Line
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
-
-ONE = Limit(concurrency=1)
-LINE = Line.for_limit("test.job#a")
 
 
 @pytest.fixture
@@ -57,21 +52,6 @@ def limits(client: FaultyClient, table: Table) -> DynamoLimits:
 @pytest.fixture
 def releaser(store: DynamoJobStore, limits: DynamoLimits, clock: Clock) -> Releaser:
     return Releaser(store=store, limits=limits, clock=clock)
-
-
-def enter(limits: DynamoLimits, job: Job, *, limit: Limit = ONE, now: datetime = NOW, **changes: Any) -> Any:
-    """The slot, if the job gets one; else when or where it waits."""
-    slot = LimitSlot(line=LINE, limit=limit, token=fresh_token(), until=now + LEASE, job=(job.tenant, job.id))
-    slot = replace(slot, **changes)
-    answer = limits.acquire(slot, now=now)
-    return slot if isinstance(answer, Entered) else answer
-
-
-def park(store: DynamoJobStore, limits: DynamoLimits, limit: Limit = ONE, **changes: Any) -> Job:
-    """A job that finds its limit full, and is parked by its worker."""
-    job = a_job(**changes)
-    assert enter(limits, job, limit=limit) == LINE
-    return park_only(store, job)
 
 
 def test_a_run_hands_its_slot_to_the_job_that_was_submitted_first(
@@ -112,13 +92,6 @@ def test_a_job_that_is_parked_after_the_slot_came_free_is_released_at_once(
     releaser.look_again(parked)
 
     assert stored(store, parked).state is State.QUEUED
-
-
-def park_only(store: DynamoJobStore, job: Job) -> Job:
-    store.insert_if_absent(job)
-    written = replace(SETTLEMENTS[State.PARKED], wait=Wait(cause=LINE.cause, key=LINE.key, since=NOW))
-    store.settle(claimed(store, job), written, now=NOW)
-    return stored(store, job)
 
 
 def test_the_last_job_that_found_no_room_is_found_though_the_index_does_not_show_it(

@@ -140,8 +140,8 @@ def test_unavailable_limits_cost_no_attempt(mill: Mill) -> None:
 
 def test_a_slot_that_cannot_be_released_costs_the_job_nothing(mill: Mill) -> None:
     job_id = mill.accepted({"key": "a"}, job_type="test.limited")
-    # Its claim, two writes to enter, since the key is new, and the release.
-    mill.client.faults = [None, None, None, Fault.NOT_SENT]
+    # Its claim, two writes to enter, since the key is new, the settle, and the release.
+    mill.client.faults = [None, None, None, None, Fault.NOT_SENT]
 
     deliver(mill, live(mill, [job_id]))
 

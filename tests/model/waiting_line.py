@@ -4,8 +4,8 @@ The protocol, as the engine carries it out (`tidemill/application/release.py`):
 
 - A worker enters the limit item. If that is full, it marks the item as having a line, parks the job, and then looks
   whether a slot came free meanwhile.
-- A worker that leaves a marked item looks for the first parked job, gives its slot to that job in one write, and queues
-  it in the next.
+- A worker that has settled looks for the first parked job if the item is marked, gives its slot to that job in one
+  write, and queues it in the next. If it finds none, it gives the slot back unless the item was marked anew since.
 - Wake looks at every marked item each minute. It takes the mark away when no job waits, and none can be on the way.
 
 The index that finds parked jobs lags. So a search that finds none also reads the job that marked the item last.

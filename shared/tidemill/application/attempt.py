@@ -142,22 +142,19 @@ class Attempt:
         """Pass the gates in this order, then call the handler. The caller hands an exception to `finish`."""
         job, gates = self._claimed(), self._gates
         try:
-            try:
-                for gate in (
-                    gates.on_time,
-                    gates.allowed_to_run,
-                    gates.type_known,
-                    gates.alone_if_suspect,
-                    gates.time_of_type,
-                    gates.payload_fits,
-                    gates.within_limits,
-                    gates.without_stray,
-                ):
-                    if outcome := gate(job):
-                        return outcome
-                return self._call_handler(job)
-            finally:
-                gates.release_slot()
+            for gate in (
+                gates.on_time,
+                gates.allowed_to_run,
+                gates.type_known,
+                gates.alone_if_suspect,
+                gates.time_of_type,
+                gates.payload_fits,
+                gates.within_limits,
+                gates.without_stray,
+            ):
+                if outcome := gate(job):
+                    return outcome
+            return self._call_handler(job)
         except StoreUnavailableError:
             if job.held_by(HoldCause.OUTAGE) >= MOST_HOLDS_OF_AN_OUTAGE:
                 raise
@@ -167,7 +164,16 @@ class Attempt:
             return self._context.held_below(ceiling_seconds, HoldCause.OUTAGE)
 
     def finish(self, outcome: Outcome) -> None:
-        """Settle, unless the attempt has ended. Raises `StoreUnavailableError`."""
+        """Settle, unless the attempt has ended, and release the slot. Raises `StoreUnavailableError`.
+
+        In this order: the next run of the limit key finds what this one has written.
+        """
+        try:
+            self._settle(outcome)
+        finally:
+            self.release_slot()
+
+    def _settle(self, outcome: Outcome) -> None:
         with self._settling:
             if self.has_ended():
                 self._settler.delete_unused_payloads(self._claimed(), outcome)
@@ -184,7 +190,8 @@ class Attempt:
                 self._report = self._report or Report(ending=Ending.NOT_STARTED, put_back_until=self._context.clock())
                 return
         message = f"it took longer than {self._time_allowed()}"
-        self.finish(Failed(error_class=JobTimeoutError.__name__, message=message))
+        # The handler may still run, in its thread. Its slot is released there.
+        self._settle(Failed(error_class=JobTimeoutError.__name__, message=message))
 
     def unavailable(self, error: Exception) -> None:
         """The store did not respond: put the message back until the lease ends. No-op if the attempt has ended.
@@ -201,8 +208,9 @@ class Attempt:
         self._end(Report(ending=Ending.UNAVAILABLE, job=self._job, error=str(error), put_back_until=until))
 
     def release_slot(self) -> None:
-        """For a stray: its process ends now, so the slot need not wait for the end of the lease."""
-        self._gates.release_slot()
+        """Also for a stray: its process ends now, so the slot need not wait for the end of the lease."""
+        if self._job:
+            self._gates.release_slot(self._job)
 
     def add_cause(self, error: Exception) -> None:
         """Add the exception to the report, for its traceback. No-op if it has one, or if the attempt has not ended."""

@@ -63,6 +63,8 @@ class Gates:
         self._deadline_moved = deadline_moved
         self._slot: LimitSlot | None = None
         self._entered = Entered()
+        #: The line of the limit that the job asked for a slot, if it did.
+        self._asked: Line | None = None
         self.deadline = deadline
         #: Set by `time_of_type`; None while the time of the lane counts.
         self.type_timeout: timedelta | None = None
@@ -115,10 +117,14 @@ class Gates:
         now = self._context.clock()
         if (slot := _limit_slot(self.known_type(), self.payload, job, now)) is None:
             return None
+        # Before the call: if its answer is lost, the slot may be taken.
+        self._slot = slot
         entered = self._context.limits.acquire(slot, now=now)
+        self._asked = slot.line
         if isinstance(entered, Entered):
-            self._slot, self._entered = slot, entered
+            self._entered = entered
             return None
+        self._slot = None
         wait = Wait(cause=slot.line.cause, key=slot.line.key, since=now)
         return Parked(wait) if isinstance(entered, Line) else Held(until=entered, cause=HoldCause.LIMIT, wait=wait)
 
@@ -128,10 +134,12 @@ class Gates:
             return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS, HoldCause.STRAY)
         return None
 
-    def release_slot(self) -> None:
-        """Best effort: an unreleased slot is free again when its lease ends."""
+    def release_slot(self, job: Job) -> None:
+        """Give back the slot of the run, and the turn that the job did not use. Best effort: both end by themselves."""
         if self._slot and self._slot.limit.concurrency:
             self._context.releaser.leave(self._slot, line_stands=self._entered.line_stands)
+        if job.wait and job.wait.line != self._asked:
+            self._context.releaser.pass_on(job)
 
     def known_type(self) -> JobType:
         """The type of the job, once `type_known` has let it pass."""

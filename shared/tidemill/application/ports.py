@@ -125,11 +125,15 @@ class Limits(Protocol):
     def acquire(self, slot: LimitSlot, *, now: datetime) -> Entered | datetime | Line:
         """Take the slot; or return the time that the rate gives to the job, or the line in which to park it.
 
-        Wake looks at that line from then on, until it is clear that no job waits in it.
+        Wake looks at that line from then on, until it is clear that no job waits in it. Raises `StoreUnavailableError`
+        when it is unknown whether the slot was taken.
         """
 
     def release(self, slot: LimitSlot) -> bool:
         """Give the slot back. True if it is still taken, because jobs may wait in its line."""
+
+    def vacate(self, line: Line, name: str) -> None:
+        """Give back the slot of that name, though jobs may wait for it. Wake finds them."""
 
     def look(self, line: Line) -> LimitState:
         """The present use of the limit, read consistently."""

@@ -6,14 +6,15 @@ line, each minute. It may run any number of times, and several at once: the limi
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from tidemill.application.ports import Clock, Draw, Limits, LimitSlot, Part, ReleaseStore
-from tidemill.domain.errors import StoreUnavailableError, TidemillError, WriteRefusedError
+from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import MOST_AT_ONCE, RESERVED, LimitState, Turn, reservation_name, run_name
+from tidemill.domain.limits import Limit
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
 
@@ -31,6 +32,8 @@ class Released:
     jobs: tuple[Job, ...] = ()
     #: Lines that could not be looked at, for lack of time or since the store did not respond. The next call takes them.
     left: int = 0
+    #: One for each line that this code cannot release.
+    failed: tuple[Exception, ...] = ()
 
 
 class Releaser:
@@ -39,14 +42,18 @@ class Releaser:
         self._limits = limits
         self._clock = clock
 
-    def release(self, line: Line, *, leaving: str | None = None, parked: Job | None = None) -> list[Job]:
-        """The released jobs. `leaving` is the slot of a run that ends here: the first job gets it, or it is free.
+    def release(
+        self, line: Line, *, leaving: str | None = None, limit: Limit | None = None, parked: Job | None = None
+    ) -> list[Job]:
+        """The released jobs. `leaving` is a slot that its holder gives back: the first job gets it, or it is free.
 
+        `limit` is the present one, if the caller knows it: the item has that of the last job that found no room.
         `parked` is a job that was just parked, which the index may not show yet. Raises `StoreUnavailableError`.
         """
         for _ in range(_TRIES):
             now = self._clock()
             state = self._limits.look(line)
+            state = replace(state, limit=limit or state.limit)
             if leaving not in (state.held or ()):
                 leaving = None
             times = state.turns(now, leaving=leaving)
@@ -58,6 +65,9 @@ class Releaser:
             turns = _turns(waiting, state, times)
             if self._limits.reserve(line, state, [turn for _, turn in turns], leaving=leaving, now=now):
                 return [job for job, turn in turns if self._unpark(job, turn)]
+        if leaving is not None:
+            # Many others write at this moment.
+            self._limits.vacate(line, leaving)
         return []
 
     def leave(self, slot: LimitSlot, *, line_stands: bool) -> None:
@@ -67,7 +77,16 @@ class Releaser:
         """
         with suppress(TidemillError):
             if line_stands or self._limits.release(slot):
-                self.release(slot.line, leaving=run_name(slot.token))
+                self.release(slot.line, leaving=run_name(slot.token), limit=slot.limit)
+
+    def pass_on(self, job: Job) -> None:
+        """A released job did not ask for its slot: the next of its line gets it. Best effort, as `leave`.
+
+        For example its deadline has passed. Each job of its line might keep the slot for a minute otherwise.
+        """
+        if job.wait:
+            with suppress(TidemillError):
+                self.release(job.wait.line, leaving=reservation_name(job.tenant, job.id))
 
     def look_again(self, job: Job) -> None:
         """After the park of `job`: a run may have left before it could see that the job waits. Best effort, as wake."""
@@ -76,10 +95,14 @@ class Releaser:
                 self.release(job.wait.line, parked=job)
 
     def release_all(self, *, part: Part, in_time: Callable[[], bool], draw: Draw) -> Released:
-        """Release from every line, in random order, so that none is always the one for which no time is left."""
+        """Release from every line, in random order, so that none is always the one for which no time is left.
+
+        The parts go round with each interval, as those of `Waker.wake`.
+        """
         jobs: list[Job] = []
         left = 0
-        for line in sorted(self._limits.lines(part), key=lambda _: draw()):
+        failed: list[Exception] = []
+        for line in sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw()):
             try:
                 while in_time() and (released := self.release(line)):
                     jobs += released
@@ -87,22 +110,27 @@ class Releaser:
                         break
             except StoreUnavailableError:
                 left += 1
+            except Exception as error:  # noqa: BLE001 - one line that cannot be read must not stop the others
+                failed.append(error)
             else:
                 left += not in_time()
-        return Released(jobs=tuple(jobs), left=left)
+        return Released(jobs=tuple(jobs), left=left, failed=tuple(failed))
 
     def _waiting(self, line: Line, state: LimitState, parked: Job | None, *, most: int) -> list[Job]:
         if most <= 0:
             return []
-        found = list(self._store.parked(line, most=min(most, MOST_AT_ONCE)))
-        if not found:
-            # The index lags. The last job that found no room may be parked by now.
-            named = {(parked.tenant, parked.id)} if parked else set()
-            for tenant, job_id in sorted(named | ({state.last} if state.last else set())):
+        found = {(job.tenant, job.id): job for job in self._store.parked(line, most=min(most, MOST_AT_ONCE))}
+        # The index lags. The caller has just parked a job, and the last one that found no room may be parked by now.
+        named = {(parked.tenant, parked.id)} if parked else set()
+        if state.last and not found:
+            named.add(state.last)
+        for tenant, job_id in named - set(found):
+            # A newer version may have parked it, which releases it too.
+            with suppress(MalformedDocumentError):
                 job = self._store.get(tenant, job_id)
                 if job and job.state is State.PARKED and job.wait and job.wait.line == line:
-                    found.append(job)
-        return sorted(found, key=lambda job: (job.created_at, job.id))
+                    found[tenant, job_id] = job
+        return sorted(found.values(), key=lambda job: (job.created_at, job.id))
 
     def _unpark(self, job: Job, turn: Turn) -> bool:
         try:

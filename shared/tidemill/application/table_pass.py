@@ -112,10 +112,12 @@ class TablePasses:
         """The pass as other runs leave it."""
         now = self._clock()
         found = self._store.read() or first_pass(now)
+        report = PassReport(table_pass=found, age=now - found.covered_since, done=found.segments)
+        if not found.open:
+            return report
         segments = [self._store.segment(found, number) for number in range(found.segments)]
-        return PassReport(
-            table_pass=found,
-            age=now - found.covered_since,
+        return replace(
+            report,
             busy=found.held(now),
             done=sum(segment.done for segment in segments),
             items=sum(segment.items for segment in segments),

@@ -27,8 +27,10 @@ NEAR: Final = timedelta(seconds=30)
 #: Wake releases the jobs that a rate lets start within this time. It is longer than `NEAR` plus the interval of wake,
 #: so a newcomer finds the near times taken while anybody is parked.
 AHEAD: Final = timedelta(minutes=2)
-#: The most jobs that one release takes.
-MOST_AT_ONCE: Final = 100
+#: The most jobs that one release takes. Its write names the slot of each, and perhaps a hundred that are over, and
+#: DynamoDB allows 4 KB and 300 operators in an expression:
+#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Constraints.html
+MOST_AT_ONCE: Final = 25
 _MICROSECOND: Final = timedelta(microseconds=1)
 _RESERVATION: Final = "+"
 

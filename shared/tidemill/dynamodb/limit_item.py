@@ -57,14 +57,17 @@ class _Write:
     conditions: list[str] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     values: dict[str, Item] = field(default_factory=dict)
+    slots: dict[str, str] = field(default_factory=dict)
 
     def name(self, name: str) -> str:
-        alias = f"#{name}" if name.isidentifier() and name.isascii() else f"#n{name.encode().hex()}"
-        self.names[alias] = name
-        return alias
+        self.names[f"#{name}"] = name
+        return f"#{name}"
 
     def slot(self, name: str) -> str:
-        return f"{self.name(HELD)}.{self.name(name)}"
+        """Short, since one write may name a hundred: see `MOST_AT_ONCE`."""
+        alias = self.slots.setdefault(name, f"#s{len(self.slots)}")
+        self.names[alias] = name
+        return f"{self.name(HELD)}.{alias}"
 
     def value(self, name: str, value: Item) -> str:
         self.values[f":{name}"] = value
@@ -119,18 +122,28 @@ def enter(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
 
 def leave(slot: LimitSlot) -> Request:
     """Give the slot back, unless a job may wait for it."""
-    write = _Write(slot.line.key)
-    path = write.slot(run_name(slot.token))
+    write = _vacate(slot.line, run_name(slot.token))
+    # A job was parked since this run entered: it gets the slot.
+    write.conditions.append(f"attribute_not_exists({write.name(ATTENTION_KEY)})")
+    return write.request()
+
+
+def vacate(line: Line, name: str) -> Request:
+    """Give the slot back, whoever may wait for it."""
+    return _vacate(line, name).request()
+
+
+def _vacate(line: Line, name: str) -> _Write:
+    write = _Write(line.key)
+    path = write.slot(name)
     write.removes.append(path)
     write.conditions += [
         # The item has expired since.
         f"attribute_exists({write.name(HELD)})",
         # Its time was up, or the SDK sends an applied write again.
         f"attribute_exists({path})",
-        # A job was parked since this run entered: it gets the slot.
-        f"attribute_not_exists({write.name(ATTENTION_KEY)})",
     ]
-    return write.request()
+    return write
 
 
 def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
@@ -169,8 +182,12 @@ def reserve(
     if limit.concurrency is not None:
         adds = {turn.reservation: turn.due + RESERVED for turn in fresh}
         gives = [leaving] if leaving else []
-        over = [name for name in state.over(now) if name not in {leaving, *adds}]
+        over = [name for name in state.over(now) if name not in {leaving, *adds}] if adds else []
         _change_slots(write, state, limit.concurrency, adds=adds, gives=gives, over=over, now=now)
+    if not fresh:
+        # A job has found no room since, and may be parked by now: it gets the slot.
+        unchanged = f"{write.name(LAST_AT)} = {write.value('seen', milliseconds(state.last_at))}"
+        write.conditions.append(f"(attribute_not_exists({write.name(ATTENTION_KEY)}) OR {unchanged})")
     if limit.rate and fresh:
         write.set(PROMISED, _microseconds(max(turn.due for turn in fresh) + interval(limit.rate)))
         # Another release has promised these times since.

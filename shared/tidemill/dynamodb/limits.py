@@ -1,6 +1,5 @@
 """Limits in DynamoDB. One item per limit key holds its slots and its rate; one write takes both or neither."""
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -39,15 +38,6 @@ class DynamoLimits:
         self._table = table
 
     def acquire(self, slot: LimitSlot, *, now: datetime) -> Entered | datetime | Line:
-        try:
-            return self._acquire(slot, now)
-        except StoreUnavailableError:
-            # The write may have been applied. Without a release, the unused slot is taken until its lease ends.
-            with contextlib.suppress(StoreUnavailableError):
-                self.release(slot)
-            raise
-
-    def _acquire(self, slot: LimitSlot, now: datetime) -> Entered | datetime | Line:
         # Most runs find room, so the first try knows nothing. A released job has a reservation.
         state = LimitState(held={slot.reservation: now} if slot.released and slot.limit.concurrency else {})
         for _ in range(_TRIES):
@@ -77,6 +67,9 @@ class DynamoLimits:
         except _RefusedError as refused:
             return refused.state.marked and run_name(slot.token) in (refused.state.held or ())
         return False
+
+    def vacate(self, line: Line, name: str) -> None:
+        self._holds(limit_item.vacate(line, name))
 
     def look(self, line: Line) -> LimitState:
         with translated():

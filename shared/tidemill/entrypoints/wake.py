@@ -1,6 +1,6 @@
 """Wake: the scheduler calls it each minute, several times at once. Each call does its part.
 
-It does owed work, and queues the scheduled jobs that are due soon.
+It does owed work, and queues parked jobs whose turn has come and scheduled jobs that are due soon.
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,8 @@ from tidemill.worker.message_run import Invocation, time_left
 
 #: How long one call begins to do owed work. Scheduled jobs are queued minutes ahead, so they do not start late.
 OWED_TIME: Final = timedelta(seconds=10)
+#: How long one call begins to release parked jobs. Before the scheduled jobs, because many of those take all the time.
+RELEASE_TIME: Final = timedelta(seconds=25)
 
 
 def handle(event: Mapping[str, Any] | None, context: Invocation) -> None:
@@ -25,10 +27,12 @@ def handle(event: Mapping[str, Any] | None, context: Invocation) -> None:
     ends_at = time_left(context) - OWED_TIME
     telemetry.taken(composition.taker().take(lambda: time_left(context) > ends_at, part=part))
     telemetry.flush()
-    telemetry.woken(composition.waker().wake(time_left=time_left(context), part=part))
+    ends_at = max(time_left(context) - RELEASE_TIME, WAKE_RESERVE)
     telemetry.released(
         composition.releaser().release_all(
-            part=part, in_time=lambda: time_left(context) > WAKE_RESERVE, draw=random_draw.draw
+            part=part, in_time=lambda: time_left(context) > ends_at, draw=random_draw.draw
         )
     )
+    telemetry.flush()
+    telemetry.woken(composition.waker().wake(time_left=time_left(context), part=part))
     telemetry.flush()

@@ -124,6 +124,9 @@ class Unlimited:
     def release(self, slot: LimitSlot) -> bool:  # noqa: ARG002
         return False
 
+    def vacate(self, line: Line, name: str) -> None:
+        pass
+
     def look(self, line: Line) -> LimitState:  # noqa: ARG002
         return LimitState()
 

@@ -162,6 +162,8 @@ class Telemetry:
         if released.jobs or released.left:
             extra = {"jobs": len(released.jobs), "lines_left": released.left}
             (logger().warning if released.left else logger().info)("parked jobs released", extra=extra)
+        # A line is named by its limit key, which payloads contain, so the log has only the errors.
+        self._unreadable_items({f"line {number}": error for number, error in enumerate(released.failed, 1)})
 
     def reconciled(self, reconciled: Reconciled) -> None:
         for (action, lane), number in reconciled.actions.items():
@@ -211,7 +213,7 @@ class Telemetry:
             return logger().error
         return logger().warning if report.error else logger().info
 
-    def _unreadable_items(self, errors: Mapping[str, TidemillError]) -> None:
+    def _unreadable_items(self, errors: Mapping[str, Exception]) -> None:
         if errors:
             # Their lanes are unreadable too, so the default lane counts them.
             self._count(Lane.DEFAULT, Metric.UNREADABLE, len(errors))
