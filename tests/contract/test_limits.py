@@ -236,7 +236,7 @@ def test_the_rate_is_not_used_when_no_slot_is_free(limits: DynamoLimits) -> None
     for _ in range(5):
         assert limits.acquire(a_slot(BOTH), now=NOW) == LINE
 
-    limits.reserve(LINE, limits.look(LINE), [], leaving=run_name(slots[0].token), now=NOW)
+    limits.vacate(LINE, run_name(slots[0].token))
 
     assert isinstance(limits.acquire(a_slot(BOTH), now=NOW), Entered)
 

@@ -46,6 +46,10 @@ def test_a_line_that_wake_cannot_find_is_noticed(broken: Protocol) -> None:
     assert any(not state.marked for state in graph if PARKED in state.jobs)
 
 
+def test_a_job_that_is_parked_while_a_slot_is_given_back_is_noticed() -> None:
+    assert stuck(explore(2, Protocol(looks_after_it_leaves=False), CALM))
+
+
 def test_a_slot_that_is_not_handed_over_goes_to_a_newcomer() -> None:
     graph = explore(3, Protocol(hands_the_slot_over=False), CALM)
 

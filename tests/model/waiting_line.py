@@ -5,7 +5,7 @@ The protocol, as the engine carries it out (`tidemill/application/release.py`):
 - A worker enters the limit item. If that is full, it marks the item as having a line, parks the job, and then looks
   whether a slot came free meanwhile.
 - A worker that has settled looks for the first parked job if the item is marked, gives its slot to that job in one
-  write, and queues it in the next. If it finds none, it gives the slot back unless the item was marked anew since.
+  write, and queues it in the next. If it finds none, it gives the slot back, and then looks once more.
 - Wake looks at every marked item each minute. It takes the mark away when no job waits, and none can be on the way.
 
 The index that finds parked jobs lags. So a search that finds none also reads the job that marked the item last.
@@ -49,6 +49,7 @@ class Protocol:
     marks_before_it_parks: bool = True
     looks_after_it_parks: bool = True
     reads_the_last: bool = True
+    looks_after_it_leaves: bool = True
     hands_the_slot_over: bool = True
     waits_before_it_clears: bool = True
 
@@ -102,12 +103,15 @@ def _steps_of(state: State, protocol: Protocol, task: Task, me: int | None) -> l
         case "look":
             return [_looked(state, protocol, giving)]
         case "find":
-            return [_searched(state, protocol, giving, me)]
+            return [_searched(state, protocol, task, me)]
+        case "leave" if giving is not None:
+            return [(_left(state, giving), ("look", None, None) if protocol.looks_after_it_leaves else None)]
         case "reserve" if found is not None:
             return [_reserved(state, protocol, giving, found)]
         case "release" if found is not None:
-            free = state.jobs[found] == PARKED
-            return [(_becomes(state, found, QUEUED) if free else state, _then(giving))]
+            if state.jobs[found] == DONE:
+                return [(replace(state, held=state.held - {("reserved", found)}), ("look", None, None))]
+            return [(_becomes(state, found, QUEUED) if state.jobs[found] == PARKED else state, None)]
     on_the_way = any(worker and worker[0] == "park" for worker in state.workers)
     stays = state.last != found or (protocol.waits_before_it_clears and (on_the_way or PARKED in state.jobs))
     return [(replace(state, marked=state.marked and stays), None)]
@@ -124,20 +128,30 @@ def _worked(state: State, protocol: Protocol, word: str, me: int) -> tuple[State
         case "park":
             return _becomes(state, me, PARKED), ("look", None, None) if protocol.looks_after_it_parks else None
         case "run":
-            return state, ("look", me, None)
-    return _becomes(state, me, DONE), None
+            return state, ("settle", None, None)
+    return _becomes(state, me, DONE), ("look", me, None)
 
 
-def _searched(state: State, protocol: Protocol, giving: int | None, me: int | None) -> tuple[State, Task | None]:
-    waiting = sorted(job for job in state.index if state.jobs[job] == PARKED)
-    last = state.last if protocol.reads_the_last else None
-    if not waiting and last is not None and state.jobs[last] == PARKED:
-        waiting = [last]
+def _looked(state: State, protocol: Protocol, giving: int | None) -> tuple[State, Task | None]:
+    if giving is not None and not state.marked:
+        return _left(state, giving), None
+    if giving is not None or len(state.held) < protocol.slots or any(kind == "reserved" for kind, _ in state.held):
+        return state, ("find", giving, state.last)
+    return state, None
+
+
+def _searched(state: State, protocol: Protocol, task: Task, me: int | None) -> tuple[State, Task | None]:
+    _, giving, last = task
+    waiting = {job for job in state.index if state.jobs[job] == PARKED}
+    if not waiting and protocol.reads_the_last and last is not None and state.jobs[last] == PARKED:
+        waiting = {last}
+    if me is not None and giving is None and state.jobs[me] == PARKED:
+        waiting |= {me}
     if waiting:
-        return state, ("reserve", giving, waiting[0])
+        return state, ("reserve", giving, min(waiting))
     if giving is not None:
-        return _left(state, giving), ("settle", None, None)
-    return state, ("clear", None, state.last) if me is None else None
+        return state, ("leave", giving, None)
+    return state, ("clear", None, last) if me is None else None
 
 
 def _reserved(state: State, protocol: Protocol, giving: int | None, found: int) -> tuple[State, Task | None]:
@@ -145,20 +159,7 @@ def _reserved(state: State, protocol: Protocol, giving: int | None, found: int) 
     room = len(after.held) < protocol.slots or ("reserved", found) in after.held
     if protocol.hands_the_slot_over and room:
         after = replace(after, held=after.held | {("reserved", found)})
-    return after, ("release", giving, found) if room else _then(giving)
-
-
-def _looked(state: State, protocol: Protocol, giving: int | None) -> tuple[State, Task | None]:
-    if giving is not None and not state.marked:
-        return _left(state, giving), ("settle", None, None)
-    if giving is not None or len(state.held) < protocol.slots or any(kind == "reserved" for kind, _ in state.held):
-        return state, ("find", giving, None)
-    return state, None
-
-
-def _then(giving: int | None) -> Task | None:
-    """A worker that gave its slot back settles its job. One that parked its job, and wake, are done."""
-    return ("settle", None, None) if giving is not None else None
+    return after, ("release", giving, found) if room else None
 
 
 def _entered(state: State, protocol: Protocol, job: int) -> State | None:

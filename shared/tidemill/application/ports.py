@@ -141,7 +141,7 @@ class Limits(Protocol):
     def reserve(
         self, line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime
     ) -> bool:
-        """Reserve these turns and give back the slot `leaving`. False if `state` is out of date."""
+        """Reserve these turns, and give back the slot `leaving` with them. False if `state` is out of date."""
 
     def clear(self, line: Line, state: LimitState) -> None:
         """Wake need not look at this line any more, unless a job has found no room since `state`."""

@@ -50,6 +50,7 @@ class Releaser:
         `limit` is the present one, if the caller knows it: the item has that of the last job that found no room.
         `parked` is a job that was just parked, which the index may not show yet. Raises `StoreUnavailableError`.
         """
+        released: list[Job] = []
         for _ in range(_TRIES):
             now = self._clock()
             state = self._limits.look(line)
@@ -58,17 +59,27 @@ class Releaser:
                 leaving = None
             times = state.turns(now, leaving=leaving)
             waiting = self._waiting(line, state, parked, most=len(times) + state.reservations()) if state.marked else []
-            if not waiting and leaving is None:
+            turns = _turns(waiting, state, times)
+            if leaving is not None and all(turn.reserved for _, turn in turns):
+                # A job may be parked just now, and have found the slot taken. So free it before the last look.
+                self._limits.vacate(line, leaving)
+                leaving = None
+                continue
+            if not waiting:
                 if times and state.marked and parked is None and state.last_at < now - LISTED_AT_LEAST:
                     self._limits.clear(line, state)
-                return []
-            turns = _turns(waiting, state, times)
+                break
             if self._limits.reserve(line, state, [turn for _, turn in turns], leaving=leaving, now=now):
-                return [job for job, turn in turns if self._unpark(job, turn)]
+                leaving = None
+                unused = [turn for job, turn in turns if not self._unpark(job, turn, released)]
+                if not unused:
+                    break
+                for turn in unused:
+                    self._limits.vacate(line, turn.reservation)
         if leaving is not None:
             # Many others write at this moment.
             self._limits.vacate(line, leaving)
-        return []
+        return released
 
     def leave(self, slot: LimitSlot, *, line_stands: bool) -> None:
         """Give the slot of a run back, to the first job of its line if there is one.
@@ -132,12 +143,15 @@ class Releaser:
                     found[tenant, job_id] = job
         return sorted(found.values(), key=lambda job: (job.created_at, job.id))
 
-    def _unpark(self, job: Job, turn: Turn) -> bool:
+    def _unpark(self, job: Job, turn: Turn, released: list[Job]) -> bool:
+        """False if the job will not come for its turn."""
         try:
             self._store.unpark(job, due=turn.due)
-        except WriteRefusedError:
-            # It was cancelled, or another release was faster. Its reservation ends by itself.
-            return False
+        except WriteRefusedError as refused:
+            # It was cancelled, or another release was faster. Then it may be on its way to this very turn.
+            current = refused.current
+            return current is not None and not current.state.terminal and current.generation <= job.generation + 1
+        released.append(job)
         return True
 
 

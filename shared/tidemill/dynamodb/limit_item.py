@@ -172,23 +172,19 @@ def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
 def reserve(
     line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime
 ) -> Request | None:
-    """Give these turns, and the slot `leaving` back. None if there is nothing to write."""
+    """Give these turns, and the slot `leaving` back with them. None if there is nothing to write."""
     limit = state.limit
     write = _Write(line.key)
     fresh = [turn for turn in turns if not turn.reserved]
-    if limit is None or (not fresh and leaving is None):
+    if limit is None or not fresh:
         return None
     write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
     if limit.concurrency is not None:
         adds = {turn.reservation: turn.due + RESERVED for turn in fresh}
         gives = [leaving] if leaving else []
-        over = [name for name in state.over(now) if name not in {leaving, *adds}] if adds else []
+        over = [name for name in state.over(now) if name not in {leaving, *adds}]
         _change_slots(write, state, limit.concurrency, adds=adds, gives=gives, over=over, now=now)
-    if not fresh:
-        # A job has found no room since, and may be parked by now: it gets the slot.
-        unchanged = f"{write.name(LAST_AT)} = {write.value('seen', milliseconds(state.last_at))}"
-        write.conditions.append(f"(attribute_not_exists({write.name(ATTENTION_KEY)}) OR {unchanged})")
-    if limit.rate and fresh:
+    if limit.rate:
         write.set(PROMISED, _microseconds(max(turn.due for turn in fresh) + interval(limit.rate)))
         # Another release has promised these times since.
         write.conditions.append(_unchanged(write, PROMISED, state.promised))
