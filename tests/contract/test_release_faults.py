@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -273,3 +273,21 @@ def test_each_part_of_wake_looks_at_every_line_in_turn(
         clock.now += 60 * SECOND
 
     assert first.id in released
+
+
+def test_a_turn_of_a_job_that_was_cancelled_meanwhile_goes_to_the_next(
+    store: DynamoJobStore, limits: DynamoLimits, clock: Clock
+) -> None:
+    slot, first, behind = two_parked(store, limits)
+
+    class Cancelling:
+        get, parked = store.get, store.parked
+
+        def unpark(self, job: Job, *, due: datetime) -> None:
+            if job.id == first.id:
+                store.cancel(first, now=NOW)
+            store.unpark(job, due=due)
+
+    Releaser(store=Cancelling(), limits=limits, clock=clock).leave(slot, line_stands=True)
+
+    assert state(store, behind) is State.QUEUED

@@ -7,13 +7,19 @@ from typing import Any
 
 import pytest
 
+from tests.support.builders import a_job, stored
 from tests.support.deployed_functions import TENANT, Context, Mill
 from tests.support.job_tables import client
+from tests.support.parked_jobs import LINE, enter, park
 from tidemill import composition
 from tidemill.application.owed import Kind, Work
+from tidemill.application.wake import Waker
 from tidemill.domain.job import Job
+from tidemill.domain.limit_state import run_name
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.entrypoints import wake
 from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_PART, WAKE_PARTS, WAKE_WINDOW_SECONDS
 
@@ -143,3 +149,25 @@ def test_each_parallel_call_takes_its_part_of_the_owed_work(mill: Mill) -> None:
 
     assert 0 < left[0] < 20
     assert left[1] == 0
+
+
+def test_parked_jobs_are_released_though_scheduled_jobs_take_all_the_time(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class BusyError(Exception):
+        """The end of the invocation."""
+
+    def wake_without_end(*_: object, **__: object) -> None:
+        raise BusyError
+
+    store = DynamoJobStore(mill.table.client, table=mill.table.name, retention=timedelta(days=1))
+    limits = DynamoLimits(mill.table.client, table=mill.table.name)
+    slot = enter(limits, a_job())
+    parked = park(store, limits)
+    limits.vacate(LINE, run_name(slot.token))
+    monkeypatch.setattr(Waker, "wake", wake_without_end)
+
+    with pytest.raises(BusyError):
+        wake.handle({}, TICK)
+
+    assert stored(store, parked).state is State.QUEUED

@@ -101,20 +101,30 @@ def _steps_of(state: State, protocol: Protocol, task: Task, me: int | None) -> l
         return [_worked(state, protocol, word, me)]
     match word:
         case "look":
-            return [_looked(state, protocol, giving)]
+            after = _looked(state, protocol, giving)
         case "find":
-            return [_searched(state, protocol, task, me)]
+            after = _searched(state, protocol, task, me)
         case "leave" if giving is not None:
-            return [(_left(state, giving), ("look", None, None) if protocol.looks_after_it_leaves else None)]
+            after = _left(state, giving), ("look", None, None) if protocol.looks_after_it_leaves else None
         case "reserve" if found is not None:
-            return [_reserved(state, protocol, giving, found)]
+            after = _reserved(state, protocol, giving, found)
         case "release" if found is not None:
-            if state.jobs[found] == DONE:
-                return [(replace(state, held=state.held - {("reserved", found)}), ("look", None, None))]
-            return [(_becomes(state, found, QUEUED) if state.jobs[found] == PARKED else state, None)]
+            after = _released(state, found)
+        case _:
+            after = _cleared(state, protocol, found), None
+    return [after]
+
+
+def _released(state: State, found: int) -> tuple[State, Task | None]:
+    if state.jobs[found] == DONE:
+        return replace(state, held=state.held - {("reserved", found)}), ("look", None, None)
+    return _becomes(state, found, QUEUED) if state.jobs[found] == PARKED else state, None
+
+
+def _cleared(state: State, protocol: Protocol, last: int | None) -> State:
     on_the_way = any(worker and worker[0] == "park" for worker in state.workers)
-    stays = state.last != found or (protocol.waits_before_it_clears and (on_the_way or PARKED in state.jobs))
-    return [(replace(state, marked=state.marked and stays), None)]
+    stays = state.last != last or (protocol.waits_before_it_clears and (on_the_way or PARKED in state.jobs))
+    return replace(state, marked=state.marked and stays)
 
 
 def _worked(state: State, protocol: Protocol, word: str, me: int) -> tuple[State, Task | None]:

@@ -26,7 +26,6 @@ from tidemill.application.job_store import (
     ignore_unreadable,
 )
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.limit_state import LimitState, Turn, reservation_name
 from tidemill.domain.limits import Limit
@@ -174,10 +173,10 @@ class PayloadItem:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableItem:
-    """An item that this code cannot read."""
+    """An item that this code cannot read or repair."""
 
     key: str
-    error: TidemillError
+    error: Exception
 
 
 Found = Job | OpenGroup | PayloadItem | UnreadableItem

@@ -157,6 +157,8 @@ class Reconciler:
             return UnreadableItem(_name(found), error)
         except (StoreUnavailableError, TransactionConflictError):
             return _FAILED
+        except Exception as error:  # noqa: BLE001 - one item that DynamoDB refuses must not end the run for all others
+            return UnreadableItem(_name(found), error)
 
     def _discard(self, table_scan: TableScan, payload: PayloadItem) -> bool:
         if payload.stored_at > self._clock() - ORPHANED_AFTER:

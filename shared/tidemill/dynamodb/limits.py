@@ -8,7 +8,6 @@ from botocore.exceptions import ClientError
 
 from tidemill.application.ports import WHOLE, Entered, LimitSlot, Part
 from tidemill.aws.clients import Item, translated
-from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, earliest, run_name
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb import limit_item

@@ -4,8 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.support.builders import (
     LEASE,
@@ -34,7 +36,7 @@ from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter
 from tidemill.application.reconcile import ORPHANED_AFTER, Reconciled, Reconciler, RepairAction
 from tidemill.application.table_pass import TablePasses
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.domain.job import DeathReason
+from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -233,6 +235,27 @@ def test_an_unreadable_item_is_reported_and_does_not_block_others(
 
     assert reconciled.count(RepairAction.NUDGED) == 2
     assert [item.key for item in reconciled.unreadable] == [f"{jobs[1].tenant}#{jobs[1].id}"]
+
+
+def test_a_job_whose_repair_dynamodb_refuses_is_reported_and_does_not_block_others(
+    store: DynamoJobStore, clock: Clock, passes: TablePasses
+) -> None:
+    """For example one that is too large for another attribute."""
+    refused, lost = store.insert_if_absent(a_job()), store.insert_if_absent(a_job())
+    nudge = store.nudge
+
+    def refuse(job: Job, **given: Any) -> None:
+        if job.id == refused.id:
+            raise ClientError({"Error": {"Code": "ValidationException"}}, "UpdateItem")
+        nudge(job, **given)
+
+    store.nudge = refuse  # type: ignore[method-assign]
+    reconciled = Reconciler(store=store, clock=clock, limit=LIMIT).run(passes, time_left=lambda: INVOCATION)
+
+    assert [item.key for item in reconciled.unreadable] == [f"{refused.tenant}#{refused.id}"]
+    assert stored(store, lost).nudges == 1
+    assert reconciled.progress is not None
+    assert reconciled.progress.completed
 
 
 def test_a_group_whose_next_job_is_unreadable_is_reported_and_not_retried(

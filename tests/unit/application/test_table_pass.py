@@ -208,6 +208,18 @@ def test_the_next_pass_begins_a_day_later_and_from_the_beginning(passes: TablePa
     assert report.age == timedelta(0)
 
 
+def test_a_call_without_work_reads_no_segment(
+    passes: TablePasses, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(passes, Worked())
+    clock.now += SECOND
+    monkeypatch.delattr(DynamoPasses, "segment")
+
+    idle = run(passes, Worked())
+
+    assert (idle.done, idle.busy) == (SEGMENTS, False)
+
+
 def test_a_pass_that_was_asked_for_begins_when_the_open_one_ends(passes: TablePasses) -> None:
     run(passes, Worked(), calls(12))
     passes.ask()

@@ -82,8 +82,7 @@ def test_a_slot_is_given_exactly_when_the_limits_leave_room(limit: Limit, steps:
             elif leaves < len(slots):
                 leaving = slots[-1 - leaves]
                 if limits.release(leaving):
-                    state, name = limits.look(leaving.line), run_name(leaving.token)
-                    assert limits.reserve(leaving.line, state, [], leaving=name, now=now)
+                    limits.vacate(leaving.line, run_name(leaving.token))
                 model.inside.pop(slots[-1 - leaves].token, None)
         if limit.rate:
             for start in model.entries:
