@@ -1,4 +1,4 @@
-"""A line moves on whatever becomes of one job: turns that nobody takes, lost answers, newcomers, changed limits."""
+"""A line moves on after any fate of one job: turns not taken, lost answers, newcomers, changed limits."""
 
 from collections.abc import Callable
 from dataclasses import replace

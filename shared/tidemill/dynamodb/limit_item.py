@@ -129,7 +129,7 @@ def leave(slot: LimitSlot) -> Request:
 
 
 def vacate(line: Line, name: str) -> Request:
-    """Give the slot back, whoever may wait for it."""
+    """Give the slot back, though jobs may wait for it."""
     return _vacate(line, name).request()
 
 
