@@ -140,7 +140,8 @@ def test_mutants_are_simulated_in_forks() -> None:
         "from tests.simulation.mutants.generated.generate import mutant_named\n"
         "from tests.simulation.mutants.generated.simulate_mutants import simulate_mutants\n"
         "names = ('dynamodb.job_writes:_end_run:drop-clause:0', 'domain.retry:(module):swap-number:0')\n"
-        "for mutant, caught in simulate_mutants([*map(mutant_named, names)], seeds=40, processes=2):\n"
+        "work = [(mutant_named(name), range(40)) for name in names]\n"
+        "for mutant, caught in simulate_mutants(work, processes=2):\n"
         "    print(mutant.id, '|', caught)\n"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -57,7 +57,7 @@ class GeneratedMutant:
 def all_mutants() -> dict[str, GeneratedMutant]:
     """By id."""
     enums = _enums()
-    return {mutant.id: mutant for path in _files() for mutant in mutants_of(path, enums)}
+    return {mutant.id: mutant for path in mutated_files() for mutant in mutants_of(path, enums)}
 
 
 def mutant_named(name: str) -> GeneratedMutant:
@@ -68,7 +68,7 @@ def mutant_named(name: str) -> GeneratedMutant:
 
 def mutants_of(path: Path, enums: Mapping[str, Sequence[str]]) -> Iterator[GeneratedMutant]:
     text = path.read_text(encoding="utf-8")
-    module = ".".join(path.relative_to(ENGINE.parent).with_suffix("").parts)
+    module = name_of(path)
     sites, counts = Sites(text, enums), Counter[tuple[str, str]]()
     unchanged = ast.dump(ast.parse(text))
     seen = set[str]()
@@ -92,10 +92,15 @@ def mutants_of(path: Path, enums: Mapping[str, Sequence[str]]) -> Iterator[Gener
         )
 
 
-def _files() -> Iterator[Path]:
+def mutated_files() -> Iterator[Path]:
     for name in MUTATED:
         path = ENGINE / name
         yield from sorted(path.rglob("*.py")) if path.is_dir() else [path]
+
+
+def name_of(path: Path) -> str:
+    """The name of the module in this file."""
+    return ".".join(path.relative_to(ENGINE.parent).with_suffix("").parts)
 
 
 def _path_of(module: str) -> Path:
@@ -105,7 +110,7 @@ def _path_of(module: str) -> Path:
 def _enums() -> dict[str, list[str]]:
     """The members of each enum of the engine."""
     found = {}
-    for path in [*_files(), ENGINE / "names.py"]:
+    for path in [*mutated_files(), ENGINE / "names.py"]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and {getattr(base, "id", "") for base in node.bases} & _ENUM_BASES:
                 found[node.name] = [

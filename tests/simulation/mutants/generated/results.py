@@ -32,7 +32,7 @@ class Results:
 
     def __init__(self, folder: Path, seed: str, *, seeds: int) -> None:
         self._path = folder / f"mutants-{seed}.jsonl"
-        self._tree = f"{_digest()}-{seeds}"
+        self._tree = f"{tree_digest()}-{seeds}"
         folder.mkdir(parents=True, exist_ok=True)
         self._known: dict[str, Result] = {}
         if self._path.exists():
@@ -50,7 +50,8 @@ class Results:
             file.write(json.dumps({"tree": self._tree, **asdict(result)}) + "\n")
 
 
-def _digest() -> str:
+def tree_digest() -> str:
+    """Of all that decides what a simulation does."""
     digest = hashlib.sha256()
     for folder in _INPUTS:
         for path in sorted(folder.rglob("*.py")):

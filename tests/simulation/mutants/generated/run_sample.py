@@ -7,9 +7,10 @@ from typing import Final
 
 from tests.simulation.mutants.generated.equivalent_mutants import equivalents
 from tests.simulation.mutants.generated.generate import ROOT, GeneratedMutant, all_mutants
-from tests.simulation.mutants.generated.results import Result, Results
+from tests.simulation.mutants.generated.reached_seeds import reached_seeds
+from tests.simulation.mutants.generated.results import Result, Results, tree_digest
 from tests.simulation.mutants.generated.sample import sample
-from tests.simulation.mutants.generated.simulate_mutants import simulate_mutants
+from tests.simulation.mutants.generated.simulate_mutants import preload, simulate_mutants
 from tests.simulation.mutants.generated.summary import Summary
 from tests.simulation.mutants.generated.targeted_tests import failing_test
 
@@ -48,10 +49,16 @@ class SampleRun:
     def simulate(self) -> None:
         fresh = [mutant for mutant in self._mutants if self._results.get(mutant.id) is None]
         _print(f"{len(self._mutants)} mutants, {len(self._mutants) - len(fresh)} with a result of an earlier run")
-        for mutant, caught in simulate_mutants(fresh, seeds=self._seeds, processes=self._processes):
+        preload()
+        path = ROOT / "build" / f"reached-{tree_digest()}-{self._seeds}.json"
+        reached = reached_seeds(path, seeds=self._seeds, processes=self._processes)
+        # Those that few seeds reach come first: they end soon.
+        work = sorted(((mutant, reached.of(mutant)) for mutant in fresh), key=lambda one: len(one[1]))
+        seeds_of = {mutant.id: len(seeds) for mutant, seeds in work}
+        for mutant, caught in simulate_mutants(work, processes=self._processes):
             if caught is None:
                 self._passed.append(mutant)
-                _print(f"        passed {self._seeds} seeds: {mutant.id}: {mutant.description}")
+                _print(f"        passed, {seeds_of[mutant.id]} seeds reach it: {mutant.id}: {mutant.description}")
             else:
                 self._add(mutant, Result(mutant.id, simulator=caught))
 
