@@ -7,8 +7,9 @@ from typing import Final
 
 from tests.simulation.actors.alarms import Alarms
 from tests.simulation.actors.batch_callers import BatchCaller
-from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload
+from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload, odd_submissions
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
+from tests.simulation.actors.invalid_callers import InvalidCallers
 from tests.simulation.actors.operators import Operators
 from tests.simulation.actors.tenants import Tenants
 from tests.simulation.actors.ttl_sweeper import TtlSweeper
@@ -89,11 +90,13 @@ def _run(world: World) -> float:
     faults_end_ms = scheduler.now_ms + faults_seconds * 1000
     world.rollout.plan(faults_end_ms)
     workload = Workload(world)
+    invalid = InvalidCallers(world)
     eventbridge = EventBridgeScheduler(world)
     _submit(world, workload, faults_end_ms)
     eventbridge.begin()
     Alarms(world)
     operators.plan(faults_end_ms)
+    invalid.plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms))
     Tenants(world).plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))
     sweeper.begin()
     scheduler.run(until_ms=faults_end_ms, most_steps=_MOST_STEPS)
@@ -118,6 +121,7 @@ def _run(world: World) -> float:
     rested_at = (scheduler.now_ms - quiet_begins_ms) / bound_ms
     checks.at_end()
     eventbridge.at_end()
+    invalid.at_end()
     scheduler.run(until_ms=scheduler.now_ms + _ALL_EXPIRED_MS, most_steps=_MOST_STEPS, over=checks.payloads.at_rest)
     checks.payloads.at_end()
     return rested_at
@@ -131,6 +135,7 @@ def _submit(world: World, workload: Workload, until_ms: int) -> None:
         PlannedSubmission(workload.tenant(), workload.submission(number), now_ms + random.randint(0, within_ms))
         for number in range(workload.jobs)
     ]
+    planned += odd_submissions(world)
     batched = [one for one in planned if one.tenant == planned[0].tenant] if random.random() < _BATCHED else []
     if batched:
         BatchCaller(world, batched, 0)

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import ACCEPTED, BROKEN, OK, UNPROCESSABLE, as_json, ask
 from tests.simulation.checks.violation import has_expired, require_in_task
+from tests.simulation.jobs.odd_values import ODD_VALUES
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
@@ -21,6 +23,9 @@ _REPEATS_AFTER_MS: Final = (0, 1_000, 40 * 60_000, 26 * 3_600_000, 26 * 3_600_00
 _ANSWERED_WITHIN_MS: Final = 60_000
 #: Share of submissions sent over HTTP among those that could use either way.
 _OVER_HTTP: Final = 0.15
+#: Share of seeds with odd values, and the number of their jobs.
+_ODD: Final = 0.12
+_ODD_JOBS: Final = 3
 _GROUPS: Final = ("orders", "orders", "mail")
 _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.effect": lambda random: {"fails": random.choice([0, 0, 0, 1, 2, 9]), "seconds": random.choice([0, 0, 1, 24])},
@@ -119,6 +124,16 @@ class Workload:
         if random.random() < self._padded:
             made = replace(made, payload={**payload, "padding": "x" * random.choice([1, 2000, 100_000])})
         return made
+
+
+def odd_submissions(world: World) -> list[PlannedSubmission]:
+    """Jobs whose handlers return odd values, in some seeds. Their own chance leaves the other seeds as they are."""
+    random = Random(f"odd values {world.seed}")
+    if random.random() >= _ODD:
+        return []
+    names = random.sample(sorted(ODD_VALUES), _ODD_JOBS)
+    made = [Submission(type="sim.unstorable", payload={"key": name}, key=name) for name in names]
+    return [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 60_000)) for one in made]
 
 
 class TrackedSubmission:

@@ -10,6 +10,7 @@ from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.limits import LimitChecks
 from tests.simulation.checks.messages import MessageChecks
+from tests.simulation.checks.odd_values import OddValueChecks
 from tests.simulation.checks.parked_jobs import ParkedJobChecks
 from tests.simulation.checks.passes import PassChecks
 from tests.simulation.checks.payloads import PayloadChecks
@@ -47,6 +48,7 @@ class Checks:
         MessageChecks(world)
         DispatchChecks(world)
         WaitChecks(world)
+        OddValueChecks(world)
         self.passes = PassChecks(world)
         self._reports = UseCaseReportChecks(world)
         self._waiting = ParkedJobChecks(world)

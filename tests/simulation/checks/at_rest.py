@@ -6,6 +6,7 @@ from typing import Final
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.violation import Item, has_expired, number_of, require, state_of, tenant_of, text_of
 from tests.simulation.jobs.handler_runs import HandlerRun
+from tests.simulation.jobs.odd_values import ODD_VALUES
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
@@ -16,7 +17,7 @@ from tidemill.dynamodb.owed_items import OWED_PREFIX, owed_key
 from tidemill.names import JOB_KEY
 
 #: Types whose success writes no effect.
-_WITHOUT_EFFECT: Final = frozenset({"sim.plain", "sim.permanent", "sim.give-up"})
+_WITHOUT_EFFECT: Final = frozenset({"sim.plain", "sim.permanent", "sim.give-up", "sim.unstorable"})
 #: Error classes that handlers raise, and those that the engine records for faults.
 _EXPLAINED: Final = frozenset(
     {
@@ -27,6 +28,7 @@ _EXPLAINED: Final = frozenset(
         *("InvalidPayloadError", "UnknownJobTypeError"),
         # The result repeats a large payload.
         "ResultError",
+        *filter(None, (value.error for value in ODD_VALUES.values())),
     }
 )
 #: Long enough for the stream to recover from any fault of a seed.

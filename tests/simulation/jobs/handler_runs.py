@@ -95,7 +95,7 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[HandlerRun]:
         deadline_ms=run.deadline.timestamp() * 1000 - task.process.skew_ms,
         lease_ends_ms=int(item.get("due", {"N": "0"})["N"]),
         submitted_ms=life[1],
-        resumed_from=run.resumed_from or 0,
+        resumed_from=run.resumed_from if isinstance(run.resumed_from, int) else 0,
         saved_before=max((one.saved for one in here.runs if (one.key, one.submitted_ms) == life), default=0),
         # Before this run was claimed, by any clock.
         asked_to_end="cancel_requested_at" in item and _asked_ms(life[0]) < claimed_ms - 2 * LARGEST_SKEW_MS,

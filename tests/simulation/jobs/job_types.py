@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tests.simulation.jobs.handler_runs import crash_process, effect, running
+from tests.simulation.jobs.odd_values import ODD_VALUES
 from tidemill import (
     Cancelled,
     Continue,
@@ -229,6 +230,13 @@ def unique(plan: Plan, run: Run) -> Done:
     with running(run):
         _step(plan, run)
         return Done(writes=[effect(run)])
+
+
+@job_type("sim.unstorable", payload=Plan, max_attempts=3, backoff_cap_seconds=20)
+def unstorable(plan: Plan, run: Run) -> Any:
+    """Returns a value at the edge of what a job may keep, or beyond it. `key` says which."""
+    with running(run):
+        return ODD_VALUES[plan.key].returned(run)
 
 
 @job_type("sim.poison", payload=Plan, max_attempts=3, backoff_cap_seconds=20)

@@ -1,0 +1,56 @@
+"""Checks of runs that return a value at the edge of what a job may keep, or beyond it."""
+
+import json
+from typing import Final
+
+from tests.simulation.checks.violation import Item, Violation, require, state_of, text_of
+from tests.simulation.jobs.odd_values import ODD_VALUES
+from tests.simulation.world.dynamodb_table import Record
+from tests.simulation.world.world import World
+from tidemill.domain.states import State
+
+ODD_TYPE: Final = "sim.unstorable"
+#: Errors of the engine, with which a run may end before its handler returns.
+_OTHER: Final = frozenset(
+    {
+        *("Crashed", "DeadlinePassed", "JobTimeoutError"),
+        *("LeaseLostError", "StoreUnavailableError", "TransactionConflictError"),
+    }
+)
+
+
+class OddValueChecks:
+    """Watches the jobs table of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        world.jobs.watchers.append(self._changed)
+
+    def _changed(self, record: Record) -> None:
+        before, after = record.before, record.after
+        owner = text_of(before, "owner")
+        ended = before and after and owner and "owner" not in after and text_of(after, "last_owner") == owner
+        if before and after and ended and text_of(after, "type") == ODD_TYPE:
+            try:
+                self.odd_values_are_judged(record.keys["pk"]["S"], before, after)
+            except Violation as violation:
+                self._world.scheduler.fail(violation)
+
+    def odd_values_are_judged(self, key: str, before: Item, after: Item) -> None:
+        name = json.loads(text_of(after, "payload"))["key"]
+        check, expected, state = "a value that cannot be stored ends the run", ODD_VALUES[name], state_of(after)
+        errors = after.get("errors", {"L": []})["L"]
+        if len(errors) == len(before.get("errors", {"L": []})["L"]) or state is State.CANCELLED:
+            require(state is not State.SUCCEEDED or expected.error is None, check, f"{name}: it succeeded", key)
+            return
+        error = errors[-1]["M"]
+        if text_of(error, "error_class") in _OTHER:
+            return
+        fits = expected.error == text_of(error, "error_class")
+        require(fits, check, f"{name}: {text_of(error, 'error_class')}, not {expected.error}", key)
+        death = text_of(after, "death") or None
+        last = death == "attempts used up"
+        require(death == expected.death or (last and not expected.death), check, f"{name}: {state}, {death}", key)
+
+
+__all__ = ["ODD_TYPE", "OddValueChecks"]
