@@ -10,10 +10,13 @@ from tests.simulation.world.lambda_environments import RAISED
 from tests.simulation.world.sqs_queue import Message
 from tests.simulation.world.trace import Change
 from tests.simulation.world.world import World
-from tidemill.application.publish import Published
+from tidemill.application.owed import Kind, Work
+from tidemill.application.publish import Published, Step
 from tidemill.application.reconcile import Reconciled, RepairAction
 from tidemill.application.wake import Woken
 from tidemill.domain.states import State
+from tidemill.dynamodb.owed_items import OWED_PREFIX, owed_key
+from tidemill.names import JOB_KEY
 
 #: After these, a function cannot know whether it or another one wrote the document.
 _UNKNOWN: Final = (Fault.ANSWER_LOST, Fault.UNANSWERED)
@@ -52,6 +55,7 @@ class UseCaseReportChecks:
 
     def at_end(self) -> None:
         """Compare all reports of each process with all that it did until the last one. Raises `Violation`."""
+        self.what_is_handed_over_is_stored()
         if any(self._world.faults.counted[fault] for fault in _UNKNOWN):
             return
         reported: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -78,6 +82,23 @@ class UseCaseReportChecks:
         turned = [change for change in self._world.trace.changes if _moved(change) in _TURNS]
         what = f"{advanced} jobs were reported as advanced, and {len(turned)} were"
         require(advanced <= len(turned), _CHECK, what, "*")
+
+    def what_is_handed_over_is_stored(self) -> None:
+        """A failed step of publish is stored as owed work by the same function, or the stream keeps its record."""
+        stored = defaultdict(list)
+        for change in self._world.trace.changes:
+            if change.key.startswith(OWED_PREFIX):
+                stored[change.by, change.key].append(change.at_ms)
+        for at_ms, by, report in self._world.use_case_reports:
+            for step in report.failed_steps if isinstance(report, Published) else ():
+                if step.step is Step.DELETE:
+                    continue
+                kind = Kind.ADVANCE if step.step is Step.ADVANCE else Kind.DISPATCH
+                owed = owed_key(Work(kind=kind, tenant=step.tenant, name=step.name))[JOB_KEY]["S"]
+                there = any(written_ms <= at_ms for written_ms in stored[by, owed])
+                kept = step.sequence in report.failed
+                what = f"{by}, {step.step}: handed over {step.handed_over}, kept {kept}, stored {there}"
+                require(there if step.handed_over else kept, "what is handed over is stored", what, owed)
 
     def _done(self, until_ms: Mapping[str, int]) -> defaultdict[str, Counter[str]]:
         done: defaultdict[str, Counter[str]] = defaultdict(Counter)

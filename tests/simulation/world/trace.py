@@ -1,6 +1,7 @@
 """The trace of one world, in order: the checks read it, its hash proves a replay, and a failed seed prints a part."""
 
 import hashlib
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,6 +42,11 @@ class Trace:
 
     def log(self, at_ms: int, who: str, what: str) -> None:
         self.lines.append((at_ms, who, what))
+
+    def changed_since(self, key: str, since_ms: int) -> bool:
+        """Whether the item with this key was written at that time or later."""
+        recent = itertools.takewhile(lambda change: change.at_ms >= since_ms, reversed(self.changes))
+        return any(change.key == key for change in recent)
 
     def hash(self) -> str:
         digest = hashlib.blake2b(digest_size=16)
