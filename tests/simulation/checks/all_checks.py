@@ -8,6 +8,7 @@ from tests.simulation.checks.crashes import CrashChecks
 from tests.simulation.checks.dispatches import DispatchChecks
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
+from tests.simulation.checks.holds import HoldChecks
 from tests.simulation.checks.limits import LimitChecks
 from tests.simulation.checks.messages import MessageChecks
 from tests.simulation.checks.odd_values import OddValueChecks
@@ -49,6 +50,7 @@ class Checks:
         DispatchChecks(world)
         WaitChecks(world)
         OddValueChecks(world)
+        HoldChecks(world)
         self.passes = PassChecks(world)
         self._reports = UseCaseReportChecks(world)
         self._waiting = ParkedJobChecks(world)

@@ -12,6 +12,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import RAISED
 from tests.simulation.world.world import World
 from tidemill.application.attempt_report import Ending
+from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.errors import NewerSchemaError, TidemillError
 
 #: Errors that a function raises to be invoked again.
@@ -33,6 +34,7 @@ class AttemptChecks:
         """Raises `Violation`."""
         self._no_unexpected_errors()
         self._no_run_from_a_stale_message()
+        self._refusals_say_why()
         self._runs_resume_from_the_checkpoint()
         self._runs_end_within_the_timeout()
         self._suspect_jobs_run_alone()
@@ -58,6 +60,25 @@ class AttemptChecks:
                 own = reference.generation == report.job.generation
                 what = f"a message of generation {reference.generation} ran generation {report.job.generation}"
                 require(own, "a stale message begins no run", what, f"{report.job.tenant}#{report.job.id}")
+
+    def _refusals_say_why(self) -> None:
+        """The verdict on a message that claimed nothing follows from the document that refused it."""
+        for reference, report in self._world.reports_by_message:
+            if report.verdict is None or report.ending is not Ending.REFUSED:
+                continue
+            job, verdict = report.job, report.verdict
+            fits = {
+                Verdict.GONE: job is None,
+                Verdict.DUPLICATE: job is not None and job.state.terminal,
+                Verdict.STALE: job is not None and job.generation > reference.generation,
+                Verdict.AHEAD: job is not None and job.generation < reference.generation,
+                Verdict.LEASED: job is not None and job.owner is not None,
+                Verdict.EARLY: job is not None and job.owner is None and job.due is not None,
+            }[verdict]
+            # The message returns when the lease ends or the job is due.
+            waits = verdict not in {Verdict.LEASED, Verdict.EARLY} or report.put_back_until == job.due
+            what = f"{verdict} for {job and job.state}, put back until {report.put_back_until}"
+            require(fits and waits, "a refusal says why", what, f"{reference.tenant}#{reference.job_id}")
 
     def _runs_resume_from_the_checkpoint(self) -> None:
         for run in self._world.runs:

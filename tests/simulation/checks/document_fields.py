@@ -34,6 +34,8 @@ from tidemill.names import JOB_KEY, LISTING_KEY, WAKE_WINDOW_SECONDS
 _DAY_MS: Final = 86_400_000
 #: Shortest time between two nudges; number of nudges and lateness after which a job dies undeliverable.
 _NUDGES_APART_MS: Final = 60_000
+#: After these, a live job has a message in a DLQ.
+_INTO_DLQ: Final = (Fault.MOVED_TO_DLQ, Fault.DLQ_MOVED_NATIVELY, Fault.RECEIVES_WASTED)
 _MOST_NUDGES: Final = 6
 #: An invocation of wake or reconcile, delayed.
 _OWED_WORK_TAKES_MS: Final = 20 * 60_000
@@ -133,10 +135,17 @@ class DocumentFieldChecks:
             require(there, "only owed messages are sent again", "publish had no trouble with it", key)
             return
         require(step == 1, check, f"the count moved by {step}", key)
-        apart_ms = number_of(after, "nudged_at") - last_ms
-        require(apart_ms >= _NUDGES_APART_MS, check, f"{apart_ms} ms after the one before", key)
+        apart_ms = number_of(after, "nudged_at") - max(last_ms, number_of(before, "due"))
+        least_ms = self._least_between_nudges_ms(number_of(before, "nudges"))
+        require(apart_ms >= least_ms, check, f"{apart_ms} ms after the one before, not {least_ms}", key)
         taken_back = state_of(before) is not State.RUNNING or state_of(after) is State.RETRYING
         require(taken_back, check, f"{state_of(before)} -> {state_of(after)}", key)
+
+    def _least_between_nudges_ms(self, nudges: int) -> int:
+        """The interval doubles with each nudge, up to a day. The sweep of a DLQ begins with a shorter one."""
+        swept = any(self._world.faults.counted[fault] for fault in _INTO_DLQ)
+        first_ms = _NUDGES_APART_MS if swept else self._world.deployment.stage.reconcile_limit_seconds * 1000
+        return max(first_ms, min(first_ms * 2 ** min(nudges, _MOST_NUDGES), _DAY_MS))
 
     def holds_are_counted(self, key: str, before: Item, after: Item) -> None:
         if not self._ended(before, after):

@@ -1,0 +1,59 @@
+"""Checks of jobs that a worker holds: they have not run, and those that wait for a rate have times of their own."""
+
+from collections import defaultdict
+from datetime import timedelta
+from typing import Final
+
+from tests.simulation.checks.violation import Item, Violation, number_of, require, text_of
+from tests.simulation.world.code_versions import job_type
+from tests.simulation.world.dynamodb_table import Record
+from tests.simulation.world.world import World
+
+_MILLISECOND: Final = timedelta(milliseconds=1)
+#: Their handlers call the store, or their follow-ups do after they have returned.
+_CALLING: Final = frozenset({"sim.chain", "sim.steps", "sim.unstorable"})
+
+
+class HoldChecks:
+    """Watches the jobs table of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        #: By line, the times that were given to jobs.
+        self._given: dict[str, dict[str, int]] = defaultdict(dict)
+        world.jobs.watchers.append(self._changed)
+
+    def _changed(self, record: Record) -> None:
+        before, after, key = record.before, record.after, record.keys["pk"]["S"]
+        owner = text_of(before, "owner")
+        if not before or not after or not owner or "hold_cause" not in after:
+            return
+        if "owner" not in after and text_of(after, "last_owner") == owner:
+            try:
+                self.held_jobs_have_not_run(key, owner, after)
+                self.times_differ(key, after)
+            except Violation as violation:
+                self._world.scheduler.fail(violation)
+
+    def held_jobs_have_not_run(self, key: str, owner: str, after: Item) -> None:
+        """A job is held instead of a run. The result of a run that ended is settled, whatever fails after it."""
+        ran = any(run.owner == owner and run.key == key for run in self._world.runs)
+        calling = text_of(after, "type") in _CALLING
+        require(calling or not ran, "a held job has not run", f"held by {text_of(after, 'hold_cause')}", key)
+
+    def times_differ(self, key: str, after: Item) -> None:
+        """A rate gives one start in each interval, so no two jobs that wait for it have the same time."""
+        limit = job_type(text_of(after, "type")).limit
+        if "wait" not in after or "attention" in after or not limit or not limit.rate:
+            return
+        given, due_ms = self._given[after["wait"]["M"]["key"]["S"]], number_of(after, "due")
+        interval_ms = limit.rate.interval / _MILLISECOND
+        for other, at_ms in given.items():
+            apart_ms = abs(due_ms - at_ms)
+            passed = other == key or at_ms <= self._world.scheduler.now_ms
+            what = f"{other} and this one have times {apart_ms} ms apart"
+            require(passed or apart_ms >= interval_ms - 1, "each start of a rate is given once", what, key)
+        given[key] = due_ms
+
+
+__all__ = ["HoldChecks"]
