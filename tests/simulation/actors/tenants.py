@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import CONFLICT, NOT_FOUND, OK, UNAVAILABLE, UNPROCESSABLE, Answer, ask
 from tests.simulation.actors.callers import TENANTS, PlannedSubmission
+from tests.simulation.checks.shown_jobs import shows_one_of
 from tests.simulation.checks.violation import has_expired, number_of, require_in_task, tenant_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
@@ -22,6 +23,7 @@ _ABOUT_NOW_MS: Final = 120_000
 _SHORT_LAG_MS: Final = 100
 _MOST_TRIES: Final = 4
 _PAUSE_MS: Final = (10, 20_000)
+_AS_IT_WAS: Final = "responses show jobs as they were"
 _ISOLATED: Final = "no tenant sees another tenant's job"
 
 
@@ -141,7 +143,7 @@ class Tenants:
 
     def _answered(self, planned: PlannedSubmission, send: Callable[[str], Answer | None], verb: str) -> Answer | None:
         world, key = self._world, _key(planned)
-        before = world.jobs.items.get((key,))
+        before, asked_ms = world.jobs.items.get((key,)), world.scheduler.now_ms
         answer = send(f"/jobs/{planned.ids[-1]}" + (f"/{verb}" if verb else ""))
         if answer is None or answer.status == UNAVAILABLE:
             return None
@@ -151,6 +153,8 @@ class Tenants:
             self._require(gone, "tenants find their jobs", "the response is 404 for a live job", key)
         elif answer.status == OK:
             self._shown(planned, answer.body, verb)
+            since = [change.after for change in world.trace.changes if change.key == key and change.at_ms >= asked_ms]
+            self._require(shows_one_of(answer.body, [before, *since]), _AS_IT_WAS, f"{answer.body}", key)
         else:
             self._require(answer.status == CONFLICT and verb != "", "tenants find their jobs", f"{answer}", key)
         return answer
@@ -174,6 +178,8 @@ class Tenants:
     def _listed(self, tenant: str, job: Any, filters: dict[str, str]) -> None:
         key = f"{tenant}#{job['id']}"
         self._require(key in self._known, _ISOLATED, "a listing shows a job that this tenant never had", key)
+        versions = (change.after for change in self._world.trace.changes if change.key == key)
+        self._require(shows_one_of(job, versions), _AS_IT_WAS, f"{job}", key)
         fits = all(job[name] == value for name, value in filters.items())
         self._require(fits, "listings match their filters", f"{filters}: {job['type']}, {job['state']}", key)
 

@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from tests.simulation.checks.violation import number_of, require, state_of
@@ -25,6 +26,7 @@ _INVOCATION_MS: Final = 2 * 60_000
 _CHECK: Final = "reports count what was done"
 _ADVANCED: Final = "advanced"
 _WOKEN: Final = "woken"
+_DELETED: Final = "deleted"
 _LEFT_BY_WAKE: Final = frozenset({State.SCHEDULED, State.PARKED})
 _TURNS: Final = frozenset({(State.WAITING, State.QUEUED), (State.WAITING, State.SCHEDULED)})
 
@@ -37,8 +39,12 @@ class UseCaseReportChecks:
         self._quiet_from_ms = 0
         #: Messages that SQS took: (milliseconds, process).
         self._sent: list[tuple[int, str]] = []
+        #: DLQ messages that SQS deleted: (milliseconds, process).
+        self._deleted: list[tuple[int, str]] = []
         for queue in [*world.lanes.values(), *world.dead_letters.values()]:
-            queue.send_watchers.append(self._count)
+            queue.send_watchers.append(partial(self._count, self._sent))
+        for queue in world.dead_letters.values():
+            queue.delete_watchers.append(partial(self._count, self._deleted))
 
     def quiet_begins(self) -> None:
         self._quiet_from_ms = self._world.scheduler.now_ms
@@ -50,9 +56,9 @@ class UseCaseReportChecks:
                 found = f"{by} returned {len(report.failed)} records: {report.failed_steps}"
                 require(not report.failed, "no stream record blocks its shard", found, "*")
 
-    def _count(self, _message: Message) -> None:
+    def _count(self, counted: list[tuple[int, str]], _message: Message) -> None:
         if task := self._world.scheduler.current:
-            self._sent.append((self._world.scheduler.now_ms, task.process.name))
+            counted.append((self._world.scheduler.now_ms, task.process.name))
 
     def at_end(self) -> None:
         """Compare all reports of each process with all that it did until the last one. Raises `Violation`."""
@@ -75,7 +81,8 @@ class UseCaseReportChecks:
             for what in sorted({*counts, *done[by]} - {_ADVANCED}):
                 # A wake that finds the job queued at the same generation takes that for its own write.
                 most = done[by][what] if what != _WOKEN else self._woken_until(until_ms[by])
-                more = counts[what] > most
+                lost = what == _DELETED and self._world.faults.counted[Fault.DELETE_LOST]
+                more = counts[what] > most and not lost
                 less = counts[what] < done[by][what] and by not in partial
                 found = f"{by} reported {what} {counts[what]} times, and did it {done[by][what]} times"
                 require(not more and not less, _CHECK, found, "*")
@@ -111,6 +118,8 @@ class UseCaseReportChecks:
         done: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for at_ms, by in self._sent:
             done[by]["sent"] += at_ms <= until_ms.get(by, 0)
+        for at_ms, by in self._deleted:
+            done[by][_DELETED] += at_ms <= until_ms.get(by, 0)
         for change in self._world.trace.changes:
             moved = _moved(change)
             if moved and change.at_ms <= until_ms.get(change.by, 0):
@@ -139,6 +148,7 @@ def _counts(report: Any) -> Counter[str]:
             "nudged": reconciled.count(RepairAction.NUDGED)
             + reconciled.count(RepairAction.UNDELIVERABLE)
             + sum(swept.nudged for swept in reconciled.dead_letters.values()),
+            _DELETED: sum(swept.outdated + swept.nudged for swept in reconciled.dead_letters.values()),
             _WOKEN: reconciled.count(RepairAction.WOKEN),
             _ADVANCED: reconciled.count(RepairAction.ADVANCED),
         },

@@ -1,0 +1,80 @@
+"""What a response shows of a job, compared with the items of the table alone: see docs/reference/http.md."""
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from tests.simulation.checks.violation import Item
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TEXTS: Final = ("type", "lane", "state", "death", "group", "parent")
+#: With the number that a missing attribute stands for.
+_NUMBERS: Final = {"attempt": 0, "hops": 0, "sequence": None}
+_TIMES: Final = ("cancel_requested_at", "run_at", "deadline", "created_at", "due", "claimed_at", "finished_at")
+_JSON: Final = ("result", "checkpoint")
+
+
+def shows_one_of(job: Mapping[str, Any], versions: Iterable[Item | None]) -> bool:
+    """Whether a response, or an entry of a listing, shows one of these versions of the job."""
+    return any(_shows(job, item) for item in versions if item)
+
+
+def _shows(job: Mapping[str, Any], item: Item) -> bool:
+    """An entry of a listing lacks the members that may be large."""
+    expected = _expected(item)
+    if any(job[name] != value for name, value in expected.items() if name in job):
+        return False
+    return "errors" not in job or _ends_of_runs(job["errors"]) == [
+        (int(error["M"]["attempt"]["N"]), error["M"]["error_class"]["S"], error["M"]["message"]["S"])
+        for error in item.get("errors", {"L": []})["L"]
+        if error["M"]["error_class"]["S"] != "Crashed"
+    ]
+
+
+def _expected(item: Item) -> dict[str, Any]:
+    def held(name: str, kind: str) -> Any:
+        return item[name][kind] if name in item else None
+
+    def number(name: str) -> int | None:
+        return int(item[name]["N"]) if name in item else None
+
+    def time(milliseconds: int | None) -> str | None:
+        return None if milliseconds is None else _text(_EPOCH + timedelta(milliseconds=milliseconds))
+
+    expires_at = number("expires_at")
+    return {
+        "id": item["pk"]["S"].rpartition("#")[2],
+        **{name: held(name, "S") for name in _TEXTS},
+        **{name: missing if name not in item else number(name) for name, missing in _NUMBERS.items()},
+        **{name: time(number(name)) for name in _TIMES},
+        **{name: json.loads(item[name]["S"]) if name in item else None for name in _JSON},
+        "expires_at": None if expires_at is None else time(expires_at * 1000),
+        "progress": {
+            "done": number("progress_done"),
+            "total": number("progress_total"),
+            "at": time(number("checkpoint_at")),
+        },
+        "wait": _wait(item["wait"]["M"], time) if "wait" in item else None,
+        "redrives": [
+            {
+                "at": time(int(one["M"]["at"]["N"])),
+                "by": one["M"]["by"]["S"],
+                "death": one["M"]["death"]["S"] if "death" in one["M"] else None,
+            }
+            for one in item.get("redrives", {"L": []})["L"]
+        ],
+    }
+
+
+def _wait(wait: Item, time: Any) -> dict[str, Any]:
+    return {"cause": wait["cause"]["S"], "key": wait["key"]["S"], "since": time(int(wait["since"]["N"]))}
+
+
+def _ends_of_runs(errors: Iterable[Mapping[str, Any]]) -> list[tuple[int, str, str]]:
+    """Without the runs that crashed, which `CrashChecks` counts."""
+    return [(error["attempt"], error["class"], error["message"]) for error in errors if error["class"] != "Crashed"]
+
+
+def _text(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
