@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.builders import LEASE, NOW, RETENTION, SECOND, brought_to, claimed, stored
+from tests.support.builders import LEASE, NOW, RETENTION, SECOND, brought_to, claimed, fresh_token, stored
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import DeathReason
@@ -34,6 +34,14 @@ def test_the_last_nudge_kills_a_job_that_waits_on_its_lane(store: JobStore, stat
     assert dead.expires_at is not None
     assert dead.expires_at >= now + RETENTION
     assert [found.id for found in store.dead()] == [job.id]
+
+
+def test_an_undeliverable_job_that_blocks_its_group_does_not_expire(store: JobStore) -> None:
+    job = brought_to(store, State.QUEUED, group=fresh_token(), blocks=True)
+
+    store.nudge(job, now=NOW + 2 * LIMIT, limit=LIMIT, last=True)
+
+    assert stored(store, job).expires_at is None
 
 
 def test_even_the_last_nudge_takes_a_lost_run_back(store: JobStore) -> None:

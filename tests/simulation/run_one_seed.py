@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.simulation.actors.alarms import Alarms
 from tests.simulation.actors.batch_callers import BatchCaller
-from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload, odd_submissions
+from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload, further_submissions
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.invalid_callers import InvalidCallers
 from tests.simulation.actors.operators import Operators
@@ -135,7 +135,7 @@ def _submit(world: World, workload: Workload, until_ms: int) -> None:
         PlannedSubmission(workload.tenant(), workload.submission(number), now_ms + random.randint(0, within_ms))
         for number in range(workload.jobs)
     ]
-    planned += odd_submissions(world)
+    planned += further_submissions(world)
     batched = [one for one in planned if one.tenant == planned[0].tenant] if random.random() < _BATCHED else []
     if batched:
         BatchCaller(world, batched, 0)

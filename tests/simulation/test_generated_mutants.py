@@ -10,6 +10,7 @@ import pytest
 from tests.simulation.mutants.generated.equivalent_mutants import equivalents
 from tests.simulation.mutants.generated.generate import GeneratedMutant, all_mutants
 from tests.simulation.mutants.generated.mutation_sites import Sites
+from tests.simulation.mutants.generated.reached_seeds import ReachedSeeds
 from tests.simulation.mutants.generated.results import Result, Results
 from tests.simulation.mutants.generated.sample import sample
 from tests.simulation.mutants.generated.summary import Summary
@@ -132,6 +133,31 @@ def test_results_are_kept_for_the_same_tree_and_seeds(tmp_path: Path) -> None:
     Results(tmp_path, "1", seeds=500).add(result)
     assert Results(tmp_path, "1", seeds=500).get("a:0") == result
     assert Results(tmp_path, "1", seeds=5).get("a:0") is None
+
+
+@pytest.mark.parametrize(("line", "seeds"), [(5, [2]), (9, [0, 2]), (12, []), (30, [0, 1, 2])])
+def test_only_the_seeds_that_reach_the_block_of_a_mutant_are_run(line: int, seeds: list[int]) -> None:
+    blocks = {("tidemill.a", 1, 10): [0, 2], ("tidemill.a", 4, 6): [2], ("tidemill.a", 11, 14): []}
+    mutant = GeneratedMutant(id="a:f:drop:0", module="tidemill.a", line=line, description="", mutated="")
+    assert list(ReachedSeeds(blocks, seeds=3).of(mutant)) == seeds
+
+
+@pytest.mark.slow
+def test_a_run_of_the_unbroken_engine_notes_which_seeds_reach_what(tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from tests.simulation.mutants.generated.generate import mutant_named\n"
+        "from tests.simulation.mutants.generated.reached_seeds import reached_seeds\n"
+        "reached = reached_seeds(Path(sys.argv[1]), seeds=6, processes=2)\n"
+        "for name in sys.argv[2:]:\n"
+        "    print(*reached.of(mutant_named(name)))\n"
+    )
+    names = ("dynamodb.job_writes:_end_run:drop-clause:0", "domain.retry:RetryPolicy.__post_init__:fix-condition:0")
+    command = [sys.executable, "-c", script, str(tmp_path / "reached.json"), *names]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    # Every seed claims a job, and job types are declared while modules are imported.
+    assert run.stdout.splitlines() == ["0 1 2 3 4 5", "0 1 2 3 4 5"]
 
 
 @pytest.mark.slow

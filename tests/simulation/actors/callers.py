@@ -26,6 +26,10 @@ _OVER_HTTP: Final = 0.15
 #: Share of seeds with odd values, and the number of their jobs.
 _ODD: Final = 0.12
 _ODD_JOBS: Final = 3
+#: Share of seeds with a crowd of jobs of one limit key, their number and types.
+_CROWDED: Final = 0.15
+_CROWD: Final = 6
+_LIMITED: Final = ("sim.limited", "sim.slots", "sim.paced", "sim.metered")
 _GROUPS: Final = ("orders", "orders", "mail")
 _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.effect": lambda random: {"fails": random.choice([0, 0, 0, 1, 2, 9]), "seconds": random.choice([0, 0, 1, 24])},
@@ -126,14 +130,20 @@ class Workload:
         return made
 
 
-def odd_submissions(world: World) -> list[PlannedSubmission]:
-    """Jobs whose handlers return odd values, in some seeds. Their own chance leaves the other seeds as they are."""
-    random = Random(f"odd values {world.seed}")
-    if random.random() >= _ODD:
-        return []
-    names = random.sample(sorted(ODD_VALUES), _ODD_JOBS)
-    made = [Submission(type="sim.unstorable", payload={"key": name}, key=name) for name in names]
-    return [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 60_000)) for one in made]
+def further_submissions(world: World) -> list[PlannedSubmission]:
+    """In some seeds, jobs whose handlers return odd values, and a crowd of jobs of one limit key.
+
+    Their own chance leaves the other seeds as they are.
+    """
+    random, made = Random(f"further submissions {world.seed}"), []
+    if random.random() < _ODD:
+        names = random.sample(sorted(ODD_VALUES), _ODD_JOBS)
+        made += [Submission(type="sim.unstorable", payload={"key": name}, key=name) for name in names]
+    if random.random() < _CROWDED:
+        kind = random.choice(_LIMITED)
+        payload = {"key": "crowd", "seconds": random.choice([0, 1, 20])}
+        made += [Submission(type=kind, payload=payload, key=f"crowd-{number}") for number in range(_CROWD)]
+    return [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 5_000)) for one in made]
 
 
 class TrackedSubmission:

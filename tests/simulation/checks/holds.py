@@ -28,7 +28,9 @@ class HoldChecks:
         owner = text_of(before, "owner")
         if not before or not after or not owner or "hold_cause" not in after:
             return
-        if "owner" not in after and text_of(after, "last_owner") == owner:
+        # A release gives a run back, and leaves an earlier hold as it is.
+        held = any(before.get(name) != after.get(name) for name in ("holds", "hold_cause"))
+        if held and "owner" not in after and text_of(after, "last_owner") == owner:
             try:
                 self.held_jobs_have_not_run(key, owner, after)
                 self.times_differ(key, after)

@@ -7,6 +7,7 @@ from tests.simulation.mutants.conditions import CLAUSES
 from tests.simulation.mutants.job_lifecycle import PROTOCOL
 from tests.simulation.mutants.operations import OPERATION
 from tests.simulation.mutants.passes import PASS
+from tests.simulation.mutants.values_and_reports import SHOWN
 from tests.simulation.mutants.waits_and_messages import WAITING
 
-MUTANTS: Final = (*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING)
+MUTANTS: Final = (*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING, *SHOWN)
