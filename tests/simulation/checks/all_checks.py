@@ -8,6 +8,7 @@ from tests.simulation.checks.crashes import CrashChecks
 from tests.simulation.checks.dispatches import DispatchChecks
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
+from tests.simulation.checks.endings import EndingChecks
 from tests.simulation.checks.holds import HoldChecks
 from tests.simulation.checks.limits import LimitChecks
 from tests.simulation.checks.messages import MessageChecks
@@ -51,6 +52,7 @@ class Checks:
         WaitChecks(world)
         OddValueChecks(world)
         HoldChecks(world)
+        EndingChecks(world)
         self.passes = PassChecks(world)
         self._reports = UseCaseReportChecks(world)
         self._waiting = ParkedJobChecks(world)

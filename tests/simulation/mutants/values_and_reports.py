@@ -50,6 +50,12 @@ SHOWN: Final = (
         "return Verdict.EARLY",
     ),
     Mutant(
+        "each job is cancelled before it runs",
+        modules.OUTCOMES,
+        "    if job.cancel_requested_at:\n        return Stopped()",
+        "    if True:\n        return Stopped()",
+    ),
+    Mutant(
         "responses show no result", "tidemill.application.job_view", '"result": _value(job.result),', '"result": None,'
     ),
 )

@@ -1,0 +1,78 @@
+"""Checks of how a run ends, against what its handler did and what was asked of the job."""
+
+import json
+from typing import Final
+
+from tests.simulation.checks.violation import Item, Violation, number_of, require, state_of, text_of
+from tests.simulation.world.dynamodb_table import Record
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
+from tests.simulation.world.world import World
+from tidemill.domain.states import State
+
+#: Types whose handlers end a job in this way.
+_GIVING_UP: Final = frozenset({"sim.give-up"})
+_PERMANENT: Final = frozenset({"sim.permanent", "sim.unstorable"})
+
+
+class EndingChecks:
+    """Watches the jobs table of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        world.jobs.watchers.append(self._changed)
+
+    def _changed(self, record: Record) -> None:
+        before, after, key = record.before, record.after, record.keys["pk"]["S"]
+        owner = text_of(before, "owner")
+        if before and after and owner and "owner" not in after and text_of(after, "last_owner") == owner:
+            try:
+                self.endings_have_a_cause(key, before, after)
+                self.results_are_those_of_the_handler(key, before, after)
+            except Violation as violation:
+                self._world.scheduler.fail(violation)
+
+    def endings_have_a_cause(self, key: str, before: Item, after: Item) -> None:
+        kind, state, death = text_of(after, "type"), state_of(after), text_of(after, "death")
+        ran = any(run.owner == before["owner"]["S"] and run.key == key for run in self._world.runs)
+        caused = True
+        if state is State.SUCCEEDED:
+            caused = ran
+        elif state is State.CANCELLED:
+            caused = "cancel_requested_at" in before or (ran and kind in _GIVING_UP)
+        elif death == "gave up":
+            caused = ran and kind in _GIVING_UP
+        elif death == "permanent error":
+            caused = (ran and kind in _PERMANENT) or self._world.rollout.planned
+        elif death == "result cannot be stored":
+            caused = ran and (kind == "sim.unstorable" or "payload_at" in after or "padding" in after["payload"]["S"])
+        elif death == "deadline passed":
+            passed_ms = self._world.scheduler.now_ms + self._skew_ms
+            caused = "deadline" in after and number_of(after, "deadline") <= passed_ms
+        require(caused, "each ending has a cause", f"{state} {death}, ran: {ran}", key)
+
+    def results_are_those_of_the_handler(self, key: str, before: Item, after: Item) -> None:
+        check, kind, attempt = "a document keeps what its handler said", text_of(after, "type"), before["attempt"]["N"]
+        if state_of(after) is State.SUCCEEDED:
+            result = json.loads(text_of(after, "result") or "null")
+            fits = kind != "sim.effect" or result == {"attempt": int(attempt)}
+            if kind == "sim.plain" and "payload" in after:
+                plan = json.loads(after["payload"]["S"])
+                fits = result == {"n": plan.get("count", 0), "padding": plan.get("padding", "")}
+            require(fits, check, f"the result is {str(result)[:99]}", key)
+        errors = after.get("errors", {"L": []})["L"]
+        if errors and errors != before.get("errors", {"L": []})["L"]:
+            last = errors[-1]["M"]
+            said = text_of(last, "message")
+            fits = text_of(last, "error_class") != "BrokenError" or said == f"attempt {attempt}"
+            fits = fits and (
+                kind != "sim.permanent" or text_of(last, "error_class") != "PermanentJobError" or said == "never"
+            )
+            require(fits, check, f"the error is {said!r}", key)
+
+    @property
+    def _skew_ms(self) -> int:
+        return FAR_OFF_MS if self._world.faults.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
+
+
+__all__ = ["EndingChecks"]
