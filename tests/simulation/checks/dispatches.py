@@ -4,6 +4,7 @@ import json
 from functools import partial
 from typing import Final
 
+from tests.simulation.checks.messages import reference_in
 from tests.simulation.checks.violation import (
     Item,
     has_expired,
@@ -21,6 +22,9 @@ from tests.simulation.world.world import World
 from tidemill.domain.states import State
 
 _DISPATCHED: Final = frozenset({State.QUEUED, State.RETRYING})
+#: A visibility timeout counts from when SQS gets the call, and lasts 12 hours at most.
+_CALL_TAKES_MS: Final = 180_000
+_LONGEST_HIDDEN_MS: Final = 11 * 3_600_000
 #: Longest time between reading a document and deleting its DLQ message: an invocation of reconcile, delayed.
 _JUDGED_WITHIN_MS: Final = 20 * 60_000
 
@@ -35,6 +39,7 @@ class DispatchChecks:
         world.jobs.watchers.append(self._changed)
         for queue in world.lanes.values():
             queue.send_watchers.append(partial(self._sent, queue))
+            queue.hide_watchers.append(self._put_back)
         for queue in world.dead_letters.values():
             queue.send_watchers.append(partial(self._dead_letter_sent, queue))
             queue.delete_watchers.append(self._dead_letter_deleted)
@@ -61,6 +66,21 @@ class DispatchChecks:
         check, what = "a message is delayed until its job is due", f"{delay_ms} ms, due in {due_ms - self._now_ms} ms"
         self._require(early_ms <= self._skew_ms, check, what, key)
         self._require(late_ms <= slack_ms, check, what, key)
+
+    def _put_back(self, message: Message) -> None:
+        """A worker hides a message until the time that its report names, or makes it visible if that has passed."""
+        task = self._world.scheduler.current
+        if task is None or not task.process.name.startswith("work-"):
+            return
+        by, now_ms = task.process, self._now_ms
+        untils = [report.put_back_until for _, name, report in self._world.reports if name == by.name]
+        named_ms = [until.timestamp() * 1000 - by.skew_ms for until in untils if until]
+        late_ms = [message.visible_ms - max(until_ms, now_ms) for until_ms in named_ms]
+        capped = any(until_ms - now_ms >= _LONGEST_HIDDEN_MS for until_ms in named_ms)
+        fits = capped or any(-1000 <= late <= _CALL_TAKES_MS for late in late_ms)
+        what = f"hidden for {message.visible_ms - now_ms} ms, not {[round(ms - now_ms) for ms in named_ms[-10:]]}"
+        key = reference_in(message)[0]
+        self._require(fits, "a message is put back until the time in its report", what, key)
 
     def _dead_letter_sent(self, queue: Queue, message: Message) -> None:
         found = self._present(message)

@@ -12,6 +12,9 @@ _TEXTS: Final = ("type", "lane", "state", "death", "group", "parent")
 #: With the number that a missing attribute stands for.
 _NUMBERS: Final = {"attempt": 0, "hops": 0, "sequence": None}
 _TIMES: Final = ("cancel_requested_at", "run_at", "deadline", "created_at", "due", "claimed_at", "finished_at")
+#: Only a response about one job has these, and its errors.
+_MAY_BE_LARGE: Final = frozenset(("result", "checkpoint", "hops", "parent", "redrives"))
+_MISSING: Final = object()
 _JSON: Final = ("result", "checkpoint")
 
 
@@ -23,7 +26,10 @@ def shows_one_of(job: Mapping[str, Any], versions: Iterable[Item | None]) -> boo
 def _shows(job: Mapping[str, Any], item: Item) -> bool:
     """An entry of a listing lacks the members that may be large."""
     expected = _expected(item)
-    if any(job[name] != value for name, value in expected.items() if name in job):
+    if any(
+        job.get(name, value if name in _MAY_BE_LARGE and "errors" not in job else _MISSING) != value
+        for name, value in expected.items()
+    ):
         return False
     return "errors" not in job or _ends_of_runs(job["errors"]) == [
         (int(error["M"]["attempt"]["N"]), error["M"]["error_class"]["S"], error["M"]["message"]["S"])

@@ -69,6 +69,8 @@ class Queue:
         self.send_watchers: list[Callable[[Message], None]] = []
         #: Called with each message that is deleted.
         self.delete_watchers: list[Callable[[Message], None]] = []
+        #: Called with each message whose visibility timeout is changed.
+        self.hide_watchers: list[Callable[[Message], None]] = []
         #: Called with the time at which a lost message will return.
         self.return_watchers: list[Callable[[int], None]] = []
         #: Until then another consumer takes every message.
@@ -139,6 +141,8 @@ class Queue:
         if until_ms - message.received_ms > LONGEST_VISIBILITY_MS:
             raise ServiceError("InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit")
         message.visible_ms = until_ms
+        for watch in self.hide_watchers:
+            watch(message)
         self._notify(until_ms)
 
     def counts(self) -> tuple[int, int, int]:
