@@ -1,4 +1,4 @@
-"""Callers whose submissions nobody may accept: each is refused with the path of its fault, and changes nothing.
+"""Callers whose submissions the API must refuse: each is refused with the path of its fault, and changes nothing.
 
 The table follows the reference of the API. A tenant of its own makes these submissions, so no item may name it.
 """

@@ -38,7 +38,7 @@ class HoldChecks:
                 self._world.scheduler.fail(violation)
 
     def held_jobs_have_not_run(self, key: str, owner: str, after: Item) -> None:
-        """A job is held instead of a run. The result of a run that ended is settled, whatever fails after it."""
+        """A job is held instead of a run. The result of a run that ended is settled, even if a call after it fails."""
         ran = any(run.owner == owner and run.key == key for run in self._world.runs)
         calling = text_of(after, "type") in _CALLING
         require(calling or not ran, "a held job has not run", f"held by {text_of(after, 'hold_cause')}", key)

@@ -14,7 +14,7 @@ SHOWN: Final = (
         "if len(result) > 2 * LARGEST_RESULT_BYTES:",
     ),
     Mutant(
-        "a result that is no JSON is retried",
+        "a result that is not JSON is retried",
         "tidemill.application.handler_results",
         'error_class="ResultError", message=message, death=DeathReason.RESULT_UNSTORABLE',
         'error_class="ResultError", message=message',

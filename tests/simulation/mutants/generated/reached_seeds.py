@@ -98,7 +98,7 @@ def _noted(own: Sequence[int], seeds: int) -> list[tuple[Any, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Noting:
-    """A change to one module: each block adds its number to `now`. It is no mutant."""
+    """A change to one module: each block adds its number to `now`. It changes no behaviour."""
 
     module: str
     blocks: list[Block]
