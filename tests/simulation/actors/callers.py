@@ -29,7 +29,7 @@ _ODD_JOBS: Final = 3
 #: Share of seeds with a crowd of jobs of one limit key, their number and types.
 _CROWDED: Final = 0.15
 _CROWD: Final = 6
-_LIMITED: Final = ("sim.limited", "sim.slots", "sim.paced", "sim.metered")
+_LIMITED: Final = ("sim.limited", "sim.slots", "sim.paced")
 _GROUPS: Final = ("orders", "orders", "mail")
 _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.effect": lambda random: {"fails": random.choice([0, 0, 0, 1, 2, 9]), "seconds": random.choice([0, 0, 1, 24])},

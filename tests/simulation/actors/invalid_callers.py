@@ -126,7 +126,8 @@ class InvalidCallers:
 
 def _fits(error: TidemillError, paths: set[str], submission: Submission) -> bool:
     if paths:
-        return isinstance(error, InvalidPayloadError) and {fault.path for fault in error.faults} == paths
+        named = isinstance(error, InvalidPayloadError) and {fault.path for fault in error.faults} == paths
+        return named and all(path in str(error) for path in paths)
     if submission.type == "sim.unheard-of":
         return isinstance(error, UnknownJobTypeError) and error.name == submission.type and "sim.effect" in error.known
     large = isinstance(error, PayloadTooLargeError)

@@ -56,6 +56,7 @@ class AtRestChecks:
             self.cancelled_jobs_do_not_begin,
             self.tenants_are_isolated,
             self.reports_match_documents,
+            self.every_run_is_reported,
             self.leases_expire_only_after_faults,
             self.our_code_loses_no_message,
             self.every_group_goes_on,
@@ -166,6 +167,15 @@ class AtRestChecks:
                     "reported as fenced, but it was settled",
                     key,
                 )
+
+    def every_run_is_reported(self) -> None:
+        """A worker that lives reports each run that it settled, also those of the next jobs of a group."""
+        reported = {report.job.owner for _, _, report in self._world.reports if report.job}
+        for run in self._runs():
+            if run.owner in self._documents.settled and self._documents.claimed_by[run.owner] == run.by:
+                faulty = self._world.sdk.gave_up[run.by] or run.by in self._world.scheduler.interrupted
+                there = run.owner in reported or faulty or self._clocks_far_off
+                require(there, "every run is reported", f"{run.by} settled it, and reported nothing", run.key)
 
     def leases_expire_only_after_faults(self) -> None:
         """A worker that lives and gets responses never lets a lease expire."""

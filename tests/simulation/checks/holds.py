@@ -33,6 +33,7 @@ class HoldChecks:
         if held and "owner" not in after and text_of(after, "last_owner") == owner:
             try:
                 self.held_jobs_have_not_run(key, owner, after)
+                self.waiting_jobs_name_their_limit(key, after)
                 self.times_differ(key, after)
             except Violation as violation:
                 self._world.scheduler.fail(violation)
@@ -42,6 +43,11 @@ class HoldChecks:
         ran = any(run.owner == owner and run.key == key for run in self._world.runs)
         calling = text_of(after, "type") in _CALLING
         require(calling or not ran, "a held job has not run", f"held by {text_of(after, 'hold_cause')}", key)
+
+    def waiting_jobs_name_their_limit(self, key: str, after: Item) -> None:
+        cause = text_of(after, "hold_cause")
+        fits = ("wait" in after) is (cause == "limit")
+        require(fits, "a job that waits for a limit says so", f"held by {cause}, wait: {after.get('wait')}", key)
 
     def times_differ(self, key: str, after: Item) -> None:
         """A rate gives one start in each interval, so no two jobs that wait for it have the same time."""

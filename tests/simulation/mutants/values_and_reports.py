@@ -1,4 +1,4 @@
-"""What callers and handlers may send, what responses show, and what functions report."""
+"""What callers and handlers may send, how runs end, and what functions report."""
 
 from typing import Final
 
@@ -38,12 +38,6 @@ SHOWN: Final = (
         "doubled = self._limit",
     ),
     Mutant(
-        "wake reports each job that it tried",
-        "tidemill.application.wake",
-        "strict=True) if result is _Result.WOKEN]",
-        "strict=True)]",
-    ),
-    Mutant(
         "a lease is reported as early",
         modules.VERDICT,
         "return Verdict.EARLY if current.owner is None else Verdict.LEASED",
@@ -54,8 +48,5 @@ SHOWN: Final = (
         modules.OUTCOMES,
         "    if job.cancel_requested_at:\n        return Stopped()",
         "    if True:\n        return Stopped()",
-    ),
-    Mutant(
-        "responses show no result", "tidemill.application.job_view", '"result": _value(job.result),', '"result": None,'
     ),
 )
