@@ -103,7 +103,7 @@ class InvalidCallers:
 
     def _submit(self) -> None:
         for paths, members in self._random.sample(invalid_submissions(clock.now()), _SUBMISSIONS):
-            submission = Submission(**({"type": "sim.effect", "payload": _NEVER} | members))
+            submission = Submission(**{"type": "sim.effect", "payload": _NEVER, **members})
             try:
                 accepted = composition.submit()(submission, tenant=_TENANT, trace="eve")
             except StoreUnavailableError:
@@ -130,8 +130,8 @@ def _fits(error: TidemillError, paths: set[str], submission: Submission) -> bool
         return named and all(path in str(error) for path in paths)
     if submission.type == "sim.unheard-of":
         return isinstance(error, UnknownJobTypeError) and error.name == submission.type and "sim.effect" in error.known
-    large = isinstance(error, PayloadTooLargeError)
-    return large and (error.size_bytes, error.limit_bytes) == (_LARGEST_BYTES + 1, _LARGEST_BYTES)
+    sizes = (error.size_bytes, error.limit_bytes) if isinstance(error, PayloadTooLargeError) else None
+    return sizes == (_LARGEST_BYTES + 1, _LARGEST_BYTES)
 
 
 def _short(members: Mapping[str, Any]) -> str:

@@ -145,7 +145,7 @@ class DocumentFieldChecks:
         """The interval doubles with each nudge, up to a day. The sweep of a DLQ begins with a shorter one."""
         swept = any(self._world.faults.counted[fault] for fault in _INTO_DLQ)
         first_ms = _NUDGES_APART_MS if swept else self._world.deployment.stage.reconcile_limit_seconds * 1000
-        return max(first_ms, min(first_ms * 2 ** min(nudges, _MOST_NUDGES), _DAY_MS))
+        return max(first_ms, min(first_ms << min(nudges, _MOST_NUDGES), _DAY_MS))
 
     def holds_are_counted(self, key: str, before: Item, after: Item) -> None:
         if not self._ended(before, after):
