@@ -174,7 +174,7 @@ class AtRestChecks:
         for run in self._runs():
             if run.owner in self._documents.settled and self._documents.claimed_by[run.owner] == run.by:
                 faulty = self._world.sdk.gave_up[run.by] or run.by in self._world.scheduler.interrupted
-                there = run.owner in reported or faulty or self._clocks_far_off
+                there = run.owner in reported or bool(faulty) or self._clocks_far_off
                 require(there, "every run is reported", f"{run.by} settled it, and reported nothing", run.key)
 
     def leases_expire_only_after_faults(self) -> None:
