@@ -46,7 +46,8 @@ class Reference:
             self.lane.append(Message(after.name, after.generation, self.now + delay))
         elif after.state == "dead":
             self.dead_letters.append(Message(after.name, after.generation))
-        if after.state in ENDED and after.request.group:
+        # An end, and a job that begins to wait: whichever comes second finds the other.
+        if after.state in {*ENDED, "waiting"} and after.request.group:
             self.advance(after.request.group)
 
     def advance(self, group: str) -> Job | None:
