@@ -15,7 +15,11 @@ Captured = Callable[[], list[str]]
 
 #: Each has a part that no table item, log line or file may contain, and that is too long to occur by chance.
 ADDRESSES = {"83.149.217.216": "149.217.216", "2001:4860:4860:abcd:c0:ffee::1": "c0:ffee"}
-AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:125.73167316.42484248) Gecko/20100101 Firefox/125.73167316" + "x" * 256 + "canary"
+AGENT = (
+    "Mozilla/5.0 (X11; Linux x86_64; rv:125.73167316.42484248) Gecko/20100101 Firefox/125.73167316"
+    + "x" * 256
+    + "canary"
+)
 REFERRER = "https://canary-user:canary-password@news.example/canary/path?canary=query#canary"
 SECRETS = ("canary", "73167316", "42484248", AGENT, REFERRER, *ADDRESSES, *ADDRESSES.values())
 
