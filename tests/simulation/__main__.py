@@ -5,7 +5,7 @@ import os
 import sys
 from typing import Final
 
-from tests.simulation.mutants.generated.run_sample import SEEDS_OF_A_GENERATED_MUTANT, run_sample
+from tests.simulation.mutants.generated.run_sample import SEEDS_OF_A_GENERATED_MUTANT, chosen_mutants, run_sample
 from tests.simulation.mutants.run_mutants import run_mutants
 
 _SEEDS: Final = 2000
@@ -29,12 +29,18 @@ def main() -> int:
         help=f"most seeds for each mutant (default: {_SEEDS_OF_A_MUTANT}; in a sample {SEEDS_OF_A_GENERATED_MUTANT})",
     )
     mutants.add_argument("--sample", type=int, metavar="N", help="test N generated mutants instead of the catalogue")
+    mutants.add_argument(
+        "--only",
+        metavar="PATTERN",
+        help="only generated mutants whose ids match, such as 'domain.retry:*'; without --sample, all of these",
+    )
     mutants.add_argument("--seed", default="0", help="any text that chooses the sample, such as a commit hash")
     mutants.add_argument("names", nargs="*", help="mutants to test (default: all)")
     arguments = parser.parse_args()
-    if arguments.command == "mutants" and arguments.sample:
+    if arguments.command == "mutants" and (arguments.sample or arguments.only):
         seeds = arguments.seeds or SEEDS_OF_A_GENERATED_MUTANT
-        return run_sample(arguments.sample, arguments.seed, processes=arguments.processes, seeds=seeds)
+        chosen = chosen_mutants(arguments.sample, arguments.seed, only=arguments.only)
+        return run_sample(chosen, arguments.seed, processes=arguments.processes, seeds=seeds)
     if arguments.command == "mutants":
         seeds = arguments.seeds or _SEEDS_OF_A_MUTANT
         return run_mutants(arguments.names, seeds=seeds, processes=arguments.processes)

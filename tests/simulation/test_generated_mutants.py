@@ -12,6 +12,7 @@ from tests.simulation.mutants.generated.generate import GeneratedMutant, all_mut
 from tests.simulation.mutants.generated.mutation_sites import Sites
 from tests.simulation.mutants.generated.reached_seeds import ReachedSeeds
 from tests.simulation.mutants.generated.results import Result, Results
+from tests.simulation.mutants.generated.run_sample import chosen_mutants
 from tests.simulation.mutants.generated.sample import sample
 from tests.simulation.mutants.generated.summary import Summary
 
@@ -95,6 +96,13 @@ def test_a_sample_depends_on_its_seed_alone(mutants: dict[str, GeneratedMutant])
     assert chosen == sample(reversed(mutants.values()), count=50, seed="1")
     assert chosen != sample(mutants.values(), count=50, seed="2")
     assert len({(mutant.module, mutant.line) for mutant in chosen}) == 50
+
+
+def test_a_sample_may_be_limited_to_some_ids() -> None:
+    all_of_one = {mutant.id for mutant in chosen_mutants(None, "1", only="domain.retry:*")}
+    assert all_of_one
+    assert all(name.startswith("domain.retry:") for name in all_of_one)
+    assert {mutant.id for mutant in chosen_mutants(3, "1", only="domain.retry:*")} < all_of_one
 
 
 def test_a_sample_changes_little_with_the_code(mutants: dict[str, GeneratedMutant]) -> None:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from fnmatch import fnmatchcase
 from typing import Final
 
 from tests.simulation.mutants.generated.equivalent_mutants import equivalents
@@ -17,9 +18,14 @@ from tests.simulation.mutants.generated.targeted_tests import failing_test
 SEEDS_OF_A_GENERATED_MUTANT: Final = 500
 
 
-def run_sample(count: int, seed: str, *, processes: int, seeds: int) -> int:
-    """0 if the sample keeps within the bounds of `Summary`, else 1."""
-    chosen = sample(all_mutants().values(), count=count, seed=seed)
+def chosen_mutants(count: int | None, seed: str, *, only: str | None = None) -> list[GeneratedMutant]:
+    """A sample of the mutants whose ids match the glob `only`, or all of those if `count` is None."""
+    matching = [mutant for mutant in all_mutants().values() if fnmatchcase(mutant.id, only or "*")]
+    return matching if count is None else sample(matching, count=count, seed=seed)
+
+
+def run_sample(chosen: Sequence[GeneratedMutant], seed: str, *, processes: int, seeds: int) -> int:
+    """0 if the sample keeps within the bounds of `Summary`, else 1. `seed` names the file of its results."""
     reasons = equivalents()
     excused = {mutant.id for mutant in chosen if mutant.id in reasons and reasons[mutant.id].fits(mutant)}
     judged = [mutant for mutant in chosen if mutant.id not in excused]
