@@ -51,6 +51,7 @@ class ShippedWorker:
         )
         self._greenlet = greenlet(lambda: self._run.run(self))
         self._greenlet.number = number
+        self.aws_request_id = f"request-{number}"
 
     def start(self) -> None:
         self._greenlet.switch()

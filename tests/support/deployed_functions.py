@@ -45,9 +45,10 @@ class ProcessEndedError(BaseException):
 
 @dataclass(frozen=True)
 class Context:
-    """The Lambda context, as far as the handlers read it: the remaining time."""
+    """The Lambda context, as far as the handlers read it."""
 
     remaining: timedelta = INVOCATION
+    aws_request_id: str = "request"
 
     def get_remaining_time_in_millis(self) -> int:
         return round(self.remaining.total_seconds() * 1000)

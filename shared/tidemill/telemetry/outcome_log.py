@@ -24,6 +24,7 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.names import METRIC_NAMESPACE, Env, Lane, Metric
 from tidemill.settings import setting
+from tidemill.telemetry.job_fields import job_fields, reference_fields
 from tidemill.telemetry.withheld_text import WithheldText
 
 _ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
@@ -75,11 +76,11 @@ class Telemetry:
     def accepted(self, accepted: Accepted) -> None:
         job = accepted.job
         self._count(job.lane, Metric.REPLAYED if accepted.replayed else Metric.SUBMITTED)
-        logger().info("replayed" if accepted.replayed else "accepted", extra=_fields(job))
+        logger().info("replayed" if accepted.replayed else "accepted", extra=job_fields(job))
 
     def controlled(self, what: str, job: Job) -> None:
         """The owner cancelled or retried the job. A running job is not cancelled yet: its state is still running."""
-        logger().info(what, extra=_fields(job) | {"state": job.state})
+        logger().info(what, extra=job_fields(job) | {"state": job.state})
 
     def not_accepted(self, job_type: JobType, error: TidemillError) -> None:
         """The store did not accept a submission, and the caller continues without the job."""
@@ -90,11 +91,11 @@ class Telemetry:
         for sent in published.sent:
             self._count(sent.lane, Metric.DISPATCHED)
             message = "dead-letter message sent" if isinstance(sent.body, DeadLetter) else "dispatched"
-            extra = _reference_fields(reference_of(sent.body)) | {"delay_seconds": sent.delay_seconds}
+            extra = reference_fields(reference_of(sent.body)) | {"delay_seconds": sent.delay_seconds}
             logger().info(message, extra=extra)
         for job in published.advanced:
             self._count(job.lane, Metric.ADVANCED)
-            logger().info("group advanced", extra=_fields(job) | {"group": job.group})
+            logger().info("group advanced", extra=job_fields(job) | {"group": job.group})
         for step in published.failed_steps:
             name = "group" if step.step is Step.ADVANCE else "job_id"
             extra = {"tenant": step.tenant, name: step.name, "sequence": step.sequence, "error": step.error}
@@ -110,10 +111,10 @@ class Telemetry:
         """What came of the work that publish handed over."""
         for job in taken.advanced:
             self._count(job.lane, Metric.ADVANCED)
-            logger().info("group advanced", extra=_fields(job) | {"group": job.group})
+            logger().info("group advanced", extra=job_fields(job) | {"group": job.group})
         for job in taken.resent:
             self._count(job.lane, Metric.RESENT)
-            logger().info("dispatched again", extra=_fields(job))
+            logger().info("dispatched again", extra=job_fields(job))
         for owed in taken.overdue:
             self._count_overdue()
             work = owed.work
@@ -129,7 +130,7 @@ class Telemetry:
             self._count(lane, metric)
         if report.put_back_until:
             self._count(lane, Metric.PUT_BACK)
-        extra = (_fields(job) if job else _reference_fields(reference) if reference else {}) | {
+        extra = (job_fields(job) if job else reference_fields(reference) if reference else {}) | {
             name: str(value) for name in ("verdict", "error", "put_back_until") if (value := getattr(report, name))
         }
         if job and job.claimed_at and report.ending in _ATTEMPTED:
@@ -144,7 +145,7 @@ class Telemetry:
         """Handlers outlived their attempts and their batch, so the process ends now."""
         for stray in strays:
             self._count(lane, Metric.STRAY_THREADS)
-            logger().error("stray thread", extra=_reference_fields(stray))
+            logger().error("stray thread", extra=reference_fields(stray))
 
     def woken(self, woken: Woken) -> None:
         for lane, number in woken.jobs.items():
@@ -234,24 +235,3 @@ class Telemetry:
             metrics.add_dimension("lane", lane)
             self._metrics[lane] = metrics
         return self._metrics[lane]
-
-
-def _fields(job: Job) -> dict[str, object]:
-    return {
-        "tenant": job.tenant,
-        "job_id": job.id,
-        "job_type": job.type,
-        "lane": job.lane,
-        "generation": job.generation,
-        "attempt": job.attempt,
-        "trace": job.trace,
-    }
-
-
-def _reference_fields(reference: Reference) -> dict[str, object]:
-    return {
-        "tenant": reference.tenant,
-        "job_id": reference.job_id,
-        "generation": reference.generation,
-        "trace": reference.trace,
-    }

@@ -22,7 +22,10 @@ SETTLE_RESERVE: Final = timedelta(seconds=SETTLE_RESERVE_SECONDS)
 
 
 class Invocation(Protocol):
-    """The part of the Lambda context that says how much time is left."""
+    """The Lambda context, as far as a worker reads it."""
+
+    @property
+    def aws_request_id(self) -> str: ...
 
     def get_remaining_time_in_millis(self) -> int: ...
 
