@@ -211,7 +211,7 @@ def _after_failure(job: Job, failure: Failed, policy: RetryPolicy, *, now: datet
         attempt=job.attempt,
         at=now,
         error_class=failure.error_class,
-        message=_storable(failure.message[:LONGEST_MESSAGE_CHARACTERS]),
+        message=storable(failure.message[:LONGEST_MESSAGE_CHARACTERS]),
         retryable=failure.death is None,
         next_due=due,
     )
@@ -227,6 +227,6 @@ def _text(error: BaseException) -> str:
         return "the text of the error could not be read"
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """Replace lone surrogates, which the store refuses."""
     return text.encode(errors="replace").decode()
