@@ -7,30 +7,29 @@ fails later is left to the next call.
 """
 
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 from tidemill import composition
 from tidemill.names import CONTINUE
-from tidemill.worker.message_run import Invocation
+from tidemill.worker.message_run import Invocation, time_left
 
 #: The time that owed work leaves to the sweep and the pass.
 OWED_RESERVE: Final = timedelta(seconds=30)
 
 
 def handle(event: object, context: Invocation) -> None:
-    def time_left() -> timedelta:
-        return timedelta(milliseconds=context.get_remaining_time_in_millis())
-
+    left = partial(time_left, context)
     passes = composition.table_passes()
     if not (isinstance(event, dict) and CONTINUE in event):
         passes.ask()
     reconciler = composition.reconciler()
     telemetry = composition.telemetry()
-    telemetry.taken(composition.taker().take(lambda: time_left() > OWED_RESERVE))
-    telemetry.reconciled(reconciler.sweep(composition.dead_letter_queues(), time_left=time_left))
+    telemetry.taken(composition.taker().take(lambda: left() > OWED_RESERVE))
+    telemetry.reconciled(reconciler.sweep(composition.dead_letter_queues(), time_left=left))
     asked = True
     while asked:
-        reconciled = reconciler.run(passes, time_left=time_left)
+        reconciled = reconciler.run(passes, time_left=left)
         telemetry.reconciled(reconciled)
         # Another call asked for a pass while this one held the pass that has ended now.
         asked = bool(reconciled.progress and reconciled.progress.completed and reconciled.progress.table_pass.asked)
