@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 
 from tidemill.application.ports import Checkpoint
 from tidemill.aws.clients import Item, translated
+from tidemill.aws.conditional_writes import refusing_item
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job, Redrive, Reference
 from tidemill.domain.outcomes import Settlement
@@ -182,10 +183,7 @@ class DynamoJobStore(JobReader):
             with translated():
                 answer = call(TableName=self._table, ReturnValuesOnConditionCheckFailure="ALL_OLD", **request)
         except ClientError as error:
-            response: Mapping[str, Any] = error.response
-            if response["Error"]["Code"] != "ConditionalCheckFailedException":
-                raise
-            item: Item | None = response.get("Item")
+            item = refusing_item(error)
             if item and mine(decode(item)):
                 return item
             raise WriteRefusedError(write, decode(item) if item else None) from None

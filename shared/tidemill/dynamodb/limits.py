@@ -8,6 +8,7 @@ from botocore.exceptions import ClientError
 
 from tidemill.application.ports import WHOLE, Entered, LimitSlot, Part
 from tidemill.aws.clients import Item, translated
+from tidemill.aws.conditional_writes import refusing_item
 from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, earliest, run_name
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb import limit_item
@@ -138,9 +139,6 @@ class DynamoLimits:
                     **request,
                 )
         except ClientError as error:
-            response: Any = error.response
-            if response["Error"]["Code"] != "ConditionalCheckFailedException":
-                raise
-            raise _RefusedError(limit_item.decoded(response.get("Item", {}))) from None
+            raise _RefusedError(limit_item.decoded(refusing_item(error) or {})) from None
         item: Item = answer.get("Attributes", {})
         return limit_item.decoded(item)

@@ -12,6 +12,7 @@ from tidemill.application.owed import Kind, Owed, Work
 from tidemill.application.ports import WHOLE, Part
 from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item, translated
+from tidemill.aws.conditional_writes import refusing_item
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.dynamodb.update_requests import update
 from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY
@@ -114,8 +115,7 @@ class DynamoOwedWork:
             with translated():
                 call(TableName=self._table, **request)
         except ClientError as error:
-            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
-                raise
+            refusing_item(error)  # raises other errors
 
     def _read(self, key: Any) -> Owed | None:
         with translated():

@@ -1,7 +1,7 @@
 """Stores the state of passes over the jobs table in the table itself: `PassStore`."""
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from botocore.exceptions import ClientError
 
@@ -9,6 +9,7 @@ from tidemill.application.pass_state import Segment, TablePass
 from tidemill.application.ports import NewToken
 from tidemill.aws.attribute_values import text
 from tidemill.aws.clients import Item, translated
+from tidemill.aws.conditional_writes import refusing_item
 from tidemill.dynamodb import pass_items
 from tidemill.dynamodb.update_requests import Request
 
@@ -50,10 +51,7 @@ class DynamoPasses:
             with translated():
                 self._client.put_item(TableName=self._table, ReturnValuesOnConditionCheckFailure="ALL_OLD", **request)
         except ClientError as error:
-            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
-                raise
+            current = refusing_item(error) or {}
             # The SDK repeats a write whose response was lost. Then the item has this version already.
-            refused: Any = error.response
-            current: Item = refused.get("Item", {})
             return bool(current.get(pass_items.VERSION) == text(version))
         return True
