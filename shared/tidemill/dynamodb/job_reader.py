@@ -9,15 +9,15 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.application.ports import WHOLE, Part, Unreadable, ignore_unreadable
-from tidemill.aws.attribute_values import milliseconds, text
+from tidemill.aws.attribute_values import milliseconds
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
+from tidemill.dynamodb.attention_index import entry_pages
 from tidemill.dynamodb.document import decode, key, split_key
 from tidemill.dynamodb.indexes import attention_partition, line_partition, merged
-from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SORT_KEY
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -119,25 +119,12 @@ class JobReader:
     def _attention_pages(
         self, partition: str, before: datetime | None, unreadable: Unreadable, *, size: int = _BATCH_GET_LIMIT
     ) -> Iterator[list[Job]]:
-        condition, values = "#partition = :partition", {":partition": text(partition)}
-        names = {"#partition": ATTENTION_KEY}
-        if before is not None:
-            condition += " AND #at <= :before"
-            names["#at"] = ATTENTION_SORT_KEY
-            values[":before"] = milliseconds(before)
-        pages = self._client.get_paginator("query").paginate(
-            TableName=self._table,
-            IndexName=ATTENTION_INDEX,
-            KeyConditionExpression=condition,
-            ExpressionAttributeNames=names,
-            ExpressionAttributeValues=values,
-            # By default a page holds thousands of keys. One batch per page yields the first jobs early.
-            PaginationConfig={"PageSize": min(size, _BATCH_GET_LIMIT)},
-        )
-        with translated():
-            for page in pages:
-                # The index lags behind the documents, so read the documents.
-                yield self.get_many([split_key(entry) for entry in page["Items"]], unreadable=unreadable)
+        # By default a page holds thousands of keys. One batch per page yields the first jobs early.
+        size = min(size, _BATCH_GET_LIMIT)
+        pages = entry_pages(self._client, table=self._table, partition=partition, before=before, size=size)
+        for entries in pages:
+            # The index lags behind the documents, so read the documents.
+            yield self.get_many([split_key(entry) for entry in entries], unreadable=unreadable)
 
     def _get_batch(self, keys: Sequence[Item]) -> Iterator[Item]:
         unread: Any = list(keys)

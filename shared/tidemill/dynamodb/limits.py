@@ -12,8 +12,8 @@ from tidemill.aws.conditional_writes import refusing_item
 from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, earliest, run_name
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb import limit_item
+from tidemill.dynamodb.attention_index import entry_pages
 from tidemill.dynamodb.update_requests import Request
-from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -89,16 +89,9 @@ class DynamoLimits:
 
     def lines(self, part: Part = WHOLE) -> Iterator[Line]:
         for shard in range(limit_item.LINE_SHARDS)[part.number :: part.count]:
-            pages = self._client.get_paginator("query").paginate(
-                TableName=self._table,
-                IndexName=ATTENTION_INDEX,
-                KeyConditionExpression="#partition = :partition",
-                ExpressionAttributeNames={"#partition": ATTENTION_KEY},
-                ExpressionAttributeValues={":partition": {"S": limit_item.lines_partition(shard)}},
-            )
-            with translated():
-                for page in pages:
-                    yield from map(limit_item.line_of, page["Items"])
+            partition = limit_item.lines_partition(shard)
+            for entries in entry_pages(self._client, table=self._table, partition=partition):
+                yield from map(limit_item.line_of, entries)
 
     def _turn(self, slot: LimitSlot, state: LimitState, now: datetime) -> datetime | Line | None:
         """None if there is room; else the time that its rate gives to the job, or the line to wait in."""

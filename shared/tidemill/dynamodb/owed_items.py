@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
@@ -13,9 +14,10 @@ from tidemill.application.ports import WHOLE, Part
 from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
+from tidemill.dynamodb.attention_index import entry_pages
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.dynamodb.update_requests import update
-from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY
+from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY
 from tidemill.system import ids
 
 if TYPE_CHECKING:
@@ -63,21 +65,10 @@ class DynamoOwedWork:
     def pending(self, *, before: datetime, part: Part = WHOLE) -> Iterator[Owed]:
         """The index lags behind the items, so read each item. With more parts than shards, some parts are empty."""
         for shard in range(_SHARDS)[part.number :: part.count]:
-            pages = self._client.get_paginator("query").paginate(
-                TableName=self._table,
-                IndexName=ATTENTION_INDEX,
-                KeyConditionExpression="#partition = :partition AND #at <= :before",
-                ExpressionAttributeNames={"#partition": ATTENTION_KEY, "#at": ATTENTION_SORT_KEY},
-                ExpressionAttributeValues={
-                    ":partition": text(_partition(shard)),
-                    ":before": milliseconds(before),
-                },
-            )
-            with translated():
-                for page in pages:
-                    for entry in page["Items"]:
-                        if (owed := self._read(entry[JOB_KEY])) and owed.next_try <= before:
-                            yield owed
+            pages = entry_pages(self._client, table=self._table, partition=_partition(shard), before=before)
+            for entry in chain.from_iterable(pages):
+                if (owed := self._read(entry[JOB_KEY])) and owed.next_try <= before:
+                    yield owed
 
     def put_off(self, owed: Owed, *, until: datetime, error: str | None) -> None:
         said = {"resent": {"BOOL": True}} if error is None else {"error": text(error)}

@@ -1,0 +1,45 @@
+"""Reads the attention index: scheduled, dead and parked jobs, owed work, and lines of limits.
+
+It lags behind the items, so a caller reads the item of an entry before it acts.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from tidemill.aws.attribute_values import milliseconds, text
+from tidemill.aws.clients import translated
+from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SORT_KEY
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+def entry_pages(
+    client: "DynamoDBClient",
+    *,
+    table: str,
+    partition: str,
+    before: datetime | None = None,
+    size: int | None = None,
+) -> Iterator[Sequence[Any]]:
+    """The entries of a partition in the order of their time, none after `before`, in pages of at most `size`.
+
+    Without a size, a page holds up to a megabyte.
+    """
+    condition, names, values = "#partition = :partition", {"#partition": ATTENTION_KEY}, {":partition": text(partition)}
+    if before is not None:
+        condition += " AND #at <= :before"
+        names["#at"] = ATTENTION_SORT_KEY
+        values[":before"] = milliseconds(before)
+    pages = client.get_paginator("query").paginate(
+        TableName=table,
+        IndexName=ATTENTION_INDEX,
+        KeyConditionExpression=condition,
+        ExpressionAttributeNames=names,
+        ExpressionAttributeValues=values,
+        PaginationConfig={"PageSize": size} if size else {},
+    )
+    with translated():
+        for page in pages:
+            yield page["Items"]
