@@ -14,7 +14,7 @@ from typing import Final
 from tidemill.application.owed import Kind, OwedWork, Work, error_text
 from tidemill.application.ports import Clock, GroupStore, Lanes, Payloads, Refusal
 from tidemill.domain.dispatch import Dispatch, dispatch
-from tidemill.domain.job import Job
+from tidemill.domain.job import Job, reference_of
 from tidemill.domain.states import State
 
 _AT_ONCE: Final = 8
@@ -85,10 +85,10 @@ class Publisher:
         sent, refused = self._send(changes)
         # If SQS took no message at all, it is out, and the stream keeps the records. If it took some, only the others
         # are stored: the stream would deliver the whole batch again, and all of them would be sent twice.
-        out = [] if sent else [change.sequence for change, refusal in refused if not refusal.sender_fault]
+        out = [] if sent else [sequence for sequence, _, refusal in refused if not refusal.sender_fault]
         steps: list[Callable[[], Job | FailedStep | None]] = [
             *(self._unreadable(change) for change in unreadable),
-            *(self._refused(change) for change, _ in refused if change.sequence not in out),
+            *(self._refused(sequence, message) for sequence, message, _ in refused if sequence not in out),
             *(self._advance(*group, sequence) for group, sequence in _groups(changes).items()),
             *(self._delete(change.sequence, job) for change in changes if (job := _deleted(change))),
         ]
@@ -103,11 +103,11 @@ class Publisher:
             failed_steps=failed_steps,
         )
 
-    def _send(self, changes: Sequence[Change]) -> tuple[list[Dispatch], list[tuple[Change, Refusal]]]:
-        """The messages that were sent, and the changes whose message SQS refused."""
+    def _send(self, changes: Sequence[Change]) -> tuple[list[Dispatch], list[tuple[str, Dispatch, Refusal]]]:
+        """The messages that were sent, and the ones that SQS refused, each with the sequence of its change."""
         now = self._clock()
         owed = [
-            (change, message)
+            (change.sequence, message)
             for change in changes
             if (message := dispatch(change.before, change.after, now=now)) is not None
         ]
@@ -115,19 +115,17 @@ class Publisher:
         refused = {refusal.index for refusal in refusals}
         return (
             [message for index, (_, message) in enumerate(owed) if index not in refused],
-            [(owed[refusal.index][0], refusal) for refusal in refusals],
+            [(*owed[refusal.index], refusal) for refusal in refusals],
         )
 
     def _unreadable(self, change: UnreadableChange) -> Callable[[], FailedStep]:
         work = Work(kind=Kind.DISPATCH, tenant=change.tenant, name=change.job_id)
         return lambda: self._hand_over(change.sequence, Step.READ, work, error_text(change.error))
 
-    def _refused(self, change: Change) -> Callable[[], FailedStep | None]:
-        job = change.after
-        if job is None:
-            return lambda: None
-        work = Work(kind=Kind.DISPATCH, tenant=job.tenant, name=job.id)
-        return lambda: self._hand_over(change.sequence, Step.SEND, work, "SQS refused the message")
+    def _refused(self, sequence: str, message: Dispatch) -> Callable[[], FailedStep]:
+        reference = reference_of(message.body)
+        work = Work(kind=Kind.DISPATCH, tenant=reference.tenant, name=reference.job_id)
+        return lambda: self._hand_over(sequence, Step.SEND, work, "SQS refused the message")
 
     def _advance(self, tenant: str, group: str, sequence: str) -> Callable[[], Job | FailedStep | None]:
         def step() -> Job | FailedStep | None:

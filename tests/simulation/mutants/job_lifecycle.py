@@ -312,7 +312,7 @@ PROTOCOL: Final = (
     Mutant(
         "refused messages are forgotten",
         modules.PUBLISH,
-        "for change, _ in refused if change.sequence not in out)",
-        "for change, _ in ())",
+        "for sequence, message, _ in refused if sequence not in out)",
+        "for sequence, message, _ in ())",
     ),
 )
