@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tidemill.application.attempt_gates import Gates, StrayBeside, WaitUntilAlone
+from tidemill.application.attempt_gates import OUT_OF_TIME, Gates, StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.handler_results import checkpoint_text, outcome_of_value
 from tidemill.application.job_types import Run
@@ -156,10 +156,9 @@ class Attempt:
                     return outcome
             return self._call_handler(job)
         except StoreUnavailableError:
-            if job.held_by(HoldCause.OUTAGE) >= MOST_HOLDS_OF_AN_OUTAGE:
+            if (holds := job.held_by(HoldCause.OUTAGE)) >= MOST_HOLDS_OF_AN_OUTAGE:
                 raise
             # An outage is not the job's failure, so it costs no attempt.
-            holds = job.held_by(HoldCause.OUTAGE)
             ceiling_seconds = min(FIRST_OUTAGE_HOLD_SECONDS * 2.0**holds, LONGEST_OUTAGE_HOLD_SECONDS)
             return self._context.held_below(ceiling_seconds, HoldCause.OUTAGE)
 
@@ -258,7 +257,7 @@ class Attempt:
         """Raises `JobTimeoutError` if time is up: another thread may be settling the attempt as failed."""
         with self._lock:
             if self._expired or self._report or self._context.clock() >= self.deadline:
-                raise JobTimeoutError("the time of the attempt ran out before its handler could start")
+                raise JobTimeoutError(OUT_OF_TIME)
             self._in_handler = True
 
     def _save_checkpoint(self, state: Any, done: int | None, total: int | None) -> None:

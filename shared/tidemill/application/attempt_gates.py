@@ -36,6 +36,9 @@ MOST_HOLDS_OF_A_VERSION: Final = 20
 MOST_HOLDS_OF_A_SUSPECT: Final = 5
 LONGEST_SUSPECT_HOLD_SECONDS: Final = 3.0
 
+#: The error of an attempt whose handler has not started.
+OUT_OF_TIME: Final = "the time of the attempt ran out before its handler could start"
+
 #: Waits until no other run is at work in this process, until the given deadline of the attempt at the latest. Returns
 #: the new deadline of the attempt, or None if time does not suffice.
 WaitUntilAlone = Callable[[datetime], datetime | None]
@@ -75,7 +78,7 @@ class Gates:
     def on_time(self, _job: Job) -> None:
         """Raises `JobTimeoutError` when the attempt has ended: its job may be running elsewhere already."""
         if self._has_ended():
-            raise JobTimeoutError("the time of the attempt ran out before its handler could start")
+            raise JobTimeoutError(OUT_OF_TIME)
 
     def allowed_to_run(self, job: Job) -> Outcome | None:
         """Cancelled, past its deadline, too many hops, or crashed too often: see `outcome_before_run`."""
