@@ -15,6 +15,7 @@ from tidemill.aws.clients import Item
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.indexes import Indexes
+from tidemill.dynamodb.item_keys import prefixed_key
 from tidemill.dynamodb.update_requests import Request, update_job
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
@@ -83,15 +84,15 @@ def at_position(job: Job, group: str, sequence: int) -> bool:
 
 
 def head_key(tenant: str, group: str) -> Item:
-    return _key(HEAD_PREFIX, tenant, group)
+    return prefixed_key(HEAD_PREFIX, tenant, group)
 
 
 def tail_key(tenant: str, group: str) -> Item:
-    return _key(TAIL_PREFIX, tenant, group)
+    return prefixed_key(TAIL_PREFIX, tenant, group)
 
 
 def position_key(head: Head, sequence: int) -> Item:
-    return _key(POSITION_PREFIX, head.tenant, head.group, sequence)
+    return prefixed_key(POSITION_PREFIX, head.tenant, head.group, sequence)
 
 
 def is_head(item: Item) -> bool:
@@ -159,7 +160,9 @@ def _unchanged(version: str | None) -> Request:
 
 def put_position(job: Job) -> Request:
     """The position item: leads from a position to the job. The condition on the tail keeps positions unique."""
-    return {"Item": _key(POSITION_PREFIX, job.tenant, job.group or "", job.sequence or 0) | {"job": text(job.id)}}
+    return {
+        "Item": prefixed_key(POSITION_PREFIX, job.tenant, job.group or "", job.sequence or 0) | {"job": text(job.id)}
+    }
 
 
 def delete_position(head: Head, sequence: int) -> Request:
@@ -184,8 +187,3 @@ def take_turn(job: Job, *, indexes: Indexes) -> Request:
         names=["state"],
         values={":waiting": text(State.WAITING)},
     )
-
-
-def _key(prefix: str, *parts: str | int) -> Item:
-    """As JSON, so that no part can contain the separator. Unescaped, since a key has at most 2 KiB."""
-    return {JOB_KEY: text(prefix + json.dumps(parts, separators=(",", ":"), ensure_ascii=False))}

@@ -16,6 +16,7 @@ from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
 from tidemill.dynamodb.attention_index import entry_pages
 from tidemill.dynamodb.document import from_milliseconds
+from tidemill.dynamodb.item_keys import prefixed_key
 from tidemill.dynamodb.update_requests import update
 from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY
 from tidemill.system import ids
@@ -123,9 +124,7 @@ def _partition(shard: int) -> str:
 
 
 def owed_key(work: Work) -> Item:
-    """As JSON, so that no part can contain the separator."""
-    parts = [work.kind, work.tenant, work.name]
-    return {JOB_KEY: text(OWED_PREFIX + json.dumps(parts, separators=(",", ":"), ensure_ascii=False))}
+    return prefixed_key(OWED_PREFIX, work.kind, work.tenant, work.name)
 
 
 def _decoded(item: Item) -> Owed:
