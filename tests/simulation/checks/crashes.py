@@ -3,8 +3,8 @@
 from collections import defaultdict
 from typing import Any, Final
 
-from tests.simulation.checks.violation import Item, Violation, number_of, require, state_of, text_of
-from tests.simulation.world.dynamodb_table import Record
+from tests.simulation.checks.table_watch import watch_jobs
+from tests.simulation.checks.violation import Item, number_of, require, state_of, text_of
 from tests.simulation.world.world import World
 from tidemill.domain.job import CRASHED
 from tidemill.domain.outcomes import ERRORS_KEPT
@@ -27,17 +27,11 @@ class CrashChecks:
         self._unrecorded: dict[tuple[str, str], list[int]] = defaultdict(list)
         #: Tokens of the runs that must be alone in their process.
         self.suspects: set[str] = set()
-        world.jobs.watchers.append(self._changed)
+        watch_jobs(world, changed=[self._changed])
 
-    def _changed(self, record: Record) -> None:
-        key, before, after = record.keys["pk"]["S"], record.before, record.after
-        if not before or not after or "state" not in after or before["created_at"] != after["created_at"]:
-            return
+    def _changed(self, key: str, before: Item, after: Item) -> None:
         crashed = self._unrecorded[key, after["created_at"]["N"]]
-        try:
-            self._errors_equal_the_crashes(key, before, after, crashed)
-        except Violation as violation:
-            self._world.scheduler.fail(violation)
+        self._errors_equal_the_crashes(key, before, after, crashed)
         if (owner := text_of(after, "owner")) and owner != text_of(before, "owner") and crashed:
             alone = text_of(before, "hold_cause") != "suspect" or number_of(before, "holds") < _MOST_HOLDS_OF_A_SUSPECT
             if alone:

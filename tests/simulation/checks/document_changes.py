@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Final
 
+from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import (
     Item,
     Violation,
@@ -52,7 +53,7 @@ Check = Callable[[str, Item | None, Item | None], None]
 
 
 class DocumentChangeChecks:
-    """Watches the jobs table of one world. A violation ends the simulation, even if the writing code catches errors."""
+    """Watches the jobs table of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -79,18 +80,14 @@ class DocumentChangeChecks:
             self.cancelled_jobs_end,
             self.redriven_jobs_start_afresh,
         )
-        world.jobs.watchers.append(self._changed)
+        watch_items(world, self._changed)
 
-    def _changed(self, record: Record) -> None:
-        key = record.keys["pk"]["S"]
+    def _changed(self, key: str, record: Record) -> None:
         if "state" not in (record.after or record.before or {}):
             self._slots_expire_with_a_lease(key, record.after or {})
             return
-        try:
-            for check in self._checks:
-                check(key, record.before, record.after)
-        except Violation as violation:
-            self._world.scheduler.fail(violation)
+        for check in self._checks:
+            check(key, record.before, record.after)
         if record.after is None:
             self._there.pop(key, None)
         else:
@@ -251,8 +248,7 @@ class DocumentChangeChecks:
         for name, until in item.get("held", {"M": {}})["M"].items():
             left_ms = int(until["N"]) - self._now_ms
             if left_ms > self._longest_slot_ms + self._skew_ms:
-                violation = Violation("concurrency limits hold", f"{name} stays taken for {left_ms // 1000} s", key)
-                self._world.scheduler.fail(violation)
+                raise Violation("concurrency limits hold", f"{name} stays taken for {left_ms // 1000} s", key)
 
     @property
     def _longest_slot_ms(self) -> int:

@@ -2,23 +2,22 @@
 
 import json
 import math
-from collections.abc import Callable
 from typing import Any, Final
 from zlib import crc32
 
 from tests.simulation.checks.attempts import NO_RUN
+from tests.simulation.checks.table_watch import watch_jobs
 from tests.simulation.checks.violation import (
     Item,
-    Violation,
     has_expired,
     number_of,
     require,
+    run_ended,
     state_of,
     text_of,
 )
 from tests.simulation.deployment import RETENTION_DAYS
 from tests.simulation.world.code_versions import INDEX_SHARDS, job_type
-from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
@@ -49,8 +48,6 @@ _FAILURES_AFTER: Final = {
     "InvalidPayloadError": ("holds", 20, "version"),
 }
 
-Check = Callable[[str, Item, Item], None]
-
 
 class DocumentFieldChecks:
     """Watches the jobs table of one world, and runs at its end."""
@@ -59,7 +56,7 @@ class DocumentFieldChecks:
         self._world = world
         #: By token, the write that ended a run: the document before and after.
         self._ends: dict[str, tuple[Item, Item]] = {}
-        self._checks: tuple[Check, ...] = (
+        checks = (
             self.jobs_stay_listed,
             self.no_run_begins_before_its_time,
             self.no_job_is_woken_before_its_time,
@@ -71,20 +68,7 @@ class DocumentFieldChecks:
             self.redrives_are_audited,
             self.terminal_jobs_are_kept,
         )
-        world.jobs.watchers.append(self._changed)
-
-    def _changed(self, record: Record) -> None:
-        before, after, key = record.before, record.after, record.keys["pk"]["S"]
-        if not after or "state" not in after:
-            return
-        try:
-            if before is None or before["created_at"] != after["created_at"]:
-                self.jobs_are_listed(key, after)
-            else:
-                for check in self._checks:
-                    check(key, before, after)
-        except Violation as violation:
-            self._world.scheduler.fail(violation)
+        watch_jobs(world, changed=checks, inserted=self.jobs_are_listed)
 
     def jobs_are_listed(self, key: str, after: Item) -> None:
         tenant, _, job_id = key.rpartition("#")
@@ -270,10 +254,9 @@ class DocumentFieldChecks:
 
     def _ended(self, before: Item, after: Item) -> bool:
         """Whether this write ends the run that owned the job."""
-        owner = text_of(before, "owner")
-        if not owner or "owner" in after or text_of(after, "last_owner") != owner:
+        if not run_ended(before, after):
             return False
-        self._ends[owner] = (before, after)
+        self._ends[text_of(before, "owner")] = (before, after)
         return True
 
     @staticmethod

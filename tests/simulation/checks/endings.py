@@ -3,8 +3,8 @@
 import json
 from typing import Final
 
-from tests.simulation.checks.violation import Item, Violation, number_of, require, state_of, text_of
-from tests.simulation.world.dynamodb_table import Record
+from tests.simulation.checks.table_watch import watch_jobs
+from tests.simulation.checks.violation import Item, number_of, require, run_ended, state_of, text_of
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
@@ -20,17 +20,12 @@ class EndingChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        world.jobs.watchers.append(self._changed)
+        watch_jobs(world, changed=[self._run_ended])
 
-    def _changed(self, record: Record) -> None:
-        before, after, key = record.before, record.after, record.keys["pk"]["S"]
-        owner = text_of(before, "owner")
-        if before and after and owner and "owner" not in after and text_of(after, "last_owner") == owner:
-            try:
-                self.endings_have_a_cause(key, before, after)
-                self.results_are_those_of_the_handler(key, before, after)
-            except Violation as violation:
-                self._world.scheduler.fail(violation)
+    def _run_ended(self, key: str, before: Item, after: Item) -> None:
+        if run_ended(before, after):
+            self.endings_have_a_cause(key, before, after)
+            self.results_are_those_of_the_handler(key, before, after)
 
     def endings_have_a_cause(self, key: str, before: Item, after: Item) -> None:
         kind, state, death = text_of(after, "type"), state_of(after), text_of(after, "death")

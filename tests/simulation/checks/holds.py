@@ -4,9 +4,9 @@ from collections import defaultdict
 from datetime import timedelta
 from typing import Final
 
-from tests.simulation.checks.violation import Item, Violation, number_of, require, text_of
+from tests.simulation.checks.table_watch import watch_jobs
+from tests.simulation.checks.violation import Item, number_of, require, run_ended, text_of
 from tests.simulation.world.code_versions import job_type
-from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -21,22 +21,15 @@ class HoldChecks:
         self._world = world
         #: By line, the times that were given to jobs.
         self._given: dict[str, dict[str, int]] = defaultdict(dict)
-        world.jobs.watchers.append(self._changed)
+        watch_jobs(world, changed=[self._changed])
 
-    def _changed(self, record: Record) -> None:
-        before, after, key = record.before, record.after, record.keys["pk"]["S"]
-        owner = text_of(before, "owner")
-        if not before or not after or not owner or "hold_cause" not in after:
-            return
+    def _changed(self, key: str, before: Item, after: Item) -> None:
         # A release gives a run back, and leaves an earlier hold as it is.
         held = any(before.get(name) != after.get(name) for name in ("holds", "hold_cause"))
-        if held and "owner" not in after and text_of(after, "last_owner") == owner:
-            try:
-                self.held_jobs_have_not_run(key, owner, after)
-                self.waiting_jobs_name_their_limit(key, after)
-                self.times_differ(key, after)
-            except Violation as violation:
-                self._world.scheduler.fail(violation)
+        if held and "hold_cause" in after and run_ended(before, after):
+            self.held_jobs_have_not_run(key, text_of(before, "owner"), after)
+            self.waiting_jobs_name_their_limit(key, after)
+            self.times_differ(key, after)
 
     def held_jobs_have_not_run(self, key: str, owner: str, after: Item) -> None:
         """A job is held instead of a run. The result of a run that ended is settled, even if a call after it fails."""

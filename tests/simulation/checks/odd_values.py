@@ -3,9 +3,9 @@
 import json
 from typing import Final
 
-from tests.simulation.checks.violation import Item, Violation, require, state_of, text_of
+from tests.simulation.checks.table_watch import watch_jobs
+from tests.simulation.checks.violation import Item, require, run_ended, state_of, text_of
 from tests.simulation.jobs.odd_values import ODD_VALUES
-from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
 from tidemill.domain.states import State
 
@@ -24,17 +24,11 @@ class OddValueChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        world.jobs.watchers.append(self._changed)
+        watch_jobs(world, changed=[self._run_ended])
 
-    def _changed(self, record: Record) -> None:
-        before, after = record.before, record.after
-        owner = text_of(before, "owner")
-        ended = before and after and owner and "owner" not in after and text_of(after, "last_owner") == owner
-        if before and after and ended and text_of(after, "type") == ODD_TYPE:
-            try:
-                self.odd_values_are_judged(record.keys["pk"]["S"], before, after)
-            except Violation as violation:
-                self._world.scheduler.fail(violation)
+    def _run_ended(self, key: str, before: Item, after: Item) -> None:
+        if run_ended(before, after) and text_of(after, "type") == ODD_TYPE:
+            self.odd_values_are_judged(key, before, after)
 
     def odd_values_are_judged(self, key: str, before: Item, after: Item) -> None:
         name = json.loads(text_of(after, "payload"))["key"]

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
-from tests.simulation.checks.violation import Item, Violation, number_of, require, state_of, text_of
+from tests.simulation.checks.table_watch import watch_items
+from tests.simulation.checks.violation import Item, number_of, require, state_of, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS
@@ -38,7 +39,7 @@ class ParkedJobChecks:
         self._calm_since_ms = 0
         #: The longest time without faults for which a slot was free while a job waited: milliseconds, limit item.
         self._idle: tuple[int, str] = (0, "*")
-        world.jobs.watchers.append(self._changed)
+        watch_items(world, self._changed)
 
     def at_end(self) -> None:
         self.slots_are_free_at_rest()
@@ -65,16 +66,13 @@ class ParkedJobChecks:
                 holds = number_of(change.after, "holds")
                 require(holds <= _MOST_HOLDS, "a job is parked once", f"it waited {holds} times in a row", change.key)
 
-    def _changed(self, record: Record) -> None:
-        key, before, after = record.keys["pk"]["S"], record.before, record.after
-        try:
-            if key.startswith(LIMIT_PREFIX):
-                self._count_idle_time(key, before)
-                self.limits_are_not_forgotten(key, before, after, by_ttl=record.by_ttl)
-            elif "state" in (before or after or {}):
-                self._job_changed(key, before, after)
-        except Violation as violation:
-            self._world.scheduler.fail(violation)
+    def _changed(self, key: str, record: Record) -> None:
+        before, after = record.before, record.after
+        if key.startswith(LIMIT_PREFIX):
+            self._count_idle_time(key, before)
+            self.limits_are_not_forgotten(key, before, after, by_ttl=record.by_ttl)
+        elif "state" in (before or after or {}):
+            self._job_changed(key, before, after)
 
     def _count_idle_time(self, key: str, before: Item | None) -> None:
         """How long a slot was free since the last write, while jobs waited only for that."""

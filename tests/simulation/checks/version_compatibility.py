@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from tests.simulation.checks.violation import Item, Violation, number_of, require, state_of, tenant_of, text_of
+from tests.simulation.checks.table_watch import watch_jobs
+from tests.simulation.checks.violation import Item, number_of, require, state_of, tenant_of, text_of
 from tests.simulation.world.code_versions import MARK, PRESENT, Code, job_type
-from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
 from tidemill.domain.errors import InvalidPayloadError, UnknownJobTypeError
 from tidemill.domain.job import DeathReason
@@ -21,24 +21,7 @@ class VersionCompatibilityChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        world.jobs.watchers.append(self._changed)
-
-    def _changed(self, record: Record) -> None:
-        before, after = record.before, record.after
-        if not before or not after or "state" not in before or before["created_at"] != after["created_at"]:
-            return
-        key = record.keys["pk"]["S"]
-        try:
-            what = f"schema {number_of(before, 'schema')} became {number_of(after, 'schema')}"
-            kept = number_of(after, "schema") >= number_of(before, "schema")
-            require(kept, "no version overwrites a newer schema", what, key)
-            run = text_of(before, "owner") and text_of(before, "owner") == text_of(after, "owner")
-            own = not run or number_of(after, "schema") == number_of(before, "schema")
-            require(own, "a run can read its own document", what, key)
-            require(MARK in after or MARK not in before, "unknown attributes are kept", f"{MARK} is gone", key)
-            _require_policy(key, after)
-        except Violation as violation:
-            self._world.scheduler.fail(violation)
+        watch_jobs(world, changed=[_require_compatible])
 
     def at_end(self) -> None:
         self._no_attempt_is_lost_to_another_version()
@@ -97,6 +80,17 @@ class VersionCompatibilityChecks:
 
     def _jobs(self) -> Iterator[tuple[str, Item]]:
         return ((key[0], item) for key, item in self._world.jobs.items.items() if "state" in item)
+
+
+def _require_compatible(key: str, before: Item, after: Item) -> None:
+    what = f"schema {number_of(before, 'schema')} became {number_of(after, 'schema')}"
+    kept = number_of(after, "schema") >= number_of(before, "schema")
+    require(kept, "no version overwrites a newer schema", what, key)
+    run = text_of(before, "owner") and text_of(before, "owner") == text_of(after, "owner")
+    own = not run or number_of(after, "schema") == number_of(before, "schema")
+    require(own, "a run can read its own document", what, key)
+    require(MARK in after or MARK not in before, "unknown attributes are kept", f"{MARK} is gone", key)
+    _require_policy(key, after)
 
 
 def _require_policy(key: str, item: Item) -> None:

@@ -51,6 +51,12 @@ def tenant_of(key: str) -> str:
     return key.rpartition("#")[0]
 
 
+def run_ended(before: Item, after: Item) -> bool:
+    """Whether the owner of the job wrote `after` to end its run."""
+    owner = text_of(before, "owner")
+    return bool(owner) and "owner" not in after and text_of(after, "last_owner") == owner
+
+
 def has_expired(item: Item, now_ms: int, *, late_ms: int = 0) -> bool:
     """With `late_ms`, by a clock that is ahead by so much."""
     return "expires_at" in item and number_of(item, "expires_at") * 1000 <= now_ms + late_ms

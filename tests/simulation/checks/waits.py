@@ -1,12 +1,11 @@
 """Checks of how long a job waits after a run, and of its hops. The figures are not the constants of the engine."""
 
 import json
-from collections.abc import Callable
 from typing import Final
 
-from tests.simulation.checks.violation import Item, Violation, number_of, require, state_of, tenant_of, text_of
+from tests.simulation.checks.table_watch import watch_jobs
+from tests.simulation.checks.violation import Item, number_of, require, run_ended, state_of, tenant_of, text_of
 from tests.simulation.world.code_versions import job_type
-from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
@@ -21,15 +20,13 @@ _LONGEST_HOLD_MS: Final = 901_000
 _LONGEST_HOLD_WITHOUT_VERSIONS_MS: Final = 901_000
 _DISPATCHED: Final = frozenset({State.QUEUED, State.RETRYING})
 
-Check = Callable[[str, Item, Item], None]
-
 
 class WaitChecks:
     """Watches the jobs table of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._checks: tuple[Check, ...] = (
+        checks = (
             self.long_waits_are_scheduled,
             self.retries_wait_as_the_policy_says,
             self.snoozes_wait_as_the_handler_says,
@@ -37,24 +34,11 @@ class WaitChecks:
             self.hops_are_counted,
             self.jobs_die_of_hops_beyond_the_policy,
         )
-        world.jobs.watchers.append(self._changed)
-
-    def _changed(self, record: Record) -> None:
-        before, after, key = record.before, record.after, record.keys["pk"]["S"]
-        if not after or "state" not in after:
-            return
-        try:
-            if before is None or before["created_at"] != after["created_at"]:
-                self.follow_ups_inherit_their_hops(key, after)
-            else:
-                for check in self._checks:
-                    check(key, before, after)
-        except Violation as violation:
-            self._world.scheduler.fail(violation)
+        watch_jobs(world, changed=checks, inserted=self.follow_ups_inherit_their_hops)
 
     def long_waits_are_scheduled(self, key: str, before: Item, after: Item) -> None:
         """A message can be delayed for a quarter of an hour. A job that waits for longer is woken in time."""
-        if not _run_ended(before, after):
+        if not run_ended(before, after):
             return
         wait_ms = number_of(after, "due") - self._now_ms
         dispatched = state_of(after) not in _DISPATCHED or wait_ms <= LONGEST_DELAY_MS + self._skew_ms
@@ -66,7 +50,7 @@ class WaitChecks:
 
     def retries_wait_as_the_policy_says(self, key: str, before: Item, after: Item) -> None:
         """Full jitter: from zero to a ceiling that doubles with each attempt. `RetryAfter` sets the time itself."""
-        if not _run_ended(before, after) or before.get("errors") == after.get("errors") or "errors" not in after:
+        if not run_ended(before, after) or before.get("errors") == after.get("errors") or "errors" not in after:
             return
         last = after["errors"]["L"][-1]["M"]
         if "next_due" not in last:
@@ -83,7 +67,7 @@ class WaitChecks:
     def snoozes_wait_as_the_handler_says(self, key: str, before: Item, after: Item) -> None:
         planned = _planned(after, "seconds")
         snoozed = text_of(after, "type") == "sim.snooze" and _step("hops", before, after) == 1
-        if not snoozed or planned is None or not _run_ended(before, after):
+        if not snoozed or planned is None or not run_ended(before, after):
             return
         after_ms = 60_000 * planned + 1000
         earliest_ms, latest_ms = number_of(before, "claimed_at") + after_ms, self._now_ms + self._skew_ms + after_ms
@@ -93,7 +77,7 @@ class WaitChecks:
 
     def holds_are_short(self, key: str, before: Item, after: Item) -> None:
         """A job that cannot run through no fault of its own is tried again soon."""
-        if not _run_ended(before, after):
+        if not run_ended(before, after):
             return
         check, wait_ms = "a held job is tried again soon", number_of(after, "due") - self._now_ms
         if _step("releases", before, after) == 1:
@@ -110,12 +94,12 @@ class WaitChecks:
         step = _step("hops", before, after)
         redriven = state_of(before) is State.DEAD and state_of(after) is not State.DEAD
         if not redriven:
-            counted = step == 0 or (step == 1 and _run_ended(before, after))
+            counted = step == 0 or (step == 1 and run_ended(before, after))
             require(counted, "hops are counted", f"they moved by {step}, {state_of(before)} -> {state_of(after)}", key)
 
     def jobs_die_of_hops_beyond_the_policy(self, key: str, before: Item, after: Item) -> None:
         """The policy of a type that only another version knows is that version's."""
-        if not _run_ended(before, after):
+        if not run_ended(before, after):
             return
         hops, most = number_of(before, "hops"), job_type(text_of(after, "type")).retry.max_hops
         died = text_of(after, "death") == DeathReason.HOPS
@@ -138,12 +122,6 @@ class WaitChecks:
     @property
     def _skew_ms(self) -> int:
         return FAR_OFF_MS if self._world.faults.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
-
-
-def _run_ended(before: Item, after: Item) -> bool:
-    """Whether the owner of the job wrote this."""
-    owner = text_of(before, "owner")
-    return bool(owner) and "owner" not in after and text_of(after, "last_owner") == owner
 
 
 def _planned(item: Item, name: str) -> float | None:
