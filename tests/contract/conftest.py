@@ -9,6 +9,10 @@ from tests.support.builders import fresh_token
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table, client, create_table, table_on_moto
 from tests.support.payload_bucket import PayloadBucket
+from tests.support.single_job import Clock
+from tidemill.application.release import Releaser
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 
 
@@ -38,3 +42,18 @@ def payloads(client: FaultyClient, table: Table, payload_bucket: PayloadBucket) 
         bucket=lambda: Bucket(payload_bucket.client, payload_bucket.name),
         new_token=fresh_token,
     )
+
+
+@pytest.fixture
+def limits(client: FaultyClient, table: Table) -> DynamoLimits:
+    return DynamoLimits(client, table=table.name)  # type: ignore[arg-type]  # a proxy
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def releaser(store: DynamoJobStore, limits: DynamoLimits, clock: Clock) -> Releaser:
+    return Releaser(store=store, limits=limits, clock=clock)

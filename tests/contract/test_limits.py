@@ -26,11 +26,6 @@ LINE = Line.for_limit("test.job#a")
 IN = Entered()
 
 
-@pytest.fixture
-def limits(client: FaultyClient, table: Table) -> DynamoLimits:
-    return DynamoLimits(client, table=table.name)  # type: ignore[arg-type]  # a proxy
-
-
 def a_slot(limit: Limit, **changes: Any) -> LimitSlot:
     token = fresh_token()
     slot = LimitSlot(line=LINE, token=token, until=NOW + LEASE, limit=limit, job=(TENANT, token))

@@ -1,5 +1,6 @@
 """Owed work: the first failure stays, and only a caller that saw the last failure may delete or put off."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -15,6 +16,7 @@ from tidemill.dynamodb.owed_items import DynamoOwedWork
 
 WORK = Work(kind=Kind.ADVANCE, tenant=TENANT, name='parcels","of ad\u00e5')
 OTHER = Work(kind=Kind.DISPATCH, tenant=TENANT, name='parcels","of ad\u00e5')
+End = Callable[[OwedWork, Owed], None]
 LATER = NOW + timedelta(minutes=1)
 
 
@@ -27,6 +29,16 @@ def owed_work(request: pytest.FixtureRequest, table: Table) -> OwedWork:
 
 def _pending(owed_work: OwedWork, before: Any = NOW) -> dict[Work, Owed]:
     return {owed.work: owed for owed in owed_work.pending(before=before)}
+
+
+def _put_off(owed_work: OwedWork, owed: Owed) -> None:
+    owed_work.put_off(owed, until=NOW, error=None)
+
+
+#: What a caller does after its try.
+either_end = pytest.mark.parametrize(
+    "end", [lambda owed_work, owed: owed_work.done(owed), _put_off], ids=["done", "put off"]
+)
 
 
 def _seen(owed: Owed) -> tuple[Any, ...]:
@@ -88,44 +100,35 @@ def test_work_that_is_done_is_gone(owed_work: OwedWork) -> None:
     assert _pending(owed_work) == {}
 
 
-@pytest.mark.parametrize("act", ["done", "put off"])
-def test_work_that_is_owed_once_more_stays(owed_work: OwedWork, act: str) -> None:
+@either_end
+def test_work_that_is_owed_once_more_stays(owed_work: OwedWork, end: End) -> None:
     owed_work.owe(WORK, now=NOW, error="busy")
     before = _pending(owed_work)[WORK]
     owed_work.owe(WORK, now=NOW, error="busy again")
 
-    if act == "done":
-        owed_work.done(before)
-    else:
-        owed_work.put_off(before, until=LATER, error=None)
+    end(owed_work, before)
 
     assert _seen(_pending(owed_work)[WORK]) == (NOW, NOW, 0, "busy again", False)
 
 
-@pytest.mark.parametrize("act", ["done", "put off"])
-def test_work_that_another_caller_put_off_stays_as_that_caller_left_it(owed_work: OwedWork, act: str) -> None:
+@either_end
+def test_work_that_another_caller_put_off_stays_as_that_caller_left_it(owed_work: OwedWork, end: End) -> None:
     owed_work.owe(WORK, now=NOW, error="busy")
     before = _pending(owed_work)[WORK]
     owed_work.put_off(before, until=LATER, error="still busy")
 
-    if act == "done":
-        owed_work.done(before)
-    else:
-        owed_work.put_off(before, until=NOW, error=None)
+    end(owed_work, before)
 
     assert _seen(_pending(owed_work, LATER)[WORK]) == (NOW, LATER, 1, "still busy", False)
 
 
-@pytest.mark.parametrize("act", ["done", "put off"])
-def test_work_that_is_gone_is_not_stored_again(owed_work: OwedWork, act: str) -> None:
+@either_end
+def test_work_that_is_gone_is_not_stored_again(owed_work: OwedWork, end: End) -> None:
     owed_work.owe(WORK, now=NOW, error="busy")
     before = _pending(owed_work)[WORK]
     owed_work.done(before)
 
-    if act == "done":
-        owed_work.done(before)
-    else:
-        owed_work.put_off(before, until=NOW, error="busy")
+    end(owed_work, before)
 
     assert _pending(owed_work) == {}
     owed_work.owe(WORK, now=LATER, error="busy again")

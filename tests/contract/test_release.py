@@ -18,7 +18,6 @@ from tests.support.builders import (
     types_of,
 )
 from tests.support.faulty_client import Fault, FaultyClient
-from tests.support.job_tables import Table
 from tests.support.parked_jobs import LINE, ONE, enter, park, park_only
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
@@ -32,26 +31,6 @@ from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def store(client: FaultyClient, table: Table) -> DynamoJobStore:
-    return DynamoJobStore(client, table=table.name, retention=timedelta(days=1))  # type: ignore[arg-type]  # a proxy
-
-
-@pytest.fixture
-def limits(client: FaultyClient, table: Table) -> DynamoLimits:
-    return DynamoLimits(client, table=table.name)  # type: ignore[arg-type]  # a proxy
-
-
-@pytest.fixture
-def releaser(store: DynamoJobStore, limits: DynamoLimits, clock: Clock) -> Releaser:
-    return Releaser(store=store, limits=limits, clock=clock)
 
 
 def test_a_run_hands_its_slot_to_the_job_that_was_submitted_first(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -30,26 +30,6 @@ from tidemill.dynamodb.limits import DynamoLimits
 LIMITED = replace(a_job_type(lambda _payload, _run: None), limit=ONE)
 #: The line of `LIMITED` for the tenant of the tests.
 LINE = Line.for_limit(f'["test.job", "", "{a_job().tenant}"]')
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def store(client: FaultyClient, table: Table) -> DynamoJobStore:
-    return DynamoJobStore(client, table=table.name, retention=timedelta(days=1))  # type: ignore[arg-type]  # a proxy
-
-
-@pytest.fixture
-def limits(client: FaultyClient, table: Table) -> DynamoLimits:
-    return DynamoLimits(client, table=table.name)  # type: ignore[arg-type]  # a proxy
-
-
-@pytest.fixture
-def releaser(store: DynamoJobStore, limits: DynamoLimits, clock: Clock) -> Releaser:
-    return Releaser(store=store, limits=limits, clock=clock)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A batch within an invocation's time: overlapped, bounded, and answered in every case."""
 
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -19,7 +18,6 @@ from tidemill.domain.job import reference_to
 from tidemill.domain.states import State
 from tidemill.local.wait import wait_until
 from tidemill.names import SETTLE_RESERVE_SECONDS
-from tidemill.worker import message_batch
 
 BATCH = 10
 SHORT = timedelta(seconds=0.2)
@@ -31,20 +29,6 @@ def short(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
     mill.stop_clock()
     monkeypatch.setenv("TIDEMILL_JOB_TIMEOUT_SECONDS", str(SHORT.total_seconds()))
     composition.worker.cache_clear()
-
-
-@pytest.fixture
-def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A settle after the timeout of its job may take as long as it takes."""
-    monkeypatch.setattr(message_batch, "SETTLE_RESERVE", timedelta(seconds=PATIENCE_SECONDS))
-
-
-@pytest.fixture
-def gate() -> Iterator[threading.Event]:
-    """Handlers wait for it. It opens at the end of the test."""
-    gate = threading.Event()
-    yield gate
-    gate.set()
 
 
 def _batch(mill: Mill, size: int) -> tuple[list[str], Event]:

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -18,25 +17,15 @@ from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.local.wait import wait_until
 from tidemill.names import Metric
-from tidemill.worker import message_batch
 
 #: The timeout of `test.quick` and `test.quick_limited`.
 QUICK = timedelta(seconds=0.2)
 
 
 @pytest.fixture(autouse=True)
-def _unhurried(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the test moves the clock, and a settle after the timeout may take as long as it takes."""
+def _stopped_clock(mill: Mill, unhurried: None) -> None:
+    """Only the test moves the clock."""
     mill.stop_clock()
-    monkeypatch.setattr(message_batch, "SETTLE_RESERVE", timedelta(seconds=PATIENCE_SECONDS))
-
-
-@pytest.fixture
-def gate() -> Iterator[threading.Event]:
-    """The stray handler waits for it. It opens at the end of the test."""
-    gate = threading.Event()
-    yield gate
-    gate.set()
 
 
 class Scenario:
