@@ -91,6 +91,16 @@ def dynamodb() -> "DynamoDBClient":
 
 
 @cache
+def lambda_() -> Any:
+    return boto3.client("lambda", config=CONFIG)
+
+
+@cache
+def scheduler() -> Any:
+    return boto3.client("scheduler", config=CONFIG)
+
+
+@cache
 def s3() -> Any:
     return boto3.client("s3", config=CONFIG)
 

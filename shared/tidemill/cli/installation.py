@@ -19,11 +19,12 @@ from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import Lane
-from tidemill.operator import deployment
+from tidemill.operator import deployment, system_status
 from tidemill.operator.deployment import Deployment
 from tidemill.operator.http_client import HttpApi, by_signature, by_token
+from tidemill.operator.system_status import SystemStatus
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
-from tidemill.sqs.queue_depth import Backlog, backlog, delay, oldest_age
+from tidemill.sqs.queue_depth import backlog, delay
 from tidemill.system import clock, ids, random_draw
 
 
@@ -88,14 +89,11 @@ class Installation:
 
         return Reconciler(store=self.store, clock=clock.now, limit=limit, lane_delay=lane_delay)
 
-    def queue_depth(self, lane: str) -> Backlog:
-        return backlog(clients.sqs(), self.deployment.lanes[lane].queue)
+    def status(self) -> SystemStatus:
+        return system_status.read(self.deployment, now=clock.now())
 
     def dlq_messages(self, lane: str) -> int:
         return backlog(clients.sqs(), self.deployment.lanes[lane].dead_letters).total
-
-    def oldest_age(self, lane: str) -> timedelta | None:
-        return oldest_age(clients.cloudwatch(), self.deployment.lanes[lane].queue, now=clock.now())
 
     def dead_letter_queue(self, lane: str) -> SqsDeadLetterQueue:
         return SqsDeadLetterQueue(clients.sqs(), self.deployment.lanes[lane].dead_letters)

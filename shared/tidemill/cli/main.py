@@ -18,6 +18,7 @@ from tidemill.cli.redrive import redrive
 from tidemill.cli.retry import retry
 from tidemill.cli.status import status
 from tidemill.cli.submit import submit
+from tidemill.cli.top import top
 from tidemill.cli.watch import watch
 
 _EPILOG: Final = """\b
@@ -57,7 +58,7 @@ def dlq() -> None:
 
 for command in (dlq_list, dlq_show):
     dlq.add_command(command)
-for command in (submit, get, watch, list_, cancel, retry, dlq, redrive, reconcile, purge, status):
+for command in (submit, get, watch, list_, cancel, retry, dlq, redrive, reconcile, purge, status, top):
     tidemill.add_command(command)
 
 

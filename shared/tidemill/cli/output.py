@@ -58,12 +58,16 @@ def show_table(
     if not screen.is_terminal:
         click.echo(plain_table(titles, rows), err=stderr)
         return
+    screen.print(rich_table(titles, rows, numbers=numbers))
+
+
+def rich_table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, numbers: Sequence[int] = ()) -> Table:
     table = new_table()
     for index, title in enumerate(titles):
         table.add_column(title, justify="right" if index in numbers else "left")
     for row in rows:
         table.add_row(*map(visible, row))
-    screen.print(table)
+    return table
 
 
 def new_table() -> Table:

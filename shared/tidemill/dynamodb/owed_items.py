@@ -119,6 +119,11 @@ class DynamoOwedWork:
             return None
 
 
+def owed_partitions() -> list[str]:
+    """The partitions of the attention index that hold owed work."""
+    return [_partition(shard) for shard in range(_SHARDS)]
+
+
 def _partition(shard: int) -> str:
     return f"{_ATTENTION_KIND}#{shard}"
 

@@ -28,6 +28,8 @@ class Deployment:
     """The addresses of one deployed Tidemill."""
 
     stack: str
+    #: The value of the dimension `stage` of our metrics.
+    stage: str
     region: str
     #: Without a trailing slash.
     api_url: str
@@ -36,6 +38,8 @@ class Deployment:
     lanes: Mapping[str, LaneUrls]
     #: The schedule expression of each periodic job type.
     schedules: Mapping[str, str]
+    #: The name of each function by its verb: `publish`, `work`, `work-bulk`.
+    functions: Mapping[str, str]
     #: For finished jobs whose type sets no retention of its own.
     retention: timedelta
 
@@ -92,9 +96,12 @@ def _tagged(client: "CloudFormationClient") -> Iterator["StackTypeDef"]:
     with translated():
         for page in client.get_paginator("describe_stacks").paginate():
             for stack in page["Stacks"]:
-                tags = {tag["Key"]: tag["Value"] for tag in stack.get("Tags", [])}
-                if tags.get(Tag.APP) == APP and _outputs(stack).keys() >= _REQUIRED_OUTPUTS:
+                if _tags(stack).get(Tag.APP) == APP and _outputs(stack).keys() >= _REQUIRED_OUTPUTS:
                     yield stack
+
+
+def _tags(stack: "StackTypeDef") -> Mapping[str, str]:
+    return {tag["Key"]: tag["Value"] for tag in stack.get("Tags", [])}
 
 
 def _outputs(stack: "StackTypeDef") -> Mapping[str, str]:
@@ -106,11 +113,13 @@ def _read(stack: "StackTypeDef", *, region: str, endpoint: str) -> Deployment:
     try:
         return Deployment(
             stack=stack["StackName"],
+            stage=_tags(stack)[Tag.STAGE],
             region=region,
             api_url=_api_url(outputs, endpoint),
             jobs_table=outputs[Output.JOBS_TABLE],
             retention=timedelta(days=int(outputs[Output.RETENTION_DAYS])),
             schedules=json.loads(outputs[Output.SCHEDULES]),
+            functions=json.loads(outputs[Output.FUNCTIONS]),
             lanes={lane: LaneUrls(**urls) for lane, urls in json.loads(outputs[Output.LANES]).items()},
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from moto import mock_aws
 
+from tests.integration.cli.called_functions import CalledFunctions
 from tests.integration.cli.loopback import Loopback, Stack, from_the_functions, loopback
 from tests.support.builders import brought_to, letter_for
 from tests.support.deployed_functions import Mill
@@ -88,6 +89,7 @@ def pipeline(table: str, lanes: str, *, name: str = "dev-Pipeline") -> Stack:
         "JobsTable": table,
         "Lanes": lanes,
         "Schedules": "{}",
+        "Functions": "{}",
         "RetentionDays": "30",
     }
     return Stack(name, outputs)
@@ -127,6 +129,7 @@ class Cloud:
     store: DynamoJobStore
     queue: str
     dead_letters: str
+    resources: CalledFunctions
 
     def dead_job(self, *, dead_letter: bool = True, **changes: Any) -> Job:
         job = brought_to(self.store, State.DEAD, **changes)
@@ -174,7 +177,10 @@ def cloud(server: Loopback, environment: pytest.MonkeyPatch) -> Iterator[Cloud]:
         urls = {name: sqs.create_queue(QueueName=name)["QueueUrl"] for name in ("queue", "dead_letters")}
         server.stacks = [pipeline(table.name, json.dumps({"default": urls})), shortener()]
         store = DynamoJobStore(clients.dynamodb(), table=table.name, retention=timedelta(days=30))
-        yield Cloud(server, table, store, urls["queue"], urls["dead_letters"])
+        resources = CalledFunctions()
+        environment.setattr(clients, "lambda_", lambda: resources)
+        environment.setattr(clients, "scheduler", lambda: resources)
+        yield Cloud(server, table, store, urls["queue"], urls["dead_letters"], resources)
         sqs.meta.events.unregister(_RECEIVE, _poll_shortly)
 
 

@@ -1,8 +1,8 @@
-"""A server on 127.0.0.1 for CloudFormation's `DescribeStacks` and, below it, an HTTP API, like the embedded AWS."""
+"""A server on 127.0.0.1 for CloudFormation's reads and, below it, an HTTP API, like the embedded AWS."""
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field
 from email.message import Message
@@ -26,7 +26,10 @@ class Stack:
 
     name: str
     outputs: Mapping[str, str]
-    tags: Mapping[str, str] = field(default_factory=lambda: {"tidemill:app": "tidemill"})
+    tags: Mapping[str, str] = field(default_factory=lambda: {"tidemill:app": "tidemill", "tidemill:stage": "dev"})
+    template: Mapping[str, Any] = field(default_factory=dict)
+    #: Logical id to physical id.
+    resources: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -63,17 +66,17 @@ class Loopback:
     def answers(self, status: int, document: Any, **headers: str) -> None:
         self.answer = (status, headers, json.dumps(document).encode())
 
-    def describe(self, name: str | None) -> tuple[int, str]:
+    def cloudformation(self, action: str, name: str | None) -> tuple[int, str]:
         if self.error:
             status, code, message = self.error
             return status, _failure(code, message)
         found = [stack for stack in self.stacks if name in {None, stack.name}]
         if name and not found:
             return 400, _failure("ValidationError", f"Stack with id {name} does not exist")
-        members = "".join(_member(stack) for stack in found)
+        result = _RESULTS[action](found)
         return 200, (
-            '<DescribeStacksResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">'
-            f"<DescribeStacksResult><Stacks>{members}</Stacks></DescribeStacksResult></DescribeStacksResponse>"
+            f'<{action}Response xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/">'
+            f"<{action}Result>{result}</{action}Result></{action}Response>"
         )
 
 
@@ -89,6 +92,26 @@ def _member(stack: Stack) -> str:
         f"<member><StackName>{escape(stack.name)}</StackName><StackStatus>CREATE_COMPLETE</StackStatus>"
         f"<Outputs>{outputs}</Outputs><Tags>{tags}</Tags></member>"
     )
+
+
+def _stacks(stacks: Sequence[Stack]) -> str:
+    return f"<Stacks>{''.join(map(_member, stacks))}</Stacks>"
+
+
+def _template(stacks: Sequence[Stack]) -> str:
+    return f"<TemplateBody>{escape(json.dumps(stacks[0].template))}</TemplateBody>"
+
+
+def _resources(stacks: Sequence[Stack]) -> str:
+    members = "".join(
+        f"<member><LogicalResourceId>{logical}</LogicalResourceId>"
+        f"<PhysicalResourceId>{physical}</PhysicalResourceId></member>"
+        for logical, physical in stacks[0].resources.items()
+    )
+    return f"<StackResourceSummaries>{members}</StackResourceSummaries>"
+
+
+_RESULTS: Final = {"DescribeStacks": _stacks, "GetTemplate": _template, "ListStackResources": _resources}
 
 
 def _failure(code: str, message: str) -> str:
@@ -119,8 +142,8 @@ def loopback() -> Iterator[Loopback]:
         def do_GET(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             if self.path == "/":
-                name = parse_qs(body.decode()).get("StackName", [None])[0]
-                status, text = serving.describe(name)
+                parameters = parse_qs(body.decode())
+                status, text = serving.cloudformation(parameters["Action"][0], parameters.get("StackName", [None])[0])
                 self._send(status, {"Content-Type": "text/xml"}, text.encode())
                 return
             request = Request(self.command, self.path, self.headers, body)

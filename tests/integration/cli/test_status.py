@@ -1,18 +1,23 @@
-"""`status`: depths from SQS, ages from CloudWatch, dead jobs from the job documents."""
+"""`status` and `top`: queues, metrics, resources against the template, and counts of the attention index."""
 
 import json
 import re
+import shlex
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import click
 import pytest
 
+from tests.integration.cli.called_functions import deploy
 from tests.integration.cli.conftest import Cloud, pipeline, run
-from tests.support.builders import brought_to
+from tests.support.builders import a_job, brought_to
+from tests.support.parked_jobs import enter, park
 from tidemill.aws import clients
 from tidemill.domain.states import State
-from tidemill.names import Lane
+from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.names import INDEX_SHARDS, Lane, Metric
 
 
 def _age_of_oldest(seconds: float, *, minutes_ago: float) -> None:
@@ -33,10 +38,17 @@ def _age_of_oldest(seconds: float, *, minutes_ago: float) -> None:
 def test_an_idle_installation_shows_zeros_and_a_dash(cloud: Cloud) -> None:
     result = run("status")
     assert result.exit_code == 0
-    titles, lane, *counted = result.stdout.splitlines()
+    resources, titles, lane, *counted = result.stdout.splitlines()
+    assert resources == "0 of 0 event source mappings and schedules are as the template says"
     assert titles == "LANE     WAITING  DELAYED  IN FLIGHT  OLDEST  DLQ MESSAGES"
     assert lane.split() == ["default", "0", "0", "0", "–", "0"]  # noqa: RUF001
-    assert counted == ["0 scheduled jobs", "0 dead jobs"]
+    assert counted == [
+        "No metrics here: CloudWatch has none of this installation, so in- and outflow are unknown.",
+        "0 scheduled jobs",
+        "0 parked jobs",
+        "0 dead jobs",
+        "0 waiting jobs in all 0 items of the table",
+    ]
     assert result.stderr == "dev-Pipeline in eu-west-1\n"
 
 
@@ -49,10 +61,10 @@ def test_depths_age_and_dead_jobs_are_shown_with_the_next_command(cloud: Cloud) 
     _age_of_oldest(7300, minutes_ago=4)
     _age_of_oldest(190, minutes_ago=1.5)
     result = run("status")
-    _, lane, _, dead = result.stdout.splitlines()
-    assert lane.split() == ["default", "2", "1", "1", "3m", "1"]
-    assert dead == "1 dead job"
-    assert "The dead-letter queue of default is not empty: `tidemill dlq list`" in result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[2].split() == ["default", "2", "1", "1", "3m", "1"]
+    assert "1 dead job" in lines
+    assert "`tidemill dlq list` lists the dead jobs." in lines
 
 
 def test_the_periodic_types_are_shown_with_their_schedules(cloud: Cloud) -> None:
@@ -77,17 +89,18 @@ def test_an_old_age_is_null(cloud: Cloud) -> None:
 
 def test_dead_jobs_without_dlq_messages_are_reported(cloud: Cloud) -> None:
     cloud.dead_job(dead_letter=False)
-    assert "every dead-letter queue is empty" in run("status").stderr
+    assert "every dead-letter queue is empty" in run("status").stdout
 
 
 def test_json_is_one_object(cloud: Cloud) -> None:
-    cloud.dead_job()
+    dead = cloud.dead_job()
     brought_to(cloud.store, State.SCHEDULED)
     clients.sqs().send_message(QueueUrl=cloud.queue, MessageBody="x")
     _age_of_oldest(190, minutes_ago=1.5)
     assert json.loads(run("status", "--json").stdout) == {
         "stack": "dev-Pipeline",
         "region": "eu-west-1",
+        "resources": [],
         "lanes": [
             {
                 "lane": "default",
@@ -98,38 +111,200 @@ def test_json_is_one_object(cloud: Cloud) -> None:
                 "dlq_messages": 1,
             }
         ],
+        "flow": None,
         "scheduled_jobs": 1,
         "scheduled_jobs_exact": True,
+        "parked_jobs": 0,
+        "parked_jobs_exact": True,
+        "parked_lines": [],
         "dead_jobs": 1,
         "dead_jobs_exact": True,
+        "owed_records": 0,
+        "owed_records_exact": True,
+        "newest_dead_jobs": [
+            {"id": dead.id, "tenant": dead.tenant, "type": "test.job", "lane": "default", "error": "ValueError"}
+        ],
         "blocked_groups": 0,
+        "waiting_sample": {"items": 2, "whole": True, "types": {}, "tenants": {}},
         "schedules": {},
+        "unread": {},
     }
 
 
 def test_counting_stops_at_the_limit(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidemill.cli.status._COUNT_LIMIT", 2)
-    for _ in range(3):
+    monkeypatch.setattr("tidemill.dynamodb.attention_counts.MOST_COUNTED", 1)
+    for _ in range(10):
         cloud.dead_job()
         brought_to(cloud.store, State.SCHEDULED)
-    assert run("status").stdout.splitlines()[-2:] == ["more than 2 scheduled jobs", "more than 2 dead jobs"]
+    found = json.loads(run("status", "--json").stdout)
+    assert 1 <= found["dead_jobs"] <= INDEX_SHARDS
+    assert not found["dead_jobs_exact"]
+    assert f"more than {found['dead_jobs']} dead jobs" in run("status").stdout
+
+
+def test_more_dead_jobs_cost_no_more_calls(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """100,000 dead jobs take as long as these."""
+    monkeypatch.setattr("tidemill.operator.system_status._NEWEST_EACH", 1)
+    calls: list[str] = []
+    clients.dynamodb().meta.events.register("before-call.dynamodb", lambda model, **_: calls.append(model.name))
+    counts = []
+    for more in (1, 20):
+        for _ in range(more):
+            cloud.dead_job(dead_letter=False)
+        calls.clear()
+        found = json.loads(run("status", "--json").stdout)
+        counts.append(Counter(calls))
+    few, many = counts
+    assert found["dead_jobs"] == 21
+    assert len(found["newest_dead_jobs"]) <= INDEX_SHARDS
+    assert many["Query"] == few["Query"] > 0
+    assert many["BatchGetItem"] == few["BatchGetItem"] == 1
 
 
 def test_groups_blocked_by_a_dead_job_are_counted(cloud: Cloud) -> None:
     for group, blocks in (("a", True), ("b", True), ("c", False), (None, False)):
         cloud.dead_job(group=group, blocks=blocks)
-    assert run("status").stdout.splitlines()[-1] == "4 dead jobs, 2 groups blocked by a dead job"
+    assert "4 dead jobs, 2 groups blocked by a dead job" in run("status").stdout.splitlines()
+
+
+def test_everything_as_in_the_template_is_one_line(cloud: Cloud) -> None:
+    cloud.server.stacks[0] = deploy(cloud.server.stacks[0], cloud.resources)
+    assert run("status").stdout.splitlines()[0] == "3 of 3 event source mappings and schedules are as the template says"
+
+
+def test_a_disabled_publisher_comes_first_with_its_command(cloud: Cloud) -> None:
+    """Its lanes are empty and no job is dead, so nothing else shows it."""
+    cloud.server.stacks[0] = deploy(cloud.server.stacks[0], cloud.resources)
+    cloud.resources.mappings["uuid-publish"]["State"] = "Disabled"
+    stopped, remedy, *_ = run("status").stdout.splitlines()
+    assert stopped == (
+        "STOPPED: the event source mapping of publish is disabled, "
+        "so accepted, retried and continued jobs are not sent to their lanes."
+    )
+    assert remedy == "  aws lambda update-event-source-mapping --uuid uuid-publish --enabled"
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_stopped_resource_is_red(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR")
+    cloud.server.stacks[0] = deploy(cloud.server.stacks[0], cloud.resources)
+    cloud.resources.mappings["uuid-publish"]["State"] = "Disabled"
+    line = next(line for line in run("status").stdout.splitlines() if "STOPPED" in line)
+    assert line.startswith("\x1b[1;31m")
+
+
+def test_the_command_for_a_disabled_schedule_has_its_whole_definition(cloud: Cloud) -> None:
+    """An update of a schedule resets the members that it does not name."""
+    cloud.server.stacks[0] = deploy(cloud.server.stacks[0], cloud.resources)
+    cloud.resources.schedules["default", "wake-1"]["State"] = "DISABLED"
+    stopped, remedy, *_ = run("status").stdout.splitlines()
+    assert stopped == "STOPPED: the schedule of wake part 0 is disabled, so scheduled and parked jobs do not start."
+    *command, given = shlex.split(remedy)
+    assert command == ["aws", "scheduler", "update-schedule", "--cli-input-json"]
+    assert json.loads(given) == {
+        "Name": "wake-1",
+        "GroupName": "default",
+        "State": "ENABLED",
+        "ScheduleExpression": "rate(1 minute)",
+        "FlexibleTimeWindow": {"Mode": "OFF"},
+        "Target": {"Arn": "arn:wake", "RoleArn": "arn:role"},
+    }
+
+
+def test_a_deleted_mapping_and_a_changed_setting_are_shown(cloud: Cloud) -> None:
+    cloud.server.stacks[0] = deploy(cloud.server.stacks[0], cloud.resources)
+    del cloud.resources.mappings["uuid-publish"]
+    cloud.resources.mappings["uuid-work"]["ScalingConfig"] = {"MaximumConcurrency": 2}
+    text = run("status").stdout
+    assert "STOPPED: the event source mapping of publish does not exist" in text
+    assert "The event source mapping of work differs: MaximumConcurrency is 2, and the template says 5." in text
+    assert "--uuid uuid-work --scaling-config MaximumConcurrency=5" in text
+
+
+def test_inflow_and_outflow_come_from_our_metrics(cloud: Cloud) -> None:
+    for metric, values in {Metric.SUBMITTED: (3, 4), Metric.SUCCEEDED: (2,)}.items():
+        for minutes, value in enumerate(values, 1):
+            clients.cloudwatch().put_metric_data(
+                Namespace="Tidemill",
+                MetricData=[
+                    {
+                        "MetricName": metric,
+                        "Dimensions": [{"Name": "stage", "Value": "dev"}, {"Name": "lane", "Value": "default"}],
+                        "Timestamp": datetime.now(UTC) - timedelta(minutes=minutes),
+                        "Value": value,
+                    }
+                ],
+            )
+    lines = run("status").stdout.splitlines()
+    titles = next(line for line in lines if line.startswith("LAST 5M"))
+    assert re.split(" {2,}", titles)[1:] == ["SUBMITTED", "DISPATCHED", "SUCCEEDED", "RETRIED", "DEAD", "CANCELLED"]
+    assert lines[lines.index(titles) + 1].split() == ["default", "7", "0", "2", "0", "0", "0"]
+
+
+def test_types_and_tenants_of_waiting_jobs_come_from_a_sample(cloud: Cloud) -> None:
+    for number in range(3):
+        cloud.store.insert_if_absent(a_job(tenant="a:flooder" if number else "a:quiet", type="mail.send"))
+    lines = run("status").stdout.splitlines()
+    assert "3 waiting jobs in all 3 items of the table" in lines
+    rows = lines[lines.index(next(line for line in lines if line.startswith("WAITING TENANT"))) + 1 :]
+    assert [row.split() for row in rows[:2]] == [["a:flooder", "2"], ["a:quiet", "1"]]
+
+
+def test_parked_jobs_are_counted_by_what_they_wait_for(cloud: Cloud) -> None:
+    limits = DynamoLimits(clients.dynamodb(), table=cloud.table.name)
+    enter(limits, a_job())
+    for _ in range(2):
+        park(cloud.store, limits)
+    lines = run("status").stdout.splitlines()
+    assert "2 parked jobs in 1 line" in lines
+    assert "limit test.job#a  2" in lines
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_shown(cloud: Cloud) -> None:
+    """The status is wanted most while something is down."""
+    cloud.dead_job()
+    clients.dynamodb().delete_table(TableName=cloud.table.name)
+    result = run("status")
+    assert result.exit_code == 1
+    assert "default  0        0        0          –       1" in result.stdout  # noqa: RUF001
+    assert "unknown number of dead jobs" in result.stdout
+    assert "some parts of the status could not be read" in result.stderr
+
+
+def test_top_needs_a_terminal(cloud: Cloud) -> None:
+    result = run("top")
+    assert result.exit_code == 2
+    assert "tidemill status --json" in result.stderr
+
+
+@pytest.mark.usefixtures("terminal")
+def test_top_shows_the_status_again_and_again(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    readings: list[float] = []
+
+    def pause(seconds: float) -> None:
+        readings.append(seconds)
+        cloud.dead_job()
+        if len(readings) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("tidemill.cli.top.time.sleep", pause)
+    result = run("top", "--interval", "3")
+    assert result.exit_code == 130
+    assert readings == [3, 3]
+    text = click.unstyle(result.stdout)
+    assert "0 dead jobs" in text
+    assert "1 dead job\n" in text.replace(" \n", "\n") or "1 dead job " in text
 
 
 def test_every_lane_has_a_line(cloud: Cloud) -> None:
     urls = {"queue": cloud.queue, "dead_letters": cloud.dead_letters}
     cloud.server.stacks = [pipeline(cloud.table.name, json.dumps(dict.fromkeys(Lane, urls)))]
-    lines = run("status").stdout.splitlines()[1:-2]
+    lines = run("status").stdout.splitlines()[2:5]
     assert [line.split()[0] for line in lines] == ["critical", "default", "bulk"]
 
 
 @pytest.mark.usefixtures("terminal")
 def test_a_terminal_shows_the_lanes_as_a_table(cloud: Cloud) -> None:
     lines = click.unstyle(run("status").stdout).splitlines()
-    assert max(map(len, lines)) <= 80
-    assert set(lines[1]) == {"─"}
+    assert max(len(line) for line in lines if "─" in line or "default" in line) <= 80
+    assert set(lines[2]) == {"─"}

@@ -1,0 +1,87 @@
+"""The status as one JSON object. A part that could not be read is null. Pure."""
+
+from dataclasses import asdict
+from typing import Any
+
+from tidemill.cli.dead_job_report import error_class
+from tidemill.cli.status_report import blocked_groups
+from tidemill.dynamodb.attention_counts import Counted
+from tidemill.operator.deployment import Deployment
+from tidemill.operator.flow_metrics import WINDOW
+from tidemill.operator.resource_states import ResourceState
+from tidemill.operator.system_status import LaneStatus, SystemStatus, Unread
+
+
+def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, Any]:
+    """The members are in `docs/reference/cli.md`."""
+    newest = status.newest_dead
+    return {
+        "stack": deployment.stack,
+        "region": deployment.region,
+        "resources": None
+        if isinstance(status.resources, Unread)
+        else [_resource(state) for state in status.resources if isinstance(state, ResourceState)],
+        "lanes": [_lane(name, lane) for name, lane in status.lanes.items() if isinstance(lane, LaneStatus)],
+        "flow": _flow(status),
+        **_counted("scheduled_jobs", status.scheduled),
+        **_counted("parked_jobs", None if isinstance(status.parked, Unread) else status.parked.total),
+        "parked_lines": None
+        if isinstance(status.parked, Unread)
+        else [
+            {"cause": line.cause, "key": line.key, **_counted("jobs", counted)} for line, counted in status.parked.lines
+        ],
+        **_counted("dead_jobs", status.dead),
+        **_counted("owed_records", status.owed),
+        "newest_dead_jobs": None
+        if isinstance(newest, Unread)
+        else [
+            {"id": job.id, "tenant": job.tenant, "type": job.type, "lane": job.lane, "error": error_class(job)}
+            for job in newest
+        ],
+        "blocked_groups": None if isinstance(newest, Unread) else len(blocked_groups(newest)),
+        "waiting_sample": None if isinstance(status.sample, Unread) else asdict(status.sample),
+        "schedules": deployment.schedules,
+        "unread": {name: str(part.error) for name, part in status.unread.items()},
+    }
+
+
+def _resource(state: ResourceState) -> dict[str, Any]:
+    expected = state.expected
+    return {
+        "kind": expected.kind,
+        "name": expected.physical_id,
+        "function": expected.function,
+        "detail": expected.detail,
+        "state": state.state,
+        "as_expected": state.as_expected,
+        "stopped": state.stopped,
+        "differences": list(state.differences),
+        "remedy": state.remedy,
+    }
+
+
+def _lane(name: str, lane: LaneStatus) -> dict[str, Any]:
+    return {
+        "lane": name,
+        "waiting": lane.queue.waiting,
+        "delayed": lane.queue.delayed,
+        "in_flight": lane.queue.in_flight,
+        "oldest_seconds": None if lane.oldest is None else lane.oldest.total_seconds(),
+        "dlq_messages": lane.dlq_messages,
+    }
+
+
+def _flow(status: SystemStatus) -> dict[str, Any] | None:
+    flow = status.flow
+    if flow is None or isinstance(flow, Unread):
+        return None
+    return {
+        "seconds": WINDOW.total_seconds(),
+        "lanes": flow.lanes,
+        "publish_lag_seconds": None if flow.publish_lag is None else flow.publish_lag.total_seconds(),
+    }
+
+
+def _counted(name: str, counted: Counted | Unread | None) -> dict[str, Any]:
+    known = counted if isinstance(counted, Counted) else None
+    return {name: known and known.number, f"{name}_exact": known and known.exact}

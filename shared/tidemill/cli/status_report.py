@@ -1,0 +1,162 @@
+"""The status as lines and tables: what is stopped comes first. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+from tidemill.cli.blocks import RED, YELLOW, Block, Line, Table
+from tidemill.cli.dead_job_report import error_class
+from tidemill.cli.formatting import DASH, age, count
+from tidemill.domain.job import Job
+from tidemill.domain.waiting import Line as WaitingLine
+from tidemill.dynamodb.attention_counts import Counted, ParkedJobs
+from tidemill.dynamodb.job_sample import Sample
+from tidemill.operator.deployment import Deployment
+from tidemill.operator.flow_metrics import COUNTED, WINDOW, Flow
+from tidemill.operator.resource_states import MISSING, ResourceState
+from tidemill.operator.system_status import LaneStatus, SystemStatus, Unread
+
+#: The most lines of each ranking.
+_RANKED: Final = 5
+#: What stands still while a function is not called, by its verb.
+_CONSEQUENCES: Final[Mapping[str, str]] = {
+    "publish": "accepted, retried and continued jobs are not sent to their lanes",
+    "work": "the jobs of this lane do not start",
+    "wake": "scheduled and parked jobs do not start",
+    "tick": "jobs of this periodic type are not submitted",
+    "reconcile": "lost messages are not found",
+}
+
+
+def report(status: SystemStatus, deployment: Deployment) -> Iterator[Block]:
+    yield from _resources(status.resources)
+    yield _lanes(status.lanes)
+    yield from _flow(status.flow)
+    yield Line(_counted(status.scheduled, "scheduled job"))
+    yield from _parked(status.parked)
+    yield from _dead(status)
+    if isinstance(status.owed, Unread) or status.owed.number:
+        yield Line(f"{_counted(status.owed, 'record')} of the stream owed by publish; wake does them", YELLOW)
+    yield from _waiting(status.sample)
+    if schedules := sorted(deployment.schedules.items()):
+        yield Table(("PERIODIC TYPE", "SCHEDULE (UTC)"), schedules)
+
+
+def _resources(resources: tuple[ResourceState | Unread, ...] | Unread) -> Iterator[Block]:
+    if isinstance(resources, Unread):
+        yield Line(f"Mappings and schedules: not read: {resources.error}", RED)
+        return
+    for state in resources:
+        if isinstance(state, Unread):
+            yield Line(f"A mapping or schedule was not read: {state.error}", RED)
+        elif not state.as_expected:
+            yield from _difference(state)
+    kept = sum(isinstance(state, ResourceState) and state.as_expected for state in resources)
+    yield Line(f"{kept} of {len(resources)} event source mappings and schedules are as the template says")
+
+
+def _difference(state: ResourceState) -> Iterator[Line]:
+    expected = state.expected
+    if state.stopped:
+        how = "does not exist" if state.state == MISSING else f"is {state.state.lower()}"
+        consequence = _CONSEQUENCES.get(expected.function.partition("-")[0], "its function is not called")
+        yield Line(f"STOPPED: the {expected.kind} of {expected.label} {how}, so {consequence}.", RED)
+    else:
+        what = "; ".join(state.differences) or f"is {state.state.lower()}, and the template says otherwise"
+        yield Line(f"The {expected.kind} of {expected.label} differs: {what}.", YELLOW)
+    yield Line(f"  {state.remedy}")
+
+
+def _lanes(lanes: Mapping[str, LaneStatus | Unread]) -> Table:
+    titles = ("LANE", "WAITING", "DELAYED", "IN FLIGHT", "OLDEST", "DLQ MESSAGES")
+    return Table(titles, [_lane(name, lane) for name, lane in lanes.items()], numbers=range(1, len(titles)))
+
+
+def _lane(name: str, lane: LaneStatus | Unread) -> tuple[str, ...]:
+    if isinstance(lane, Unread):
+        return (name, *["?"] * 5)
+    queue = lane.queue
+    numbers = map(str, (queue.waiting, queue.delayed, queue.in_flight))
+    return (name, *numbers, age(lane.oldest), str(lane.dlq_messages))
+
+
+def _flow(flow: Flow | Unread | None) -> Iterator[Block]:
+    if isinstance(flow, Unread):
+        yield Line(f"Metrics: not read: {flow.error}", RED)
+    elif flow is None:
+        yield Line("No metrics here: CloudWatch has none of this installation, so in- and outflow are unknown.")
+    else:
+        titles = (f"LAST {age(WINDOW).upper()}", *(metric.removeprefix("Jobs").upper() for metric in COUNTED))
+        rows = [(lane, *(str(numbers[metric]) for metric in COUNTED)) for lane, numbers in flow.lanes.items()]
+        yield Table(titles, rows, numbers=range(1, len(titles)))
+        lag = DASH if flow.publish_lag is None else age(flow.publish_lag)
+        yield Line(f"publish lags behind by {lag}" + (" (it was not called)" if flow.publish_lag is None else ""))
+
+
+def _parked(parked: ParkedJobs | Unread) -> Iterator[Block]:
+    if isinstance(parked, Unread):
+        yield Line(_counted(parked, "parked job"), RED)
+        return
+    lines = "" if not parked.lines else f" in {'more than ' * (not parked.all_lines)}{count(len(parked.lines), 'line')}"
+    yield Line(_counted(parked.total, "parked job") + lines)
+    if parked.lines:
+        rows = [(_line_name(line), _number(counted)) for line, counted in parked.lines[:_RANKED]]
+        yield Table(("WAITS FOR", "PARKED"), rows, numbers=[1])
+
+
+def _line_name(line: WaitingLine) -> str:
+    return f"{line.cause} {line.key}"
+
+
+def _dead(status: SystemStatus) -> Iterator[Block]:
+    dead, newest = status.dead, status.newest_dead
+    jobs = () if isinstance(newest, Unread) else newest
+    blocked = len(blocked_groups(jobs))
+    text = f", {count(blocked, 'group')} blocked by a dead job" if blocked else ""
+    some = isinstance(dead, Counted) and dead.number > len(jobs)
+    if blocked and some:
+        text += f" among the newest {len(jobs)}"
+    yield Line(_counted(dead, "dead job") + text, "" if isinstance(dead, Counted) and not dead.number else "bold")
+    if isinstance(newest, Unread):
+        yield Line(f"The newest dead jobs: not read: {newest.error}", RED)
+    elif jobs:
+        yield _ranked(
+            (f"OF THE {len(jobs)} NEWEST DEAD: TYPE", "ERROR", "TENANT"),
+            Counter((job.type, error_class(job), job.tenant) for job in jobs),
+        )
+        yield Line("`tidemill dlq list` lists the dead jobs.")
+    messages = any(isinstance(lane, LaneStatus) and lane.dlq_messages for lane in status.lanes.values())
+    if isinstance(dead, Counted) and dead.number and not messages:
+        yield Line(
+            "Dead jobs exist, but every dead-letter queue is empty: their messages expired or were deleted.", YELLOW
+        )
+
+
+def blocked_groups(jobs: Iterable[Job]) -> set[tuple[str, str]]:
+    return {(job.tenant, job.group) for job in jobs if job.group and job.blocks}
+
+
+def _waiting(sample: Sample | Unread) -> Iterator[Block]:
+    if isinstance(sample, Unread):
+        yield Line(f"The sample of waiting jobs: not read: {sample.error}", RED)
+        return
+    items = f"all {sample.items} items" if sample.whole else f"a sample of {sample.items} items"
+    yield Line(f"{count(sample.jobs, 'waiting job')} in {items} of the table")
+    if sample.jobs:
+        yield _ranked(("WAITING TYPE",), Counter({(name,): number for name, number in sample.types.items()}))
+        yield _ranked(("WAITING TENANT",), Counter({(name,): number for name, number in sample.tenants.items()}))
+
+
+def _ranked(titles: tuple[str, ...], numbers: Counter[tuple[str, ...]]) -> Table:
+    rows = [(*names, str(number)) for names, number in numbers.most_common(_RANKED)]
+    return Table((*titles, "JOBS"), rows, numbers=[len(titles)])
+
+
+def _counted(counted: Counted | Unread, noun: str) -> str:
+    if isinstance(counted, Unread):
+        return f"unknown number of {noun}s"
+    return ("" if counted.exact else "more than ") + count(counted.number, noun)
+
+
+def _number(counted: Counted) -> str:
+    return str(counted.number) if counted.exact else f"> {counted.number}"

@@ -1,0 +1,114 @@
+"""Counts what the attention index holds, without a read of any document, and at a bounded price."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+from tidemill.application.ports import WHOLE, Part
+from tidemill.aws.attribute_values import text
+from tidemill.aws.clients import POOL_SIZE, translated
+from tidemill.domain.states import State
+from tidemill.domain.waiting import Line
+from tidemill.dynamodb.document import split_key
+from tidemill.dynamodb.indexes import attention_partition, line_partition
+from tidemill.dynamodb.owed_items import owed_partitions
+from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, LARGEST_INDEX_SHARDS
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+#: The most entries of one partition that a count reads: about 40 read units.
+MOST_COUNTED: Final = 2500
+#: The most lines whose parked jobs a count reads.
+MOST_LINES: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """`number` entries; more than that if it is not `exact`."""
+
+    number: int
+    exact: bool = True
+
+    def __add__(self, other: "Counted") -> "Counted":
+        return Counted(self.number + other.number, self.exact and other.exact)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkedJobs:
+    """The parked jobs of each line, the longest line first. More lines exist if `all_lines` is false."""
+
+    lines: tuple[tuple[Line, Counted], ...]
+    all_lines: bool
+
+    @property
+    def total(self) -> Counted:
+        return sum((counted for _, counted in self.lines), Counted(0, self.all_lines))
+
+
+class AttentionCounts:
+    """The attention index of one table.
+
+    The index lags by a moment. It holds an expired job until DynamoDB deletes it, which may take days.
+    """
+
+    def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def jobs(self, state: State) -> Counted:
+        """Of `State.SCHEDULED` or `State.DEAD`."""
+        return self._sum([attention_partition(state, shard) for shard in range(LARGEST_INDEX_SHARDS)])
+
+    def owed(self) -> Counted:
+        """The owed work of publish."""
+        return self._sum(list(owed_partitions()))
+
+    def parked(self, lines: Callable[[Part], Iterator[Line]]) -> ParkedJobs:
+        """The jobs in the lines that `lines` yields: those that wake has to look at."""
+        found = list(islice(lines(WHOLE), MOST_LINES + 1))
+        counts = self._each([line_partition(line) for line in found[:MOST_LINES]])
+        counted = sorted(zip(found, counts, strict=False), key=lambda entry: -entry[1].number)
+        return ParkedJobs(
+            lines=tuple((line, count) for line, count in counted if count.number), all_lines=len(found) <= MOST_LINES
+        )
+
+    def newest(self, state: State, *, each: int) -> list[tuple[str, str]]:
+        """Tenant and id of the last `each` jobs of every partition."""
+        with ThreadPoolExecutor(POOL_SIZE) as pool:
+            pages = list(
+                pool.map(
+                    partial(self._query, ScanIndexForward=False, Limit=each),
+                    [attention_partition(state, shard) for shard in range(LARGEST_INDEX_SHARDS)],
+                )
+            )
+        return [split_key(entry) for page in pages for entry in page["Items"]]
+
+    def _sum(self, partitions: list[str]) -> Counted:
+        return sum(self._each(partitions), Counted(0))
+
+    def _each(self, partitions: list[str]) -> list[Counted]:
+        with ThreadPoolExecutor(POOL_SIZE) as pool:
+            return list(pool.map(self._count, partitions))
+
+    def _count(self, partition: str) -> Counted:
+        """Of one page. A count costs as many read units as the entries themselves.
+
+        https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Other.html
+        """
+        page = self._query(partition, Select="COUNT", Limit=MOST_COUNTED)
+        return Counted(page["Count"], exact="LastEvaluatedKey" not in page)
+
+    def _query(self, partition: str, **options: Any) -> Any:
+        with translated():
+            return self._client.query(
+                TableName=self._table,
+                IndexName=ATTENTION_INDEX,
+                KeyConditionExpression="#partition = :partition",
+                ExpressionAttributeNames={"#partition": ATTENTION_KEY},
+                ExpressionAttributeValues={":partition": text(partition)},
+                **options,
+            )

@@ -1,0 +1,158 @@
+"""The state of one installation at one moment: queues, resources, metrics and the attention index.
+
+It reads no job but two samples of bounded size, so its price and its time do not grow with the number of jobs. What
+cannot be read is reported in its place, and the rest is still read: the status is wanted most while something is down.
+"""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final, TypeVar
+
+from tidemill.aws import clients
+from tidemill.aws.clients import AWS_ERRORS, POOL_SIZE
+from tidemill.domain.errors import TidemillError
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb import job_sample
+from tidemill.dynamodb.attention_counts import AttentionCounts, Counted, ParkedJobs
+from tidemill.dynamodb.job_reader import JobReader
+from tidemill.dynamodb.job_sample import Sample
+from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.operator import expected_state, flow_metrics, resource_states
+from tidemill.operator.deployment import Deployment
+from tidemill.operator.flow_metrics import Flow
+from tidemill.operator.resource_states import ResourceState
+from tidemill.sqs.lanes import LaneUrls
+from tidemill.sqs.queue_depth import Backlog, backlog, oldest_age
+
+Value = TypeVar("Value")
+#: The dead jobs that are read of each partition of the index, the newest first.
+_NEWEST_EACH: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """This part could not be read."""
+
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneStatus:
+    """One lane."""
+
+    queue: Backlog
+    #: None for an empty lane, and without a recent value.
+    oldest: timedelta | None
+    dlq_messages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemStatus:
+    """Each part, or why it could not be read."""
+
+    lanes: Mapping[str, LaneStatus | Unread]
+    resources: tuple[ResourceState | Unread, ...] | Unread
+    #: None on an installation without metrics.
+    flow: Flow | Unread | None
+    scheduled: Counted | Unread
+    dead: Counted | Unread
+    owed: Counted | Unread
+    parked: ParkedJobs | Unread
+    #: The newest dead jobs: all of them if they are few.
+    newest_dead: tuple[Job, ...] | Unread
+    sample: Sample | Unread
+
+    @property
+    def unread(self) -> dict[str, Unread]:
+        """The parts that could not be read, by name."""
+        parts: dict[str, object] = {
+            **{f"lane {lane}": status for lane, status in self.lanes.items()},
+            "resources": self.resources,
+            **{
+                f"resource {number}": state
+                for number, state in enumerate(self.resources if isinstance(self.resources, tuple) else (), 1)
+            },
+            **{
+                name: getattr(self, name)
+                for name in ("flow", "scheduled", "dead", "owed", "parked", "newest_dead", "sample")
+            },
+        }
+        return {name: part for name, part in parts.items() if isinstance(part, Unread)}
+
+
+def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
+    table = deployment.jobs_table
+    counts = AttentionCounts(clients.dynamodb(), table=table)
+    with ThreadPoolExecutor(POOL_SIZE) as pool:
+
+        def begin(call: Callable[[], Value]) -> Future[Value | Unread]:
+            return pool.submit(_attempt, call)
+
+        lanes = {lane: begin(partial(_lane, urls, now)) for lane, urls in deployment.lanes.items()}
+        resources = begin(partial(_resources, deployment))
+        flow = begin(partial(_flow, deployment, now))
+        scheduled = begin(partial(counts.jobs, State.SCHEDULED))
+        dead = begin(partial(counts.jobs, State.DEAD))
+        owed = begin(counts.owed)
+        parked = begin(partial(counts.parked, DynamoLimits(clients.dynamodb(), table=table).lines))
+        newest = begin(partial(_newest_dead, counts, table, now))
+        sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
+        return SystemStatus(
+            lanes={lane: future.result() for lane, future in lanes.items()},
+            resources=resources.result(),
+            flow=flow.result(),
+            scheduled=scheduled.result(),
+            dead=dead.result(),
+            owed=owed.result(),
+            parked=parked.result(),
+            newest_dead=newest.result(),
+            sample=sample.result(),
+        )
+
+
+def _attempt(call: Callable[[], Value]) -> Value | Unread:
+    try:
+        return call()
+    except (TidemillError, *AWS_ERRORS) as error:
+        return Unread(error)
+
+
+def _lane(urls: LaneUrls, now: datetime) -> LaneStatus:
+    queue = backlog(clients.sqs(), urls.queue)
+    return LaneStatus(
+        queue=queue,
+        # CloudWatch is minutes late: it still reports the age of a message that has left.
+        oldest=oldest_age(clients.cloudwatch(), urls.queue, now=now) if queue.total else None,
+        dlq_messages=backlog(clients.sqs(), urls.dead_letters).total,
+    )
+
+
+def _resources(deployment: Deployment) -> tuple[ResourceState | Unread, ...]:
+    wanted = expected_state.read(clients.cloudformation(), deployment.stack, deployment.functions)
+    functions, scheduler = clients.lambda_(), clients.scheduler()
+
+    def state(expected: expected_state.Expected) -> ResourceState | Unread:
+        return _attempt(lambda: resource_states.read(expected, functions=functions, scheduler=scheduler))
+
+    with ThreadPoolExecutor(POOL_SIZE) as pool:
+        return tuple(pool.map(state, wanted))
+
+
+def _flow(deployment: Deployment, now: datetime) -> Flow | None:
+    return flow_metrics.read(
+        clients.cloudwatch(),
+        stage=deployment.stage,
+        lanes=list(deployment.lanes),
+        publisher=deployment.functions.get("publish", ""),
+        now=now,
+    )
+
+
+def _newest_dead(counts: AttentionCounts, table: str, now: datetime) -> tuple[Job, ...]:
+    jobs = JobReader(clients.dynamodb(), table=table).get_many(counts.newest(State.DEAD, each=_NEWEST_EACH))
+    # The index lags, and keeps expired jobs for a while.
+    return tuple(job for job in jobs if job.state is State.DEAD and not job.expired(now))
