@@ -171,10 +171,15 @@ class Metric(StrEnum):
     REPLAYED = "JobsReplayed"
     #: Submissions that the store did not accept, and whose caller continued without them.
     NOT_ACCEPTED = "JobsNotAccepted"
+    #: Submissions in a batch request that the API could not decide. The response to the request is 200, so the metric
+    #: `5xx` of the API omits them. Their lane may be unknown, so the default lane counts them.
+    NOT_DECIDED = "BatchItemsNotDecided"
     DISPATCHED = "JobsDispatched"
     SUCCEEDED = "JobsSucceeded"
     RETRIED = "JobsRetried"
     DEAD = "JobsDead"
+    #: Jobs that died without intent: without those that gave up or whose deadline passed.
+    FAILED = "JobsFailed"
     #: Runs released because other transactions conflicted with their settle.
     RELEASED = "JobsReleased"
     CANCELLED = "JobsCancelled"

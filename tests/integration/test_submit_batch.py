@@ -250,3 +250,16 @@ def test_each_job_is_counted_once_after_all_writes(mill: Mill, post: Post, capsy
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (metrics,) = [line for line in lines if "_aws" in line]
     assert (metrics["JobsSubmitted"], metrics["JobsReplayed"]) == ([1.0] * 3, [1.0] * 2)
+    assert "BatchItemsNotDecided" not in metrics
+
+
+def test_a_submission_that_the_api_could_not_decide_is_counted(
+    mill: Mill, post: Post, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(submit, "_LAST_START_SECONDS", -1.0)
+
+    assert _statuses(post(_job(0), _job(1), {})) == [503, 503, 422]
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (metrics,) = [line for line in lines if "_aws" in line]
+    assert (metrics["BatchItemsNotDecided"], metrics["lane"]) == ([2.0], "default")

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from tidemill.domain.claim_verdict import Verdict
-from tidemill.domain.job import Job
+from tidemill.domain.job import DeathReason, Job
 
 
 class Ending(StrEnum):
@@ -47,6 +47,8 @@ class Report:
     job: Job | None = None
     verdict: Verdict | None = None
     error: str | None = None
+    #: Why the job died, with the ending `DEAD`.
+    death: DeathReason | None = None
     put_back_until: datetime | None = None
     #: The exception that was raised, for its traceback.
     cause: BaseException | None = None

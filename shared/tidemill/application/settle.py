@@ -206,6 +206,7 @@ def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime) -> R
         ending=ending,
         job=job,
         error=error,
+        death=written.death,
         duration_seconds=(now - job.claimed_at).total_seconds() if job.claimed_at else 0.0,
         ended=written.state.terminal,
     )

@@ -75,6 +75,7 @@ class Dashboard(Construct):
                     Metric.SUCCEEDED,
                     Metric.RETRIED,
                     Metric.DEAD,
+                    Metric.FAILED,
                     Metric.CANCELLED,
                     Metric.SNOOZED,
                     Metric.CONTINUED,
@@ -125,6 +126,7 @@ class Dashboard(Construct):
                 tidemill_metric(self._config, names.Lane.DEFAULT, Metric.HANDED_OVER, label="handed over"),
                 tidemill_metric(self._config, names.Lane.DEFAULT, Metric.PASSED_OVER, label="overdue"),
                 tidemill_metric(self._config, names.Lane.DEFAULT, Metric.UNREADABLE, label="unreadable"),
+                tidemill_metric(self._config, names.Lane.DEFAULT, Metric.NOT_DECIDED, label="batch items not decided"),
             ),
             _graph(
                 "jobs table: throttles",

@@ -61,11 +61,14 @@ def _app() -> APIGatewayHttpResolver:
             overlap=clients.POOL_SIZE,
             seconds=_LAST_START_SECONDS,
         )
-        _record([answer for answer in answers if isinstance(answer, Accepted)])
         shown = [
             _shown(answer, under=_pointer(index), request_id=event.request_context.request_id)
             for index, answer in enumerate(answers)
         ]
+        _record(
+            [answer for answer in answers if isinstance(answer, Accepted)],
+            not_decided=sum(each["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR for each in shown),
+        )
         return json_response(HTTPStatus.OK, {"jobs": shown})
 
     return app
@@ -113,9 +116,10 @@ def _status(accepted: Accepted) -> HTTPStatus:
     return HTTPStatus.OK if accepted.replayed else HTTPStatus.ACCEPTED
 
 
-def _record(accepted: list[Accepted]) -> None:
+def _record(accepted: list[Accepted], *, not_decided: int = 0) -> None:
     """Call it in the thread of the invocation: telemetry is not thread-safe."""
     telemetry = composition.telemetry()
     for each in accepted:
         telemetry.accepted(each)
+    telemetry.not_decided(not_decided)
     telemetry.flush()

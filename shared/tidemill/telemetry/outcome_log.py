@@ -21,7 +21,7 @@ from tidemill.application.submit import Accepted
 from tidemill.application.table_pass import PassReport
 from tidemill.application.wake import Woken
 from tidemill.domain.errors import TidemillError
-from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
+from tidemill.domain.job import DeadLetter, DeathReason, Job, Reference, reference_of
 from tidemill.names import METRIC_NAMESPACE, Env, Lane, Metric
 from tidemill.settings import setting
 from tidemill.telemetry.job_fields import job_fields, reference_fields
@@ -46,6 +46,8 @@ _REPAIR_METRICS: Final[Mapping[RepairAction, Metric]] = {
     RepairAction.UNDELIVERABLE: Metric.UNDELIVERABLE,
     RepairAction.ADVANCED: Metric.ADVANCED,
 }
+#: Deaths that the handler or the caller asked for.
+_INTENDED_DEATHS: Final = frozenset({DeathReason.GAVE_UP, DeathReason.DEADLINE})
 #: One log line names at most this many unreadable items. They mostly share one cause.
 _UNREADABLE_NAMED: Final = 20
 #: Endings of attempts whose handler ran.
@@ -77,6 +79,11 @@ class Telemetry:
         job = accepted.job
         self._count(job.lane, Metric.REPLAYED if accepted.replayed else Metric.SUBMITTED)
         logger().info("replayed" if accepted.replayed else "accepted", extra=job_fields(job))
+
+    def not_decided(self, number: int) -> None:
+        """The response to a batch request has so many submissions with a status of 500 and above."""
+        if number:
+            self._count(Lane.DEFAULT, Metric.NOT_DECIDED, number)
 
     def controlled(self, what: str, job: Job) -> None:
         """The owner cancelled or retried the job. A running job is not cancelled yet: its state is still running."""
@@ -128,6 +135,8 @@ class Telemetry:
         job = report.job
         if metric := _ENDING_METRICS.get(report.ending):
             self._count(lane, metric)
+        if report.ending is Ending.DEAD and report.death not in _INTENDED_DEATHS:
+            self._count(lane, Metric.FAILED)
         if report.put_back_until:
             self._count(lane, Metric.PUT_BACK)
         extra = (job_fields(job) if job else reference_fields(reference) if reference else {}) | {

@@ -21,6 +21,7 @@ from tidemill.application.submit import Accepted
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import MalformedDocumentError
+from tidemill.domain.job import DeathReason
 from tidemill.names import Env, Lane
 from tidemill.telemetry import outcome_log
 from tidemill.telemetry.outcome_log import Telemetry
@@ -152,7 +153,10 @@ def test_a_job_without_ready_at_has_no_start_latency(said: Said) -> None:
     ("report", "level", "counted"),
     [
         (Report(ending=Ending.RETRYING, job=JOB, error="ValueError: no"), "WARNING", {"JobsRetried"}),
-        (Report(ending=Ending.DEAD, job=JOB, error="ValueError: no"), "ERROR", {"JobsDead"}),
+        (Report(ending=Ending.DEAD, job=JOB, error="ValueError: no"), "ERROR", {"JobsDead", "JobsFailed"}),
+        (Report(ending=Ending.DEAD, job=JOB, death=DeathReason.EXHAUSTED), "ERROR", {"JobsDead", "JobsFailed"}),
+        (Report(ending=Ending.DEAD, job=JOB, death=DeathReason.GAVE_UP), "ERROR", {"JobsDead"}),
+        (Report(ending=Ending.DEAD, job=JOB, death=DeathReason.DEADLINE), "ERROR", {"JobsDead"}),
         (Report(ending=Ending.MALFORMED), "ERROR", {"MessagesDropped"}),
         (Report(ending=Ending.RELEASED, job=JOB, error="conflict"), "WARNING", {"JobsReleased"}),
         (Report(ending=Ending.REFUSED, job=JOB, verdict=Verdict.STALE), "INFO", set()),
