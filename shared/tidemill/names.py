@@ -62,7 +62,9 @@ class Output(StrEnum):
     RETENTION_DAYS = "RetentionDays"
     #: JSON object: function verb (`work`, `publish`, …) to the deployed function's name.
     FUNCTIONS = "Functions"
+    #: The topics of pages and of tickets.
     ALARM_TOPIC = "AlarmTopic"
+    TICKET_TOPIC = "TicketTopic"
     DASHBOARD = "Dashboard"
 
 

@@ -1,8 +1,9 @@
 """Fixtures: templates as they would be deployed, with a stub asset, and the real asset, built once."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ class Synthesised:
     config: StageConfig
     pipeline: dict[str, Any]
     shortener: dict[str, Any]
+    #: The warnings of the synth.
+    warnings: list[str] = field(default_factory=list)
 
     def of_type(self, type_: str) -> Iterator[tuple[str, Resource]]:
         """Logical ids and properties of all resources of this type. Only the ids within `Api` occur in both stacks."""
@@ -39,6 +42,11 @@ def verb_of(function: Resource) -> str:
     """The VERB in a function's handler: `tidemill.entrypoints.VERB.handle` or `functions.VERB.handler.handle`."""
     module: str = function["Handler"].rpartition(".")[0]
     return module.removesuffix(".handler").rpartition(".")[2]
+
+
+def _metadata(assembly: Path) -> str:
+    """Of all stacks, as JSON."""
+    return "".join(file.read_text() for file in assembly.glob("*.json") if "template" not in file.name)
 
 
 Synthesise = Callable[..., Synthesised]
@@ -61,13 +69,12 @@ def synthesise(tmp_path_factory: pytest.TempPathFactory) -> Synthesise:
         if plugins:
             Validations.of(app).add_plugins(plugins(app))
         assembly = Path(app.synth().directory)
-        done[key] = Synthesised(
-            config,
-            *(
-                json.loads((assembly / f"{config.name}-{stack}.template.json").read_text())
-                for stack in ("Pipeline", "Shortener")
-            ),
+        pipeline, shortener = (
+            json.loads((assembly / f"{config.name}-{stack}.template.json").read_text())
+            for stack in ("Pipeline", "Shortener")
         )
+        warnings = sorted(set(re.findall(r'"aws:cdk:warning",\s*"data": "([^"]*)"', _metadata(assembly))))
+        done[key] = Synthesised(config, pipeline, shortener, warnings)
         return done[key]
 
     return synthesise

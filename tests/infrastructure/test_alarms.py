@@ -1,34 +1,49 @@
-"""Each alarm fires in time, reaches the topic, and links to the runbook."""
+"""Each alarm of the template watches what it should, reaches its topic, and links to the runbook."""
 
 import json
 import re
 from collections import Counter
+from collections.abc import Iterator
 from datetime import timedelta
 from itertools import product
 
 import pytest
 
 from stacks.composition import ROOT
+from stacks.stages import STAGES
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
 from tidemill.application.owed import LONGEST_PAUSE
-from tidemill.cdk.alarm import Heading
+from tidemill.cdk.alarm import PAGE, Heading
+from tidemill.local.alarms import CompositeAlarm, MetricAlarm, read_alarms
 from tidemill.names import (
     ATTENTION_INDEX,
     LISTING_INDEX,
     METRIC_NAMESPACE,
     RECONCILE_INTERVAL_SECONDS,
     WAKE_INTERVAL_SECONDS,
-    WAKE_WINDOW_SECONDS,
     Lane,
     Metric,
 )
 
 #: The two metrics that count the messages of a queue without delays.
 MESSAGES = {"ApproximateNumberOfMessagesVisible", "ApproximateNumberOfMessagesNotVisible"}
+#: The topics by their logical ids.
+PAGES, TICKETS = "AlarmsTopic3A2DFEBA", "TicketsTopic"
 
 
 def _alarms(app: Synthesised) -> list[Resource]:
     return [alarm for _, alarm in app.of_type("AWS::CloudWatch::Alarm")]
+
+
+def _all_alarms(app: Synthesised) -> Iterator[Resource]:
+    yield from _alarms(app)
+    yield from (alarm for _, alarm in app.of_type("AWS::CloudWatch::CompositeAlarm"))
+
+
+def _read(app: Synthesised) -> dict[str, MetricAlarm | CompositeAlarm]:
+    """The alarms of the pipeline, by their ids in the catalogue."""
+    found = read_alarms(app.pipeline["Resources"])
+    return {re.sub(r"[0-9A-F]{8}$", "", alarm.name): alarm for alarm in found}
 
 
 def _metrics(alarm: Resource) -> list[Resource]:
@@ -62,7 +77,9 @@ def test_every_queue_has_an_alarm_for_waiting_messages(dev: Synthesised) -> None
     queues = dict(dev.of_type("AWS::SQS::Queue"))
     lanes = {id_ for id_, queue in queues.items() if "RedrivePolicy" in queue}
     assert _watched(dev, "ApproximateAgeOfOldestMessage") == lanes
-    assert _watched(dev, "ApproximateNumberOfMessagesVisible") == queues.keys() - lanes
+    # The lanes also have an alarm for a worker that is not called.
+    assert _watched(dev, "ApproximateNumberOfMessagesNotVisible") == queues.keys() - lanes
+    assert _watched(dev, "ApproximateNumberOfMessagesVisible") == queues.keys()
 
 
 def test_an_alarm_fires_when_the_stream_is_late(dev: Synthesised) -> None:
@@ -73,7 +90,7 @@ def test_an_alarm_fires_when_the_stream_is_late(dev: Synthesised) -> None:
 
 def test_one_dead_letter_message_fires_the_alarm_also_while_a_sweep_hides_it(dev: Synthesised) -> None:
     for alarm in _alarms(dev):
-        if "ApproximateNumberOfMessagesVisible" in _names(alarm):
+        if "ApproximateNumberOfMessagesNotVisible" in _names(alarm):
             assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (0, "GreaterThanThreshold")
             assert alarm["EvaluationPeriods"] == 1
             assert _names(alarm) == MESSAGES
@@ -91,28 +108,61 @@ def test_the_alarm_of_work_that_fails_stays_on_between_two_tries(dev: Synthesise
     assert alarm["EvaluationPeriods"] * 60 > LONGEST_PAUSE.total_seconds() + WAKE_INTERVAL_SECONDS
 
 
-def test_every_alarm_publishes_to_the_topic(dev: Synthesised) -> None:
-    ((topic, _),) = dev.of_type("AWS::SNS::Topic")
-    for alarm in _alarms(dev):
-        assert len(alarm["AlarmActions"]) == 1
-        assert topic in json.dumps(alarm["AlarmActions"])
-        assert alarm.get("ActionsEnabled", True)
+def test_a_page_is_published_once_for_all_causes_and_each_cause_is_a_ticket(dev: Synthesised) -> None:
+    alarms = _read(dev)
+    page = alarms.pop(PAGE)
+    assert page.alarm_actions == (PAGES,)
+    assert isinstance(page, CompositeAlarm)
+    causes = {alarm for alarm in alarms.values() if alarm.name in page.rule.children}
+    assert len(causes) == len(page.rule.children) == 5
+    assert all(page.rule.holds(dict.fromkeys(page.rule.children, "OK") | {cause.name: "ALARM"}) for cause in causes)
+    parts = {child for alarm in alarms.values() if isinstance(alarm, CompositeAlarm) for child in alarm.rule.children}
+    for alarm in alarms.values():
+        actions = () if alarm.name in parts else (alarm.alarm_actions[0],)
+        assert alarm.alarm_actions == actions
+        assert all(action.startswith(TICKETS) for action in actions), alarm.name
 
 
-def test_missing_data_fires_only_the_alarms_of_wake_and_reconcile(dev: Synthesised) -> None:
-    periods = {}
-    for alarm in _alarms(dev):
-        if alarm["TreatMissingData"] != "notBreaching":
-            assert alarm["TreatMissingData"] == "breaching"
-            assert (alarm["MetricName"], alarm["ComparisonOperator"]) == ("Invocations", "LessThanOrEqualToThreshold")
-            assert (alarm["Threshold"], alarm["Statistic"]) == (0, "Sum")
-            ((dimension,),) = [alarm["Dimensions"]]
-            function = dict(dev.of_type("AWS::Lambda::Function"))[dimension["Value"]["Ref"]]
-            periods[function["Handler"]] = alarm["Period"]
-    assert periods == {
-        "tidemill.entrypoints.wake.handle": WAKE_WINDOW_SECONDS,
-        "tidemill.entrypoints.reconcile.handle": 3 * RECONCILE_INTERVAL_SECONDS,
+def test_the_canary_is_the_sixth_page_once_it_runs(dev: Synthesised) -> None:
+    """Its alarms would fire for ever without it."""
+    assert "LateCanary" not in _read(dev)
+
+
+def test_alarms_of_the_example_are_tickets(dev: Synthesised) -> None:
+    for alarm in read_alarms(dev.shortener["Resources"]):
+        assert [TICKETS in action for action in alarm.alarm_actions] == [True]
+
+
+def test_missing_data_means_a_fault_only_for_calls_of_wake(dev: Synthesised) -> None:
+    unusual = {
+        id_: alarm["TreatMissingData"] for id_, alarm in _by_id(dev) if alarm["TreatMissingData"] != "notBreaching"
     }
+    assert unusual == {"UncalledWake": "breaching", "Established": "ignore"}
+
+
+def _by_id(app: Synthesised) -> Iterator[tuple[str, Resource]]:
+    for id_, alarm in app.of_type("AWS::CloudWatch::Alarm"):
+        yield re.sub(r"[0-9A-F]{8}$", "", id_), alarm
+
+
+@pytest.mark.parametrize("stage", [*STAGES])
+def test_alarms_keep_to_the_limits_of_cloudwatch(synthesise: Synthesise, stage: str) -> None:
+    """At most ten metrics: https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-limits.html.
+
+    "Each metric must be using the same period", and the windows of a period below an hour end within a day:
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutMetricAlarm.html
+    """
+    for alarm in _alarms(synthesise(stage=stage)):
+        assert len(_metrics(alarm)) <= 10
+        (period,) = {metric["Period"] for metric in _metrics(alarm)}
+        assert period * alarm["EvaluationPeriods"] <= 86_400
+
+
+def test_the_stage_on_the_embedded_aws_has_only_alarms_on_one_metric(synthesise: Synthesise) -> None:
+    local = synthesise(stage="local")
+    assert not list(local.of_type("AWS::CloudWatch::CompositeAlarm"))
+    assert len(_alarms(local)) > 8
+    assert all("Metrics" not in alarm for alarm in _alarms(local))
 
 
 def test_an_alarm_fires_when_a_pass_over_the_table_takes_too_long(dev: Synthesised) -> None:
@@ -127,17 +177,19 @@ def test_an_alarm_fires_when_a_pass_over_the_table_takes_too_long(dev: Synthesis
 
 
 @pytest.mark.parametrize(
-    "metric", [Metric.DEAD, Metric.NUDGED, Metric.UNDELIVERABLE, Metric.UNAVAILABLE, Metric.STRAY_THREADS]
+    "metric", [Metric.NUDGED, Metric.UNDELIVERABLE, Metric.UNAVAILABLE, Metric.STRAY_THREADS, Metric.NOT_ACCEPTED]
 )
-def test_each_lane_has_an_alarm_on_the_metric_of_the_engine(dev: Synthesised, metric: Metric) -> None:
-    lanes = {
+def test_one_alarm_adds_the_metric_of_all_lanes(dev: Synthesised, metric: Metric) -> None:
+    (alarm,) = (alarm for alarm in _alarms(dev) if metric in _names(alarm))
+    assert alarm["Threshold"] == 0
+    lanes = [
         dimension["Value"]
-        for alarm in _alarms(dev)
-        if _names(alarm) == {metric} and alarm["Threshold"] == 0
-        for dimension in alarm["Dimensions"]
+        for read in _metrics(alarm)
+        if read["MetricName"] == metric
+        for dimension in read["Dimensions"]
         if dimension["Name"] == "lane"
-    }
-    assert lanes == set(Lane)
+    ]
+    assert sorted(lanes) == sorted(Lane)
 
 
 def test_alarms_call_reconcile_when_messages_may_be_lost_and_never_for_what_reconcile_causes(dev: Synthesised) -> None:
@@ -152,7 +204,8 @@ def test_alarms_call_reconcile_when_messages_may_be_lost_and_never_for_what_reco
     calling = [alarms[name["Ref"]] for name in subscription["FilterPolicy"]["AlarmName"]]
     assert set().union(*map(_names, calling)) == MESSAGES | {Metric.PASSED_OVER}
     assert {alarm["AlarmDescription"].rpartition("#")[2] for alarm in calling} == {"dead-jobs", "unpublished-records"}
-    assert calling == [alarm for alarm in _alarms(dev) if alarm.get("OKActions") == alarm["AlarmActions"]]
+    assert calling == [alarm for alarm in _alarms(dev) if "OKActions" in alarm]
+    assert all(alarm["OKActions"] == alarm["AlarmActions"] for alarm in calling)
     # The limit of combinations of values in a subscription's filter.
     assert len(calling) <= 150
 
@@ -171,15 +224,13 @@ def test_a_call_of_reconcile_that_sns_cannot_deliver_goes_to_a_queue_with_an_ala
     assert allowed["Condition"] == {"ArnEquals": {"aws:SourceArn": subscription["TopicArn"]}}
 
 
-def test_each_alarm_has_one_metric_or_the_messages_of_one_queue(dev: Synthesised) -> None:
-    assert all(len(_names(alarm)) == 1 or _names(alarm) == MESSAGES for alarm in _alarms(dev))
-
-
 def test_every_alarm_links_to_a_heading_of_the_runbook(dev: Synthesised) -> None:
     text = (ROOT / "docs" / "operations" / "runbook.md").read_text()
     anchors = {re.sub(r"[^\w -]", "", line).lower().replace(" ", "-") for line in re.findall(r"(?m)^#+ (.*)$", text)}
-    linked = Counter(alarm["AlarmDescription"].rpartition("docs/operations/runbook.md#")[2] for alarm in _alarms(dev))
-    assert linked.keys() == set(Heading)
+    linked = Counter(
+        alarm["AlarmDescription"].rpartition("docs/operations/runbook.md#")[2] for alarm in _all_alarms(dev)
+    )
+    assert linked.keys() == set(Heading) - {Heading.LATE_CANARY}
     assert linked.keys() <= anchors
 
 
@@ -189,25 +240,43 @@ def test_alarms_link_to_the_runbook_of_the_setting(synthesise: Synthesise) -> No
 
 
 def test_alarms_can_publish_to_the_topic_and_only_over_tls(dev: Synthesised) -> None:
-    ((_, topic),) = dev.of_type("AWS::SNS::Topic")
     # With the AWS-managed key an alarm could not publish.
-    assert "KmsMasterKeyId" not in topic
-    ((_, policy),) = dev.of_type("AWS::SNS::TopicPolicy")
-    statements = {statement["Effect"]: statement for statement in policy["PolicyDocument"]["Statement"]}
-    assert statements["Allow"]["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
-    assert statements["Allow"]["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
-    assert statements["Deny"]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+    assert ["KmsMasterKeyId" in topic for _, topic in dev.of_type("AWS::SNS::Topic")] == [False, False]
+    policies = [policy["PolicyDocument"]["Statement"] for _, policy in dev.of_type("AWS::SNS::TopicPolicy")]
+    assert len(policies) == 2
+    for policy in policies:
+        statements = {statement["Effect"]: statement for statement in policy}
+        assert statements["Allow"]["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+        assert statements["Allow"]["Condition"] == {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+        assert statements["Deny"]["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+@pytest.mark.parametrize(("setting", "topic"), [("alarm_email", PAGES), ("ticket_email", TICKETS)])
+def test_the_address_of_the_setting_receives_mail(synthesise: Synthesise, setting: str, topic: str) -> None:
+    app = synthesise(stage="dev", **{setting: "ops@example.com"})
+    mails = [each for _, each in app.of_type("AWS::SNS::Subscription") if each["Protocol"] == "email"]
+    assert [(each["Endpoint"], each["TopicArn"]["Ref"].startswith(topic)) for each in mails] == [
+        ("ops@example.com", True)
+    ]
 
 
 @pytest.mark.parametrize(
-    ("settings", "subscribers"), [({}, []), ({"alarm_email": "ops@example.com"}, ["ops@example.com"])]
+    ("stage", "settings", "without"),
+    [
+        ("dev", {}, ["pages", "tickets"]),
+        ("dev", {"alarm_email": "a@example.com"}, ["tickets"]),
+        ("dev", {"alarm_email": "a@example.com", "ticket_email": "b@example.com"}, []),
+        ("local", {}, []),
+    ],
 )
-def test_the_address_of_the_setting_receives_mail(
-    synthesise: Synthesise, settings: dict[str, str], subscribers: list[str]
+def test_synth_warns_of_a_topic_without_subscriber(
+    synthesise: Synthesise, stage: str, settings: dict[str, str], without: list[str]
 ) -> None:
-    app = synthesise(stage="dev", **settings)
-    subscriptions = [subscription for _, subscription in app.of_type("AWS::SNS::Subscription")]
-    assert [each["Endpoint"] for each in subscriptions if each["Protocol"] == "email"] == subscribers
+    assert [
+        kind
+        for message in synthesise(stage=stage, **settings).warnings
+        for kind in re.findall(r"No address receives the (\w+): set -c", message)
+    ] == without
 
 
 def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> None:
@@ -221,6 +290,7 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
                     Metric.HANDED_OVER,
                     Metric.PASSED_OVER,
                     Metric.UNREADABLE,
+                    Metric.NOT_DECIDED,
                     Metric.RECONCILE_AGE,
                     Metric.RECONCILE_DURATION,
                 ),

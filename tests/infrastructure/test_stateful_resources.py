@@ -59,6 +59,7 @@ FROZEN: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
         "CursorKey255E8F8A": SECRET,
         "ShortenerAddressKeyCE7CB079": SECRET,
         "AlarmsTopic3A2DFEBA": TOPIC,
+        "TicketsTopicC7E9F99F": TOPIC,
         "ApiAccessLogs50B185DB": {**LOG_GROUP, "name": "/aws/vendedlogs/tidemill/api-<stack GUID>"},
         "ControlLogs7AC46C76": LOG_GROUP,
         "LanebulkWorkerLogs0C2D8ACF": LOG_GROUP,

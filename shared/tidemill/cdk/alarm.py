@@ -1,7 +1,8 @@
-"""`Alarm`: one metric, or the sum of the messages in one queue, so that each page names exactly one fault."""
+"""`Alarm` and `Composite`: the entries of the catalogue, and the resources that they become."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
@@ -9,80 +10,185 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from constructs import Construct
 
-from tidemill.cdk.alarm_topic import AlarmTopic
+from tidemill.cdk.alarm_topic import AlarmTopics
 from tidemill.cdk.config import StageConfig
+from tidemill.cdk.objectives import Objective
 
-#: By `Alarm.fires_on_inactivity`.
-COMPARISONS: Final = {
-    False: cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
-    True: cloudwatch.ComparisonOperator.LESS_THAN_OR_EQUAL_TO_THRESHOLD,
-}
-MISSING_DATA: Final = {
-    False: cloudwatch.TreatMissingData.NOT_BREACHING,
-    True: cloudwatch.TreatMissingData.BREACHING,
-}
+#: The id of the composite that alone notifies the topic of pages.
+PAGE: Final = "Page"
 
 
 class Heading(StrEnum):
     """Headings of the runbook, as their anchors: one for each kind of alarm."""
 
+    PAGE = "page"
+    LATE_CANARY = "late-canary"
+    FAILED_SUBMISSIONS = "failed-submissions"
+    LATE_STARTS = "late-starts"
+    SILENT_SCHEDULER = "silent-scheduler"
+    FAILED_JOBS = "failed-jobs"
+    BROKEN_INVARIANT = "broken-invariant"
+    SPENT_BUDGET = "spent-error-budget"
     DEAD_JOBS = "dead-jobs"
     LATE_JOBS = "late-jobs"
+    IDLE_WORKER = "idle-worker"
     LOST_MESSAGES = "lost-messages"
-    UNDELIVERABLE_JOBS = "undeliverable-jobs"
     STRAY_THREADS = "stray-threads"
     STORE_UNAVAILABLE = "store-unavailable"
-    STOPPED_CLOCK = "stopped-clock"
+    THROTTLED_TABLE = "throttled-table"
     MISSED_CALLS = "missed-calls"
     API_ERRORS = "api-errors"
+    NOT_ACCEPTED = "submissions-not-accepted"
     FUNCTION_ERRORS = "function-errors"
     FUNCTION_THROTTLES = "function-throttles"
+    NEAR_QUOTA = "near-quota"
     LATE_STREAM = "late-stream"
     UNPUBLISHED_RECORDS = "unpublished-records"
-    UNREADABLE_JOBS = "unreadable-jobs"
     LATE_RECONCILE = "late-reconcile"
+    MISSING_SUBSCRIBER = "missing-subscriber"
+
+
+class Severity(StrEnum):
+    #: Users are affected now. It notifies the topic of tickets, and the composite of all pages notifies that of pages.
+    PAGE = "page"
+    #: It can wait for working hours.
+    TICKET = "ticket"
+    #: It notifies no topic. A composite reads it.
+    PART = "part"
+
+
+class Missing(StrEnum):
+    """The meaning of missing data."""
+
+    #: The system is idle, which is healthy.
+    HEALTHY = "notBreaching"
+    #: The metric is written always, so its absence is the fault.
+    FAULT = "breaching"
+    #: The alarm keeps its state.
+    NOTHING = "ignore"
+
+
+MISSING_DATA: Final = {
+    Missing.HEALTHY: cloudwatch.TreatMissingData.NOT_BREACHING,
+    Missing.FAULT: cloudwatch.TreatMissingData.BREACHING,
+    Missing.NOTHING: cloudwatch.TreatMissingData.IGNORE,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alarm:
+    """Fires when the metric is greater than `above` in M of the last N periods. The metric has the period."""
+
     id: str
     heading: Heading
     #: One sentence for the operator: what happened.
-    summary: str
+    meaning: str
     metric: cloudwatch.Metric | cloudwatch.MathExpression
-    #: The alarm fires when the metric is greater than this, in the metric's own unit.
+    #: In the metric's own unit.
     above: float = 0
-    #: Consecutive periods that must breach. The metric sets the length of a period.
-    periods: int = 1
-    #: The alarm stays on until so many periods in a row have not breached: longer than the time between two data points
-    #: of one fault, so that it does not resolve and fire again and again.
-    quiet_periods: int = 1
-    #: The alarm fires when the metric is 0 or has no data. For all other alarms missing data means that the system is
-    #: idle, which is healthy.
-    fires_on_inactivity: bool = False
+    m_of_n: tuple[int, int] = (1, 1)
+    missing: Missing = Missing.HEALTHY
+    severity: Severity = Severity.TICKET
+    objective: Objective | None = None
+    #: It fires at most this long after the fault begins to show. A part has no bound of its own.
+    within: timedelta = timedelta(0)
     #: Messages may have been lost, so the alarm calls reconcile when it fires, and again when it resolves: a message
     #: that is lost while the alarm is active does not fire it again. Never set it for an alarm that reconcile causes.
     calls_reconcile: bool = False
 
 
-def add_alarms(scope: Construct, alarms: Iterable[Alarm], *, config: StageConfig, topic: AlarmTopic) -> list[str]:
-    """Create the alarms. Returns the names of those that call reconcile."""
-    reconciling = []
-    for alarm in alarms:
-        made = cloudwatch.Alarm(
-            scope,
-            alarm.id,
-            alarm_description=f"{config.name}: {alarm.summary} What to do: {config.runbook_url}#{alarm.heading}",
-            metric=alarm.metric,
-            threshold=alarm.above,
-            comparison_operator=COMPARISONS[alarm.fires_on_inactivity],
-            # "M out of N": https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
-            evaluation_periods=max(alarm.periods, alarm.quiet_periods),
-            datapoints_to_alarm=alarm.periods,
-            treat_missing_data=MISSING_DATA[alarm.fires_on_inactivity],
+@dataclass(frozen=True, kw_only=True)
+class Composite:
+    """Fires when all alarms of one of the tuples fire."""
+
+    id: str
+    heading: Heading
+    meaning: str
+    #: Ids of earlier entries.
+    any_of: tuple[tuple[str, ...], ...]
+    severity: Severity = Severity.TICKET
+    objective: Objective | None = None
+    within: timedelta
+
+
+Entry = Alarm | Composite
+
+
+@dataclass
+class AddedAlarms:
+    """The names of the alarms that were created."""
+
+    of: dict[str, str] = field(default_factory=dict)
+    #: Those that call reconcile.
+    calling_reconcile: list[str] = field(default_factory=list)
+
+
+def add_alarms(scope: Construct, entries: Iterable[Entry], *, config: StageConfig, topics: AlarmTopics) -> AddedAlarms:
+    """Create the alarms. All pages among them become one composite, so that one incident is one page.
+
+    A stage without metric math has neither alarms on several metrics nor composites.
+    """
+    added = AddedAlarms()
+    pages = []
+    for entry in entries:
+        if isinstance(entry, Alarm) and (config.metric_math or isinstance(entry.metric, cloudwatch.Metric)):
+            added.of[entry.id] = _add_alarm(scope, entry, config, topics)
+            if entry.calls_reconcile:
+                added.calling_reconcile.append(added.of[entry.id])
+        elif isinstance(entry, Composite) and config.metric_math:
+            topic = None if entry.severity is Severity.PART else topics.tickets.topic.topic_arn
+            added.of[entry.id] = _add_composite(scope, entry, config, added, topic)
+        if entry.severity is Severity.PAGE:
+            pages.append(entry)
+    if pages and config.metric_math:
+        page = Composite(
+            id=PAGE,
+            heading=Heading.PAGE,
+            meaning="Users are affected now.",
+            any_of=tuple((entry.id,) for entry in pages),
+            severity=Severity.PAGE,
+            within=max(entry.within for entry in pages),
         )
-        made.add_alarm_action(actions.SnsAction(topic.topic))
-        if alarm.calls_reconcile:
-            made.add_ok_action(actions.SnsAction(topic.topic))
-            reconciling.append(made.alarm_name)
-    return reconciling
+        _add_composite(scope, page, config, added, topics.pages.topic.topic_arn)
+    return added
+
+
+def _add_alarm(scope: Construct, alarm: Alarm, config: StageConfig, topics: AlarmTopics) -> str:
+    m, n = alarm.m_of_n
+    made = cloudwatch.Alarm(
+        scope,
+        alarm.id,
+        alarm_description=_description(alarm, config),
+        metric=alarm.metric,
+        threshold=alarm.above,
+        comparison_operator=cloudwatch.ComparisonOperator.GREATER_THAN_THRESHOLD,
+        # "M out of N": https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation.html
+        evaluation_periods=n,
+        datapoints_to_alarm=m,
+        treat_missing_data=MISSING_DATA[alarm.missing],
+    )
+    if alarm.severity is not Severity.PART:
+        made.add_alarm_action(actions.SnsAction(topics.tickets.topic))
+    if alarm.calls_reconcile:
+        made.add_ok_action(actions.SnsAction(topics.tickets.topic))
+    return made.alarm_name
+
+
+def _add_composite(
+    scope: Construct, composite: Composite, config: StageConfig, added: AddedAlarms, topic: str | None
+) -> str:
+    """The L1 resource: the L2 construct sets a name, so a second stack could collide with it."""
+    rule = " OR ".join(
+        "(" + " AND ".join(f'ALARM("{added.of[each]}")' for each in every) + ")" for every in composite.any_of
+    )
+    return cloudwatch.CfnCompositeAlarm(
+        scope,
+        composite.id,
+        alarm_rule=rule,
+        alarm_description=_description(composite, config),
+        alarm_actions=[topic] if topic else None,
+    ).ref
+
+
+def _description(entry: Entry, config: StageConfig) -> str:
+    return f"{config.name}: {entry.meaning} What to do: {config.runbook_url}#{entry.heading}"

@@ -1,200 +1,397 @@
-"""The catalogue of alarms: metric, threshold, periods, meaning of missing data, and heading of the runbook."""
+"""The catalogue of alarms: meaning, metric, threshold, M of N, missing data, severity, objective, bound and runbook.
 
-from collections.abc import Iterator
+At most six entries are pages. The bounds in `within` are those that the tests of the alarms measure; the table of
+docs/operations/alarms.md shows them. A sum over lanes or functions is one alarm, and its graph shows which one rose.
+"""
+
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_sqs as sqs
 
 from tidemill import names
-from tidemill.cdk.alarm import Alarm, Heading
+from tidemill.cdk.alarm import Alarm, Composite, Entry, Heading, Missing, Severity
+from tidemill.cdk.alarm_metrics import (
+    all_messages,
+    canary_latency,
+    failed_submissions,
+    invocations,
+    late_starts,
+    math,
+    over_lanes,
+    sum_of,
+    throttles,
+    undelivered,
+    used_concurrency,
+)
+from tidemill.cdk.alarm_topic import AlarmTopics
+from tidemill.cdk.application_alarms import function_alarms
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.http_api import Api
-from tidemill.cdk.job_function import JobFunction
+from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import Lane
+from tidemill.cdk.objectives import FAST_BURN, SLOW_BURN, Burn, Objective
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.tidemill_metric import tidemill_metric
-from tidemill.names import RECONCILE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Metric
+from tidemill.names import RECONCILE_INTERVAL_SECONDS, Metric
 
+#: Each page fires within this time of its fault.
+PAGE_BOUND: Final = timedelta(minutes=5)
+#: The metrics of an idle queue come up to 15 minutes late, and a healthy dead-letter queue is idle.
+#: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-monitoring-using-cloudwatch.html
+IDLE_QUEUE: Final = timedelta(minutes=18)
+#: Lambda's and our own metrics come up to two minutes late. Four minutes in a row without a call are then silence, and
+#: one call that was missed is not.
+SILENT_MINUTES: Final = 4
+#: From then on the installation counts as established, and silence as a fault.
+ESTABLISHED_MINUTES: Final = 15
+ESTABLISHED: Final = "Established"
 #: The publisher has this long to catch up. The stream keeps records for 24 hours.
 LATE_STREAM: Final = Duration.minutes(5)
-#: `wake` looks ahead for this long, so until then no job starts late.
-WAKE_INACTIVITY: Final = Duration.seconds(WAKE_WINDOW_SECONDS)
+#: A canary job that takes longer is late. Without a value, the canary counts as very late.
+LATE_CANARY_MS: Final = 60_000
+SILENT_CANARY_MS: Final = 3_600_000
+#: So many jobs of the lane critical must fail in five minutes, and be this part of the ended ones, for a page.
+LEAST_FAILED_JOBS: Final = 5
+FAILED_PERCENT: Final = 5
 #: Owed work that fails is counted each time it is tried, at least every 15 minutes.
 QUIET_MINUTES: Final = 20
 #: Three calls of reconcile.
 RECONCILE_INACTIVITY: Final = Duration.seconds(3 * RECONCILE_INTERVAL_SECONDS)
+QUOTA_PERCENT: Final = 80
 
 
-def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Alarm]:
+def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> Iterator[Entry]:
+    """The pages and their parts."""
+    wake = invocations(scheduled.wake.function)
+    yield Alarm(
+        id=ESTABLISHED,
+        heading=Heading.SILENT_SCHEDULER,
+        meaning="The scheduler has called wake for 15 minutes, so a path without calls has a fault and is not new.",
+        metric=wake.with_(period=Duration.minutes(1)),
+        m_of_n=(ESTABLISHED_MINUTES, ESTABLISHED_MINUTES),
+        # It stays on for ever. A new alarm without data is in the state INSUFFICIENT_DATA.
+        missing=Missing.NOTHING,
+        severity=Severity.PART,
+    )
+    if config.canary:
+        yield from _canary(config)
+    yield from _burn_parts(api, FAST_BURN, config=config)
+    yield Composite(
+        id="FailedSubmissions",
+        heading=Heading.FAILED_SUBMISSIONS,
+        meaning="The API fails to accept submissions, and would spend the error budget of a month within two days.",
+        any_of=(_windows("FailedSubmissions", FAST_BURN),),
+        severity=Severity.PAGE,
+        objective=Objective.SUBMISSIONS,
+        within=PAGE_BOUND,
+    )
+    yield Composite(
+        id="LateStarts",
+        heading=Heading.LATE_STARTS,
+        meaning="Jobs of the lane critical start late, and would spend the error budget of a month within two days.",
+        any_of=(_windows("LateStarts", FAST_BURN),),
+        severity=Severity.PAGE,
+        objective=Objective.STARTS,
+        within=PAGE_BOUND,
+    )
+    yield Alarm(
+        id="UncalledWake",
+        heading=Heading.SILENT_SCHEDULER,
+        meaning="The function wake was not called.",
+        metric=math("IF(FILL(calls, 0) < 1, 1, 0)", calls=wake),
+        m_of_n=(SILENT_MINUTES, SILENT_MINUTES),
+        missing=Missing.FAULT,
+        severity=Severity.PART,
+    )
+    yield Composite(
+        id="SilentScheduler",
+        heading=Heading.SILENT_SCHEDULER,
+        meaning="The scheduler no longer calls wake, so scheduled, parked and owed work waits.",
+        any_of=(("UncalledWake", ESTABLISHED),),
+        severity=Severity.PAGE,
+        objective=Objective.ENDS,
+        within=PAGE_BOUND,
+    )
+    yield Alarm(
+        id="FailedJobs",
+        heading=Heading.FAILED_JOBS,
+        meaning="Many jobs of the lane critical die, not counting those that gave up or passed their deadline.",
+        metric=math(
+            f"IF(failed >= {LEAST_FAILED_JOBS}, 100 * failed / (failed + succeeded), 0)",
+            Duration.minutes(5),
+            failed=tidemill_metric(config, names.Lane.CRITICAL, Metric.FAILED),
+            succeeded=tidemill_metric(config, names.Lane.CRITICAL, Metric.SUCCEEDED),
+        ),
+        above=FAILED_PERCENT,
+        severity=Severity.PAGE,
+        objective=Objective.ENDS,
+        within=PAGE_BOUND,
+    )
+    yield Alarm(
+        id="BrokenInvariant",
+        heading=Heading.BROKEN_INVARIANT,
+        meaning="The engine cannot keep its promise: a job is undeliverable, or its document is unreadable.",
+        metric=sum_of(
+            {lane.value: tidemill_metric(config, lane, Metric.UNDELIVERABLE) for lane in names.Lane}
+            # Due jobs and groups belong to no lane that could be read, so the default lane counts them.
+            | {"unreadable": tidemill_metric(config, names.Lane.DEFAULT, Metric.UNREADABLE)}
+        ),
+        severity=Severity.PAGE,
+        objective=Objective.ENDS,
+        within=PAGE_BOUND,
+    )
+
+
+def _canary(config: StageConfig) -> Iterator[Entry]:
+    for lane in names.Lane:
+        yield Alarm(
+            id=f"LateCanary-{lane}",
+            heading=Heading.LATE_CANARY,
+            meaning=f"The canary job of lane {lane} is late or missing.",
+            metric=math(f"FILL(latency, {SILENT_CANARY_MS})", latency=canary_latency(config, lane)),
+            above=LATE_CANARY_MS,
+            m_of_n=(SILENT_MINUTES, SILENT_MINUTES),
+            missing=Missing.FAULT,
+            severity=Severity.PART,
+        )
+    yield Composite(
+        id="LateCanary",
+        heading=Heading.LATE_CANARY,
+        meaning="A canary job, which takes the path of every job, is late or missing. Its part names the lane.",
+        any_of=tuple((f"LateCanary-{lane}", ESTABLISHED) for lane in names.Lane),
+        severity=Severity.PAGE,
+        objective=Objective.ENDS,
+        within=PAGE_BOUND,
+    )
+
+
+def slow_burn(api: Api, *, config: StageConfig) -> Iterator[Entry]:
+    yield from _burn_parts(api, SLOW_BURN, config=config)
+    yield Composite(
+        id="SlowBurn",
+        heading=Heading.SPENT_BUDGET,
+        meaning="Submissions fail, or critical jobs start late: the monthly error budget would be spent in five days.",
+        any_of=(_windows("FailedSubmissions", SLOW_BURN), _windows("LateStarts", SLOW_BURN)),
+        objective=Objective.SUBMISSIONS,
+        within=timedelta(minutes=25),
+    )
+
+
+def _burn_parts(api: Api, burn: Burn, *, config: StageConfig) -> Iterator[Entry]:
+    for window in (burn.short, burn.long):
+        minutes = window // timedelta(minutes=1)
+        yield Alarm(
+            id=f"FailedSubmissions-{minutes}m",
+            heading=Heading.FAILED_SUBMISSIONS,
+            meaning=f"More than {burn.bad_percent} % of the submissions of {minutes} minutes failed.",
+            metric=failed_submissions(config, api, window),
+            above=burn.bad_percent,
+            severity=Severity.PART,
+        )
+        yield Alarm(
+            id=f"LateStarts-{minutes}m",
+            heading=Heading.LATE_STARTS,
+            meaning=f"More than {burn.bad_percent} % of the critical runs of {minutes} minutes started late.",
+            metric=late_starts(config, window),
+            above=burn.bad_percent,
+            severity=Severity.PART,
+        )
+
+
+def _windows(name: str, burn: Burn) -> tuple[str, ...]:
+    """The ids of its parts."""
+    return tuple(f"{name}-{window // timedelta(minutes=1)}m" for window in (burn.short, burn.long))
+
+
+def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Entry]:
     name = lane.config.name
-    yield Alarm(
-        id=f"Deaths-{name}",
-        heading=Heading.DEAD_JOBS,
-        summary=f"A job of lane {name} died.",
-        # Our own metric: the metrics of an idle queue come up to 15 minutes late, and a healthy DLQ is idle.
-        metric=tidemill_metric(config, name, Metric.DEAD),
-    )
-    yield Alarm(
-        id=f"StoreUnavailable-{name}",
-        heading=Heading.STORE_UNAVAILABLE,
-        summary=f"Workers of lane {name} cannot claim or settle jobs, so its jobs make no progress.",
-        metric=tidemill_metric(config, name, Metric.UNAVAILABLE),
-        # After a single lost response the retry succeeds.
-        periods=3,
-    )
     yield Alarm(
         id=f"DeadJobs-{name}",
         heading=Heading.DEAD_JOBS,
-        summary=f"Messages wait in the dead-letter queue of lane {name}: jobs died, or SQS gave up on them.",
+        meaning=f"Messages wait in the dead-letter queue of lane {name}: jobs died, or SQS gave up on them.",
         # Not `NumberOfMessagesSent`: it omits the messages that SQS itself moves, and their jobs may be alive.
-        metric=_messages(lane.dead_letters, config=config),
+        metric=all_messages(lane.dead_letters, config=config),
         calls_reconcile=True,
+        objective=Objective.ENDS,
+        within=IDLE_QUEUE,
     )
+    late_seconds = lane.config.late_seconds
     yield Alarm(
         id=f"LateJobs-{name}",
         heading=Heading.LATE_JOBS,
-        summary=f"A message has waited in lane {name} for more than {lane.config.late_seconds} s.",
+        meaning=f"A message has waited in lane {name} for more than {late_seconds} s.",
         metric=lane.queue.metric_approximate_age_of_oldest_message(period=Duration.minutes(1), statistic="Maximum"),
-        above=lane.config.late_seconds,
-        periods=3,
+        above=late_seconds,
+        m_of_n=(3, 3),
+        within=timedelta(seconds=late_seconds) + timedelta(minutes=6),
     )
     yield Alarm(
-        id=f"LostMessages-{name}",
+        id=f"IdleWorker-{name}",
+        heading=Heading.IDLE_WORKER,
+        meaning=f"Messages are visible in lane {name}, and its worker is not called.",
+        metric=math(
+            "IF(visible > 0 AND FILL(calls, 0) < 1, 1, 0)",
+            visible=lane.queue.metric_approximate_number_of_messages_visible(statistic="Maximum"),
+            calls=invocations(lane.worker.function),
+        ),
+        m_of_n=(SILENT_MINUTES, SILENT_MINUTES),
+        objective=Objective.ENDS,
+        within=IDLE_QUEUE + timedelta(minutes=4),
+    )
+
+
+def engine_alarms(
+    lanes: Sequence[Lane], jobs: JobTable, topics: AlarmTopics, *, config: StageConfig
+) -> Iterator[Entry]:
+    yield Alarm(
+        id="StoreUnavailable",
+        heading=Heading.STORE_UNAVAILABLE,
+        meaning="Workers cannot claim or settle jobs, so these make no progress.",
+        metric=over_lanes(config, Metric.UNAVAILABLE),
+        # After a single lost response the retry succeeds.
+        m_of_n=(3, 3),
+        objective=Objective.ENDS,
+        within=timedelta(minutes=6),
+    )
+    yield Alarm(
+        id="ThrottledTable",
+        heading=Heading.THROTTLED_TABLE,
+        meaning="DynamoDB throttles writes to the jobs table or to an index: a key is hot, or a quota is near.",
+        metric=sum_of(
+            {"jobs": throttles(jobs.table, "Write")}
+            | {index: throttles(jobs.table, "Write", index=index) for index in jobs.indexes}
+        ),
+        m_of_n=(3, 5),
+        within=timedelta(minutes=6),
+    )
+    yield Alarm(
+        id="LostMessages",
         heading=Heading.LOST_MESSAGES,
-        summary=f"Reconcile found overdue jobs of lane {name}, whose messages may be lost, and dispatched them again.",
-        metric=tidemill_metric(config, name, Metric.NUDGED),
+        meaning="Reconcile found overdue jobs, whose messages may be lost, and dispatched them again.",
+        metric=over_lanes(config, Metric.NUDGED),
+        within=timedelta(minutes=3),
     )
     yield Alarm(
-        id=f"UndeliverableJobs-{name}",
-        heading=Heading.UNDELIVERABLE_JOBS,
-        summary=f"Jobs of lane {name} died because no worker claimed them, although they were dispatched repeatedly.",
-        metric=tidemill_metric(config, name, Metric.UNDELIVERABLE),
-    )
-    yield Alarm(
-        id=f"StrayThreads-{name}",
+        id="StrayThreads",
         heading=Heading.STRAY_THREADS,
-        # Its exit also fires `FunctionErrors`, whose other causes this alarm rules out.
-        summary=f"A job of lane {name} ran on after its time was over, so its worker ended its process.",
-        metric=tidemill_metric(config, name, Metric.STRAY_THREADS),
+        # Its exit may also fire `FunctionErrors`, whose other causes this alarm rules out.
+        meaning="A job ran on after its time was over, so its worker ended its process.",
+        metric=over_lanes(config, Metric.STRAY_THREADS),
+        within=timedelta(minutes=3),
     )
-    yield from function_alarms(lane.worker, of=f"-{name}")
-
-
-def api_alarms(api: Api) -> Iterator[Alarm]:
     yield Alarm(
-        id="ApiErrors",
-        heading=Heading.API_ERRORS,
-        summary="The API answers callers with 5xx errors, so jobs may not be accepted.",
-        metric=api.api.metric_server_error(period=Duration.minutes(1), statistic="Sum"),
-        periods=3,
+        id="NotAccepted",
+        heading=Heading.NOT_ACCEPTED,
+        meaning="Functions continued without jobs that the store did not accept, such as clicks.",
+        metric=over_lanes(config, Metric.NOT_ACCEPTED),
+        objective=Objective.SUBMISSIONS,
+        within=timedelta(minutes=3),
     )
+    yield Alarm(
+        id="NearConcurrencyQuota",
+        heading=Heading.NEAR_QUOTA,
+        meaning=f"The functions of the account use more than {QUOTA_PERCENT} % of its concurrency.",
+        metric=used_concurrency(),
+        above=QUOTA_PERCENT,
+        m_of_n=(3, 3),
+        within=timedelta(minutes=8),
+    )
+    yield Alarm(
+        id="UnheardPages",
+        heading=Heading.MISSING_SUBSCRIBER,
+        meaning="A page was published and no subscriber received it.",
+        metric=undelivered(topics.pages.topic),
+        within=timedelta(minutes=4),
+    )
+    yield from function_alarms("workers", {lane.config.name: lane.worker for lane in lanes})
 
 
-def publisher_alarms(publisher: Publisher) -> Iterator[Alarm]:
+def publisher_alarms(publisher: Publisher) -> Iterator[Entry]:
+    config = publisher.config
     yield Alarm(
         id="LateStream",
         heading=Heading.LATE_STREAM,
-        summary="The publisher is more than 5 minutes behind: a record blocks the stream, or too many records arrive.",
+        meaning="The publisher is more than 5 minutes behind: a record blocks the stream, or too many records arrive.",
         metric=publisher.function.function.metric(
             "IteratorAge", period=Duration.minutes(1), statistic="Maximum", unit=cloudwatch.Unit.MILLISECONDS
         ),
         above=LATE_STREAM.to_milliseconds(),
-        periods=3,
+        m_of_n=(3, 3),
+        within=timedelta(minutes=11),
+    )
+    yield Alarm(
+        id="IdlePublisher",
+        heading=Heading.LATE_STREAM,
+        meaning="Jobs are submitted, and the publisher is not called: its mapping is disabled or missing.",
+        metric=math(
+            f"IF({' + '.join(names.Lane)} > 0 AND FILL(calls, 0) < 1, 1, 0)",
+            Duration.minutes(5),
+            calls=invocations(publisher.function.function),
+            **{lane.value: tidemill_metric(config, lane, Metric.SUBMITTED) for lane in names.Lane},
+        ),
+        # The calls of the last minutes are not known yet, but those of the first five minutes are.
+        m_of_n=(2, 2),
+        objective=Objective.ENDS,
+        within=timedelta(minutes=12),
     )
     yield Alarm(
         id="UnpublishedRecords",
         heading=Heading.UNPUBLISHED_RECORDS,
-        summary="Lambda set aside changes of jobs that the publisher could not process.",
-        metric=_messages(publisher.failures, config=publisher.config),
+        meaning="Lambda set aside changes of jobs that the publisher could not process.",
+        metric=all_messages(publisher.failures, config=config),
         calls_reconcile=True,
+        objective=Objective.ENDS,
+        within=IDLE_QUEUE,
     )
     yield Alarm(
         id="PassedOverRecords",
         heading=Heading.UNPUBLISHED_RECORDS,
-        summary="Work that the publisher could not do still fails after five minutes: some jobs or groups wait.",
-        metric=tidemill_metric(publisher.config, names.Lane.DEFAULT, Metric.PASSED_OVER),
-        quiet_periods=QUIET_MINUTES,
+        meaning="Work that the publisher could not do still fails after five minutes: some jobs or groups wait.",
+        metric=tidemill_metric(config, names.Lane.DEFAULT, Metric.PASSED_OVER),
+        # It stays on between two tries.
+        m_of_n=(1, QUIET_MINUTES),
         calls_reconcile=True,
+        objective=Objective.ENDS,
+        within=timedelta(minutes=3),
     )
-    yield from function_alarms(publisher.function)
+    yield from function_alarms("publisher", {"publish": publisher.function})
 
 
-def scheduler_alarms(scheduled: ScheduledFunctions, *, config: StageConfig) -> Iterator[Alarm]:
-    yield Alarm(
-        id="StoppedClock",
-        heading=Heading.STOPPED_CLOCK,
-        summary="The function wake was not called, so scheduled jobs start late.",
-        metric=scheduled.wake.function.metric_invocations(period=WAKE_INACTIVITY, statistic="Sum"),
-        fires_on_inactivity=True,
-    )
-    yield Alarm(
-        id="UnreadableJobs",
-        heading=Heading.UNREADABLE_JOBS,
-        summary="The deployed code cannot read some job documents, so these jobs wait.",
-        # Reconcile itself counts them, so calling it again does not help.
-        metric=tidemill_metric(config, names.Lane.DEFAULT, Metric.UNREADABLE),
-    )
+def scheduler_alarms(scheduled: ScheduledFunctions, *, config: StageConfig) -> Iterator[Entry]:
     yield Alarm(
         id="MissedCalls",
         heading=Heading.MISSED_CALLS,
-        summary="A call failed at every try: a periodic job was not submitted, or reconcile did not run.",
-        metric=_messages(scheduled.missed_calls, config=config),
+        meaning="A call failed at every try: a periodic job was not submitted, or reconcile did not run.",
+        metric=all_messages(scheduled.missed_calls, config=config),
+        within=IDLE_QUEUE,
     )
     yield Alarm(
         id="StoppedReconcile",
         heading=Heading.LATE_RECONCILE,
-        summary="The function reconcile was not called, so lost messages are not found.",
-        metric=scheduled.reconcile.function.metric_invocations(period=RECONCILE_INACTIVITY, statistic="Sum"),
-        fires_on_inactivity=True,
+        meaning="The scheduler calls wake and not reconcile, so lost messages are not found.",
+        metric=math(
+            # Calls of wake show that the stack is not new. Without them, `SilentScheduler` fires.
+            f"IF(wake >= {10 * config.wake_parts} AND FILL(reconcile, 0) < 1, 1, 0)",
+            RECONCILE_INACTIVITY,
+            wake=invocations(scheduled.wake.function),
+            reconcile=invocations(scheduled.reconcile.function),
+        ),
+        objective=Objective.ENDS,
+        within=timedelta(minutes=18),
     )
     yield Alarm(
         id="LateReconcile",
         heading=Heading.LATE_RECONCILE,
-        summary="Reconcile takes too long to scan the jobs table, so lost messages are found late.",
+        meaning="Reconcile takes too long to scan the jobs table, so lost messages are found late.",
         # Each run writes the age, so a shorter period would be empty between two runs and resolve the alarm.
         metric=tidemill_metric(
             config, names.Lane.DEFAULT, Metric.RECONCILE_AGE, statistic="Maximum", period=RECONCILE_INACTIVITY
         ),
         above=config.longest_reconcile_age / timedelta(milliseconds=1),
+        within=timedelta(minutes=8),
     )
-
-
-def function_alarms(function: JobFunction, *, of: str = "") -> Iterator[Alarm]:
-    """A handler of the engine never raises on purpose, so a single error is a crash, a timeout or a bug.
-
-    The exception is a worker that ends its process because of a stray thread: see the alarm `StrayThreads`.
-    """
-    yield Alarm(
-        id=f"FunctionErrors-{function.verb}{of}",
-        heading=Heading.FUNCTION_ERRORS,
-        summary=f"The function {function.verb} crashed or ran out of time.",
-        metric=function.function.metric_errors(period=Duration.minutes(5), statistic="Sum"),
-    )
-    yield Alarm(
-        id=f"FunctionThrottles-{function.verb}{of}",
-        heading=Heading.FUNCTION_THROTTLES,
-        summary=f"Lambda throttles the function {function.verb}: no concurrency is available for it.",
-        metric=function.function.metric_throttles(period=Duration.minutes(5), statistic="Sum"),
-        # A burst throttles while Lambda scales. Throttling that lasts means a limit.
-        periods=2,
-    )
-
-
-def _messages(queue: sqs.Queue, *, config: StageConfig) -> cloudwatch.Metric | cloudwatch.MathExpression:
-    """All messages of a queue that is empty when the system is healthy.
-
-    A sweep, and an operator who looks at messages in the console, hide them for a while. An alarm on the visible ones
-    would resolve then, and fire again.
-    """
-    period = Duration.minutes(1)
-    visible = queue.metric_approximate_number_of_messages_visible(period=period, statistic="Maximum")
-    hidden = queue.metric_approximate_number_of_messages_not_visible(period=period, statistic="Maximum")
-    if not config.metric_math:
-        return visible
-    return cloudwatch.MathExpression(
-        expression="visible + hidden", period=period, using_metrics={"visible": visible, "hidden": hidden}
-    )
+    yield from function_alarms("scheduled", {function.verb: function for function in scheduled.functions})

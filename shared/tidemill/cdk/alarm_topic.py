@@ -1,8 +1,8 @@
-"""`AlarmTopic`: the SNS topic of all alarms, so that one subscription receives them all."""
+"""`AlarmTopics`: the SNS topic of pages and that of tickets, so that one subscription of each receives them all."""
 
 from collections.abc import Sequence
 
-from aws_cdk import Aws
+from aws_cdk import Annotations, Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
@@ -13,6 +13,17 @@ from tidemill.cdk.config import StageConfig
 from tidemill.cdk.job_function import JobFunction
 
 
+class AlarmTopics:
+    """Created in `scope`."""
+
+    def __init__(self, scope: Construct, *, config: StageConfig) -> None:
+        self.pages = AlarmTopic(scope, "Alarms", config=config, kind="pages", email=config.alarm_email)
+        self.tickets = AlarmTopic(scope, "Tickets", config=config, kind="tickets", email=config.ticket_email)
+        if config.metric_math:
+            self.pages.warn_without(config.alarm_email, setting="alarm_email")
+            self.tickets.warn_without(config.ticket_email, setting="ticket_email")
+
+
 class AlarmTopic(Construct):
     """Not encrypted with a KMS key.
 
@@ -20,9 +31,10 @@ class AlarmTopic(Construct):
     protect nothing, because the texts hold no data of jobs.
     """
 
-    def __init__(self, scope: Construct, id_: str, *, config: StageConfig) -> None:
+    def __init__(self, scope: Construct, id_: str, *, config: StageConfig, kind: str, email: str) -> None:
         super().__init__(scope, id_)
-        self.topic = sns.Topic(self, "Topic", display_name=f"{config.name} alarms", enforce_ssl=True)
+        self._kind = kind
+        self.topic = sns.Topic(self, "Topic", display_name=f"{config.name} {kind}", enforce_ssl=True)
         # A custom policy, such as the one that enforces TLS, replaces the default policy that lets CloudWatch publish:
         # https://docs.aws.amazon.com/sns/latest/dg/sns-access-policy-use-cases.html
         self.topic.add_to_resource_policy(
@@ -34,8 +46,16 @@ class AlarmTopic(Construct):
                 conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
             )
         )
-        if config.alarm_email:
-            self.topic.add_subscription(subscriptions.EmailSubscription(config.alarm_email))
+        if email:
+            self.topic.add_subscription(subscriptions.EmailSubscription(email))
+
+    def warn_without(self, email: str, *, setting: str) -> None:
+        """Warn at synth that the topic has no subscriber, so that its alarms reach no operator."""
+        if not email:
+            Annotations.of(self).add_warning_v2(
+                f"tidemill:no-subscriber-{self._kind}",
+                f"No address receives the {self._kind}: set -c {setting}=ADDRESS, or subscribe to the topic yourself.",
+            )
 
     def call(self, function: JobFunction, *, alarm_names: Sequence[str], missed_calls: sqs.Queue) -> None:
         """Call `function` when one of the alarms with these names fires, and when it resolves.

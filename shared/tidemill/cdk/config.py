@@ -148,7 +148,8 @@ class StageConfig:
     bytecode_required: bool = False
     #: Install wheels for this host, not for Lambda: the embedded AWS runs functions on the host.
     wheels_of_host: bool = False
-    #: Whether alarms may add metrics up. The embedded AWS cannot.
+    #: Whether alarms may compute a metric from others, and whether composites may combine alarms. The embedded AWS can
+    #: do neither.
     metric_math: bool = True
     #: The times of the lanes are shortened, to watch failures. A type may name more time, and the lane's bounds it.
     short_timeouts: bool = False
@@ -197,8 +198,13 @@ class StageConfig:
     jwt_audience: tuple[str, ...] = ()
     #: Scopes of which a caller's token needs one. Empty: no scope is required.
     jwt_scopes: tuple[str, ...] = ()
-    #: Address that receives the alarms. Empty: no mail.
+    #: Addresses that receive pages and tickets. Empty: no mail.
     alarm_email: str = ""
+    ticket_email: str = ""
+    #: Whether a canary job takes the path of every job each minute. Then its silence is a page.
+    canary: bool = False
+    #: Whether DynamoDB reports the hottest keys of the jobs table and its indexes.
+    contributor_insights: bool = False
     #: ARN or name of the permissions boundary of every role. Empty: no boundary.
     permissions_boundary: str = ""
     #: Qualifier of the bootstrap stack. Empty: CDK's default.
@@ -212,7 +218,8 @@ class StageConfig:
         _require_form("stage", self.stage, r"[a-z][a-z0-9]{0,19}", "a lower-case word")
         _require_form("installation", self.installation, r"([a-z][a-z0-9]{0,19})?", "a lower-case word")
         _require_form("qualifier", self.qualifier, r"[a-z0-9]{0,10}", "at most ten lower-case letters and digits")
-        _require_form("alarm_email", self.alarm_email, r"([^@\s]+@[^@\s]+\.[^@\s]+)?", "an e-mail address")
+        for email in ("alarm_email", "ticket_email"):
+            _require_form(email, getattr(self, email), r"([^@\s]+@[^@\s]+\.[^@\s]+)?", "an e-mail address")
         _require_form(
             "permissions_boundary",
             self.permissions_boundary,

@@ -5,11 +5,12 @@ from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
-from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
 from tidemill import names
+from tidemill.cdk.alarm_metrics import throttles
 from tidemill.cdk.config import StageConfig
+from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import Lane
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.tidemill_metric import tidemill_metric
@@ -30,11 +31,10 @@ class Dashboard(Construct):
         config: StageConfig,
         lanes: Sequence[Lane],
         publisher: Publisher,
-        jobs: dynamodb.Table,
+        jobs: JobTable,
     ) -> None:
         super().__init__(scope, id_)
         self._config = config
-        self._indexes = [names.ATTENTION_INDEX, *([names.LISTING_INDEX] if config.listing else [])]
         self.dashboard = cloudwatch.Dashboard(self, "Dashboard")
         for lane in lanes:
             self.dashboard.add_widgets(*self._lane_row(lane))
@@ -112,7 +112,7 @@ class Dashboard(Construct):
             ),
         ]
 
-    def _stream_row(self, publisher: Publisher, jobs: dynamodb.Table) -> list[cloudwatch.IWidget]:
+    def _stream_row(self, publisher: Publisher, jobs: JobTable) -> list[cloudwatch.IWidget]:
         return [
             _graph(
                 "stream: age of the oldest record (ms)",
@@ -130,8 +130,8 @@ class Dashboard(Construct):
             ),
             _graph(
                 "jobs table: throttles",
-                *(_throttles(jobs, kind) for kind in ("Read", "Write")),
-                *(_throttles(jobs, kind, index=index) for index in self._indexes for kind in ("Read", "Write")),
+                *(throttles(jobs.table, kind) for kind in ("Read", "Write")),
+                *(throttles(jobs.table, kind, index=index) for index in jobs.indexes for kind in ("Read", "Write")),
             ),
         ]
 
@@ -158,18 +158,6 @@ class Dashboard(Construct):
             tidemill_metric(self._config, lane, metric, statistic=percentile, label=percentile)
             for percentile in PERCENTILES
         ]
-
-
-def _throttles(table: dynamodb.Table, kind: str, *, index: str = "") -> cloudwatch.Metric:
-    """A throttled index throttles its table, so the dashboard shows both."""
-    dimensions = {"TableName": table.table_name} | ({"GlobalSecondaryIndexName": index} if index else {})
-    return cloudwatch.Metric(
-        namespace="AWS/DynamoDB",
-        metric_name=f"{kind}ThrottleEvents",
-        dimensions_map=dimensions,
-        statistic="Sum",
-        label=f"{kind.lower()} {index}".rstrip(),
-    )
 
 
 def _graph(title: str, *metrics: cloudwatch.IMetric) -> cloudwatch.GraphWidget:

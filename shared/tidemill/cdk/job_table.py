@@ -8,7 +8,7 @@ from constructs import Construct
 
 from tidemill import names
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.on_demand_table import on_demand_table
+from tidemill.cdk.on_demand_table import insights, on_demand_table
 
 
 class JobTable(Construct):
@@ -16,6 +16,7 @@ class JobTable(Construct):
 
     def __init__(self, scope: Construct, id_: str, *, config: StageConfig) -> None:
         super().__init__(scope, id_)
+        self._config = config
         self.table = on_demand_table(
             self,
             config=config,
@@ -23,9 +24,12 @@ class JobTable(Construct):
             ttl_attribute=names.TTL_ATTRIBUTE,
             # Both images: only the comparison with the old image shows whether a change must dispatch a message.
             stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+            contributor_insights=config.contributor_insights,
         )
+        self.indexes = [names.ATTENTION_INDEX]
         self._add_index(names.ATTENTION_INDEX, names.ATTENTION_KEY, names.ATTENTION_SORT_KEY)
         if config.listing:
+            self.indexes.append(names.LISTING_INDEX)
             self._add_index(names.LISTING_INDEX, names.LISTING_KEY, names.LISTING_SORT_KEY)
 
     @property
@@ -44,6 +48,7 @@ class JobTable(Construct):
             partition_key=dynamodb.Attribute(name=partition_key, type=dynamodb.AttributeType.STRING),
             sort_key=dynamodb.Attribute(name=sort_key, type=dynamodb.AttributeType.NUMBER),
             projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+            contributor_insights_specification=insights(self._config.contributor_insights),
         )
 
 

@@ -15,6 +15,7 @@ def on_demand_table(
     sort_key: str | None = None,
     ttl_attribute: str | None = None,
     stream: dynamodb.StreamViewType | None = None,
+    contributor_insights: bool = False,
 ) -> dynamodb.Table:
     """Keys are strings.
 
@@ -29,12 +30,21 @@ def on_demand_table(
         billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
         time_to_live_attribute=ttl_attribute,
         stream=stream,
+        contributor_insights_specification=insights(contributor_insights),
         point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
             point_in_time_recovery_enabled=config.point_in_time_recovery
         ),
         deletion_protection=config.protected,
         removal_policy=RemovalPolicy.RETAIN if config.protected else RemovalPolicy.DESTROY,
     )
+
+
+def insights(enabled: bool) -> dynamodb.ContributorInsightsSpecification | None:  # noqa: FBT001 - one switch
+    """The most accessed and the most throttled keys of a table or an index.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/contributorinsights_HowItWorks.html
+    """
+    return dynamodb.ContributorInsightsSpecification(enabled=True) if enabled else None
 
 
 def _string(name: str) -> dynamodb.Attribute:

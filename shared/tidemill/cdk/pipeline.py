@@ -8,15 +8,17 @@ from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
 from tidemill import names
-from tidemill.cdk.alarm import Alarm, add_alarms
+from tidemill.cdk.alarm import Entry, add_alarms
 from tidemill.cdk.alarm_catalogue import (
-    api_alarms,
-    function_alarms,
+    engine_alarms,
     lane_alarms,
+    pages,
     publisher_alarms,
     scheduler_alarms,
+    slow_burn,
 )
-from tidemill.cdk.alarm_topic import AlarmTopic
+from tidemill.cdk.alarm_topic import AlarmTopics
+from tidemill.cdk.application_alarms import api_alarms
 from tidemill.cdk.config import LaneConfig, StageConfig
 from tidemill.cdk.dashboard import Dashboard
 from tidemill.cdk.function_factory import FunctionFactory
@@ -52,25 +54,26 @@ class Pipeline(Construct):
         self._api = JobApi(functions, storage=self.storage)
         schedules = periodic(config.job_packages, root=app_folder)
         self._scheduled = ScheduledFunctions(functions, storage=self.storage, lanes=self._lanes, periodic=schedules)
-        self.alarms = AlarmTopic(self, "Alarms", config=config)
-        alarms_for_reconcile = add_alarms(self, self._alarms(), config=config, topic=self.alarms)
-        self.alarms.call(
+        self.topics = AlarmTopics(self, config=config)
+        added = add_alarms(self, self._alarms(), config=config, topics=self.topics)
+        self.topics.tickets.call(
             self._scheduled.reconcile,
-            alarm_names=alarms_for_reconcile,
+            alarm_names=added.calling_reconcile,
             missed_calls=self._scheduled.missed_calls,
         )
-        jobs = self.storage.jobs.table
+        jobs = self.storage.jobs
         dashboard = Dashboard(self, "Overview", config=config, lanes=self._lanes, publisher=self._publisher, jobs=jobs)
         for output, value in {
             Output.API_ID: self._api.api.api.api_id,
             Output.API_URL: self._api.api.api.api_endpoint,
-            Output.JOBS_TABLE: jobs.table_name,
+            Output.JOBS_TABLE: jobs.table.table_name,
             Output.FILES_BUCKET: self.storage.files.bucket.bucket_name,
             Output.LANES: lane_urls(self, self._lanes),
             Output.SCHEDULES: json.dumps({job_type.type: job_type.expression for job_type in schedules}),
             Output.RETENTION_DAYS: str(config.job_retention_days),
             Output.FUNCTIONS: function_names(self, self._functions()),
-            Output.ALARM_TOPIC: self.alarms.topic.topic_arn,
+            Output.ALARM_TOPIC: self.topics.pages.topic.topic_arn,
+            Output.TICKET_TOPIC: self.topics.tickets.topic.topic_arn,
             Output.DASHBOARD: dashboard.dashboard.dashboard_name,
         }.items():
             CfnOutput(Stack.of(self), output, value=value)
@@ -116,14 +119,15 @@ class Pipeline(Construct):
             lane.function_key: lane.worker for lane in self._lanes
         }
 
-    def _alarms(self) -> Iterator[Alarm]:
+    def _alarms(self) -> Iterator[Entry]:
+        yield from pages(self._api.api, self._scheduled, config=self.config)
+        yield from slow_burn(self._api.api, config=self.config)
         for lane in self._lanes:
             yield from lane_alarms(lane, config=self.config)
-        yield from api_alarms(self._api.api)
+        yield from engine_alarms(self._lanes, self.storage.jobs, self.topics, config=self.config)
+        yield from api_alarms(self._api.api, self._api.functions, of="api")
         yield from publisher_alarms(self._publisher)
         yield from scheduler_alarms(self._scheduled, config=self.config)
-        for function in (*self._api.functions, *self._scheduled.functions):
-            yield from function_alarms(function)
 
     def _lane(self, config: LaneConfig, functions: FunctionFactory) -> Lane:
         lane = Lane(

@@ -44,6 +44,8 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "installation": str,
     "qualifier": str,
     "alarm_email": str,
+    "ticket_email": str,
+    "contributor_insights": switch,
     "permissions_boundary": str,
     "python_version": str,
     "runbook_url": str,

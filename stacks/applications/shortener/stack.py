@@ -8,7 +8,7 @@ from shortener.names import VISITORS, Env, Output
 from stacks.app_stack import AppStack
 from stacks.applications.shortener.tables import ShortenerTables
 from tidemill.cdk.alarm import add_alarms
-from tidemill.cdk.alarm_catalogue import function_alarms
+from tidemill.cdk.application_alarms import api_alarms
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.http_api import Api
@@ -68,8 +68,7 @@ class ShortenerStack(AppStack):
         )
 
         made = [shorten, redirect, stats]
-        alarms = [alarm for function in made for alarm in function_alarms(function)]
-        add_alarms(self, alarms, config=config, topic=pipeline.alarms)
+        add_alarms(self, api_alarms(api, made, of="shortener"), config=config, topics=pipeline.topics)
         CfnOutput(self, Output.API_ID, value=api.api.api_id)
         CfnOutput(self, Output.API_URL, value=api.api.api_endpoint)
         CfnOutput(

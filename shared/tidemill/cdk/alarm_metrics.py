@@ -1,0 +1,134 @@
+"""The metrics of alarms that read several: sums over lanes or functions, burn rates, and paths that must run."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from aws_cdk import Duration
+from aws_cdk import aws_cloudwatch as cloudwatch
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sqs as sqs
+
+from tidemill import names
+from tidemill.cdk.config import StageConfig
+from tidemill.cdk.http_api import Api
+from tidemill.cdk.objectives import LATE_START, LEAST_BAD_EVENTS
+from tidemill.cdk.tidemill_metric import tidemill_metric
+from tidemill.names import Lane, Metric
+
+AnyMetric = cloudwatch.Metric | cloudwatch.MathExpression
+MINUTE = Duration.minutes(1)
+
+
+def math(expression: str, period: Duration = MINUTE, **metrics: cloudwatch.IMetric) -> cloudwatch.MathExpression:
+    """In an alarm, all metrics of an expression have its period, and at most ten are allowed.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-limits.html
+    """
+    return cloudwatch.MathExpression(expression=expression, period=period, using_metrics=metrics)
+
+
+def sum_of(metrics: Mapping[str, cloudwatch.IMetric], period: Duration = MINUTE) -> cloudwatch.MathExpression:
+    """0 where none has data. Its graph shows which of the metrics rose."""
+    return math(" + ".join(f"FILL({id_}, 0)" for id_ in metrics), period, **metrics)
+
+
+def over_lanes(config: StageConfig, metric: Metric, period: Duration = MINUTE) -> cloudwatch.MathExpression:
+    return sum_of({lane.value: tidemill_metric(config, lane, metric) for lane in Lane}, period)
+
+
+def all_messages(queue: sqs.Queue, *, config: StageConfig) -> AnyMetric:
+    """All messages of a queue that is empty when the system is healthy.
+
+    A sweep, and an operator who looks at messages in the console, hide them for a while. An alarm on the visible ones
+    would resolve then, and fire again.
+    """
+    visible = queue.metric_approximate_number_of_messages_visible(period=MINUTE, statistic="Maximum")
+    hidden = queue.metric_approximate_number_of_messages_not_visible(period=MINUTE, statistic="Maximum")
+    return math("visible + hidden", visible=visible, hidden=hidden) if config.metric_math else visible
+
+
+def invocations(function: lambda_.IFunction) -> cloudwatch.Metric:
+    return function.metric_invocations(statistic="Sum")
+
+
+def server_errors(api: Api) -> cloudwatch.Metric:
+    """Requests that the API answered with 5xx."""
+    return api.api.metric_server_error(statistic="Sum")
+
+
+def failed_submissions(config: StageConfig, api: Api, window: timedelta) -> AnyMetric:
+    """Percent of the submissions. The server errors are requests, and `NOT_DECIDED` counts items of batch requests."""
+    bad = "errors + items"
+    return math(
+        f"IF({bad} >= {LEAST_BAD_EVENTS}, 100 * ({bad}) / ({bad} + {' + '.join(Lane)}), 0)",
+        Duration.minutes(window // timedelta(minutes=1)),
+        errors=server_errors(api),
+        items=tidemill_metric(config, Lane.DEFAULT, Metric.NOT_DECIDED),
+        **{lane.value: tidemill_metric(config, lane, Metric.SUBMITTED) for lane in Lane},
+    )
+
+
+def late_starts(config: StageConfig, window: timedelta) -> AnyMetric:
+    """Percent of the runs on the lane critical.
+
+    `TC` counts the values within bounds, of which the lower one is excluded:
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/Statistics-definitions.html
+    """
+    late = f"TC({LATE_START // timedelta(milliseconds=1)}:)"
+    return math(
+        f"IF(late >= {LEAST_BAD_EVENTS}, 100 * late / runs, 0)",
+        Duration.minutes(window // timedelta(minutes=1)),
+        late=tidemill_metric(config, Lane.CRITICAL, Metric.START_LATENCY, statistic=late),
+        runs=tidemill_metric(config, Lane.CRITICAL, Metric.START_LATENCY, statistic="SampleCount"),
+    )
+
+
+def throttles(table: dynamodb.Table, kind: str, *, index: str = "") -> cloudwatch.Metric:
+    """`kind` is `Read` or `Write`. A throttled index throttles its table, and has a metric of its own."""
+    dimensions = {"TableName": table.table_name} | ({"GlobalSecondaryIndexName": index} if index else {})
+    return cloudwatch.Metric(
+        namespace="AWS/DynamoDB",
+        metric_name=f"{kind}ThrottleEvents",
+        dimensions_map=dimensions,
+        statistic="Sum",
+        label=f"{kind.lower()} {index}".rstrip(),
+    )
+
+
+def used_concurrency() -> AnyMetric:
+    """Percent of the account's quota.
+
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch-Quotas-Visualize-Alarms.html
+    """
+    used = cloudwatch.Metric(
+        namespace="AWS/Usage",
+        metric_name="ResourceCount",
+        dimensions_map={"Service": "Lambda", "Type": "Resource", "Resource": "ConcurrentExecutions", "Class": "None"},
+        statistic="Maximum",
+    )
+    return math("100 * used / SERVICE_QUOTA(used)", used=used)
+
+
+def undelivered(topic: sns.Topic) -> AnyMetric:
+    """1 if messages of the last 15 minutes reached no subscriber.
+
+    https://docs.aws.amazon.com/sns/latest/dg/sns-monitoring-using-cloudwatch.html
+    """
+    return math(
+        "IF(published > 0 AND FILL(delivered, 0) < 1, 1, 0)",
+        Duration.minutes(15),
+        published=topic.metric_number_of_messages_published(),
+        delivered=topic.metric_number_of_notifications_delivered(),
+    )
+
+
+def canary_latency(config: StageConfig, lane: Lane) -> cloudwatch.Metric:
+    """Milliseconds from the submission of a canary job to its effect."""
+    return cloudwatch.Metric(
+        namespace=names.METRIC_NAMESPACE,
+        metric_name="CanaryLatency",
+        dimensions_map={"stage": config.label, "lane": lane},
+        statistic="Maximum",
+    )
