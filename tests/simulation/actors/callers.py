@@ -25,9 +25,10 @@ _ANSWERED_WITHIN_MS: Final = 60_000
 _OVER_HTTP: Final = 0.15
 #: Share of seeds with odd values, and the number of their jobs.
 _ODD: Final = 0.12
-_ODD_JOBS: Final = 3
-#: Share of the seeds without faults that have a crowd of jobs of one limit key, and their number and types.
+_ODD_JOBS: Final = 4
+#: Share of the seeds without faults, and of the others, that have a crowd of jobs of one limit key. Its size and types.
 _CROWDED: Final = 0.6
+_CROWDED_AND_FAULTY: Final = 0.15
 _CROWD: Final = 6
 _LIMITED: Final = ("sim.limited", "sim.slots", "sim.paced")
 _GROUPS: Final = ("orders", "orders", "mail")
@@ -131,7 +132,7 @@ class Workload:
 
 
 def further_submissions(world: World) -> list[PlannedSubmission]:
-    """In some seeds, jobs whose handlers return odd values; in some without faults, a crowd of jobs of one limit key.
+    """In some seeds, jobs whose handlers return odd values, or a crowd of jobs of one limit key.
 
     Their own chance leaves the other seeds as they are.
     """
@@ -139,7 +140,8 @@ def further_submissions(world: World) -> list[PlannedSubmission]:
     if random.random() < _ODD:
         names = random.sample(sorted(ODD_VALUES), _ODD_JOBS)
         made += [Submission(type="sim.unstorable", payload={"key": name}, key=name) for name in names]
-    if random.random() < _CROWDED and not any(world.faults.rates.values()) and not world.rollout.planned:
+    crowded = _CROWDED_AND_FAULTY if any(world.faults.rates.values()) else _CROWDED
+    if random.random() < crowded and not world.rollout.planned:
         kind = random.choice(_LIMITED)
         payload = {"key": "crowd", "seconds": random.choice([0, 1, 20])}
         made += [Submission(type=kind, payload=payload, key=f"crowd-{number}") for number in range(_CROWD)]

@@ -9,10 +9,13 @@ from tests.simulation.checks.dispatches import DispatchChecks
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.endings import EndingChecks
+from tests.simulation.checks.group_items import GroupItemChecks
 from tests.simulation.checks.holds import HoldChecks
+from tests.simulation.checks.limit_items import LimitItemChecks
 from tests.simulation.checks.limits import LimitChecks
 from tests.simulation.checks.messages import MessageChecks
 from tests.simulation.checks.odd_values import OddValueChecks
+from tests.simulation.checks.owed_items import OwedItemChecks
 from tests.simulation.checks.parked_jobs import ParkedJobChecks
 from tests.simulation.checks.passes import PassChecks
 from tests.simulation.checks.payloads import PayloadChecks
@@ -47,6 +50,9 @@ class Checks:
         self._history = AtRestChecks(world, self._documents)
         self._limits = LimitChecks(world, self._documents)
         self._strays = StrayThreadChecks(world, self._documents)
+        LimitItemChecks(world)
+        OwedItemChecks(world)
+        self._groups = GroupItemChecks(world)
         MessageChecks(world)
         DispatchChecks(world)
         WaitChecks(world)
@@ -95,6 +101,7 @@ class Checks:
         self._fields.at_end()
         self._runs.at_end()
         self._limits.at_end()
+        self._groups.at_end()
         self._strays.at_end()
         self.passes.at_end()
         self._reports.at_end()

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import Counter
 from typing import Any, Final
 from zlib import crc32
 
@@ -56,6 +57,8 @@ class DocumentFieldChecks:
         self._world = world
         #: By token, the write that ended a run: the document before and after.
         self._ends: dict[str, tuple[Item, Item]] = {}
+        #: The number of jobs under each key. The DLQ messages of an earlier one may remain.
+        self._lives: Counter[str] = Counter()
         checks = (
             self.jobs_stay_listed,
             self.no_run_begins_before_its_time,
@@ -71,6 +74,7 @@ class DocumentFieldChecks:
         watch_jobs(world, changed=checks, inserted=self.jobs_are_listed)
 
     def jobs_are_listed(self, key: str, after: Item) -> None:
+        self._lives[key] += 1
         tenant, _, job_id = key.rpartition("#")
         number = crc32(job_id.encode())
         # Each version of the code spreads jobs over a number of partitions of its own.
@@ -120,14 +124,14 @@ class DocumentFieldChecks:
             return
         require(step == 1, check, f"the count moved by {step}", key)
         apart_ms = number_of(after, "nudged_at") - max(last_ms, number_of(before, "due"))
-        least_ms = self._least_between_nudges_ms(number_of(before, "nudges"))
+        least_ms = self._least_between_nudges_ms(key, number_of(before, "nudges"))
         require(apart_ms >= least_ms, check, f"{apart_ms} ms after the one before, not {least_ms}", key)
         taken_back = state_of(before) is not State.RUNNING or state_of(after) is State.RETRYING
         require(taken_back, check, f"{state_of(before)} -> {state_of(after)}", key)
 
-    def _least_between_nudges_ms(self, nudges: int) -> int:
+    def _least_between_nudges_ms(self, key: str, nudges: int) -> int:
         """The interval doubles with each nudge, up to a day. The sweep of a DLQ begins with a shorter one."""
-        swept = any(self._world.faults.counted[fault] for fault in _INTO_DLQ)
+        swept = self._lives[key] > 1 or any(self._world.faults.counted[fault] for fault in _INTO_DLQ)
         first_ms = _NUDGES_APART_MS if swept else self._world.deployment.stage.reconcile_limit_seconds * 1000
         return max(first_ms, min(first_ms << min(nudges, _MOST_NUDGES), _DAY_MS))
 

@@ -5,11 +5,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
-from tidemill import Continue, Done, GiveUp, Run, Snooze, Submission
+from tidemill import Continue, Done, GiveUp, Run, Snooze, Submission, composition
 
 _LARGEST_RESULT: Final = 32 * 1024
 _LARGEST_CHECKPOINT: Final = 8 * 1024
 _LARGEST_PAYLOAD: Final = 256 * 1024
+#: One hundred entries of a transaction, less that of the job itself.
+_MOST_WRITES: Final = 99
 _INFINITE: Final = float("inf")
 _NOT_JSON: Final = {"set": {1}}
 _UNTYPED: Final[Any] = None
@@ -37,6 +39,36 @@ def _followed_by(*submissions: Submission) -> Done:
 
 def _plain(key: str | None = None, **payload: Any) -> Submission:
     return Submission(type="sim.plain", payload=payload, key=key)
+
+
+def _checks(count: int) -> list[Any]:
+    """Entries of a transaction that change nothing."""
+    return [
+        {
+            "ConditionCheck": {
+                "TableName": "effects",
+                "Key": {"pk": {"S": f"nothing-{number}"}},
+                "ConditionExpression": "attribute_not_exists(#pk)",
+                "ExpressionAttributeNames": {"#pk": "pk"},
+            }
+        }
+        for number in range(count)
+    ]
+
+
+def _accepted_before(run: Run, submission: Submission) -> None:
+    """Another job of the tenant has this submission's key, unless a purge has freed it."""
+    composition.submit()(submission, tenant=run.tenant, trace=run.job_id)
+
+
+def _followed_by_existing(run: Run) -> Done:
+    _accepted_before(run, _plain("existing", count=1))
+    return _followed_by(_plain("existing", count=1), _plain())
+
+
+def _followed_by_another_body(run: Run) -> Done:
+    _accepted_before(run, _plain("taken", count=1))
+    return _followed_by(_plain("taken", count=2))
 
 
 def _exit(_run: Run) -> None:
@@ -69,4 +101,14 @@ ODD_VALUES: Final[Mapping[str, OddValue]] = {
     "snooze-beyond-a-year": OddValue(lambda _: Snooze(timedelta(days=367)), "ValueError"),
     "give-up-without-a-text": OddValue(lambda _: GiveUp(_UNTYPED), "TypeError"),
     "exit": OddValue(_exit, "TidemillError"),
+    "most-writes": OddValue(lambda _: Done(writes=_checks(_MOST_WRITES))),
+    "too-many-writes": OddValue(
+        lambda _: Done(writes=_checks(_MOST_WRITES + 1)), "TransactionTooLargeError", "permanent error"
+    ),
+    "write-that-is-none": OddValue(lambda _: Done(writes=[_UNTYPED]), "EffectRefusedError"),
+    "write-to-a-missing-table": OddValue(
+        lambda _: Done(writes=[{"Delete": {"TableName": "missing", "Key": {"pk": {"S": "a"}}}}]), "EffectRefusedError"
+    ),
+    "follow-up-that-exists": OddValue(_followed_by_existing),
+    "follow-up-of-a-taken-key": OddValue(_followed_by_another_body, "KeyReusedError"),
 }

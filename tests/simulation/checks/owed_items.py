@@ -1,0 +1,73 @@
+"""Checks of each write of the items of owed work: publish keeps what is known of it, and each try is counted."""
+
+from typing import Final
+
+from tests.simulation.checks.violation import Item, Violation, number_of, require, text_of
+from tests.simulation.world.dynamodb_table import Record
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.world import World
+
+_PREFIX: Final = "!owed#"
+_CHECK: Final = "owed work says since when and how often it was tried"
+_PARTITIONS: Final = frozenset(f"owed#{shard}" for shard in range(4))
+#: The pause after a try in vain. It doubles from the first to the longest.
+_FIRST_PAUSE_MS: Final = 60_000
+_LONGEST_PAUSE_MS: Final = 15 * 60_000
+_MOST_DOUBLINGS: Final = 4
+#: The time between the look at the clock and the write, with retries.
+_CALLS_TAKE_MS: Final = 15_000
+
+
+class OwedItemChecks:
+    """Watches the items of owed work in the jobs table of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._versions: set[str] = set()
+        world.jobs.watchers.append(self._changed)
+
+    def _changed(self, record: Record) -> None:
+        key, before, after = record.keys["pk"]["S"], record.before, record.after
+        task = self._world.scheduler.current
+        if not key.startswith(_PREFIX) or task is None:
+            return
+        by, now_ms = task.process.name, record.at_ms + task.process.skew_ms
+        try:
+            if after is None:
+                require(not by.startswith("publish"), _CHECK, f"{by} deleted it", key)
+                return
+            version = text_of(after, "version")
+            require(bool(version) and version not in self._versions, _CHECK, f"version {version} is not fresh", key)
+            self._versions.add(version)
+            require(text_of(after, "attention") in _PARTITIONS, _CHECK, f"{after.get('attention')} has no work", key)
+            if before is None:
+                self._begins(key, after, now_ms)
+            elif by.startswith("publish"):
+                kept = [name for name in ("since", "tries", "attention_at") if after.get(name) != before.get(name)]
+                require(not kept and "resent" not in after, _CHECK, f"publish changed {kept}", key)
+            else:
+                self._put_off(key, before, after, now_ms)
+        except Violation as violation:
+            self._world.scheduler.fail(violation)
+
+    def _begins(self, key: str, after: Item, now_ms: int) -> None:
+        fresh = number_of(after, "tries") == 0 and "resent" not in after and bool(text_of(after, "error"))
+        at_once = after.get("since") == after.get("attention_at") and self._is_present(
+            number_of(after, "since") - now_ms
+        )
+        require(fresh and at_once, _CHECK, f"it begins as {after}", key)
+
+    def _put_off(self, key: str, before: Item, after: Item, now_ms: int) -> None:
+        tries = number_of(before, "tries")
+        counted = number_of(after, "tries") == tries + 1 and after.get("since") == before.get("since")
+        require(counted, _CHECK, f"{tries} tries became {after.get('tries')}, since {after.get('since')}", key)
+        pause_ms = min(_FIRST_PAUSE_MS << min(tries, _MOST_DOUBLINGS), _LONGEST_PAUSE_MS)
+        late_ms = number_of(after, "attention_at") - now_ms - pause_ms
+        require(self._is_present(late_ms), _CHECK, f"put off for {pause_ms + late_ms} ms after {tries} tries", key)
+
+    def _is_present(self, difference_ms: int) -> bool:
+        frozen = self._world.faults.counted[Fault.FROZEN_MID_CALL] > 0
+        return -_CALLS_TAKE_MS <= difference_ms <= 0 or frozen
+
+
+__all__ = ["OwedItemChecks"]

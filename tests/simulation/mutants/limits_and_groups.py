@@ -1,0 +1,45 @@
+"""What the items of limits and groups say."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+ITEMS: Final = (
+    Mutant(
+        "a limit item with a new mark expires early",
+        modules.LIMIT,
+        "    write.set(TTL_ATTRIBUTE, seconds(now + KEPT))\n    write.set(LAST, ",
+        "    write.set(LAST, ",
+    ),
+    Mutant(
+        "wake finds no rate",
+        modules.LIMIT,
+        "_COUNT: None if rate is None else number(rate.count)",
+        "_COUNT: None",
+    ),
+    Mutant(
+        "a promised time is promised again",
+        modules.LIMIT,
+        "    write.set(PROMISED, _microseconds(at + interval(rate)))",
+        "    write.set(PROMISED, _microseconds(at))",
+    ),
+    Mutant(
+        "an idle group is forgotten at once",
+        modules.GROUPS,
+        "expires_at=now + IDLE_GROUP_KEPT",
+        "expires_at=now",
+    ),
+    Mutant(
+        "the items of a group keep their version",
+        modules.GROUPS,
+        "group_items.put_tail(order.tail, version=ids.new_token())",
+        'group_items.put_tail(order.tail, version="1")',
+    ),
+    Mutant(
+        "a follow-up job may have another body",
+        modules.SETTLING,
+        'if _text(item, "body_hash") != follow_up.body_hash:',
+        "if not item:",
+    ),
+)
