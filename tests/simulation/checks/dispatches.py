@@ -19,6 +19,7 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.sqs_queue import Message, Queue
 from tests.simulation.world.world import World
+from tidemill.domain.job import Reference
 from tidemill.domain.states import State
 
 _DISPATCHED: Final = frozenset({State.QUEUED, State.RETRYING})
@@ -72,14 +73,19 @@ class DispatchChecks:
         task = self._world.scheduler.current
         if task is None or not task.process.name.startswith("work-"):
             return
-        by, now_ms = task.process, self._now_ms
-        untils = [report.put_back_until for _, name, report in self._world.reports if name == by.name]
+        by, now_ms, (key, generation) = task.process, self._now_ms, reference_in(message)
+        reports = zip(self._world.reports, self._world.reports_by_message, strict=True)
+        untils = [
+            report.put_back_until
+            for (_, name, _), (reference, report) in reports
+            # Without a reference, the message is not readable.
+            if name == by.name and (reference is None or _is_of(reference, key, generation))
+        ]
         named_ms = [until.timestamp() * 1000 - by.skew_ms for until in untils if until]
         late_ms = [message.visible_ms - max(until_ms, now_ms) for until_ms in named_ms]
         capped = any(until_ms - now_ms >= _LONGEST_HIDDEN_MS for until_ms in named_ms)
         fits = capped or any(-1000 <= late <= _CALL_TAKES_MS for late in late_ms)
         what = f"hidden for {message.visible_ms - now_ms} ms, not {[round(ms - now_ms) for ms in named_ms[-10:]]}"
-        key = reference_in(message)[0]
         self._require(fits, "a message is put back until the time in its report", what, key)
 
     def _dead_letter_sent(self, queue: Queue, message: Message) -> None:
@@ -133,6 +139,10 @@ class DispatchChecks:
     @property
     def _skew_ms(self) -> int:
         return FAR_OFF_MS if self._world.faults.counted[Fault.CLOCK_FAR_OFF] else LARGEST_SKEW_MS
+
+
+def _is_of(reference: Reference, key: str, generation: int) -> bool:
+    return f"{reference.tenant}#{reference.job_id}" == key and reference.generation == generation
 
 
 __all__ = ["DispatchChecks"]

@@ -1,4 +1,4 @@
-"""Checks of each write of a limit item: whoever takes, gives or promises says so in full, and takes no more.
+"""Checks of each write of a limit item: what is taken, given or promised stands there in full, and no run takes more.
 
 All figures are those of the job type and of the design, not those of the engine.
 """
@@ -15,6 +15,7 @@ from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.states import State
 
 _PREFIX: Final = "!limit#"
 _CHECK: Final = "limit items say what was taken"
@@ -46,10 +47,14 @@ class LimitItemChecks:
     def _changed(self, record: Record) -> None:
         key, before, after = record.keys["pk"]["S"], record.before or {}, record.after
         task = self._world.scheduler.current
-        if not key.startswith(_PREFIX) or after is None or task is None or self._far_off:
+        if after is None or task is None or self._far_off:
             return
         now_ms = record.at_ms + task.process.skew_ms
         try:
+            if _state(before) == State.PARKED and _state(after) == State.QUEUED:
+                self.released_jobs_have_a_turn(key, after)
+            if not key.startswith(_PREFIX):
+                return
             self.it_lasts(key, before, after, now_ms)
             self.slots_are_taken_and_given_back(key, before, after, now_ms, task.process.name)
             if rate := _limit(key).rate:
@@ -58,6 +63,16 @@ class LimitItemChecks:
             self.lines_are_listed(key, before, after, now_ms)
         except Violation as violation:
             self._world.scheduler.fail(violation)
+
+    def released_jobs_have_a_turn(self, key: str, after: Item) -> None:
+        """The item says so before the job is released. In a world with faults a reservation may have ended since."""
+        name = _PREFIX + after["wait"]["M"]["key"]["S"]
+        item, limit = self._world.jobs.items.get((name,), {}), _limit(name)
+        if limit.rate and "nudged_at" not in after:
+            spare = number_of(item, "promised") - _interval(limit.rate) - number_of(after, "due") * 1000
+            require(spare >= 0, _FITS, f"released {-spare} us after the last promised time", key)
+        if limit.concurrency and not any(self._world.faults.rates.values()):
+            require("+" + _name_of_run(key) in _held(item), _FITS, "released without a slot", key)
 
     def it_lasts(self, key: str, before: Item, after: Item, now_ms: int) -> None:
         """Every write but one that only gives back puts the expiry off."""
@@ -156,6 +171,11 @@ class LimitItemChecks:
     @property
     def _far_off(self) -> bool:
         return bool(self._world.faults.counted[Fault.CLOCK_FAR_OFF])
+
+
+def _state(item: Item) -> str:
+    """An empty text for an item of another kind."""
+    return text_of(item, "state")
 
 
 def _limit(key: str) -> Limit:

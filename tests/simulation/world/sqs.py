@@ -3,7 +3,7 @@
 https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/Welcome.html
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 from tests.simulation.world.errors import ServiceError
@@ -61,7 +61,8 @@ class SQS:
             # A long poll returns no messages instead.
             raise ServiceError("OverLimit", f"{in_flight} messages are in flight")
         received = queue.receive(most, visibility_ms=None if seconds is None else seconds * 1000)
-        return {"Messages": [as_received(message) for message in received]} if received else {}
+        asked = frozenset(request.get("MessageSystemAttributeNames", ()))
+        return {"Messages": [_with_attributes(as_received(message), asked) for message in received]} if received else {}
 
     def delete_message(self, request: Request) -> Answer:
         self.queue(request).delete(_receipt(request))
@@ -118,6 +119,13 @@ def as_received(message: Message) -> Answer:
             **message.attributes,
         },
     }
+
+
+def _with_attributes(message: Answer, asked: Collection[str]) -> Answer:
+    """The message with the attributes that the request asks for."""
+    if "All" in asked:
+        return message
+    return message | {"Attributes": {name: held for name, held in message["Attributes"].items() if name in asked}}
 
 
 def _sent(queue: Queue, entry: Request) -> Message:

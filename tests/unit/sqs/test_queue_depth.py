@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import NOW
 from tidemill.domain.errors import StoreUnavailableError
-from tidemill.sqs.queue_depth import Backlog, delay
+from tidemill.sqs.queue_depth import Backlog, backlog, delay
 
 URL = "https://sqs.eu-central-1.amazonaws.com/111122223333/lane"
 DAY_SECONDS = 86_400
@@ -37,7 +37,15 @@ class Metrics:
         self.ages = ages
 
     def get_metric_statistics(self, **request: Any) -> dict[str, Any]:
-        assert request["Dimensions"] == [{"Name": "QueueName", "Value": "lane"}]
+        assert request == {
+            "Namespace": "AWS/SQS",
+            "MetricName": "ApproximateAgeOfOldestMessage",
+            "Dimensions": [{"Name": "QueueName", "Value": "lane"}],
+            "StartTime": NOW - timedelta(minutes=5),
+            "EndTime": NOW,
+            "Period": 60,
+            "Statistics": ["Maximum"],
+        }
         if self.ages is None:
             raise StoreUnavailableError
         points = [{"Timestamp": NOW - timedelta(minutes=ago), "Maximum": age} for ago, age in self.ages.items()]
@@ -45,7 +53,12 @@ class Metrics:
 
 
 def test_the_backlog_counts_every_message() -> None:
-    assert Backlog(waiting=1, delayed=20, in_flight=300).total == 321
+    queue: Any = Queue(1)
+
+    found = backlog(queue, URL)
+
+    assert found == Backlog(waiting=1, delayed=20, in_flight=300)
+    assert found.total == 321
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+"""A call that AWS denies is a bug of the deployment. No adapter takes it for a refused condition or for an outage."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.support.builders import LEASE, NOW, SECOND, TENANT, a_job
+from tidemill.application.owed import Kind, Owed, Work
+from tidemill.application.pass_state import first_pass
+from tidemill.application.ports import LimitSlot
+from tidemill.domain.limits import Limit
+from tidemill.domain.waiting import Line
+from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.dynamodb.owed_items import DynamoOwedWork
+from tidemill.dynamodb.passes import DynamoPasses
+from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
+
+OWED = Owed(
+    work=Work(kind=Kind.ADVANCE, tenant=TENANT, name="a"),
+    since=NOW,
+    next_try=NOW,
+    tries=0,
+    error="busy",
+    resent=False,
+    version="1",
+)
+SLOT = LimitSlot(line=Line.for_limit("a"), limit=Limit(concurrency=1), token="t", until=NOW + LEASE, job=(TENANT, "a"))
+
+
+class Denied:
+    """A client whose calls are all denied."""
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def denied(**_request: Any) -> None:
+            raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, name)
+
+        return denied
+
+
+CLIENT: Any = Denied()
+CALLS: dict[str, Callable[[], object]] = {
+    "enter": lambda: DynamoLimits(CLIENT, table="jobs").acquire(SLOT, now=NOW),
+    "leave": lambda: DynamoLimits(CLIENT, table="jobs").release(SLOT),
+    "vacate": lambda: DynamoLimits(CLIENT, table="jobs").vacate(SLOT.line, "a"),
+    "owe": lambda: DynamoOwedWork(CLIENT, table="jobs").owe(OWED.work, now=NOW, error="busy"),
+    "put off": lambda: DynamoOwedWork(CLIENT, table="jobs").put_off(OWED, until=NOW + SECOND, error=None),
+    "done": lambda: DynamoOwedWork(CLIENT, table="jobs").done(OWED),
+    "pass": lambda: DynamoPasses(CLIENT, table="jobs", new_token=lambda: "1").write(first_pass(NOW)),
+    "file": lambda: DynamoPayloads(
+        CLIENT, table="jobs", bucket=lambda: Bucket(CLIENT, "files"), new_token=lambda: "1"
+    ).load(a_job(payload=None, payload_at="file/1")),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_denied_call_is_raised_as_it_is(name: str) -> None:
+    with pytest.raises(ClientError, match="AccessDeniedException"):
+        CALLS[name]()
