@@ -31,6 +31,8 @@ _CROWDED: Final = 0.6
 _CROWDED_AND_FAULTY: Final = 0.15
 _CROWD: Final = 6
 _LIMITED: Final = ("sim.limited", "sim.slots", "sim.paced")
+#: Faults that are counted when they begin and fail calls later.
+_LASTING: Final = (Fault.SERVICE_OUTAGE, Fault.GROUP_THROTTLED, Fault.TRANSACTION_UNDER_WAY, Fault.FROZEN_MID_CALL)
 _GROUPS: Final = ("orders", "orders", "mail")
 _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.effect": lambda random: {"fails": random.choice([0, 0, 0, 1, 2, 9]), "seconds": random.choice([0, 0, 1, 24])},
@@ -192,7 +194,7 @@ class Caller:
         over_http = (plain and submission.key) or self._world.random.random() < _OVER_HTTP
         act = self._over_http if over_http else self._in_python
         for _ in range(30):
-            if (job_id := act()) is not None:
+            if (job_id := self._tried(act)) is not None:
                 self._tracked.accepted(job_id)
                 if submission.key and self._world.faults.occurs(Fault.KEY_REUSED):
                     self._reuse_key(submission, job_id)
@@ -200,6 +202,17 @@ class Caller:
                     return
                 self._world.scheduler.sleep(self._world.random.choice(_REPEATS_AFTER_MS))
             self._world.scheduler.sleep(self._world.random.randint(10, 60_000))
+
+    def _tried(self, act: Callable[[], str | None]) -> str | None:
+        """Submit once. A try that meets no fault is accepted."""
+        counted = self._world.faults.counted
+        before = counted.total()
+        job_id = act()
+        met_none = counted.total() == before and not any(counted[fault] for fault in _LASTING)
+        if job_id is None and met_none and not self._world.rollout.planned and not may_be_refused(self._planned):
+            what, about = f"{self._name} was refused", f"{self._planned.tenant}#"
+            require_in_task(self._world.scheduler, False, "a submission that meets no fault is accepted", what, about)
+        return job_id
 
     def _reuse_key(self, submission: Submission, job_id: str) -> None:
         key = f"{self._planned.tenant}#{job_id}"

@@ -1,6 +1,7 @@
 """Checks of each message that publish sends, and of each DLQ message that a sweep deletes, against the document."""
 
 import json
+from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -41,6 +42,7 @@ class DispatchChecks:
         for queue in world.lanes.values():
             queue.send_watchers.append(partial(self._sent, queue))
             queue.hide_watchers.append(self._put_back)
+            queue.refusal_watchers.append(self._hidden_for_too_long)
         for queue in world.dead_letters.values():
             queue.send_watchers.append(partial(self._dead_letter_sent, queue))
             queue.delete_watchers.append(self._dead_letter_deleted)
@@ -73,20 +75,35 @@ class DispatchChecks:
         task = self._world.scheduler.current
         if task is None or not task.process.name.startswith("work-"):
             return
-        by, now_ms, (key, generation) = task.process, self._now_ms, reference_in(message)
-        reports = zip(self._world.reports, self._world.reports_by_message, strict=True)
-        untils = [
-            report.put_back_until
-            for (_, name, _), (reference, report) in reports
-            # Without a reference, the message is not readable.
-            if name == by.name and (reference is None or _is_of(reference, key, generation))
-        ]
-        named_ms = [until.timestamp() * 1000 - by.skew_ms for until in untils if until]
+        by, now_ms, key = task.process, self._now_ms, reference_in(message)[0]
+        untils = self._named_times(by.name, message)
+        named_ms = [until.timestamp() * 1000 - by.skew_ms for until in untils]
         late_ms = [message.visible_ms - max(until_ms, now_ms) for until_ms in named_ms]
         capped = any(until_ms - now_ms >= _LONGEST_HIDDEN_MS for until_ms in named_ms)
         fits = capped or any(-1000 <= late <= _CALL_TAKES_MS for late in late_ms)
         what = f"hidden for {message.visible_ms - now_ms} ms, not {[round(ms - now_ms) for ms in named_ms[-10:]]}"
         self._require(fits, "a message is put back until the time in its report", what, key)
+
+    def _hidden_for_too_long(self, message: Message) -> None:
+        """Twelve hours is the longest time, so a worker asks for it only if its report names a later one."""
+        task = self._world.scheduler.current
+        if task and task.process.name.startswith("work-"):
+            latest_ms = self._now_ms + _LONGEST_HIDDEN_MS
+            by, skew_ms = task.process.name, task.process.skew_ms
+            far = any(until.timestamp() * 1000 - skew_ms >= latest_ms for until in self._named_times(by, message))
+            key = reference_in(message)[0]
+            self._require(far, "a message is put back until the time in its report", "SQS refused the time", key)
+
+    def _named_times(self, by: str, message: Message) -> list[datetime]:
+        """Until when the reports of this process put the message back."""
+        key, generation = reference_in(message)
+        reports = zip(self._world.reports, self._world.reports_by_message, strict=True)
+        return [
+            report.put_back_until
+            for (_, name, _), (reference, report) in reports
+            # Without a reference, the message is not readable.
+            if name == by and report.put_back_until and (reference is None or _is_of(reference, key, generation))
+        ]
 
     def _dead_letter_sent(self, queue: Queue, message: Message) -> None:
         found = self._present(message)

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from tests.simulation.checks.violation import Item, Violation, number_of, require, state_of, text_of
+from tests.simulation.checks.table_watch import watch_items
+from tests.simulation.checks.violation import Item, number_of, require, state_of, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
@@ -31,7 +32,7 @@ class GroupItemChecks:
     def __init__(self, world: World) -> None:
         self._world = world
         self._versions: set[str] = set()
-        world.jobs.watchers.append(self._changed)
+        watch_items(world, self._changed)
 
     def at_end(self) -> None:
         """An idle group has no tail, and one with a tail has a head. Raises `Violation`."""
@@ -42,19 +43,16 @@ class GroupItemChecks:
                 ahead = number_of(item, "sequence") >= number_of(head, "sequence")
                 require(ahead, _ORDER, f"the tail is at {item['sequence']}, the head at {head['sequence']}", key)
 
-    def _changed(self, record: Record) -> None:
-        key, before, after = record.keys["pk"]["S"], record.before, record.after
-        try:
-            if key.startswith((_HEAD, _TAIL)) and after is not None:
-                self.each_write_has_a_fresh_version(key, after)
-            if key.startswith(_HEAD) and after is not None:
-                self.heads_follow_the_order(key, before, after)
-            elif key.startswith(_TAIL) and after is not None:
-                self.tails_follow_the_places(key, before, after)
-            elif key.startswith(_PLACE):
-                self.places_are_those_of_waiting_jobs(key, after)
-        except Violation as violation:
-            self._world.scheduler.fail(violation)
+    def _changed(self, key: str, record: Record) -> None:
+        before, after = record.before, record.after
+        if key.startswith((_HEAD, _TAIL)) and after is not None:
+            self.each_write_has_a_fresh_version(key, after)
+        if key.startswith(_HEAD) and after is not None:
+            self.heads_follow_the_order(key, before, after)
+        elif key.startswith(_TAIL) and after is not None:
+            self.tails_follow_the_places(key, before, after)
+        elif key.startswith(_PLACE):
+            self.places_are_those_of_waiting_jobs(key, after)
 
     def each_write_has_a_fresh_version(self, key: str, after: Item) -> None:
         """Without one, a write that read the item before this one would not notice it."""

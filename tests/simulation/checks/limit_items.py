@@ -9,7 +9,8 @@ import json
 from datetime import timedelta
 from typing import Final
 
-from tests.simulation.checks.violation import Item, Violation, number_of, require, text_of
+from tests.simulation.checks.table_watch import watch_items
+from tests.simulation.checks.violation import Item, number_of, require, text_of
 from tests.simulation.world.code_versions import PRESENT, job_type
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
@@ -42,27 +43,24 @@ class LimitItemChecks:
         self._world = world
         #: By limit item and name of a run, the process that entered.
         self._holders: dict[tuple[str, str], str] = {}
-        world.jobs.watchers.append(self._changed)
+        watch_items(world, self._changed)
 
-    def _changed(self, record: Record) -> None:
-        key, before, after = record.keys["pk"]["S"], record.before or {}, record.after
+    def _changed(self, key: str, record: Record) -> None:
+        before, after = record.before or {}, record.after
         task = self._world.scheduler.current
         if after is None or task is None or self._far_off:
             return
         now_ms = record.at_ms + task.process.skew_ms
-        try:
-            if _state(before) == State.PARKED and _state(after) == State.QUEUED:
-                self.released_jobs_have_a_turn(key, after)
-            if not key.startswith(_PREFIX):
-                return
-            self.it_lasts(key, before, after, now_ms)
-            self.slots_are_taken_and_given_back(key, before, after, now_ms, task.process.name)
-            if rate := _limit(key).rate:
-                self.starts_are_counted(key, before, after, now_ms, rate)
-                self.times_are_promised_once(key, before, after, now_ms, rate)
-            self.lines_are_listed(key, before, after, now_ms)
-        except Violation as violation:
-            self._world.scheduler.fail(violation)
+        if _state(before) == State.PARKED and _state(after) == State.QUEUED:
+            self.released_jobs_have_a_turn(key, after)
+        if not key.startswith(_PREFIX):
+            return
+        self.it_lasts(key, before, after, now_ms)
+        self.slots_are_taken_and_given_back(key, before, after, now_ms, task.process.name)
+        if rate := _limit(key).rate:
+            self.starts_are_counted(key, before, after, now_ms, rate)
+            self.times_are_promised_once(key, before, after, now_ms, rate)
+        self.lines_are_listed(key, before, after, now_ms)
 
     def released_jobs_have_a_turn(self, key: str, after: Item) -> None:
         """The item says so before the job is released. In a world with faults a reservation may have ended since."""

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from tests.simulation.checks.violation import Item, Violation, number_of, require, text_of
+from tests.simulation.checks.table_watch import watch_items
+from tests.simulation.checks.violation import Item, number_of, require, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
@@ -24,31 +25,28 @@ class OwedItemChecks:
     def __init__(self, world: World) -> None:
         self._world = world
         self._versions: set[str] = set()
-        world.jobs.watchers.append(self._changed)
+        watch_items(world, self._changed)
 
-    def _changed(self, record: Record) -> None:
-        key, before, after = record.keys["pk"]["S"], record.before, record.after
+    def _changed(self, key: str, record: Record) -> None:
+        before, after = record.before, record.after
         task = self._world.scheduler.current
         if not key.startswith(_PREFIX) or task is None:
             return
         by, now_ms = task.process.name, record.at_ms + task.process.skew_ms
-        try:
-            if after is None:
-                require(not by.startswith("publish"), _CHECK, f"{by} deleted it", key)
-                return
-            version = text_of(after, "version")
-            require(bool(version) and version not in self._versions, _CHECK, f"version {version} is not fresh", key)
-            self._versions.add(version)
-            require(text_of(after, "attention") in _PARTITIONS, _CHECK, f"{after.get('attention')} has no work", key)
-            if before is None:
-                self._begins(key, after, now_ms)
-            elif by.startswith("publish"):
-                kept = [name for name in ("since", "tries", "attention_at") if after.get(name) != before.get(name)]
-                require(not kept and "resent" not in after, _CHECK, f"publish changed {kept}", key)
-            else:
-                self._put_off(key, before, after, now_ms)
-        except Violation as violation:
-            self._world.scheduler.fail(violation)
+        if after is None:
+            require(not by.startswith("publish"), _CHECK, f"{by} deleted it", key)
+            return
+        version = text_of(after, "version")
+        require(bool(version) and version not in self._versions, _CHECK, f"version {version} is not fresh", key)
+        self._versions.add(version)
+        require(text_of(after, "attention") in _PARTITIONS, _CHECK, f"{after.get('attention')} has no work", key)
+        if before is None:
+            self._begins(key, after, now_ms)
+        elif by.startswith("publish"):
+            kept = [name for name in ("since", "tries", "attention_at") if after.get(name) != before.get(name)]
+            require(not kept and "resent" not in after, _CHECK, f"publish changed {kept}", key)
+        else:
+            self._put_off(key, before, after, now_ms)
 
     def _begins(self, key: str, after: Item, now_ms: int) -> None:
         fresh = number_of(after, "tries") == 0 and "resent" not in after and bool(text_of(after, "error"))

@@ -71,6 +71,8 @@ class Queue:
         self.delete_watchers: list[Callable[[Message], None]] = []
         #: Called with each message whose visibility timeout is changed.
         self.hide_watchers: list[Callable[[Message], None]] = []
+        #: Called with each message that was to be hidden for longer than SQS allows.
+        self.refusal_watchers: list[Callable[[Message], None]] = []
         #: Called with the time at which a lost message will return.
         self.return_watchers: list[Callable[[int], None]] = []
         #: Until then another consumer takes every message.
@@ -139,6 +141,8 @@ class Queue:
             raise ServiceError("MessageNotInflight", "The specified message isn't in flight")
         until_ms = self.scheduler.now_ms + seconds * 1000
         if until_ms - message.received_ms > LONGEST_VISIBILITY_MS:
+            for watch in self.refusal_watchers:
+                watch(message)
             raise ServiceError("InvalidParameterValue", "Total VisibilityTimeout for the message is beyond the limit")
         message.visible_ms = until_ms
         for watch in self.hide_watchers:
