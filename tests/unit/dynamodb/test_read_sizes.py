@@ -1,0 +1,112 @@
+"""How much each read asks for at once, and how long it waits for a table that is too busy."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.builders import NOW, SECOND, TENANT
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.waiting import Line
+from tidemill.dynamodb.job_reader import JobReader
+from tidemill.dynamodb.listing import DynamoListing, Position, Wanted
+
+TABLE = "jobs"
+#: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
+MOST_KEYS = 100
+
+
+class Client:
+    """An empty table that notes each request. Of each batch, it reads at most `reads` keys."""
+
+    def __init__(self, *, reads: int = MOST_KEYS) -> None:
+        self.reads = reads
+        self.queries: list[dict[str, Any]] = []
+        self.batches: list[int] = []
+
+    def get_paginator(self, _name: str) -> "Client":
+        return self
+
+    def paginate(self, **request: Any) -> Iterator[dict[str, Any]]:
+        self.queries.append(request)
+        yield {"Items": []}
+
+    def batch_get_item(self, **request: Any) -> dict[str, Any]:
+        keys = request["RequestItems"][TABLE]["Keys"]
+        self.batches.append(len(keys))
+        left = keys[self.reads :]
+        return {"Responses": {}, "UnprocessedKeys": {TABLE: {"Keys": left}} if left else {}}
+
+
+def reader(client: Client) -> JobReader:
+    anything: Any = client
+    return JobReader(anything, table=TABLE)
+
+
+def keys(count: int) -> list[tuple[str, str]]:
+    return [(TENANT, f"job-{number}") for number in range(count)]
+
+
+@pytest.mark.parametrize(("most", "page"), [(1, 4), (25, 28), (97, 100), (98, 100), (500, 100)])
+def test_a_line_is_read_with_three_entries_to_spare(most: int, page: int) -> None:
+    client = Client()
+
+    assert reader(client).parked(Line.for_limit("a"), most=most) == []
+    assert [query["PaginationConfig"] for query in client.queries] == [{"PageSize": page}]
+
+
+def test_an_index_is_read_in_pages_of_one_batch() -> None:
+    client = Client()
+
+    assert list(reader(client).dead()) == []
+    assert list(reader(client).scheduled(before=NOW)) == []
+    assert {query["PaginationConfig"]["PageSize"] for query in client.queries} == {MOST_KEYS}
+
+
+@pytest.mark.parametrize(("count", "batches"), [(1, [1]), (100, [100]), (101, [100, 1]), (250, [100, 100, 50])])
+def test_a_batch_has_at_most_a_hundred_keys(count: int, batches: list[int]) -> None:
+    client = Client()
+
+    reader(client).get_many(keys(count))
+    assert client.batches == batches
+
+
+def test_a_table_that_stays_busy_is_asked_six_times_with_doubling_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, pauses = Client(reads=0), list[float]()
+    monkeypatch.setattr("time.sleep", pauses.append)
+
+    with pytest.raises(StoreUnavailableError, match="2 of 2"):
+        reader(client).get_many(keys(2))
+    assert client.batches == [2] * 6
+    assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6]
+
+
+def test_only_the_keys_that_are_left_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = Client(reads=2)
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+
+    reader(client).get_many(keys(5))
+    assert client.batches == [5, 3, 1]
+
+
+@pytest.mark.parametrize(("position", "newest"), [(Position(NOW, "a"), 0), (Position(NOW), 1)])
+def test_a_listing_ends_before_the_millisecond_of_a_position_without_an_id(position: Position, newest: int) -> None:
+    client: Any = Client()
+    listing = DynamoListing(client, table=TABLE, read=lambda keys, *, unreadable: [])
+
+    page = listing.page(Wanted(tenant=TENANT, since=NOW - SECOND), below=position, limit=10, now=NOW)
+
+    assert (page.jobs, page.end) == ([], None)
+    until = {query["ExpressionAttributeValues"][":newest"]["N"] for query in client.queries}
+    assert until == {str(round(NOW.timestamp() * 1000) - newest)}
+    assert {query["PaginationConfig"]["PageSize"] for query in client.queries} == {100}
+    assert {query["ScanIndexForward"] for query in client.queries} == {False}
+
+
+def test_a_listing_of_no_time_asks_nothing() -> None:
+    client: Any = Client()
+    listing = DynamoListing(client, table=TABLE, read=lambda keys, *, unreadable: [])
+
+    for below in (Position(NOW), Position(NOW - SECOND, "a")):
+        assert listing.page(Wanted(tenant=TENANT, since=NOW), below=below, limit=10, now=NOW).end is None
+    assert client.queries == []
