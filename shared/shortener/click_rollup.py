@@ -1,6 +1,6 @@
 """Adds the counters of closed days to the totals of links, link by link. Every step may be repeated."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +12,7 @@ from shortener.names import CLICK_KEY, CLICK_SORT_KEY, TTL_ATTRIBUTE
 from tidemill import TransactWrite
 from tidemill.aws.attribute_values import number, seconds, text
 from tidemill.aws.clients import Item, translated
+from tidemill.aws.conditional_writes import refusing_item
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -95,6 +96,4 @@ class Rollup:
                     TableName=self._table, Item=item, ExpressionAttributeNames={"#through": "through"}, **request
                 )
         except ClientError as error:
-            response: Mapping[str, Any] = error.response
-            if response["Error"]["Code"] != "ConditionalCheckFailedException":
-                raise
+            refusing_item(error)  # raises other errors

@@ -10,6 +10,7 @@ from botocore.exceptions import ClientError
 from shortener.names import LINK_KEY
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
+from tidemill.aws.conditional_writes import refusing_item
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -57,10 +58,7 @@ class Links:
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
         except ClientError as error:
-            response: Mapping[str, Any] = error.response
-            if response["Error"]["Code"] != "ConditionalCheckFailedException":
-                raise
-            return _decode(response["Item"])
+            return _decode(refusing_item(error) or {})
         return link
 
     def disable(self, code: str, *, owner: str, now: datetime) -> Link | None:
@@ -80,10 +78,8 @@ class Links:
                     ReturnValuesOnConditionCheckFailure="ALL_OLD",
                 )
         except ClientError as error:
-            response: Mapping[str, Any] = error.response
-            if response["Error"]["Code"] != "ConditionalCheckFailedException":
-                raise
-            link = _decode(response["Item"]) if "Item" in response else None
+            item = refusing_item(error)
+            link = _decode(item) if item else None
             return link if link and link.owner == owner else None
         return _decode(answer["Attributes"])
 
