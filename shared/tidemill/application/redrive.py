@@ -1,6 +1,6 @@
 """Redrive: requeue dead jobs with a fresh set of attempts."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from tidemill.application.dead_letter_sweep import Swept, sweep
@@ -14,6 +14,9 @@ from tidemill.application.ports import (
 )
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
+
+#: Gets a job that was not redriven, as it was read and as it is now; None if it is gone.
+Refused = Callable[[Job, Job | None], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,11 +44,12 @@ class Redriver:
         dead = self._store.dead(unreadable=unreadable)
         return (job for job in dead if job in selection and not job.expired(now))
 
-    def redrive(self, job: Job, *, by: str) -> bool:
-        """False when the job has changed since it was read, for example by another redrive."""
+    def redrive(self, job: Job, *, by: str, refused: Refused = lambda _job, _current: None) -> bool:
+        """False when the job has changed since it was read, for example by another redrive. Then calls `refused`."""
         try:
             self._store.redrive(job, token=self._new_token(), now=self._clock(), by=by)
-        except WriteRefusedError:
+        except WriteRefusedError as error:
+            refused(job, error.current)
             return False
         return True
 

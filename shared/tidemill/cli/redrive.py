@@ -11,12 +11,14 @@ from tidemill.application.redrive import Selection
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.dead_job_report import ended_at
 from tidemill.cli.errors import CommandError, report_unreadable
-from tidemill.cli.formatting import sweep_text, visible
+from tidemill.cli.formatting import count, sweep_text, visible
 from tidemill.cli.installation import Installation, operator_name
 from tidemill.cli.output import progress_bar, say, show
 from tidemill.cli.own_jobs import change_own_jobs
 from tidemill.cli.parallel_writes import ParallelWrites, in_order
 from tidemill.cli.redrive_plan import Plan
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
 
 
 @click.command()
@@ -63,7 +65,7 @@ def redrive(
     plan = _plan(installation, Selection(ids=ids, types=types))
     plan.show(dry_run=dry_run)
     if missing := sorted(set(ids) - {job.id for job in plan.jobs}):
-        say(f"Skipped (not dead, of another type, or unknown): {', '.join(missing)}")
+        _say_missing(installation, missing)
     if absent := sorted(set(types) - {job.type for job in plan.jobs}):
         dead = {job.type for job in installation.redriver.plan(Selection(ids=ids))}
         say(f"No dead job to redrive has the type {', '.join(absent)}. The dead jobs have: {_listed(dead)}.")
@@ -78,6 +80,29 @@ def redrive(
     _carry_out(installation, plan)
     if ids and not plan.jobs:
         raise CommandError("these IDs match no dead job", remedy="`tidemill dlq list` lists the dead jobs.")
+
+
+def _say_missing(installation: Installation, ids: Sequence[str]) -> None:
+    types = {job.id: job.type for job in installation.redriver.plan(Selection(ids=ids))}
+    for job_id in ids:
+        _say_skipped(job_id, f"its type is {types[job_id]}" if job_id in types else "no dead job has this ID")
+
+
+def _say_why(job: Job, current: Job | None) -> None:
+    """Say why a job was not redriven. It has changed since it was read."""
+    if current is None or current.created_at != job.created_at:
+        why = "it has been deleted in the meantime"
+    elif current.redrives != job.redrives:
+        why = f"{current.redrives[-1].by} has redriven it in the meantime"
+    elif current.state is State.DEAD:
+        why = "it has expired" if current.generation == job.generation else "it has died again in the meantime"
+    else:
+        why = f"it is {current.state} now"
+    _say_skipped(job.id, why)
+
+
+def _say_skipped(job_id: str, why: str) -> None:
+    say(visible(f"Skipped {job_id}: {why}"))
 
 
 def _listed(types: Iterable[str]) -> str:
@@ -101,7 +126,8 @@ def _plan(installation: Installation, selection: Selection) -> Plan:
 
 def _carry_out(installation: Installation, plan: Plan) -> None:
     redriver = installation.redriver
-    writes = ParallelWrites(partial(redriver.redrive, by=operator_name()), in_order(plan.jobs), verb="Redrove")
+    write = partial(redriver.redrive, by=operator_name(), refused=_say_why)
+    writes = ParallelWrites(write, in_order(plan.jobs), verb="Redrove")
     try:
         with progress_bar("redriving", len(plan.jobs)) as advance:
             writes.run(advance)
@@ -118,9 +144,12 @@ def _carry_out(installation: Installation, plan: Plan) -> None:
         raise
     show(writes.summary)
     show(sweep_text(swept))
+    for job in writes.left:
+        _say_skipped(job.id, f"other writes keep its group {job.group} busy")
     if writes.left:
-        ids = ", ".join(job.id for job in writes.left)
-        raise CommandError(f"jobs of busy groups are still dead: {ids}", remedy="Run the command again.")
+        raise CommandError(
+            f"{count(len(writes.left), 'job')} of busy groups could not be redriven", remedy="Run the command again."
+        )
 
 
 class _QueueWithProgress:

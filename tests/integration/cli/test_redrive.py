@@ -65,7 +65,7 @@ def test_with_ids_and_a_type_a_job_must_match_both(cloud: Cloud) -> None:
     one, other = cloud.dead_job(type="a"), cloud.dead_job(type="b")
     result = run("redrive", one.id, other.id, "--type", "a", "--yes")
     assert (cloud.state(one), cloud.state(other)) == (State.QUEUED, State.DEAD)
-    assert f"Skipped (not dead, of another type, or unknown): {other.id}" in result.stderr
+    assert f"Skipped {other.id}: its type is {other.type}" in result.stderr
     assert result.exit_code == 0
 
 

@@ -10,6 +10,7 @@ from click.testing import Result
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, brought_to, claimed, letter_for, reference_to
+from tidemill.cli.installation import operator_name
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -36,6 +37,9 @@ def test_each_of_two_operators_sees_how_many_jobs_the_other_redrove_first(
     assert "Redrove 2 of 2 jobs." in others[0].stdout
     assert "Redrove 3 of 5 jobs. Skipped 2 jobs that changed in the meantime." in result.stdout
     assert result.exit_code == 0
+    by = operator_name()
+    reasons = [line for line in result.stderr.splitlines() if line.startswith("Skipped")]
+    assert sorted(reasons) == sorted(f"Skipped {job.id}: {by} has redriven it in the meantime" for job in theirs)
     for job in mine + theirs:
         found = cloud.store.get(job.tenant, job.id)
         assert found is not None
