@@ -6,9 +6,11 @@ from datetime import timedelta
 from typing import Final
 
 from tidemill.application.nudge import Nudger
+from tidemill.application.owed import error_text
 from tidemill.application.ports import Clock, DeadLetterQueue, ReceivedDeadLetter, SweepStore
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.errors import TidemillError
+from tidemill.domain.job import Job
 
 #: The sweep nudges a stranded job that is overdue by more than this, and not again within it.
 NUDGE_LIMIT: Final = timedelta(minutes=1)
@@ -26,7 +28,9 @@ class Swept:
     nudged: int = 0
     #: Left in the queue: their jobs are still dead, or run now, or a newer version wrote the message or the job.
     kept: int = 0
-
+    #: Among those left, the ones whose jobs could not be dispatched again, and the last error.
+    failed: int = 0
+    error: str | None = None
     #: Whether the sweep ended before the end of the queue.
     unfinished: bool = False
 
@@ -58,6 +62,8 @@ class _Sorted:
     delete: list[ReceivedDeadLetter] = field(default_factory=list)
     keep: list[ReceivedDeadLetter] = field(default_factory=list)
     nudged: int = 0
+    failed: int = 0
+    error: str | None = None
 
 
 def sweep(
@@ -93,6 +99,8 @@ def sweep(
                 outdated=swept.outdated + len(done.delete) - done.nudged,
                 nudged=swept.nudged + done.nudged,
                 kept=swept.kept + len(done.keep),
+                failed=swept.failed + done.failed,
+                error=done.error or swept.error,
             )
     except BaseException:
         failed = True
@@ -138,9 +146,18 @@ def _sort(dead_letters: list[ReceivedDeadLetter], store: SweepStore, clock: Cloc
             done.keep.append(dead_letter)
         elif action is DeadLetterAction.OUTDATED or job is None:
             done.delete.append(dead_letter)
-        elif nudger.nudge(job):
+        elif _nudged(nudger, job, done):
             done.delete.append(dead_letter)
             done.nudged += 1
         else:
             done.keep.append(dead_letter)
     return done
+
+
+def _nudged(nudger: Nudger, job: Job, done: _Sorted) -> bool:
+    try:
+        return nudger.nudge(job) is not None
+    except Exception as error:  # noqa: BLE001 - one job that cannot be written must not end the sweep of the others
+        done.failed += 1
+        done.error = error_text(error)
+        return False

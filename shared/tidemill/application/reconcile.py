@@ -101,8 +101,12 @@ class Reconciler:
         time_left: TimeLeft,
         bounds: SweepBounds = ROTATING,
     ) -> Reconciled:
-        """Sweep each dead-letter queue within `bounds`, and a share of the time that is left."""
+        """Sweep each dead-letter queue within `bounds`, and a share of the time that is left.
+
+        The trouble of one message or lane, such as a queue that is missing or denied, does not affect the others.
+        """
         actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
+        unreadable: list[UnreadableItem] = []
         dead_letters = {}
         share = sweep_share(time_left(), len(dead_letter_queues))
         for lane, queue in dead_letter_queues.items():
@@ -111,9 +115,13 @@ class Reconciler:
                 dead_letters[lane] = sweep(
                     queue, store=self._store, clock=self._clock, bounds=bounds, time_left=_until(end, time_left)
                 )
+                actions[RepairAction.FAILED, lane] += dead_letters[lane].failed
             except StoreUnavailableError:
                 actions[RepairAction.FAILED, lane] += 1
-        return Reconciled(actions=actions, dead_letters=dead_letters)
+            except Exception as error:  # noqa: BLE001 - as above
+                actions[RepairAction.FAILED, lane] += 1
+                unreadable.append(UnreadableItem(f"the dead-letter queue of lane {lane}", error))
+        return Reconciled(actions=actions, unreadable=tuple(unreadable), dead_letters=dead_letters)
 
     def run(self, passes: TablePasses, *, time_left: TimeLeft) -> Reconciled:
         """Continue the pass over the table, or begin one that is due, until `time_left` nears zero."""

@@ -76,7 +76,9 @@ def progress_text(job: JobView) -> str:
 def sweep_text(sweeps: Iterable[Swept]) -> str:
     """The sums over the dead-letter queues."""
     results = list(sweeps)
+    failed = [one for one in results if one.failed]
+    troubles = "".join(f" {count(one.failed, 'job')} could not be dispatched: {one.error}." for one in failed)
     return (
         f"DLQ messages: {sum(one.outdated for one in results)} deleted, "
-        f"{sum(one.nudged for one in results)} nudged, {sum(one.kept for one in results)} kept."
+        f"{sum(one.nudged for one in results)} nudged, {sum(one.kept for one in results)} kept.{visible(troubles)}"
     )

@@ -86,7 +86,8 @@ def reconcile(installation: Installation, *, minutes: int, read_units: int, dry_
     except KeyboardInterrupt:
         say("The pass is not complete. Run the command again to continue, or leave it to the scheduled function.")
         raise
-    _show_result(Reconciled(actions=_actions(taken) + swept.actions + done.actions, unreadable=done.unreadable), swept)
+    unreadable = (*swept.unreadable, *done.unreadable)
+    _show_result(Reconciled(actions=_actions(taken) + swept.actions + done.actions, unreadable=unreadable), swept)
 
 
 def _complete(reconciler: Reconciler, passes: TablePasses, *, number: int) -> Reconciled:

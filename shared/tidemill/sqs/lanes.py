@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from tidemill.application.owed import error_text
 from tidemill.application.ports import Refusal
 from tidemill.aws.clients import POOL_SIZE, translated
 from tidemill.domain.dispatch import Dispatch
@@ -31,7 +32,7 @@ class LaneUrls:
 
 
 class SqsLanes:
-    """`Lanes` over SQS. `send` returns the messages that SQS did not accept; only a programming error raises."""
+    """`Lanes` over SQS. `send` returns the messages that SQS did not accept."""
 
     def __init__(self, client: "SQSClient", urls: Mapping[Lane, LaneUrls]) -> None:
         self._client = client
@@ -40,7 +41,7 @@ class SqsLanes:
     def send(self, dispatches: Sequence[Dispatch]) -> Sequence[Refusal]:
         """Send all batches at once, the most urgent lane first.
 
-        A batch that fails, even by a programming error, does not stop the batches of other lanes.
+        A batch that fails for any reason does not affect the batches of other lanes.
         """
         batches = list(self._batches(dispatches))
         # The client has this many connections. A batch of stream records makes at most 15 calls.
@@ -60,15 +61,22 @@ class SqsLanes:
                 yield url, indices[start : start + BATCH_LIMIT]
 
     def _send_batch(self, url: str, dispatches: Sequence[Dispatch], indices: Sequence[int]) -> Sequence[Refusal]:
-        entries: list[Any] = [_entry(index, dispatches[index]) for index in indices]
         try:
+            entries: list[Any] = [_entry(index, dispatches[index]) for index in indices]
             with translated():
                 answer = self._client.send_message_batch(QueueUrl=url, Entries=entries)
-        except StoreUnavailableError:
-            return [Refusal(index) for index in indices]
+        except StoreUnavailableError as error:
+            return [Refusal(index, error=error_text(error)) for index in indices]
+        except Exception as error:  # noqa: BLE001 - the queue of one lane is missing or denied, and the others are not
+            return [Refusal(index, sender_fault=True, error=error_text(error)) for index in indices]
         # The call succeeds even if SQS rejects entries. It lists each rejected entry, and says whose fault it was.
         # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_BatchResultErrorEntry.html
-        return [Refusal(int(entry["Id"]), entry["SenderFault"]) for entry in answer.get("Failed", [])]
+        return [_refusal(entry) for entry in answer.get("Failed", [])]
+
+
+def _refusal(entry: Mapping[str, Any]) -> Refusal:
+    error = f"{entry.get('Code')}: {entry.get('Message')}"
+    return Refusal(int(entry["Id"]), sender_fault=entry["SenderFault"], error=error)
 
 
 def _entry(index: int, dispatch: Dispatch) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,6 @@ from tests.support.builders import (
     reference_to,
     stored,
 )
-from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.in_memory_dlq import Letters
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
@@ -126,21 +126,42 @@ def test_a_batch_of_only_returned_messages_ends_the_sweep(redriver: Redriver, st
     assert redriver.sweep(box) == Swept(kept=10)
 
 
-def test_a_sweep_that_the_store_interrupts_makes_every_message_visible_again(
-    redriver: Redriver, store: DynamoJobStore, client: FaultyClient, clock: Clock
+def test_a_job_that_cannot_be_written_does_not_end_the_sweep(
+    redriver: Redriver, store: JobStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    odd, *others = (brought_to(store, State.QUEUED) for _ in range(3))
+    clock.now += NUDGE_LIMIT
+    nudge = store.nudge
+
+    def refuse(job: Job, **request: Any) -> None:
+        if job.id == odd.id:
+            raise ValueError("the item is too large")
+        nudge(job, **request)
+
+    monkeypatch.setattr(store, "nudge", refuse)
+    box = Letters(*(reference_to(job) for job in (odd, *others)))
+
+    assert redriver.sweep(box) == Swept(nudged=2, kept=1, failed=1, error="ValueError: the item is too large")
+    assert _bodies(box) == [reference_to(odd)]
+
+
+def test_a_sweep_that_the_store_interrupts_makes_every_message_visible_again(
+    redriver: Redriver, store: DynamoJobStore, clock: Clock
+) -> None:
+    def unavailable(*_: object, **__: object) -> None:
+        raise StoreUnavailableError
+
     jobs: list[Job] = [brought_to(store, State.QUEUED) for _ in range(3)]
     box = Letters(*(reference_to(job) for job in jobs))
     clock.now += NUDGE_LIMIT
-    client.faults = [None, Fault.NOT_SENT]
 
-    with pytest.raises(StoreUnavailableError):
-        redriver.sweep(box)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "get_many", unavailable)
+        with pytest.raises(StoreUnavailableError):
+            redriver.sweep(box)
 
     assert len(box.waiting) == 3
-    # The first job was nudged, so its message is kept for now. The other two jobs are nudged.
-    clock.now += MILLISECOND
-    assert redriver.sweep(box) == Swept(nudged=2, kept=1)
+    assert redriver.sweep(box) == Swept(nudged=3)
 
 
 def test_a_message_from_before_a_redrive_is_deleted(redriver: Redriver, store: JobStore) -> None:

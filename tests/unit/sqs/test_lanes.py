@@ -60,6 +60,12 @@ def missing() -> Any:
     raise ClientError({"Error": {"Code": "AWS.SimpleQueueService.NonExistentQueue"}}, "SendMessageBatch")
 
 
+def failed(index: int, *, sender_fault: bool) -> dict[str, Any]:
+    """An entry of `Failed` in the response of SQS."""
+    code, message = "InvalidMessageContents", "it has an invalid character"
+    return {"Id": str(index), "SenderFault": sender_fault, "Code": code, "Message": message}
+
+
 def test_the_lanes_are_sent_at_once() -> None:
     queues = Queues(answers=dict.fromkeys([*Lane, "bulk dead"], all_at_once(4)))
 
@@ -89,30 +95,36 @@ def test_a_lane_that_does_not_respond_keeps_only_its_own_messages() -> None:
 
     refused = lanes(queues).send([to(lane) for lane in (Lane.BULK, Lane.CRITICAL, Lane.DEFAULT, Lane.CRITICAL)])
 
-    assert set(refused) == {Refusal(1), Refusal(3)}
+    assert {(refusal.index, refusal.sender_fault) for refusal in refused} == {(1, False), (3, False)}
     assert {url for url, _ in queues.calls} == set(Lane)
 
 
-def test_the_queue_of_one_lane_that_does_not_exist_stops_no_other_lane() -> None:
+def test_the_queue_of_one_lane_that_does_not_exist_refuses_only_its_own_messages() -> None:
     queues = Queues(answers={Lane.CRITICAL: missing})
 
-    with pytest.raises(ClientError):
-        lanes(queues).send([to(lane) for lane in (Lane.CRITICAL, Lane.DEFAULT, Lane.BULK)])
+    (refusal,) = lanes(queues).send([to(lane) for lane in (Lane.CRITICAL, Lane.DEFAULT, Lane.BULK)])
 
+    assert (refusal.index, refusal.sender_fault) == (0, True)
+    assert "NonExistentQueue" in refusal.error
     assert {url for url, _ in queues.calls} == set(Lane)
 
 
 def test_entries_that_sqs_refuses_are_returned_with_their_index_and_whose_fault_it_was() -> None:
     queues = Queues(
         answers={
-            Lane.DEFAULT: lambda: {"Failed": [{"Id": "1", "SenderFault": False}]},
-            Lane.BULK: lambda: {"Failed": [{"Id": "2", "SenderFault": True}, {"Id": "3", "SenderFault": False}]},
+            Lane.DEFAULT: lambda: {"Failed": [failed(1, sender_fault=False)]},
+            Lane.BULK: lambda: {"Failed": [failed(2, sender_fault=True), failed(3, sender_fault=False)]},
         }
     )
 
     refused = lanes(queues).send([to(lane) for lane in (Lane.DEFAULT, Lane.DEFAULT, Lane.BULK, Lane.BULK)])
 
-    assert set(refused) == {Refusal(1), Refusal(2, sender_fault=True), Refusal(3)}
+    error = "InvalidMessageContents: it has an invalid character"
+    assert set(refused) == {
+        Refusal(1, error=error),
+        Refusal(2, sender_fault=True, error=error),
+        Refusal(3, error=error),
+    }
 
 
 def test_without_messages_no_call_is_made() -> None:
