@@ -123,7 +123,7 @@ def owed_work() -> DynamoOwedWork:
 
 @cache
 def taker() -> Taker:
-    return Taker(owed=owed_work(), store=store(), clock=clock.now)
+    return Taker(owed=owed_work(), store=store(), payloads=payloads(), clock=clock.now)
 
 
 @cache

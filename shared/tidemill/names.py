@@ -196,8 +196,7 @@ class Metric(StrEnum):
     WOKEN = "JobsWoken"
     #: Groups whose next job was put on its lane.
     ADVANCED = "GroupsAdvanced"
-    #: Owed work that failed for too long, counted at each try, and payloads that publish could not delete. Reconcile is
-    #: called for them.
+    #: Owed work that failed for too long, counted at each try. Reconcile is called for it.
     PASSED_OVER = "RecordsPassedOver"
     #: Owed work: what publish stored for wake, because it could not do it at once.
     HANDED_OVER = "RecordsHandedOver"

@@ -41,7 +41,7 @@ def test_a_small_payload_stays_in_its_document(client: FaultyClient, table: Tabl
 
     assert payloads.put_away(job) == job
     assert payloads.load(job) == job.payload
-    payloads.delete(job)
+    payloads.delete(job.tenant, job.id, job.payload_at)
 
 
 @pytest.mark.parametrize("size_bytes", [LARGEST_INLINE_BYTES + 1, LARGEST_ITEM_BYTES])
@@ -60,8 +60,8 @@ def test_a_larger_payload_has_an_item_of_its_own_and_needs_no_bucket(
     owner = payload_item(item)
     assert owner is not None
     assert (owner.tenant, owner.job_id, owner.location, owner.stored_at) == (TENANT, job.id, apart.payload_at, NOW)
-    payloads.delete(apart)
-    payloads.delete(apart)
+    payloads.delete(apart.tenant, apart.id, apart.payload_at)
+    payloads.delete(apart.tenant, apart.id, apart.payload_at)
     assert table.client.scan(TableName=table.name)["Items"] == []
 
 
@@ -79,15 +79,15 @@ def test_the_largest_payloads_are_files_in_the_bucket(
     assert path.startswith(PAYLOADS_PREFIX)
     assert len(path) < 1024
     assert table.client.scan(TableName=table.name)["Items"] == []
-    payloads.delete(apart)
-    payloads.delete(apart)
+    payloads.delete(apart.tenant, apart.id, apart.payload_at)
+    payloads.delete(apart.tenant, apart.id, apart.payload_at)
     assert payload_bucket.keys() == []
 
 
 @pytest.mark.parametrize("size_bytes", [LARGEST_INLINE_BYTES + 1, LARGEST_ITEM_BYTES + 1])
 def test_loading_a_missing_payload_fails_and_names_the_job(payloads: DynamoPayloads, size_bytes: int) -> None:
     apart = payloads.put_away(a_job(payload=payload_of(size_bytes)))
-    payloads.delete(apart)
+    payloads.delete(apart.tenant, apart.id, apart.payload_at)
 
     with pytest.raises(MalformedDocumentError, match=apart.id):
         payloads.load(apart)

@@ -1,7 +1,6 @@
 """Each function has exactly the rights and variables that it needs, and its own log group with a retention."""
 
 import json
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -13,7 +12,7 @@ from stacks.composition import ROOT
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
 from tests.support.builders import a_job
 from tidemill.dynamodb import document
-from tidemill.dynamodb.payloads import _item_key
+from tidemill.dynamodb.payloads import Place
 from tidemill.names import (
     ATTENTION_INDEX,
     EXPORTS_PREFIX,
@@ -86,13 +85,15 @@ RIGHTS: dict[str, Rights] = {
     | {("sqs:SendMessage", queue) for queue in (*QUEUES.values(), *DEAD_LETTER_QUEUES.values(), "PublisherFailures")}
     | _of_files("DeleteObject"),
     "wake": _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
-    | _of_jobs("Query", index=ATTENTION_INDEX),
+    | _of_jobs("Query", index=ATTENTION_INDEX)
+    | _of_files("DeleteObject"),
     "tick": _of_jobs("GetItem", "PutItem") | {("sqs:SendMessage", "Missed")},
     "reconcile": _of_jobs("Scan", "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
     | _of_jobs("Query", index=ATTENTION_INDEX)
     | {(action, queue) for action in CONSUME for queue in DEAD_LETTER_QUEUES.values()}
     | {("sqs:GetQueueAttributes", queue) for queue in QUEUES.values()}
-    | {("cloudwatch:GetMetricStatistics", "*"), ("sqs:SendMessage", "Missed")},
+    | {("cloudwatch:GetMetricStatistics", "*"), ("sqs:SendMessage", "Missed")}
+    | _of_files("DeleteObject"),
     "work-critical": _worker(Lane.CRITICAL),
     "work": _worker(Lane.DEFAULT),
     "work-bulk": _worker(Lane.BULK) | CLICK_ENRICH | CLICK_REPORTS,
@@ -179,13 +180,12 @@ def test_a_function_of_one_tenant_reaches_only_its_jobs_and_payloads(dev: Synthe
     def allowed(key: str) -> bool:
         return any(fnmatchcase(key, pattern.replace("[", "[[]")) for pattern in patterns)
 
-    job = a_job(tenant=tenant, payload_at="item/token")
+    job = a_job(tenant=tenant)
     assert allowed(document.key(job.tenant, job.id)[JOB_KEY]["S"])
-    assert allowed(_item_key(job)[JOB_KEY]["S"])
+    assert allowed(Place(tenant, job.id, "item/token").item_key[JOB_KEY]["S"])
     for other in ("111122223333:AROAEXAMPLE", f"{tenant}2", f"x{tenant}"):
-        theirs = replace(job, tenant=other)
         assert not allowed(document.key(other, job.id)[JOB_KEY]["S"])
-        assert not allowed(_item_key(theirs)[JOB_KEY]["S"])
+        assert not allowed(Place(other, job.id, "item/token").item_key[JOB_KEY]["S"])
 
 
 def test_functions_of_several_tenants_have_no_condition(dev: Synthesised) -> None:
@@ -298,9 +298,9 @@ VARIABLES: dict[str, set[str]] = {
     "query": LOADING | {Env.JWT, Env.CURSOR_KEY_SECRET},
     "control": LOADING | {Env.JWT},
     "publish": LOADING | {Env.LANES},
-    "wake": STORING,
+    "wake": LOADING,
     "tick": SUBMITTING,
-    "reconcile": STORING | {Env.LANES, Env.RECONCILE_LIMIT_SECONDS, Env.RECONCILE_READ_UNITS},
+    "reconcile": LOADING | {Env.LANES, Env.RECONCILE_LIMIT_SECONDS, Env.RECONCILE_READ_UNITS},
     "shorten": {Shortener.LINKS_TABLE, Env.JWT},
     "redirect": SUBMITTING | {Shortener.LINKS_TABLE, Shortener.TRUSTED_PROXY_HOPS, Shortener.ADDRESS_KEY_SECRET},
     "stats": {Shortener.LINKS_TABLE, Shortener.CLICKS_TABLE, Env.JWT},

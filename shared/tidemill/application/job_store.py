@@ -153,7 +153,7 @@ class NudgeStore(ReleaseStore, _Wake, Protocol):
         """
 
 
-class OwedStore(_Read, GroupStore, Protocol):
+class OwedStore(NudgeStore, GroupStore, Protocol):
     """For the work that publish handed over."""
 
     def resend(self, job: Job, *, now: datetime) -> None:

@@ -13,7 +13,8 @@ from enum import StrEnum
 from itertools import islice
 from typing import Final, Protocol
 
-from tidemill.application.ports import WHOLE, Clock, OwedStore, Part
+from tidemill.application.nudge import Nudger
+from tidemill.application.ports import WHOLE, Clock, OwedStore, Part, Payloads
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import TRANSITIONS, State, Write
@@ -26,6 +27,8 @@ _FIRST_PAUSE: Final = timedelta(seconds=WAKE_INTERVAL_SECONDS)
 LONGEST_PAUSE: Final = timedelta(minutes=15)
 _MOST_DOUBLINGS: Final = 4
 _AT_ONCE: Final = 8
+#: A run whose lease ended this long ago is lost.
+_LOST_AFTER: Final = timedelta(minutes=1)
 #: The longest text of an error that is stored.
 _LONGEST_ERROR: Final = 300
 
@@ -37,6 +40,8 @@ class Kind(StrEnum):
     ADVANCE = "advance"
     #: Bring a job on its way whose stream record could not be read, or whose message SQS refused.
     DISPATCH = "dispatch"
+    #: Delete the payload of a job that is deleted.
+    DELETE_PAYLOAD = "delete payload"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +51,8 @@ class Work:
     kind: Kind
     tenant: str
     name: str
+    #: The location of the payload to delete, which no document names any more; else None.
+    payload_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +115,11 @@ def error_text(error: Exception) -> str:
 class Taker:
     """Does the owed work."""
 
-    def __init__(self, *, owed: OwedWork, store: OwedStore, clock: Clock) -> None:
+    def __init__(self, *, owed: OwedWork, store: OwedStore, payloads: Payloads, clock: Clock) -> None:
         self._owed = owed
         self._store = store
+        self._payloads = payloads
+        self._nudger = Nudger(store=store, clock=clock, limit=_LOST_AFTER)
         self._clock = clock
 
     def take(self, in_time: Callable[[], bool], *, part: Part = WHOLE) -> Taken:
@@ -142,18 +151,31 @@ class Taker:
                 advanced = self._store.advance(owed.work.tenant, owed.work.name, now=self._clock())
                 self._owed.done(owed)
                 return _Try(advanced=advanced)
-            if owed.resent or (job := self._resent(owed.work)) is None:
+            if owed.work.kind is Kind.DELETE_PAYLOAD:
+                self._payloads.delete(owed.work.tenant, owed.work.name, owed.work.payload_at)
                 self._owed.done(owed)
                 return _Try()
-            # Publish may fail again at the record of this change, and say so. Otherwise the next look ends the work.
-            self._put_off(owed, error=None)
-            return _Try(resent=job, overdue=self._if_overdue(owed))
+            return self._dispatch(owed)
         except Exception as error:  # noqa: BLE001 - one failure must not stop the others
             failed = replace(owed, error=error_text(error))
             # The store may be unavailable for this item too. Then the next call tries again at once.
             with contextlib.suppress(StoreUnavailableError):
                 self._put_off(owed, error=failed.error)
             return _Try(overdue=self._if_overdue(failed))
+
+    def _dispatch(self, owed: Owed) -> _Try:
+        job = None if owed.resent else self._store.get(owed.work.tenant, owed.work.name)
+        if job and job.state is State.RUNNING and not self._nudger.nudge(job):
+            # A worker claims the next job of its group without a message. If it dies, no message brings the job back:
+            # the one that is owed would have. So look again until the run has ended.
+            self._put_off(owed, error=owed.error)
+            return _Try()
+        if job is None or not (job.state is State.RUNNING or self._resent(job)):
+            self._owed.done(owed)
+            return _Try()
+        # Publish may fail again at the record of this change, and say so. Otherwise the next look ends the work.
+        self._put_off(owed, error=None)
+        return _Try(resent=job, overdue=self._if_overdue(owed))
 
     def _put_off(self, owed: Owed, *, error: str | None) -> None:
         pause = min(_FIRST_PAUSE * 2.0 ** min(owed.tries, _MOST_DOUBLINGS), LONGEST_PAUSE)
@@ -162,17 +184,14 @@ class Taker:
     def _if_overdue(self, owed: Owed) -> Owed | None:
         return owed if self._clock() - owed.since >= PATIENCE else None
 
-    def _resent(self, work: Work) -> Job | None:
-        """The job, if its message is on its way again; None if it needs none."""
-        job = self._store.get(work.tenant, work.name)
-        if job is None:
-            return None
+    def _resent(self, job: Job) -> bool:
+        """Whether the message of the job is on its way again. False if it needs none."""
         if job.group is not None and (job.state.terminal or job.state is State.WAITING):
             self._store.advance(job.tenant, job.group, now=self._clock())
         if job.state not in TRANSITIONS[Write.RESEND] or job.expired(self._clock()):
-            return None
+            return False
         try:
             self._store.resend(job, now=self._clock())
         except WriteRefusedError:
-            return None
-        return job
+            return False
+        return True

@@ -86,8 +86,8 @@ class Payloads(Protocol):
     def load(self, job: Job) -> str:
         """The payload as JSON text. Raises `MalformedDocumentError` if it is gone."""
 
-    def delete(self, job: Job) -> None:
-        """Delete the payload that `put_away` stored for this job, if any."""
+    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
+        """Delete the payload of that job at `location`, as `Job.payload_at`. No-op if it is None or gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,8 +214,9 @@ class Refusal:
     """SQS did not accept the message at `index`."""
 
     index: int
-    #: SQS blames the message, not itself. So it refuses the same message again.
+    #: SQS blames the message, or the queue is missing or denied. So a repeat is refused, too.
     sender_fault: bool = False
+    error: str = "SQS refused the message"
 
 
 class Lanes(Protocol):

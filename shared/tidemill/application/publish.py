@@ -2,7 +2,8 @@
 
 The stream may deliver a record twice. Each step may be repeated. A step that fails is stored as owed work, so that its
 record blocks no others. A record fails only if SQS is out, or if the work cannot be stored either. A message that SQS
-blames is not sent again from the stream, even if it is alone in its batch: SQS would refuse it each time.
+blames, or whose queue is missing or denied, is not sent again from the stream, even if it is alone in its batch: SQS
+would refuse it each time.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -45,20 +46,18 @@ class Step(StrEnum):
     READ = "unreadable stream record"
     SEND = "message refused"
     ADVANCE = "group not advanced"
-    #: Reconcile finds the payload.
     DELETE = "payload not deleted"
 
 
 @dataclass(frozen=True, slots=True)
 class FailedStep:
-    """`tenant` and `name` of the group to advance, or of the job."""
+    """`work` is what the step did not do."""
 
     sequence: str
     step: Step
-    tenant: str
-    name: str
+    work: Work
     error: str
-    #: It is stored as owed work, or reconcile repairs it. Otherwise the stream must deliver the record again.
+    #: It is stored as owed work. Otherwise the stream must deliver the record again.
     handed_over: bool
 
 
@@ -88,7 +87,7 @@ class Publisher:
         out = [] if sent else [sequence for sequence, _, refusal in refused if not refusal.sender_fault]
         steps: list[Callable[[], Job | FailedStep | None]] = [
             *(self._unreadable(change) for change in unreadable),
-            *(self._refused(sequence, message) for sequence, message, _ in refused if sequence not in out),
+            *(self._refused(*refusal) for refusal in refused if refusal[0] not in out),
             *(self._advance(*group, sequence) for group, sequence in _groups(changes).items()),
             *(self._delete(change.sequence, job) for change in changes if (job := _deleted(change))),
         ]
@@ -122,10 +121,10 @@ class Publisher:
         work = Work(kind=Kind.DISPATCH, tenant=change.tenant, name=change.job_id)
         return lambda: self._hand_over(change.sequence, Step.READ, work, error_text(change.error))
 
-    def _refused(self, sequence: str, message: Dispatch) -> Callable[[], FailedStep]:
+    def _refused(self, sequence: str, message: Dispatch, refusal: Refusal) -> Callable[[], FailedStep]:
         reference = reference_of(message.body)
         work = Work(kind=Kind.DISPATCH, tenant=reference.tenant, name=reference.job_id)
-        return lambda: self._hand_over(sequence, Step.SEND, work, "SQS refused the message")
+        return lambda: self._hand_over(sequence, Step.SEND, work, refusal.error)
 
     def _advance(self, tenant: str, group: str, sequence: str) -> Callable[[], Job | FailedStep | None]:
         def step() -> Job | FailedStep | None:
@@ -140,9 +139,10 @@ class Publisher:
     def _delete(self, sequence: str, job: Job) -> Callable[[], FailedStep | None]:
         def step() -> FailedStep | None:
             try:
-                self._payloads.delete(job)
+                self._payloads.delete(job.tenant, job.id, job.payload_at)
             except Exception as error:  # noqa: BLE001 - as above
-                return FailedStep(sequence, Step.DELETE, job.tenant, job.id, error_text(error), handed_over=True)
+                work = Work(kind=Kind.DELETE_PAYLOAD, tenant=job.tenant, name=job.id, payload_at=job.payload_at)
+                return self._hand_over(sequence, Step.DELETE, work, error_text(error))
             return None
 
         return step
@@ -152,8 +152,8 @@ class Publisher:
             self._owed.owe(work, now=self._clock(), error=error)
         except Exception as unavailable:  # noqa: BLE001 - as above; the stream keeps the record
             error = f"{error}; not stored as owed work: {error_text(unavailable)}"
-            return FailedStep(sequence, step, work.tenant, work.name, error, handed_over=False)
-        return FailedStep(sequence, step, work.tenant, work.name, error, handed_over=True)
+            return FailedStep(sequence, step, work, error, handed_over=False)
+        return FailedStep(sequence, step, work, error, handed_over=True)
 
 
 def _groups(changes: Iterable[Change]) -> dict[tuple[str, str], str]:

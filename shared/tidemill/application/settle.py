@@ -132,7 +132,7 @@ class Settler:
         """Best effort: no document names them, so reconcile deletes each that stays."""
         for job in jobs:
             with contextlib.suppress(StoreUnavailableError):
-                self._context.payloads.delete(job)
+                self._context.payloads.delete(job.tenant, job.id, job.payload_at)
 
     def _settle_as(self, job: Job, outcome: Outcome) -> Report | Outcome:
         """The report, or the outcome to settle instead."""

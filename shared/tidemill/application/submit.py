@@ -171,7 +171,7 @@ class Submit:
                 raise
             # Nothing was written. If the payload cannot be deleted now, it belongs to no job, and reconcile deletes it.
             with contextlib.suppress(StoreUnavailableError):
-                self._payloads.delete(stored)
+                self._payloads.delete(stored.tenant, stored.id, stored.payload_at)
             if isinstance(refused, WriteRefusedError) and refused.current:
                 return _replay(refused.current, job.body_hash)
             raise

@@ -20,7 +20,7 @@ UNFINISHED_UPLOADS_DAYS: Final = 7
 
 
 class FilesBucket(Construct):
-    """The publisher deletes a payload when its job is deleted. The lifecycle rule removes any that are left.
+    """The publisher deletes a payload when its job is deleted; wake tries again. The lifecycle rule removes the rest.
 
     CloudFormation cannot delete a bucket that is not empty, and no function empties it. In a stage that is not
     protected, the operator empties the bucket before deleting the stack.

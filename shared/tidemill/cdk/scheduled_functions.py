@@ -8,7 +8,7 @@ from aws_cdk import Acknowledgment, Validations
 from tidemill import names
 from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.function_factory import FunctionFactory
-from tidemill.cdk.iam_actions import ADVANCE, GET, GET_MANY, PUT, QUERY, SCAN
+from tidemill.cdk.iam_actions import ADVANCE, DELETE_FILE, GET, GET_MANY, PUT, QUERY, SCAN
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_schedules import Periodic
 from tidemill.cdk.lane import CONSUME, Lane, lane_urls
@@ -53,13 +53,14 @@ class ScheduledFunctions:
     def _wake(self) -> JobFunction:
         wake = self._functions.function(
             "wake",
-            self._storage.storing,
+            self._storage.loading,
             timeout_seconds=self._config.wake_timeout_seconds,
             memory_mb=WAKE_MEMORY_MB,
         )
         wake.allow([QUERY], [self._storage.jobs.index_arn(names.ATTENTION_INDEX)])
-        # Owed work advances groups. The release of parked jobs reads limits and updates them.
+        # Owed work advances groups and deletes payloads. The release of parked jobs reads limits and updates them.
         self._storage.allow(wake, GET_MANY, *ADVANCE)
+        self._storage.files.allow(wake, [DELETE_FILE], of=[names.PAYLOADS_PREFIX])
         return wake
 
     def _tick(self) -> JobFunction:
@@ -75,7 +76,7 @@ class ScheduledFunctions:
         reconcile = self._functions.function(
             "reconcile",
             {
-                **self._storage.storing,
+                **self._storage.loading,
                 Env.LANES: lane_urls(self._functions.scope, lanes),
                 Env.RECONCILE_LIMIT_SECONDS: str(self._config.reconcile_limit_seconds),
                 Env.RECONCILE_READ_UNITS: str(self._config.reconcile_read_units),
@@ -84,6 +85,7 @@ class ScheduledFunctions:
         )
         reconcile.allow([QUERY], [self._storage.jobs.index_arn(names.ATTENTION_INDEX)])
         self._storage.allow(reconcile, SCAN, GET_MANY, *ADVANCE)
+        self._storage.files.allow(reconcile, [DELETE_FILE], of=[names.PAYLOADS_PREFIX])
         reconcile.allow(CONSUME, [lane.dead_letters.queue_arn for lane in lanes])
         reconcile.allow(["sqs:GetQueueAttributes"], [lane.queue.queue_arn for lane in lanes])
         # For the age of a lane's oldest message. CloudWatch has no resource-level permissions for metrics:

@@ -17,6 +17,7 @@ from tidemill.aws import clients
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
+from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import Lane
 from tidemill.operator import deployment, system_status
@@ -74,8 +75,15 @@ class Installation:
 
     @property
     def taker(self) -> Taker:
-        owed = DynamoOwedWork(clients.dynamodb(), table=self.deployment.jobs_table)
-        return Taker(owed=owed, store=self.store, clock=clock.now)
+        table = self.deployment.jobs_table
+        payloads = DynamoPayloads(
+            clients.dynamodb(),
+            table=table,
+            bucket=lambda: Bucket(clients.s3(), self.deployment.files_bucket),
+            new_token=ids.new_token,
+        )
+        owed = DynamoOwedWork(clients.dynamodb(), table=table)
+        return Taker(owed=owed, store=self.store, payloads=payloads, clock=clock.now)
 
     def reconciler(self, limit: timedelta) -> Reconciler:
         """`limit` is the time that a job may be overdue. The delay of each lane is read once."""

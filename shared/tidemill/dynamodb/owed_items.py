@@ -129,13 +129,14 @@ def _partition(shard: int) -> str:
 
 
 def owed_key(work: Work) -> Item:
-    return prefixed_key(OWED_PREFIX, work.kind, work.tenant, work.name)
+    location = [] if work.payload_at is None else [work.payload_at]
+    return prefixed_key(OWED_PREFIX, work.kind, work.tenant, work.name, *location)
 
 
 def _decoded(item: Item) -> Owed:
-    kind, tenant, name = json.loads(item[JOB_KEY]["S"].removeprefix(OWED_PREFIX))
+    kind, tenant, name, *location = json.loads(item[JOB_KEY]["S"].removeprefix(OWED_PREFIX))
     return Owed(
-        work=Work(kind=Kind(kind), tenant=tenant, name=name),
+        work=Work(kind=Kind(kind), tenant=tenant, name=name, payload_at=location[0] if location else None),
         since=from_milliseconds(item["since"]),
         next_try=from_milliseconds(item[ATTENTION_SORT_KEY]),
         tries=int(item["tries"]["N"]),

@@ -54,6 +54,38 @@ class Bucket:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the payload of a job is. `location` is its kind and a token, as `Job.payload_at`."""
+
+    tenant: str
+    job_id: str
+    location: str
+
+    @property
+    def kind(self) -> Kind:
+        try:
+            return Kind(self.location.partition("/")[0])
+        except ValueError as error:
+            message = f"job {self.job_id} has an invalid payload location: {self.location!r}"
+            raise MalformedDocumentError(message) from error
+
+    @property
+    def item_key(self) -> Item:
+        """As JSON, so that no part can contain the separator."""
+        parts = [self.tenant, self.job_id, self.location]
+        return {JOB_KEY: text(PAYLOAD_PREFIX + json.dumps(parts, separators=(",", ":")))}
+
+    @property
+    def path(self) -> str:
+        """Only characters that need no escaping, and at most 800 of the 1,024 bytes of an S3 key.
+
+        https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
+        """
+        tenant = base64.urlsafe_b64encode(self.tenant.encode()).decode().rstrip("=")
+        return f"{PAYLOADS_PREFIX}{tenant}/{self.job_id}/{self.location.partition('/')[2]}"
+
+
 class DynamoPayloads:
     """`Payloads` in the jobs table and a bucket. `bucket` is called when the first file is written or read."""
 
@@ -69,48 +101,49 @@ class DynamoPayloads:
         if job.payload is None or len(job.payload) <= LARGEST_INLINE_BYTES:
             return job
         kind = Kind.ITEM if len(job.payload) <= LARGEST_ITEM_BYTES else Kind.FILE
-        stored = replace(job, payload=None, payload_at=f"{kind}/{self._new_token()}")
+        place = Place(job.tenant, job.id, f"{kind}/{self._new_token()}")
         with translated():
             if kind is Kind.ITEM:
                 self._client.put_item(
                     TableName=self._table,
-                    Item=_item_key(stored) | {"payload": text(job.payload), "stored_at": milliseconds(job.created_at)},
+                    Item=place.item_key | {"payload": text(job.payload), "stored_at": milliseconds(job.created_at)},
                 )
             else:
                 bucket = self._bucket()
                 bucket.client.put_object(
                     Bucket=bucket.name,
-                    Key=_path(stored),
+                    Key=place.path,
                     Body=job.payload.encode("ascii"),
                     ContentType="application/json",
                 )
-        return stored
+        return replace(job, payload=None, payload_at=place.location)
 
     def load(self, job: Job) -> str:
-        payload = job.payload if job.payload_at is None else self._read(job)
+        payload = job.payload if job.payload_at is None else self._read(Place(job.tenant, job.id, job.payload_at))
         if payload is None:
             raise MalformedDocumentError(f"the payload of job {job.id} is missing, or this function may not read it")
         return payload
 
-    def delete(self, job: Job) -> None:
-        if job.payload_at is None:
+    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
+        if location is None:
             return
+        place = Place(tenant, job_id, location)
         with translated():
-            if _kind(job) is Kind.ITEM:
-                self._client.delete_item(TableName=self._table, Key=_item_key(job))
+            if place.kind is Kind.ITEM:
+                self._client.delete_item(TableName=self._table, Key=place.item_key)
             else:
                 bucket = self._bucket()
-                bucket.client.delete_object(Bucket=bucket.name, Key=_path(job))
+                bucket.client.delete_object(Bucket=bucket.name, Key=place.path)
 
-    def _read(self, job: Job) -> str | None:
+    def _read(self, place: Place) -> str | None:
         with translated():
-            if _kind(job) is Kind.ITEM:
-                answer = self._client.get_item(TableName=self._table, Key=_item_key(job), ConsistentRead=True)
+            if place.kind is Kind.ITEM:
+                answer = self._client.get_item(TableName=self._table, Key=place.item_key, ConsistentRead=True)
                 return answer["Item"]["payload"]["S"] if "Item" in answer else None
             bucket = self._bucket()
             try:
                 # Read after write is consistent: https://docs.aws.amazon.com/AmazonS3/latest/userguide/Welcome.html
-                body: bytes = bucket.client.get_object(Bucket=bucket.name, Key=_path(job))["Body"].read()
+                body: bytes = bucket.client.get_object(Bucket=bucket.name, Key=place.path)["Body"].read()
             except ClientError as error:
                 if error.response["Error"]["Code"] in _NOT_THERE:
                     return None
@@ -126,27 +159,3 @@ def payload_item(item: Item) -> PayloadItem | None:
     tenant, job_id, location = json.loads(item_key.removeprefix(PAYLOAD_PREFIX))
     stored_at = from_milliseconds(item["stored_at"])
     return PayloadItem(tenant=tenant, job_id=job_id, location=location, stored_at=stored_at, item_key=item_key)
-
-
-def _kind(job: Job) -> Kind:
-    location = job.payload_at or ""
-    try:
-        return Kind(location.partition("/")[0])
-    except ValueError as error:
-        raise MalformedDocumentError(f"job {job.id} has an invalid payload location: {location!r}") from error
-
-
-def _item_key(job: Job) -> Item:
-    """As JSON, so that no part can contain the separator."""
-    parts = [job.tenant, job.id, job.payload_at]
-    return {JOB_KEY: text(PAYLOAD_PREFIX + json.dumps(parts, separators=(",", ":")))}
-
-
-def _path(job: Job) -> str:
-    """Only characters that need no escaping, and at most 800 of the 1,024 bytes of an S3 key.
-
-    https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html
-    """
-    tenant = base64.urlsafe_b64encode(job.tenant.encode()).decode().rstrip("=")
-    token = (job.payload_at or "").partition("/")[2]
-    return f"{PAYLOADS_PREFIX}{tenant}/{job.id}/{token}"

@@ -111,7 +111,7 @@ class Inline:
     def load(self, job: Job) -> str:
         return job.payload or ""
 
-    def delete(self, job: Job) -> None:
+    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
         pass
 
 

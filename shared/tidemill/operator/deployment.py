@@ -34,6 +34,7 @@ class Deployment:
     #: Without a trailing slash.
     api_url: str
     jobs_table: str
+    files_bucket: str
     #: By lane name. A plain string, because a newer stack may have lanes that this code does not know.
     lanes: Mapping[str, LaneUrls]
     #: The schedule expression of each periodic job type.
@@ -117,6 +118,7 @@ def _read(stack: "StackTypeDef", *, region: str, endpoint: str) -> Deployment:
             region=region,
             api_url=_api_url(outputs, endpoint),
             jobs_table=outputs[Output.JOBS_TABLE],
+            files_bucket=outputs[Output.FILES_BUCKET],
             retention=timedelta(days=int(outputs[Output.RETENTION_DAYS])),
             schedules=json.loads(outputs[Output.SCHEDULES]),
             functions=json.loads(outputs[Output.FUNCTIONS]),

@@ -105,11 +105,9 @@ class Telemetry:
             logger().info("group advanced", extra=job_fields(job) | {"group": job.group})
         for step in published.failed_steps:
             name = "group" if step.step is Step.ADVANCE else "job_id"
-            extra = {"tenant": step.tenant, name: step.name, "sequence": step.sequence, "error": step.error}
+            extra = {"tenant": step.work.tenant, name: step.work.name, "sequence": step.sequence, "error": step.error}
             logger().error(step.step.value, extra=extra | {"handed_over": step.handed_over})
-            if step.step is Step.DELETE:
-                self._count_overdue()
-            elif step.handed_over:
+            if step.handed_over:
                 self._count(Lane.DEFAULT, Metric.HANDED_OVER)
         if published.failed:
             logger().error("stream records failed", extra={"sequences": published.failed})

@@ -87,6 +87,7 @@ def pipeline(table: str, lanes: str, *, name: str = "dev-Pipeline") -> Stack:
         "ApiId": "a1b2",
         "ApiUrl": "https://a1b2.invalid",
         "JobsTable": table,
+        "FilesBucket": "files",
         "Lanes": lanes,
         "Schedules": "{}",
         "Functions": "{}",

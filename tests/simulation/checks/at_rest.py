@@ -196,9 +196,13 @@ class AtRestChecks:
         if any(counted[fault] for fault in LOSSES):
             return
         dead: set[tuple[str, int]] = set()
+        #: Keys of the owed work at the time of a change.
+        owed: set[str] = set()
         # While no deployed wake can read a document, its message stays owed. Reconcile of a newer version nudges it.
         unread = {change.key for change in self._world.trace.changes} if self._world.rollout.planned else set()
         for change in self._world.trace.changes:
+            if change.key.startswith(OWED_PREFIX):
+                (owed.add if change.after else owed.discard)(change.key)
             if change.before and change.after and "state" in change.after:
                 dispatch = (change.key, number_of(change.after, "generation"))
                 if state_of(change.after) is State.DEAD:
@@ -206,7 +210,9 @@ class AtRestChecks:
                 nudged = number_of(change.after, "nudges") > number_of(change.before, "nudges")
                 tenant, _, job_id = change.key.rpartition("#")
                 work = Work(kind=Kind.DISPATCH, tenant=tenant, name=job_id)
-                excused = dispatch in dead or owed_key(work)[JOB_KEY]["S"] in unread
+                work_key = owed_key(work)[JOB_KEY]["S"]
+                # A lost run whose message is owed is taken back by a nudge.
+                excused = dispatch in dead or work_key in unread or work_key in owed
                 require(not nudged or excused, "our code loses no message", "it needed a nudge", change.key)
 
     def every_group_goes_on(self) -> None:

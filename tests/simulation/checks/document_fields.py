@@ -115,24 +115,31 @@ class DocumentFieldChecks:
             return
         step = number_of(after, "nudges") - number_of(before, "nudges")
         if not step:
-            tenant, _, job_id = key.rpartition("#")
-            owed = owed_key(Work(kind=Kind.DISPATCH, tenant=tenant, name=job_id))[JOB_KEY]["S"]
-            # Another one may have read it before it was done.
-            since_ms = self._now_ms - _OWED_WORK_TAKES_MS
-            there = (owed,) in self._world.jobs.items or self._world.trace.changed_since(owed, since_ms)
-            require(there, "only owed messages are sent again", "publish had no trouble with it", key)
+            require(self._owed(key), "only owed messages are sent again", "publish had no trouble with it", key)
             return
         require(step == 1, check, f"the count moved by {step}", key)
         apart_ms = number_of(after, "nudged_at") - max(last_ms, number_of(before, "due"))
-        least_ms = self._least_between_nudges_ms(key, number_of(before, "nudges"))
+        # Wake takes back a lost run whose message is owed. The sweep of a DLQ does not wait for long, either.
+        soon = (state_of(before) is State.RUNNING and self._owed(key)) or self._swept(key)
+        least_ms = self._least_between_nudges_ms(number_of(before, "nudges"), soon=soon)
         require(apart_ms >= least_ms, check, f"{apart_ms} ms after the one before, not {least_ms}", key)
         taken_back = state_of(before) is not State.RUNNING or state_of(after) is State.RETRYING
         require(taken_back, check, f"{state_of(before)} -> {state_of(after)}", key)
 
-    def _least_between_nudges_ms(self, key: str, nudges: int) -> int:
-        """The interval doubles with each nudge, up to a day. The sweep of a DLQ begins with a shorter one."""
-        swept = self._lives[key] > 1 or any(self._world.faults.counted[fault] for fault in _INTO_DLQ)
-        first_ms = _NUDGES_APART_MS if swept else self._world.deployment.stage.reconcile_limit_seconds * 1000
+    def _swept(self, key: str) -> bool:
+        return self._lives[key] > 1 or any(self._world.faults.counted[fault] for fault in _INTO_DLQ)
+
+    def _owed(self, key: str) -> bool:
+        """Whether the message of the job is owed, or was until just now."""
+        tenant, _, job_id = key.rpartition("#")
+        owed = owed_key(Work(kind=Kind.DISPATCH, tenant=tenant, name=job_id))[JOB_KEY]["S"]
+        # Another one may have read it before it was done.
+        since_ms = self._now_ms - _OWED_WORK_TAKES_MS
+        return (owed,) in self._world.jobs.items or self._world.trace.changed_since(owed, since_ms)
+
+    def _least_between_nudges_ms(self, nudges: int, *, soon: bool) -> int:
+        """The interval doubles with each nudge, up to a day."""
+        first_ms = _NUDGES_APART_MS if soon else self._world.deployment.stage.reconcile_limit_seconds * 1000
         return max(first_ms, min(first_ms << min(nudges, _MOST_NUDGES), _DAY_MS))
 
     def holds_are_counted(self, key: str, before: Item, after: Item) -> None:

@@ -42,9 +42,9 @@ class PayloadChecks:
                 fenced = any(report.ending is Ending.FENCED for _, _, report in self._world.reports)
                 excused = bool(self._world.scheduler.interrupted or self._world.sdk.gave_up or fenced)
             else:
-                # The record of the expired job was lost or unreadable, or the bucket did not respond.
+                # The record of the deleted job was lost or unreadable.
                 tenant, _, job_id = self._named[place].rpartition("#")
-                excused = lost or (tenant, job_id) in self._world.undeleted_payloads
+                excused = lost or (tenant, job_id) in self._world.unread_changes
             stays = place.startswith(_FILE) and excused
             require(stays, "no payload is orphaned", f"{place} still exists", "*")
 

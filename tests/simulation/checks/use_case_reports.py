@@ -11,8 +11,7 @@ from tests.simulation.world.lambda_environments import RAISED
 from tests.simulation.world.sqs_queue import Message
 from tests.simulation.world.trace import Change
 from tests.simulation.world.world import World
-from tidemill.application.owed import Kind, Work
-from tidemill.application.publish import Published, Step
+from tidemill.application.publish import Published
 from tidemill.application.reconcile import Reconciled, RepairAction
 from tidemill.application.wake import Woken
 from tidemill.domain.states import State
@@ -105,10 +104,7 @@ class UseCaseReportChecks:
                 stored[change.by, change.key].append(change.at_ms)
         for at_ms, by, report in self._world.use_case_reports:
             for step in report.failed_steps if isinstance(report, Published) else ():
-                if step.step is Step.DELETE:
-                    continue
-                kind = Kind.ADVANCE if step.step is Step.ADVANCE else Kind.DISPATCH
-                owed = owed_key(Work(kind=kind, tenant=step.tenant, name=step.name))[JOB_KEY]["S"]
+                owed = owed_key(step.work)[JOB_KEY]["S"]
                 there = any(written_ms <= at_ms for written_ms in stored[by, owed])
                 kept = step.sequence in report.failed
                 what = f"{by}, {step.step}: handed over {step.handed_over}, kept {kept}, stored {there}"

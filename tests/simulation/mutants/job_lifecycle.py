@@ -251,14 +251,26 @@ PROTOCOL: Final = (
     Mutant(
         "failed entries are ignored",
         modules.QUEUES,
-        'return [Refusal(int(entry["Id"]), entry["SenderFault"]) for entry in answer.get("Failed", [])]',
+        'return [_refusal(entry) for entry in answer.get("Failed", [])]',
         "return []",
     ),
     Mutant(
         "a queue that does not answer has it",
         modules.QUEUES,
-        "        except StoreUnavailableError:\n            return [Refusal(index) for index in indices]\n",
-        "        except StoreUnavailableError:\n            return []\n",
+        "            return [Refusal(index, error=error_text(error)) for index in indices]\n",
+        "            return []\n",
+    ),
+    Mutant(
+        "a denied queue has its messages",
+        modules.QUEUES,
+        "            return [Refusal(index, sender_fault=True, error=error_text(error)) for index in indices]\n",
+        "            return []\n",
+    ),
+    Mutant(
+        "a denied queue fails the messages of all lanes",
+        modules.QUEUES,
+        "        except Exception as error:",
+        "        except () as error:",
     ),
     Mutant(
         "publish reports no failures",
@@ -306,13 +318,13 @@ PROTOCOL: Final = (
     Mutant(
         "publish blocks its shard",
         modules.PUBLISH,
-        "return FailedStep(sequence, step, work.tenant, work.name, error, handed_over=True)",
-        "return FailedStep(sequence, step, work.tenant, work.name, error, handed_over=False)",
+        "return FailedStep(sequence, step, work, error, handed_over=True)",
+        "return FailedStep(sequence, step, work, error, handed_over=False)",
     ),
     Mutant(
         "refused messages are forgotten",
         modules.PUBLISH,
-        "for sequence, message, _ in refused if sequence not in out)",
-        "for sequence, message, _ in ())",
+        "for refusal in refused if refusal[0] not in out)",
+        "for refusal in ())",
     ),
 )

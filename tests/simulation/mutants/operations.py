@@ -116,10 +116,28 @@ OPERATION: Final = (
         "None",
     ),
     Mutant(
+        "a running job needs no message",
+        modules.OWED,
+        "if job and job.state is State.RUNNING and not self._nudger.nudge(job):",
+        "if False:",
+    ),
+    Mutant(
         "a message is owed and not sent",
         modules.OWED,
         "            self._store.resend(job, now=self._clock())\n",
         "            pass\n",
+    ),
+    Mutant(
+        "the deletion of a payload is not stored",
+        modules.PUBLISH,
+        "return self._hand_over(sequence, Step.DELETE, work, error_text(error))",
+        "return FailedStep(sequence, Step.DELETE, work, error_text(error), handed_over=True)",
+    ),
+    Mutant(
+        "the deletion of a payload is dropped",
+        modules.OWED,
+        "self._payloads.delete(owed.work.tenant, owed.work.name, owed.work.payload_at)",
+        "pass",
     ),
     # Limits.
     Mutant(
@@ -203,8 +221,8 @@ OPERATION: Final = (
     Mutant(
         "a second submission takes the payload of the first",
         modules.SUBMIT,
-        "self._payloads.delete(stored)",
-        'self._payloads.delete(getattr(refused, "current", None) or stored)',
+        "self._payloads.delete(stored.tenant, stored.id, stored.payload_at)",
+        'self._payloads.delete(stored.tenant, stored.id, (getattr(refused, "current", None) or stored).payload_at)',
     ),
     Mutant(
         "a conflict means that nothing was written",

@@ -59,5 +59,5 @@ class ChosenFaults(Faults):
         super().__init__(random)
         self._decider = decider
 
-    def draws(self, fault: Fault) -> bool:
+    def draws(self, fault: Fault, *, when_calm: bool = False) -> bool:
         return self._decider.has_fault(fault)

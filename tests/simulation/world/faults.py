@@ -24,6 +24,7 @@ class Fault(StrEnum):
     INDEX_LAG = "index lags"
     REPEAT_CONFLICTS = "repeat of an insert meets a transaction"
     GROUP_THROTTLED = "group's item throttled for minutes"
+    FILE_KEPT = "first deletion of a file fails"
     # Lambda.
     KILLED_BEFORE = "killed before a call"
     KILLED_AFTER = "killed after a call"
@@ -46,6 +47,7 @@ class Fault(StrEnum):
     DUPLICATE = "message delivered twice"
     DELETE_LOST = "message delete lost"
     SEND_FAILED = "batch entry not sent"
+    QUEUE_DENIED = "send to a queue denied"
     HIDE_FAILED = "visibility change failed"
     LATE_MESSAGE = "message overtaken"
     MESSAGE_LOST = "message lost"
@@ -102,6 +104,7 @@ _RATES: Final = {
     Fault.INDEX_LAG: 0.5,
     Fault.REPEAT_CONFLICTS: 0.1,
     Fault.GROUP_THROTTLED: 0.4,
+    Fault.FILE_KEPT: 0.3,
     Fault.KILLED_BEFORE: 0.02,
     Fault.KILLED_AFTER: 0.02,
     Fault.TIMED_OUT: 0.02,
@@ -116,6 +119,7 @@ _RATES: Final = {
     Fault.DUPLICATE: 0.1,
     Fault.DELETE_LOST: 0.1,
     Fault.SEND_FAILED: 0.1,
+    Fault.QUEUE_DENIED: 0.05,
     Fault.HIDE_FAILED: 0.2,
     Fault.LATE_MESSAGE: 0.1,
     Fault.MESSAGE_LOST: 0.03,
@@ -188,14 +192,14 @@ class Faults:
         self.counted: Counter[Fault] = Counter()
         self.stopped = False
 
-    def draws(self, fault: Fault) -> bool:
+    def draws(self, fault: Fault, *, when_calm: bool = False) -> bool:
         """Draw whether the fault occurs. The caller counts it when it happens."""
         rate = self.rates.get(fault, 0.0)
-        return not self.stopped and rate > 0 and self._random.random() < rate
+        return (when_calm or not self.stopped) and rate > 0 and self._random.random() < rate
 
-    def occurs(self, fault: Fault) -> bool:
-        """Draw whether the fault occurs now, and count it if so."""
-        if not self.draws(fault):
+    def occurs(self, fault: Fault, *, when_calm: bool = False) -> bool:
+        """Draw whether the fault occurs now, and count it if so. With `when_calm`, also after faults have stopped."""
+        if not self.draws(fault, when_calm=when_calm):
             return False
         self.counted[fault] += 1
         return True

@@ -244,11 +244,13 @@ def _watched_publish(published: Callable[..., None]) -> Callable[..., None]:
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
         world().use_case_reports.append((world().scheduler.now_ms, _process().name, came_of_it))
         for step in came_of_it.failed_steps:
-            if step.step in {Step.DELETE, Step.READ}:
-                world().undeleted_payloads.add((step.tenant, step.name))
+            if step.step is Step.READ:
+                world().unread_changes.add((step.work.tenant, step.work.name))
             if step.handed_over:
                 world().faults.count(Fault.HANDED_OVER)
-            world().log(_process().name, f"*{step.step} ({step.name}): {step.error}; handed over: {step.handed_over}")
+            world().log(
+                _process().name, f"*{step.step} ({step.work.name}): {step.error}; handed over: {step.handed_over}"
+            )
         published(self, came_of_it)
 
     return watched

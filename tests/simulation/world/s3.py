@@ -2,17 +2,24 @@
 
 import io
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from tests.simulation.world.errors import ServiceError
+from tests.simulation.world.faults import Fault, Faults
 
 Request = Mapping[str, Any]
+
+#: The tries of the SDK for one call.
+_TRIES: Final = 3
 
 
 class S3:
     """All buckets of one world."""
 
-    def __init__(self) -> None:
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+        #: By key, how many further tries to delete the file fail.
+        self._failing: dict[str, int] = {}
         self.objects: dict[tuple[str, str], bytes] = {}
         #: Called with each deleted key.
         self.watchers: list[Callable[[str], None]] = []
@@ -30,6 +37,13 @@ class S3:
         return {"Body": io.BytesIO(held), "ContentLength": len(held)}
 
     def delete_object(self, request: Request) -> dict[str, Any]:
+        key = request["Key"]
+        if key not in self._failing:
+            # Also when all else is calm: most documents expire only then.
+            self._failing[key] = _TRIES if self._faults.occurs(Fault.FILE_KEPT, when_calm=True) else 0
+        if self._failing[key]:
+            self._failing[key] -= 1
+            raise ServiceError("SlowDown", "Please reduce your request rate.", status=503)
         if self.objects.pop((request["Bucket"], request["Key"]), None) is not None:
             for watch in self.watchers:
                 watch(request["Key"])

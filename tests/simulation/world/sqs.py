@@ -41,6 +41,8 @@ class SQS:
     def send_message_batch(self, request: Request) -> Answer:
         queue, entries = self.queue(request), request["Entries"]
         _require_batch(entries)
+        if self.faults.occurs(Fault.QUEUE_DENIED):
+            raise ServiceError("AccessDenied", f"access to {queue.name} is denied", status=403)
         if sum(len(entry["MessageBody"].encode()) for entry in entries) > _LARGEST_BYTES:
             raise ServiceError("AWS.SimpleQueueService.BatchRequestTooLong", "the batch is longer than 1 MiB")
 

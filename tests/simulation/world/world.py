@@ -53,7 +53,7 @@ class World:
         self.dynamodb = DynamoDB(self.scheduler, self.faults)
         self.dynamodb.page_items = self.random.choice([2, 5, 1000])
         self.sqs = SQS(self.faults)
-        self.s3 = S3()
+        self.s3 = S3(self.faults)
         self.cloudwatch = CloudWatch(self.scheduler, self.sqs)
         self.jobs = self._table(deployment.jobs_table())
         self.throttled_items = ThrottledItems(self.jobs, self.dynamodb, Transactions(self.dynamodb))
@@ -88,8 +88,8 @@ class World:
         self.slots_released: dict[str, int] = {}
         #: Reports of publish, wake and reconcile: (milliseconds, process, report).
         self.use_case_reports: list[tuple[int, str, Any]] = []
-        #: Tenant and id of jobs whose payload publish failed to delete, or whose record it could not read.
-        self.undeleted_payloads: set[tuple[str, str]] = set()
+        #: Tenant and id of jobs of which publish could not read a record.
+        self.unread_changes: set[tuple[str, str]] = set()
         #: By key, when reconcile last reported an item as unreadable, in milliseconds.
         self.unreadable: dict[str, int] = {}
         self.lanes: dict[str, Queue] = {}

@@ -6,14 +6,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from tests.support.builders import TENANT, a_job
+from tests.support.builders import NOW, TENANT, a_job
 from tests.support.in_memory_owed_work import InMemoryOwedWork
-from tests.support.single_job import Clock
+from tests.support.single_job import Clock, Inline
 from tidemill.application.owed import PATIENCE, Kind, Taken, Taker, Work
 from tidemill.application.ports import WHOLE, Part
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State, Write
+from tidemill.domain.waiting import Line
 
 MINUTE = timedelta(minutes=1)
 GROUP = Work(kind=Kind.ADVANCE, tenant=TENANT, name="parcels")
@@ -46,6 +47,34 @@ class Store:
             raise WriteRefusedError(Write.RESEND, job)
         self.resent.append(job.id)
 
+    def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool = False) -> None:
+        assert not last
+        if job.due is None or job.due > now - limit:
+            raise WriteRefusedError(Write.NUDGE, job)
+        self.resent.append(job.id)
+
+    def wake(self, job: Job) -> None:
+        raise AssertionError(f"a scheduled job has no message: {job}")
+
+    def unpark(self, job: Job, *, due: datetime) -> None:
+        raise AssertionError(f"a parked job has no message: {job}, {due}")
+
+    def parked(self, line: Line, *, most: int) -> list[Job]:
+        raise AssertionError(f"owed work releases no line: {line}, {most}")
+
+
+@dataclass
+class Payloads(Inline):
+    """The locations that were deleted."""
+
+    deleted: list[str | None] = field(default_factory=list)
+    error: Exception | None = None
+
+    def delete(self, _tenant: str, _job_id: str, location: str | None) -> None:
+        if self.error:
+            raise self.error
+        self.deleted.append(location)
+
 
 @dataclass
 class World:
@@ -53,6 +82,7 @@ class World:
 
     store: Store = field(default_factory=Store)
     owed: InMemoryOwedWork = field(default_factory=InMemoryOwedWork)
+    payloads: Payloads = field(default_factory=Payloads)
     clock: Clock = field(default_factory=Clock)
 
     def owe(self, work: Work) -> None:
@@ -64,7 +94,8 @@ class World:
         return Work(kind=Kind.DISPATCH, tenant=TENANT, name=job.id)
 
     def take(self, in_time: Callable[[], bool] = lambda: True, part: Part = WHOLE) -> Taken:
-        return Taker(owed=self.owed, store=self.store, clock=self.clock).take(in_time, part=part)
+        taker = Taker(owed=self.owed, store=self.store, payloads=self.payloads, clock=self.clock)
+        return taker.take(in_time, part=part)
 
 
 @pytest.fixture
@@ -79,6 +110,20 @@ def test_an_owed_group_advances(world: World) -> None:
 
     assert world.take() == Taken(advanced=(following,))
     assert world.owed.stored == {}
+
+
+def test_an_owed_payload_is_deleted_once_its_store_responds(world: World) -> None:
+    world.owe(Work(kind=Kind.DELETE_PAYLOAD, tenant=TENANT, name="a job", payload_at="file/a"))
+    world.owe(Work(kind=Kind.DELETE_PAYLOAD, tenant=TENANT, name="a job", payload_at="item/b"))
+    world.payloads.error = StoreUnavailableError()
+
+    world.take()
+    assert len(world.owed.stored) == 2
+    world.payloads.error = None
+    world.clock.now += MINUTE
+    assert world.take() == Taken()
+
+    assert (sorted(map(str, world.payloads.deleted)), world.owed.stored) == (["file/a", "item/b"], {})
 
 
 def test_a_group_that_still_fails_is_tried_less_and_less_often(world: World) -> None:
@@ -144,12 +189,30 @@ def test_a_message_that_publish_cannot_send_again_either_is_tried_again(world: W
     assert world.store.resent == [work.name] * 2
 
 
-@pytest.mark.parametrize("state", [State.RUNNING, State.SCHEDULED, State.SUCCEEDED, State.WAITING])
+@pytest.mark.parametrize("state", [State.SCHEDULED, State.SUCCEEDED, State.WAITING])
 def test_a_job_that_needs_no_message_is_left_alone(world: World, state: State) -> None:
     world.owe(world.job(state))
 
     assert world.take() == Taken()
     assert (world.owed.stored, world.store.resent) == ({}, [])
+
+
+def test_the_message_of_a_running_job_stays_owed_until_its_run_has_ended_or_is_lost(world: World) -> None:
+    """A worker may have claimed it as the next job of its group, without a message."""
+    work = world.job(State.RUNNING)
+    job = world.store.jobs[work.name] = replace(world.store.jobs[work.name], due=NOW + 10 * MINUTE)
+    world.owe(work)
+
+    for _ in range(10):
+        assert world.take() == Taken()
+        world.clock.now += MINUTE
+    assert (list(world.owed.stored), world.store.resent) == ([work], [])
+
+    world.clock.now += 20 * MINUTE
+    assert world.take().resent == (job,)
+    world.clock.now += 20 * MINUTE
+    assert world.take() == Taken()
+    assert (world.owed.stored, world.store.resent) == ({}, [job.id])
 
 
 def test_a_job_that_is_gone_is_left_alone(world: World) -> None:

@@ -49,10 +49,10 @@ class Groups:
 
 class Payloads(Inline):
     def __init__(self) -> None:
-        self.deleted: list[Job] = []
+        self.deleted: list[tuple[str, str, str | None]] = []
 
-    def delete(self, job: Job) -> None:
-        self.deleted.append(job)
+    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
+        self.deleted.append((tenant, job_id, location))
 
 
 JOBS = [a_job() for _ in range(3)]
@@ -195,7 +195,7 @@ def test_the_payload_of_a_deleted_job_is_deleted(world: World, after: Job | None
 
     world.publish(Change("1", gone, after))
 
-    assert world.payloads.deleted == [gone]
+    assert world.payloads.deleted == [(gone.tenant, gone.id, gone.payload_at)]
 
 
 @pytest.mark.parametrize("state", [State.QUEUED, State.CANCELLED])
@@ -227,8 +227,8 @@ def test_a_record_fails_if_its_work_cannot_be_stored_either(world: World) -> Non
     assert (step.handed_over, "out too" in step.error) == (False, True)
 
 
-def test_a_payload_that_cannot_be_deleted_blocks_no_records(world: World) -> None:
-    def busy(_job: Job) -> None:
+def test_a_payload_that_cannot_be_deleted_is_owed_and_blocks_no_records(world: World) -> None:
+    def busy(_tenant: str, _job_id: str, _location: str | None) -> None:
         raise StoreUnavailableError
 
     world.payloads.delete = busy  # type: ignore[assignment, method-assign]  # for once
@@ -237,7 +237,9 @@ def test_a_payload_that_cannot_be_deleted_blocks_no_records(world: World) -> Non
     published = world.publish(Change("1", gone, None))
 
     assert (published.failed, [step.step for step in published.failed_steps]) == ([], [Step.DELETE])
-    assert world.owed.stored == {}
+    work = Work(kind=Kind.DELETE_PAYLOAD, tenant=TENANT, name=gone.id, payload_at="a place")
+    assert list(world.owed.stored) == [work]
+    assert published.failed_steps[0].work == work
 
 
 FAILURES = [
@@ -258,9 +260,7 @@ def test_a_failed_advance_is_owed_and_does_not_block_the_stream(world: World, er
     (owed,) = world.owed.stored.values()
     assert (owed.work, owed.since) == (Work(kind=Kind.ADVANCE, tenant=TENANT, name="parcels"), world.clock.now)
     assert owed.error == error_text(error)
-    assert published.failed_steps == [
-        FailedStep("1", Step.ADVANCE, TENANT, "parcels", error_text(error), handed_over=True)
-    ]
+    assert published.failed_steps == [FailedStep("1", Step.ADVANCE, owed.work, error_text(error), handed_over=True)]
 
 
 def test_an_unreadable_record_is_owed_and_does_not_block_the_stream(world: World) -> None:
