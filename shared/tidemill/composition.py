@@ -35,6 +35,7 @@ from tidemill.sqs import queue_depth
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.lanes import LaneUrls, SqsLanes
 from tidemill.system import clock, ids, job_type_loader, own_process, random_draw
+from tidemill.telemetry import handler_output
 from tidemill.telemetry.outcome_log import Telemetry
 from tidemill.worker.lane_messages import LaneMessages
 from tidemill.worker.lane_worker import Worker
@@ -139,6 +140,8 @@ def telemetry() -> Telemetry:
 @cache
 def worker() -> Worker:
     """A worker knows only its own lane."""
+    # Before the job types are imported.
+    handler_output.install()
     ((lane, urls),) = lane_urls().items()
     settings = WorkerSettings(
         context=AttemptContext(

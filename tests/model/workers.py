@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import timedelta
 from functools import cache
 from typing import Any, Final
@@ -48,6 +48,7 @@ class ShippedWorker:
             wait_until_alone=lambda deadline: deadline,
             stray_beside=lambda: False,
             deadline_moved=lambda: None,
+            handler_scope=lambda _job: nullcontext({}),
         )
         self._greenlet = greenlet(lambda: self._run.run(self))
         self._greenlet.number = number

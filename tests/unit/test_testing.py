@@ -169,6 +169,16 @@ def test_a_handler_gets_the_facts_of_its_run() -> None:
     assert run.idempotency_key == run.job_id
 
 
+def test_a_test_reads_what_a_handler_logs(caplog: pytest.LogCaptureFixture) -> None:
+    def handler(payload: Number, run: Run) -> None:
+        run.log.warning("sent %d", payload.n, extra={"mails": payload.n})
+
+    run_job(_type(handler), {"n": 3})
+
+    (record,) = caplog.records
+    assert (record.name, record.getMessage(), vars(record)["mails"]) == ("tidemill.run", "sent 3", 3)
+
+
 def test_a_job_is_driven_through_its_retries_to_its_end() -> None:
     def handler(_payload: Number, run: Run) -> int:
         if run.attempt < 3:

@@ -3,7 +3,8 @@
 import contextlib
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -13,6 +14,7 @@ from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.handler_results import checkpoint_text, outcome_of_value
 from tidemill.application.job_types import Run
 from tidemill.application.ports import Checkpoint
+from tidemill.application.run_log import RunLog
 from tidemill.application.settle import AttemptContext, Settler, put_back_time
 from tidemill.domain.claim_verdict import Verdict, judge
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
@@ -27,6 +29,9 @@ from tidemill.domain.errors import (
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.outcomes import Failed, Outcome, Parked
+
+#: Entered around the call of a job's handler, in its thread. Gives the fields of the handler's log lines.
+HandlerScope = Callable[[Job], AbstractContextManager[Mapping[str, object]]]
 
 #: The lease ends this much after the invocation, since clocks differ.
 CLOCK_SKEW_MARGIN: Final = timedelta(seconds=2)
@@ -60,6 +65,7 @@ class Attempt:
         wait_until_alone: WaitUntilAlone | None = None,
         stray_beside: StrayBeside | None = None,
         deadline_moved: Callable[[], None] | None = None,
+        handler_scope: HandlerScope = lambda _job: nullcontext({}),
     ) -> None:
         """`body` is what the message holds, and `receives` how often the message was received, this time included.
 
@@ -78,6 +84,7 @@ class Attempt:
             stray_beside=stray_beside,
             deadline_moved=deadline_moved,
         )
+        self._handler_scope = handler_scope
         self._settler = Settler(self.reference, context)
         #: Held during a settle, so that one thread settles at a time.
         self._settling = threading.Lock()
@@ -227,6 +234,11 @@ class Attempt:
         return self._job
 
     def _call_handler(self, job: Job) -> Outcome:
+        with self._handler_scope(job) as fields:
+            return outcome_of_value(self._returned(job, RunLog(fields)), job, self._context.submit)
+
+    def _returned(self, job: Job, log: RunLog) -> Any:
+        """What the handler returns."""
         job_type = self._gates.known_type()
         run = Run(
             job_id=job.id,
@@ -239,11 +251,12 @@ class Attempt:
             group=job.group,
             hops=job.hops,
             resumed_from=None if job.checkpoint is None else json.loads(job.checkpoint),
+            log=log,
             save=self._save_checkpoint,
         )
         self._begin_handler()
         try:
-            value = job_type.handler(self._gates.payload, run)
+            return job_type.handler(self._gates.payload, run)
         except Exception:
             raise
         except BaseException as exit_:
@@ -251,7 +264,6 @@ class Attempt:
             raise TidemillError(f"the handler tried to end its process: {exit_!r}") from exit_
         finally:
             self._in_handler = False
-        return outcome_of_value(value, job, self._context.submit)
 
     def _begin_handler(self) -> None:
         """Raises `JobTimeoutError` if time is up: another thread may be settling the attempt as failed."""

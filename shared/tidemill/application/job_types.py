@@ -3,8 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from logging import Logger, LoggerAdapter
 from typing import Any
 
+from tidemill.application.run_log import RunLog
 from tidemill.domain.errors import UnknownJobTypeError
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
@@ -37,6 +39,8 @@ class Run:
     hops: int = 0
     #: The state that the last checkpoint or `Continue` of this job saved, in any run; None before the first.
     resumed_from: Any = None
+    #: A logger of the standard library. Its lines carry the fields of the job, also from threads of the handler.
+    log: "LoggerAdapter[Logger]" = field(default_factory=lambda: RunLog({}), repr=False, compare=False)
     save: SaveCheckpoint = field(default=_save_nothing, repr=False, compare=False)
 
     def checkpoint(self, state: Any = None, *, done: int | None = None, total: int | None = None) -> None:

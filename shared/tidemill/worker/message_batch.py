@@ -4,12 +4,14 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from tidemill.domain.errors import TidemillError
+from tidemill.telemetry.handler_output import handler_scope
 from tidemill.telemetry.outcome_log import logger
 from tidemill.worker.message_run import SETTLE_RESERVE, Invocation, MessageRun, WorkerSettings, time_left
 
@@ -49,6 +51,7 @@ class Batch(BatchProcessor):
                 wait_until_alone=self._wait_until_alone,
                 stray_beside=lambda: bool(self.strays()),
                 deadline_moved=self._changed.set,
+                handler_scope=partial(handler_scope, request_id=self._invocation.aws_request_id),
             )
             for record in self.records
         }

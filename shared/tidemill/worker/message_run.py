@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Protocol
 
-from tidemill.application.attempt import Attempt
+from tidemill.application.attempt import Attempt, HandlerScope
 from tidemill.application.attempt_gates import StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.settle import AHEAD_DELAY, AttemptContext
@@ -61,6 +61,7 @@ class MessageRun:
         wait_until_alone: WaitUntilAlone,
         stray_beside: StrayBeside,
         deadline_moved: Callable[[], None],
+        handler_scope: HandlerScope,
     ) -> None:
         self.record = record
         self._settings = settings
@@ -72,6 +73,7 @@ class MessageRun:
             wait_until_alone=wait_until_alone,
             stray_beside=stray_beside,
             deadline_moved=deadline_moved,
+            handler_scope=handler_scope,
         )
         #: Attempts before the present one. All but the first are at later jobs of the group.
         self._earlier: list[Attempt] = []

@@ -10,6 +10,7 @@ from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.endings import EndingChecks
 from tests.simulation.checks.group_items import GroupItemChecks
+from tests.simulation.checks.handler_fields import HandlerFieldChecks
 from tests.simulation.checks.holds import HoldChecks
 from tests.simulation.checks.limit_items import LimitItemChecks
 from tests.simulation.checks.limits import LimitChecks
@@ -59,6 +60,7 @@ class Checks:
         OddValueChecks(world)
         HoldChecks(world)
         EndingChecks(world)
+        HandlerFieldChecks(world)
         self.passes = PassChecks(world)
         self._reports = UseCaseReportChecks(world)
         self._waiting = ParkedJobChecks(world)

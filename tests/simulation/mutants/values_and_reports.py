@@ -26,6 +26,14 @@ SHOWN: Final = (
         "error, handed_over=True)",
     ),
     Mutant(
+        "the handlers of a process share the fields of their lines",
+        "tidemill.telemetry.handler_stream",
+        'ContextVar("tidemill_handler_fields", default=None)',
+        """(lambda kept: __import__("types").SimpleNamespace(
+            get=lambda: kept[-1], set=kept.append, reset=lambda _token: kept.pop()
+        ))([None])""",
+    ),
+    Mutant(
         "a slot that cannot be given back undoes the run",
         modules.RELEASE,
         "        with suppress(TidemillError):\n            if line_stands",

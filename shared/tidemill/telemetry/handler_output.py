@@ -1,0 +1,90 @@
+"""What handlers log or print gets the fields of their jobs, in the `logging` module and on standard output and error.
+
+Lambda's own handler of log records writes text, and drops fields: in a handler of a job, ours takes its place.
+https://docs.aws.amazon.com/lambda/latest/dg/python-logging.html
+"""
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO, cast
+
+from tidemill.application.run_log import RUN_LOGGER
+from tidemill.domain.job import Job
+from tidemill.telemetry.handler_stream import HANDLER_FIELDS, Fields, HandlerStream
+from tidemill.telemetry.job_fields import job_fields
+from tidemill.telemetry.outcome_log import logger
+
+
+@contextmanager
+def handler_scope(job: Job, *, request_id: str) -> Iterator[Fields]:
+    """`HandlerScope`: what is logged or printed inside gets these fields. `request_id` is the invocation's."""
+    fields = job_fields(job) | {"request_id": request_id}
+    token = HANDLER_FIELDS.set(fields)
+    try:
+        yield fields
+    finally:
+        HANDLER_FIELDS.reset(token)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, HandlerStream):
+                stream.end_lines(fields)
+
+
+def install() -> None:
+    """Call it before job types are imported, since their loggers keep the stream of their creation. May be repeated."""
+    if isinstance(sys.stdout, HandlerStream):
+        return
+    formatter = logger().registered_formatter
+    records = _Records(sys.stdout)
+    records.setFormatter(formatter)
+    root = logging.getLogger()
+    for handler in root.handlers:
+        handler.addFilter(_elsewhere)
+    root.addHandler(records)
+    logging.getLogger(RUN_LOGGER).setLevel(logger().log_level)
+    # A traceback or a warning goes to standard error.
+    sys.stdout = cast("TextIO", HandlerStream(sys.stdout, level=logging.INFO, formatter=formatter))
+    sys.stderr = cast("TextIO", HandlerStream(sys.stderr, level=logging.WARNING, formatter=formatter))
+
+
+def remove() -> None:
+    """Undo `install`, for tests."""
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        handler.removeFilter(_elsewhere)
+        if isinstance(handler, _Records):
+            root.removeHandler(handler)
+    for name in ("stdout", "stderr"):
+        if isinstance(stream := getattr(sys, name), HandlerStream):
+            setattr(sys, name, stream.stream)
+
+
+class _Records(logging.StreamHandler[TextIO]):
+    """Writes the records of handlers as JSON lines."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not _of_a_handler(record) or _written_by_its_logger(record):
+            return False
+        # What the author of the line has named wins. `Run.log` has set all of them, in any thread.
+        for name, value in (HANDLER_FIELDS.get() or {}).items():
+            record.__dict__.setdefault(name, value)
+        return super().filter(record)
+
+
+def _of_a_handler(record: logging.LogRecord) -> bool:
+    return HANDLER_FIELDS.get() is not None or record.name == RUN_LOGGER
+
+
+def _written_by_its_logger(record: logging.LogRecord) -> bool:
+    """Whether a handler that the job type or a library added writes the record to a stream that gives it the fields."""
+    found: logging.Logger | None = logging.getLogger(record.name)
+    while found:
+        if any(isinstance(getattr(handler, "stream", None), HandlerStream) for handler in found.handlers):
+            return True
+        found = found.parent if found.propagate else None
+    return False
+
+
+def _elsewhere(record: logging.LogRecord) -> bool:
+    return not _of_a_handler(record)
