@@ -161,7 +161,7 @@ class Attempt:
             ):
                 if outcome := gate(job):
                     return outcome
-            return self._call_handler(job)
+            return self._handled(job)
         except StoreUnavailableError:
             if (holds := job.held_by(HoldCause.OUTAGE)) >= MOST_HOLDS_OF_AN_OUTAGE:
                 raise
@@ -233,11 +233,11 @@ class Attempt:
             raise AssertionError("an attempt runs only after its claim")
         return self._job
 
-    def _call_handler(self, job: Job) -> Outcome:
+    def _handled(self, job: Job) -> Outcome:
         with self._handler_scope(job) as fields:
-            return outcome_of_value(self._returned(job, RunLog(fields)), job, self._context.submit)
+            return outcome_of_value(self._call_handler(job, RunLog(fields)), job, self._context.submit)
 
-    def _returned(self, job: Job, log: RunLog) -> Any:
+    def _call_handler(self, job: Job, log: RunLog) -> Any:
         """What the handler returns."""
         job_type = self._gates.known_type()
         run = Run(
