@@ -23,5 +23,6 @@ def steps(payload: Steps, run: Run) -> dict[str, int] | Continue:
             return Continue(checkpoint=done)
         time.sleep(payload.seconds)
         done += 1
+        run.log.info("step", extra={"done": done})
         run.checkpoint(done, done=done, total=payload.steps)
     return {"steps": done}

@@ -62,6 +62,8 @@ class Output(StrEnum):
     RETENTION_DAYS = "RetentionDays"
     #: JSON object: function verb (`work`, `publish`, …) to the deployed function's name.
     FUNCTIONS = "Functions"
+    #: JSON object: the keys of `FUNCTIONS` to the names of the functions' log groups.
+    LOG_GROUPS = "LogGroups"
     #: The topics of pages and of tickets.
     ALARM_TOPIC = "AlarmTopic"
     TICKET_TOPIC = "TicketTopic"

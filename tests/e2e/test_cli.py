@@ -57,6 +57,18 @@ def test_a_job_is_submitted_watched_listed_and_cancelled(tidemill: Tidemill) -> 
     assert tidemill("watch", *ids).returncode == 4
 
 
+def test_the_lines_of_a_job_come_from_all_functions_in_order(tidemill: Tidemill) -> None:
+    job = json.loads(tidemill("submit", "demo.steps", '{"steps": 3}').stdout)
+    followed = tidemill("logs", job["id"], "--follow", "--json")
+    assert followed.returncode == 0, followed.stderr
+    lines = [json.loads(line) for line in followed.stdout.splitlines()]
+    assert {line["line"]["job_id"] for line in lines} == {job["id"]}
+    assert [line["line"]["done"] for line in lines if line["line"]["message"] == "step"] == [1, 2, 3]
+    assert list(dict.fromkeys(line["function"] for line in lines)) == ["submit", "publish", "work"]
+    assert lines[-1]["line"]["message"] == "succeeded"
+    assert "succeeded" in tidemill("logs", job["id"]).stdout.splitlines()[-1]
+
+
 def test_a_repeated_batch_makes_no_second_jobs(tidemill: Tidemill, deployed: Deployed) -> None:
     lines = "".join(json.dumps({"type": "demo.flaky", "payload": {"failures": 0, "n": n}}) + "\n" for n in range(120))
     key = str(uuid4())

@@ -281,10 +281,11 @@ def test_demo_jobs_exist_only_in_the_local_stage(synthesise: Synthesise, dev: Sy
     assert _functions(dev)["submit"]["Environment"]["Variables"][Env.JOB_PACKAGES] == "functions.jobs"
 
 
-def test_the_outputs_list_every_function_by_its_key(dev: Synthesised) -> None:
-    listed = [json.dumps(template["Outputs"][Output.FUNCTIONS]["Value"]) for template in (dev.pipeline, dev.shortener)]
+@pytest.mark.parametrize("output", [Output.FUNCTIONS, Output.LOG_GROUPS])
+def test_the_outputs_list_every_function_by_its_key(dev: Synthesised, output: Output) -> None:
+    listed = [json.dumps(template["Outputs"][output]["Value"]) for template in (dev.pipeline, dev.shortener)]
     for key in _functions(dev):
-        assert any(f'\\"{key}\\"' in output for output in listed), key
+        assert any(f'\\"{key}\\"' in text for text in listed), key
 
 
 STORING: set[str] = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING, Env.INDEX_SHARDS}

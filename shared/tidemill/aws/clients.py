@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_cloudwatch import CloudWatchClient
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
 
@@ -98,6 +99,13 @@ def lambda_() -> Any:
 @cache
 def scheduler() -> Any:
     return boto3.client("scheduler", config=CONFIG)
+
+
+@cache
+def logs() -> "CloudWatchLogsClient":
+    """For the command line. A search takes seconds, and other users of the account share its few calls a second."""
+    patient = Config(read_timeout=60, retries={"mode": "standard", "total_max_attempts": 8})
+    return boto3.client("logs", config=CONFIG.merge(patient))
 
 
 @cache

@@ -44,7 +44,7 @@ class JobFunction(Construct):
         #: Name of the entry point, or of the package in `functions`; also the service name in logs.
         self.verb = verb
         self.timeout = Duration.seconds(timeout_seconds)
-        group = log_group(self, "Logs", config)
+        self.log_group = log_group(self, "Logs", config)
         self._role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.function = lambda_.Function(
             self,
@@ -60,7 +60,7 @@ class JobFunction(Construct):
             memory_size=memory_mb,
             reserved_concurrent_executions=reserved_concurrency,
             role=self._role,
-            log_group=group,
+            log_group=self.log_group,
             environment={
                 names.Env.STAGE: config.label,
                 **({} if config.log_exception_text else {names.Env.WITHHOLD_EXCEPTION_TEXT: "true"}),
@@ -73,7 +73,7 @@ class JobFunction(Construct):
             reason = "It is the newest Python on which all tests have passed."
             Validations.of(self.function).acknowledge(Acknowledgment(id="AwsSolutions-L1", reason=reason))
         # `AWSLambdaBasicExecutionRole` without `CreateLogGroup`, and only for the function's own log group.
-        self.allow(["logs:CreateLogStream", "logs:PutLogEvents"], [group.log_group_arn])
+        self.allow(["logs:CreateLogStream", "logs:PutLogEvents"], [self.log_group.log_group_arn])
 
     def allow(
         self, actions: Sequence[str], resources: Sequence[str], *, only_if: Mapping[str, Any] | None = None

@@ -71,7 +71,7 @@ class Pipeline(Construct):
             Output.LANES: lane_urls(self, self._lanes),
             Output.SCHEDULES: json.dumps({job_type.type: job_type.expression for job_type in schedules}),
             Output.RETENTION_DAYS: str(config.job_retention_days),
-            Output.FUNCTIONS: function_names(self, self._functions()),
+            **function_outputs(self, self._functions()),
             Output.ALARM_TOPIC: self.topics.pages.topic.topic_arn,
             Output.TICKET_TOPIC: self.topics.tickets.topic.topic_arn,
             Output.DASHBOARD: dashboard.dashboard.dashboard_name,
@@ -161,6 +161,10 @@ class Pipeline(Construct):
         return publisher
 
 
-def function_names(scope: Construct, functions: Mapping[str, JobFunction]) -> str:
-    """`names.Output.FUNCTIONS` of a stack."""
-    return Stack.of(scope).to_json_string({key: each.function.function_name for key, each in functions.items()})
+def function_outputs(scope: Construct, functions: Mapping[str, JobFunction]) -> Mapping[Output, str]:
+    """The outputs by which the command line finds the functions of a stack and their logs."""
+    as_json = Stack.of(scope).to_json_string
+    return {
+        Output.FUNCTIONS: as_json({key: each.function.function_name for key, each in functions.items()}),
+        Output.LOG_GROUPS: as_json({key: each.log_group.log_group_name for key, each in functions.items()}),
+    }

@@ -4,7 +4,7 @@ import getpass
 import os
 import time
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache, cached_property
 
 from tidemill.application.owed import Taker
@@ -23,6 +23,7 @@ from tidemill.names import Lane
 from tidemill.operator import deployment, system_status
 from tidemill.operator.deployment import Deployment
 from tidemill.operator.http_client import HttpApi, by_signature, by_token
+from tidemill.operator.job_logs import JobLogs
 from tidemill.operator.system_status import SystemStatus
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.queue_depth import backlog, delay
@@ -99,6 +100,11 @@ class Installation:
 
     def status(self) -> SystemStatus:
         return system_status.read(self.deployment, now=clock.now())
+
+    def job_logs(self, job_id: str, *, since: datetime) -> JobLogs:
+        found = self.deployment
+        groups = deployment.log_groups(clients.cloudformation(), found)
+        return JobLogs(clients.logs(), groups, job_id, since=since, clock=clock.now)
 
     def dlq_messages(self, lane: str) -> int:
         return backlog(clients.sqs(), self.deployment.lanes[lane].dead_letters).total

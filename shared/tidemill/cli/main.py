@@ -12,6 +12,7 @@ from tidemill.cli.errors import ErrorReportingGroup
 from tidemill.cli.get import get
 from tidemill.cli.installation import Installation
 from tidemill.cli.list import list_
+from tidemill.cli.logs import logs
 from tidemill.cli.purge import purge
 from tidemill.cli.reconcile import reconcile
 from tidemill.cli.redrive import redrive
@@ -58,7 +59,7 @@ def dlq() -> None:
 
 for command in (dlq_list, dlq_show):
     dlq.add_command(command)
-for command in (submit, get, watch, list_, cancel, retry, dlq, redrive, reconcile, purge, status, top):
+for command in (submit, get, watch, list_, logs, cancel, retry, dlq, redrive, reconcile, purge, status, top):
     tidemill.add_command(command)
 
 

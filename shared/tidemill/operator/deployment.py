@@ -65,7 +65,7 @@ def find(client: "CloudFormationClient", stack: str | None) -> Deployment:
                 "Name the stack that ends in -Pipeline, or omit --stack and TIDEMILL_STACK to find it by its tags.",
             )
     else:
-        found = list(_tagged(client))
+        found = [tagged for tagged in _tagged(client) if _outputs(tagged).keys() >= _REQUIRED_OUTPUTS]
     if not found:
         raise DeploymentNotFoundError(
             f"found no Tidemill stack in {where} with these credentials",
@@ -78,6 +78,18 @@ def find(client: "CloudFormationClient", stack: str | None) -> Deployment:
             "Choose one with --stack NAME or TIDEMILL_STACK.",
         )
     return _read(found[0], region=where, endpoint=client.meta.endpoint_url)
+
+
+def log_groups(client: "CloudFormationClient", found: Deployment) -> list[tuple[str, str]]:
+    """The key and the log group of each function, from all stacks of the stage. Raises `DeploymentNotFoundError`."""
+    outputs = [_outputs(stack) for stack in _tagged(client) if _tags(stack).get(Tag.STAGE) == found.stage]
+    groups = [json.loads(each[Output.LOG_GROUPS]) for each in outputs if Output.LOG_GROUPS in each]
+    if not groups:
+        raise DeploymentNotFoundError(
+            f"the stack {found.stack!r} has no output {Output.LOG_GROUPS}",
+            "Deploy the version of this command line.",
+        )
+    return [pair for group in groups for pair in group.items()]
 
 
 def _named(client: "CloudFormationClient", stack: str) -> list["StackTypeDef"]:
@@ -97,7 +109,7 @@ def _tagged(client: "CloudFormationClient") -> Iterator["StackTypeDef"]:
     with translated():
         for page in client.get_paginator("describe_stacks").paginate():
             for stack in page["Stacks"]:
-                if _tags(stack).get(Tag.APP) == APP and _outputs(stack).keys() >= _REQUIRED_OUTPUTS:
+                if _tags(stack).get(Tag.APP) == APP:
                     yield stack
 
 

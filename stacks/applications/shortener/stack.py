@@ -13,9 +13,8 @@ from tidemill.cdk.config import StageConfig
 from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.http_api import Api
 from tidemill.cdk.iam_actions import GET, PUT, QUERY, READ_KEY, UPDATE
-from tidemill.cdk.pipeline import Pipeline, function_names
+from tidemill.cdk.pipeline import Pipeline, function_outputs
 from tidemill.cdk.tags import tag
-from tidemill.names import Output as EngineOutput
 
 
 class ShortenerStack(AppStack):
@@ -71,8 +70,5 @@ class ShortenerStack(AppStack):
         add_alarms(self, api_alarms(api, made, of="shortener"), config=config, topics=pipeline.topics)
         CfnOutput(self, Output.API_ID, value=api.api.api_id)
         CfnOutput(self, Output.API_URL, value=api.api.api_endpoint)
-        CfnOutput(
-            self,
-            EngineOutput.FUNCTIONS,
-            value=function_names(self, {function.verb: function for function in made}),
-        )
+        for output, value in function_outputs(self, {function.verb: function for function in made}).items():
+            CfnOutput(self, output, value=value)
