@@ -42,4 +42,16 @@ ITEMS: Final = (
         'if _text(item, "body_hash") != follow_up.body_hash:',
         "if not item:",
     ),
+    Mutant(
+        "a submission does not see who waits",
+        modules.GROUPS,
+        "return Order(None, tail) if tail else ",
+        "return ",
+    ),
+    Mutant(
+        "a message is hidden for as long as possible",
+        "tidemill.worker.lane_messages",
+        "return min(max(math.ceil((until - now).total_seconds()), 0), _LONGEST_VISIBILITY_SECONDS)",
+        "return _LONGEST_VISIBILITY_SECONDS",
+    ),
 )
