@@ -104,15 +104,22 @@ def test_the_stream_retries_records_whose_queue_does_not_respond(mill: Mill, sen
     assert mill.publish(records) == _sequences(records)
 
 
-def test_a_denied_call_raises(mill: Mill, send: Any) -> None:
-    def denied(_real: Any, **_request: Any) -> Any:
-        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "SendMessageBatch")
+def test_the_messages_of_a_denied_queue_are_owed_and_sent_once_it_permits_them(mill: Mill, send: Any) -> None:
+    denials = [ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "SendMessageBatch")]
+
+    def denied_at_first(real: Any, **request: Any) -> Any:
+        if denials:
+            raise denials.pop()
+        return real(**request)
 
     mill.accepted()
-    send(denied)
+    send(denied_at_first)
+    assert mill.publish() == []
+    assert mill.depth(mill.queue) == 0
 
-    with pytest.raises(ClientError):
-        mill.publish()
+    mill.wake()
+    assert mill.publish() == []
+    assert mill.depth(mill.queue) == 1
 
 
 @pytest.mark.parametrize(
