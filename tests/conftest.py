@@ -1,5 +1,7 @@
 """Fixtures that several folders share, the marks of tests, and the distribution of tests over processes."""
 
+import logging
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -85,8 +87,18 @@ def emulated() -> Iterator[str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _logger() -> None:
-    """Make the logger while standard output is the session's: it keeps the stream, and a test may close its own."""
-    logger()
+    """A logger keeps the stream of its creation. Let ours follow standard output, as each test has its own."""
+    handler = logger().registered_handler
+    assert isinstance(handler, logging.StreamHandler)
+    handler.stream = _StandardOutput()
+
+
+class _StandardOutput:
+    def write(self, text: str) -> None:
+        sys.stdout.write(text)
+
+    def flush(self) -> None:
+        sys.stdout.flush()
 
 
 @pytest.fixture

@@ -127,14 +127,15 @@ def taker() -> Taker:
     return Taker(owed=owed_work(), store=store(), payloads=payloads(), clock=clock.now)
 
 
-@cache
-def stage() -> str:
-    return setting(Env.STAGE)
-
-
 def telemetry() -> Telemetry:
     """A new one for each invocation."""
-    return Telemetry(stage=stage())
+    return Telemetry.here()
+
+
+def measured_types() -> frozenset[str] | None:
+    """The job types that have metrics of their own: the first ones by name. None where no type has any."""
+    most = int(os.environ.get(Env.METRICS_BY_TYPE) or 0)
+    return frozenset(known_job_types().names()[:most]) if most else None
 
 
 @cache
@@ -160,7 +161,14 @@ def worker() -> Worker:
         follows_groups=os.environ.get(Env.FOLLOW_GROUPS) != "false",
     )
     lane_messages = LaneMessages(clients.sqs(), urls.queue, clock=clock.now)
-    return Worker(settings=settings, messages=lane_messages, stage=stage(), end_process=own_process.end)
+    return Worker(
+        settings=settings,
+        messages=lane_messages,
+        end_process=own_process.end,
+        new_telemetry=telemetry,
+        version=os.environ.get(Env.CODE_VERSION, ""),
+        measured_types=measured_types(),
+    )
 
 
 @cache

@@ -41,6 +41,12 @@ class Env(StrEnum):
     JWT = "TIDEMILL_JWT"
     #: `true` where log lines contain no messages and tracebacks of exceptions; absent where they do.
     WITHHOLD_EXCEPTION_TEXT = "TIDEMILL_WITHHOLD_EXCEPTION_TEXT"
+    #: The version of the deployed code: the beginning of the digest of its asset. Log lines of runs show it.
+    CODE_VERSION = "TIDEMILL_CODE_VERSION"
+    #: The part of all jobs, from 0 to 1, whose lines `accepted` and `dispatched` are written; absent for all.
+    LOG_SAMPLE_RATE = "TIDEMILL_LOG_SAMPLE_RATE"
+    #: The number of job types that have metrics of their own; absent where no type has any. Read by work.
+    METRICS_BY_TYPE = "TIDEMILL_METRICS_BY_TYPE"
     #: Seconds by which a live job must be overdue before reconcile repairs it.
     RECONCILE_LIMIT_SECONDS = "TIDEMILL_RECONCILE_LIMIT_SECONDS"
     #: Read units a second that reconcile may take from the jobs table.
@@ -169,7 +175,7 @@ METRIC_NAMESPACE: Final = "Tidemill"
 
 
 class Metric(StrEnum):
-    """Our own metrics, in `METRIC_NAMESPACE`, dimensions `stage` and `lane`."""
+    """Our own metrics, in `METRIC_NAMESPACE`, dimensions `stage` and `lane`: see docs/reference/metrics.md."""
 
     SUBMITTED = "JobsSubmitted"
     REPLAYED = "JobsReplayed"
@@ -178,6 +184,8 @@ class Metric(StrEnum):
     #: Submissions in a batch request that the API could not decide. The response to the request is 200, so the metric
     #: `5xx` of the API omits them. Their lane may be unknown, so the default lane counts them.
     NOT_DECIDED = "BatchItemsNotDecided"
+    #: Submissions in a batch request that were refused, with a status from 400 to 499. Counted in the same lane.
+    ITEMS_REFUSED = "BatchItemsRefused"
     DISPATCHED = "JobsDispatched"
     SUCCEEDED = "JobsSucceeded"
     RETRIED = "JobsRetried"
@@ -216,11 +224,49 @@ class Metric(StrEnum):
     RECONCILE_SEGMENTS = "ReconcileSegments"
     RECONCILE_DURATION = "ReconcileDuration"
     PUT_BACK = "MessagesPutBack"
+    #: Messages whose claim the document refused; among them duplicates, whose job another run has, or had.
+    REFUSED = "MessagesRefused"
+    DUPLICATES = "MessagesDuplicate"
+    #: Runs whose settle the document refused, since they had lost their lease.
+    FENCED = "RunsFenced"
     #: Messages put back because a claim or settle failed: the store did not answer, or refused the worker.
     UNAVAILABLE = "StoreUnavailable"
     DROPPED = "MessagesDropped"
     #: Handlers that ran beyond the end of their batch, so that their worker ended its process.
     STRAY_THREADS = "StrayThreads"
+    #: Failed attempts by the kind of their error: `tidemill.domain.error_kinds`.
+    TRANSIENT_ERRORS = "ErrorsTransient"
+    PERMANENT_ERRORS = "ErrorsPermanent"
+    TIMEOUT_ERRORS = "ErrorsTimeout"
+    CRASH_ERRORS = "ErrorsCrash"
+    OTHER_ERRORS = "ErrorsOther"
+    #: Milliseconds from the claim to the settle.
     ATTEMPT_DURATION = "AttemptDuration"
     #: Milliseconds from `due` to the claim.
     START_LATENCY = "StartLatency"
+    #: Milliseconds from the submission, or from its `run_at`, to the success of the job.
+    END_TO_END_LATENCY = "EndToEndLatency"
+    #: The attempts of a job that succeeded, since its submission, redrive or continuation.
+    ATTEMPTS = "AttemptsPerSuccess"
+    #: Milliseconds from the first failure that a job remembers to its success.
+    TIME_TO_RECOVER = "TimeToRecover"
+    #: Milliseconds from a failed attempt to the time at which the next one may start.
+    RETRY_INTERVAL = "RetryInterval"
+
+
+#: The metrics that count for each type, too, where `metrics_by_type` is set: outcomes, duration and start latency.
+METRICS_BY_TYPE: Final = frozenset(
+    {
+        Metric.SUCCEEDED,
+        Metric.RETRIED,
+        Metric.DEAD,
+        Metric.CANCELLED,
+        Metric.SNOOZED,
+        Metric.CONTINUED,
+        Metric.ATTEMPTS,
+        Metric.ATTEMPT_DURATION,
+        Metric.START_LATENCY,
+    }
+)
+#: The value of the dimension `type` for each type beyond that number.
+OTHER_TYPES: Final = "other"

@@ -268,6 +268,23 @@ def test_every_function_logs_and_counts_under_its_own_service_name(dev: Synthesi
         assert variables["POWERTOOLS_METRICS_NAMESPACE"] == METRIC_NAMESPACE
 
 
+def test_every_function_knows_the_version_of_its_code(dev: Synthesised) -> None:
+    versions = {function["Environment"]["Variables"][Env.CODE_VERSION] for function in _functions(dev).values()}
+    # The tests' stub of an asset is in a folder `asset0`.
+    assert versions == {"asset0"}
+
+
+def test_the_settings_of_logs_and_metrics_reach_the_functions(synthesise: Synthesise, dev: Synthesised) -> None:
+    settings = {Env.LOG_SAMPLE_RATE: "0.25", Env.METRICS_BY_TYPE: "5"}
+    set_ = _functions(synthesise(stage="dev", log_sample_rate="0.25", metrics_by_type="5"))
+    for key, function in set_.items():
+        variables = function["Environment"]["Variables"]
+        assert variables[Env.LOG_SAMPLE_RATE] == settings[Env.LOG_SAMPLE_RATE]
+        assert variables.get(Env.METRICS_BY_TYPE) == (settings[Env.METRICS_BY_TYPE] if "work" in key else None)
+    for function in _functions(dev).values():
+        assert not settings.keys() & function["Environment"]["Variables"].keys()
+
+
 def test_the_handler_of_every_function_exists(dev: Synthesised) -> None:
     for function in _functions(dev).values():
         module, _, name = function["Handler"].rpartition(".")
@@ -316,7 +333,7 @@ def test_a_function_has_exactly_the_variables_that_it_needs(dev: Synthesised, ke
     variables = {
         name for name in _functions(dev)[key]["Environment"]["Variables"] if not name.startswith("POWERTOOLS_")
     }
-    assert variables == VARIABLES[key] | {Env.STAGE}
+    assert variables == VARIABLES[key] | {Env.STAGE, Env.CODE_VERSION}
 
 
 def test_without_listing_query_has_no_right_to_list_and_the_index_is_not_written(synthesise: Synthesise) -> None:

@@ -1,5 +1,6 @@
 """A batch within an invocation's time: overlapped, bounded, and answered in every case."""
 
+import json
 import threading
 from datetime import timedelta
 from typing import Any
@@ -274,3 +275,18 @@ def _killed_before(mill: Mill, job_id: str) -> None:
     job = mill.job(job_id)
     now = mill.now()
     composition.store().claim(reference_to(job), token="killed", now=now, lease_end=now)
+
+
+def test_a_message_that_is_put_back_is_one_line_without_a_traceback(
+    mill: Mill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mill.accepted()
+    mill.publish()
+    event = mill.receive()
+    mill.client.faults = [Fault.NOT_SENT] * 10
+    capsys.readouterr()
+
+    assert len(mill.work(event)) == 1
+
+    (line,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert (line["message"], line["MessagesPutBack"], "exception" in line) == ("unavailable", 1, False)

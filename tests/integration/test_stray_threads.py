@@ -200,4 +200,4 @@ def test_the_process_ends_although_sqs_does_not_answer(
 def _counted(capsys: pytest.CaptureFixture[str], metric: Metric) -> float:
     """The sum of a metric in the embedded-format lines that were written."""
     lines = (line for line in capsys.readouterr().out.splitlines() if f'"{metric}"' in line)
-    return sum(sum(json.loads(line)[metric]) for line in lines)
+    return float(sum(json.loads(line)[metric] for line in lines))

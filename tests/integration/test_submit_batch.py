@@ -249,8 +249,17 @@ def test_each_job_is_counted_once_after_all_writes(mill: Mill, post: Post, capsy
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (metrics,) = [line for line in lines if "_aws" in line]
-    assert (metrics["JobsSubmitted"], metrics["JobsReplayed"]) == ([1.0] * 3, [1.0] * 2)
+    assert (metrics["JobsSubmitted"], metrics["JobsReplayed"]) == (3, 2)
     assert "BatchItemsNotDecided" not in metrics
+
+
+def test_jobs_that_are_not_accepted_are_counted(mill: Mill, post: Post, capsys: pytest.CaptureFixture[str]) -> None:
+    mill.client.faults = [Fault.NOT_SENT]
+    post(_job(), {"type": "unknown"}, _job(idempotency_key=""))
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (metrics,) = [line for line in lines if "_aws" in line]
+    assert (metrics["BatchItemsRefused"], metrics["BatchItemsNotDecided"]) == (2, 1)
 
 
 def test_a_submission_that_the_api_could_not_decide_is_counted(
@@ -262,4 +271,4 @@ def test_a_submission_that_the_api_could_not_decide_is_counted(
 
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     (metrics,) = [line for line in lines if "_aws" in line]
-    assert (metrics["BatchItemsNotDecided"], metrics["lane"]) == ([2.0], "default")
+    assert (metrics["BatchItemsNotDecided"], metrics["lane"]) == (2, "default")

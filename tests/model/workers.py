@@ -17,7 +17,7 @@ from tidemill.application.attempt_report import Ending as AttemptEnding
 from tidemill.application.attempt_report import Report
 from tidemill.application.job_types import JobType, JobTypes, Run
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError, RetryAfter
-from tidemill.domain.job import Reference
+from tidemill.domain.job import Job, Reference
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze
@@ -40,6 +40,8 @@ class ShippedWorker:
     def __init__(self, shipped: ShippedSystem, number: int, reference: Reference) -> None:
         self._shipped = shipped
         self._until = shipped.now + model_types.INVOCATION
+        #: The result of each job that it tried.
+        self.reported: list[str] = []
         record = {"attributes": {"ApproximateReceiveCount": "1"}, "body": messages.encode(reference)}
         self._run = MessageRun(
             record,
@@ -49,6 +51,7 @@ class ShippedWorker:
             stray_beside=lambda: False,
             deadline_moved=lambda: None,
             handler_scope=lambda _job: nullcontext({}),
+            observer=self,
         )
         self._greenlet = greenlet(lambda: self._run.run(self))
         self._greenlet.number = number
@@ -64,11 +67,11 @@ class ShippedWorker:
     def runs(self) -> bool:
         return not self._greenlet.dead
 
-    @property
-    def reported(self) -> list[str]:
-        """The result of each job that it tried."""
-        attempts = [*self._run._earlier, self._run._attempt]
-        return [_described(attempt.report) for attempt in attempts if attempt and attempt.report]
+    def claimed(self, job: Job) -> None:
+        """As `RunObserver`."""
+
+    def ended(self, _reference: Reference | None, report: Report) -> None:
+        self.reported.append(_described(report))
 
     def save_checkpoint(self, value: int) -> None:
         def save(run: Run) -> Any:

@@ -43,7 +43,7 @@ BUILT: dict[Callable[[], Any], set[Env]] = {
     composition.known_job_types: {Env.JOB_PACKAGES},
     composition.submit: STORING | {Env.JOB_PACKAGES},
     composition.lanes: {Env.LANES},
-    composition.worker: set(SETTINGS) - {Env.FILES_BUCKET},
+    composition.worker: set(SETTINGS) - {Env.FILES_BUCKET, Env.STAGE},
 }
 
 
@@ -86,12 +86,17 @@ def test_a_missing_setting_is_named(build: Callable[[], Any], missing: Env, monk
 def test_a_worker_knows_its_own_lane_alone() -> None:
     worker = composition.worker()
 
-    assert (worker.settings.lane, worker.messages.queue_url, worker.stage) == (
-        Lane.DEFAULT,
-        "https://queue.invalid",
-        "test",
-    )
+    assert (worker.settings.lane, worker.messages.queue_url) == (Lane.DEFAULT, "https://queue.invalid")
+    assert worker.new_telemetry().stage == "test"
     assert worker.settings.job_timeout.total_seconds() == 1.5
+
+
+def test_types_have_metrics_of_their_own_up_to_the_number_of_the_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert composition.worker().measured_types is None
+    forget()
+    monkeypatch.setenv(Env.METRICS_BY_TYPE, "2")
+
+    assert composition.worker().measured_types == set(composition.known_job_types().names()[:2])
 
 
 def _answer(code: str, status: int = 400) -> ClientError:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tidemill.application.attempt_gates import OUT_OF_TIME, Gates, StrayBeside, WaitUntilAlone
-from tidemill.application.attempt_report import Ending, Report
+from tidemill.application.attempt_report import Ending, Report, RunObserver, Unobserved
 from tidemill.application.handler_results import checkpoint_text, outcome_of_value
 from tidemill.application.job_types import Run
 from tidemill.application.ports import Checkpoint
@@ -50,8 +50,8 @@ class Attempt:
     """Claim, run and finish, in that order. `report` is set once the attempt has ended.
 
     The thread of the message calls these. The thread of the invocation may call `expire` and `unavailable` at any time.
-    The first report counts: each later one is dropped, even if its settle is the one that was written. The message is
-    then put back, and the next claim from it is refused by the document.
+    The first report counts: each later one is only observed, even if its settle is the one that was written. The
+    message is then put back, and the next claim from it is refused by the document.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Attempt:
         stray_beside: StrayBeside | None = None,
         deadline_moved: Callable[[], None] | None = None,
         handler_scope: HandlerScope = lambda _job: nullcontext({}),
+        observer: RunObserver | None = None,
     ) -> None:
         """`body` is what the message holds, and `receives` how often the message was received, this time included.
 
@@ -85,10 +86,11 @@ class Attempt:
             deadline_moved=deadline_moved,
         )
         self._handler_scope = handler_scope
-        self._settler = Settler(self.reference, context)
+        self._observer = observer or Unobserved()
+        self._settler = Settler(self.reference, context, self._observer)
         #: Held during a settle, so that one thread settles at a time.
         self._settling = threading.Lock()
-        #: Held for each write of the fields below, and never during a call, so that `unavailable` does not wait.
+        #: Held for each write of the fields below, and never during a call to AWS, so that `unavailable` does not wait.
         self._lock = threading.Lock()
         self._job: Job | None = None
         self._report: Report | None = None
@@ -136,6 +138,7 @@ class Attempt:
             with contextlib.suppress(StoreUnavailableError, WriteRefusedError):
                 self._context.store.unclaim(self.reference, token=token, now=now)
             raise
+        self._observer.claimed(job)
         with self._lock:
             if not self.has_ended():
                 self._job = job
@@ -143,6 +146,7 @@ class Attempt:
         # Time ran out during the claim. The job will not run here, so it need not wait for the end of its lease.
         with contextlib.suppress(WriteRefusedError):
             self._context.store.release(job, due=now)
+            self._observer.ended(self.reference, Report(ending=Ending.RELEASED, job=job))
         return False
 
     def run(self) -> Outcome:
@@ -184,7 +188,9 @@ class Attempt:
             if self.has_ended():
                 self._settler.delete_unused_payloads(self._claimed(), outcome)
             else:
-                self._end(report := self._settler.settle(self._claimed(), outcome))
+                report = self._settler.settle(self._claimed(), outcome)
+                with self._lock:
+                    self._report = self._report or report
                 if report.ending is Ending.PARKED and isinstance(outcome, Parked):
                     self._context.releaser.look_again(replace(self._claimed(), wait=outcome.wait))
 
@@ -193,7 +199,7 @@ class Attempt:
         with self._lock:
             self._expired = True
             if self._job is None:
-                self._report = self._report or Report(ending=Ending.NOT_STARTED, put_back_until=self._context.clock())
+                self._end_locked(Report(ending=Ending.NOT_STARTED, put_back_until=self._context.clock()))
                 return
         message = f"it took longer than {self._time_allowed()}"
         # The handler may still run, in its thread. Its slot is released there.
@@ -211,22 +217,26 @@ class Attempt:
         ceiling_seconds = min(2.0 ** min(self._receives, 30), LONGEST_PUT_BACK_SECONDS)
         backoff = timedelta(seconds=1 + ceiling_seconds * self._context.draw())
         until = lease_end or now + backoff
-        self._end(Report(ending=Ending.UNAVAILABLE, job=self._job, error=str(error), put_back_until=until))
+        # The error of a dependency needs no traceback. Any other is a bug.
+        cause = None if isinstance(error, TidemillError) else error
+        report = Report(ending=Ending.UNAVAILABLE, job=self._job, error=str(error), cause=cause, put_back_until=until)
+        self._end(report)
 
     def release_slot(self) -> None:
         """Also for a stray: its process ends now, so the slot need not wait for the end of the lease."""
         if self._job:
             self._gates.release_slot(self._job)
 
-    def add_cause(self, error: Exception) -> None:
-        """Add the exception to the report, for its traceback. No-op if it has one, or if the attempt has not ended."""
-        with self._lock:
-            if self._report and self._report.cause is None:
-                self._report = replace(self._report, cause=error)
-
     def _end(self, report: Report) -> None:
+        """End an attempt that settles nothing, unless it has ended."""
         with self._lock:
-            self._report = self._report or report
+            self._end_locked(report)
+
+    def _end_locked(self, report: Report) -> None:
+        if self._report is None:
+            # Before the invocation can see that the attempt has ended, since the process then stops.
+            self._observer.ended(self.reference, report)
+            self._report = report
 
     def _claimed(self) -> Job:
         if self._job is None:

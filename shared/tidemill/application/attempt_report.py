@@ -1,11 +1,12 @@
-"""The report on one message: its ending, for the log line and the metrics."""
+"""The report on one message: its ending, for the log line and the metrics. And who gets it."""
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
 from tidemill.domain.claim_verdict import Verdict
-from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.job import AttemptError, DeathReason, Job, Reference
 
 
 class Ending(StrEnum):
@@ -52,7 +53,38 @@ class Report:
     put_back_until: datetime | None = None
     #: The exception that was raised, for its traceback.
     cause: BaseException | None = None
-    #: From the claim to the outcome; 0 if no outcome was settled.
-    duration_seconds: float = 0.0
+    #: When the outcome was settled; None if none was.
+    settled_at: datetime | None = None
+    #: The errors that the settle added to the job: those of runs that ended without a result, then that of this run.
+    errors: tuple[AttemptError, ...] = ()
+    #: The follow-up jobs that began to exist with the settle.
+    follow_ups: tuple[Job, ...] = ()
     #: The job is terminal, so the next job of its group may run.
     ended: bool = False
+
+
+class RunObserver(Protocol):
+    """Gets each claim and each end when it happens: before the next call to AWS, since the process may die in that.
+
+    Many threads may call it at once. It must not raise.
+    """
+
+    def claimed(self, job: Job) -> None:
+        """A run has begun."""
+
+    def ended(self, reference: Reference | None, report: Report) -> None:
+        """A run was settled, or its message ended without a run. `reference` is None for a malformed message.
+
+        If the time of an attempt runs out during its settle, the message is put back and the settle may still be
+        written. Then both are reported.
+        """
+
+
+class Unobserved:
+    """A `RunObserver` that ignores everything."""
+
+    def claimed(self, job: Job) -> None:
+        pass
+
+    def ended(self, reference: Reference | None, report: Report) -> None:
+        pass

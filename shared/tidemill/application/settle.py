@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from tidemill.application.attempt_report import Ending, Report
+from tidemill.application.attempt_report import Ending, Report, RunObserver
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads
 from tidemill.application.release import Releaser
@@ -45,6 +45,7 @@ from tidemill.domain.outcomes import (
     Snoozed,
     Stopped,
     Succeeded,
+    new_errors,
     settlement,
 )
 from tidemill.domain.retry import LARGEST_MAX_HOPS, RetryPolicy
@@ -95,11 +96,12 @@ class AttemptContext:
 
 
 class Settler:
-    """Ends the run that claimed a job from the message `reference`."""
+    """Ends the run that claimed a job from the message `reference`. The observer gets each report at once."""
 
-    def __init__(self, reference: Reference, context: AttemptContext) -> None:
+    def __init__(self, reference: Reference, context: AttemptContext, observer: RunObserver) -> None:
         self._reference = reference
         self._context = context
+        self._observer = observer
 
     def settle(self, job: Job, outcome: Outcome) -> Report:
         """Raises `StoreUnavailableError` when it is unknown whether the settlement was written.
@@ -152,8 +154,9 @@ class Settler:
                 trouble = unsettled
                 self._context.pause(SETTLE_PAUSE_SECONDS * 2**attempt * self._context.draw())
             else:
+                report = self._observed(_report(job, outcome, written, now, existed=existed))
                 self._delete_payloads(existed)
-                return _report(job, outcome, written, now)
+                return report
         if isinstance(trouble, StoreUnavailableError):
             raise trouble
         if job.releases >= MOST_RELEASES:
@@ -167,13 +170,17 @@ class Settler:
             self._context.store.release(job, due=now + timedelta(seconds=ceiling_seconds * self._context.draw()))
         except WriteRefusedError as refused:
             return self._fenced(job, refused.current, now)
-        return Report(ending=Ending.RELEASED, job=job, error=str(conflict))
+        return self._observed(Report(ending=Ending.RELEASED, job=job, error=str(conflict)))
 
     def _fenced(self, job: Job, current: Job | None, now: datetime) -> Report:
         """The worker that took the job over may have this very message, which stays until that worker settles."""
         verdict = judge(self._reference, current)
         until = None if verdict.acknowledged else put_back_time(verdict, current, now)
-        return Report(ending=Ending.FENCED, job=job, verdict=verdict, put_back_until=until)
+        return self._observed(Report(ending=Ending.FENCED, job=job, verdict=verdict, put_back_until=until))
+
+    def _observed(self, report: Report) -> Report:
+        self._observer.ended(self._reference, report)
+        return report
 
 
 def _cancelled_meanwhile(job: Job, current: Job | None) -> bool:
@@ -186,7 +193,8 @@ def put_back_time(verdict: Verdict, current: Job | None, now: datetime) -> datet
     return current.due if current and current.due and verdict is not Verdict.AHEAD else now + AHEAD_DELAY
 
 
-def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime) -> Report:
+def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime, *, existed: Sequence[Job]) -> Report:
+    """`existed` are the follow-up jobs that earlier submissions have made."""
     error = f"{written.error.error_class}: {written.error.message}" if written.error else None
     match outcome:
         case Snoozed():
@@ -207,6 +215,9 @@ def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime) -> R
         job=job,
         error=error,
         death=written.death,
-        duration_seconds=(now - job.claimed_at).total_seconds() if job.claimed_at else 0.0,
+        cause=outcome.cause if isinstance(outcome, Failed) else None,
+        settled_at=now,
+        errors=new_errors(job, written),
+        follow_ups=tuple(follow_up for follow_up in written.follow_ups if follow_up not in existed),
         ended=written.state.terminal,
     )

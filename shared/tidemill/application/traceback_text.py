@@ -18,9 +18,9 @@ _CAUSED: Final = "which caused:"
 def handler_traceback(error: BaseException, *, longest: int) -> str:
     """At most `longest` characters, the innermost frame last, as Python prints it, and causes first.
 
-    What does not fit is left out in this order: the causes, the most distant one first; the frames, the outermost one
-    first; the end of the message. An exception that no handler raised shows its innermost frames. Replaces lone
-    surrogates, which neither a log nor the store takes.
+    What does not fit is left out in this order: the end of a message that takes more than half of the text; the causes,
+    the most distant one first; the frames, the outermost one first. An exception that no handler raised shows its
+    innermost frames. Replaces lone surrogates, which neither a log nor the store takes.
     """
     raised, *causes = _chain(error)
     text = _block(raised, longest)
@@ -46,9 +46,10 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 def _block(error: BaseException, longest: int) -> str:
     """The frames of one exception, then its class, message and notes."""
+    frames = _frames(error)
     last_lines = "".join(traceback.format_exception_only(error)).strip()
-    text = storable(last_lines[:longest])
-    for frame in reversed(_frames(error)):
+    text = storable(last_lines[: longest // 2 if frames else longest])
+    for frame in reversed(frames):
         longer = f"{storable(frame)}{text}"
         if len(longer) > longest:
             break

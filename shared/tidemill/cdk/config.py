@@ -47,6 +47,8 @@ LARGEST_BATCH: Final = 10
 LEAST_READ_UNITS: Final = 10
 #: The retention times of CloudWatch Logs that are useful here.
 LOG_RETENTIONS_DAYS: Final = (1, 3, 7, 14, 30, 60, 90, 180, 365)
+#: The maximum of `metrics_by_type`: 900 metrics.
+MOST_MEASURED_TYPES: Final = 100
 #: The newest runtime on which all tests of the engine have passed.
 NEWEST_TESTED_PYTHON: Final = "3.13"
 #: Supported Lambda runtimes for which `functions/requirements.txt` has wheels.
@@ -178,6 +180,12 @@ class StageConfig:
     log_retention_days: int = 30
     #: Whether log lines contain the messages and tracebacks of exceptions. A handler's may quote its payload.
     log_exception_text: bool = True
+    #: The part of all jobs whose lines `accepted` and `dispatched` are written, from 0 to 1. Every other line is
+    #: written, and so is every metric.
+    log_sample_rate: float = 1
+    #: Number of job types that have metrics of their own: the first ones by name. The others share the type `other`.
+    #: 0: no type has any. Each type has nine metrics, and CloudWatch charges for each.
+    metrics_by_type: int = 0
     #: Timeout of a function behind an HTTP API.
     api_timeout_seconds: int = 10
     #: Requests per second and burst, for all callers of an API together.
@@ -274,6 +282,11 @@ class StageConfig:
             self.log_retention_days in LOG_RETENTIONS_DAYS,
             f"log_retention_days {self.log_retention_days} is not supported: "
             f"use one of {', '.join(map(str, LOG_RETENTIONS_DAYS))}",
+        )
+        _require(0 <= self.log_sample_rate <= 1, f"log_sample_rate {self.log_sample_rate} must be from 0 to 1")
+        _require(
+            0 <= self.metrics_by_type <= MOST_MEASURED_TYPES,
+            f"metrics_by_type {self.metrics_by_type} must be from 0 to {MOST_MEASURED_TYPES}",
         )
         _require(
             0 < self.api_timeout_seconds <= LONGEST_API_TIMEOUT_SECONDS,

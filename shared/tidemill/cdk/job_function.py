@@ -1,6 +1,7 @@
 """`JobFunction`: a Lambda function with its own role and log group. The engine creates every function here."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from aws_cdk import Acknowledgment, Duration, Validations
@@ -13,6 +14,8 @@ from tidemill.cdk.config import NEWEST_TESTED_PYTHON, Architecture, StageConfig
 from tidemill.cdk.log_group import log_group
 
 DEFAULT_MEMORY_MB: Final = 512
+#: Length of the version in log lines.
+VERSION_CHARACTERS: Final = 8
 ARCHITECTURES: Final = {
     Architecture.ARM64: lambda_.Architecture.ARM_64,
     Architecture.X86_64: lambda_.Architecture.X86_64,
@@ -32,7 +35,7 @@ class JobFunction(Construct):
         id_: str,
         *,
         config: StageConfig,
-        code: lambda_.Code,
+        code: lambda_.AssetCode,
         verb: str,
         timeout_seconds: int,
         environment: Mapping[str, str],
@@ -63,7 +66,10 @@ class JobFunction(Construct):
             log_group=self.log_group,
             environment={
                 names.Env.STAGE: config.label,
+                # The folder of the asset has the digest of its content as its name.
+                names.Env.CODE_VERSION: Path(code.path).name[:VERSION_CHARACTERS],
                 **({} if config.log_exception_text else {names.Env.WITHHOLD_EXCEPTION_TEXT: "true"}),
+                **({} if config.log_sample_rate == 1 else {names.Env.LOG_SAMPLE_RATE: f"{config.log_sample_rate:g}"}),
                 "POWERTOOLS_SERVICE_NAME": f"{names.APP}-{verb}",
                 "POWERTOOLS_METRICS_NAMESPACE": names.METRIC_NAMESPACE,
                 **environment,

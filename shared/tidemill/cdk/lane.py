@@ -40,7 +40,7 @@ class Lane(Construct):
         *,
         config: StageConfig,
         lane: LaneConfig,
-        code: lambda_.Code,
+        code: lambda_.AssetCode,
         environment: Mapping[str, str],
     ) -> None:
         super().__init__(scope, id_)
@@ -75,6 +75,7 @@ class Lane(Construct):
             environment={
                 names.Env.LANES: Stack.of(self).to_json_string(self.urls),
                 names.Env.JOB_TIMEOUT_SECONDS: str(lane.job_timeout_seconds),
+                **({names.Env.METRICS_BY_TYPE: str(config.metrics_by_type)} if config.metrics_by_type else {}),
                 **environment,
             },
         )

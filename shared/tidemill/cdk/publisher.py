@@ -33,7 +33,7 @@ class Publisher(Construct):
         id_: str,
         *,
         config: StageConfig,
-        code: lambda_.Code,
+        code: lambda_.AssetCode,
         jobs: JobTable,
         lanes: Sequence[Lane],
         environment: Mapping[str, str],

@@ -21,6 +21,13 @@ def integer(text: str) -> int:
         raise SettingError(f"{text!r} is not an integer: use a number such as 1") from None
 
 
+def number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise SettingError(f"{text!r} is not a number: use a number such as 0.5") from None
+
+
 def switch(text: str) -> bool:
     try:
         return {"on": True, "off": False}[text]
@@ -60,6 +67,8 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "open_burst": integer,
     "open_concurrency": integer,
     "log_exception_text": switch,
+    "log_sample_rate": number,
+    "metrics_by_type": integer,
     "tags": _pairs,
 }
 

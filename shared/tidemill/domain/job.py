@@ -12,6 +12,9 @@ from tidemill.names import Lane
 
 #: The error class of a run whose worker exited without reporting a result.
 CRASHED: Final = "Crashed"
+#: The error classes of jobs that died before a run, since their deadline had passed, or they had too many hops.
+DEADLINE_PASSED: Final = "DeadlinePassed"
+TOO_MANY_HOPS: Final = "TooManyHops"
 _NO_RESULT: Final = (
     "the worker exited without reporting a result: killed, out of memory, out of time, or cut off from the store"
 )

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tidemill.domain.dispatch import LONGEST_LANE_DELAY
 from tidemill.domain.errors import CancelRequestedError, PermanentJobError, RetryAfter
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import CRASHED, AttemptError, DeathReason, Job
+from tidemill.domain.job import CRASHED, DEADLINE_PASSED, TOO_MANY_HOPS, AttemptError, DeathReason, Job
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State, Write, allowed
 from tidemill.domain.waiting import LONGEST_PARKED, Wait
@@ -39,6 +39,8 @@ class Failed:
     message: str
     death: DeathReason | None = None
     delay: timedelta | None = None
+    #: The exception that the handler raised, for its traceback.
+    cause: BaseException | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def because(cls, error: BaseException) -> "Failed":
@@ -91,7 +93,7 @@ Outcome = Succeeded | Failed | Snoozed | Continued | Held | Parked | Stopped
 
 def outcome_of(error: BaseException) -> Outcome:
     """The outcome of a run whose handler raised `error`."""
-    return Stopped() if isinstance(error, CancelRequestedError) else Failed.because(error)
+    return Stopped() if isinstance(error, CancelRequestedError) else replace(Failed.because(error), cause=error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,15 +125,19 @@ def settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetime
     return written
 
 
-def errors_after(job: Job, written: Settlement) -> tuple[AttemptError, ...]:
-    """The errors of `job`, given as claimed, then those of runs that reported no result, then that of this run.
+def new_errors(job: Job, written: Settlement) -> tuple[AttemptError, ...]:
+    """The errors that settle adds: those of runs that reported no result, then that of this run.
 
     A job that is held has not run, so it stays suspect and leaves them to its next run.
     """
     if written.holds:
-        return job.errors
-    own = () if written.error is None else (written.error,)
-    return (*job.known_errors, *own)[-ERRORS_KEPT:]
+        return ()
+    return (*job.lost, *(() if written.error is None else (written.error,)))
+
+
+def errors_after(job: Job, written: Settlement) -> tuple[AttemptError, ...]:
+    """The errors of `job`, given as claimed, after its settle."""
+    return (*job.errors, *new_errors(job, written))[-ERRORS_KEPT:]
 
 
 def open_runs_after(job: Job, written: Settlement) -> int:
@@ -153,10 +159,10 @@ def outcome_before_run(job: Job, policy: RetryPolicy, *, now: datetime) -> Outco
         return Stopped()
     if job.deadline and job.deadline < now:
         message = f"no run began before the deadline {job.deadline.isoformat()}"
-        return Failed(error_class="DeadlinePassed", message=message, death=DeathReason.DEADLINE)
+        return Failed(error_class=DEADLINE_PASSED, message=message, death=DeathReason.DEADLINE)
     if job.hops > policy.max_hops:
         message = f"{job.hops} snoozes, continuations and follow-ups; the job type allows {policy.max_hops}"
-        return Failed(error_class="TooManyHops", message=message, death=DeathReason.HOPS)
+        return Failed(error_class=TOO_MANY_HOPS, message=message, death=DeathReason.HOPS)
     if job.attempt > policy.max_attempts:
         # The job dies before it can kill another worker.
         message = f"{job.attempt - 1} runs began, and the last did not end: killed, out of memory or out of time"

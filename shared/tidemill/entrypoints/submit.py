@@ -65,10 +65,7 @@ def _app() -> APIGatewayHttpResolver:
             _shown(answer, under=_pointer(index), request_id=event.request_context.request_id)
             for index, answer in enumerate(answers)
         ]
-        _record(
-            [answer for answer in answers if isinstance(answer, Accepted)],
-            not_decided=sum(each["status"] >= HTTPStatus.INTERNAL_SERVER_ERROR for each in shown),
-        )
+        _record([answer for answer in answers if isinstance(answer, Accepted)], [each["status"] for each in shown])
         return json_response(HTTPStatus.OK, {"jobs": shown})
 
     return app
@@ -116,10 +113,9 @@ def _status(accepted: Accepted) -> HTTPStatus:
     return HTTPStatus.OK if accepted.replayed else HTTPStatus.ACCEPTED
 
 
-def _record(accepted: list[Accepted], *, not_decided: int = 0) -> None:
+def _record(accepted: Sequence[Accepted], batch_statuses: Sequence[int] = ()) -> None:
     """Call it in the thread of the invocation: telemetry is not thread-safe."""
     telemetry = composition.telemetry()
-    for each in accepted:
-        telemetry.accepted(each)
-    telemetry.not_decided(not_decided)
+    telemetry.accepted(*accepted)
+    telemetry.batch_answered(batch_statuses)
     telemetry.flush()

@@ -110,9 +110,12 @@ def _line(function: str, event: "FilteredLogEventTypeDef", message: str) -> LogL
 
 
 def _own_time(fields: Mapping[str, Any]) -> datetime | None:
+    """The time in the line: of the line itself, or of its metrics."""
     try:
+        if "timestamp" not in fields:
+            return datetime.fromtimestamp(fields["_aws"]["Timestamp"] / 1000, UTC)
         own = datetime.fromisoformat(fields["timestamp"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
     return own if own.tzinfo else None
 

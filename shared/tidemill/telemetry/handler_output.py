@@ -5,6 +5,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/python-logging.html
 """
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +43,7 @@ def install() -> None:
     for handler in root.handlers:
         handler.addFilter(_elsewhere)
     root.addHandler(records)
-    logging.getLogger(RUN_LOGGER).setLevel(logger().log_level)
+    logging.getLogger(RUN_LOGGER).setLevel(os.environ.get("POWERTOOLS_LOG_LEVEL", "INFO"))
     # A traceback or a warning goes to standard error.
     sys.stdout = cast("TextIO", HandlerStream(sys.stdout, level=logging.INFO, formatter=formatter))
     sys.stderr = cast("TextIO", HandlerStream(sys.stderr, level=logging.WARNING, formatter=formatter))

@@ -2,16 +2,17 @@
 
 import itertools
 import os
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import timedelta
 from functools import cache
+from http import HTTPStatus
 from typing import Final
+from zlib import crc32
 
 from aws_lambda_powertools import Logger
-from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
-from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import JobType
 from tidemill.application.owed import Taken
 from tidemill.application.publish import Published, Step
@@ -20,70 +21,82 @@ from tidemill.application.release import Released
 from tidemill.application.submit import Accepted
 from tidemill.application.table_pass import PassReport
 from tidemill.application.wake import Woken
+from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import TidemillError
-from tidemill.domain.job import DeadLetter, DeathReason, Job, Reference, reference_of
-from tidemill.names import METRIC_NAMESPACE, Env, Lane, Metric
+from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
+from tidemill.names import Env, Lane, Metric
 from tidemill.settings import setting
+from tidemill.telemetry.embedded_metrics import Values, embedded
 from tidemill.telemetry.job_fields import job_fields, reference_fields
-from tidemill.telemetry.withheld_text import WithheldText
+from tidemill.telemetry.line_format import LineFormat
 
-_ENDING_METRICS: Final[Mapping[Ending, Metric]] = {
-    Ending.SUCCEEDED: Metric.SUCCEEDED,
-    Ending.RETRYING: Metric.RETRIED,
-    Ending.DEAD: Metric.DEAD,
-    Ending.CANCELLED: Metric.CANCELLED,
-    Ending.SNOOZED: Metric.SNOOZED,
-    Ending.CONTINUED: Metric.CONTINUED,
-    Ending.HELD: Metric.HELD,
-    Ending.PARKED: Metric.PARKED,
-    Ending.RELEASED: Metric.RELEASED,
-    Ending.UNAVAILABLE: Metric.UNAVAILABLE,
-    Ending.MALFORMED: Metric.DROPPED,
-}
 _REPAIR_METRICS: Final[Mapping[RepairAction, Metric]] = {
     RepairAction.NUDGED: Metric.NUDGED,
     RepairAction.WOKEN: Metric.WOKEN,
     RepairAction.UNDELIVERABLE: Metric.UNDELIVERABLE,
     RepairAction.ADVANCED: Metric.ADVANCED,
 }
-#: Deaths that the handler or the caller asked for.
-_INTENDED_DEATHS: Final = frozenset({DeathReason.GAVE_UP, DeathReason.DEADLINE})
 #: One log line names at most this many unreadable items. They mostly share one cause.
 _UNREADABLE_NAMED: Final = 20
-#: Endings of attempts whose handler ran.
-_ATTEMPTED: Final = frozenset(
-    {Ending.SUCCEEDED, Ending.RETRYING, Ending.DEAD, Ending.CANCELLED, Ending.SNOOZED, Ending.CONTINUED}
-)
+#: The name of our logger. A handler's own logger has another, so that its level and keys leave our lines alone.
+_LOGGER: Final = "tidemill"
 
 
 @cache
 def logger() -> Logger:
-    """The Powertools environment variables set its service name and level."""
-    withheld = os.environ.get(Env.WITHHOLD_EXCEPTION_TEXT)
-    return Logger(logger_formatter=WithheldText()) if withheld else Logger()
+    return new_logger(_LOGGER)
+
+
+def new_logger(name: str) -> Logger:
+    """No variable of the environment changes its level, because a line may carry metrics."""
+    withhold = bool(os.environ.get(Env.WITHHOLD_EXCEPTION_TEXT))
+    return Logger(service=name, level="INFO", sampling_rate=0, logger_formatter=LineFormat(withhold=withhold))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Line:
+    lane: Lane
+    message: str
+    fields: Mapping[str, object]
+    #: A stage may write it for a part of its jobs only.
+    sampled: bool = False
 
 
 class Telemetry:
-    """Logs and counts what one invocation did. Create one for each invocation; it is not thread-safe."""
+    """Logs and counts what one invocation did. Create one for each invocation.
 
-    def __init__(self, *, stage: str) -> None:
-        self._stage = stage
-        self._metrics: dict[Lane, EphemeralMetrics] = {}
+    Threads may share `accepted`, which writes its metrics at once, and nothing else.
+    """
+
+    def __init__(self, *, stage: str, sample_rate: float = 1.0) -> None:
+        """`sample_rate` is the part of all jobs whose lines `accepted` and `dispatched` are written."""
+        self.stage = stage
+        self._sample_rate = sample_rate
+        self._metrics: defaultdict[Lane, Counter[Metric]] = defaultdict(Counter)
 
     @classmethod
     def here(cls) -> "Telemetry":
         """In a function, whose environment names the stage. Make one for each invocation."""
-        return cls(stage=setting(Env.STAGE))
+        return cls(stage=setting(Env.STAGE), sample_rate=float(os.environ.get(Env.LOG_SAMPLE_RATE) or 1))
 
-    def accepted(self, accepted: Accepted) -> None:
-        job = accepted.job
-        self._count(job.lane, Metric.REPLAYED if accepted.replayed else Metric.SUBMITTED)
-        logger().info("replayed" if accepted.replayed else "accepted", extra=job_fields(job))
+    def accepted(self, *accepted: Accepted) -> None:
+        """The jobs of one or more submissions, or follow-up jobs."""
+        lines, counts = list[_Line](), defaultdict[Lane, Counter[Metric]](Counter)
+        for each in accepted:
+            job = each.job
+            counts[job.lane][Metric.REPLAYED if each.replayed else Metric.SUBMITTED] += 1
+            fields = {"job_id": job.id, "generation": job.generation, "trace": job.trace, "lane": job.lane}
+            message = "replayed" if each.replayed else "accepted"
+            lines.append(_Line(lane=job.lane, message=message, fields=fields, sampled=not each.replayed))
+        self._write(lines, counts)
 
-    def not_decided(self, number: int) -> None:
-        """The response to a batch request has so many submissions with a status of 500 and above."""
-        if number:
-            self._count(Lane.DEFAULT, Metric.NOT_DECIDED, number)
+    def batch_answered(self, statuses: Sequence[int]) -> None:
+        """The answers to the submissions of one batch request. The lane of a refused one may be unknown."""
+        refused = sum(HTTPStatus.BAD_REQUEST <= status < HTTPStatus.INTERNAL_SERVER_ERROR for status in statuses)
+        not_decided = sum(status >= HTTPStatus.INTERNAL_SERVER_ERROR for status in statuses)
+        for metric, number in ((Metric.ITEMS_REFUSED, refused), (Metric.NOT_DECIDED, not_decided)):
+            if number:
+                self._count(Lane.DEFAULT, metric, number)
 
     def controlled(self, what: str, job: Job) -> None:
         """The owner cancelled or retried the job. A running job is not cancelled yet: its state is still running."""
@@ -95,11 +108,9 @@ class Telemetry:
         logger().error("not accepted", extra={"job_type": job_type.name, "lane": job_type.lane, "error": str(error)})
 
     def published(self, published: Published) -> None:
-        for sent in published.sent:
-            self._count(sent.lane, Metric.DISPATCHED)
-            message = "dead-letter message sent" if isinstance(sent.body, DeadLetter) else "dispatched"
-            extra = reference_fields(reference_of(sent.body)) | {"delay_seconds": sent.delay_seconds}
-            logger().info(message, extra=extra)
+        sent = Counter(sent.lane for sent in published.sent)
+        counts = {lane: {Metric.DISPATCHED: number} for lane, number in sent.items()}
+        self._write([_dispatched(sent) for sent in published.sent], counts)
         for job in published.advanced:
             self._count(job.lane, Metric.ADVANCED)
             logger().info("group advanced", extra=job_fields(job) | {"group": job.group})
@@ -128,26 +139,6 @@ class Telemetry:
         if not taken.finished:
             logger().warning("owed work unfinished")
 
-    def attempt_ended(self, lane: Lane, reference: Reference | None, report: Report) -> None:
-        """`reference` is None for a malformed message."""
-        job = report.job
-        if metric := _ENDING_METRICS.get(report.ending):
-            self._count(lane, metric)
-        if report.ending is Ending.DEAD and report.death not in _INTENDED_DEATHS:
-            self._count(lane, Metric.FAILED)
-        if report.put_back_until:
-            self._count(lane, Metric.PUT_BACK)
-        extra = (job_fields(job) if job else reference_fields(reference) if reference else {}) | {
-            name: str(value) for name in ("verdict", "error", "put_back_until") if (value := getattr(report, name))
-        }
-        if job and job.claimed_at and report.ending in _ATTEMPTED:
-            extra["attempt_ms"] = round(report.duration_seconds * 1000)
-            self._add(lane, Metric.ATTEMPT_DURATION, report.duration_seconds * 1000)
-            if job.ready_at:
-                extra["start_latency_ms"] = round((job.claimed_at - job.ready_at).total_seconds() * 1000)
-                self._add(lane, Metric.START_LATENCY, (job.claimed_at - job.ready_at).total_seconds() * 1000)
-        self._level(report)(report.ending.value, extra=extra, exc_info=report.cause)
-
     def stray_threads(self, lane: Lane, strays: Sequence[Reference]) -> None:
         """Handlers outlived their attempts and their batch, so the process ends now."""
         for stray in strays:
@@ -159,7 +150,7 @@ class Telemetry:
             self._count(lane, Metric.WOKEN, number)
         extra = {"jobs": sum(woken.jobs.values()), "finished": woken.finished}
         if woken.ahead is not None:
-            extra["ahead_ms"] = round(woken.ahead.total_seconds() * 1000)
+            extra["ahead_ms"] = _milliseconds(woken.ahead)
         logger().info("woken", extra=extra)
         self._unreadable_items({f"{tenant}#{job_id}": error for tenant, job_id, error in woken.unreadable})
 
@@ -187,14 +178,14 @@ class Telemetry:
         self._unreadable_items({item.key: item.error for item in reconciled.unreadable})
 
     def _passed(self, progress: PassReport) -> dict[str, object]:
-        """Count the progress of a pass, and return it as fields. The pass belongs to no lane: see `_count_given_up`."""
+        """Count the progress of a pass, and return it as fields."""
         table_pass = progress.table_pass
-        self._add(Lane.DEFAULT, Metric.RECONCILE_AGE, progress.age.total_seconds() * 1000)
+        self._measure(Metric.RECONCILE_AGE, _milliseconds(progress.age))
         self._count(Lane.DEFAULT, Metric.RECONCILE_ITEMS, progress.read)
-        self._count(Lane.DEFAULT, Metric.RECONCILE_SEGMENTS, progress.done)
+        self._measure(Metric.RECONCILE_SEGMENTS, progress.done)
         if progress.completed and table_pass.ended_at:
             duration = table_pass.ended_at - table_pass.began_at
-            self._add(Lane.DEFAULT, Metric.RECONCILE_DURATION, duration.total_seconds() * 1000)
+            self._measure(Metric.RECONCILE_DURATION, _milliseconds(duration))
         return {
             "number": table_pass.number,
             "began_at": table_pass.began_at.isoformat(),
@@ -206,20 +197,28 @@ class Telemetry:
         }
 
     def flush(self) -> None:
-        """Write the metrics, one embedded-format line per lane. CloudWatch extracts them from the log."""
-        for metrics in self._metrics.values():
-            # Powertools flushes on its own at 100 values of one metric, so the set may be empty.
-            if metrics.metric_set:
-                metrics.flush_metrics()
+        """Write the metrics that no other line has carried, one line per lane."""
+        metrics, self._metrics = self._metrics, defaultdict(Counter)
+        self._write([], metrics)
+
+    def _write(self, lines: Sequence[_Line], metrics: Mapping[Lane, Values]) -> None:
+        """Write those lines that belong to the sample. The last one of each lane carries its metrics."""
+        kept = [line for line in lines if not line.sampled or self._in_sample(line.fields["job_id"])]
+        carriers = {line.lane: line for line in kept}
+        for line in kept:
+            carried = metrics.get(line.lane, {}) if carriers[line.lane] is line else {}
+            logger().info(line.message, extra={**line.fields, **embedded(carried, stage=self.stage, lane=line.lane)})
+        for lane, values in metrics.items():
+            if values and lane not in carriers:
+                logger().info("metrics", extra=embedded(values, stage=self.stage, lane=lane))
+
+    def _in_sample(self, job_id: object) -> bool:
+        """The same for all lines of a job."""
+        return crc32(str(job_id).encode()) < self._sample_rate * 2**32
 
     def _count_overdue(self) -> None:
         """The stream belongs to no lane, but the metric needs one: the alarm watches the default lane."""
         self._count(Lane.DEFAULT, Metric.PASSED_OVER)
-
-    def _level(self, report: Report) -> Callable[..., None]:
-        if report.ending in {Ending.DEAD, Ending.MALFORMED}:
-            return logger().error
-        return logger().warning if report.error else logger().info
 
     def _unreadable_items(self, errors: Mapping[str, Exception]) -> None:
         if errors:
@@ -229,16 +228,21 @@ class Telemetry:
             logger().error("unreadable items", extra={"number": len(errors), "errors": named})
 
     def _count(self, lane: Lane, metric: Metric, number: int = 1) -> None:
-        self._of(lane).add_metric(metric, MetricUnit.Count, number)
+        self._metrics[lane][metric] += number
 
-    def _add(self, lane: Lane, metric: Metric, milliseconds: float) -> None:
-        self._of(lane).add_metric(metric, MetricUnit.Milliseconds, milliseconds)
+    def _measure(self, metric: Metric, value: int) -> None:
+        """The present value of a metric of reconcile, whose pass belongs to no lane: see `_count_overdue`."""
+        self._metrics[Lane.DEFAULT][metric] = value
 
-    def _of(self, lane: Lane) -> EphemeralMetrics:
-        if lane not in self._metrics:
-            # An empty service omits that dimension, because the dashboard adds up the values of all functions.
-            metrics = EphemeralMetrics(namespace=METRIC_NAMESPACE, service="")
-            metrics.add_dimension("stage", self._stage)
-            metrics.add_dimension("lane", lane)
-            self._metrics[lane] = metrics
-        return self._metrics[lane]
+
+def _dispatched(sent: Dispatch) -> _Line:
+    """With few fields: the lines `claimed` and `succeeded` of the same job have the others."""
+    reference, dead = reference_of(sent.body), isinstance(sent.body, DeadLetter)
+    fields = {"job_id": reference.job_id, "generation": reference.generation, "trace": reference.trace}
+    fields |= {"lane": sent.lane} | ({"delay_seconds": sent.delay_seconds} if sent.delay_seconds else {})
+    message = "dead-letter message sent" if dead else "dispatched"
+    return _Line(lane=sent.lane, message=message, fields=fields, sampled=not dead)
+
+
+def _milliseconds(time: timedelta) -> int:
+    return round(time.total_seconds() * 1000)

@@ -1,10 +1,11 @@
 """One lane's worker: runs a batch of messages in one invocation and answers which of them stay on the queue."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tidemill.telemetry.outcome_log import Telemetry
+from tidemill.telemetry.run_lines import RunLines
 from tidemill.worker.lane_messages import LaneMessages
 from tidemill.worker.message_batch import Batch
 from tidemill.worker.message_run import Invocation, WorkerSettings
@@ -17,8 +18,12 @@ EndProcess = Callable[[], None]
 class Worker:
     settings: WorkerSettings
     messages: LaneMessages
-    stage: str
     end_process: EndProcess
+    #: As `Telemetry.here`.
+    new_telemetry: Callable[[], Telemetry]
+    #: As in `RunLines`.
+    version: str = ""
+    measured_types: Container[str] | None = None
 
     def work(self, event: Mapping[str, Any], invocation: Invocation) -> Mapping[str, Any]:
         """Run the batch. The answer names exactly the messages that stay on the queue.
@@ -26,14 +31,18 @@ class Worker:
         A handler that outlives its attempt would slow down every later job of this process, and nothing can stop its
         thread. So the process ends, after it has done all that the answer would do.
         """
-        batch = Batch(self.settings, invocation)
+        telemetry = self.new_telemetry()
+        run_lines = RunLines(
+            telemetry=telemetry,
+            lane=self.settings.lane,
+            request_id=invocation.aws_request_id,
+            version=self.version,
+            measured_types=self.measured_types,
+        )
+        batch = Batch(self.settings, invocation, run_lines)
         with batch(records=event["Records"], handler=batch.require_done):
             batch.process()
         strays = [stray for message in batch.strays() if (stray := message.stray)]
-        telemetry = Telemetry(stage=self.stage)
-        for message in batch.messages.values():
-            for reference, report in message.reports():
-                telemetry.attempt_ended(self.settings.lane, reference, report)
         telemetry.stray_threads(self.settings.lane, strays)
         telemetry.flush()
         # The messages that stay come first: the jobs of the others have ended, so nothing waits for their deletion.

@@ -10,6 +10,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
+from tidemill.application.attempt_report import RunObserver
 from tidemill.domain.errors import TidemillError
 from tidemill.telemetry.handler_output import handler_scope
 from tidemill.telemetry.outcome_log import logger
@@ -23,10 +24,11 @@ class PutBackError(TidemillError):
 class Batch(BatchProcessor):
     """Powertools takes records one after another. A job mostly waits for the network, so here each has a thread."""
 
-    def __init__(self, settings: WorkerSettings, invocation: Invocation) -> None:
-        super().__init__(EventType.SQS, raise_on_entire_batch_failure=False, logger=logger())  # type: ignore[arg-type]  # a proxy
+    def __init__(self, settings: WorkerSettings, invocation: Invocation, observer: RunObserver) -> None:
+        super().__init__(EventType.SQS, raise_on_entire_batch_failure=False)
         self._settings = settings
         self._invocation = invocation
+        self._observer = observer
         #: By receipt handle, since a batch may hold a message twice.
         self.messages: dict[str, MessageRun] = {}
         #: The thread of each message.
@@ -52,6 +54,7 @@ class Batch(BatchProcessor):
                 stray_beside=lambda: bool(self.strays()),
                 deadline_moved=self._changed.set,
                 handler_scope=partial(handler_scope, request_id=self._invocation.aws_request_id),
+                observer=self._observer,
             )
             for record in self.records
         }
@@ -82,6 +85,11 @@ class Batch(BatchProcessor):
         message = self.messages[record.receipt_handle]
         if message.report.put_back_until:
             raise PutBackError(message.report.ending)
+
+    def failure_handler(self, record: Any, exception: Any) -> Any:
+        """Powertools logs each failure with its traceback. A message that is put back has its line already."""
+        self.logger = None if isinstance(exception[1], PutBackError) else logger()  # type: ignore[assignment]  # a proxy
+        return super().failure_handler(record, exception)
 
     def _wait_until_alone(self, deadline: datetime) -> datetime | None:
         """As `WaitUntilAlone`, for one job of the batch. The wait leaves time for a whole run."""

@@ -1,6 +1,6 @@
 """One message of a batch: the attempt at its job, then attempts at the next jobs of the same group."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -8,7 +8,7 @@ from typing import Any, Final, Protocol
 
 from tidemill.application.attempt import Attempt, HandlerScope
 from tidemill.application.attempt_gates import StrayBeside, WaitUntilAlone
-from tidemill.application.attempt_report import Ending, Report
+from tidemill.application.attempt_report import Ending, Report, RunObserver
 from tidemill.application.settle import AHEAD_DELAY, AttemptContext
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError
 from tidemill.domain.job import Job, Reference, reference_to
@@ -50,7 +50,7 @@ def time_left(invocation: Invocation) -> timedelta:
 
 
 class MessageRun:
-    """A message of the batch, its attempts and their reports."""
+    """A message of the batch and its attempts. The observer gets the report on each."""
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class MessageRun:
         stray_beside: StrayBeside,
         deadline_moved: Callable[[], None],
         handler_scope: HandlerScope,
+        observer: RunObserver,
     ) -> None:
         self.record = record
         self._settings = settings
@@ -74,9 +75,10 @@ class MessageRun:
             stray_beside=stray_beside,
             deadline_moved=deadline_moved,
             handler_scope=handler_scope,
+            observer=observer,
         )
-        #: Attempts before the present one. All but the first are at later jobs of the group.
-        self._earlier: list[Attempt] = []
+        #: The attempt at the job of the message, and the present one, which may be at a later job of its group.
+        self._first: Attempt | None = None
         self._attempt: Attempt | None = None
         #: Set for a message that this worker cannot read, which has no attempt.
         self._unread: Report | None = None
@@ -85,20 +87,21 @@ class MessageRun:
         try:
             receives = int(record["attributes"]["ApproximateReceiveCount"])
             body = messages.decode(record["body"])
-            self._attempt = self._new_attempt(body, deadline=deadline, receives=receives)
+            self._first = self._attempt = self._new_attempt(body, deadline=deadline, receives=receives)
         except NewerSchemaError as error:
             # A worker of the version that is being deployed will take it.
             until = settings.context.clock() + AHEAD_DELAY
             self._unread = Report(ending=Ending.UNAVAILABLE, error=str(error), put_back_until=until)
         except MalformedDocumentError as error:
             # No accepted job is lost with the message: each accepted job is a document.
-            self._unread = Report(ending=Ending.MALFORMED, cause=error)
+            self._unread = Report(ending=Ending.MALFORMED, error=str(error))
+        if self._unread:
+            observer.ended(None, self._unread)
 
     @property
     def report(self) -> Report:
         """The report on the job of the message itself."""
-        first = self._earlier[0] if self._earlier else self._attempt
-        report = self._unread or (first.report if first else None)
+        report = self._unread or (self._first.report if self._first else None)
         if report is None:
             raise AssertionError("a message has a report once its attempt has ended")
         return report
@@ -119,17 +122,6 @@ class MessageRun:
         if self._attempt:
             self._attempt.release_slot()
 
-    def reports(self) -> Iterator[tuple[Reference | None, Report]]:
-        """The report on each attempt that has ended, with its reference; None for a message that is not readable."""
-        if self._attempt is None:
-            yield None, self.report
-        elif not self._earlier:
-            yield self._attempt.reference, self.report
-        else:
-            for attempt in (*self._earlier, self._attempt):
-                if attempt.report:
-                    yield attempt.reference, attempt.report
-
     def run(self, invocation: Invocation) -> None:
         """The attempt at the job, then, while time is left, one at each next job of its group."""
         while self._attempt is not None and not self.finished:
@@ -137,7 +129,6 @@ class MessageRun:
             if (following := self._next_of_group(self._attempt, time_left(invocation))) is None:
                 break
             deadline = self._settings.context.clock() + self._settings.job_timeout
-            self._earlier.append(self._attempt)
             self._attempt = self._new_attempt(reference_to(following), deadline=deadline)
         self.finished = True
 
@@ -178,4 +169,3 @@ class MessageRun:
             step(attempt)
         except Exception as error:  # noqa: BLE001
             attempt.unavailable(error)
-            attempt.add_cause(error)

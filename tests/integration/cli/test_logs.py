@@ -116,6 +116,14 @@ def test_a_line_of_any_form_is_shown(logged: Logged, job_id: str, form: dict[str
     assert len(shown(job_id)) == 1
 
 
+def test_a_line_with_metrics_is_ordered_by_their_time(logged: Logged, job_id: str) -> None:
+    first, second = logged.line(job_id, "first", 0), logged.line(job_id, "second", 1)
+    second_ms = round(datetime.fromisoformat(second.pop("timestamp")).timestamp() * 1000)
+    logged.write(GROUPS["work"], second | {"_aws": {"Timestamp": second_ms}}, first)
+
+    assert [line.split()[-1] for line in shown(job_id)] == ["first", "second"]
+
+
 def test_a_time_in_a_line_that_cannot_be_that_of_its_writing_does_not_order_it(logged: Logged, job_id: str) -> None:
     logged.write(GROUPS["work"], logged.line(job_id, "first", 0), logged.line(job_id, "second", -3600))
 

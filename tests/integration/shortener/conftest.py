@@ -168,6 +168,11 @@ def refusing(code: str) -> Callable[..., Any]:
     return call
 
 
+def no_country_of(network: str | None) -> str:
+    """A stand-in for `country_of` that fails. Its file shows in tracebacks, so its name holds no canary."""
+    raise ValueError(f"no country of {network}")
+
+
 def set_now(monkeypatch: pytest.MonkeyPatch, now: Callable[[], datetime]) -> None:
     """Set the current time of the engine and of the example."""
     monkeypatch.setattr(clock, "now", now)

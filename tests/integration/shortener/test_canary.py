@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from tests.integration.shortener.conftest import World, set_now
+from tests.integration.shortener.conftest import World, no_country_of, set_now
 from tests.support.faulty_client import Fault
 from tidemill.names import Lane
 from tidemill.telemetry import Telemetry
+from tidemill.telemetry.run_lines import RunLines
 
 Captured = Callable[[], list[str]]
 
@@ -51,10 +52,9 @@ def captured(capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixtur
 
 def run_all(world: World) -> None:
     """Run all jobs, and write the log lines of their worker."""
-    telemetry = Telemetry.here()
+    log = RunLines(telemetry=Telemetry.here(), lane=Lane.BULK, request_id="request")
     for report in world.run_all():
-        telemetry.attempt_ended(Lane.BULK, None, report)
-    telemetry.flush()
+        log.ended(None, report)
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
@@ -65,9 +65,6 @@ def test_no_part_of_a_visitor_is_written_to_a_table_a_stream_a_log_or_a_file(
     monkeypatch: pytest.MonkeyPatch,
     captured: Captured,
 ) -> None:
-    def failing(network: str | None) -> str:
-        raise ValueError(f"no country of {network}")
-
     def visit(code: str = "spring", **headers: str) -> int:
         return world.visit(code, x_forwarded_for=address, user_agent=AGENT, referer=REFERRER, **headers).status
 
@@ -76,7 +73,7 @@ def test_no_part_of_a_visitor_is_written_to_a_table_a_stream_a_log_or_a_file(
     world.client.faults = [Fault.NOT_SENT]
     assert visit() == 302
     with monkeypatch.context() as for_now:
-        for_now.setattr("shortener.visitor.country_of", failing)
+        for_now.setattr("shortener.visitor.country_of", no_country_of)
         run_all(world)
     due = max(job.due for job in world.jobs() if job.due)
     set_now(monkeypatch, lambda: due)

@@ -171,7 +171,7 @@ CLAUSES: Final = (
     Mutant(
         "a settle is put together twice",
         modules.SETTLE,
-        "                return _report(job, outcome, written, now)\n",
+        "                return report\n",
         "                pass\n",
     ),
     Mutant(

@@ -1,6 +1,7 @@
-"""The simulated CloudWatch: the SQS metric that our code reads, and the metrics that our functions write."""
+"""The simulated CloudWatch: the SQS metric that our code reads, and our log lines with their metrics."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -12,17 +13,38 @@ from tidemill.names import Metric
 _UNCOUNTED_RECEIVES: Final = 3
 
 
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A log line: the name of the process that wrote it, its message and its fields."""
+
+    by: str
+    message: str
+    fields: Mapping[str, Any]
+
+    @property
+    def metrics(self) -> dict[Metric, float]:
+        """As CloudWatch extracts them: the members that the directives name."""
+        directives = self.fields.get("_aws", {}).get("CloudWatchMetrics", ())
+        named = [metric["Name"] for directive in directives for metric in directive["Metrics"]]
+        return {Metric(name): self.fields[name] for name in named}
+
+
 class CloudWatch:
-    """`ApproximateAgeOfOldestMessage` of the queues of one world; `watchers` get each metric of ours."""
+    """`ApproximateAgeOfOldestMessage` of the queues of one world; `watchers` get each metric of ours, and the lines."""
 
     def __init__(self, scheduler: Scheduler, sqs: SQS) -> None:
         self._scheduler = scheduler
         self._sqs = sqs
         self.watchers: list[Callable[[Metric], None]] = []
+        self.line_watchers: list[Callable[[Line], None]] = []
 
-    def count(self, metric: Metric) -> None:
-        for watch in self.watchers:
-            watch(metric)
+    def put_line(self, by: str, message: str, fields: Mapping[str, Any]) -> None:
+        line = Line(by, message, fields)
+        for watch_line in self.line_watchers:
+            watch_line(line)
+        for metric in line.metrics:
+            for watch in self.watchers:
+                watch(metric)
 
     def get_metric_statistics(self, request: Mapping[str, Any]) -> dict[str, Any]:
         name = request["Dimensions"][0]["Value"]

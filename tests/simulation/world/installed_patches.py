@@ -8,6 +8,7 @@ while a world is entered, so they do not affect other tests.
 
 import functools
 import importlib
+import logging
 import os
 import pkgutil
 import sys
@@ -31,9 +32,8 @@ from tidemill.application.publish import Step
 from tidemill.aws import clients
 from tidemill.cdk.asset import NOT_SHIPPED
 from tidemill.dynamodb import document, indexes
-from tidemill.names import Metric
 from tidemill.system import clock, ids, random_draw
-from tidemill.telemetry import outcome_log
+from tidemill.telemetry import outcome_log, run_lines
 from tidemill.worker import message_run
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _CACHED_ONCE: Final = "known_job_types"
 _SEGMENTS: Final = 3
 #: How long a run holds a pass. Shorter than a run, so that runs meet on one pass.
 _HOLD: Final = timedelta(seconds=1)
-_SETTINGS: Final = {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_TRACE_DISABLED": "true"}
+_SETTINGS: Final = {"POWERTOOLS_TRACE_DISABLED": "true"}
 #: Service by the name of its function in `clients`.
 _CLIENTS: Final = {name: name for name in ("dynamodb", "sqs", "s3", "cloudwatch")} | {"secrets": "secretsmanager"}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -139,11 +139,10 @@ def _patches() -> list[Patch]:
         *found,
         *_clock_patches(),
         *code_versions.patches(shipped, _environment, _count_fault),
-        (outcome_log.Telemetry, "attempt_ended", _watched(outcome_log.Telemetry.attempt_ended)),
+        (run_lines.RunLines, "ended", _watched(run_lines.RunLines.ended)),
         (outcome_log.Telemetry, "published", _watched_publish(outcome_log.Telemetry.published)),
         (outcome_log.Telemetry, "woken", _watched_wake(outcome_log.Telemetry.woken)),
         (outcome_log.Telemetry, "reconciled", _watched_reconcile(outcome_log.Telemetry.reconciled)),
-        (outcome_log.Telemetry, "flush", _watched_flush(outcome_log.Telemetry.flush)),
         (message_run.MessageRun, "expire", _watched_expire(message_run.MessageRun.expire)),
         (message_run.MessageRun, "release_slot", _watched_release(message_run.MessageRun.release_slot)),
         (indexes, "LARGEST_INDEX_SHARDS", max(code_versions.INDEX_SHARDS)),
@@ -173,7 +172,7 @@ def _exit(_status: int) -> NoReturn:
 
 def _replacements() -> dict[int, Any]:
     """Replacements by identity of the original."""
-    quiet = Logger(service="simulation", level="CRITICAL")
+    to_cloudwatch = Logger(service="simulation", level="INFO", logger_handler=_ToCloudWatch())
     threads = SimpleNamespace(**{**vars(threading), "Lock": _threads("lock"), "Event": _threads("event")})
     environ = _Environ()
     # Only these three functions, so that any other use of `time` fails.
@@ -185,7 +184,7 @@ def _replacements() -> dict[int, Any]:
         id(futures.ThreadPoolExecutor): _threads("pool"),
         id(futures.wait): _threads("wait"),
         id(futures.as_completed): _threads("as_completed"),
-        id(outcome_log.logger): lambda: quiet,
+        id(outcome_log.logger): lambda: to_cloudwatch,
         id(document.encode): code_versions.marking(document.encode, _environment),
     }
 
@@ -227,13 +226,13 @@ def _call(client: BaseClient, operation: str, request: Mapping[str, Any]) -> Any
 def _watched(worked: Callable[..., None]) -> Callable[..., None]:
     """Record the report of each message in the world."""
 
-    def watched(self: outcome_log.Telemetry, lane: Any, reference: Any, report: Any) -> None:
+    def watched(self: run_lines.RunLines, reference: Any, report: Any) -> None:
         world().reports.append((world().scheduler.now_ms, _process().name, report))
         world().reports_by_message.append((reference, report))
         for error, fault in _OTHER_VERSION_ERRORS.items():
             if (report.error or "").startswith(error):
                 world().faults.count(fault)
-        worked(self, lane, reference, report)
+        worked(self, reference, report)
 
     return watched
 
@@ -287,18 +286,6 @@ def _watched_wake(woken: Callable[..., None]) -> Callable[..., None]:
     return watched
 
 
-def _watched_flush(flush: Callable[..., None]) -> Callable[..., None]:
-    """Pass flushed metrics to CloudWatch. An invocation that dies before the flush reports none."""
-
-    def watched(self: outcome_log.Telemetry) -> None:
-        for metrics in self._metrics.values():
-            for name in metrics.metric_set:
-                world().cloudwatch.count(Metric(name))
-        flush(self)
-
-    return watched
-
-
 def _watched_reconcile(reconciled: Callable[..., None]) -> Callable[..., None]:
     """Record the items that reconcile reports as unreadable."""
 
@@ -320,6 +307,13 @@ def client(service: str) -> Any:
         aws_secret_access_key="simulated",
         config=clients.CONFIG,
     )
+
+
+class _ToCloudWatch(logging.Handler):
+    """Passes each line to the simulated CloudWatch when it is written."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        world().cloudwatch.put_line(_process().name, record.getMessage(), vars(record))
 
 
 class _Datetime:

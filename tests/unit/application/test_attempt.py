@@ -86,11 +86,11 @@ def test_the_return_value_of_a_handler_is_the_result(
     assert (stored(store, queued).state, stored(store, queued).result) == (State.SUCCEEDED, result)
 
 
-def test_the_report_holds_the_duration_of_the_attempt(carry: Carry, clock: Clock, queued: Job) -> None:
+def test_the_report_says_when_the_attempt_was_settled(carry: Carry, clock: Clock, queued: Job) -> None:
     def handler(_payload: Any, _run: Run) -> None:
         clock.now += 3 * SECOND
 
-    assert carry(queued, a_job_type(handler)).duration_seconds == 3
+    assert carry(queued, a_job_type(handler)).settled_at == NOW + 3 * SECOND
 
 
 @pytest.mark.parametrize(

@@ -172,18 +172,6 @@ def test_a_claim_that_is_refused_after_the_message_was_put_back_leaves_the_repor
     assert carried_out(attempt).ending is Ending.NOT_STARTED
 
 
-def test_a_report_keeps_the_first_exception_that_is_added_to_it(attempt_at: Take, queued: Job) -> None:
-    attempt, first = attempt_at(reference_to(queued)), ValueError("first")
-    attempt.add_cause(ValueError("before the report"))
-    assert carried_out(attempt).cause is None
-
-    attempt.add_cause(first)
-    attempt.add_cause(ValueError("second"))
-
-    assert attempt.report is not None
-    assert attempt.report.cause is first
-
-
 def test_an_attempt_cannot_be_finished_before_its_claim(attempt_at: Take, queued: Job) -> None:
     with pytest.raises(AssertionError, match="only after its claim"):
         attempt_at(reference_to(queued)).finish(Succeeded())

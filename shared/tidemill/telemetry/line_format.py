@@ -1,0 +1,56 @@
+"""The form of our log lines: one JSON object, without the keys of Powertools that say nothing here."""
+
+import re
+from datetime import UTC, datetime
+from logging import LogRecord
+from typing import Any, Final, cast
+
+from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
+from aws_lambda_powertools.logging.types import LogRecord as Fields
+
+#: The message says what the line of code would, the log group names the function, and tracing is off.
+_SILENT: Final = ("location", "service", "sampling_rate", "xray_trace_id")
+#: The fields with messages and tracebacks. `exception_name`, the class, stays.
+_TEXTS: Final = ("exception", "exception_notes", "stack_trace")
+#: The class at the start of the field `error`, such as `ValueError: no such address`.
+_CLASS: Final = re.compile(r"[A-Z]\w*(?=:|$)")
+_WITHHELD: Final = "withheld"
+
+
+class LineFormat(LambdaPowertoolsFormatter):
+    """With `withhold`, it keeps the class of each exception, and leaves out its message and traceback.
+
+    For stages whose handlers may quote private data in it.
+    """
+
+    def __init__(self, *, withhold: bool) -> None:
+        super().__init__(serialize_stacktrace=False)
+        self._withhold = withhold
+
+    def formatTime(self, record: LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802 - of the library
+        instant = datetime.fromtimestamp(record.created, UTC)
+        return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+    def serialize(self, log: Fields) -> str:
+        fields = {name: value for name, value in cast("dict[str, Any]", log).items() if name not in _SILENT}
+        if "_aws" in fields:
+            # Metrics have a time of their own, in milliseconds.
+            fields.pop("timestamp", None)
+        if self._withhold:
+            fields = _withheld(fields)
+        # Neither a lone surrogate nor its line is lost: the escape is JSON.
+        return super().serialize(cast("Fields", fields)).encode(errors="backslashreplace").decode()
+
+
+def _withheld(fields: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in fields.items() if name not in _TEXTS}
+    if "error" in kept:
+        kept["error"] = _class(kept["error"])
+    if "errors" in kept:
+        kept["errors"] = {key: _class(error) for key, error in kept["errors"].items()}
+    return kept
+
+
+def _class(error: object) -> str:
+    found = _CLASS.match(str(error))
+    return found[0] if found else _WITHHELD

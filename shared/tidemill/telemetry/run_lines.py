@@ -1,0 +1,85 @@
+"""The lines of runs: one when a run is claimed, and one with its metrics when its message has ended.
+
+Each is written when it happens, so a worker that is killed loses at most the line that it is writing.
+"""
+
+import json
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from typing import Final
+
+from tidemill.application.attempt_report import Ending, Report
+from tidemill.application.submit import Accepted
+from tidemill.application.traceback_text import handler_traceback
+from tidemill.domain.job import Job, Reference
+from tidemill.names import OTHER_TYPES, Lane
+from tidemill.telemetry.embedded_metrics import embedded
+from tidemill.telemetry.job_fields import job_fields, reference_fields
+from tidemill.telemetry.outcome_log import Telemetry, logger
+from tidemill.telemetry.run_metrics import run_metrics
+
+#: Longest traceback and longest error text in a line, in bytes of JSON. With them, the two lines of a failed attempt
+#: stay below 2 KB.
+LARGEST_TRACEBACK_BYTES: Final = 650
+LARGEST_ERROR_BYTES: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLines:
+    """As `RunObserver`, for one invocation. Threads may share it: each event is one line, written at once."""
+
+    telemetry: Telemetry
+    lane: Lane
+    request_id: str
+    #: The version of the deployed code; empty if unknown.
+    version: str = ""
+    #: The types that have metrics of their own. None: types have no metrics.
+    measured_types: Container[str] | None = None
+
+    def claimed(self, job: Job) -> None:
+        logger().info("claimed", extra=self._fields(job))
+
+    def ended(self, reference: Reference | None, report: Report) -> None:
+        """`reference` is None for a malformed message."""
+        job = report.job
+        fields = self._fields(job) if job else reference_fields(reference) if reference else {}
+        metrics = embedded(
+            run_metrics(report), stage=self.telemetry.stage, lane=self.lane, job_type=self._measured_type(job)
+        )
+        _level(report)(report.ending.value, extra=fields | _why(report) | metrics)
+        self.telemetry.accepted(*(Accepted(job=follow_up, replayed=False) for follow_up in report.follow_ups))
+
+    def _fields(self, job: Job) -> dict[str, object]:
+        version = {"version": self.version} if self.version else {}
+        return job_fields(job) | {"request_id": self.request_id} | version
+
+    def _measured_type(self, job: Job | None) -> str | None:
+        if job is None or self.measured_types is None:
+            return None
+        return job.type if job.type in self.measured_types else OTHER_TYPES
+
+
+def _why(report: Report) -> dict[str, object]:
+    why: dict[str, object] = {
+        name: str(value) for name in ("verdict", "put_back_until") if (value := getattr(report, name))
+    }
+    if report.error:
+        why["error"] = _bounded(lambda longest: (report.error or "")[:longest], LARGEST_ERROR_BYTES)
+    if cause := report.cause:
+        why["exception_name"] = type(cause).__name__
+        why["exception"] = _bounded(lambda longest: handler_traceback(cause, longest=longest), LARGEST_TRACEBACK_BYTES)
+    return why
+
+
+def _bounded(text: Callable[[int], str], largest: int) -> str:
+    """The text of a largest number of characters, so that it has at most `largest` bytes as JSON."""
+    longest = largest
+    while len(json.dumps(bounded := text(longest), ensure_ascii=False).encode(errors="backslashreplace")) > largest + 2:
+        longest = longest * 3 // 4
+    return bounded
+
+
+def _level(report: Report) -> Callable[..., None]:
+    if report.ending in {Ending.DEAD, Ending.MALFORMED}:
+        return logger().error
+    return logger().warning if report.error else logger().info
