@@ -291,6 +291,7 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
                     Metric.PASSED_OVER,
                     Metric.UNREADABLE,
                     Metric.NOT_DECIDED,
+                    Metric.ITEMS_REFUSED,
                     Metric.RECONCILE_AGE,
                     Metric.RECONCILE_DURATION,
                 ),

@@ -39,6 +39,7 @@ class Dashboard(Construct):
         for lane in lanes:
             self.dashboard.add_widgets(*self._lane_row(lane))
             self.dashboard.add_widgets(*self._work_row(lane))
+            self.dashboard.add_widgets(*self._recovery_row(lane))
             self.dashboard.add_widgets(*self._wait_row(lane))
         self.dashboard.add_widgets(*self._stream_row(publisher, jobs))
         self.dashboard.add_widgets(*self._reconcile_row())
@@ -96,8 +97,16 @@ class Dashboard(Construct):
                 *self._counts(name, Metric.WOKEN, Metric.ADVANCED, Metric.NUDGED, Metric.RESENT),
             ),
             _graph(
-                f"{name}: replayed, released, put back",
-                *self._counts(name, Metric.REPLAYED, Metric.RELEASED, Metric.PUT_BACK),
+                f"{name}: replayed, released, fenced, refused, put back",
+                *self._counts(
+                    name,
+                    Metric.REPLAYED,
+                    Metric.RELEASED,
+                    Metric.FENCED,
+                    Metric.REFUSED,
+                    Metric.DUPLICATES,
+                    Metric.PUT_BACK,
+                ),
             ),
             _graph(
                 f"{name}: faults",
@@ -108,6 +117,31 @@ class Dashboard(Construct):
                     Metric.NOT_ACCEPTED,
                     Metric.UNDELIVERABLE,
                     Metric.STRAY_THREADS,
+                ),
+            ),
+        ]
+
+    def _recovery_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
+        name = lane.config.name
+        return [
+            _graph(f"{name}: from submission to success (ms)", *self._percentiles(name, Metric.END_TO_END_LATENCY)),
+            _graph(
+                f"{name}: errors, attempts per success",
+                tidemill_metric(self._config, name, Metric.ATTEMPTS, statistic="Average", label=Metric.ATTEMPTS),
+                *self._counts(
+                    name,
+                    Metric.TRANSIENT_ERRORS,
+                    Metric.PERMANENT_ERRORS,
+                    Metric.TIMEOUT_ERRORS,
+                    Metric.CRASH_ERRORS,
+                    Metric.OTHER_ERRORS,
+                ),
+            ),
+            _graph(
+                f"{name}: time to recover, retry interval (ms)",
+                *(
+                    tidemill_metric(self._config, name, metric, statistic="p99", label=f"{metric} p99")
+                    for metric in (Metric.TIME_TO_RECOVER, Metric.RETRY_INTERVAL)
                 ),
             ),
         ]
@@ -127,6 +161,7 @@ class Dashboard(Construct):
                 tidemill_metric(self._config, names.Lane.DEFAULT, Metric.PASSED_OVER, label="overdue"),
                 tidemill_metric(self._config, names.Lane.DEFAULT, Metric.UNREADABLE, label="unreadable"),
                 tidemill_metric(self._config, names.Lane.DEFAULT, Metric.NOT_DECIDED, label="batch items not decided"),
+                tidemill_metric(self._config, names.Lane.DEFAULT, Metric.ITEMS_REFUSED, label="batch items refused"),
             ),
             _graph(
                 "jobs table: throttles",
