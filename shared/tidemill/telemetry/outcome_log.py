@@ -38,8 +38,9 @@ _REPAIR_METRICS: Final[Mapping[RepairAction, Metric]] = {
 }
 #: One log line names at most this many unreadable items. They mostly share one cause.
 _UNREADABLE_NAMED: Final = 20
-#: The name of our logger. A handler's own logger has another, so that its level and keys leave our lines alone.
-_LOGGER: Final = "tidemill"
+#: The name of our logger. It is not the beginning of a handler's logger, such as `tidemill.run`, or we would write the
+#: lines of that one too.
+_LOGGER: Final = "tidemill-engine"
 
 
 @cache
