@@ -11,7 +11,7 @@ from tidemill.domain.job import Job
 from tidemill.dynamodb.document import decode
 from tidemill.local.lifecycle import App
 from tidemill.local.wait import WaitError, wait_until
-from tidemill.names import JOB_KEY, Output
+from tidemill.names import CANARY_TYPE, JOB_KEY, Output
 
 POLL_SECONDS: Final = 1.0
 #: Longer than a killed worker's messages stay hidden: six function timeouts of three seconds.
@@ -23,10 +23,14 @@ class NoProgressError(Exception):
 
 
 def all_jobs(app: App) -> list[Job]:
-    """All job documents. The keys of the other items (payloads, groups, limits) begin with an exclamation mark."""
+    """All job documents but the canaries, which come by themselves.
+
+    The keys of the other items (payloads, groups, limits) begin with an exclamation mark.
+    """
     pages = app.client("dynamodb").get_paginator("scan").paginate(TableName=app.outputs[Output.JOBS_TABLE])
     items = [item for page in pages for item in page["Items"]]
-    return [decode(item) for item in items if not item[JOB_KEY]["S"].startswith("!")]
+    jobs = [decode(item) for item in items if not item[JOB_KEY]["S"].startswith("!")]
+    return [job for job in jobs if job.type != CANARY_TYPE]
 
 
 def dead_letter_messages(app: App) -> int:

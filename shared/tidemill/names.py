@@ -51,6 +51,9 @@ class Env(StrEnum):
     RECONCILE_LIMIT_SECONDS = "TIDEMILL_RECONCILE_LIMIT_SECONDS"
     #: Read units a second that reconcile may take from the jobs table.
     RECONCILE_READ_UNITS = "TIDEMILL_RECONCILE_READ_UNITS"
+    #: Id and URL of the API of jobs, which the canary calls.
+    API_ID = "TIDEMILL_API_ID"
+    API_URL = "TIDEMILL_API_URL"
 
 
 class Output(StrEnum):
@@ -134,6 +137,14 @@ TICK_SCHEDULED_AT: Final = "scheduled_at"
 #: EventBridge Scheduler replaces it with the scheduled time:
 #: https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 SCHEDULED_TIME: Final = "<aws.scheduler.scheduled-time>"
+
+#: The job type that submits itself over HTTP to each lane every minute, to show that jobs get through.
+CANARY_TYPE: Final = "tidemill.canary"
+#: The package with this type, which every stage with a canary adds to its own.
+CANARY_PACKAGE: Final = "tidemill.canary"
+#: Prefix of the key of the item in which the canary of a lane takes effect; the lane follows. No tenant begins with it.
+CANARY_PREFIX: Final = "!canary#"
+CANARY_INTERVAL_SECONDS: Final = 60
 
 # The members of the event that EventBridge Scheduler sends to each of the parallel calls of `wake`: its number, from 0,
 # and the number of calls. Without them, a call does the work of all.
@@ -252,6 +263,9 @@ class Metric(StrEnum):
     TIME_TO_RECOVER = "TimeToRecover"
     #: Milliseconds from a failed attempt to the time at which the next one may start.
     RETRY_INTERVAL = "RetryInterval"
+    #: Milliseconds from the submission of a canary to its success. Of the others, only `JobsDispatched` counts a canary
+    #: that succeeds, since a message does not name its type.
+    CANARY_LATENCY = "CanaryLatency"
 
 
 #: The metrics that count for each type, too, where `metrics_by_type` is set: outcomes, duration and start latency.

@@ -88,6 +88,7 @@ RIGHTS: dict[str, Rights] = {
     | _of_jobs("Query", index=ATTENTION_INDEX)
     | _of_files("DeleteObject"),
     "tick": _of_jobs("GetItem", "PutItem") | {("sqs:SendMessage", "Missed")},
+    "canary": {("execute-api:Invoke", "POST /jobs")},
     "reconcile": _of_jobs("Scan", "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
     | _of_jobs("Query", index=ATTENTION_INDEX)
     | {(action, queue) for action in CONSUME for queue in DEAD_LETTER_QUEUES.values()}
@@ -146,6 +147,8 @@ def _target(resource: Any, function: Resource) -> str:
     """The logical id of a resource without CDK's hash, and the suffix after its ARN."""
     if resource == "*":
         return "*"
+    if "Fn::Join" in resource and ":execute-api:" in json.dumps(resource):
+        return str(resource["Fn::Join"][1][-1]).replace("/$default/", "", 1).replace("/", " /", 1)
     if "Fn::Join" in resource:
         whole, path = resource["Fn::Join"][1]
         return _target(whole, function) + str(path)
@@ -294,8 +297,8 @@ def test_the_handler_of_every_function_exists(dev: Synthesised) -> None:
 
 def test_demo_jobs_exist_only_in_the_local_stage(synthesise: Synthesise, dev: Synthesised) -> None:
     local = _functions(synthesise(stage="local"))["submit"]["Environment"]["Variables"]
-    assert local[Env.JOB_PACKAGES] == "functions.jobs,functions.demo_jobs"
-    assert _functions(dev)["submit"]["Environment"]["Variables"][Env.JOB_PACKAGES] == "functions.jobs"
+    assert local[Env.JOB_PACKAGES] == "functions.jobs,functions.demo_jobs,tidemill.canary"
+    assert _functions(dev)["submit"]["Environment"]["Variables"][Env.JOB_PACKAGES] == "functions.jobs,tidemill.canary"
 
 
 @pytest.mark.parametrize("output", [Output.FUNCTIONS, Output.LOG_GROUPS])
@@ -318,6 +321,7 @@ VARIABLES: dict[str, set[str]] = {
     "publish": LOADING | {Env.LANES},
     "wake": LOADING,
     "tick": SUBMITTING,
+    "canary": {Env.API_ID, Env.API_URL},
     "reconcile": LOADING | {Env.LANES, Env.RECONCILE_LIMIT_SECONDS, Env.RECONCILE_READ_UNITS},
     "shorten": {Shortener.LINKS_TABLE, Env.JWT},
     "redirect": SUBMITTING | {Shortener.LINKS_TABLE, Shortener.TRUSTED_PROXY_HOPS, Shortener.ADDRESS_KEY_SECRET},

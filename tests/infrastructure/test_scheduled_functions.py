@@ -8,7 +8,13 @@ import pytest
 from stacks.composition import ROOT
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
 from tidemill.cdk.job_schedules import periodic
-from tidemill.names import CONTINUE, RECONCILE_INTERVAL_SECONDS, SCHEDULED_TIME, WAKE_INTERVAL_SECONDS
+from tidemill.names import (
+    CANARY_INTERVAL_SECONDS,
+    CONTINUE,
+    RECONCILE_INTERVAL_SECONDS,
+    SCHEDULED_TIME,
+    WAKE_INTERVAL_SECONDS,
+)
 
 
 def _verb(app: Synthesised, function: str) -> str:
@@ -36,9 +42,9 @@ def _invocations(app: Synthesised, verb: str) -> Resource:
     return config
 
 
-def test_every_schedule_calls_wake_reconcile_or_tick_without_a_flexible_window(dev: Synthesised) -> None:
+def test_every_schedule_calls_a_scheduled_function_without_a_flexible_window(dev: Synthesised) -> None:
     schedules = list(dev.of_type("AWS::Scheduler::Schedule"))
-    assert len(schedules) == sum(len(_schedules(dev, verb)) for verb in ("wake", "reconcile", "tick"))
+    assert len(schedules) == sum(len(_schedules(dev, verb)) for verb in ("wake", "reconcile", "tick", "canary"))
     for id_, schedule in schedules:
         assert schedule["FlexibleTimeWindow"] == {"Mode": "OFF"}
         assert schedule.get("State", "ENABLED") == "ENABLED"
@@ -119,3 +125,22 @@ def test_wake_ends_before_its_next_call_and_reconcile_within_its_timeout(dev: Sy
     timeouts = {verb_of(function): function["Timeout"] for _, function in dev.of_type("AWS::Lambda::Function")}
     assert timeouts["wake"] <= WAKE_INTERVAL_SECONDS
     assert timeouts["reconcile"] == dev.config.reconcile_timeout_seconds <= 900
+
+
+def test_a_canary_goes_to_each_lane_every_minute(dev: Synthesised) -> None:
+    (schedule,) = _schedules(dev, "canary")
+    assert schedule["ScheduleExpression"] == "rate(1 minute)"
+    assert CANARY_INTERVAL_SECONDS == 60
+    assert _invocations(dev, "canary")["MaximumRetryAttempts"] == 0
+
+
+@pytest.mark.parametrize(
+    "settings", [{"canary": "off"}, {"jwt_issuer": "https://issuer.example", "jwt_audience": "jobs"}]
+)
+def test_a_stage_without_signed_callers_or_by_its_setting_has_no_canary(
+    synthesise: Synthesise, settings: dict[str, str]
+) -> None:
+    app = synthesise(stage="dev", **settings)
+    functions = [function for _, function in app.of_type("AWS::Lambda::Function")]
+    assert "canary" not in {verb_of(function) for function in functions}
+    assert not any("tidemill.canary" in json.dumps(function["Environment"]) for function in functions)

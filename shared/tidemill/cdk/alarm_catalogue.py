@@ -15,7 +15,6 @@ from tidemill import names
 from tidemill.cdk.alarm import Alarm, Composite, Entry, Heading, Missing, Severity
 from tidemill.cdk.alarm_metrics import (
     all_messages,
-    canary_latency,
     failed_submissions,
     invocations,
     late_starts,
@@ -77,7 +76,7 @@ def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> It
         missing=Missing.NOTHING,
         severity=Severity.PART,
     )
-    if config.canary:
+    if config.has_canary:
         yield from _canary(config)
     yield from _burn_parts(api, FAST_BURN, config=config)
     yield Composite(
@@ -152,7 +151,7 @@ def _canary(config: StageConfig) -> Iterator[Entry]:
             id=f"LateCanary-{lane}",
             heading=Heading.LATE_CANARY,
             meaning=f"The canary job of lane {lane} is late or missing.",
-            metric=math(f"FILL(latency, {SILENT_CANARY_MS})", latency=canary_latency(config, lane)),
+            metric=math(f"FILL(latency, {SILENT_CANARY_MS})", latency=tidemill_metric(config, lane, Metric.CANARY_LATENCY, statistic="Maximum")),
             above=LATE_CANARY_MS,
             m_of_n=(SILENT_MINUTES, SILENT_MINUTES),
             missing=Missing.FAULT,

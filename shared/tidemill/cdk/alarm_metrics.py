@@ -122,13 +122,3 @@ def undelivered(topic: sns.Topic) -> AnyMetric:
         published=topic.metric_number_of_messages_published(),
         delivered=topic.metric_number_of_notifications_delivered(),
     )
-
-
-def canary_latency(config: StageConfig, lane: Lane) -> cloudwatch.Metric:
-    """Milliseconds from the submission of a canary job to its effect."""
-    return cloudwatch.Metric(
-        namespace=names.METRIC_NAMESPACE,
-        metric_name="CanaryLatency",
-        dimensions_map={"stage": config.label, "lane": lane},
-        statistic="Maximum",
-    )

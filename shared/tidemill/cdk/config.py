@@ -16,6 +16,7 @@ from tidemill.application.reconcile import sweep_share
 from tidemill.application.table_pass import RESERVE
 from tidemill.domain.pass_bounds import pass_duration
 from tidemill.names import (
+    CANARY_PACKAGE,
     INDEX_SHARDS,
     LARGEST_INDEX_SHARDS,
     LARGEST_MAX_ATTEMPTS,
@@ -175,6 +176,9 @@ class StageConfig:
     #: One run of reconcile, which continues the pass.
     reconcile_timeout_seconds: int = LONGEST_FUNCTION_TIMEOUT_SECONDS
     wake_timeout_seconds: int = WAKE_INTERVAL_SECONDS
+    #: Whether a canary job takes the path of every job on each lane, every minute. Then its silence is a page. It needs
+    #: SigV4: no function has a token of the callers' issuer.
+    canary: bool = True
     #: Number of calls of wake in each interval. They run at the same time, and each wakes up to 400 jobs a second.
     wake_parts: int = 1
     log_retention_days: int = 30
@@ -209,8 +213,6 @@ class StageConfig:
     #: Addresses that receive pages and tickets. Empty: no mail.
     alarm_email: str = ""
     ticket_email: str = ""
-    #: Whether a canary job takes the path of every job each minute. Then its silence is a page.
-    canary: bool = False
     #: Whether DynamoDB reports the hottest keys of the jobs table and its indexes.
     contributor_insights: bool = False
     #: ARN or name of the permissions boundary of every role. Empty: no boundary.
@@ -322,6 +324,15 @@ class StageConfig:
     def label(self) -> str:
         """Stage and installation. They distinguish the tags and metrics of deployments."""
         return "-".join(filter(None, (self.stage, self.installation)))
+
+    @property
+    def has_canary(self) -> bool:
+        return self.canary and not self.jwt_issuer
+
+    @property
+    def known_packages(self) -> tuple[str, ...]:
+        """The packages with the job types of the stage and those of the engine."""
+        return (*self.job_packages, CANARY_PACKAGE) if self.has_canary else self.job_packages
 
     @property
     def longest_reconcile_age(self) -> timedelta:

@@ -99,6 +99,13 @@ class Api(Construct):
         self._stage.node.add_dependency(route)
         Validations.of(route).acknowledge(Acknowledgment(id="AwsSolutions-APIG4", reason=reason))
 
+    def route_arn(self, method: apigw.HttpMethod, path: str) -> str:
+        """What a caller needs `execute-api:Invoke` for.
+
+        https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-access-control-iam.html
+        """
+        return self.api.arn_for_execute_api(method.value, path, "$default")
+
     def _add_route(
         self,
         method: apigw.HttpMethod,

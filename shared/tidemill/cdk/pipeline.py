@@ -53,7 +53,9 @@ class Pipeline(Construct):
         self._publisher = self._publish(functions)
         self._api = JobApi(functions, storage=self.storage)
         schedules = periodic(config.job_packages, root=app_folder)
-        self._scheduled = ScheduledFunctions(functions, storage=self.storage, lanes=self._lanes, periodic=schedules)
+        self._scheduled = ScheduledFunctions(
+            functions, storage=self.storage, lanes=self._lanes, api=self._api.api, periodic=schedules
+        )
         self.topics = AlarmTopics(self, config=config)
         added = add_alarms(self, self._alarms(), config=config, topics=self.topics)
         self.topics.tickets.call(

@@ -1,13 +1,15 @@
-"""`ScheduledFunctions`: the functions that the scheduler calls: wake, tick (periodic jobs) and reconcile."""
+"""`ScheduledFunctions`: the functions that the scheduler calls: wake, tick (periodic jobs), reconcile and canary."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from aws_cdk import Acknowledgment, Validations
+from aws_cdk.aws_apigatewayv2 import HttpMethod
 
 from tidemill import names
 from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.function_factory import FunctionFactory
+from tidemill.cdk.http_api import Api
 from tidemill.cdk.iam_actions import ADVANCE, DELETE_FILE, GET, GET_MANY, PUT, QUERY, SCAN
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_schedules import Periodic
@@ -21,22 +23,36 @@ WAKE_SCHEDULE: Final = f"rate({names.WAKE_INTERVAL_SECONDS // 60} minute)"
 #: https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 WAKE_MEMORY_MB: Final = 1769
 RECONCILE_SCHEDULE: Final = f"rate({names.RECONCILE_INTERVAL_SECONDS // 60} minutes)"
+CANARY_SCHEDULE: Final = f"rate({names.CANARY_INTERVAL_SECONDS // 60} minute)"
 
 
 class ScheduledFunctions:
     """Created in the scope of `functions`. `periodic` lists the job types that the scheduler submits."""
 
     def __init__(
-        self, functions: FunctionFactory, *, storage: Storage, lanes: Sequence[Lane], periodic: Sequence[Periodic]
+        self,
+        functions: FunctionFactory,
+        *,
+        storage: Storage,
+        lanes: Sequence[Lane],
+        api: Api,
+        periodic: Sequence[Periodic],
     ) -> None:
         self._functions = functions
         self._config = functions.config
         self._storage = storage
         self.wake, self.tick, self.reconcile = self._wake(), self._tick(), self._reconcile(lanes)
-        self.functions: Sequence[JobFunction] = (self.wake, self.tick, self.reconcile)
+        #: None where the stage has none.
+        self.canary = self._canary(api) if self._config.has_canary else None
+        functions_of_all = (self.wake, self.tick, self.reconcile, self.canary)
+        self.functions: Sequence[JobFunction] = [function for function in functions_of_all if function]
         scope = functions.scope
         #: Calls that failed after all retries.
         self.missed_calls = dead_letter_queue(scope, "Missed")
+        if self.canary:
+            # The next call, a minute later, submits canaries of its own.
+            clock = ScheduledCall(scope, "CanaryClock", function=self.canary, missed_calls=None)
+            clock.add_schedule("Schedule", CANARY_SCHEDULE)
         # The next call, a minute later, also does the work of a missed one.
         wake = ScheduledCall(scope, "WakeClock", function=self.wake, missed_calls=None)
         for part in range(self._config.wake_parts):
@@ -70,6 +86,17 @@ class ScheduledFunctions:
         )
         self._storage.allow(tick, GET, PUT, tenant=names.SCHEDULE_TENANT)
         return tick
+
+    def _canary(self, api: Api) -> JobFunction:
+        """It may submit over HTTP, and shares no other right with the functions that it watches."""
+        canary = self._functions.function(
+            "canary",
+            {Env.API_ID: api.api.api_id, Env.API_URL: api.api.api_endpoint},
+            # An API answers within 30 seconds.
+            timeout_seconds=names.CANARY_INTERVAL_SECONDS,
+        )
+        canary.allow(["execute-api:Invoke"], [api.route_arn(HttpMethod.POST, "/jobs")])
+        return canary
 
     def _reconcile(self, lanes: Sequence[Lane]) -> JobFunction:
         """Does owed work, scans the table, repairs jobs, groups and payloads, and sorts DLQ messages."""

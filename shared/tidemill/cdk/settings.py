@@ -57,6 +57,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "python_version": str,
     "runbook_url": str,
     "listing": switch,
+    "canary": switch,
     "index_shards": integer,
     "jwt_issuer": str,
     "jwt_audience": _names,

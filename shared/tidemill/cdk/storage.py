@@ -27,7 +27,7 @@ class Storage:
         #: Environment of functions that also read or write payloads.
         self.loading: Mapping[str, str] = {**self.storing, Env.FILES_BUCKET: self.files.bucket.bucket_name}
         #: Environment of functions that submit jobs.
-        self.submitting: Mapping[str, str] = {**self.loading, Env.JOB_PACKAGES: ",".join(config.job_packages)}
+        self.submitting: Mapping[str, str] = {**self.loading, Env.JOB_PACKAGES: ",".join(config.known_packages)}
 
     def allow(self, function: JobFunction, *actions: str, tenant: str | None = None) -> None:
         """Allow `function` these actions on the jobs table without its indexes. With `tenant`, on its items only."""

@@ -6,8 +6,8 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
+from tidemill.aws.http_client import Answer, HttpApi
 from tidemill.cli.errors import CommandError
-from tidemill.operator.http_client import Answer, HttpApi
 
 _RETRY: Final = "Retry in a moment. A submission with the same --key creates no second job."
 _REMEDIES: Final[Mapping[int, str]] = {

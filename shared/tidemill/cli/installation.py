@@ -14,6 +14,7 @@ from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
 from tidemill.application.table_pass import TablePasses
 from tidemill.aws import clients
+from tidemill.aws.http_client import HttpApi, by_signature, by_token
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
@@ -22,7 +23,6 @@ from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import Lane
 from tidemill.operator import deployment, system_status
 from tidemill.operator.deployment import Deployment
-from tidemill.operator.http_client import HttpApi, by_signature, by_token
 from tidemill.operator.job_logs import JobLogs
 from tidemill.operator.system_status import SystemStatus
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue

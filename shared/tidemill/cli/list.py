@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 import click
 
+from tidemill.aws.http_client import HttpApi
 from tidemill.cli.api_call import ApiError, call
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, age, progress_text, timestamp, visible, visible_lines
@@ -15,7 +16,6 @@ from tidemill.cli.installation import Installation
 from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, two_line_cell
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.states import State
-from tidemill.operator.http_client import HttpApi
 from tidemill.system import clock
 
 _STATES: Final = click.Choice(list(map(str, State)))

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Final
 
+from tidemill.aws.http_client import HttpApi
 from tidemill.cli.api_call import ApiError, call, job_path
 from tidemill.cli.formatting import JobView
 from tidemill.cli.output import say
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.states import TERMINAL
-from tidemill.operator.http_client import HttpApi
 
 #: The pause starts here, and doubles while nothing changes.
 _MIN_PAUSE_SECONDS: Final = 0.5

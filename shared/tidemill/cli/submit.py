@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from tidemill.aws.http_client import NoAnswerError
 from tidemill.cli.api_call import call
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import timestamp, visible
@@ -17,7 +18,6 @@ from tidemill.cli.parameter_types import DURATION, TIMESTAMP
 from tidemill.cli.submit_batch import submit_batch
 from tidemill.cli.watch import watch_jobs
 from tidemill.names import Lane
-from tidemill.operator.http_client import NoAnswerError
 
 _LANES: Final = click.Choice(list(map(str, Lane)))
 #: The format that the API accepts.

@@ -4,13 +4,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 
 from tidemill.aws.clients import translated
+from tidemill.aws.http_client import api_address
 from tidemill.domain.errors import TidemillError
 from tidemill.names import APP, Output, Tag
 from tidemill.sqs.lanes import LaneUrls
@@ -128,7 +127,7 @@ def _read(stack: "StackTypeDef", *, region: str, endpoint: str) -> Deployment:
             stack=stack["StackName"],
             stage=_tags(stack)[Tag.STAGE],
             region=region,
-            api_url=_api_url(outputs, endpoint),
+            api_url=api_address(outputs[Output.API_ID], outputs[Output.API_URL], endpoint=endpoint),
             jobs_table=outputs[Output.JOBS_TABLE],
             files_bucket=outputs[Output.FILES_BUCKET],
             retention=timedelta(days=int(outputs[Output.RETENTION_DAYS])),
@@ -141,17 +140,3 @@ def _read(stack: "StackTypeDef", *, region: str, endpoint: str) -> Deployment:
             f"this version cannot read the outputs of the stack {stack['StackName']!r}",
             "Use the version of the command line that is deployed.",
         ) from error
-
-
-def _api_url(outputs: Mapping[str, str], endpoint: str) -> str:
-    """A local emulator serves APIs below its endpoint, because DNS does not resolve the URL in its outputs."""
-    if _loopback(urlsplit(endpoint).hostname or ""):
-        return f"{endpoint.rstrip('/')}/_aws/execute-api/{outputs[Output.API_ID]}/$default"
-    return outputs[Output.API_URL].rstrip("/")
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")

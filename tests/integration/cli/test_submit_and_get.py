@@ -160,7 +160,7 @@ def test_get_of_an_unknown_job_is_an_error(server: Loopback) -> None:
 def test_without_an_answer_the_error_says_whether_a_repeat_may_create_a_second_job(
     server: Loopback, environment: pytest.MonkeyPatch
 ) -> None:
-    environment.setattr("tidemill.operator.http_client._READ_SECONDS", 0.1)
+    environment.setattr("tidemill.aws.http_client._READ_SECONDS", 0.1)
     server.release.clear()
     unkeyed = run("submit", "t")
     keyed = run("submit", "t", "--key", "7")

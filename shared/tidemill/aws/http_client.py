@@ -3,7 +3,9 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Final
+from urllib.parse import urlsplit
 
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -49,6 +51,23 @@ def by_token(token: str) -> Identify:
         request.headers["Authorization"] = f"Bearer {token}"
 
     return identify
+
+
+def api_address(api_id: str, url: str, *, endpoint: str) -> str:
+    """The URL of an HTTP API, without a trailing slash. `endpoint` is that of another AWS service.
+
+    An emulator on this machine serves APIs below its own endpoint, because DNS does not resolve their URLs.
+    """
+    if _is_loopback(urlsplit(endpoint).hostname or ""):
+        return f"{endpoint.rstrip('/')}/_aws/execute-api/{api_id}/$default"
+    return url.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 class HttpApi:

@@ -1,0 +1,90 @@
+"""A canary takes the path of any job: accepted over HTTP, dispatched, and with one effect however often it runs."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.support.deployed_functions import Mill, forget
+from tests.support.http_events import call
+from tidemill.aws.http_client import Answer, NoAnswerError
+from tidemill.entrypoints import canary, submit
+from tidemill.names import CANARY_PACKAGE, CANARY_TYPE, Env, Lane
+
+
+@dataclass(frozen=True)
+class Invocation:
+    aws_request_id: str = "invocation"
+
+
+@dataclass
+class GatewayInProcess:
+    """Passes requests to the function `submit`, but those of `deaf` lanes to nobody."""
+
+    deaf: set[Lane] = field(default_factory=set)
+    statuses: list[int] = field(default_factory=list)
+
+    def request(self, method: str, path: str, *, body: bytes, headers: Mapping[str, str]) -> Answer:
+        if json.loads(body)["lane"] in self.deaf:
+            raise NoAnswerError("no answer")
+        lowered = {name.lower(): value for name, value in headers.items()}
+        answer = call(submit, method, path, body=body.decode(), headers=lowered)
+        self.statuses.append(answer.status)
+        return Answer(status=answer.status, headers=answer.headers, body=json.dumps(answer.body).encode())
+
+
+@pytest.fixture
+def gateway(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> GatewayInProcess:
+    monkeypatch.setenv(Env.JOB_PACKAGES, CANARY_PACKAGE)
+    forget()
+    gateway = GatewayInProcess()
+    monkeypatch.setattr(canary, "_api", lambda: gateway)
+    return gateway
+
+
+def _effect(mill: Mill, lane: Lane) -> Any:
+    answer = mill.table.client.get_item(TableName=mill.table.name, Key={"pk": {"S": f"!canary#{lane}"}})
+    return answer.get("Item")
+
+
+def _documents(mill: Mill) -> list[Any]:
+    items = mill.table.client.scan(TableName=mill.table.name)["Items"]
+    return [item for item in items if "state" in item]
+
+
+def test_each_lane_gets_a_canary_and_one_without_an_answer_delays_no_other(
+    mill: Mill, gateway: GatewayInProcess, caplog: pytest.LogCaptureFixture
+) -> None:
+    gateway.deaf = {Lane.CRITICAL}
+    canary.handle({}, Invocation())
+    assert gateway.statuses == [202, 202]
+    assert caplog.messages.count("canary not accepted") == 1
+    assert {(item["type"]["S"], item["lane"]["S"]) for item in _documents(mill)} == {
+        (CANARY_TYPE, Lane.DEFAULT),
+        (CANARY_TYPE, Lane.BULK),
+    }
+
+
+def test_a_call_that_the_scheduler_delivers_twice_makes_one_canary(mill: Mill, gateway: GatewayInProcess) -> None:
+    canary.handle({}, Invocation())
+    canary.handle({}, Invocation())
+    assert gateway.statuses == [202] * 3 + [200] * 3
+    assert len(_documents(mill)) == 3
+
+
+def test_a_canary_takes_effect_once_and_is_kept_for_an_hour(mill: Mill, gateway: GatewayInProcess) -> None:
+    gateway.deaf = {Lane.CRITICAL, Lane.BULK}
+    for number in range(2):
+        canary.handle({}, Invocation(f"invocation-{number}"))
+        records = mill.records()
+        # The message is delivered twice.
+        mill.publish(records)
+        mill.publish(records)
+        mill.run()
+        assert _effect(mill, Lane.DEFAULT)["count"] == {"N": str(number + 1)}
+    for item in _documents(mill):
+        assert item["state"]["S"] == "succeeded"
+        kept_seconds = int(item["expires_at"]["N"]) - int(item["finished_at"]["N"]) // 1000
+        assert kept_seconds == pytest.approx(3600, abs=2)
