@@ -36,6 +36,7 @@ class Dashboard(Construct):
         super().__init__(scope, id_)
         self._config = config
         self.dashboard = cloudwatch.Dashboard(self, "Dashboard")
+        self.dashboard.add_widgets(self._canaries())
         for lane in lanes:
             self.dashboard.add_widgets(*self._lane_row(lane))
             self.dashboard.add_widgets(*self._work_row(lane))
@@ -43,6 +44,15 @@ class Dashboard(Construct):
             self.dashboard.add_widgets(*self._wait_row(lane))
         self.dashboard.add_widgets(*self._stream_row(publisher, jobs))
         self.dashboard.add_widgets(*self._reconcile_row())
+
+    def _canaries(self) -> cloudwatch.IWidget:
+        return _graph(
+            "canaries: from submission to success (ms)",
+            *(
+                tidemill_metric(self._config, lane, Metric.CANARY_LATENCY, statistic="Maximum", label=lane)
+                for lane in names.Lane
+            ),
+        )
 
     def _lane_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
         name = lane.config.name
