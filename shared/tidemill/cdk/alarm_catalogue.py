@@ -151,7 +151,10 @@ def _canary(config: StageConfig) -> Iterator[Entry]:
             id=f"LateCanary-{lane}",
             heading=Heading.LATE_CANARY,
             meaning=f"The canary job of lane {lane} is late or missing.",
-            metric=math(f"FILL(latency, {SILENT_CANARY_MS})", latency=tidemill_metric(config, lane, Metric.CANARY_LATENCY, statistic="Maximum")),
+            metric=math(
+                f"FILL(latency, {SILENT_CANARY_MS})",
+                latency=tidemill_metric(config, lane, Metric.CANARY_LATENCY, statistic="Maximum"),
+            ),
             above=LATE_CANARY_MS,
             m_of_n=(SILENT_MINUTES, SILENT_MINUTES),
             missing=Missing.FAULT,
