@@ -38,7 +38,7 @@ def test_each_schedule_is_enabled_and_distinct(states: list[Expected]) -> None:
     labels = {state.label for state in schedules}
     assert len(labels) == len(schedules)
     assert {"tick clicks.rollup", "reconcile"} <= labels
-    assert {state.function for state in schedules} == {"wake", "tick", "reconcile"}
+    assert {state.function for state in schedules} == {"wake", "tick", "reconcile", "canary"}
     assert all(state.enabled and state.settings["ScheduleExpression"] for state in schedules)
 
 

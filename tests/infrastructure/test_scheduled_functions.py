@@ -88,7 +88,7 @@ def test_a_schedule_may_only_call_its_function_and_keep_missed_calls(dev: Synthe
         for id_, role in dev.of_type("AWS::IAM::Role")
         if role["AssumeRolePolicyDocument"]["Statement"][0]["Principal"] == {"Service": "scheduler.amazonaws.com"}
     }
-    assert len(roles) == 3
+    assert len(roles) == 4
     for _, schedule in dev.of_type("AWS::Scheduler::Schedule"):
         id_ = schedule["Target"]["RoleArn"]["Fn::GetAtt"][0]
         (trust,) = roles[id_]["AssumeRolePolicyDocument"]["Statement"]

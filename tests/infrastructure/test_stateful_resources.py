@@ -71,6 +71,7 @@ FROZEN: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
         "SubmitLogsCC177F41": LOG_GROUP,
         "TickLogs2B6DFB4C": LOG_GROUP,
         "WakeLogsF9E94C25": LOG_GROUP,
+        "CanaryLogs35071DCA": LOG_GROUP,
     },
     "Shortener": {
         "ApiAccessLogs50B185DB": {**LOG_GROUP, "name": "/aws/vendedlogs/tidemill/api-<stack GUID>"},
