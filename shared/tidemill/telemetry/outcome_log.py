@@ -24,7 +24,7 @@ from tidemill.application.wake import Woken
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
-from tidemill.names import Env, Lane, Metric
+from tidemill.names import CANARY_TYPE, Env, Lane, Metric
 from tidemill.settings import setting
 from tidemill.telemetry.embedded_metrics import Values, embedded
 from tidemill.telemetry.job_fields import job_fields, reference_fields
@@ -85,7 +85,8 @@ class Telemetry:
         lines, counts = list[_Line](), defaultdict[Lane, Counter[Metric]](Counter)
         for each in accepted:
             job = each.job
-            counts[job.lane][Metric.REPLAYED if each.replayed else Metric.SUBMITTED] += 1
+            if job.type != CANARY_TYPE:
+                counts[job.lane][Metric.REPLAYED if each.replayed else Metric.SUBMITTED] += 1
             fields = {"job_id": job.id, "generation": job.generation, "trace": job.trace, "lane": job.lane}
             message = "replayed" if each.replayed else "accepted"
             lines.append(_Line(lane=job.lane, message=message, fields=fields, sampled=not each.replayed))

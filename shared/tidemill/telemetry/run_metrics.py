@@ -9,7 +9,7 @@ from tidemill.application.attempt_report import Ending, Report
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.error_kinds import ErrorKind, kind_of
 from tidemill.domain.job import DeathReason, Job
-from tidemill.names import Metric
+from tidemill.names import CANARY_TYPE, Metric
 
 _OF_ENDING: Final[Mapping[Ending, Metric]] = {
     Ending.SUCCEEDED: Metric.SUCCEEDED,
@@ -44,7 +44,9 @@ _DUPLICATE: Final = frozenset({Verdict.DUPLICATE, Verdict.STALE, Verdict.LEASED}
 
 
 def run_metrics(report: Report) -> dict[Metric, float]:
-    """Counts, and times in milliseconds."""
+    """Counts, and times in milliseconds. A canary that succeeds counts as no job of the lane."""
+    if (job := report.job) and job.type == CANARY_TYPE and report.ending is Ending.SUCCEEDED and report.settled_at:
+        return {Metric.CANARY_LATENCY: _milliseconds(report.settled_at - job.created_at)}
     counts: Counter[Metric] = Counter(_OF_ERROR[kind_of(error)] for error in report.errors)
     if metric := _OF_ENDING.get(report.ending):
         counts[metric] += 1

@@ -13,10 +13,11 @@ from tests.unit.telemetry.conftest import Said
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.ports import UnreadableItem
 from tidemill.application.reconcile import Reconciled
+from tidemill.application.submit import Accepted
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, AttemptError, DeathReason, Job
-from tidemill.names import Env, Lane
+from tidemill.names import CANARY_TYPE, Env, Lane
 from tidemill.telemetry.outcome_log import Telemetry
 from tidemill.telemetry.run_lines import RunLines
 
@@ -77,6 +78,19 @@ def test_a_success_carries_its_metrics(said: Said) -> None:
         "EndToEndLatency": 6000,
         "AttemptsPerSuccess": 2,
     }
+
+
+def test_a_canary_that_succeeds_counts_as_no_job_of_its_lane(said: Said) -> None:
+    canary = replace(JOB, type=CANARY_TYPE)
+    assert metrics(ended(said, a_success(job=canary))) == {"CanaryLatency": 6000}
+    Telemetry(stage="test").accepted(Accepted(job=canary, replayed=False))
+    (accepted,) = said()
+    assert (accepted["message"], metrics(accepted)) == ("accepted", {})
+
+
+def test_a_canary_that_dies_counts_as_any_job(said: Said) -> None:
+    died = Report(ending=Ending.DEAD, job=replace(JOB, type=CANARY_TYPE), settled_at=NOW + SECOND)
+    assert metrics(ended(said, died))["JobsDead"] == 1
 
 
 def test_a_delay_that_the_caller_asked_for_adds_no_latency(said: Said) -> None:
