@@ -21,7 +21,7 @@ class Invocation:
 
 @dataclass
 class GatewayInProcess:
-    """Passes requests to the function `submit`, but those of `deaf` lanes to nobody."""
+    """Passes requests to the function `submit`. Those of `deaf` lanes get no answer."""
 
     deaf: set[Lane] = field(default_factory=set)
     statuses: list[int] = field(default_factory=list)

@@ -5,7 +5,7 @@ from pydantic import BaseModel
 from tidemill import Done, Lane, Run, TransactWrite, job_type, setting
 from tidemill.names import CANARY_PREFIX, CANARY_TYPE, JOB_KEY, Env
 
-#: A day has 1,440 canaries of each lane. Nobody reads an old one.
+#: A day has 1,440 canaries of each lane, and an old one shows nothing.
 KEPT_DAYS = 1 / 24
 
 
