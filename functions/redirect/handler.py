@@ -23,7 +23,7 @@ from shortener.link_codes import is_code
 from shortener.names import VISITORS, Env
 from tidemill import KeyReusedError, StoreUnavailableError, Submission, TransactionConflictError, setting
 from tidemill.client import Tidemill
-from tidemill.http import REPLAYED, ProblemError, idempotency_key, resolver
+from tidemill.http import REPLAYED, ProblemError, caller_trace, idempotency_key, resolver
 from tidemill.telemetry import Telemetry, logger
 
 
@@ -41,7 +41,7 @@ def _app() -> APIGatewayHttpResolver:
         if link.disabled_at:
             raise ProblemError(HTTPStatus.GONE, "link-disabled", "the owner of this link disabled it")
         headers = {"Location": link.url, "Cache-Control": "no-store"}
-        if _submit(_click(event, code), key=key, trace=event.request_context.request_id):
+        if _submit(_click(event, code), key=key, trace=caller_trace(event)):
             headers |= REPLAYED
         return Response(HTTPStatus.FOUND, body="", headers=headers)
 

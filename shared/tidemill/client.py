@@ -17,6 +17,7 @@ from tidemill.aws import clients
 from tidemill.domain.errors import Fault, InvalidPayloadError, TidemillError
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.submission import Submission, Unique
+from tidemill.domain.trace_context import from_traceparent, trace_of, traceparent_of
 from tidemill.dynamodb import job_writes
 from tidemill.dynamodb.document import split_key
 from tidemill.dynamodb.indexes import Indexes
@@ -26,6 +27,7 @@ from tidemill.dynamodb.transactions import own
 from tidemill.names import INDEX_SHARDS, Env, Lane
 from tidemill.settings import setting
 from tidemill.system import clock, ids, job_type_loader
+from tidemill.system.open_telemetry import current_traceparent
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -122,28 +124,30 @@ class Tidemill:
         indexes = Indexes(listed=listed, shards=index_shards)
         return cls(client, table=table, tenant=tenant, job_packages=job_packages, bucket=bucket, indexes=indexes)
 
-    def submit(self, submission: Submission, *, trace: str | None = None) -> Accepted:
+    def submit(self, submission: Submission, *, trace: str | None = None, traceparent: str | None = None) -> Accepted:
         """Make a job with one conditional write; `replayed` if an earlier submission made it.
 
         `trace` is the id of the request that submits the job, as the logs of every attempt show it. Use it for one
-        submission only; without it, a fresh token is used.
+        submission only; without it, a fresh token is used. `traceparent` is the W3C trace context that the job belongs
+        to; without it, that of the span that OpenTelemetry records in this thread. An invalid one is ignored.
 
         Raises `UnknownJobTypeError`, `InvalidPayloadError` with the path of each fault, `PayloadTooLargeError`,
         `KeyReusedError`, or `MissingResourceError` for a wrong name; nothing was written then. After
         `StoreUnavailableError` or `TransactionConflictError`, submit the same again: with a key or `unique`, it makes
         no second job.
         """
-        return self._submit(submission, tenant=self._tenant, trace=ids.new_token() if trace is None else trace)
+        return self._submit(submission, tenant=self._tenant, trace=_trace(trace, traceparent))
 
-    def submit_many(self, submissions: Sequence[Submission]) -> list[Answer]:
+    def submit_many(self, submissions: Sequence[Submission], *, traceparent: str | None = None) -> list[Answer]:
         """One answer each, in their order: the value that `submit` returns, or the error that it raises.
 
         The client's connections bound the number of parallel writes. Submissions of one group are written in their
         order.
         """
-        return submit_all(self._submit, submissions, tenant=self._tenant, trace=ids.new_token(), overlap=self._overlap)
+        trace = _trace(None, traceparent)
+        return submit_all(self._submit, submissions, tenant=self._tenant, trace=trace, overlap=self._overlap)
 
-    def submission_item(self, submission: Submission) -> TransactWrite:
+    def submission_item(self, submission: Submission, *, traceparent: str | None = None) -> TransactWrite:
         """An entry for a `TransactWriteItems` of your own: your writes and the job commit together or not at all.
 
         Use it at once, and once. Its condition fails if a job with the same key or `unique` exists: an earlier
@@ -152,11 +156,17 @@ class Tidemill:
         if submission.group is not None:
             message = "a job enters its group in a separate transaction; use submit, or leave the group out"
             raise InvalidPayloadError([Fault("/group", message)])
-        job = self._submit.prepare(submission, tenant=self._tenant, trace=ids.new_token())
+        job = self._submit.prepare(submission, tenant=self._tenant, trace=_trace(None, traceparent))
         # Store the payload before the transaction. Without the transaction it belongs to no job, and reconcile deletes
         # it.
         stored = self._payloads.put_away(job)
         return own("Put", job_writes.insert(stored, indexes=self._indexes), table=self._table).write
+
+
+def _trace(request: str | None, traceparent: str | None) -> str:
+    request = ids.new_token() if request is None else request
+    explicit = from_traceparent(traceparent) if traceparent else traceparent_of(request)
+    return trace_of(request, explicit or current_traceparent())
 
 
 def job_id_of(item: TransactWrite) -> str:

@@ -37,6 +37,7 @@ from tidemill.sqs.lanes import LaneUrls, SqsLanes
 from tidemill.system import clock, ids, job_type_loader, own_process, random_draw
 from tidemill.telemetry import handler_output
 from tidemill.telemetry.outcome_log import Telemetry
+from tidemill.telemetry.tracing import tracing
 from tidemill.worker.lane_messages import LaneMessages
 from tidemill.worker.lane_worker import Worker
 from tidemill.worker.message_run import WorkerSettings
@@ -164,11 +165,17 @@ def worker() -> Worker:
     return Worker(
         settings=settings,
         messages=lane_messages,
-        end_process=own_process.end,
+        end_process=_end_process,
         new_telemetry=telemetry,
         version=os.environ.get(Env.CODE_VERSION, ""),
         measured_types=measured_types(),
     )
+
+
+def _end_process() -> None:
+    """Nothing runs after it, so spans are exported here."""
+    tracing().flush(longest_seconds=1.0)
+    own_process.end()
 
 
 @cache

@@ -47,6 +47,8 @@ class Env(StrEnum):
     LOG_SAMPLE_RATE = "TIDEMILL_LOG_SAMPLE_RATE"
     #: The number of job types that have metrics of their own; absent where no type has any. Read by work.
     METRICS_BY_TYPE = "TIDEMILL_METRICS_BY_TYPE"
+    #: `true` where functions emit spans through OpenTelemetry; absent where they do not.
+    TRACING = "TIDEMILL_TRACING"
     #: Seconds by which a live job must be overdue before reconcile repairs it.
     RECONCILE_LIMIT_SECONDS = "TIDEMILL_RECONCILE_LIMIT_SECONDS"
     #: Read units a second that reconcile may take from the jobs table.

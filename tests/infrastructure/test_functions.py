@@ -216,6 +216,16 @@ def test_a_stage_can_withhold_the_text_of_exceptions(synthesise: Synthesise, dev
         assert Env.WITHHOLD_EXCEPTION_TEXT not in function["Environment"]["Variables"]
 
 
+def test_a_stage_with_tracing_tells_each_function_and_adds_its_layer(synthesise: Synthesise, dev: Synthesised) -> None:
+    layer = "arn:aws:lambda:eu-west-1:901920570463:layer:aws-otel-python-arm64-ver-1-32-0:2"
+    for function in _functions(synthesise(stage="dev", tracing="on", tracing_layer=layer)).values():
+        assert function["Environment"]["Variables"][Env.TRACING] == "true"
+        assert function["Layers"] == [layer]
+    for function in _functions(dev).values():
+        assert Env.TRACING not in function["Environment"]["Variables"]
+        assert "Layers" not in function
+
+
 def test_the_rights_of_every_function_are_tested(dev: Synthesised) -> None:
     assert _functions(dev).keys() == RIGHTS.keys()
 

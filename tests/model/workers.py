@@ -15,6 +15,7 @@ from tests.model.shipped_system import EFFECTS, ShippedSystem, moment, since_beg
 from tests.simulation.world.task_scheduler import Killed
 from tidemill.application.attempt_report import Ending as AttemptEnding
 from tidemill.application.attempt_report import Report
+from tidemill.application.handler_context import HandlerContext
 from tidemill.application.job_types import JobType, JobTypes, Run
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError, RetryAfter
 from tidemill.domain.job import Job, Reference
@@ -50,8 +51,9 @@ class ShippedWorker:
             wait_until_alone=lambda deadline: deadline,
             stray_beside=lambda: False,
             deadline_moved=lambda: None,
-            handler_scope=lambda _job: nullcontext({}),
             observer=self,
+            handler_scope=lambda job: nullcontext(HandlerContext(fields={}, trace=job.trace)),
+            settle_scope=lambda _job: nullcontext(),
         )
         self._greenlet = greenlet(lambda: self._run.run(self))
         self._greenlet.number = number

@@ -133,7 +133,7 @@ class Mill:
     def publish(self, records: Sequence[Mapping[str, Any]] | None = None) -> list[str]:
         """Invoke publish with the records. Returns the sequence numbers of those that failed."""
         owed = self.records() if records is None else records
-        answer = publish.handle({"Records": owed}, None)
+        answer = publish.handle({"Records": owed}, Context())
         assert set(answer) == {"batchItemFailures"}
         failed = [failure["itemIdentifier"] for failure in answer["batchItemFailures"]]
         if owed and not failed:

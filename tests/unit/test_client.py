@@ -33,6 +33,7 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.trace_context import traceparent_of
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.payloads import LARGEST_ITEM_BYTES, Bucket, DynamoPayloads
 from tidemill.names import LISTING_KEY, Env
@@ -75,6 +76,23 @@ def test_the_trace_of_a_job_is_the_callers_or_a_fresh_token(tidemill: Tidemill) 
 
     assert traces[0] == "request-1"
     assert len(set(traces)) == 3
+
+
+def test_a_job_belongs_to_the_trace_that_its_caller_names(tidemill: Tidemill) -> None:
+    context, other = (f"00-{'4' * 32}-{digit * 16}-01" for digit in "12")
+
+    named = [
+        tidemill.submit(_noop(), traceparent=context),
+        tidemill.submit(_noop(), trace="request", traceparent=context),
+        tidemill.submit(_noop(), trace=f"{other}/request", traceparent=context),
+        *tidemill.submit_many([_noop(), _noop()], traceparent=context),
+    ]
+    tidemill.submit(_noop(), traceparent="nonsense")
+
+    assert [traceparent_of(each.job.trace) for each in named if isinstance(each, Accepted)] == [context] * 5
+    assert named[1].job.trace == named[2].job.trace == f"{context}/request"  # type: ignore[union-attr]
+    assert traceparent_of(tidemill.submit(_noop(), trace=f"{other}/request").job.trace) == other
+    assert traceparent_of(tidemill.submit(_noop(), traceparent="nonsense").job.trace) is None
 
 
 def test_a_key_is_the_same_from_python_as_over_http(tidemill: Tidemill) -> None:

@@ -3,14 +3,15 @@
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tidemill.application.attempt_gates import OUT_OF_TIME, Gates, StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report, RunObserver, Unobserved
+from tidemill.application.handler_context import HandlerContext, HandlerScope, SettleScope
 from tidemill.application.handler_results import checkpoint_text, outcome_of_value
 from tidemill.application.job_types import Run
 from tidemill.application.ports import Checkpoint
@@ -29,9 +30,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.outcomes import Failed, Outcome, Parked
-
-#: Entered around the call of a job's handler, in its thread. Gives the fields of the handler's log lines.
-HandlerScope = Callable[[Job], AbstractContextManager[Mapping[str, object]]]
+from tidemill.domain.trace_context import traceparent_of
 
 #: The lease ends this much after the invocation, since clocks differ.
 CLOCK_SKEW_MARGIN: Final = timedelta(seconds=2)
@@ -65,7 +64,8 @@ class Attempt:
         wait_until_alone: WaitUntilAlone | None = None,
         stray_beside: StrayBeside | None = None,
         deadline_moved: Callable[[], None] | None = None,
-        handler_scope: HandlerScope = lambda _job: nullcontext({}),
+        handler_scope: HandlerScope = lambda job: nullcontext(HandlerContext(fields={}, trace=job.trace)),
+        settle_scope: SettleScope = lambda _job: nullcontext(),
         observer: RunObserver | None = None,
     ) -> None:
         """`body` is what the message holds, and `receives` how often the message was received, this time included.
@@ -86,6 +86,7 @@ class Attempt:
             deadline_moved=deadline_moved,
         )
         self._handler_scope = handler_scope
+        self._settle_scope = settle_scope
         self._observer = observer or Unobserved()
         self._settler = Settler(self.reference, context, self._observer)
         #: Held during a settle, so that one thread settles at a time.
@@ -188,7 +189,8 @@ class Attempt:
             if self.has_ended():
                 self._settler.delete_unused_payloads(self._claimed(), outcome)
             else:
-                report = self._settler.settle(self._claimed(), outcome)
+                with self._settle_scope(self._claimed()):
+                    report = self._settler.settle(self._claimed(), outcome)
                 with self._lock:
                     self._report = self._report or report
                 if report.ending is Ending.PARKED and isinstance(outcome, Parked):
@@ -244,10 +246,12 @@ class Attempt:
         return self._job
 
     def _handled(self, job: Job) -> Outcome:
-        with self._handler_scope(job) as fields:
-            return outcome_of_value(self._call_handler(job, RunLog(fields)), job, self._context.submit)
+        with self._handler_scope(job) as context:
+            value = self._call_handler(job, context)
+            # The jobs that follow belong to the trace of this run.
+            return outcome_of_value(value, replace(job, trace=context.trace), self._context.submit)
 
-    def _call_handler(self, job: Job, log: RunLog) -> Any:
+    def _call_handler(self, job: Job, context: HandlerContext) -> Any:
         """What the handler returns."""
         job_type = self._gates.known_type()
         run = Run(
@@ -261,7 +265,8 @@ class Attempt:
             group=job.group,
             hops=job.hops,
             resumed_from=None if job.checkpoint is None else json.loads(job.checkpoint),
-            log=log,
+            traceparent=traceparent_of(context.trace),
+            log=RunLog(context.fields),
             save=self._save_checkpoint,
         )
         self._begin_handler()

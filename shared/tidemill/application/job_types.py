@@ -39,6 +39,8 @@ class Run:
     hops: int = 0
     #: The state that the last checkpoint or `Continue` of this job saved, in any run; None before the first.
     resumed_from: Any = None
+    #: The W3C trace context of the submission, for calls of other services; None if the caller sent none.
+    traceparent: str | None = None
     #: A logger of the standard library. Its lines carry the fields of the job, also from threads of the handler.
     log: "LoggerAdapter[Logger]" = field(default_factory=lambda: RunLog({}), repr=False, compare=False)
     save: SaveCheckpoint = field(default=_save_nothing, repr=False, compare=False)

@@ -190,6 +190,11 @@ class StageConfig:
     #: Number of job types that have metrics of their own: the first ones by name. The others share the type `other`.
     #: 0: no type has any. Each type has nine metrics, and CloudWatch charges for each.
     metrics_by_type: int = 0
+    #: Whether functions emit spans through OpenTelemetry.
+    tracing: bool = False
+    #: ARN of the version of a layer with OpenTelemetry's SDK and an exporter, for every function. Empty: the app's own
+    #: requirements have them.
+    tracing_layer: str = ""
     #: Timeout of a function behind an HTTP API.
     api_timeout_seconds: int = 10
     #: Requests per second and burst, for all callers of an API together.
@@ -236,6 +241,13 @@ class StageConfig:
             r"(arn:[\w-]+:iam::(\d{12}|aws):policy/[\w+=,.@/-]+|[\w+=,.@-]*)",
             "the ARN or the name of a policy",
         )
+        _require_form(
+            "tracing_layer",
+            self.tracing_layer,
+            r"(arn:[\w-]+:lambda:[\w-]+:\d{12}:layer:[\w-]+:\d+)?",
+            "the ARN of the version of a layer",
+        )
+        _require(not self.tracing_layer or self.tracing, "tracing_layer needs tracing=on")
         _require_form("runbook_url", self.runbook_url, r"[^\s#]+", "an address without a fragment")
         _require(
             self.python_version in PYTHON_VERSIONS,

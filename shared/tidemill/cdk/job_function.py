@@ -26,7 +26,7 @@ class JobFunction(Construct):
     """A function that has only the rights that `allow` grants.
 
     It has no AWS managed policy, because `AWSLambdaBasicExecutionRole` may write to every log group of the account. It
-    has no active tracing, which needs `xray:Put*` on `*`. Documents and messages carry the trace header without it.
+    has no active tracing, which needs `xray:Put*` on `*`. Documents and messages carry the trace context without it.
     """
 
     def __init__(
@@ -64,12 +64,16 @@ class JobFunction(Construct):
             reserved_concurrent_executions=reserved_concurrency,
             role=self._role,
             log_group=self.log_group,
+            layers=[lambda_.LayerVersion.from_layer_version_arn(self, "Tracing", config.tracing_layer)]
+            if config.tracing_layer
+            else None,
             environment={
                 names.Env.STAGE: config.label,
                 # The folder of the asset has the digest of its content as its name.
                 names.Env.CODE_VERSION: Path(code.path).name[:VERSION_CHARACTERS],
                 **({} if config.log_exception_text else {names.Env.WITHHOLD_EXCEPTION_TEXT: "true"}),
                 **({} if config.log_sample_rate == 1 else {names.Env.LOG_SAMPLE_RATE: f"{config.log_sample_rate:g}"}),
+                **({names.Env.TRACING: "true"} if config.tracing else {}),
                 "POWERTOOLS_SERVICE_NAME": f"{names.APP}-{verb}",
                 "POWERTOOLS_METRICS_NAMESPACE": names.METRIC_NAMESPACE,
                 **environment,

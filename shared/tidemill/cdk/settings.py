@@ -70,6 +70,8 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "log_exception_text": switch,
     "log_sample_rate": number,
     "metrics_by_type": integer,
+    "tracing": switch,
+    "tracing_layer": str,
     "tags": _pairs,
 }
 

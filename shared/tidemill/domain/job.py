@@ -80,7 +80,7 @@ class Job:
     payload: str | None
     #: SHA-256 over the canonical submission. Distinguishes a replay from another body under the same idempotency key.
     body_hash: str
-    #: The id of the request that created the job.
+    #: The id of the request that created the job, after the caller's trace context: see `trace_context`.
     trace: str
     state: State
     #: How many dispatches the document has requested. Only rises.

@@ -20,7 +20,9 @@ from tidemill.http.problems import ProblemError, as_problem
 from tidemill.http.request import idempotency_key, read_body, read_object
 from tidemill.http.router import REPLAYED, json_response, resolver
 from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm, read_form
+from tidemill.http.trace_headers import caller_trace
 from tidemill.names import LARGEST_BATCH_BODY_BYTES
+from tidemill.telemetry.tracing import tracing
 
 #: The writes of a batch start within this time. Each write may wait some seconds for a slow store, and a function that
 #: times out answers for none of its jobs.
@@ -37,8 +39,9 @@ def _app() -> APIGatewayHttpResolver:
         owner = tenant(event)
         key = idempotency_key(event)
         body = read_form(SubmissionForm, read_object(event), lambda form: _refused(form.submission(key=key)))
-        submission, request_id = body.submission(key=key), event.request_context.request_id
-        accepted = composition.submit()(submission, tenant=owner, trace=request_id)
+        submission = body.submission(key=key)
+        with tracing().submit(caller_trace(event)) as trace:
+            accepted = composition.submit()(submission, tenant=owner, trace=trace)
         _record([accepted])
         # This request holds the payload of a new job. Only a replayed job needs a read.
         payload = payload_of(accepted.job, composition.payloads()) if accepted.replayed else json.dumps(body.payload)
@@ -53,14 +56,15 @@ def _app() -> APIGatewayHttpResolver:
             detail = "A batch takes no Idempotency-Key header. Give each job its own idempotency_key."
             raise ProblemError(HTTPStatus.BAD_REQUEST, "invalid-key", detail)
         body = read_body(event, BatchForm, limit_bytes=LARGEST_BATCH_BODY_BYTES)
-        answers = submit_all(
-            composition.submit(),
-            [_read(job) for job in body.jobs],
-            tenant=owner,
-            trace=event.request_context.request_id,
-            overlap=clients.POOL_SIZE,
-            seconds=_LAST_START_SECONDS,
-        )
+        with tracing().submit(caller_trace(event)) as trace:
+            answers = submit_all(
+                composition.submit(),
+                [_read(job) for job in body.jobs],
+                tenant=owner,
+                trace=trace,
+                overlap=clients.POOL_SIZE,
+                seconds=_LAST_START_SECONDS,
+            )
         shown = [
             _shown(answer, under=_pointer(index), request_id=event.request_context.request_id)
             for index, answer in enumerate(answers)
@@ -72,7 +76,8 @@ def _app() -> APIGatewayHttpResolver:
 
 
 def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    return _app().resolve(event, context)
+    with tracing().invocation("submit", context):
+        return _app().resolve(event, context)
 
 
 def _read(job: Any) -> Submission | InvalidPayloadError:

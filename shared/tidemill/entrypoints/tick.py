@@ -12,6 +12,7 @@ from tidemill import composition
 from tidemill.domain.submission import Submission
 from tidemill.names import SCHEDULE_TENANT, SCHEDULED_TIME, TICK_SCHEDULED_AT, TICK_TYPE
 from tidemill.system import clock
+from tidemill.telemetry.tracing import tracing
 
 
 def handle(event: Mapping[str, Any], context: Any) -> None:
@@ -21,5 +22,6 @@ def handle(event: Mapping[str, Any], context: Any) -> None:
         scheduled_at = f"{clock.now().astimezone(UTC):%Y-%m-%dT%H:%MZ}"
     telemetry = composition.telemetry()
     submission = Submission(type=type_, key=f"{type_} {scheduled_at}")
-    telemetry.accepted(composition.submit()(submission, tenant=SCHEDULE_TENANT, trace=context.aws_request_id))
+    with tracing().invocation("tick", context), tracing().submit(context.aws_request_id) as trace:
+        telemetry.accepted(composition.submit()(submission, tenant=SCHEDULE_TENANT, trace=trace))
     telemetry.flush()

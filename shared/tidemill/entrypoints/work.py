@@ -4,8 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidemill import composition
+from tidemill.telemetry.tracing import tracing
 from tidemill.worker.message_run import Invocation
 
 
 def handle(event: Mapping[str, Any], context: Invocation) -> Mapping[str, Any]:
-    return composition.worker().work(event, context)
+    with tracing().invocation("work", context):
+        return composition.worker().work(event, context)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from tidemill.http.problems import ProblemError
     from tidemill.http.request import idempotency_key, read_body
     from tidemill.http.router import REPLAYED, json_response, resolver
+    from tidemill.http.trace_headers import caller_trace
 else:
     from importlib import import_module
 
@@ -18,6 +19,7 @@ else:
     _MODULES = {
         "REPLAYED": "router",
         "ProblemError": "problems",
+        "caller_trace": "trace_headers",
         "idempotency_key": "request",
         "json_response": "router",
         "read_body": "request",
@@ -34,6 +36,7 @@ else:
 __all__ = [
     "REPLAYED",
     "ProblemError",
+    "caller_trace",
     "idempotency_key",
     "json_response",
     "read_body",

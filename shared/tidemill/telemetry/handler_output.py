@@ -11,20 +11,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO, cast
 
+from tidemill.application.handler_context import HandlerContext
 from tidemill.application.run_log import RUN_LOGGER
 from tidemill.domain.job import Job
-from tidemill.telemetry.handler_stream import HANDLER_FIELDS, Fields, HandlerStream
+from tidemill.telemetry.handler_stream import HANDLER_FIELDS, HandlerStream
 from tidemill.telemetry.job_fields import job_fields
 from tidemill.telemetry.outcome_log import logger
+from tidemill.telemetry.tracing import tracing
 
 
 @contextmanager
-def handler_scope(job: Job, *, request_id: str) -> Iterator[Fields]:
-    """`HandlerScope`: what is logged or printed inside gets these fields. `request_id` is the invocation's."""
+def handler_scope(job: Job, *, request_id: str) -> Iterator[HandlerContext]:
+    """`HandlerScope`: what is logged or printed inside gets the fields. `request_id` is the invocation's."""
     fields = job_fields(job) | {"request_id": request_id}
     token = HANDLER_FIELDS.set(fields)
     try:
-        yield fields
+        with tracing().run(job) as trace:
+            yield HandlerContext(fields=fields, trace=trace)
     finally:
         HANDLER_FIELDS.reset(token)
         for stream in (sys.stdout, sys.stderr):

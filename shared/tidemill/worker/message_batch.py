@@ -14,6 +14,7 @@ from tidemill.application.attempt_report import RunObserver
 from tidemill.domain.errors import TidemillError
 from tidemill.telemetry.handler_output import handler_scope
 from tidemill.telemetry.outcome_log import logger
+from tidemill.telemetry.tracing import tracing
 from tidemill.worker.message_run import SETTLE_RESERVE, Invocation, MessageRun, WorkerSettings, time_left
 
 
@@ -55,6 +56,7 @@ class Batch(BatchProcessor):
                 deadline_moved=self._changed.set,
                 handler_scope=partial(handler_scope, request_id=self._invocation.aws_request_id),
                 observer=self._observer,
+                settle_scope=tracing().settle,
             )
             for record in self.records
         }

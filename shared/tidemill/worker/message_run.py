@@ -6,9 +6,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final, Protocol
 
-from tidemill.application.attempt import Attempt, HandlerScope
+from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_gates import StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report, RunObserver
+from tidemill.application.handler_context import HandlerScope, SettleScope
 from tidemill.application.settle import AHEAD_DELAY, AttemptContext
 from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError
 from tidemill.domain.job import Job, Reference, reference_to
@@ -63,6 +64,7 @@ class MessageRun:
         deadline_moved: Callable[[], None],
         handler_scope: HandlerScope,
         observer: RunObserver,
+        settle_scope: SettleScope,
     ) -> None:
         self.record = record
         self._settings = settings
@@ -76,6 +78,7 @@ class MessageRun:
             deadline_moved=deadline_moved,
             handler_scope=handler_scope,
             observer=observer,
+            settle_scope=settle_scope,
         )
         #: The attempt at the job of the message, and the present one, which may be at a later job of its group.
         self._first: Attempt | None = None

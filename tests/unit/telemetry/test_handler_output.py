@@ -183,7 +183,7 @@ def test_a_logger_that_writes_to_the_output_itself_is_written_once() -> None:
 
 def test_run_log_carries_the_fields_in_any_thread() -> None:
     with worker() as output, handler_scope(JOB, request_id="r-1") as given:
-        log = RunLog(given)
+        log = RunLog(given.fields)
         threads = [
             threading.Thread(target=log.info, args=("sent %d", 3)),
             threading.Thread(target=print, args=("x",)),

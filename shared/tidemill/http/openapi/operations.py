@@ -21,6 +21,13 @@ _KEY: Final = {
     "description": "Submissions of one caller with the same key and body create one job.",
     "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
 }
+_CONTEXT: Final = {
+    "name": "traceparent",
+    "in": "header",
+    "description": "The W3C trace context that the job belongs to. `X-Amzn-Trace-Id` with a parent is read too. An "
+    "invalid value is ignored.",
+    "schema": {"type": "string"},
+}
 #: A path with characters outside those of an id matches no route.
 _NO_SUCH_JOB: Final = problems("no-such-job", "not-found")
 
@@ -55,7 +62,7 @@ _SUBMIT: Final[Operation] = {
     "operationId": "submitJob",
     "summary": "Submit a job",
     "description": f"The body is at most {LARGEST_BODY_BYTES} bytes.",
-    "parameters": [_KEY],
+    "parameters": [_KEY, _CONTEXT],
     "requestBody": _body("SubmissionForm", example={"type": "mail.welcome", "payload": {"address": "ada@example.com"}}),
     "responses": SECURED
     | WITH_BODY
@@ -70,6 +77,7 @@ _SUBMIT_BATCH: Final[Operation] = {
     "operationId": "submitJobs",
     "summary": "Submit up to a hundred jobs",
     "description": f"Each job is accepted or refused on its own. The body is at most {LARGEST_BATCH_BODY_BYTES} bytes.",
+    "parameters": [_CONTEXT],
     "requestBody": _body("BatchForm"),
     "responses": SECURED
     | WITH_BODY
