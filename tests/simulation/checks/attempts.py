@@ -5,8 +5,7 @@ from typing import Final
 from tests.simulation.checks.crashes import CrashChecks
 from tests.simulation.checks.odd_values import ODD_TYPE
 from tests.simulation.checks.violation import require
-from tests.simulation.jobs.handler_runs import HandlerRun
-from tests.simulation.jobs.job_types import BrokenError
+from tests.simulation.jobs.handler_runs import BrokenError, HandlerRun
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import RAISED

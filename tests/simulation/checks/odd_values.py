@@ -10,11 +10,13 @@ from tests.simulation.world.world import World
 from tidemill.domain.states import State
 
 ODD_TYPE: Final = "sim.unstorable"
-#: Errors of the engine, with which a run may end before its handler returns.
+#: Errors with which a run may end before its handler returns.
 _OTHER: Final = frozenset(
     {
         *("Crashed", "DeadlinePassed", "JobTimeoutError"),
         *("LeaseLostError", "StoreUnavailableError", "TransactionConflictError"),
+        # Of a handler that cannot submit the job that it needs.
+        "BrokenError",
     }
 )
 

@@ -35,7 +35,7 @@ class ParkedJobChecks:
         self._parked: dict[str, dict[str, Item]] = defaultdict(dict)
         #: By limit item, when it was written last.
         self._written_ms: dict[str, int] = {}
-        #: The last write before the faults stopped.
+        #: The last write of the table before the faults stopped. 0 in a world without faults.
         self._calm_since_ms = 0
         #: The longest time without faults for which a slot was free while a job waited: milliseconds, limit item.
         self._idle: tuple[int, str] = (0, "*")
@@ -68,6 +68,8 @@ class ParkedJobChecks:
 
     def _changed(self, key: str, record: Record) -> None:
         before, after = record.before, record.after
+        if not self._world.faults.stopped and any(self._world.faults.rates.values()):
+            self._calm_since_ms = self._world.scheduler.now_ms
         if key.startswith(LIMIT_PREFIX):
             self._count_idle_time(key, before)
             self.limits_are_not_forgotten(key, before, after, by_ttl=record.by_ttl)
@@ -86,8 +88,6 @@ class ParkedJobChecks:
             if since:
                 self._idle = max(self._idle, (now_ms - max(free_ms, min(since), self._calm_since_ms), key))
         self._written_ms[key] = now_ms
-        if not self._world.faults.stopped:
-            self._calm_since_ms = now_ms
 
     def _job_changed(self, key: str, before: Item | None, after: Item | None) -> None:
         was, now = state_of(before) is State.PARKED, state_of(after) is State.PARKED

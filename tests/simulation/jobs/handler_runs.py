@@ -12,6 +12,10 @@ from tests.simulation.world.task_scheduler import Killed
 from tidemill import Run
 
 
+class BrokenError(Exception):
+    """An attempt that fails as its plan says, or since a handler cannot do what it needs."""
+
+
 @dataclass(slots=True)
 class HandlerRun:
     """One run of a handler."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tests.simulation.jobs.handler_runs import crash_process, effect, running
+from tests.simulation.jobs.handler_runs import BrokenError, crash_process, effect, running
 from tests.simulation.jobs.odd_values import ODD_VALUES
 from tidemill import (
     Cancelled,
@@ -41,10 +41,6 @@ class Plan(BaseModel):
     key: str = ""
     #: Makes the payload and the result large.
     padding: str = ""
-
-
-class BrokenError(Exception):
-    """An attempt that fails as its plan says."""
 
 
 def _step(plan: Plan, run: Run) -> None:

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from tests.simulation.jobs.handler_runs import BrokenError
 from tidemill import Continue, Done, GiveUp, Run, Snooze, Submission, composition
+from tidemill.domain.errors import TidemillError
 
 _LARGEST_RESULT: Final = 32 * 1024
 _LARGEST_CHECKPOINT: Final = 8 * 1024
@@ -57,8 +59,11 @@ def _checks(count: int) -> list[Any]:
 
 
 def _accepted_before(run: Run, submission: Submission) -> None:
-    """Another job of the tenant has this submission's key, unless a purge has freed it."""
-    composition.submit()(submission, tenant=run.tenant, trace=run.job_id)
+    """Another job of the tenant has this submission's key. A handler that cannot submit it is tried again."""
+    try:
+        composition.submit()(submission, tenant=run.tenant, trace=run.job_id)
+    except TidemillError as error:
+        raise BrokenError(f"attempt {run.attempt}") from error
 
 
 def _followed_by_existing(run: Run) -> Done:

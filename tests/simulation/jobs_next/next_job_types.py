@@ -4,8 +4,8 @@ import time
 
 from pydantic import BaseModel, ConfigDict
 
-from tests.simulation.jobs.handler_runs import effect, running
-from tests.simulation.jobs.job_types import BrokenError, Plan
+from tests.simulation.jobs.handler_runs import BrokenError, effect, running
+from tests.simulation.jobs.job_types import Plan
 from tidemill import Done, Run, Submission, job_type
 
 
