@@ -47,3 +47,25 @@ def test_a_policy_refuses_attempts_that_no_lane_allows_for(max_attempts: int) ->
 def test_a_policy_refuses_a_backoff_that_makes_no_sense(backoff: float, cap: float) -> None:
     with pytest.raises(ValueError, match="backoff"):
         RetryPolicy(backoff_seconds=backoff, backoff_cap_seconds=cap)
+
+
+@pytest.mark.parametrize("max_hops", [-1, 100_001])
+def test_a_policy_refuses_hops_that_no_chain_needs(max_hops: int) -> None:
+    with pytest.raises(ValueError, match=f"max_hops is {max_hops}; it must lie within 0 and 100000"):
+        RetryPolicy(max_hops=max_hops)
+
+
+def test_a_policy_may_reach_its_bounds() -> None:
+    day = 86_400.0
+    widest = RetryPolicy(
+        max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=100_000, backoff_seconds=day, backoff_cap_seconds=day
+    )
+    assert widest.delay_seconds(1, 0.5) == day / 2
+    assert RetryPolicy(max_attempts=1, max_hops=0, backoff_seconds=0, backoff_cap_seconds=0).delay_seconds(9, 0.5) == 0
+
+
+def test_the_policy_without_a_declaration() -> None:
+    policy = RetryPolicy()
+
+    assert (policy.max_attempts, policy.max_hops) == (8, 1_000)
+    assert [policy.delay_seconds(attempt, 0.5) for attempt in (1, 2, 3, 30)] == [1, 2, 4, 450]

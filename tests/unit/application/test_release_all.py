@@ -1,0 +1,85 @@
+"""Wake releases every line: in random order, until each gives no more, and past one that fails."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.support.builders import A_WAIT, a_job
+from tests.support.single_job import Clock
+from tidemill.application.ports import WHOLE, Part
+from tidemill.application.release import Released, Releaser
+from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
+from tidemill.domain.job import Job
+from tidemill.domain.limit_state import MOST_AT_ONCE
+from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause, Line
+
+LINE: Final = A_WAIT.line
+OTHER: Final = Line(Cause.LIMIT, "another")
+
+
+def parked() -> Job:
+    return a_job(state=State.PARKED, wait=A_WAIT)
+
+
+@dataclass
+class Lines:
+    """Lines, and what a release of each gives."""
+
+    releases: dict[Line, list[list[Job] | Exception]]
+    parts: list[Part] = field(default_factory=list)
+    taken: list[Line] = field(default_factory=list)
+
+    def lines(self, part: Part) -> Iterator[Line]:
+        self.parts.append(part)
+        return iter(self.releases)
+
+    def release(self, line: Line) -> list[Job]:
+        self.taken.append(line)
+        result = self.releases[line].pop(0) if self.releases[line] else []
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+
+def released(lines: Lines, in_time: Callable[[], bool] = lambda: True, draws: Sequence[float] = ()) -> Released:
+    class AllLines(Releaser):
+        def release(self, line: Line, **_changes: Any) -> list[Job]:
+            return lines.release(line)
+
+    remaining = [*draws]
+    releaser = AllLines(store=None, limits=lines, clock=Clock())  # type: ignore[arg-type]  # unused
+    return releaser.release_all(part=WHOLE, in_time=in_time, draw=lambda: remaining.pop(0) if remaining else 0.5)
+
+
+def test_wake_releases_each_line_until_it_gives_less_than_a_full_release() -> None:
+    full, rest = [parked() for _ in range(MOST_AT_ONCE)], [parked()]
+    lines = Lines({LINE: [full, rest], OTHER: []})
+
+    assert released(lines) == Released(jobs=(*full, *rest))
+    assert lines.taken == [LINE, LINE, OTHER]
+    assert len(lines.parts) == 1
+
+
+def test_wake_takes_the_lines_in_random_order() -> None:
+    lines = Lines({LINE: [], OTHER: []})
+
+    released(lines, draws=[0.9, 0.1])
+
+    assert lines.taken == [OTHER, LINE]
+
+
+def test_one_line_that_cannot_be_released_stops_no_other() -> None:
+    error = MalformedDocumentError("newer")
+    third = Line(Cause.LIMIT, "third")
+    job = parked()
+    lines = Lines({LINE: [StoreUnavailableError("busy")], OTHER: [error], third: [[job]]})
+
+    assert released(lines) == Released(jobs=(job,), left=1, failed=(error,))
+
+
+def test_lines_for_which_no_time_is_left_are_counted() -> None:
+    lines = Lines({LINE: [], OTHER: []})
+
+    assert released(lines, in_time=lambda: False) == Released(left=2)
+    assert lines.taken == []

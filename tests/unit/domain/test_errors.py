@@ -1,0 +1,74 @@
+"""What each error says and carries."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.support.builders import a_job
+from tidemill.domain.errors import (
+    Fault,
+    InvalidPayloadError,
+    MissingResourceError,
+    NewerSchemaError,
+    NotAllowedNowError,
+    PayloadTooLargeError,
+    RetryAfter,
+    TransactionTooLargeError,
+    UnknownJobTypeError,
+    WriteRefusedError,
+)
+from tidemill.domain.job import Job
+from tidemill.domain.return_values import Continue, GiveUp, Snooze
+from tidemill.domain.states import State
+from tidemill.domain.time_constants import EPOCH, LONGEST_SPAN, MILLISECOND
+
+DEAD = a_job(state=State.DEAD)
+
+
+@pytest.mark.parametrize(
+    ("error", "text", "carried"),
+    [
+        (RetryAfter(90), "again in 90 s", {}),
+        (RetryAfter(90, "busy"), "busy", {}),
+        (WriteRefusedError("settle", None), "settle refused by a missing document", {"write": "settle"}),
+        (WriteRefusedError("settle", DEAD), "settle refused by state dead", {"current": DEAD}),
+        (MissingResourceError("no table"), "no table; check the name, the account and the region", {}),
+        (TransactionTooLargeError(101, 100), "needs 101 transaction entries, but the limit is 100", {}),
+        (NotAllowedNowError("cancelled", DEAD), "a job that is dead cannot be cancelled", {"current": DEAD}),
+        (UnknownJobTypeError("c", ("b", "a")), "unknown job type 'c'; known types: a, b", {"known": ("b", "a")}),
+        (UnknownJobTypeError("c", ()), "known types: none", {"name": "c"}),
+        (PayloadTooLargeError(3, 2), "the payload is 3 bytes; the limit is 2 bytes", {"size_bytes": 3}),
+        (PayloadTooLargeError(3, 2), "the payload is 3 bytes; the limit is 2 bytes", {"limit_bytes": 2}),
+        (InvalidPayloadError([Fault("/a", "no"), Fault("", "bad")]), "/a: no; bad", {}),
+        (NewerSchemaError("document", 4, 3), "a document of schema 4; this code reads 3", {"schema": 4, "known": 3}),
+    ],
+)
+def test_an_error_says_and_carries_its_details(
+    error: Exception, text: str, carried: dict[str, Job | str | int]
+) -> None:
+    assert text in str(error)
+    assert {name: getattr(error, name) for name in carried} == carried
+
+
+@pytest.mark.parametrize("after", [-MILLISECOND, LONGEST_SPAN + MILLISECOND])
+def test_a_wait_has_bounds(after: timedelta) -> None:
+    with pytest.raises(ValueError, match="after must be from 0 to 366 days"):
+        Snooze(after)
+    with pytest.raises(ValueError, match="after must be from 0 to 366 days"):
+        Continue(after=after)
+    assert Snooze(LONGEST_SPAN).after == Continue(after=LONGEST_SPAN).after
+    assert Snooze(timedelta(0)).after == Continue().after
+
+
+def test_a_wrong_kind_of_value_is_refused() -> None:
+    with pytest.raises(TypeError, match="after must be a timedelta"):
+        Snooze(30)  # type: ignore[arg-type]  # the fault
+    with pytest.raises(TypeError, match="after must be a timedelta"):
+        Continue(after=30)  # type: ignore[arg-type]  # the fault
+    with pytest.raises(TypeError, match="GiveUp takes its reason"):
+        GiveUp(3)  # type: ignore[arg-type]  # the fault
+
+
+def test_points_of_time_are_those_of_the_store() -> None:
+    assert EPOCH.timestamp() == 0
+    assert (MILLISECOND.total_seconds(), LONGEST_SPAN.days) == (0.001, 366)

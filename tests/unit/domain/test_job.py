@@ -1,0 +1,65 @@
+"""What a job document shows of its runs: lost ones, holds, expiry and the end of a run."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.support.builders import NOW, SECOND, a_job, an_error
+from tidemill.domain.holds import HoldCause, known_cause
+from tidemill.domain.job import CRASHED
+from tidemill.domain.states import State
+
+
+@pytest.mark.parametrize(
+    ("state", "attempt", "open_runs", "lost"),
+    [
+        (State.QUEUED, 0, 0, []),
+        (State.RUNNING, 1, 1, []),
+        (State.RUNNING, 2, 2, [1]),
+        (State.RUNNING, 4, 3, [2, 3]),
+        (State.RETRYING, 1, 1, [1]),
+        (State.RETRYING, 3, 2, [2, 3]),
+        (State.RETRYING, 3, 0, []),
+        # A continuation has set the attempts back meanwhile.
+        (State.RETRYING, 1, 3, [1]),
+    ],
+)
+def test_each_run_without_a_result_is_an_error(state: State, attempt: int, open_runs: int, lost: list[int]) -> None:
+    job = a_job(state=state, attempt=attempt, open_runs=open_runs, claimed_at=NOW + SECOND, errors=(an_error(),))
+
+    assert [error.attempt for error in job.lost] == lost
+    assert {(error.error_class, error.at, error.retryable) for error in job.lost} <= {(CRASHED, NOW + SECOND, True)}
+    assert job.suspect is bool(lost)
+    assert job.known_errors == (an_error(), *job.lost)
+
+
+def test_an_error_of_a_lost_run_is_dated_by_the_submission_if_no_claim_is_known() -> None:
+    (error,) = a_job(state=State.RETRYING, attempt=1, open_runs=1).lost
+
+    assert error.at == NOW
+    assert error.message.startswith("the worker exited without reporting a result")
+
+
+def test_holds_count_only_for_the_cause_of_the_last_one() -> None:
+    job = a_job(holds=3, hold_cause=HoldCause.OUTAGE)
+
+    assert (job.held_by(HoldCause.OUTAGE), job.held_by(HoldCause.LIMIT)) == (3, 0)
+
+
+def test_a_cause_that_only_another_version_knows_is_left_out() -> None:
+    assert known_cause("outage") is HoldCause.OUTAGE
+    assert known_cause("eclipse") is None
+
+
+@pytest.mark.parametrize(("after", "expired"), [(-1, False), (0, True), (1, True)])
+def test_a_job_has_expired_from_its_last_instant_on(after: int, expired: bool) -> None:
+    assert a_job(expires_at=NOW).expired(NOW + after * timedelta(microseconds=1)) is expired
+    assert not a_job().expired(NOW + after * SECOND)
+
+
+def test_the_end_of_a_run_is_known_by_its_owner() -> None:
+    run = a_job(owner="one")
+
+    assert run.settled_in(a_job(last_owner="one", owner="two"))
+    assert not run.settled_in(a_job(last_owner="two"))
+    assert not a_job().settled_in(a_job())

@@ -1,0 +1,59 @@
+"""The bounds of a declared limit, and the name of the line in which its jobs wait."""
+
+from datetime import timedelta
+
+import pytest
+
+from tests.support.builders import NOW, SECOND
+from tidemill.domain.limits import LARGEST_CONCURRENCY, Limit, Rate
+from tidemill.domain.waiting import Cause, Line, Wait
+
+DAY = timedelta(days=1)
+
+
+@pytest.mark.parametrize(("count", "period"), [(1, SECOND), (1, DAY), (9, SECOND)])
+def test_a_rate_within_its_bounds_has_an_interval(count: int, period: timedelta) -> None:
+    assert Rate(count=count, period=period).interval == period / count
+
+
+@pytest.mark.parametrize(
+    ("count", "period"),
+    [
+        (0, SECOND),
+        (-1, SECOND),
+        (1, SECOND - timedelta(microseconds=1)),
+        (1, DAY + timedelta(microseconds=1)),
+        (0, DAY * 2),
+    ],
+)
+def test_a_rate_beyond_its_bounds_is_refused(count: int, period: timedelta) -> None:
+    with pytest.raises(ValueError, match=f"got {count} in "):
+        Rate(count=count, period=period)
+
+
+@pytest.mark.parametrize("concurrency", [1, LARGEST_CONCURRENCY])
+def test_a_concurrency_within_its_bounds_is_kept(concurrency: int) -> None:
+    assert Limit(concurrency=concurrency).concurrency == concurrency
+
+
+@pytest.mark.parametrize("concurrency", [0, -1, 101])
+def test_a_concurrency_beyond_its_bounds_is_refused(concurrency: int) -> None:
+    with pytest.raises(ValueError, match=f"concurrency_per_key is {concurrency}; it must lie within 1 and 100"):
+        Limit(concurrency=concurrency)
+
+
+def test_a_limit_bounds_something() -> None:
+    with pytest.raises(ValueError, match="concurrency, rate or both"):
+        Limit()
+    assert Limit(rate=Rate(count=1, period=SECOND)).concurrency is None
+
+
+def test_a_long_limit_key_is_replaced_by_its_hash() -> None:
+    assert Line.for_limit("k" * 256) == Line(Cause.LIMIT, "k" * 256)
+    hashed = [Line.for_limit("k" * 257), Line.for_limit("k" * 258)]
+    assert [len(line.key) for line in hashed] == [64, 64]
+    assert hashed[0] != hashed[1]
+
+
+def test_a_wait_names_its_line() -> None:
+    assert Wait(cause=Cause.LIMIT, key="k", since=NOW).line == Line(Cause.LIMIT, "k")
