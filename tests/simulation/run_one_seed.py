@@ -11,6 +11,7 @@ from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload,
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.invalid_callers import InvalidCallers
 from tests.simulation.actors.operators import Operators
+from tests.simulation.actors.selecting_operators import SelectingOperators
 from tests.simulation.actors.tenants import Tenants
 from tests.simulation.actors.ttl_sweeper import TtlSweeper
 from tests.simulation.checks.all_checks import Checks, Violation
@@ -31,6 +32,8 @@ _POLL_MS: Final = (20, 20, 3_000)
 _BATCHED: Final = 0.1
 #: Tenants begin to read and control their jobs within this time after the last submission.
 _TENANTS_ACT_WITHIN_MS: Final = 60_000
+#: Operators ask for ended jobs until then, after the faults too, when more jobs have ended.
+_ASKED_AFTER_MS: Final = 120_000
 #: By then every document has expired and been deleted, and reconcile has run a day later.
 _ALL_EXPIRED_MS: Final = 4 * 86_400_000
 
@@ -96,6 +99,7 @@ def _run(world: World) -> float:
     eventbridge.begin()
     Alarms(world)
     operators.plan(faults_end_ms)
+    SelectingOperators(world).plan(faults_end_ms + _ASKED_AFTER_MS)
     invalid.plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms))
     Tenants(world).plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))
     sweeper.begin()

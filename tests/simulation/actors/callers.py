@@ -15,6 +15,7 @@ from tests.simulation.world.world import World
 from tidemill import composition
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.submission import Submission
+from tidemill.names import Lane
 
 TENANTS: Final = ("111122223333:AROAADA", "111122223333:AROABOB")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -27,7 +28,7 @@ _OVER_HTTP: Final = 0.15
 _ODD: Final = 0.12
 _ODD_JOBS: Final = 4
 #: Share of the seeds without faults, and of the others, that have a crowd of jobs of one limit key. Its size and types.
-_CROWDED: Final = 0.6
+_CROWDED: Final = 0.9
 _CROWDED_AND_FAULTY: Final = 0.15
 _CROWD: Final = 6
 _LIMITED: Final = ("sim.limited", "sim.slots", "sim.paced")
@@ -217,7 +218,7 @@ class Caller:
     def _reuse_key(self, submission: Submission, job_id: str) -> None:
         key = f"{self._planned.tenant}#{job_id}"
         item = self._world.jobs.items.get((key,))
-        other = replace(submission, payload={**submission.payload, "padding": "another"})
+        other = self._with_another_body(submission)
         try:
             composition.submit()(other, tenant=self._planned.tenant, trace=self._name)
         except TidemillError as error:
@@ -234,6 +235,21 @@ class Caller:
             "a different body was accepted under the key",
             key,
         )
+
+    def _with_another_body(self, submission: Submission) -> Submission:
+        """One member differs, and the submission stays valid."""
+        begins = datetime.fromtimestamp(self._world.scheduler.now_ms / 1000, UTC)
+        members: list[dict[str, Any]] = [
+            {"payload": {**submission.payload, "padding": "another"}},
+            {"type": "sim.plain" if submission.type == "sim.give-up" else "sim.give-up"},
+            {"lane": Lane.BULK},
+            {"delay": timedelta(seconds=7), "run_at": None, "deadline": None},
+            {"run_at": begins + timedelta(hours=2), "delay": None, "deadline": None},
+            {"deadline": begins + timedelta(days=9)},
+            {"group": "another"},
+        ]
+        chance = Random(f"another body {self._world.seed} {self._name}")
+        return replace(submission, **chance.choice(members))
 
     def _over_http(self) -> str | None:
         submission, tenant = self._planned.submission, self._planned.tenant

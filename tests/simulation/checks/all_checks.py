@@ -11,6 +11,7 @@ from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.endings import EndingChecks
 from tests.simulation.checks.group_items import GroupItemChecks
 from tests.simulation.checks.handler_fields import HandlerFieldChecks
+from tests.simulation.checks.hold_waits import HoldWaitChecks
 from tests.simulation.checks.holds import HoldChecks
 from tests.simulation.checks.limit_items import LimitItemChecks
 from tests.simulation.checks.limits import LimitChecks
@@ -25,6 +26,7 @@ from tests.simulation.checks.use_case_reports import UseCaseReportChecks
 from tests.simulation.checks.version_compatibility import VersionCompatibilityChecks
 from tests.simulation.checks.violation import Violation, state_of
 from tests.simulation.checks.waits import WaitChecks
+from tests.simulation.checks.wake_reports import WakeReportChecks
 from tests.simulation.world.faults import LOSSES
 from tests.simulation.world.world import World
 from tidemill.domain.states import TERMINAL
@@ -59,10 +61,12 @@ class Checks:
         WaitChecks(world)
         OddValueChecks(world)
         HoldChecks(world)
+        HoldWaitChecks(world)
         EndingChecks(world)
         HandlerFieldChecks(world)
         self.passes = PassChecks(world)
         self._reports = UseCaseReportChecks(world)
+        self._wake_reports = WakeReportChecks(world)
         self._waiting = ParkedJobChecks(world)
         self.payloads = PayloadChecks(world)
         self.versions = VersionCompatibilityChecks(world)
@@ -96,6 +100,7 @@ class Checks:
         """No new fault happens from now on."""
         self.passes.quiet_begins()
         self._reports.quiet_begins()
+        self._wake_reports.quiet_begins()
 
     def at_end(self) -> None:
         """Raises `Violation`."""
@@ -107,6 +112,7 @@ class Checks:
         self._strays.at_end()
         self.passes.at_end()
         self._reports.at_end()
+        self._wake_reports.at_end()
         self._waiting.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()

@@ -11,8 +11,10 @@ from tests.simulation.world.lambda_environments import RAISED
 from tests.simulation.world.sqs_queue import Message
 from tests.simulation.world.trace import Change
 from tests.simulation.world.world import World
+from tidemill.application.owed import Taken
 from tidemill.application.publish import Published
 from tidemill.application.reconcile import Reconciled, RepairAction
+from tidemill.application.release import Released
 from tidemill.application.wake import Woken
 from tidemill.domain.states import State
 from tidemill.dynamodb.owed_items import OWED_PREFIX, owed_key
@@ -26,6 +28,8 @@ _CHECK: Final = "reports count what was done"
 _ADVANCED: Final = "advanced"
 _WOKEN: Final = "woken"
 _DELETED: Final = "deleted"
+_RELEASED: Final = "released"
+_RESENT: Final = "resent"
 _LEFT_BY_WAKE: Final = frozenset({State.SCHEDULED, State.PARKED})
 _TURNS: Final = frozenset({(State.WAITING, State.QUEUED), (State.WAITING, State.SCHEDULED)})
 
@@ -121,6 +125,8 @@ class UseCaseReportChecks:
             if moved and change.at_ms <= until_ms.get(change.by, 0):
                 nudged = number_of(change.after, "nudges") > number_of(change.before, "nudges")
                 done[change.by]["nudged"] += nudged
+                done[change.by][_RESENT] += moved[0] is moved[1] and not nudged and _nudged_at(change)
+                done[change.by][_RELEASED] += moved == (State.PARKED, State.QUEUED) and not nudged
                 done[change.by][_WOKEN] += moved == (State.SCHEDULED, State.QUEUED) and not nudged
         return done
 
@@ -132,6 +138,12 @@ def _moved(change: Change) -> tuple[State | None, State | None] | None:
     return (state_of(before), state_of(after)) if same else None
 
 
+def _nudged_at(change: Change) -> bool:
+    """Whether the write asked for another message."""
+    before, after = change.before or {}, change.after or {}
+    return "nudged_at" in after and after["nudged_at"] != before.get("nudged_at")
+
+
 def _failed(report: Any) -> bool:
     return isinstance(report, Reconciled) and report.count(RepairAction.FAILED) > 0
 
@@ -140,6 +152,8 @@ def _counts(report: Any) -> Counter[str]:
     by_type: dict[type, Callable[[Any], dict[str, int]]] = {
         Published: lambda published: {"sent": len(published.sent), _ADVANCED: len(published.advanced)},
         Woken: lambda woken: {_WOKEN: sum(woken.jobs.values())},
+        Released: lambda released: {_RELEASED: len(released.jobs)},
+        Taken: lambda taken: {_RESENT: len(taken.resent), _ADVANCED: len(taken.advanced)},
         Reconciled: lambda reconciled: {
             "nudged": reconciled.count(RepairAction.NUDGED)
             + reconciled.count(RepairAction.UNDELIVERABLE)

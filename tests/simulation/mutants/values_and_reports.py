@@ -57,4 +57,45 @@ SHOWN: Final = (
         "    if job.cancel_requested_at:\n        return Stopped()",
         "    if True:\n        return Stopped()",
     ),
+    Mutant(
+        "an outage is recorded as another version",
+        modules.RUN,
+        "held_below(ceiling_seconds, HoldCause.OUTAGE)",
+        "held_below(ceiling_seconds, HoldCause.VERSION)",
+    ),
+    Mutant(
+        "a hold of another version is long at once",
+        modules.GATES,
+        "held_below(min(2.0 ** (holds + 1), LONGEST_VERSION_HOLD_SECONDS), HoldCause.VERSION)",
+        "held_below(LONGEST_VERSION_HOLD_SECONDS, HoldCause.VERSION)",
+    ),
+    Mutant("wake reports the time since, not the lead", modules.WAKE, "(job.due - began for", "(began - job.due for"),
+    Mutant(
+        "wake reports each call as unfinished", modules.WAKE, "        finished = True\n", "        finished = False\n"
+    ),
+    Mutant(
+        "owed work is tried each minute",
+        modules.OWED,
+        "_FIRST_PAUSE * 2.0 ** min(owed.tries, _MOST_DOUBLINGS)",
+        "_FIRST_PAUSE",
+    ),
+    Mutant("owed work is never overdue", modules.OWED, ">= PATIENCE else None", ">= PATIENCE * 999 else None"),
+    Mutant(
+        "a purge takes jobs of every type",
+        "tidemill.application.purge",
+        "(not self.types or job.type in self.types)",
+        "True",
+    ),
+    Mutant(
+        "a redrive takes jobs with other ids",
+        "tidemill.application.redrive",
+        "(not self.ids or job.id in self.ids)",
+        "True",
+    ),
+    Mutant(
+        "the delay of a submission is not part of its body",
+        modules.SUBMIT,
+        '        "delay": delay.total_seconds() if delay else None,\n',
+        "",
+    ),
 )

@@ -141,7 +141,9 @@ def _patches() -> list[Patch]:
         *code_versions.patches(shipped, _environment, _count_fault),
         (run_lines.RunLines, "ended", _watched(run_lines.RunLines.ended)),
         (outcome_log.Telemetry, "published", _watched_publish(outcome_log.Telemetry.published)),
-        (outcome_log.Telemetry, "woken", _watched_wake(outcome_log.Telemetry.woken)),
+        (outcome_log.Telemetry, "woken", _watched_report(outcome_log.Telemetry.woken)),
+        (outcome_log.Telemetry, "taken", _watched_report(outcome_log.Telemetry.taken)),
+        (outcome_log.Telemetry, "released", _watched_report(outcome_log.Telemetry.released)),
         (outcome_log.Telemetry, "reconciled", _watched_reconcile(outcome_log.Telemetry.reconciled)),
         (message_run.MessageRun, "expire", _watched_expire(message_run.MessageRun.expire)),
         (message_run.MessageRun, "release_slot", _watched_release(message_run.MessageRun.release_slot)),
@@ -278,10 +280,12 @@ def _watched_release(release_slot: Callable[..., None]) -> Callable[..., None]:
     return watched
 
 
-def _watched_wake(woken: Callable[..., None]) -> Callable[..., None]:
+def _watched_report(reported: Callable[..., None]) -> Callable[..., None]:
+    """Record the report of a step of wake, or of owed work."""
+
     def watched(self: outcome_log.Telemetry, came_of_it: Any) -> None:
         world().use_case_reports.append((world().scheduler.now_ms, _process().name, came_of_it))
-        woken(self, came_of_it)
+        reported(self, came_of_it)
 
     return watched
 

@@ -1,0 +1,124 @@
+"""Operators who ask which jobs a purge or a redrive would take, by state, type, age or id. They change nothing."""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any, Final
+
+from tests.simulation.actors.callers import run_tool
+from tests.simulation.checks.violation import Item, has_expired, number_of, require_in_task, state_of, text_of
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
+from tests.simulation.world.task_scheduler import Process
+from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
+from tidemill import composition
+from tidemill.application.purge import Purge, Purger
+from tidemill.application.redrive import Redriver, Selection
+from tidemill.domain.job import Job
+from tidemill.domain.states import TERMINAL, State
+from tidemill.system import clock, ids
+
+_CHECK: Final = "a selection finds the jobs that it names"
+#: Share of seeds with such an operator, and how often they ask.
+_SHARE: Final = 0.3
+_QUESTIONS: Final = 4
+#: Share of the questions about a purge that name a time.
+_AGED: Final = 0.5
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+Fits = Callable[[Item], bool]
+
+
+class SelectingOperators:
+    """The operator of one world. Their own chance leaves all else as it is in seeds without them."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._random = Random(f"selecting operators {world.seed}")
+
+    def plan(self, until_ms: int) -> None:
+        world = self._world
+        known = not world.rollout.planned and Fault.CLOCK_FAR_OFF not in world.faults.rates
+        if self._random.random() < _SHARE and known:
+            for _ in range(_QUESTIONS):
+                at_ms = self._random.randint(self._world.scheduler.now_ms, until_ms)
+                self._world.scheduler.at(at_ms, run_tool, self._world, "dora", self._ask)
+
+    def _ask(self, _process: Process) -> None:
+        self._random.choice([self._purge, self._redrive])()
+
+    def _purge(self) -> None:
+        random = self._random
+        states = random.sample(sorted(TERMINAL), random.choice([0, 0, 1, 2]))
+        types = self._some((text_of(item, "type") for item in self._jobs().values()), random.choice([0, 0, 1]))
+        ended = [number_of(item, "finished_at") for item in self._jobs().values() if "finished_at" in item]
+        before_ms = random.choice(ended) if ended and random.random() < _AGED else None
+        purge = Purge(
+            states=[State(state) for state in states],
+            types=types,
+            ended_before=None if before_ms is None else _EPOCH + timedelta(milliseconds=before_ms),
+        )
+
+        def fits(item: Item) -> bool:
+            chosen = (not states or text_of(item, "state") in states) and (not types or text_of(item, "type") in types)
+            early = before_ms is None or number_of(item, "finished_at") < before_ms
+            return state_of(item) in TERMINAL and chosen and early
+
+        purger = Purger(store=composition.store(), clock=clock.now)
+        self._require_same(lambda: purger.plan(purge), fits, lag_ms=0, expired=True)
+
+    def _redrive(self) -> None:
+        jobs = self._jobs().values()
+        types = self._some((text_of(item, "type") for item in jobs), self._random.choice([0, 0, 1]))
+        selected = self._some(map(_id, jobs), self._random.choice([0, 0, 2]))
+
+        def fits(item: Item) -> bool:
+            chosen = (not types or text_of(item, "type") in types) and (not selected or _id(item) in selected)
+            return state_of(item) is State.DEAD and chosen
+
+        redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
+        lag_ms = LONGEST_INDEX_LAG_MS if self._world.faults.counted[Fault.INDEX_LAG] else 100
+        self._require_same(
+            lambda: redriver.plan(Selection(types=types, ids=selected)), fits, lag_ms=lag_ms, expired=False
+        )
+
+    def _require_same(self, plan: Callable[[], Iterable[Job]], fits: Fits, *, lag_ms: int, expired: bool) -> None:
+        """Jobs that fit during the whole question are found, and what is found fitted at some time during it."""
+        asked_ms, before = self._world.scheduler.now_ms, self._jobs()
+        found = {f"{job.tenant}#{job.id}" for job in plan()}
+        seen: dict[str, list[Item | None]] = {key: [item] for key, item in before.items()}
+        for change in self._world.trace.changes:
+            if change.at_ms >= asked_ms - lag_ms:
+                seen.setdefault(change.key, []).extend([change.before, change.after])
+        late_ms = LARGEST_SKEW_MS + lag_ms
+        for key in sorted(found):
+            fitted = any(item is not None and "state" in item and fits(item) for item in seen.get(key, []))
+            self._require(fitted, "it does not fit", key)
+            gone = not expired and all(self._is_gone(item, -late_ms) for item in seen[key])
+            self._require(not gone, "it has expired", key)
+        for key, items in seen.items():
+            fitted = all(item is not None and "state" in item and fits(item) for item in items)
+            gone = not expired and any(self._is_gone(item, late_ms) for item in items)
+            # By the operator's clock it may end in the future.
+            late = any(number_of(item, "finished_at") > asked_ms - 2 * late_ms for item in items)
+            self._require(not fitted or gone or late or key in found, "it was left out", key)
+
+    def _is_gone(self, item: Item | None, late_ms: int) -> bool:
+        return item is not None and has_expired(item, self._world.scheduler.now_ms, late_ms=late_ms)
+
+    def _jobs(self) -> dict[str, Any]:
+        return {key: item for (key,), item in self._world.jobs.items.items() if "state" in item}
+
+    def _some(self, names: Iterable[str], count: int) -> list[str]:
+        known = sorted(set(names))
+        return self._random.sample(known, min(count, len(known)))
+
+    def _require(self, holds: bool, what: str, key: str) -> None:
+        require_in_task(self._world.scheduler, holds, _CHECK, what, key)
+
+
+def _id(item: Item) -> str:
+    return text_of(item, "pk").rpartition("#")[2]
+
+
+__all__ = ["SelectingOperators"]
