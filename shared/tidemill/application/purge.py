@@ -40,8 +40,7 @@ class Purger:
 
     def plan(self, purge: Purge, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         """The selected jobs, by a scan of the whole table. Changes nothing."""
-        ended = self._store.ended(before=purge.ended_before or self._clock(), unreadable=unreadable)
-        return (job for job in ended if job in purge)
+        return (job for job in self._store.ended(before=self._clock(), unreadable=unreadable) if job in purge)
 
     def purge(self, job: Job) -> bool:
         """False when the job has changed since it was read: redriven, or redriven and ended again.

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from tests.simulation.checks.violation import Item, Violation, number_of, require, text_of
+from tests.simulation.checks.table_watch import watch_jobs
+from tests.simulation.checks.violation import Item, number_of, require, run_ended, text_of
 from tests.simulation.world.code_versions import job_type
-from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
@@ -24,20 +24,13 @@ class HoldWaitChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        world.jobs.watchers.append(self._changed)
+        watch_jobs(world, changed=[self._changed])
 
-    def _changed(self, record: Record) -> None:
-        before, after, key = record.before, record.after, record.keys["pk"]["S"]
-        owner = text_of(before, "owner")
-        if not before or not after or not owner or "hold_cause" not in after:
-            return
+    def _changed(self, key: str, before: Item, after: Item) -> None:
         held = any(before.get(name) != after.get(name) for name in ("holds", "hold_cause"))
-        if held and "owner" not in after and text_of(after, "last_owner") == owner:
-            try:
-                self.a_hold_has_its_cause(key, before, after)
-                self.a_hold_lasts_as_its_cause_says(key, before, after)
-            except Violation as violation:
-                self._world.scheduler.fail(violation)
+        if held and "hold_cause" in after and run_ended(before, after):
+            self.a_hold_has_its_cause(key, before, after)
+            self.a_hold_lasts_as_its_cause_says(key, before, after)
 
     def a_hold_has_its_cause(self, key: str, before: Item, after: Item) -> None:
         """What is recorded as the cause has happened."""

@@ -12,6 +12,7 @@ from tests.support.single_job import Clock, carried_out
 from tidemill.application.attempt_report import Ending
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.application.release import Releaser
+from tidemill.domain.errors import JobTimeoutError
 from tidemill.domain.limits import Limit
 from tidemill.domain.waiting import Line
 from tidemill.in_memory.single_job import OneJob, Unlimited
@@ -113,3 +114,14 @@ def test_a_slot_is_that_of_the_run_and_says_whether_its_turn_has_come(
             released=was_released,
         )
     ]
+
+
+def test_an_attempt_that_has_ended_asks_for_no_slot(clock: Clock) -> None:
+    limits, store = Full(Entered()), OneJob(a_job())
+    attempt = attempt_at(store, LIMITED, clock, limits=limits)
+    assert attempt.claim(remaining=INVOCATION)
+    attempt.expire()
+
+    with pytest.raises(JobTimeoutError):
+        attempt.run()
+    assert limits.slots == []

@@ -63,3 +63,10 @@ def test_the_end_of_a_run_is_known_by_its_owner() -> None:
     assert run.settled_in(a_job(last_owner="one", owner="two"))
     assert not run.settled_in(a_job(last_owner="two"))
     assert not a_job().settled_in(a_job())
+
+
+def test_a_job_that_was_just_submitted_has_no_past() -> None:
+    job = a_job()
+
+    counted = (job.open_runs, job.hops, job.holds, job.releases, job.nudges)
+    assert (counted, job.blocks, job.errors, job.redrives) == ((0, 0, 0, 0, 0), False, (), ())

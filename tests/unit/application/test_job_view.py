@@ -1,0 +1,97 @@
+"""A job as its readers see it: every member, from the document and nothing else."""
+
+from datetime import timedelta
+
+from tests.support.builders import A_WAIT, NOW, SECOND, a_job, an_error
+from tidemill.application.job_view import payload_of, summary, view
+from tidemill.domain.errors import MalformedDocumentError
+from tidemill.domain.job import DeathReason, Job, Redrive
+from tidemill.domain.states import State
+from tidemill.in_memory.single_job import Inline
+
+FULL = a_job(
+    id="j",
+    state=State.DEAD,
+    attempt=3,
+    death=DeathReason.EXHAUSTED,
+    progress_done=1,
+    progress_total=2,
+    checkpoint_at=NOW + SECOND,
+    cancel_requested_at=NOW + 2 * SECOND,
+    group="g",
+    sequence=4,
+    run_at=NOW + 3 * SECOND,
+    deadline=NOW + 4 * SECOND,
+    due=NOW + 5 * SECOND,
+    wait=A_WAIT,
+    claimed_at=NOW + 6 * SECOND,
+    finished_at=NOW + 7 * SECOND,
+    expires_at=NOW + timedelta(days=1),
+    result='{"n":1}',
+    checkpoint="[2]",
+    errors=(an_error(next_due=NOW + 8 * SECOND),),
+    redrives=(Redrive(token="t", at=NOW, by="ada", death=DeathReason.HOPS),),
+    hops=5,
+    parent="p",
+)
+SUMMARY = {
+    "id": "j",
+    "type": "test.job",
+    "lane": "default",
+    "state": "dead",
+    "attempt": 3,
+    "death": "attempts used up",
+    "progress": {"done": 1, "total": 2, "at": "2045-03-04T05:06:08.891Z"},
+    "cancel_requested_at": "2045-03-04T05:06:09.891Z",
+    "group": "g",
+    "sequence": 4,
+    "run_at": "2045-03-04T05:06:10.891Z",
+    "deadline": "2045-03-04T05:06:11.891Z",
+    "created_at": "2045-03-04T05:06:07.891Z",
+    "due": "2045-03-04T05:06:12.891Z",
+    "wait": {"cause": "limit", "key": "test.job#a", "since": "2045-03-04T05:06:07.891Z"},
+    "claimed_at": "2045-03-04T05:06:13.891Z",
+    "finished_at": "2045-03-04T05:06:14.891Z",
+    "expires_at": "2045-03-05T05:06:07.891Z",
+}
+ERROR = {
+    "attempt": 1,
+    "at": "2045-03-04T05:06:07.891Z",
+    "class": "ValueError",
+    "message": "no such thing",
+    "retryable": True,
+    "next_due": "2045-03-04T05:06:15.891Z",
+}
+
+
+def test_a_listing_shows_every_small_member() -> None:
+    assert summary(FULL) == SUMMARY
+
+
+def test_a_job_shows_every_member() -> None:
+    assert view(FULL, payload='{"a":1}') == SUMMARY | {
+        "payload": {"a": 1},
+        "result": {"n": 1},
+        "errors": [ERROR],
+        "redrives": [{"at": "2045-03-04T05:06:07.891Z", "by": "ada", "death": "too many hops"}],
+        "checkpoint": [2],
+        "hops": 5,
+        "parent": "p",
+    }
+
+
+def test_what_a_job_does_not_have_is_null() -> None:
+    shown = view(a_job(due=None), payload=None)
+
+    absent = ("payload", "result", "checkpoint", "parent", "wait", "due", "death", "finished_at", "expires_at")
+    assert [shown[name] for name in absent] == [None] * len(absent)
+    assert shown["progress"] == {"done": None, "total": None, "at": None}
+
+
+def test_a_payload_that_is_gone_is_null() -> None:
+    class Gone(Inline):
+        def load(self, job: Job) -> str:
+            raise MalformedDocumentError(f"the payload of job {job.id} is missing")
+
+    assert payload_of(a_job(payload="{}"), Inline()) == "{}"
+    assert payload_of(a_job(), Gone()) is None
