@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import INVOCATION, NOW, SECOND, a_job, a_job_type
+from tests.support.builders import INVOCATION, NOW, SECOND, TENANT, a_job, a_job_type
 from tests.support.one_job import attempt_at
 from tests.support.single_job import Clock, carried_out
 from tidemill.application.attempt_report import Ending, Report
@@ -257,8 +257,9 @@ class Kept(Inline):
         self.deleted: list[str] = []
         self.error = error
 
-    def delete(self, job: Job) -> None:
-        self.deleted.append(job.id)
+    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
+        assert (tenant, location is not None) == (TENANT, True)
+        self.deleted.append(job_id)
         if self.error:
             raise self.error
 
