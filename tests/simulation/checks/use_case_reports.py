@@ -29,7 +29,8 @@ _ADVANCED: Final = "advanced"
 _WOKEN: Final = "woken"
 _DELETED: Final = "deleted"
 _RELEASED: Final = "released"
-_RESENT: Final = "resent"
+#: Asked for another message, in either way.
+_NUDGED: Final = "nudged"
 _LEFT_BY_WAKE: Final = frozenset({State.SCHEDULED, State.PARKED})
 _TURNS: Final = frozenset({(State.WAITING, State.QUEUED), (State.WAITING, State.SCHEDULED)})
 
@@ -72,6 +73,8 @@ class UseCaseReportChecks:
         until_ms: dict[str, int] = {}
         #: Processes with an invocation that reported nothing, or not all.
         partial = set(self._world.scheduler.interrupted)
+        # A second call that fails leaves the first one out of the report.
+        partial |= set(self._world.sdk.gave_up)
         partial |= {who for _, who, what in self._world.trace.lines if what.startswith(RAISED)}
         for at_ms, by, report in self._world.use_case_reports:
             reported[by] += _counts(report)
@@ -124,8 +127,8 @@ class UseCaseReportChecks:
             moved = _moved(change)
             if moved and change.at_ms <= until_ms.get(change.by, 0):
                 nudged = number_of(change.after, "nudges") > number_of(change.before, "nudges")
-                done[change.by]["nudged"] += nudged
-                done[change.by][_RESENT] += moved[0] is moved[1] and not nudged and _nudged_at(change)
+                resent = moved[0] is moved[1] and _nudged_at(change)
+                done[change.by][_NUDGED] += nudged or resent
                 done[change.by][_RELEASED] += moved == (State.PARKED, State.QUEUED) and not nudged
                 done[change.by][_WOKEN] += moved == (State.SCHEDULED, State.QUEUED) and not nudged
         return done
@@ -153,9 +156,9 @@ def _counts(report: Any) -> Counter[str]:
         Published: lambda published: {"sent": len(published.sent), _ADVANCED: len(published.advanced)},
         Woken: lambda woken: {_WOKEN: sum(woken.jobs.values())},
         Released: lambda released: {_RELEASED: len(released.jobs)},
-        Taken: lambda taken: {_RESENT: len(taken.resent), _ADVANCED: len(taken.advanced)},
+        Taken: lambda taken: {_NUDGED: len(taken.resent), _ADVANCED: len(taken.advanced)},
         Reconciled: lambda reconciled: {
-            "nudged": reconciled.count(RepairAction.NUDGED)
+            _NUDGED: reconciled.count(RepairAction.NUDGED)
             + reconciled.count(RepairAction.UNDELIVERABLE)
             + sum(swept.nudged for swept in reconciled.dead_letters.values()),
             _DELETED: sum(swept.outdated + swept.nudged for swept in reconciled.dead_letters.values()),
