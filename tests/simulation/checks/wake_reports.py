@@ -121,7 +121,7 @@ class WakeReportChecks:
             before, after = change.before or {}, change.after or {}
             if not change.key.startswith(OWED_PREFIX) or number_of(after, "tries") <= number_of(before, "tries"):
                 continue
-            # The message of a job that runs is not needed yet: that is no failure.
+            # The message of a job that runs is not needed yet. A look at such a job has not failed.
             waits = Kind.DISPATCH in change.key and before.get("error") == after.get("error")
             late_ms = change.at_ms - number_of(before, "since")
             if late_ms > _PATIENCE_MS + _MINUTE_MS / 2 + 2 * self._skew_ms and not waits:
