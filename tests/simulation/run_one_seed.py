@@ -103,12 +103,12 @@ def _run(world: World) -> float:
     invalid.plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms))
     Tenants(world).plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))
     sweeper.begin()
-    scheduler.run(until_ms=faults_end_ms, most_steps=_MOST_STEPS)
+    scheduler.run(until_ms=faults_end_ms, most_steps=_MOST_STEPS, over=checks.look)
     world.faults.stopped = True
     world.log("weather", "*turns calm")
     operators.release_groups()
     quiet_begins_ms = max(faults_end_ms, world.rollout.ends_ms())
-    scheduler.run(until_ms=quiet_begins_ms, most_steps=_MOST_STEPS)
+    scheduler.run(until_ms=quiet_begins_ms, most_steps=_MOST_STEPS, over=checks.look)
     bound_ms = checks.bound_ms()
     if world.rollout.rolled_back:
         quiet_ends_ms = quiet_begins_ms + bound_ms
@@ -118,7 +118,7 @@ def _run(world: World) -> float:
         quiet_begins_ms = max(scheduler.now_ms, world.rollout.ends_ms())
 
     def at_rest() -> bool:
-        return eventbridge.at_rest() and checks.at_rest()
+        return checks.look() or (eventbridge.at_rest() and checks.at_rest())
 
     checks.quiet_begins()
     scheduler.run(until_ms=quiet_begins_ms + bound_ms, most_steps=_MOST_STEPS, over=at_rest)

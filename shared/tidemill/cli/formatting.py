@@ -5,12 +5,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tidemill.application.dead_letter_sweep import Swept
+from tidemill.application.time_text import span
 from tidemill.domain.states import State
 
 #: A job as the HTTP API shows it.
 JobView = Mapping[str, Any]
 
-_UNITS: Final = ((timedelta(days=1), "d"), (timedelta(hours=1), "h"), (timedelta(minutes=1), "m"))
 #: Shown instead of an absent value.
 DASH: Final = "–"  # noqa: RUF001 - a dash, as in a printed table
 
@@ -20,14 +20,7 @@ def count(number: int, noun: str) -> str:
 
 
 def age(duration: timedelta | None) -> str:
-    """Whole units of the largest unit that fits: `3d`, `12m`, `42s`. Clocks differ, so a negative age becomes `0s`."""
-    if duration is None:
-        return DASH
-    at_least_zero = max(duration, timedelta())
-    return next(
-        (f"{at_least_zero // unit}{symbol}" for unit, symbol in _UNITS if at_least_zero >= unit),
-        f"{at_least_zero // timedelta(seconds=1)}s",
-    )
+    return DASH if duration is None else span(duration)
 
 
 def readable_time(value: datetime) -> str:
@@ -73,12 +66,24 @@ def progress_text(job: JobView) -> str:
     return "" if done is None else f"{done}" if total is None else f"{done} of {total}"
 
 
-def sweep_text(sweeps: Iterable[Swept]) -> str:
-    """The sums over the dead-letter queues."""
+def sweep_counts(sweeps: Iterable[Swept]) -> dict[str, int]:
+    """The sums over the dead-letter queues, for a program."""
     results = list(sweeps)
+    return {
+        "deleted": sum(one.outdated for one in results),
+        "nudged": sum(one.nudged for one in results),
+        "kept": sum(one.kept for one in results),
+        "failed": sum(one.failed for one in results),
+    }
+
+
+def sweep_text(sweeps: Iterable[Swept]) -> str:
+    """The same sums, and each cause of a failure."""
+    results = list(sweeps)
+    counts = sweep_counts(results)
     failed = [one for one in results if one.failed]
     troubles = "".join(f" {count(one.failed, 'job')} could not be dispatched: {one.error}." for one in failed)
     return (
-        f"DLQ messages: {sum(one.outdated for one in results)} deleted, "
-        f"{sum(one.nudged for one in results)} nudged, {sum(one.kept for one in results)} kept.{visible(troubles)}"
+        f"DLQ messages: {counts['deleted']} deleted, {counts['nudged']} nudged, {counts['kept']} kept."
+        f"{visible(troubles)}"
     )

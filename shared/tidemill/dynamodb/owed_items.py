@@ -71,6 +71,9 @@ class DynamoOwedWork:
                 if (owed := self._read(entry[JOB_KEY])) and owed.next_try <= before:
                     yield owed
 
+    def find(self, work: Work) -> Owed | None:
+        return self._read(owed_key(work)[JOB_KEY])
+
     def put_off(self, owed: Owed, *, until: datetime, error: str | None) -> None:
         said = {"resent": {"BOOL": True}} if error is None else {"error": text(error)}
         request = update(

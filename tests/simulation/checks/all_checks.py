@@ -9,6 +9,7 @@ from tests.simulation.checks.dispatches import DispatchChecks
 from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.endings import EndingChecks
+from tests.simulation.checks.explanations import ExplanationChecks
 from tests.simulation.checks.group_items import GroupItemChecks
 from tests.simulation.checks.handler_fields import HandlerFieldChecks
 from tests.simulation.checks.hold_waits import HoldWaitChecks
@@ -69,7 +70,13 @@ class Checks:
         self._wake_reports = WakeReportChecks(world)
         self._waiting = ParkedJobChecks(world)
         self.payloads = PayloadChecks(world)
+        self._explanations = ExplanationChecks(world)
         self.versions = VersionCompatibilityChecks(world)
+
+    def look(self) -> bool:
+        """Call it between the steps of the world. False, so that the world runs on."""
+        self._explanations.look()
+        return False
 
     def at_rest(self) -> bool:
         """Whether every job is terminal, every lane is empty, the stream is read and no work is owed."""

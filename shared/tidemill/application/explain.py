@@ -1,0 +1,261 @@
+"""Why a job is not running: facts in, one reason and sentences out. Pure.
+
+The document says most of it. `Facts` adds what the document cannot know: the head of its group, the use of its limit,
+its lane, the work that publish owes, and the functions that nothing calls at present.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Final
+
+from tidemill.application.explanation import Answer, Facts, Reason
+from tidemill.application.time_text import moment
+from tidemill.domain.holds import HoldCause
+from tidemill.domain.job import Job
+from tidemill.domain.limit_state import earliest
+from tidemill.domain.states import State
+
+_HOLDS: Final[Mapping[HoldCause | None, str]] = {
+    HoldCause.SUSPECT: "it may have crashed its last worker, so it must run alone, and no worker had the time for that",
+    HoldCause.STRAY: "a handler in its process ran on beyond its time, and the process was about to end",
+    HoldCause.OUTAGE: "the store did not respond to its worker",
+    HoldCause.VERSION: "its worker does not know its type, or refuses its payload; during a deployment this passes",
+    None: "another version of the code held it",
+}
+_RECONCILE: Final = "Reconcile sends it again when it is overdue by its limit; `tidemill reconcile` does so now."
+
+
+def explain(facts: Facts) -> Answer:
+    job, now = facts.job, facts.now
+    answer = _answer(facts)
+    further = tuple(_further(facts)) if not job.state.terminal else ()
+    until = answer.until if answer.until is None or answer.until > now else None
+    return Answer(reason=answer.reason, sentences=(*answer.sentences, *further), until=until)
+
+
+def _answer(facts: Facts) -> Answer:
+    job, now = facts.job, facts.now
+    match job.state:
+        case State.SUCCEEDED | State.CANCELLED:
+            answer = _ended(facts)
+        case State.DEAD:
+            answer = _dead(facts)
+        case State.RUNNING:
+            answer = _running(facts)
+        case State.WAITING:
+            answer = _waiting(facts)
+        case State.PARKED:
+            answer = _parked(facts)
+        case _ if job.due and job.due > now:
+            answer = _not_due(facts)
+        case State.SCHEDULED:
+            answer = _wake_late(facts)
+        case State.QUEUED | State.RETRYING:
+            answer = _ready(facts)
+    return answer
+
+
+def _ended(facts: Facts) -> Answer:
+    ended = "succeeded" if facts.job.state is State.SUCCEEDED else "was cancelled"
+    return _said(Reason.ENDED, f"It {ended} {moment(facts.job.finished_at, facts.now)}.")
+
+
+def _dead(facts: Facts) -> Answer:
+    job = facts.job
+    blocks = f" It blocks its group {job.group} until it is redriven or cancelled." if job.group and job.blocks else ""
+    return _said(
+        Reason.DEAD,
+        f"It died {moment(job.finished_at, facts.now)}: {job.death or 'no reason is known'}.{blocks}",
+        f"`tidemill redrive {job.id}` gives it a fresh set of attempts.",
+    )
+
+
+def _running(facts: Facts) -> Answer:
+    job, now = facts.job, facts.now
+    if job.due and job.due > now:
+        began = moment(job.claimed_at, now)
+        return _said(
+            Reason.RUNNING,
+            f"A worker has run it since {began}, as attempt {job.attempt}. Its lease ends {moment(job.due, now)}.",
+            until=job.due,
+        )
+    return _said(
+        Reason.LEASE_OVER,
+        f"The lease of attempt {job.attempt} ended {moment(job.due, now)}, so its worker is presumed dead.",
+        _stopped("work", facts)
+        or "The message that started it returns to the lane when its visibility timeout ends. " + _RECONCILE,
+    )
+
+
+def _not_due(facts: Facts) -> Answer:
+    """Queued, retrying or scheduled, with a time ahead."""
+    job, now = facts.job, facts.now
+    when = moment(job.due, now)
+    via = ["Wake puts it on its lane up to five minutes before."] if job.state is State.SCHEDULED else []
+    if job.state is State.SCHEDULED and (stopped := _stopped("wake", facts)):
+        via = [stopped]
+    if job.holds and job.hold_cause is HoldCause.LIMIT:
+        key = job.wait.key if job.wait else "of its type"
+        text, reason = f"The limit {key} lets it start {when}.", Reason.TURN
+    elif job.holds:
+        text = f"It was held back until {when}, {_times(job.holds)} in a row: {_HOLDS[job.hold_cause]}."
+        reason = Reason.HELD
+    elif job.redrives and job.redrives[-1].at == job.due:
+        text, reason = f"It was redriven, to run {when}.", Reason.REDRIVEN
+    elif job.errors and job.errors[-1].next_due == job.due:
+        last = job.errors[-1]
+        text = f"Attempt {last.attempt} failed with {last.error_class}. The next one may begin {when}."
+        reason = Reason.BACKOFF
+    elif job.state is State.RETRYING:
+        why = "other transactions conflicted with it" if job.releases else "the store did not answer its worker"
+        text = f"Its last run gave the claim back, because {why}. It runs again {when}."
+        reason = Reason.RELEASED
+    elif job.claimed_at and job.hops:
+        text = f"Its handler asked to run again {when} (a snooze or a continuation)."
+        reason = Reason.HANDLER_DELAY
+    else:
+        text, reason = f"It was submitted to run {when}.", Reason.DELAYED
+    return _said(reason, text, *via, until=job.due)
+
+
+def _wake_late(facts: Facts) -> Answer:
+    return _said(
+        Reason.WAKE_LATE,
+        f"Its time came {moment(facts.job.due, facts.now)}, and wake has not queued it yet.",
+        _stopped("wake", facts) or f"Wake runs each minute. {_RECONCILE}",
+    )
+
+
+def _waiting(facts: Facts) -> Answer:
+    group, head = facts.job.group, facts.head
+    job = head.job if head else None
+    if head is None or head.job_id is None or job is None or (job.state.terminal and not _blocks(job)):
+        why = f"Job {head.job_id} at the head of group {group} has ended. " if head and head.job_id else ""
+        return _said(
+            Reason.GROUP_TURN,
+            f"{why}The group {group} moves on as soon as publish reads that from the stream.",
+            _owed(facts) or _stopped("publish", facts) or "Reconcile also moves groups on that were left behind.",
+        )
+    if _blocks(job):
+        return _said(
+            Reason.BLOCKED,
+            f"The dead job {job.id} blocks the group {group}: {job.death}.",
+            f"`tidemill redrive {job.id}` runs it again, and `tidemill cancel {job.id}` gives it up.",
+        )
+    return _said(
+        Reason.BEHIND_HEAD,
+        f"Job {job.id} is at the head of the group {group}, and is {job.state}. Jobs of a group run one at a time.",
+        f"{_distance(facts.job, job)} `tidemill explain {job.id}` says why that one has not ended.",
+    )
+
+
+def _blocks(job: Job) -> bool:
+    return job.state is State.DEAD and job.blocks
+
+
+def _distance(job: Job, head: Job) -> str:
+    places = (job.sequence or 0) - (head.sequence or 0)
+    return f"It is {places} {'place' if places == 1 else 'places'} behind the head."
+
+
+def _parked(facts: Facts) -> Answer:
+    job, now, state = facts.job, facts.now, facts.limit
+    wait, limit = job.wait, state.limit if state else None
+    name = f"The {wait.cause} {wait.key}" if wait else "Its limit"
+    place = "" if facts.before_it is None else f" {_jobs(facts.before_it)} of its line are before it."
+    latest = f"It is released {moment(job.due, now)} at the latest."
+    if state and limit and limit.concurrency is not None and len(state.taken(now)) >= limit.concurrency:
+        return _said(
+            Reason.NO_SLOT,
+            f"{name} has all its {limit.concurrency} slots in use.{place}",
+            f"The next run that ends, or wake, releases the first job of the line. {latest}",
+            until=job.due,
+        )
+    if state and limit and limit.rate and (begins := max(earliest(limit.rate, state.arrival), state.promised)) > now:
+        rate = f"{limit.rate.count} in {limit.rate.period.total_seconds():g} s"
+        return _said(
+            Reason.NO_RATE,
+            f"{name} lets {rate} start, and the next one {moment(begins, now)}.{place}",
+            f"Wake releases the jobs of the line in order. {latest}",
+            until=job.due,
+        )
+    return _said(
+        Reason.LINE_MOVES,
+        f"{name} has room.{place} Wake releases the first jobs of the line within a minute.",
+        _stopped("wake", facts) or latest,
+        until=job.due,
+    )
+
+
+def _ready(facts: Facts) -> Answer:
+    """Queued or retrying, and due."""
+    job, lane = facts.job, facts.lane
+    since = f"It has been ready since {moment(job.due, facts.now)}"
+    if owed := _owed(facts):
+        return _said(Reason.OWED, f"{since}. {owed}")
+    if lane and lane.empty:
+        if stopped := _stopped("publish", facts):
+            return _said(Reason.PUBLISH_STOPPED, f"{since}. {stopped}")
+        return _said(
+            Reason.NO_MESSAGE,
+            f"{since}, and the lane {job.lane} has no message: publish has not sent it yet, or it was lost.",
+            _RECONCILE,
+        )
+    if stopped := _stopped("work", facts):
+        return _said(Reason.LANE_STOPPED, f"{since}. {stopped}")
+    if lane is None:
+        return _said(Reason.READY, f"{since}. Its lane could not be read.")
+    depth = f"{lane.waiting} messages wait there, {lane.delayed} are delayed, and {lane.in_flight} are in flight"
+    late = _stopped("publish", facts)
+    return _said(
+        Reason.ON_LANE,
+        f"{since}, and waits for a worker of the lane {job.lane}: {depth}.",
+        f"If its message was lost, it cannot be seen among them. {_RECONCILE}",
+        *([late] if late else []),
+    )
+
+
+def _further(facts: Facts) -> Iterator[str]:
+    """What also concerns a job that has not ended."""
+    job, now = facts.job, facts.now
+    if job.cancel_requested_at:
+        yield f"A cancel was requested {moment(job.cancel_requested_at, now)}: the run ends at its next checkpoint."
+    if job.nudges:
+        last = moment(job.nudged_at, now)
+        yield f"Reconcile has sent it again {_times(job.nudges)} without a claim, the last time {last}."
+    if job.deadline:
+        yield f"If no run begins by {moment(job.deadline, now)}, it dies."
+
+
+def _owed(facts: Facts) -> str:
+    owed = facts.owed
+    if owed is None or owed.resent:
+        return ""
+    return (
+        f"Publish could not do this at once, {moment(owed.since, facts.now)}: {owed.error}. "
+        f"Wake tries it again {moment(owed.next_try, facts.now)}."
+    )
+
+
+_CONSEQUENCES: Final[Mapping[str, str]] = {
+    "publish": "Publish is not called, because its event source mapping is not enabled, so no message is sent.",
+    "work": "The workers of this lane are not called, because their event source mapping is not enabled.",
+    "wake": "Wake is not called, because its schedule is not enabled.",
+}
+
+
+def _stopped(verb: str, facts: Facts) -> str:
+    """Empty if the function is called."""
+    return f"{_CONSEQUENCES[verb]} `tidemill status` shows the command." if verb in facts.stopped else ""
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _jobs(number: int) -> str:
+    return "1 job" if number == 1 else f"{number} jobs"
+
+
+def _said(reason: Reason, *sentences: str, until: datetime | None = None) -> Answer:
+    return Answer(reason=reason, sentences=sentences, until=until)

@@ -1,0 +1,94 @@
+"""The terms of `explain`: what was read about a job, the reason why it is where it is, and the answer. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from tidemill.application.owed import Owed
+from tidemill.domain.job import Job
+from tidemill.domain.limit_state import LimitState
+
+
+class Reason(StrEnum):
+    """Why a job is where it is."""
+
+    ENDED = "it has ended"
+    DEAD = "it is dead"
+    RUNNING = "a worker runs it"
+    LEASE_OVER = "its worker is presumed dead"
+    #: The time of the submission has not come.
+    DELAYED = "its time has not come"
+    #: The time that a snooze or a continuation set has not come.
+    HANDLER_DELAY = "its handler asked for a later time"
+    #: By a process whose clock is ahead.
+    REDRIVEN = "it was redriven just now"
+    BACKOFF = "it waits for its next attempt"
+    RELEASED = "its last run gave the claim back"
+    #: The hold causes, except the limit.
+    HELD = "it was held back"
+    #: The limit gave it a time or a slot of its own.
+    TURN = "its turn at its limit comes"
+    WAKE_LATE = "its time has come, and wake has not queued it"
+    BEHIND_HEAD = "another job of its group is before it"
+    BLOCKED = "a dead job blocks its group"
+    GROUP_TURN = "its group is about to move on"
+    NO_SLOT = "all slots of its limit are in use"
+    NO_RATE = "the rate of its limit lets none start"
+    LINE_MOVES = "its limit has room, and its line is about to move"
+    OWED = "publish could not send its message"
+    PUBLISH_STOPPED = "publish is not called"
+    LANE_STOPPED = "the workers of its lane are not called"
+    ON_LANE = "it waits for a worker of its lane"
+    NO_MESSAGE = "its lane has no message"
+    #: The queue could not be read.
+    READY = "it is ready"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupHead:
+    """The job whose turn it is in the group; None if that place is empty."""
+
+    job_id: str | None
+    job: Job | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneDepth:
+    """The approximate numbers of messages of a lane."""
+
+    waiting: int
+    delayed: int
+    in_flight: int
+
+    @property
+    def empty(self) -> bool:
+        return not self.waiting + self.delayed + self.in_flight
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What was read, at `now`. None for what does not concern the job, or could not be read."""
+
+    job: Job
+    now: datetime
+    #: Of a waiting job.
+    head: GroupHead | None = None
+    #: Of a parked job: the use of its limit, and the jobs that are before it in its line.
+    limit: LimitState | None = None
+    before_it: int | None = None
+    #: Work of this job, or of its group, that publish stored for wake.
+    owed: Owed | None = None
+    lane: LaneDepth | None = None
+    #: Functions whose mapping or schedule is not enabled, by verb: publish, work (of this lane), wake, reconcile.
+    stopped: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """Why the job is not running, or that it runs or has ended."""
+
+    reason: Reason
+    #: The first one answers the question.
+    sentences: tuple[str, ...]
+    #: When that changes at the latest by itself; None if this is unknown.
+    until: datetime | None = None

@@ -1,0 +1,214 @@
+"""Whether `explain` is right: at random moments, for a random job, compared with what the simulator knows.
+
+The facts are read as the command line reads them, at one moment of the world. The expected reason comes from the raw
+items, from the queue, and from the writes that brought the job where it is; not from the code that explains. The
+choice of moments draws from a source of its own, so that the histories of all seeds stay as they are.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Any, Final
+
+from tests.simulation.checks.violation import (
+    Item,
+    has_expired,
+    number_of,
+    require,
+    state_of,
+    tenant_of,
+    text_of,
+)
+from tests.simulation.deployment import JOBS_TABLE
+from tests.simulation.world.dynamodb_table import Record
+from tests.simulation.world.world import World
+from tidemill.application.explain import explain
+from tidemill.application.explanation import Answer, Reason
+from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.states import TERMINAL, State
+from tidemill.operator.job_facts import JobFacts
+
+#: One look in so many steps of the world.
+_STEPS_PER_LOOK: Final = 25
+#: All but one in so many looks are at a live job, if there is one.
+_LIVE_OF: Final = 10
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TIMED: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED})
+#: What the answer has to name for each cause of a hold.
+_HOLD_WORDS: Final = {
+    "suspect": "crashed its last worker",
+    "stray": "beyond its time",
+    "outage": "store did not respond",
+    "version": "does not know its type",
+}
+
+
+class _Direct:
+    """A client whose calls take no time, fail never, and change nothing."""
+
+    def __init__(self, service: object) -> None:
+        self._service = service
+
+    def __getattr__(self, operation: str) -> Callable[..., Any]:
+        call = getattr(self._service, operation)
+        return lambda **request: call(request)
+
+
+class ExplanationChecks:
+    """Watches the jobs table of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._random = Random(world.seed)
+        #: By key, why the job has its present `due`.
+        self._causes: dict[str, Reason] = {}
+        dynamodb: Any = _Direct(world.dynamodb)
+        sqs: Any = _Direct(world.sqs)
+        self._facts = JobFacts(
+            dynamodb,
+            sqs,
+            table=JOBS_TABLE,
+            queues={name: queue.url for name, queue in world.lanes.items()},
+            clock=lambda: _EPOCH + timedelta(milliseconds=world.scheduler.now_ms),
+        )
+        world.jobs.watchers.append(self._changed)
+
+    def look(self) -> None:
+        """Explain one job, at some of the moments at which this is called. Raises `Violation`."""
+        if self._random.randrange(_STEPS_PER_LOOK):
+            return
+        jobs = {key: item for (key,), item in self._world.jobs.items.items() if "state" in item}
+        live = [key for key, item in jobs.items() if state_of(item) not in TERMINAL]
+        if jobs:
+            often = live if live and self._random.randrange(_LIVE_OF) else list(jobs)
+            self._explain(self._random.choice(often))
+
+    def _explain(self, key: str) -> None:
+        tenant, _, job_id = key.rpartition("#")
+        try:
+            facts = self._facts.read(tenant, job_id)
+        except (MalformedDocumentError, NewerSchemaError):
+            return  # only the next version of the code can read it
+        item = self._world.jobs.items[key,]
+        if has_expired(item, self._now_ms):
+            require(facts is None, "an expired job is not explained", f"explained as {facts}", key)
+            return
+        if facts is None:
+            require(False, "every job is explained", "explain finds no such job", key)
+            return
+        answer = explain(facts)
+        expected, words = self._expected(key, item)
+        said = " ".join(answer.sentences)
+        what = f"{state_of(item)}: {answer.reason.name}, not {expected.name}: {said}"
+        require(answer.reason is expected, "an explanation is right", what, key)
+        require(words in said, "an explanation names its cause", f"{answer.reason.name} without {words!r}: {said}", key)
+        self._until(key, item, answer)
+
+    def _until(self, key: str, item: Item, answer: Answer) -> None:
+        """It names a time exactly when the document has one that is to come."""
+        due_ms = number_of(item, "due") if "due" in item else None
+        ahead = due_ms is not None and due_ms > self._now_ms
+        wanted = _EPOCH + timedelta(milliseconds=due_ms) if due_ms is not None and ahead else None
+        require(answer.until == wanted, "an explanation names the time", f"until {answer.until}, not {wanted}", key)
+
+    def _expected(self, key: str, item: Item) -> tuple[Reason, str]:
+        """The reason, and a word that the sentences must have."""
+        ahead = number_of(item, "due") > self._now_ms
+        match state_of(item):
+            case State.SUCCEEDED | State.CANCELLED:
+                found = Reason.ENDED, ""
+            case State.DEAD:
+                found = Reason.DEAD, text_of(item, "death")
+            case State.RUNNING:
+                found = (Reason.RUNNING if ahead else Reason.LEASE_OVER), ""
+            case State.WAITING:
+                found = self._in_group(key, item)
+            case State.PARKED:
+                found = self._in_line(item)
+            case _ if ahead:
+                cause = self._causes[key]
+                found = cause, _HOLD_WORDS[text_of(item, "hold_cause")] if cause is Reason.HELD else ""
+            case State.SCHEDULED:
+                found = Reason.WAKE_LATE, ""
+            case _:
+                found = self._on_lane(key, item)
+        return found
+
+    def _in_group(self, key: str, item: Item) -> tuple[Reason, str]:
+        tenant, group = tenant_of(key), text_of(item, "group")
+        head = self._item("!head#" + json.dumps([tenant, group], separators=(",", ":"), ensure_ascii=False)) or {}
+        leader = self._item(f"{tenant}#{text_of(head, 'job')}")
+        place = (text_of(leader, "group"), number_of(leader, "sequence"))
+        if leader is None or place != (group, number_of(head, "sequence")):
+            return Reason.GROUP_TURN, ""
+        state = state_of(leader)
+        if state is State.DEAD and "blocks" in leader:
+            return Reason.BLOCKED, text_of(head, "job")
+        over = state in {State.SUCCEEDED, State.CANCELLED, State.DEAD}
+        return (Reason.GROUP_TURN if over else Reason.BEHIND_HEAD), text_of(head, "job")
+
+    def _in_line(self, item: Item) -> tuple[Reason, str]:
+        key = text_of(item["wait"]["M"], "key")
+        limit = self._item(f"!limit#{key}") or {}
+        used = sum(int(until["N"]) > self._now_ms for until in limit.get("held", {"M": {}})["M"].values())
+        if "slots" in limit and used >= number_of(limit, "slots"):
+            return Reason.NO_SLOT, key
+        if "period" in limit:
+            count = number_of(limit, "count")
+            interval = -(-number_of(limit, "period") // count)
+            arrival = number_of(limit, "arrival") - (count - 1) * interval
+            if max(arrival, number_of(limit, "promised")) > self._now_ms * 1000:
+                return Reason.NO_RATE, key
+        return Reason.LINE_MOVES, key
+
+    def _on_lane(self, key: str, item: Item) -> tuple[Reason, str]:
+        tenant, _, job_id = key.rpartition("#")
+        parts = json.dumps(["dispatch", tenant, job_id], separators=(",", ":"), ensure_ascii=False)
+        owed = self._item("!owed#" + parts)
+        if owed and "resent" not in owed:
+            return Reason.OWED, ""
+        lane = text_of(item, "lane")
+        return (Reason.ON_LANE if self._world.lanes[lane].messages else Reason.NO_MESSAGE), lane
+
+    def _changed(self, record: Record) -> None:
+        before, after, key = record.before, record.after, record.keys["pk"]["S"]
+        if after and "state" in after and state_of(after) in _TIMED and (cause := _cause(before, after)):
+            self._causes[key] = cause
+
+    def _item(self, key: str) -> Item | None:
+        return self._world.jobs.items.get((key,))
+
+    @property
+    def _now_ms(self) -> int:
+        return self._world.scheduler.now_ms
+
+
+def _cause(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Reason | None:
+    """Why this write set the time. None if it left the time as it was."""
+    if before is None or before["created_at"] != after["created_at"]:
+        return Reason.DELAYED
+    match state_of(before):
+        case State.WAITING:
+            return Reason.DELAYED
+        case State.PARKED:
+            return Reason.TURN
+        case State.DEAD:
+            return Reason.REDRIVEN
+        case State.RUNNING if "owner" not in after:
+            return _after_run(before, after)
+    return None
+
+
+def _after_run(before: Item, after: Item) -> Reason | None:
+    def rose(name: str) -> bool:
+        return number_of(after, name) > number_of(before, name)
+
+    if number_of(after, "holds"):
+        return Reason.TURN if text_of(after, "hold_cause") == "limit" else Reason.HELD
+    if rose("hops"):
+        return Reason.HANDLER_DELAY
+    if before.get("errors") != after.get("errors"):
+        return Reason.BACKOFF
+    # A release, or a claim that is given back because its answer was lost.
+    return Reason.RELEASED if text_of(after, "last_owner") == text_of(before, "owner") else None

@@ -1,0 +1,110 @@
+"""Reasons that no simulated seed reaches: functions that nothing calls. And the words of the others."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.support.builders import NOW, SECOND, a_job
+from tidemill.application.explain import explain
+from tidemill.application.explanation import Facts, GroupHead, LaneDepth, Reason
+from tidemill.application.job_story import story
+from tidemill.application.owed import Kind, Owed, Work
+from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
+from tidemill.domain.states import State
+
+LATER = NOW + timedelta(minutes=5)
+EMPTY = LaneDepth(waiting=0, delayed=0, in_flight=0)
+BUSY = LaneDepth(waiting=40, delayed=2, in_flight=10)
+
+
+def facts(job: Job, **known: object) -> Facts:
+    return replace(Facts(job=job, now=LATER), **known)  # type: ignore[arg-type]  # whichever facts
+
+
+@pytest.mark.parametrize(
+    ("lane", "stopped", "reason"),
+    [
+        (EMPTY, {"publish"}, Reason.PUBLISH_STOPPED),
+        (EMPTY, {"work"}, Reason.NO_MESSAGE),
+        (BUSY, {"work"}, Reason.LANE_STOPPED),
+        (BUSY, {"publish"}, Reason.ON_LANE),
+        (None, {"publish"}, Reason.READY),
+        (BUSY, set(), Reason.ON_LANE),
+    ],
+)
+def test_a_ready_job_waits_for_what_is_not_called(lane: LaneDepth | None, stopped: set[str], reason: Reason) -> None:
+    answer = explain(facts(a_job(), lane=lane, stopped=frozenset(stopped)))
+    assert answer.reason is reason
+
+
+def test_a_stopped_publisher_is_named_beside_a_busy_lane() -> None:
+    answer = explain(facts(a_job(), lane=BUSY, stopped=frozenset({"publish"})))
+    assert any("Publish is not called" in sentence for sentence in answer.sentences)
+
+
+def test_a_scheduled_job_names_a_stopped_wake() -> None:
+    job = a_job(state=State.SCHEDULED, due=LATER + timedelta(hours=1))
+    assert "Wake is not called" in explain(facts(job, stopped=frozenset({"wake"}))).sentences[1]
+    assert explain(facts(job)).until == job.due
+    late = a_job(state=State.SCHEDULED, due=NOW)
+    assert "Wake is not called" in explain(facts(late, stopped=frozenset({"wake"}))).sentences[1]
+
+
+def test_a_group_whose_turn_is_owed_names_the_error() -> None:
+    job = a_job(state=State.WAITING, group="g", sequence=3, due=None)
+    owed = Owed(
+        work=Work(kind=Kind.ADVANCE, tenant=job.tenant, name="g"),
+        since=NOW,
+        next_try=LATER + SECOND,
+        tries=2,
+        error="the table was too busy",
+        resent=False,
+        version="v",
+    )
+    answer = explain(facts(job, head=GroupHead(job_id="gone", job=None), owed=owed))
+    assert answer.reason is Reason.GROUP_TURN
+    assert "the table was too busy" in answer.sentences[1]
+
+
+def test_the_head_of_the_group_is_named_with_the_distance() -> None:
+    head = a_job(id="head", group="g", sequence=3, state=State.RETRYING)
+    answer = explain(facts(a_job(state=State.WAITING, group="g", sequence=5), head=GroupHead(job_id="head", job=head)))
+    assert "Job head is at the head of the group g, and is retrying." in answer.sentences[0]
+    assert "It is 2 places behind the head." in answer.sentences[1]
+
+
+def test_what_also_concerns_a_live_job_is_added() -> None:
+    job = a_job(nudges=2, nudged_at=NOW, deadline=LATER + SECOND, cancel_requested_at=NOW)
+    *_, cancel, nudged, deadline = explain(facts(job, lane=BUSY)).sentences
+    assert cancel.startswith("A cancel was requested")
+    assert nudged.startswith("Reconcile has sent it again 2 times without a claim")
+    assert deadline.startswith("If no run begins by 2045-03-04 05:11:08Z (in 1s), it dies.")
+
+
+def test_the_story_is_in_order_of_time() -> None:
+    error = AttemptError(
+        attempt=1,
+        at=NOW + 2 * SECOND,
+        error_class="ValueError",
+        message="no",
+        retryable=True,
+        next_due=NOW + 9 * SECOND,
+    )
+    job = a_job(
+        state=State.DEAD,
+        created_at=NOW,
+        claimed_at=NOW + 10 * SECOND,
+        ready_at=NOW + 9 * SECOND,
+        errors=(error,),
+        redrives=(Redrive(token="t", at=NOW + 8 * SECOND, by="operator", death=DeathReason.EXHAUSTED),),
+        death=DeathReason.GAVE_UP,
+        finished_at=NOW + 11 * SECOND,
+    )
+    assert [what for _, what in story(job)] == [
+        "submitted to the lane default",
+        "attempt 1 failed: ValueError: no; next attempt after 7s",
+        "redriven by operator, after it had died: attempts used up",
+        "the last run began, 1s after it was ready",
+        "died: gave up",
+    ]
