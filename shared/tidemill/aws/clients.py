@@ -114,6 +114,11 @@ def s3() -> Any:
 
 
 @cache
+def sts() -> Any:
+    return boto3.client("sts", config=CONFIG)
+
+
+@cache
 def sqs() -> "SQSClient":
     return boto3.client("sqs", config=CONFIG)
 

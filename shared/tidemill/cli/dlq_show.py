@@ -7,9 +7,9 @@ from typing import Final
 
 import click
 
-from tidemill.application.redrive import Selection
+from tidemill.cli.any_tenant import one_tenant
 from tidemill.cli.dead_job_report import reason, report
-from tidemill.cli.errors import CommandError, report_unreadable
+from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, age, readable_time, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show, show_json
@@ -22,7 +22,7 @@ _HEADING: Final = "bold"
 
 @click.command("show")
 @click.argument("job_id", metavar="ID")
-@click.option("--tenant", help="Tenant of the job; needed only if several tenants have a job with this ID.")
+@click.option("--tenant", help="Tenant of the job; the command searches the index of dead jobs without it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job as one JSON object.")
 @click.pass_obj
 def dlq_show(installation: Installation, job_id: str, tenant: str | None, *, as_json: bool) -> None:
@@ -51,16 +51,9 @@ def _of_tenant(installation: Installation, tenant: str, job_id: str) -> Job:
 
 
 def _of_any_tenant(installation: Installation, job_id: str) -> Job:
-    found = list(installation.redriver.plan(Selection(ids=[job_id]), unreadable=report_unreadable))
-    if not found:
-        raise CommandError(
-            f"no dead job has the ID {job_id}",
-            remedy="`tidemill dlq list` lists the dead jobs; `tidemill get ID` shows your own jobs in any state.",
-        )
-    if len(found) > 1:
-        tenants = ", ".join(sorted(job.tenant for job in found))
-        raise CommandError(f"several tenants have a job {job_id}: {tenants}", remedy="Choose one with --tenant.")
-    return found[0]
+    """Search the keys in the index of dead jobs, and read that one job."""
+    found = installation.finder.indexed(job_id, State.DEAD)
+    return _of_tenant(installation, one_tenant(found, job_id, what="dead job"), job_id)
 
 
 def _lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:

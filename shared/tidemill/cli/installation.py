@@ -3,10 +3,13 @@
 import getpass
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, cached_property
 
+from tidemill.application.control import Control
+from tidemill.application.explanation import Facts
+from tidemill.application.job_search import JobSearch
 from tidemill.application.owed import Taker
 from tidemill.application.purge import Purger
 from tidemill.application.read_pace import ReadPace
@@ -14,15 +17,23 @@ from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
 from tidemill.application.table_pass import TablePasses
 from tidemill.aws import clients
+from tidemill.aws.clients import AWS_ERRORS, translated
 from tidemill.aws.http_client import HttpApi, by_signature, by_token
+from tidemill.cli.formatting import visible_lines
+from tidemill.cli.output import say
+from tidemill.domain.errors import TidemillError
+from tidemill.dynamodb.job_scan import DynamoJobScan
 from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.listing import DynamoListing
 from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
-from tidemill.names import Lane
+from tidemill.names import LISTING_INDEX, Lane
 from tidemill.operator import deployment, system_status
 from tidemill.operator.deployment import Deployment
+from tidemill.operator.find_job import JobFinder
+from tidemill.operator.job_facts import JobFacts
 from tidemill.operator.job_logs import JobLogs
 from tidemill.operator.system_status import SystemStatus
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
@@ -97,6 +108,57 @@ class Installation:
             return delay(clients.sqs(), clients.cloudwatch(), urls.queue, now=clock.now())
 
         return Reconciler(store=self.store, clock=clock.now, limit=limit, lane_delay=lane_delay)
+
+    @cached_property
+    def control(self) -> Control:
+        """For jobs of any tenant."""
+        return Control(store=self.store, clock=clock.now, new_token=ids.new_token)
+
+    @cached_property
+    def finder(self) -> JobFinder:
+        return JobFinder(clients.dynamodb(), table=self.deployment.jobs_table)
+
+    @cached_property
+    def listing(self) -> DynamoListing:
+        return DynamoListing(clients.dynamodb(), table=self.deployment.jobs_table, read=self.store.get_many)
+
+    @property
+    def keeps_listing(self) -> bool:
+        """Whether the stage keeps the listing index. It holds the jobs that were submitted since then."""
+        with translated():
+            table = clients.dynamodb().describe_table(TableName=self.deployment.jobs_table)["Table"]
+        return any(index["IndexName"] == LISTING_INDEX for index in table.get("GlobalSecondaryIndexes", ()))
+
+    def search(self, read_units: int) -> JobSearch:
+        """`read_units` are those that the search may take per second."""
+        scan = DynamoJobScan(clients.dynamodb(), table=self.deployment.jobs_table)
+        return JobSearch(scan, ReadPace(read_units, clock=clock.now, pause=time.sleep))
+
+    def own_tenants(self) -> list[str]:
+        """The tenant that the API would see in a signed request of this caller. Empty if STS does not say."""
+        try:
+            identity = clients.sts().get_caller_identity()
+        except AWS_ERRORS:
+            return []
+        return [f"{identity['Account']}:{identity['UserId'].partition(':')[0]}"]
+
+    def facts(self, tenant: str, job_id: str) -> Facts | None:
+        """For `explain`. None if the tenant has no such job."""
+        reader = JobFacts(
+            clients.dynamodb(),
+            clients.sqs(),
+            table=self.deployment.jobs_table,
+            queues={lane: urls.queue for lane, urls in self.deployment.lanes.items()},
+            clock=clock.now,
+        )
+        facts = reader.read(tenant, job_id)
+        if facts is None or facts.job.state.terminal:
+            return facts
+        try:
+            return replace(facts, stopped=system_status.stopped_functions(self.deployment, facts.job.lane))
+        except (TidemillError, *AWS_ERRORS) as error:
+            say(visible_lines(f"The event source mappings and schedules were not read: {error}"))
+            return facts
 
     def status(self) -> SystemStatus:
         return system_status.read(self.deployment, now=clock.now())

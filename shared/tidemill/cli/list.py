@@ -8,14 +8,18 @@ from urllib.parse import quote, urlencode
 
 import click
 
+from tidemill.application.job_search import JobFilter
 from tidemill.aws.http_client import HttpApi
 from tidemill.cli.api_call import ApiError, call
 from tidemill.cli.errors import CommandError
-from tidemill.cli.formatting import DASH, age, progress_text, timestamp, visible, visible_lines
+from tidemill.cli.formatting import timestamp, visible_lines
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, two_line_cell
+from tidemill.cli.job_table import show_jobs
+from tidemill.cli.list_any_tenant import Request, list_any_tenant
+from tidemill.cli.output import say
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.states import State
+from tidemill.names import RECONCILE_READ_UNITS
 from tidemill.system import clock
 
 _STATES: Final = click.Choice(list(map(str, State)))
@@ -44,6 +48,26 @@ _DEFAULT_RANGE: Final = timedelta(days=30)
     help="Maximum number of jobs.",
 )
 @click.option("--all", "everything", is_flag=True, help="List all jobs, page after page.")
+@click.option("--tenant", help="Operators: the jobs of this tenant, read from the table.")
+@click.option("--all-tenants", is_flag=True, help="Operators: the jobs of all tenants, read from the table.")
+@click.option("--error", metavar="CLASS", help="Operators: only jobs whose last error has this class.")
+@click.option("--cursor", help="Operators: continue a scan where another command stopped.")
+@click.option(
+    "--read-units",
+    type=click.IntRange(min=10),
+    default=RECONCILE_READ_UNITS,
+    show_default=True,
+    metavar="NUMBER",
+    help="Operators: read units per second that a scan may take.",
+)
+@click.option(
+    "--most-read-units",
+    type=click.IntRange(min=1),
+    default=5000,
+    show_default=True,
+    metavar="NUMBER",
+    help="Operators: read units after which a scan stops.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print each job as a line of JSON.")
 @click.pass_obj
 def list_(
@@ -55,14 +79,43 @@ def list_(
     until: datetime | None,
     limit: int,
     everything: bool,
+    tenant: str | None,
+    all_tenants: bool,
+    error: str | None,
+    cursor: str | None,
+    read_units: int,
+    most_read_units: int,
     as_json: bool,
 ) -> None:
-    """List your own jobs, newest first.
+    """List your own jobs, newest first; or, for operators, those of any tenant.
 
     TIME is a duration before now, such as 2h or 7d, or a timestamp such as 2026-01-31T12:00:00Z.
 
-    To list the dead jobs of all tenants, use `tidemill dlq list`.
+    With --tenant or --all-tenants, the command reads the table with AWS credentials. An index answers for dead and
+    scheduled jobs, and for the jobs of one tenant where the stage keeps a list. Any other question scans the table, in
+    no useful order and at a limited rate: 1,000 jobs of 1 KB cost 125 read units. The command says how far it read, and
+    the cursor with which to go on.
     """
+    if tenant or all_tenants:
+        if tenant and all_tenants:
+            raise click.UsageError("choose one of --tenant and --all-tenants")
+        wanted = JobFilter(
+            tenant=tenant, state=State(state) if state else None, type=type_, since=since, until=until, error=error
+        )
+        list_any_tenant(
+            installation,
+            Request(
+                wanted=wanted,
+                limit=None if everything else limit,
+                cursor=cursor,
+                read_units=read_units,
+                most_units=most_read_units,
+                as_json=as_json,
+            ),
+        )
+        return
+    if error or cursor:
+        raise click.UsageError("--error and --cursor require --tenant or --all-tenants")
     if since is None and not everything:
         since = (until or clock.now()) - _DEFAULT_RANGE
     if since is not None and until is not None and since >= until:
@@ -75,7 +128,7 @@ def list_(
             for job in page:
                 click.echo(json.dumps(job, separators=(",", ":")))
     elif jobs := [job for page in pages for job in page]:
-        _show(jobs)
+        show_jobs(jobs)
     else:
         say("No matching jobs.")
 
@@ -110,34 +163,3 @@ def _page(api: HttpApi, query: Mapping[str, str]) -> Any:
             "To list the jobs that are submitted from then on, deploy with `-c listing=on`.",
         ) from error
     return page
-
-
-def _show(jobs: Sequence[Any]) -> None:
-    screen = console()
-    now = clock.now()
-    rows = [
-        (
-            job["id"],
-            job["type"],
-            job["state"],
-            job["lane"],
-            str(job["attempt"]),
-            progress_text(job) or DASH,
-            age(now - datetime.fromisoformat(job["created_at"])),
-        )
-        for job in jobs
-    ]
-    if not screen.is_terminal or screen.width < MIN_TABLE_WIDTH:
-        click.echo(plain_table(("ID", "TYPE", "STATE", "LANE", "ATTEMPTS", "PROGRESS", "AGE"), rows))
-        return
-    # Two lines per job, so that ids fit into 80 columns.
-    table = new_table()
-    table.add_column("ID\nTYPE", min_width=ID_WIDTH, overflow="fold")
-    table.add_column("STATE\nLANE", no_wrap=True)
-    table.add_column("ATTEMPTS\nPROGRESS", overflow="fold")
-    table.add_column("AGE", justify="right", no_wrap=True)
-    for id_, type_, state, lane, attempts, progress, since in rows:
-        table.add_row(
-            two_line_cell(id_, type_), two_line_cell(state, lane), two_line_cell(attempts, progress), visible(since)
-        )
-    screen.print(table)

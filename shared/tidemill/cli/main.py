@@ -8,7 +8,9 @@ import click
 from tidemill.cli.cancel import cancel
 from tidemill.cli.dlq_list import dlq_list
 from tidemill.cli.dlq_show import dlq_show
+from tidemill.cli.dlq_summary import dlq_summary
 from tidemill.cli.errors import ErrorReportingGroup
+from tidemill.cli.explain import explain
 from tidemill.cli.get import get
 from tidemill.cli.installation import Installation
 from tidemill.cli.list import list_
@@ -57,9 +59,9 @@ def dlq() -> None:
     """Inspect the dead jobs of all tenants."""
 
 
-for command in (dlq_list, dlq_show):
+for command in (dlq_summary, dlq_list, dlq_show):
     dlq.add_command(command)
-for command in (submit, get, watch, list_, logs, cancel, retry, dlq, redrive, reconcile, purge, status, top):
+for command in (submit, get, watch, list_, explain, logs, cancel, retry, dlq, redrive, reconcile, purge, status, top):
     tidemill.add_command(command)
 
 

@@ -38,10 +38,10 @@ def show(text: str, *, style: str = "") -> None:
     _print(text, style=style, stderr=False)
 
 
-def show_json(value: Any) -> None:
-    """Print one line for a program, or indented and coloured text to a terminal."""
+def show_json(value: Any, *, one_line: bool = False) -> None:
+    """Print one line for a program, or indented and coloured text to a terminal unless `one_line` is asked for."""
     screen = console()
-    if not screen.is_terminal:
+    if one_line or not screen.is_terminal:
         click.echo(json.dumps(value, separators=(",", ":")))
         return
     indented = json.dumps(value, indent=2, ensure_ascii=False)

@@ -1,7 +1,7 @@
-"""Apply one action to several of the caller's own jobs over the HTTP API, one request per job."""
+"""Apply one action to several jobs, one request per job: the caller's own over the HTTP API, or those of a tenant."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -10,13 +10,18 @@ import click
 from tidemill.cli.api_call import ApiError, call, job_path
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
-from tidemill.cli.formatting import count, state_text, visible, visible_lines
+from tidemill.cli.formatting import JobView, count, state_text, visible, visible_lines
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show
+from tidemill.domain.errors import NotAllowedNowError, TidemillError
 
 #: Refusals that concern one job; the next request may succeed.
 _JOB_REFUSALS: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})
 _PAST_PARTICIPLES: Final = {"cancel": "cancelled", "redrive": "redriven"}
+
+
+class NoSuchJobError(CommandError):
+    """The tenant has no such job."""
 
 
 def change_own_jobs(installation: Installation, ids: Sequence[str], action: str, *, yes: bool, as_json: bool) -> None:
@@ -25,6 +30,16 @@ def change_own_jobs(installation: Installation, ids: Sequence[str], action: str,
     Raises `CommandError` after the last job if the API refused some of several, and `ApiError` at once if it refuses
     a single job or the caller.
     """
+
+    def change(job_id: str) -> JobView:
+        job: JobView = call(installation.api, "POST", f"{job_path(job_id)}/{action}")[0]
+        return job
+
+    change_jobs(ids, action, change, yes=yes, as_json=as_json)
+
+
+def change_jobs(ids: Sequence[str], action: str, change: Callable[[str], JobView], *, yes: bool, as_json: bool) -> None:
+    """As `change_own_jobs`. `change` returns the job after the change."""
     unique_ids = list(dict.fromkeys(ids))
     require_confirmation(yes=yes)
     if not confirmed(f"{action.capitalize()} {count(len(unique_ids), 'job')}?", yes=yes):
@@ -32,9 +47,9 @@ def change_own_jobs(installation: Installation, ids: Sequence[str], action: str,
     refused = 0
     for job_id in unique_ids:
         try:
-            job, _ = call(installation.api, "POST", f"{job_path(job_id)}/{action}")
-        except ApiError as error:
-            if len(unique_ids) == 1 or error.status not in _JOB_REFUSALS:
+            job = change(job_id)
+        except (ApiError, NoSuchJobError, NotAllowedNowError) as error:
+            if len(unique_ids) == 1 or not _concerns_one_job(error):
                 raise
             refused += 1
             say(visible_lines(f"{job_id}  {error}"))
@@ -45,3 +60,7 @@ def change_own_jobs(installation: Installation, ids: Sequence[str], action: str,
                 show(f"{visible(job['id'])}  {state_text(job)}")
     if refused:
         raise CommandError(f"{refused} of {count(len(unique_ids), 'job')} could not be {_PAST_PARTICIPLES[action]}")
+
+
+def _concerns_one_job(error: TidemillError) -> bool:
+    return not isinstance(error, ApiError) or error.status in _JOB_REFUSALS

@@ -43,6 +43,11 @@ class ParallelWrites:
             text += f" Left {count(len(self.left), 'job')} of busy groups."
         return text
 
+    @property
+    def counts(self) -> dict[str, object]:
+        """For a program."""
+        return {"written": self.written, "skipped": self.skipped, "left": [job.id for job in self.left]}
+
     def run(self, advance: Callable[[], object]) -> None:
         """Call `advance` after each job. Return or raise only when all writes in progress have finished."""
         pool = ThreadPoolExecutor(_THREADS)

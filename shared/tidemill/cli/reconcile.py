@@ -15,9 +15,9 @@ from tidemill.application.ports import UnreadableItem
 from tidemill.application.reconcile import Reconciled, Reconciler, RepairAction
 from tidemill.application.table_pass import RESERVE, TablePasses
 from tidemill.cli.errors import CommandError
-from tidemill.cli.formatting import count, readable_time, sweep_text, visible
+from tidemill.cli.formatting import count, readable_time, sweep_counts, sweep_text, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import progress_bar, say, show
+from tidemill.cli.output import progress_bar, say, show, show_json
 from tidemill.names import RECONCILE_READ_UNITS, Lane
 from tidemill.system import clock
 
@@ -54,8 +54,9 @@ _REPORTED_ACTIONS: Final = (
     help="Read units per second that the scan may take from the table.",
 )
 @click.option("--dry-run", is_flag=True, help="Count the jobs that would be nudged and change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj
-def reconcile(installation: Installation, *, minutes: int, read_units: int, dry_run: bool) -> None:
+def reconcile(installation: Installation, *, minutes: int, read_units: int, dry_run: bool, as_json: bool) -> None:
     """Repair jobs, groups and payloads that nothing else will reach.
 
     Does the owed work of publish. Processes the dead-letter queues as `tidemill redrive` does. Then continues the open
@@ -68,7 +69,7 @@ def reconcile(installation: Installation, *, minutes: int, read_units: int, dry_
     """
     reconciler = installation.reconciler(timedelta(minutes=minutes))
     if dry_run:
-        _show_overdue(reconciler)
+        _show_overdue(reconciler, as_json=as_json)
         return
     taken = installation.taker.take(lambda: True)
     queues = {Lane(lane): installation.dead_letter_queue(lane) for lane in installation.deployment.lanes}
@@ -86,8 +87,9 @@ def reconcile(installation: Installation, *, minutes: int, read_units: int, dry_
     except KeyboardInterrupt:
         say("The pass is not complete. Run the command again to continue, or leave it to the scheduled function.")
         raise
+    actions = _actions(taken) + swept.actions + done.actions
     unreadable = (*swept.unreadable, *done.unreadable)
-    _show_result(Reconciled(actions=_actions(taken) + swept.actions + done.actions, unreadable=unreadable), swept)
+    _show_result(Reconciled(actions=actions, unreadable=unreadable), swept, as_json=as_json)
 
 
 def _complete(reconciler: Reconciler, passes: TablePasses, *, number: int) -> Reconciled:
@@ -132,20 +134,28 @@ def _actions(taken: Taken) -> Counter[tuple[RepairAction, Lane | None]]:
     return actions
 
 
-def _show_overdue(reconciler: Reconciler) -> None:
+def _show_overdue(reconciler: Reconciler, *, as_json: bool) -> None:
     overdue = Counter((job.lane, job.state) for job in reconciler.overdue())
+    if as_json:
+        groups = [{"lane": lane, "state": state, "jobs": jobs} for (lane, state), jobs in sorted(overdue.items())]
+        show_json({"overdue": groups})
+        return
     for (lane, state), number in sorted(overdue.items()):
         show(f"{lane}: {count(number, 'overdue job')} in state {state}")
     show("Nothing was changed." if overdue else "No overdue jobs.")
 
 
-def _show_result(done: Reconciled, swept: Reconciled) -> None:
+def _show_result(done: Reconciled, swept: Reconciled, *, as_json: bool) -> None:
     actions = [(number, noun, verb) for action, noun, verb in _REPORTED_ACTIONS if (number := done.count(action))]
-    for number, noun, verb in actions:
-        show(f"{count(number, noun)} {verb}.")
-    if not actions:
-        show("Nothing to repair.")
-    show(sweep_text(swept.dead_letters.values()))
+    if as_json:
+        counts = {action.value: done.count(action) for action in RepairAction}
+        show_json(counts | {"dlq_messages": sweep_counts(swept.dead_letters.values())})
+    else:
+        for number, noun, verb in actions:
+            show(f"{count(number, noun)} {verb}.")
+        if not actions:
+            show("Nothing to repair.")
+        show(sweep_text(swept.dead_letters.values()))
     for item in done.unreadable:
         say(f"Skipped {visible(item.key)}: {visible(str(item.error))}", style="bold yellow")
     if failed := done.count(RepairAction.FAILED):

@@ -11,9 +11,9 @@ from tidemill.application.redrive import Selection
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.dead_job_report import ended_at
 from tidemill.cli.errors import CommandError, report_unreadable
-from tidemill.cli.formatting import count, sweep_text, visible
+from tidemill.cli.formatting import count, sweep_counts, sweep_text, visible
 from tidemill.cli.installation import Installation, operator_name
-from tidemill.cli.output import progress_bar, say, show
+from tidemill.cli.output import progress_bar, say, show, show_json
 from tidemill.cli.own_jobs import change_own_jobs
 from tidemill.cli.parallel_writes import ParallelWrites, in_order
 from tidemill.cli.redrive_plan import Plan
@@ -28,7 +28,9 @@ from tidemill.domain.states import State
 @click.option("--own", is_flag=True, help="Your own jobs, by ID, over the HTTP API.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--json", "as_json", is_flag=True, help="With --own: print each resulting job as a line of JSON.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as one JSON object; with --own, each job as a line."
+)
 @click.pass_obj
 def redrive(
     installation: Installation,
@@ -58,11 +60,12 @@ def redrive(
             raise click.UsageError("--own requires IDs, and cannot be combined with --type, --all or --dry-run")
         change_own_jobs(installation, ids, "redrive", yes=yes, as_json=as_json)
         return
-    if as_json:
-        raise click.UsageError("--json requires --own")
     _check_selection(selected=bool(ids or types), everything=everything)
     require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
     plan = _plan(installation, Selection(ids=ids, types=types))
+    if dry_run and as_json:
+        show_json(plan.as_json())
+        return
     plan.show(dry_run=dry_run)
     if missing := sorted(set(ids) - {job.id for job in plan.jobs}):
         _say_missing(installation, missing)
@@ -77,7 +80,7 @@ def redrive(
         return
     if not confirmed(plan.question, yes=yes):
         return
-    _carry_out(installation, plan)
+    _carry_out(installation, plan, as_json=as_json)
     if ids and not plan.jobs:
         raise CommandError("these IDs match no dead job", remedy="`tidemill dlq list` lists the dead jobs.")
 
@@ -124,7 +127,7 @@ def _plan(installation: Installation, selection: Selection) -> Plan:
     )
 
 
-def _carry_out(installation: Installation, plan: Plan) -> None:
+def _carry_out(installation: Installation, plan: Plan, *, as_json: bool) -> None:
     redriver = installation.redriver
     write = partial(redriver.redrive, by=operator_name(), refused=_say_why)
     writes = ParallelWrites(write, in_order(plan.jobs), verb="Redrove")
@@ -142,8 +145,11 @@ def _carry_out(installation: Installation, plan: Plan) -> None:
             "Run the command again to continue; it also processes the dead-letter queues."
         )
         raise
-    show(writes.summary)
-    show(sweep_text(swept))
+    if as_json:
+        show_json(writes.counts | {"dlq_messages": sweep_counts(swept)})
+    else:
+        show(writes.summary)
+        show(sweep_text(swept))
     for job in writes.left:
         _say_skipped(job.id, f"other writes keep its group {job.group} busy")
     if writes.left:

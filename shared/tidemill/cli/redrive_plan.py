@@ -30,6 +30,14 @@ class Plan:
             return f"Redrive {count(len(self.jobs), 'job')}?"
         return f"Process {count(sum(self.dlq_messages.values()), 'DLQ message')}?"
 
+    def as_json(self) -> dict[str, object]:
+        return {
+            "jobs": [
+                {"id": job.id, "tenant": job.tenant, "type": job.type, "reason": reason(job)} for job in self.jobs
+            ],
+            "dlq_messages": dict(self.dlq_messages),
+        }
+
     def show(self, *, dry_run: bool) -> None:
         """Print to stdout in a dry run, where the plan is the result, and to stderr otherwise."""
         put = show if dry_run else say

@@ -124,7 +124,7 @@ def _dead(status: SystemStatus) -> Iterator[Block]:
             (f"OF THE {len(jobs)} NEWEST DEAD: TYPE", "ERROR", "TENANT"),
             Counter((job.type, error_class(job), job.tenant) for job in jobs),
         )
-        yield Line("`tidemill dlq list` lists the dead jobs.")
+        yield Line("`tidemill dlq summary` groups the dead jobs by error, and `tidemill dlq list` lists them.")
     messages = any(isinstance(lane, LaneStatus) and lane.dlq_messages for lane in status.lanes.values())
     if isinstance(dead, Counted) and dead.number and not messages:
         yield Line(

@@ -52,6 +52,7 @@ def _key(_: click.Context, __: click.Parameter, key: str | None) -> str | None:
 @click.option("--unique-key", metavar="KEY", help="With --unique-seconds: compare this key instead of the payload.")
 @click.option("--batch", metavar="FILE", help="Submit one job per line of this file; `-` is stdin.")
 @click.option("--wait", is_flag=True, help="Watch the job until it ends, as `tidemill watch` does.")
+@click.option("--json", "as_json", is_flag=True, help="Print the job as one line of JSON, also to a terminal.")
 @click.pass_context
 def submit(
     ctx: click.Context,
@@ -68,6 +69,7 @@ def submit(
     unique_key: str | None,
     batch: str | None,
     wait: bool,
+    as_json: bool,
 ) -> None:
     """Submit a job of TYPE and print it as JSON.
 
@@ -103,10 +105,10 @@ def submit(
         raise click.UsageError("give a TYPE, or --batch FILE")
     job = _submit(installation, type_, "{}" if payload is None else payload, given, key=key)
     if not wait:
-        show_json(job)
+        show_json(job, one_line=as_json)
         return
     say(f"Accepted as {visible(job['id'])}.")
-    ctx.exit(watch_jobs(installation, [job["id"]]))
+    ctx.exit(watch_jobs(installation, [job["id"]], one_line=as_json))
 
 
 def _submit(installation: Installation, type_: str, payload: str, options: dict[str, Any], *, key: str | None) -> Any:

@@ -21,9 +21,10 @@ CANCELLED: Final = 4
 
 @click.command()
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--json", "as_json", is_flag=True, help="Print each ended job as one line of JSON, also to a terminal.")
 @click.pass_obj
 @click.pass_context
-def watch(ctx: click.Context, installation: Installation, ids: tuple[str, ...]) -> None:
+def watch(ctx: click.Context, installation: Installation, ids: tuple[str, ...], *, as_json: bool) -> None:
     """Watch your own jobs until they end, and print each as JSON.
 
     A terminal shows a progress bar per job. Otherwise each change prints a line on stderr. The exit code is 0 if all
@@ -31,10 +32,10 @@ def watch(ctx: click.Context, installation: Installation, ids: tuple[str, ...]) 
 
     Ctrl-C stops watching; the jobs continue.
     """
-    ctx.exit(watch_jobs(installation, list(dict.fromkeys(ids))))
+    ctx.exit(watch_jobs(installation, list(dict.fromkeys(ids)), one_line=as_json))
 
 
-def watch_jobs(installation: Installation, ids: Sequence[str]) -> int:
+def watch_jobs(installation: Installation, ids: Sequence[str], *, one_line: bool = False) -> int:
     """Print the ended jobs, and return the exit code."""
     try:
         with _display(ids) as on_change:
@@ -44,7 +45,7 @@ def watch_jobs(installation: Installation, ids: Sequence[str]) -> int:
         say(f"Stopped watching. The jobs continue: `{command}` watches them again, `tidemill cancel` ends them.")
         raise
     for job in ended:
-        show_json(job)
+        show_json(job, one_line=one_line)
     states = {job["state"] for job in ended}
     return DIED if State.DEAD in states else CANCELLED if State.CANCELLED in states else 0
 

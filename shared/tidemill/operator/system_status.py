@@ -4,7 +4,7 @@ It reads no job but two samples of bounded size, so its price and its time do no
 cannot be read is reported in its place, and the rest is still read: the status is wanted most while something is down.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -21,6 +21,7 @@ from tidemill.dynamodb.attention_counts import AttentionCounts, Counted, ParkedJ
 from tidemill.dynamodb.job_reader import JobReader
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.dynamodb.limits import DynamoLimits
+from tidemill.names import Lane
 from tidemill.operator import expected_state, flow_metrics, resource_states
 from tidemill.operator.deployment import Deployment
 from tidemill.operator.flow_metrics import Flow
@@ -131,8 +132,29 @@ def _lane(urls: LaneUrls, now: datetime) -> LaneStatus:
     )
 
 
-def _resources(deployment: Deployment) -> tuple[ResourceState | Unread, ...]:
-    wanted = expected_state.read(clients.cloudformation(), deployment.stack, deployment.functions)
+def stopped_functions(deployment: Deployment, lane: str) -> frozenset[str]:
+    """Of publish, wake and the work of this lane, the verbs whose function is not called, though the template says so.
+
+    Raises what the AWS calls raise.
+    """
+    worker = "work" if lane == Lane.DEFAULT else f"work-{lane}"
+    called: dict[str, bool] = {}
+    for state in _resources(deployment, only={"publish", "wake", worker}):
+        if isinstance(state, Unread):
+            raise state.error
+        verb = state.expected.function.partition("-")[0]
+        # One schedule of wake does the work of all, later.
+        called[verb] = called.get(verb, False) or not state.stopped
+    return frozenset(verb for verb, is_called in called.items() if not is_called)
+
+
+def _resources(deployment: Deployment, *, only: Container[str] | None = None) -> tuple[ResourceState | Unread, ...]:
+    """Of the functions with these keys, or of all."""
+    wanted = [
+        expected
+        for expected in expected_state.read(clients.cloudformation(), deployment.stack, deployment.functions)
+        if only is None or expected.function in only
+    ]
     functions, scheduler = clients.lambda_(), clients.scheduler()
 
     def state(expected: expected_state.Expected) -> ResourceState | Unread:

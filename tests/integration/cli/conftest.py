@@ -169,7 +169,7 @@ class Cloud:
 @pytest.fixture
 def cloud(server: Loopback, environment: pytest.MonkeyPatch) -> Iterator[Cloud]:
     with mock_aws():
-        for service in ("cloudwatch", "dynamodb", "logs", "sqs"):
+        for service in ("cloudwatch", "dynamodb", "logs", "sqs", "sts"):
             environment.setattr(clients, service, partial(client, service))
         table = create_table(clients.dynamodb())
         sqs = clients.sqs()

@@ -66,7 +66,7 @@ def test_a_declined_confirmation_sends_nothing(server: Loopback) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--own"], ["--own", "a", "--type", "t"], ["--own", "--all"], ["--own", "a", "--dry-run"], ["a", "--json"]],
+    [["--own"], ["--own", "a", "--type", "t"], ["--own", "--all"], ["--own", "a", "--dry-run"]],
     ids=" ".join,
 )
 def test_options_of_the_other_form_are_wrong_usage(server: Loopback, arguments: list[str]) -> None:

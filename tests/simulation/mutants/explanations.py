@@ -102,11 +102,5 @@ EXPLAINED: Final = (
         "return not self.waiting + self.delayed + self.in_flight",
         "return not self.waiting + self.delayed",
     ),
-    Mutant(
-        "the head of another group is read",
-        modules.JOB_FACTS,
-        "job=found if found and head.leads(found) else None",
-        "job=found",
-    ),
     Mutant("an expired job is explained", modules.JOB_FACTS, "if job is None or job.expired(now):", "if job is None:"),
 )

@@ -1,0 +1,103 @@
+"""Job search: read the whole table for the jobs that match, page by page, at a limited rate and up to a limit.
+
+For questions that no index answers, because an index entry would cost each job a write. The caller gets a cursor with
+each page, so that a search can stop at any time and be continued.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from tidemill.application.ports import UnreadableItem
+from tidemill.application.read_pace import ReadPace
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFilter:
+    """None means any."""
+
+    tenant: str | None = None
+    state: State | None = None
+    type: str | None = None
+    #: Bounds of the time of submission. `until` is not included.
+    since: datetime | None = None
+    until: datetime | None = None
+    #: The class of the last error.
+    error: str | None = None
+
+    def __contains__(self, job: Job) -> bool:
+        return (
+            self.tenant in {None, job.tenant}
+            and self.state in {None, job.state}
+            and self.type in {None, job.type}
+            and (self.since is None or job.created_at >= self.since)
+            and (self.until is None or job.created_at < self.until)
+            and (self.error is None or (bool(job.known_errors) and job.known_errors[-1].error_class == self.error))
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPage:
+    """One page of the table."""
+
+    #: May be more than match.
+    jobs: Sequence[Job]
+    unreadable: Sequence[UnreadableItem]
+    #: The key after which the next page begins. None at the end of the table.
+    cursor: str | None
+    #: The number of items that the page read, and their price.
+    items: int
+    read_units: float
+
+
+class JobScan(Protocol):
+    """The jobs of the whole table, in no useful order."""
+
+    def page(self, wanted: JobFilter, *, after: str | None) -> JobPage:
+        """The next page. `after` is None for the first one. The jobs may be some seconds old."""
+
+    def cursor_after(self, job: Job) -> str:
+        """A cursor that begins after this job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchStep:
+    """The search after one page."""
+
+    #: The matching jobs of this page.
+    jobs: Sequence[Job]
+    unreadable: Sequence[UnreadableItem]
+    #: Where to continue; None if the whole table is read.
+    cursor: str | None
+    #: What the search has read so far.
+    items: int
+    read_units: float
+
+
+class JobSearch:
+    """It changes nothing."""
+
+    def __init__(self, scan: JobScan, pace: ReadPace) -> None:
+        self._scan = scan
+        self._pace = pace
+
+    def steps(
+        self, wanted: JobFilter, *, now: datetime, after: str | None, most_jobs: int | None, most_units: float
+    ) -> Iterator[SearchStep]:
+        """Ends with the table, with `most_jobs` jobs, or when it has taken `most_units`. Expired jobs are left out."""
+        items, units, found, cursor = 0, 0.0, 0, after
+        while True:
+            page = self._scan.page(wanted, after=cursor)
+            items, units, cursor = items + page.items, units + page.read_units, page.cursor
+            jobs = [job for job in page.jobs if job in wanted and not job.expired(now)]
+            if most_jobs is not None and found + len(jobs) > most_jobs:
+                jobs = jobs[: most_jobs - found]
+                cursor = self._scan.cursor_after(jobs[-1]) if jobs else cursor
+            found += len(jobs)
+            yield SearchStep(jobs=jobs, unreadable=page.unreadable, cursor=cursor, items=items, read_units=units)
+            if cursor is None or found == most_jobs or units >= most_units:
+                return
+            self._pace.spend(page.read_units, within=timedelta.max)

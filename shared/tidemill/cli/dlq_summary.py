@@ -1,0 +1,104 @@
+"""`tidemill dlq summary`: the dead jobs of all tenants by type and cause."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import islice
+
+import click
+
+from tidemill.application.error_fingerprint import fingerprint
+from tidemill.application.redrive import Selection
+from tidemill.cli.dead_job_report import ended_at, reason
+from tidemill.cli.errors import report_unreadable
+from tidemill.cli.formatting import age, count, timestamp
+from tidemill.cli.installation import Installation
+from tidemill.cli.output import say, show_table
+from tidemill.domain.job import Job
+from tidemill.system import clock
+
+
+@dataclass(slots=True)
+class Cause:
+    """The dead jobs of one type with one error."""
+
+    first: datetime
+    last: datetime
+    jobs: int = 0
+    tenants: set[str] = field(default_factory=set)
+    #: The id of the one that died last, and its tenant.
+    example: tuple[str, str] = ("", "")
+
+    def add(self, job: Job) -> None:
+        at = ended_at(job)
+        self.jobs += 1
+        self.tenants.add(job.tenant)
+        self.first = min(self.first, at)
+        if at >= self.last:
+            self.last, self.example = at, (job.id, job.tenant)
+
+
+@click.command("summary")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only jobs of this type; repeatable.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    metavar="NUMBER",
+    help="Read at most so many dead jobs, the earliest death first.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print each group as a line of JSON.")
+@click.pass_obj
+def dlq_summary(installation: Installation, types: tuple[str, ...], *, limit: int, as_json: bool) -> None:
+    """Group the dead jobs of all tenants by type and error, the largest group first.
+
+    An error is its class and the first line of its message, in which quoted parts, ids and numbers are replaced: so
+    the errors of one cause count as one. Each group shows when its first and its last job died, and the last one as an
+    example for `tidemill dlq show`.
+    """
+    dead = installation.redriver.plan(Selection(types=types), unreadable=report_unreadable)
+    read = list(islice(dead, limit + 1))
+    groups = sorted(_grouped(read[:limit]).items(), key=lambda group: (-group[1].jobs, group[0]))
+    if as_json:
+        for (type_, error), cause in groups:
+            click.echo(json.dumps(_json(type_, error, cause), separators=(",", ":")))
+    elif groups:
+        now = clock.now()
+        titles = ("TYPE", "ERROR", "JOBS", "TENANTS", "FIRST", "LAST", "EXAMPLE")
+        rows = [
+            (
+                type_,
+                error,
+                *(str(cause.jobs), str(len(cause.tenants)), age(now - cause.first), age(now - cause.last)),
+                cause.example[0],
+            )
+            for (type_, error), cause in groups
+        ]
+        show_table(titles, rows, numbers=[2, 3, 4, 5])
+    else:
+        say("No dead jobs.")
+    if len(read) > limit:
+        say(f"Only the first {count(limit, 'dead job')} were read; --limit reads more.")
+
+
+def _grouped(jobs: Iterable[Job]) -> dict[tuple[str, str], Cause]:
+    groups: dict[tuple[str, str], Cause] = {}
+    for job in jobs:
+        last = job.known_errors[-1] if job.known_errors else None
+        error = fingerprint(last.error_class, last.message) if last else reason(job)
+        groups.setdefault((job.type, error), Cause(ended_at(job), ended_at(job))).add(job)
+    return groups
+
+
+def _json(type_: str, error: str, cause: Cause) -> dict[str, object]:
+    return {
+        "type": type_,
+        "error": error,
+        "jobs": cause.jobs,
+        "tenants": len(cause.tenants),
+        "first": timestamp(cause.first),
+        "last": timestamp(cause.last),
+        "example": {"id": cause.example[0], "tenant": cause.example[1]},
+    }

@@ -1,0 +1,54 @@
+"""`tidemill explain`: why a job is not running, and what has happened to it."""
+
+import click
+
+from tidemill.application.explain import explain as explained
+from tidemill.application.job_story import story
+from tidemill.cli.any_tenant import tenant_of, tenant_option
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import readable_time, timestamp, visible
+from tidemill.cli.installation import Installation
+from tidemill.cli.output import show, show_json
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@tenant_option
+@click.option("--json", "as_json", is_flag=True, help="Print the explanation as one JSON object.")
+@click.pass_obj
+def explain(installation: Installation, job_id: str, tenant: str | None, *, as_json: bool) -> None:
+    """Say why a job of any tenant is not running, and what has happened to it.
+
+    It names the job before it in its group, the limit and the jobs before it in its line, the time that it waits for,
+    the cause of a hold, the lease of its run, or the mapping or schedule that is not enabled. If the lane of a job that
+    is ready has no message, its message was lost or is not sent yet.
+
+    The history comes from the job document, which keeps the last ten errors and the last event of each other kind.
+    """
+    tenant = tenant or tenant_of(installation, job_id)
+    facts = installation.facts(tenant, job_id)
+    if facts is None:
+        raise CommandError(f"tenant {tenant} has no job {job_id}", remedy="Check both; expired jobs are deleted.")
+    job, answer, events = facts.job, explained(facts), story(facts.job)
+    if as_json:
+        show_json(
+            {
+                "id": job.id,
+                "tenant": job.tenant,
+                "type": job.type,
+                "lane": job.lane,
+                "state": job.state,
+                "reason": answer.reason.name.lower().replace("_", "-"),
+                "why": list(answer.sentences),
+                "until": answer.until and timestamp(answer.until),
+                "history": [{"at": timestamp(at), "what": what} for at, what in events],
+            }
+        )
+        return
+    show(f"{visible(job.id)}  {visible(job.type)}  {job.state}: {answer.reason}", style="bold")
+    for sentence in answer.sentences:
+        show(f"  {visible(sentence)}")
+    show("history", style="bold")
+    show(f"  tenant {visible(job.tenant)}")
+    for at, what in events:
+        show(f"  {readable_time(at)}  {visible(what)}")

@@ -1,0 +1,128 @@
+"""`tidemill list` for operators: the jobs of any tenant, from an index where one answers, else from a scan."""
+
+import base64
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any, Final
+
+import click
+
+from tidemill.application.job_search import JobFilter
+from tidemill.application.job_view import summary
+from tidemill.application.ports import UnreadableItem
+from tidemill.cli.dead_job_report import error_class
+from tidemill.cli.errors import report_unreadable
+from tidemill.cli.formatting import count, visible
+from tidemill.cli.installation import Installation
+from tidemill.cli.job_table import show_jobs
+from tidemill.cli.output import say
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.listing import Position, Wanted
+from tidemill.system import clock
+
+_MAX_TIME: Final = datetime.max.replace(tzinfo=UTC)
+_MIN_TIME: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_PAGE: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What to list. `limit` is None for all jobs."""
+
+    wanted: JobFilter
+    limit: int | None
+    cursor: str | None
+    read_units: int
+    most_units: int
+    as_json: bool
+
+
+def list_any_tenant(installation: Installation, request: Request) -> None:
+    wanted, now = request.wanted, clock.now()
+    if request.cursor is None and wanted.state in {State.DEAD, State.SCHEDULED}:
+        jobs = _indexed(installation, wanted, now)
+    elif request.cursor is None and wanted.tenant is not None and installation.keeps_listing:
+        jobs = _listed(installation, wanted, now)
+    else:
+        _scan(installation, request, now)
+        return
+    _show(list(islice(jobs, request.limit)) if request.limit else list(jobs), request)
+
+
+def _indexed(installation: Installation, wanted: JobFilter, now: datetime) -> Iterator[Job]:
+    """Dead jobs, the earliest death first; scheduled jobs, the earliest due time first."""
+    store = installation.store
+    jobs = (
+        store.dead(unreadable=report_unreadable)
+        if wanted.state is State.DEAD
+        else store.scheduled(before=_MAX_TIME, unreadable=report_unreadable)
+    )
+    return (job for job in jobs if job in wanted and not job.expired(now))
+
+
+def _listed(installation: Installation, wanted: JobFilter, now: datetime) -> Iterator[Job]:
+    """The newest first."""
+    selection = Wanted(
+        tenant=wanted.tenant or "", since=wanted.since or _MIN_TIME, state=wanted.state, type=wanted.type
+    )
+    below: Position | None = Position(wanted.until or _MAX_TIME)
+    while below is not None:
+        page = installation.listing.page(selection, below=below, limit=_PAGE, now=now)
+        for job_id, error in page.unreadable.items():
+            report_unreadable(selection.tenant, job_id, error)
+        yield from (job for job in page.jobs if job in wanted)
+        below = page.end
+
+
+def _scan(installation: Installation, request: Request, now: datetime) -> None:
+    """Show each page as it comes, and afterwards how to go on, also after Ctrl-C."""
+    search = installation.search(request.read_units)
+    after = None if request.cursor is None else _decoded(request.cursor)
+    cursor, found, items, units = after, 0, 0, 0.0
+    try:
+        for step in search.steps(
+            request.wanted, now=now, after=after, most_jobs=request.limit, most_units=request.most_units
+        ):
+            cursor, items, units = step.cursor, step.items, step.read_units
+            found += len(step.jobs)
+            for item in step.unreadable:
+                _report(item)
+            if step.jobs:
+                _show(step.jobs, request)
+            say(f"Read {count(items, 'item')} for {units:g} read units, and found {count(found, 'job')}.")
+    finally:
+        if cursor is not None:
+            say(f"The table has more items. Continue with --cursor {_encoded(cursor)}")
+    if not found and cursor is None:
+        say("No matching jobs.")
+
+
+def _report(item: UnreadableItem) -> None:
+    say(f"Skipped {visible(item.key)}: {visible(str(item.error))}")
+
+
+def _show(jobs: list[Job] | Any, request: Request) -> None:
+    views = [{"tenant": job.tenant} | summary(job) | {"error": error_class(job)} for job in jobs]
+    if request.as_json:
+        for view in views:
+            click.echo(json.dumps(view, separators=(",", ":")))
+    elif views:
+        show_jobs(views)
+    else:
+        say("No matching jobs.")
+
+
+def _encoded(cursor: str) -> str:
+    """Keys contain characters that a shell changes."""
+    return base64.urlsafe_b64encode(cursor.encode()).decode()
+
+
+def _decoded(cursor: str) -> str:
+    try:
+        return base64.b64decode(cursor, altchars=b"-_", validate=True).decode()
+    except ValueError as error:
+        raise click.BadParameter("not a cursor of this command", param_hint="--cursor") from error

@@ -1,0 +1,74 @@
+"""Scans the table page by page for jobs, for the questions of operators that no index answers."""
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tidemill.application.job_search import JobFilter, JobPage
+from tidemill.application.ports import UnreadableItem
+from tidemill.aws.attribute_values import text
+from tidemill.aws.clients import Item, translated
+from tidemill.domain.errors import MalformedDocumentError
+from tidemill.domain.job import Job
+from tidemill.dynamodb.document import decode, key
+from tidemill.names import JOB_KEY, STATE_ATTRIBUTE
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+#: A page is short enough to show progress each second, at the default rate and 1 KB an item.
+_ITEMS: Final = 1000
+
+
+class DynamoJobScan:
+    """`JobScan` of one table."""
+
+    def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def page(self, wanted: JobFilter, *, after: str | None) -> JobPage:
+        """The filter saves transfer and decoding, but DynamoDB reads and charges every item of the page.
+
+        Read eventually, which costs half: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Scan.html
+        """
+        # Only jobs have a state.
+        clauses, names, values = [f"attribute_exists(#{STATE_ATTRIBUTE})"], {f"#{STATE_ATTRIBUTE}": STATE_ATTRIBUTE}, {}
+        for name, value in ((STATE_ATTRIBUTE, wanted.state), ("type", wanted.type)):
+            if value is not None:
+                clauses.append(f"#{name} = :{name}")
+                names[f"#{name}"] = name
+                values[f":{name}"] = text(value)
+        further: dict[str, Any] = {"ExpressionAttributeValues": values} if values else {}
+        if after is not None:
+            further["ExclusiveStartKey"] = {JOB_KEY: text(after)}
+        with translated():
+            answer: Any = self._client.scan(
+                TableName=self._table,
+                Limit=_ITEMS,
+                ReturnConsumedCapacity="TOTAL",
+                FilterExpression=" AND ".join(clauses),
+                ExpressionAttributeNames=names,
+                **further,
+            )
+        jobs: list[Job] = []
+        unreadable: list[UnreadableItem] = []
+        for item in answer["Items"]:
+            _sort(item, jobs, unreadable)
+        last = answer.get("LastEvaluatedKey")
+        return JobPage(
+            jobs=jobs,
+            unreadable=unreadable,
+            cursor=last[JOB_KEY]["S"] if last else None,
+            items=answer["ScannedCount"],
+            read_units=answer["ConsumedCapacity"]["CapacityUnits"],
+        )
+
+    @staticmethod
+    def cursor_after(job: Job) -> str:
+        return str(key(job.tenant, job.id)[JOB_KEY]["S"])
+
+
+def _sort(item: Item, jobs: list[Job], unreadable: list[UnreadableItem]) -> None:
+    try:
+        jobs.append(decode(item))
+    except MalformedDocumentError as error:
+        unreadable.append(UnreadableItem(item[JOB_KEY]["S"], error))

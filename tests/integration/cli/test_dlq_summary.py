@@ -1,0 +1,60 @@
+"""`dlq summary`: the dead jobs of all tenants by type and cause."""
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+from tests.integration.cli.conftest import Cloud, run
+from tests.support.builders import NOW, SECOND
+from tidemill.domain.job import Job
+
+
+def _died(cloud: Cloud, message: str, **changes: Any) -> Job:
+    """A dead job whose last error has this message."""
+    job = cloud.dead_job(dead_letter=False, **changes)
+    job = replace(job, errors=(replace(job.errors[-1], message=message),))
+    cloud.table.put(job, attention={"S": "dead#0"}, attention_at={"N": "1"})
+    return job
+
+
+def test_errors_of_one_cause_are_one_group(cloud: Cloud) -> None:
+    for number in range(3):
+        _died(cloud, f"order {number} of 'a{number}' has no row", tenant=f"a:{number}")
+    _died(cloud, "disk full")
+    _died(cloud, "disk full", type="other.type")
+    lines = run("dlq", "summary").stdout.splitlines()
+    rows = [re.split(" {2,}", line) for line in lines[1:]]
+    assert rows[0][:4] == ["test.job", "ValueError: order <n> of '…' has no row", "3", "3"]
+    assert [row[:3] for row in rows[1:]] == [
+        ["other.type", "ValueError: disk full", "1"],
+        ["test.job", "ValueError: disk full", "1"],
+    ]
+
+
+def test_json_has_first_last_and_an_example(cloud: Cloud) -> None:
+    first = _died(cloud, "disk full")
+    last = cloud.dead_job(dead_letter=False)
+    late = replace(last, errors=first.errors, finished_at=NOW + 60 * SECOND)
+    cloud.table.put(late, attention={"S": "dead#0"}, attention_at={"N": "2"})
+    (group,) = [json.loads(line) for line in run("dlq", "summary", "--json").stdout.splitlines()]
+    assert group == {
+        "type": "test.job",
+        "error": "ValueError: disk full",
+        "jobs": 2,
+        "tenants": 1,
+        "first": "2045-03-04T05:06:07.891Z",
+        "last": "2045-03-04T05:07:07.891Z",
+        "example": {"id": last.id, "tenant": last.tenant},
+    }
+
+
+def test_a_type_and_a_limit_bound_what_is_read(cloud: Cloud) -> None:
+    for _ in range(3):
+        _died(cloud, "disk full")
+    _died(cloud, "disk full", type="other.type")
+    result = run("dlq", "summary", "--limit", "2")
+    assert re.split(" {2,}", result.stdout.splitlines()[1])[2] == "2"
+    assert "Only the first 2 dead jobs were read" in result.stderr
+    assert "other.type" not in run("dlq", "summary", "--type", "test.job").stdout
+    assert "No dead jobs." in run("dlq", "summary", "--type", "nothing").stderr
