@@ -15,7 +15,7 @@ from tidemill.cli.own_jobs import NoSuchJobError, change_jobs, change_own_jobs
 @click.option("--json", "as_json", is_flag=True, help="Print each resulting job as a line of JSON.")
 @click.pass_obj
 def cancel(installation: Installation, ids: tuple[str, ...], tenant: str | None, *, yes: bool, as_json: bool) -> None:
-    """Cancel your own jobs; or, for operators, those of a tenant.
+    """Cancel your own jobs. With --tenant, operators cancel those of a tenant.
 
     A job that is not running is cancelled immediately, also if it is dead. A running job receives a cancel request and
     ends at its next checkpoint; `tidemill watch` and `tidemill explain` show when. Safe to repeat.

@@ -52,11 +52,11 @@ class Cause:
 @click.option("--json", "as_json", is_flag=True, help="Print each group as a line of JSON.")
 @click.pass_obj
 def dlq_summary(installation: Installation, types: tuple[str, ...], *, limit: int, as_json: bool) -> None:
-    """Group the dead jobs of all tenants by type and error, the largest group first.
+    """Group the dead jobs of all tenants by type and error.
 
-    An error is its class and the first line of its message, in which quoted parts, ids and numbers are replaced: so
-    the errors of one cause count as one. Each group shows when its first and its last job died, and the last one as an
-    example for `tidemill dlq show`.
+    The largest group comes first. An error is its class and the first line of its message, in which quoted parts, ids
+    and numbers are replaced: so the errors of one cause count as one. Each group shows when its first and its last job
+    died, and the last one as an example for `tidemill dlq show`.
     """
     dead = installation.redriver.plan(Selection(types=types), unreadable=report_unreadable)
     read = list(islice(dead, limit + 1))

@@ -17,13 +17,14 @@ from tidemill.cli.output import show, show_json
 @click.option("--json", "as_json", is_flag=True, help="Print the explanation as one JSON object.")
 @click.pass_obj
 def explain(installation: Installation, job_id: str, tenant: str | None, *, as_json: bool) -> None:
-    """Say why a job of any tenant is not running, and what has happened to it.
+    """Say why a job of any tenant is not running.
 
     It names the job before it in its group, the limit and the jobs before it in its line, the time that it waits for,
     the cause of a hold, the lease of its run, or the mapping or schedule that is not enabled. If the lane of a job that
     is ready has no message, its message was lost or is not sent yet.
 
-    The history comes from the job document, which keeps the last ten errors and the last event of each other kind.
+    Then it tells what has happened to the job. The history comes from the job document, which keeps the last ten errors
+    and the last event of each other kind.
     """
     tenant = tenant or tenant_of(installation, job_id)
     facts = installation.facts(tenant, job_id)

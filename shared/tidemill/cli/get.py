@@ -15,9 +15,10 @@ from tidemill.cli.output import show_json
 @click.option("--json", "as_json", is_flag=True, help="Print one line of JSON, also to a terminal.")
 @click.pass_obj
 def get(installation: Installation, job_id: str, tenant: str | None, *, as_json: bool) -> None:
-    """Print one of your own jobs, in any state, as JSON; or, for operators, a job of any tenant.
+    """Print one of your own jobs, in any state, as JSON.
 
-    With --tenant, a payload that is stored outside the job document is null, and `payload_at` names its place.
+    With --tenant, operators print a job of any tenant. Then a payload that is stored outside the job document is null,
+    and `payload_at` names its place.
     """
     if tenant:
         show_json(report(read(installation, tenant, job_id)), one_line=as_json)

@@ -87,14 +87,14 @@ def list_(
     most_read_units: int,
     as_json: bool,
 ) -> None:
-    """List your own jobs, newest first; or, for operators, those of any tenant.
+    """List your own jobs, newest first.
 
     TIME is a duration before now, such as 2h or 7d, or a timestamp such as 2026-01-31T12:00:00Z.
 
-    With --tenant or --all-tenants, the command reads the table with AWS credentials. An index answers for dead and
-    scheduled jobs, and for the jobs of one tenant where the stage keeps a list. Any other question scans the table, in
-    no useful order and at a limited rate: 1,000 jobs of 1 KB cost 125 read units. The command says how far it read, and
-    the cursor with which to go on.
+    With --tenant or --all-tenants, operators list the jobs of any tenant: the command reads the table. An index answers
+    for dead and scheduled jobs, and for the jobs of one tenant where the stage keeps a list. Any other question scans
+    the table, in no useful order and at a limited rate: 1,000 jobs of 1 KB cost 125 read units. The command says how
+    far it read, and the cursor with which to go on.
     """
     if tenant or all_tenants:
         if tenant and all_tenants:
