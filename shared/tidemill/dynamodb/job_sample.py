@@ -13,7 +13,7 @@ from tidemill.aws.attribute_values import text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import split_key
-from tidemill.names import JOB_KEY
+from tidemill.names import CANARY_TYPE, JOB_KEY
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -26,7 +26,7 @@ _ITEMS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The waiting jobs among `items` items of the table."""
+    """The waiting jobs among `items` items of the table, without canaries."""
 
     items: int
     #: Whether the table has no further items.
@@ -44,10 +44,10 @@ def read(client: "DynamoDBClient", *, table: str) -> Sample:
         page: Any = client.scan(
             TableName=table,
             Limit=_ITEMS,
-            FilterExpression=f"#state IN ({', '.join(f':{state}' for state in WAITING)})",
+            FilterExpression=f"#state IN ({', '.join(f':{state}' for state in WAITING)}) AND #type <> :canary",
             ProjectionExpression="#pk, #type",
             ExpressionAttributeNames={"#state": "state", "#pk": JOB_KEY, "#type": "type"},
-            ExpressionAttributeValues={f":{state}": text(state) for state in WAITING},
+            ExpressionAttributeValues={f":{state}": text(state) for state in WAITING} | {":canary": text(CANARY_TYPE)},
         )
     found: list[Item] = page["Items"]
     return Sample(

@@ -17,7 +17,7 @@ from tests.support.parked_jobs import enter, park
 from tidemill.aws import clients
 from tidemill.domain.states import State
 from tidemill.dynamodb.limits import DynamoLimits
-from tidemill.names import INDEX_SHARDS, Lane, Metric
+from tidemill.names import CANARY_TYPE, INDEX_SHARDS, Lane, Metric
 
 
 def _age_of_oldest(seconds: float, *, minutes_ago: float) -> None:
@@ -244,8 +244,9 @@ def test_inflow_and_outflow_come_from_our_metrics(cloud: Cloud) -> None:
 def test_types_and_tenants_of_waiting_jobs_come_from_a_sample(cloud: Cloud) -> None:
     for number in range(3):
         cloud.store.insert_if_absent(a_job(tenant="a:flooder" if number else "a:quiet", type="mail.send"))
+    cloud.store.insert_if_absent(a_job(tenant="a:canary", type=CANARY_TYPE))
     lines = run("status").stdout.splitlines()
-    assert "3 waiting jobs in all 3 items of the table" in lines
+    assert "3 waiting jobs in all 4 items of the table" in lines
     rows = lines[lines.index(next(line for line in lines if line.startswith("WAITING TENANT"))) + 1 :]
     assert [row.split() for row in rows[:2]] == [["a:flooder", "2"], ["a:quiet", "1"]]
 
