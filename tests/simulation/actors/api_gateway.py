@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from tests.simulation.checks.violation import Violation
+from tests.simulation.jobs.handler_runs import trace_context
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FunctionError, Throttled
 from tests.simulation.world.world import World
@@ -98,7 +99,8 @@ def _event(
         open_request.path,
         query=urlencode(query or {}),
         body=None if body is None else json.dumps(body),
-        headers={"content-type": "application/json"} | ({"idempotency-key": key} if key else {}),
+        headers={"content-type": "application/json", "traceparent": trace_context(open_request.tenant)}
+        | ({"idempotency-key": key} if key else {}),
         # The caller of a role chooses the session name.
         iam={"accountId": account, "userId": f"{user}:session-{now_ms}"},
     )

@@ -1,7 +1,7 @@
-"""What a handler logs carries the fields of its own job, although other handlers run in the same process."""
+"""Each handler logs as its own job, although others run in its process, and has the trace context of its caller."""
 
 from tests.simulation.checks.violation import require_in_task
-from tests.simulation.jobs.handler_runs import HandlerRun
+from tests.simulation.jobs.handler_runs import HandlerRun, trace_context
 from tests.simulation.world.world import World
 from tidemill.telemetry.handler_stream import HANDLER_FIELDS
 
@@ -18,3 +18,7 @@ class HandlerFieldChecks:
         own = {"tenant": run.tenant, "job_id": run.job_id, "attempt": run.attempt}
         logged = {name: fields.get(name) for name in own}
         require_in_task(self._scheduler, logged == own, "a handler logs as its job", f"it logs as {logged}", run.key)
+        # Jobs from Python and from the scheduler have none.
+        context = trace_context(run.tenant) if run.trace.startswith("00-") else None
+        what = f"it has {run.traceparent}, not {context}"
+        require_in_task(self._scheduler, run.traceparent == context, "a run has the trace of its caller", what, run.key)

@@ -114,6 +114,9 @@ class WaitChecks:
             wanted = 0
         hops = number_of(after, "hops")
         require(hops == wanted, "follow-ups inherit the hops of their parent", f"{hops}, not {wanted}", key)
+        if parent and "parent" in after:
+            trace, given = text_of(after, "trace"), text_of(parent, "trace")
+            require(trace == given, "follow-ups belong to the trace of their parent", f"{trace}, not {given}", key)
 
     @property
     def _now_ms(self) -> int:

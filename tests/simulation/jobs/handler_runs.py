@@ -1,5 +1,6 @@
 """Records of each run for the checks: its effect in a table of its own, its beginning and end in the world."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -40,6 +41,9 @@ class HandlerRun:
     #: As the document had it at the beginning.
     lease_ends_ms: int
     asked_to_end: bool
+    #: The trace context that the handler was given, and the trace in the document.
+    traceparent: str | None
+    trace: str
     #: When the job was accepted. It distinguishes two jobs of one key.
     submitted_ms: int
     resumed_from: int
@@ -65,6 +69,11 @@ def effect(run: Run, *, refused: bool = False) -> dict[str, Any]:
             "ExpressionAttributeValues": {":one": {"N": "1"}},
         }
     }
+
+
+def trace_context(tenant: str) -> str:
+    """The `traceparent` of each request of the tenant over HTTP."""
+    return f"00-{hashlib.sha256(tenant.encode()).hexdigest()[:32]}-{'7' * 16}-01"
 
 
 def _asked_ms(key: str) -> int:
@@ -98,6 +107,8 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[HandlerRun]:
         began_ms=here.scheduler.now_ms,
         deadline_ms=run.deadline.timestamp() * 1000 - task.process.skew_ms,
         lease_ends_ms=int(item.get("due", {"N": "0"})["N"]),
+        traceparent=run.traceparent,
+        trace=item.get("trace", {"S": ""})["S"],
         submitted_ms=life[1],
         resumed_from=run.resumed_from if isinstance(run.resumed_from, int) else 0,
         saved_before=max((one.saved for one in here.runs if (one.key, one.submitted_ms) == life), default=0),

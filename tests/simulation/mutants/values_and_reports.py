@@ -34,6 +34,18 @@ SHOWN: Final = (
         ))([None])""",
     ),
     Mutant(
+        "a follow-up begins a trace of its own",
+        modules.SUBMIT,
+        "tenant=parent.tenant, trace=parent.trace,",
+        "tenant=parent.tenant, trace=parent.id,",
+    ),
+    Mutant(
+        "the caller's trace context is dropped",
+        "tidemill.application.attempt",
+        "traceparent=traceparent_of(context.trace),",
+        "",
+    ),
+    Mutant(
         "a slot that cannot be given back undoes the run",
         modules.RELEASE,
         "        with suppress(TidemillError):\n            if line_stands",
