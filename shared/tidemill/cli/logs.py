@@ -135,11 +135,12 @@ def _text(line: LogLine) -> Iterator[tuple[str, str]]:
 
 
 def _hidden(fields: Mapping[str, Any]) -> frozenset[str]:
-    """Also the values of metrics in the line."""
+    """Also the metrics in the line that count one: its message says so."""
     # https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html
     try:
         directives = fields["_aws"]["CloudWatchMetrics"]
-        return _LEFT_OUT | {metric["Name"] for directive in directives for metric in directive["Metrics"]}
+        metrics = {metric["Name"] for directive in directives for metric in directive["Metrics"]}
+        return _LEFT_OUT | {"type"} | {name for name in metrics if fields.get(name) == 1}
     except (KeyError, TypeError):  # a line that a handler wrote may have any form
         return _LEFT_OUT
 

@@ -98,12 +98,13 @@ def test_lines_of_other_jobs_are_left_out_and_text_that_names_the_job_is_not(log
 
 def test_a_line_shows_its_level_attempt_message_and_other_fields(logged: Logged, job_id: str) -> None:
     at = logged.now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    line = logged.line(job_id, "retrying", 0, level="WARNING", attempt=2, error="ValueError: no such thing", cents=995)
-    metrics = {"_aws": {"CloudWatchMetrics": [{"Metrics": [{"Name": "JobsRetried"}]}]}, "JobsRetried": [1.0]}
+    line = logged.line(job_id, "retrying", 0, level="WARNING", attempt=2, error="ValueError: no such thing", n=9)
+    names = [{"Name": "JobsRetried"}, {"Name": "AttemptDuration"}]
+    metrics = {"_aws": {"CloudWatchMetrics": [{"Metrics": names}]}, "JobsRetried": 1, "AttemptDuration": 12}
     logged.write(GROUPS["work"], line | metrics | {"exception": "Traceback\n  boom\x1b[2J", "trace": "t", "stage": "s"})
 
     assert shown(job_id) == [
-        f'{at}  work            WARNING attempt 2  retrying  error="ValueError: no such thing" cents=995',
+        f'{at}  work            WARNING attempt 2  retrying  error="ValueError: no such thing" n=9 AttemptDuration=12',
         "    Traceback",
         "      boom\\x1b[2J",
     ]
