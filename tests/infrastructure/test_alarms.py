@@ -92,7 +92,7 @@ def test_one_dead_letter_message_fires_the_alarm_also_while_a_sweep_hides_it(dev
     for alarm in _alarms(dev):
         if "ApproximateNumberOfMessagesNotVisible" in _names(alarm):
             assert (alarm["Threshold"], alarm["ComparisonOperator"]) == (0, "GreaterThanThreshold")
-            assert alarm["EvaluationPeriods"] == 1
+            assert (alarm["DatapointsToAlarm"], alarm["EvaluationPeriods"]) == (1, 5)
             assert _names(alarm) == MESSAGES
             assert {(read["Statistic"], read["Period"]) for read in _metrics(alarm)} == {("Maximum", 60)}
             (total,) = (term for term in alarm["Metrics"] if "Expression" in term)

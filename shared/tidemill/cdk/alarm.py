@@ -16,6 +16,12 @@ from tidemill.cdk.objectives import Objective
 
 #: The id of the composite that alone notifies the topic of pages.
 PAGE: Final = "Page"
+#: Metrics come up to two minutes late, so an alarm that judged only the last minute would never see one. One minute of
+#: five, and three of five, leave room for that.
+ONCE: Final = (1, 5)
+LASTING: Final = (3, 5)
+ONCE_BOUND: Final = timedelta(minutes=5)
+LASTING_BOUND: Final = timedelta(minutes=7)
 
 
 class Heading(StrEnum):

@@ -12,18 +12,18 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from tidemill import names
-from tidemill.cdk.alarm import Alarm, Composite, Entry, Heading, Missing, Severity
-from tidemill.cdk.alarm_metrics import (
-    all_messages,
-    failed_submissions,
-    invocations,
-    late_starts,
-    math,
-    over_lanes,
-    sum_of,
-    throttles,
-    undelivered,
-    used_concurrency,
+from tidemill.cdk import alarm_metrics as metrics
+from tidemill.cdk.alarm import (
+    LASTING,
+    LASTING_BOUND,
+    ONCE,
+    ONCE_BOUND,
+    Alarm,
+    Composite,
+    Entry,
+    Heading,
+    Missing,
+    Severity,
 )
 from tidemill.cdk.alarm_topic import AlarmTopics
 from tidemill.cdk.application_alarms import function_alarms
@@ -41,37 +41,31 @@ from tidemill.names import RECONCILE_INTERVAL_SECONDS, Metric
 PAGE_BOUND: Final = timedelta(minutes=5)
 #: The metrics of an idle queue come up to 15 minutes late, and a healthy dead-letter queue is idle.
 #: https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-monitoring-using-cloudwatch.html
-IDLE_QUEUE: Final = timedelta(minutes=18)
-#: Lambda's and our own metrics come up to two minutes late. Four minutes in a row without a call are then silence, and
-#: one call that was missed is not.
+IDLE_QUEUE: Final = timedelta(minutes=15)
+#: Four minutes in a row without a call are silence. Two may only be late, and one missed call is harmless.
 SILENT_MINUTES: Final = 4
-#: From then on the installation counts as established, and silence as a fault.
-ESTABLISHED_MINUTES: Final = 15
+#: Without this part, silence is not a fault: the installation is new.
 ESTABLISHED: Final = "Established"
-#: The publisher has this long to catch up. The stream keeps records for 24 hours.
-LATE_STREAM: Final = Duration.minutes(5)
 #: A canary job that takes longer is late. Without a value, the canary counts as very late.
 LATE_CANARY_MS: Final = 60_000
 SILENT_CANARY_MS: Final = 3_600_000
-#: So many jobs of the lane critical must fail in five minutes, and be this part of the ended ones, for a page.
+#: For a page, so many jobs of the lane critical must fail in five minutes, and be 5 % of the ended ones.
 LEAST_FAILED_JOBS: Final = 5
-FAILED_PERCENT: Final = 5
 #: Owed work that fails is counted each time it is tried, at least every 15 minutes.
 QUIET_MINUTES: Final = 20
 #: Three calls of reconcile.
 RECONCILE_INACTIVITY: Final = Duration.seconds(3 * RECONCILE_INTERVAL_SECONDS)
-QUOTA_PERCENT: Final = 80
 
 
 def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> Iterator[Entry]:
     """The pages and their parts."""
-    wake = invocations(scheduled.wake.function)
+    wake = metrics.invocations(scheduled.wake.function)
     yield Alarm(
         id=ESTABLISHED,
         heading=Heading.SILENT_SCHEDULER,
-        meaning="The scheduler has called wake for 15 minutes, so a path without calls has a fault and is not new.",
+        meaning="The scheduler has called wake for ten minutes, so a path without calls has a fault and is not new.",
         metric=wake.with_(period=Duration.minutes(1)),
-        m_of_n=(ESTABLISHED_MINUTES, ESTABLISHED_MINUTES),
+        m_of_n=(10, 15),
         # It stays on for ever. A new alarm without data is in the state INSUFFICIENT_DATA.
         missing=Missing.NOTHING,
         severity=Severity.PART,
@@ -101,7 +95,7 @@ def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> It
         id="UncalledWake",
         heading=Heading.SILENT_SCHEDULER,
         meaning="The function wake was not called.",
-        metric=math("IF(FILL(calls, 0) < 1, 1, 0)", calls=wake),
+        metric=metrics.math("IF(FILL(calls, 0) < 1, 1, 0)", calls=wake),
         m_of_n=(SILENT_MINUTES, SILENT_MINUTES),
         missing=Missing.FAULT,
         severity=Severity.PART,
@@ -119,13 +113,13 @@ def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> It
         id="FailedJobs",
         heading=Heading.FAILED_JOBS,
         meaning="Many jobs of the lane critical die, not counting those that gave up or passed their deadline.",
-        metric=math(
+        metric=metrics.math(
             f"IF(failed >= {LEAST_FAILED_JOBS}, 100 * failed / (failed + succeeded), 0)",
             Duration.minutes(5),
             failed=tidemill_metric(config, names.Lane.CRITICAL, Metric.FAILED),
             succeeded=tidemill_metric(config, names.Lane.CRITICAL, Metric.SUCCEEDED),
         ),
-        above=FAILED_PERCENT,
+        above=5,
         severity=Severity.PAGE,
         objective=Objective.ENDS,
         within=PAGE_BOUND,
@@ -134,11 +128,12 @@ def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> It
         id="BrokenInvariant",
         heading=Heading.BROKEN_INVARIANT,
         meaning="The engine cannot keep its promise: a job is undeliverable, or its document is unreadable.",
-        metric=sum_of(
+        metric=metrics.sum_of(
             {lane.value: tidemill_metric(config, lane, Metric.UNDELIVERABLE) for lane in names.Lane}
             # Due jobs and groups belong to no lane that could be read, so the default lane counts them.
             | {"unreadable": tidemill_metric(config, names.Lane.DEFAULT, Metric.UNREADABLE)}
         ),
+        m_of_n=ONCE,
         severity=Severity.PAGE,
         objective=Objective.ENDS,
         within=PAGE_BOUND,
@@ -147,14 +142,12 @@ def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> It
 
 def _canary(config: StageConfig) -> Iterator[Entry]:
     for lane in names.Lane:
+        latency = tidemill_metric(config, lane, Metric.CANARY_LATENCY, statistic="Maximum")
         yield Alarm(
             id=f"LateCanary-{lane}",
             heading=Heading.LATE_CANARY,
             meaning=f"The canary job of lane {lane} is late or missing.",
-            metric=math(
-                f"FILL(latency, {SILENT_CANARY_MS})",
-                latency=tidemill_metric(config, lane, Metric.CANARY_LATENCY, statistic="Maximum"),
-            ),
+            metric=metrics.math(f"FILL(latency, {SILENT_CANARY_MS})", latency=latency),
             above=LATE_CANARY_MS,
             m_of_n=(SILENT_MINUTES, SILENT_MINUTES),
             missing=Missing.FAULT,
@@ -179,7 +172,8 @@ def slow_burn(api: Api, *, config: StageConfig) -> Iterator[Entry]:
         meaning="Submissions fail, or critical jobs start late: the monthly error budget would be spent in five days.",
         any_of=(_windows("FailedSubmissions", SLOW_BURN), _windows("LateStarts", SLOW_BURN)),
         objective=Objective.SUBMISSIONS,
-        within=timedelta(minutes=25),
+        # Until one failure in sixty has filled a quarter of the long window. A page reports what fails faster.
+        within=timedelta(hours=3),
     )
 
 
@@ -190,7 +184,7 @@ def _burn_parts(api: Api, burn: Burn, *, config: StageConfig) -> Iterator[Entry]
             id=f"FailedSubmissions-{minutes}m",
             heading=Heading.FAILED_SUBMISSIONS,
             meaning=f"More than {burn.bad_percent} % of the submissions of {minutes} minutes failed.",
-            metric=failed_submissions(config, api, window),
+            metric=metrics.failed_submissions(config, api, window),
             above=burn.bad_percent,
             severity=Severity.PART,
         )
@@ -198,7 +192,7 @@ def _burn_parts(api: Api, burn: Burn, *, config: StageConfig) -> Iterator[Entry]
             id=f"LateStarts-{minutes}m",
             heading=Heading.LATE_STARTS,
             meaning=f"More than {burn.bad_percent} % of the critical runs of {minutes} minutes started late.",
-            metric=late_starts(config, window),
+            metric=metrics.late_starts(config, window),
             above=burn.bad_percent,
             severity=Severity.PART,
         )
@@ -216,10 +210,11 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Entry]:
         heading=Heading.DEAD_JOBS,
         meaning=f"Messages wait in the dead-letter queue of lane {name}: jobs died, or SQS gave up on them.",
         # Not `NumberOfMessagesSent`: it omits the messages that SQS itself moves, and their jobs may be alive.
-        metric=all_messages(lane.dead_letters, config=config),
+        metric=metrics.all_messages(lane.dead_letters, config=config),
+        m_of_n=ONCE,
         calls_reconcile=True,
         objective=Objective.ENDS,
-        within=IDLE_QUEUE,
+        within=IDLE_QUEUE + ONCE_BOUND,
     )
     late_seconds = lane.config.late_seconds
     yield Alarm(
@@ -228,21 +223,22 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Entry]:
         meaning=f"A message has waited in lane {name} for more than {late_seconds} s.",
         metric=lane.queue.metric_approximate_age_of_oldest_message(period=Duration.minutes(1), statistic="Maximum"),
         above=late_seconds,
-        m_of_n=(3, 3),
-        within=timedelta(seconds=late_seconds) + timedelta(minutes=6),
+        m_of_n=LASTING,
+        within=timedelta(seconds=late_seconds) + LASTING_BOUND,
     )
     yield Alarm(
         id=f"IdleWorker-{name}",
         heading=Heading.IDLE_WORKER,
         meaning=f"Messages are visible in lane {name}, and its worker is not called.",
-        metric=math(
+        metric=metrics.math(
             "IF(visible > 0 AND FILL(calls, 0) < 1, 1, 0)",
             visible=lane.queue.metric_approximate_number_of_messages_visible(statistic="Maximum"),
-            calls=invocations(lane.worker.function),
+            calls=metrics.invocations(lane.worker.function),
         ),
-        m_of_n=(SILENT_MINUTES, SILENT_MINUTES),
+        # The depth of the last two minutes is not known yet.
+        m_of_n=(SILENT_MINUTES, SILENT_MINUTES + 2),
         objective=Objective.ENDS,
-        within=IDLE_QUEUE + timedelta(minutes=4),
+        within=IDLE_QUEUE + LASTING_BOUND,
     )
 
 
@@ -253,61 +249,64 @@ def engine_alarms(
         id="StoreUnavailable",
         heading=Heading.STORE_UNAVAILABLE,
         meaning="Workers cannot claim or settle jobs, so these make no progress.",
-        metric=over_lanes(config, Metric.UNAVAILABLE),
+        metric=metrics.over_lanes(config, Metric.UNAVAILABLE),
         # After a single lost response the retry succeeds.
-        m_of_n=(3, 3),
+        m_of_n=LASTING,
         objective=Objective.ENDS,
-        within=timedelta(minutes=6),
+        within=LASTING_BOUND,
     )
     yield Alarm(
         id="ThrottledTable",
         heading=Heading.THROTTLED_TABLE,
         meaning="DynamoDB throttles writes to the jobs table or to an index: a key is hot, or a quota is near.",
-        metric=sum_of(
-            {"jobs": throttles(jobs.table, "Write")}
-            | {index: throttles(jobs.table, "Write", index=index) for index in jobs.indexes}
+        metric=metrics.sum_of(
+            {"jobs": metrics.throttles(jobs.table, "Write")}
+            | {index: metrics.throttles(jobs.table, "Write", index=index) for index in jobs.indexes}
         ),
-        m_of_n=(3, 5),
-        within=timedelta(minutes=6),
+        m_of_n=LASTING,
+        within=LASTING_BOUND,
     )
     yield Alarm(
         id="LostMessages",
         heading=Heading.LOST_MESSAGES,
         meaning="Reconcile found overdue jobs, whose messages may be lost, and dispatched them again.",
-        metric=over_lanes(config, Metric.NUDGED),
-        within=timedelta(minutes=3),
+        metric=metrics.over_lanes(config, Metric.NUDGED),
+        m_of_n=ONCE,
+        within=ONCE_BOUND,
     )
     yield Alarm(
         id="StrayThreads",
         heading=Heading.STRAY_THREADS,
         # Its exit may also fire `FunctionErrors`, whose other causes this alarm rules out.
         meaning="A job ran on after its time was over, so its worker ended its process.",
-        metric=over_lanes(config, Metric.STRAY_THREADS),
-        within=timedelta(minutes=3),
+        metric=metrics.over_lanes(config, Metric.STRAY_THREADS),
+        m_of_n=ONCE,
+        within=ONCE_BOUND,
     )
     yield Alarm(
         id="NotAccepted",
         heading=Heading.NOT_ACCEPTED,
         meaning="Functions continued without jobs that the store did not accept, such as clicks.",
-        metric=over_lanes(config, Metric.NOT_ACCEPTED),
+        metric=metrics.over_lanes(config, Metric.NOT_ACCEPTED),
+        m_of_n=ONCE,
         objective=Objective.SUBMISSIONS,
-        within=timedelta(minutes=3),
+        within=ONCE_BOUND,
     )
     yield Alarm(
         id="NearConcurrencyQuota",
         heading=Heading.NEAR_QUOTA,
-        meaning=f"The functions of the account use more than {QUOTA_PERCENT} % of its concurrency.",
-        metric=used_concurrency(),
-        above=QUOTA_PERCENT,
-        m_of_n=(3, 3),
-        within=timedelta(minutes=8),
+        meaning="The functions of the account use more than 80 % of its concurrency.",
+        metric=metrics.used_concurrency(),
+        above=80,
+        m_of_n=LASTING,
+        within=LASTING_BOUND,
     )
     yield Alarm(
         id="UnheardPages",
         heading=Heading.MISSING_SUBSCRIBER,
         meaning="A page was published and no subscriber received it.",
-        metric=undelivered(topics.pages.topic),
-        within=timedelta(minutes=4),
+        metric=metrics.undelivered(topics.pages.topic),
+        within=ONCE_BOUND,
     )
     yield from function_alarms("workers", {lane.config.name: lane.worker for lane in lanes})
 
@@ -321,18 +320,18 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Entry]:
         metric=publisher.function.function.metric(
             "IteratorAge", period=Duration.minutes(1), statistic="Maximum", unit=cloudwatch.Unit.MILLISECONDS
         ),
-        above=LATE_STREAM.to_milliseconds(),
-        m_of_n=(3, 3),
-        within=timedelta(minutes=11),
+        above=5 * 60_000,
+        m_of_n=LASTING,
+        within=timedelta(minutes=5) + LASTING_BOUND,
     )
     yield Alarm(
         id="IdlePublisher",
         heading=Heading.LATE_STREAM,
         meaning="Jobs are submitted, and the publisher is not called: its mapping is disabled or missing.",
-        metric=math(
+        metric=metrics.math(
             f"IF({' + '.join(names.Lane)} > 0 AND FILL(calls, 0) < 1, 1, 0)",
             Duration.minutes(5),
-            calls=invocations(publisher.function.function),
+            calls=metrics.invocations(publisher.function.function),
             **{lane.value: tidemill_metric(config, lane, Metric.SUBMITTED) for lane in names.Lane},
         ),
         # The calls of the last minutes are not known yet, but those of the first five minutes are.
@@ -344,10 +343,11 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Entry]:
         id="UnpublishedRecords",
         heading=Heading.UNPUBLISHED_RECORDS,
         meaning="Lambda set aside changes of jobs that the publisher could not process.",
-        metric=all_messages(publisher.failures, config=config),
+        metric=metrics.all_messages(publisher.failures, config=config),
+        m_of_n=ONCE,
         calls_reconcile=True,
         objective=Objective.ENDS,
-        within=IDLE_QUEUE,
+        within=IDLE_QUEUE + ONCE_BOUND,
     )
     yield Alarm(
         id="PassedOverRecords",
@@ -358,7 +358,7 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Entry]:
         m_of_n=(1, QUIET_MINUTES),
         calls_reconcile=True,
         objective=Objective.ENDS,
-        within=timedelta(minutes=3),
+        within=ONCE_BOUND,
     )
     yield from function_alarms("publisher", {"publish": publisher.function})
 
@@ -368,19 +368,20 @@ def scheduler_alarms(scheduled: ScheduledFunctions, *, config: StageConfig) -> I
         id="MissedCalls",
         heading=Heading.MISSED_CALLS,
         meaning="A call failed at every try: a periodic job was not submitted, or reconcile did not run.",
-        metric=all_messages(scheduled.missed_calls, config=config),
-        within=IDLE_QUEUE,
+        metric=metrics.all_messages(scheduled.missed_calls, config=config),
+        m_of_n=ONCE,
+        within=IDLE_QUEUE + ONCE_BOUND,
     )
     yield Alarm(
         id="StoppedReconcile",
         heading=Heading.LATE_RECONCILE,
         meaning="The scheduler calls wake and not reconcile, so lost messages are not found.",
-        metric=math(
+        metric=metrics.math(
             # Calls of wake show that the stack is not new. Without them, `SilentScheduler` fires.
             f"IF(wake >= {10 * config.wake_parts} AND FILL(reconcile, 0) < 1, 1, 0)",
             RECONCILE_INACTIVITY,
-            wake=invocations(scheduled.wake.function),
-            reconcile=invocations(scheduled.reconcile.function),
+            wake=metrics.invocations(scheduled.wake.function),
+            reconcile=metrics.invocations(scheduled.reconcile.function),
         ),
         objective=Objective.ENDS,
         within=timedelta(minutes=18),

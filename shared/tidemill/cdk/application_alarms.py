@@ -6,7 +6,7 @@ from typing import Final
 
 from aws_cdk import Duration
 
-from tidemill.cdk.alarm import Alarm, Entry, Heading
+from tidemill.cdk.alarm import LASTING, LASTING_BOUND, Alarm, Entry, Heading
 from tidemill.cdk.alarm_metrics import server_errors, sum_of
 from tidemill.cdk.http_api import Api
 from tidemill.cdk.job_function import JobFunction
@@ -21,8 +21,8 @@ def api_alarms(api: Api, functions: Sequence[JobFunction], *, of: str) -> Iterat
         heading=Heading.API_ERRORS,
         meaning="The API answers callers with 5xx errors.",
         metric=server_errors(api).with_(period=Duration.minutes(1)),
-        m_of_n=(3, 3),
-        within=timedelta(minutes=6),
+        m_of_n=LASTING,
+        within=LASTING_BOUND,
     )
     yield from function_alarms(of, {function.verb: function for function in functions})
 
@@ -46,7 +46,7 @@ def function_alarms(of: str, functions: Mapping[str, JobFunction]) -> Iterator[E
         heading=Heading.FUNCTION_THROTTLES,
         meaning=f"Lambda throttles a function, because no concurrency is available for it: {', '.join(functions)}.",
         metric=sum_of({id_: each.function.metric_throttles() for id_, each in functions.items()}, FIVE_MINUTES),
-        # A burst throttles while Lambda scales. Throttling that lasts means a limit.
-        m_of_n=(2, 2),
-        within=timedelta(minutes=12),
+        # A burst throttles while Lambda scales, and may touch two periods. Throttling that lasts means a limit.
+        m_of_n=(3, 3),
+        within=timedelta(minutes=17),
     )

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tidemill.local.alarms.definition import CompositeAlarm, MetricAlarm, MetricKey, Missing, Query, State
+from tidemill.local.alarms.definition import CompositeAlarm, MetricAlarm, MetricKey, Missing, State
 from tidemill.local.alarms.evaluation import ADDITIONAL_POINTS, judge
 from tidemill.local.alarms.metric_math import quota_id
 from tidemill.local.alarms.series import Series
 
-_BREACHES: Final = {
+_COMPARISONS: Final = {
     "GreaterThanThreshold": float.__gt__,
     "GreaterThanOrEqualToThreshold": float.__ge__,
     "LessThanThreshold": float.__lt__,
@@ -51,11 +51,20 @@ class Evaluator:
     ) -> None:
         self._metric_alarms = [alarm for alarm in alarms if isinstance(alarm, MetricAlarm)]
         self._composites = [alarm for alarm in alarms if isinstance(alarm, CompositeAlarm)]
-        #: The series of each metric. It may be replaced by one with more values.
-        self.data = data
         self._quotas = quotas or {}
+        self.use(data)
         self._additional_points = additional_points
+        #: By alarm and first minute: the data points that no later value can change.
+        self._settled: dict[str, dict[int, bool | None]] = {alarm.name: {} for alarm in self._metric_alarms}
         self.states = dict.fromkeys((alarm.name for alarm in alarms), State.INSUFFICIENT_DATA)
+
+    def use(self, data: Mapping[MetricKey, Series]) -> None:
+        """From now on, evaluate these series: the same values, and more."""
+        #: By alarm: the series that it reads, each with its query.
+        self._read = {
+            alarm.name: [(query, series) for query in alarm.queries if (series := data.get(query.metric))]
+            for alarm in self._metric_alarms
+        }
 
     def evaluate(self, minute: int) -> list[Transition]:
         """Evaluate all alarms at the start of `minute`. Returns the changes in their order."""
@@ -83,14 +92,11 @@ class Evaluator:
 
     def _judge(self, alarm: MetricAlarm, minute: int) -> State:
         length = alarm.evaluation_periods + self._additional_points
-        period = alarm.period_minutes
-        breaches = _BREACHES[alarm.comparison]
-        if all(self._is_idle(query, minute - length * period, minute) for query in alarm.queries):
-            idle = alarm.math.when_idle
-            points = [None if idle is None else breaches(float(idle), alarm.threshold)] * length
+        first = minute - length * alarm.period_minutes
+        if all(series.is_idle(first, minute) for _, series in self._read[alarm.name]):
+            points = [_breaches(alarm, alarm.math.when_idle)] * length
         else:
-            values = (self._value(alarm, minute - age * period, minute) for age in range(length, 0, -1))
-            points = [None if value is None else breaches(float(value), alarm.threshold) for value in values]
+            points = [self._point(alarm, start, minute) for start in range(first, minute, alarm.period_minutes)]
         return judge(
             points,
             n=alarm.evaluation_periods,
@@ -99,19 +105,29 @@ class Evaluator:
             current=self.states[alarm.name],
         )
 
-    def _is_idle(self, query: Query, first: int, end: int) -> bool:
-        series = self.data.get(query.metric)
-        return series is None or series.is_idle(first, end)
+    def _point(self, alarm: MetricAlarm, first: int, now: int) -> bool | None:
+        """The data point of the period that begins with minute `first`. Computed once, when all of it is known."""
+        settled = self._settled[alarm.name]
+        if first in settled:
+            return settled[first]
+        point = _breaches(alarm, self._value(alarm, first, now))
+        if all(first + alarm.period_minutes <= series.known_until(now) for _, series in self._read[alarm.name]):
+            settled[first] = point
+            settled.pop(first - (alarm.evaluation_periods + self._additional_points) * alarm.period_minutes, None)
+        return point
 
     def _value(self, alarm: MetricAlarm, first: int, now: int) -> float | None:
         """The data point of the period that begins with minute `first`."""
-        values: dict[str, float | None] = {}
-        for query in alarm.queries:
-            series = self.data.get(query.metric)
-            end = first + alarm.period_minutes
-            values[query.id] = series.statistic(query.statistic, first, end, now=now) if series else None
-            values[quota_id(query.id)] = self._quotas.get(query.metric)
+        values: dict[str, float | None] = dict.fromkeys(alarm.math.ids)
+        for query, series in self._read[alarm.name]:
+            values[query.id] = series.statistic(query.statistic, first, first + alarm.period_minutes, now=now)
+            if self._quotas and query.metric in self._quotas:
+                values[quota_id(query.id)] = self._quotas[query.metric]
         return alarm.math.evaluate(values)
+
+
+def _breaches(alarm: MetricAlarm, value: float | None) -> bool | None:
+    return None if value is None else _COMPARISONS[alarm.comparison](float(value), alarm.threshold)
 
 
 def _missing(alarm: MetricAlarm) -> Missing:

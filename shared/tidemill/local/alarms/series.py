@@ -31,35 +31,28 @@ class Series:
         None without values.
         """
         end = min(end, self.known_until(now))
-        if end <= first or not self._sums("SampleCount")(first, end):
+        if end <= first or not self._sum("SampleCount", first, end):
             return None
         if name in {"Maximum", "Minimum"}:
             extreme = max if name == "Maximum" else min
             return extreme(extreme(self._values[minute]) for minute in range(first, end) if self._values.get(minute))
         if name == "Average":
-            return self._sums("Sum")(first, end) / self._sums("SampleCount")(first, end)
-        return self._sums(name)(first, end)
+            return self._sum("Sum", first, end) / self._sum("SampleCount", first, end)
+        return self._sum(name, first, end)
 
     def is_idle(self, first: int, end: int) -> bool:
         """Whether no values were published in these minutes, known or not."""
-        return not self._sums("SampleCount")(first, end)
+        return not self._sum("SampleCount", first, end)
 
-    def _sums(self, statistic: str) -> Callable[[int, int], float]:
+    def _sum(self, statistic: str, first: int, end: int) -> float:
+        """Over the minutes from `first` until before `end`."""
+        start, stop = self._span
         if statistic not in self._running:
             of = _additive(statistic)
-            start, end = self._span
-            self._running[statistic] = [
-                0.0,
-                *accumulate(of(self._values.get(minute, ())) for minute in range(start, end)),
-            ]
+            each = (of(self._values.get(minute, ())) for minute in range(start, stop))
+            self._running[statistic] = [0.0, *accumulate(each)]
         running = self._running[statistic]
-        start, end = self._span
-
-        def between(first: int, last: int) -> float:
-            low, high = (min(max(minute, start), end) - start for minute in (first, last))
-            return running[high] - running[low]
-
-        return between
+        return running[min(max(end, start), stop) - start] - running[min(max(first, start), stop) - start]
 
     @cached_property
     def _running(self) -> dict[str, list[float]]:

@@ -1,0 +1,34 @@
+"""The alarms of the app, read once."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+import stacks.applications.shortener.stack
+import tidemill.cdk.pipeline
+from tests.infrastructure.alarms.installation import STAGE, Installation, read_installation
+from tests.infrastructure.conftest import Synthesise
+from tidemill.cdk.alarm import Entry, add_alarms
+
+
+@pytest.fixture(scope="session")
+def installation(synthesise: Synthesise) -> Installation:
+    entries: list[tuple[str, Entry]] = []
+
+    def recording(stack: str) -> Callable[..., Any]:
+        def add(scope: Any, catalogue: Iterable[Entry], **options: Any) -> Any:
+            found = list(catalogue)
+            entries.extend((stack, entry) for entry in found)
+            return add_alarms(scope, found, **options)
+
+        return add
+
+    with (
+        patch.object(tidemill.cdk.pipeline, "add_alarms", recording("")),
+        patch.object(stacks.applications.shortener.stack, "add_alarms", recording("Shortener")),
+    ):
+        # The address only makes this synthesis another one than that of other tests.
+        app = synthesise(stage=STAGE, alarm_email="catalogue@example.com")
+    return read_installation(app, entries)
