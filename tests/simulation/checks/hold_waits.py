@@ -41,7 +41,7 @@ class HoldWaitChecks:
             "outage": world.sdk.gave_up[process] > 0,
             "version": world.rollout.planned,
             "suspect": number_of(before, "open_runs") > 1,
-            "stray": world.faults.counted[Fault.STRAY_THREAD] > 0,
+            "stray": any(by == process for _, by, _ in world.expired_runs),
         }
         require(happened[cause], "a hold has its cause", f"held by {cause}", key)
 
