@@ -54,6 +54,8 @@ def run_all(world: World) -> None:
     """Run all jobs, and write the log lines of their worker."""
     log = RunLines(telemetry=Telemetry.here(), lane=Lane.BULK, request_id="request")
     for report in world.run_all():
+        if report.job:
+            log.claimed(report.job)
         log.ended(None, report)
 
 

@@ -16,6 +16,7 @@ from tests.simulation.checks.hold_waits import HoldWaitChecks
 from tests.simulation.checks.holds import HoldChecks
 from tests.simulation.checks.limit_items import LimitItemChecks
 from tests.simulation.checks.limits import LimitChecks
+from tests.simulation.checks.lines import LineChecks
 from tests.simulation.checks.messages import MessageChecks
 from tests.simulation.checks.odd_values import OddValueChecks
 from tests.simulation.checks.owed_items import OwedItemChecks
@@ -53,6 +54,7 @@ class Checks:
         self._runs = AttemptChecks(world, CrashChecks(world))
         self._history = AtRestChecks(world, self._documents)
         self._limits = LimitChecks(world, self._documents)
+        self._lines = LineChecks(world)
         self._strays = StrayThreadChecks(world, self._documents)
         LimitItemChecks(world)
         OwedItemChecks(world)
@@ -116,6 +118,7 @@ class Checks:
         self._runs.at_end()
         self._limits.at_end()
         self._groups.at_end()
+        self._lines.at_end()
         self._strays.at_end()
         self.passes.at_end()
         self._reports.at_end()

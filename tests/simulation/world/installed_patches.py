@@ -317,7 +317,8 @@ class _ToCloudWatch(logging.Handler):
     """Passes each line to the simulated CloudWatch when it is written."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        world().cloudwatch.put_line(_process().name, record.getMessage(), vars(record))
+        if _process().alive:
+            world().cloudwatch.put_line(_process().name, record.getMessage(), vars(record))
 
 
 class _Datetime:

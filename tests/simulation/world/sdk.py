@@ -9,7 +9,7 @@ https://docs.aws.amazon.com/sdkref/latest/guide/feature-retry-behavior.html
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -62,6 +62,9 @@ class Sdk:
         self._services = services
         self._out_until_ms: dict[str, int] = {}
         self.calls = 0
+        #: Called in the task of a call, when it begins and when AWS has accepted or refused it.
+        self.begin_watchers: list[Callable[[], None]] = []
+        self.answer_watchers: list[Callable[[], None]] = []
         #: By process, the number of calls that failed after all retries with a service or network error.
         self.gave_up: Counter[str] = Counter()
 
@@ -70,10 +73,11 @@ class Sdk:
         config: Any = client.meta.config
         service = client.meta.service_model.service_name
         tries: int = config.retries["total_max_attempts"] if config.retries else 1
+        _notify(self.begin_watchers)
         unanswered = self._faults.occurs(Fault.UNANSWERED)
         for attempt in range(tries):
             try:
-                return self._tried(client, service, operation, request, unanswered=unanswered)
+                answer = self._tried(client, service, operation, request, unanswered=unanswered)
             except (ConnectTimeoutError, ReadTimeoutError):
                 if attempt == tries - 1:
                     self._give_up()
@@ -83,7 +87,12 @@ class Sdk:
                 if not passing or attempt == tries - 1:
                     if passing:
                         self._give_up()
+                    else:
+                        _notify(self.answer_watchers)
                     raise _client_error(client, error, operation) from None
+            else:
+                _notify(self.answer_watchers)
+                return answer
             pause_seconds = min(self._scheduler.random.random() * 2**attempt, _LONGEST_BACKOFF_SECONDS)
             self._scheduler.sleep(round(pause_seconds * 1000))
         raise AssertionError("the last try raises or returns")
@@ -158,6 +167,11 @@ class Sdk:
     def _log(self, what: str) -> None:
         if self._scheduler.current:
             self._trace.log(self._scheduler.now_ms, self._scheduler.current.process.name, what)
+
+
+def _notify(watchers: Iterable[Callable[[], None]]) -> None:
+    for watch in watchers:
+        watch()
 
 
 def _client_error(client: BaseClient, error: ServiceError, operation: str) -> Exception:

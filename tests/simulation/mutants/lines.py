@@ -1,0 +1,26 @@
+"""Log lines that come late, or not at all."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+LINES: Final = (
+    Mutant("a claim has no line", modules.RUN, "        self._observer.claimed(job)\n", ""),
+    Mutant("a settle has no line", modules.SETTLE, "        self._observer.ended(self._reference, report)\n", ""),
+    Mutant(
+        "lines are written at the end of the batch",
+        modules.WORKER,
+        "        batch = Batch(self.settings, invocation, run_lines)\n"
+        '        with batch(records=event["Records"], handler=batch.require_done):\n'
+        "            batch.process()\n",
+        "        late = type('Late', (list,), {'claimed': lambda _, job: run_lines.claimed(job), "
+        "'ended': lambda self, *end: self.append(end)})()\n"
+        "        batch = Batch(self.settings, invocation, late)\n"
+        '        with batch(records=event["Records"], handler=batch.require_done):\n'
+        "            batch.process()\n"
+        "        for end in late:\n"
+        "            run_lines.ended(*end)\n",
+    ),
+    Mutant("the line of a settle has no metrics", modules.RUN_LINES, "| _why(report) | metrics", "| _why(report)"),
+)
