@@ -50,7 +50,7 @@ up: setup-app ## deploy to an embedded AWS and leave it running to play with
 down: setup-app ## stop what `make up` started and remove its state
 	@$(PY) -m tidemill.local down
 
-figures: setup-app ## measure on an embedded AWS and print (FIGURE=flood, groups or wake)
+figures: setup-app ## measure on an embedded AWS and print (FIGURE=flood, groups, log-bytes or wake)
 	@$(PY) -m demo.figures $(FIGURE)
 
 simulate: setup-dev ## run the real handlers in a simulated AWS that tries to lose a job (SEEDS=2000, SEED=42)

@@ -258,7 +258,7 @@ class Metric(StrEnum):
     #: Milliseconds from `due` to the claim.
     START_LATENCY = "StartLatency"
     #: Milliseconds from the submission, or from its `run_at`, to the success of the job.
-    END_TO_END_LATENCY = "EndToEndLatency"
+    JOB_LATENCY = "JobLatency"
     #: The attempts of a job that succeeded, since its submission, redrive or continuation.
     ATTEMPTS = "AttemptsPerSuccess"
     #: Milliseconds from the first failure that a job remembers to its success.

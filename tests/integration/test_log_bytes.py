@@ -1,12 +1,16 @@
 """What a successful job costs in log bytes, from its submission to its settle, with its metrics."""
 
 import json
+from functools import cache
 
 import pytest
 
+from demo.figures import log_bytes
+from tests.support.builders import fresh_token
 from tests.support.deployed_functions import Context, Mill
 from tidemill import composition
 from tidemill.names import Env
+from tidemill.telemetry import outcome_log, run_lines
 
 #: Of lines that carry metrics of one job each. `dispatched` shares those of its batch.
 LARGEST_BYTES = 1536
@@ -16,7 +20,7 @@ BATCH = 10
 def test_a_successful_job_writes_a_kilobyte_and_a_half_at_most(
     mill: Mill, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(Env.CODE_VERSION, "0" * 8)
+    monkeypatch.setenv(Env.CODE_VERSION, "0" * 7)
     composition.worker.cache_clear()
     ids = {mill.accepted(job_type="test.noop") for _ in range(BATCH)}
     mill.publish()
@@ -27,3 +31,14 @@ def test_a_successful_job_writes_a_kilobyte_and_a_half_at_most(
     for message in ("accepted", "dispatched", "claimed", "succeeded"):
         assert {line["job_id"] for line in lines if line["message"] == message} == ids
     assert len(written.encode()) / BATCH <= LARGEST_BYTES
+
+
+def test_the_figure_stays_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    logger = cache(lambda: outcome_log.new_logger(fresh_token()))
+    for module in (outcome_log, run_lines, log_bytes):
+        monkeypatch.setattr(module, "logger", logger)
+
+    measured = log_bytes.measure()
+
+    assert measured["a successful job"] <= LARGEST_BYTES
+    assert measured["a failed attempt, claimed and retrying"] <= 2048

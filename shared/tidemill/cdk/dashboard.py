@@ -134,7 +134,7 @@ class Dashboard(Construct):
     def _recovery_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
         name = lane.config.name
         return [
-            _graph(f"{name}: from submission to success (ms)", *self._percentiles(name, Metric.END_TO_END_LATENCY)),
+            _graph(f"{name}: from submission to success (ms)", *self._percentiles(name, Metric.JOB_LATENCY)),
             _graph(
                 f"{name}: errors, attempts per success",
                 tidemill_metric(self._config, name, Metric.ATTEMPTS, statistic="Average", label=Metric.ATTEMPTS),

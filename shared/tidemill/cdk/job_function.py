@@ -15,7 +15,7 @@ from tidemill.cdk.log_group import log_group
 
 DEFAULT_MEMORY_MB: Final = 512
 #: Length of the version in log lines.
-VERSION_CHARACTERS: Final = 8
+VERSION_CHARACTERS: Final = 7
 ARCHITECTURES: Final = {
     Architecture.ARM64: lambda_.Architecture.ARM_64,
     Architecture.X86_64: lambda_.Architecture.X86_64,

@@ -87,7 +87,7 @@ class Telemetry:
             job = each.job
             if job.type != CANARY_TYPE:
                 counts[job.lane][Metric.REPLAYED if each.replayed else Metric.SUBMITTED] += 1
-            fields = {"job_id": job.id, "generation": job.generation, "trace": job.trace, "lane": job.lane}
+            fields = {"job_id": job.id, "generation": job.generation, "trace": job.trace}
             message = "replayed" if each.replayed else "accepted"
             lines.append(_Line(lane=job.lane, message=message, fields=fields, sampled=not each.replayed))
         self._write(lines, counts)
@@ -241,7 +241,7 @@ def _dispatched(sent: Dispatch) -> _Line:
     """With few fields: the lines `claimed` and `succeeded` of the same job have the others."""
     reference, dead = reference_of(sent.body), isinstance(sent.body, DeadLetter)
     fields = {"job_id": reference.job_id, "generation": reference.generation, "trace": reference.trace}
-    fields |= {"lane": sent.lane} | ({"delay_seconds": sent.delay_seconds} if sent.delay_seconds else {})
+    fields |= {"delay_seconds": sent.delay_seconds} if sent.delay_seconds else {}
     message = "dead-letter message sent" if dead else "dispatched"
     return _Line(lane=sent.lane, message=message, fields=fields, sampled=not dead)
 

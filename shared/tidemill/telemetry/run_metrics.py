@@ -75,7 +75,7 @@ def _times(report: Report, job: Job) -> dict[Metric, timedelta]:
     if report.ending is Ending.RETRYING and (next_due := report.errors[-1].next_due):
         times[Metric.RETRY_INTERVAL] = next_due - settled_at
     if report.ending is Ending.SUCCEEDED:
-        times[Metric.END_TO_END_LATENCY] = settled_at - max(job.created_at, job.run_at or job.created_at)
+        times[Metric.JOB_LATENCY] = settled_at - max(job.created_at, job.run_at or job.created_at)
         if failures := (*job.errors, *report.errors):
             times[Metric.TIME_TO_RECOVER] = settled_at - failures[0].at
     return times

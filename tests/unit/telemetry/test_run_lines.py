@@ -75,7 +75,7 @@ def test_a_success_carries_its_metrics(said: Said) -> None:
         "JobsSucceeded": 1,
         "AttemptDuration": 1000,
         "StartLatency": 1500,
-        "EndToEndLatency": 6000,
+        "JobLatency": 6000,
         "AttemptsPerSuccess": 2,
     }
 
@@ -96,7 +96,7 @@ def test_a_canary_that_dies_counts_as_any_job(said: Said) -> None:
 def test_a_delay_that_the_caller_asked_for_adds_no_latency(said: Said) -> None:
     job = replace(JOB, run_at=NOW - 2 * SECOND)
 
-    assert ended(said, a_success(job=job))["EndToEndLatency"] == 3000
+    assert ended(said, a_success(job=job))["JobLatency"] == 3000
 
 
 def test_a_job_without_ready_at_has_no_start_latency(said: Said) -> None:
@@ -199,7 +199,7 @@ def test_types_have_metrics_only_where_the_stage_says_so(said: Said) -> None:
     assert by_lane == {
         "Namespace": "Tidemill",
         "Dimensions": [["stage", "lane"]],
-        "Metrics": [{"Name": "EndToEndLatency"}],
+        "Metrics": [{"Name": "JobLatency"}],
     }
     assert (named["type"], folded["type"], "type" in plain) == (JOB.type, "other", False)
 
