@@ -16,7 +16,9 @@ from tidemill.application.job_types import Run
 from tidemill.application.settle import SETTLE_TRIES
 from tidemill.domain.errors import JobTimeoutError
 from tidemill.domain.job import reference_to
+from tidemill.domain.return_values import Done
 from tidemill.domain.states import State
+from tidemill.domain.submission import Submission
 from tidemill.local.wait import wait_until
 from tidemill.names import SETTLE_RESERVE_SECONDS
 
@@ -290,3 +292,18 @@ def test_a_message_that_is_put_back_is_one_line_without_a_traceback(
 
     (line,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert (line["message"], line["MessagesPutBack"], "exception" in line) == ("unavailable", 1, False)
+
+
+def test_a_follow_up_job_has_a_line_and_is_counted(mill: Mill, capsys: pytest.CaptureFixture[str]) -> None:
+    follow_up = Submission(type="test.noop", payload={})
+    mill.script.handler = lambda _payload, _run: Done(then=[follow_up])
+    parent = mill.accepted()
+    mill.publish()
+    capsys.readouterr()
+
+    mill.work(mill.receive())
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["message"] for line in lines] == ["claimed", "succeeded", "accepted"]
+    assert lines[2]["job_id"] != parent
+    assert lines[2]["JobsSubmitted"] == 1
