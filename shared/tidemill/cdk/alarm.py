@@ -124,7 +124,10 @@ Entry = Alarm | Composite
 class AddedAlarms:
     """The names of the alarms that were created."""
 
+    #: By the id of the entry.
     of: dict[str, str] = field(default_factory=dict)
+    #: The pages, and the composite that notifies for them.
+    pages: list[str] = field(default_factory=list)
     #: Those that call reconcile.
     calling_reconcile: list[str] = field(default_factory=list)
 
@@ -144,8 +147,9 @@ def add_alarms(scope: Construct, entries: Iterable[Entry], *, config: StageConfi
         elif isinstance(entry, Composite) and config.metric_math:
             topic = None if entry.severity is Severity.PART else topics.tickets.topic.topic_arn
             added.of[entry.id] = _add_composite(scope, entry, config, added, topic)
-        if entry.severity is Severity.PAGE:
+        if entry.severity is Severity.PAGE and entry.id in added.of:
             pages.append(entry)
+            added.pages.append(added.of[entry.id])
     if pages and config.metric_math:
         page = Composite(
             id=PAGE,
@@ -155,7 +159,7 @@ def add_alarms(scope: Construct, entries: Iterable[Entry], *, config: StageConfi
             severity=Severity.PAGE,
             within=max(entry.within for entry in pages),
         )
-        _add_composite(scope, page, config, added, topics.pages.topic.topic_arn)
+        added.pages.insert(0, _add_composite(scope, page, config, added, topics.pages.topic.topic_arn))
     return added
 
 

@@ -1,4 +1,4 @@
-"""`Dashboard`: one page that shows whether jobs are accepted, run and succeed, and why they wait."""
+"""`Dashboard`: one page, in the order of an incident's questions."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,10 +8,13 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from tidemill import names
-from tidemill.cdk.alarm_metrics import throttles
+from tidemill.cdk.alarm import AddedAlarms
+from tidemill.cdk.alarm_metrics import failed_submissions, late_starts, throttles
 from tidemill.cdk.config import StageConfig
+from tidemill.cdk.http_api import Api
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import Lane
+from tidemill.cdk.objectives import FAST_BURN
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.tidemill_metric import tidemill_metric
 from tidemill.names import Metric
@@ -32,27 +35,68 @@ class Dashboard(Construct):
         lanes: Sequence[Lane],
         publisher: Publisher,
         jobs: JobTable,
+        api: Api,
+        alarms: AddedAlarms,
     ) -> None:
         super().__init__(scope, id_)
         self._config = config
         self.dashboard = cloudwatch.Dashboard(self, "Dashboard")
-        self.dashboard.add_widgets(self._canaries())
-        for lane in lanes:
-            self.dashboard.add_widgets(*self._lane_row(lane))
-            self.dashboard.add_widgets(*self._work_row(lane))
-            self.dashboard.add_widgets(*self._recovery_row(lane))
-            self.dashboard.add_widgets(*self._wait_row(lane))
-        self.dashboard.add_widgets(*self._stream_row(publisher, jobs))
-        self.dashboard.add_widgets(*self._reconcile_row())
+        self._ask("Are users affected?", self._alarms(alarms), self._objectives(api))
+        self._ask("Where is work stuck?", *(self._lane_row(lane) for lane in lanes), self._stream_row(publisher, jobs))
+        self._ask("What fails?", *(row for lane in lanes for row in (self._work_row(lane), self._recovery_row(lane))))
+        self._ask("What changed?", self._versions(lanes))
+        self._ask("What does the engine do?", *(self._wait_row(lane) for lane in lanes), self._reconcile_row())
 
-    def _canaries(self) -> cloudwatch.IWidget:
-        return _graph(
-            "canaries: from submission to success (ms)",
-            *(
-                tidemill_metric(self._config, lane, Metric.CANARY_LATENCY, statistic="Maximum", label=lane)
-                for lane in names.Lane
+    def _ask(self, question: str, *rows: Sequence[cloudwatch.IWidget]) -> None:
+        runbook = f"[runbook]({self._config.runbook_url})"
+        heading = cloudwatch.TextWidget(markdown=f"# {question}\n{runbook}", width=3 * WIDTH, height=2)
+        self.dashboard.add_widgets(heading)
+        for row in rows:
+            self.dashboard.add_widgets(*row)
+
+    def _alarms(self, added: AddedAlarms) -> list[cloudwatch.IWidget]:
+        """All pages, and the tickets that fire now."""
+        tickets = [name for id_, name in added.of.items() if name not in added.pages]
+        return [
+            cloudwatch.AlarmStatusWidget(title="pages", alarms=self._named("Page", added.pages), width=3 * WIDTH),
+            cloudwatch.AlarmStatusWidget(
+                title="tickets that fire",
+                alarms=self._named("Ticket", tickets),
+                states=[cloudwatch.AlarmState.ALARM],
+                width=3 * WIDTH,
             ),
-        )
+        ]
+
+    def _named(self, of: str, alarms: Sequence[str]) -> list[cloudwatch.IAlarm]:
+        return [cloudwatch.Alarm.from_alarm_name(self, f"{of}{number}", name) for number, name in enumerate(alarms, 1)]
+
+    def _objectives(self, api: Api) -> list[cloudwatch.IWidget]:
+        """The percentages that the burn rates judge, over the short window of a page."""
+        window = FAST_BURN.short
+        return [
+            _graph("submissions that failed (%)", failed_submissions(self._config, api, window)),
+            _graph("late starts of the lane critical (%)", late_starts(self._config, window)),
+            _graph(
+                "canaries: from submission to success (ms)",
+                *(
+                    tidemill_metric(self._config, lane, Metric.CANARY_LATENCY, statistic="Maximum", label=lane)
+                    for lane in names.Lane
+                ),
+            ),
+        ]
+
+    def _versions(self, lanes: Sequence[Lane]) -> list[cloudwatch.IWidget]:
+        """Each settle line names the version of the code, so a deployment shows as a new version."""
+        return [
+            cloudwatch.LogQueryWidget(
+                title=f"{lane.config.name}: ends of runs by version",
+                log_group_names=[lane.worker.log_group.log_group_name],
+                view=cloudwatch.LogQueryVisualizationType.STACKEDAREA,
+                query_lines=["filter ispresent(version)", "stats count() by bin(5m), version"],
+                width=WIDTH,
+            )
+            for lane in lanes
+        ]
 
     def _lane_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
         name = lane.config.name
@@ -71,8 +115,8 @@ class Dashboard(Construct):
                 lane.queue.metric_approximate_age_of_oldest_message(label="age", statistic="Maximum"),
             ),
             _graph(
-                f"{name}: submitted, dispatched, succeeded",
-                *self._counts(name, Metric.SUBMITTED, Metric.DISPATCHED, Metric.SUCCEEDED),
+                f"{name}: in (submitted) and out (succeeded, dead, cancelled)",
+                *self._counts(name, Metric.SUBMITTED, Metric.SUCCEEDED, Metric.DEAD, Metric.CANCELLED),
             ),
         ]
 
@@ -103,8 +147,8 @@ class Dashboard(Construct):
         name = lane.config.name
         return [
             _graph(
-                f"{name}: dispatched by wake, advance and reconcile",
-                *self._counts(name, Metric.WOKEN, Metric.ADVANCED, Metric.NUDGED, Metric.RESENT),
+                f"{name}: dispatched, and by wake, advance and reconcile",
+                *self._counts(name, Metric.DISPATCHED, Metric.WOKEN, Metric.ADVANCED, Metric.NUDGED, Metric.RESENT),
             ),
             _graph(
                 f"{name}: replayed, released, fenced, refused, put back",

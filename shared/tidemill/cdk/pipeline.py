@@ -64,7 +64,16 @@ class Pipeline(Construct):
             missed_calls=self._scheduled.missed_calls,
         )
         jobs = self.storage.jobs
-        dashboard = Dashboard(self, "Overview", config=config, lanes=self._lanes, publisher=self._publisher, jobs=jobs)
+        dashboard = Dashboard(
+            self,
+            "Overview",
+            config=config,
+            lanes=self._lanes,
+            publisher=self._publisher,
+            jobs=jobs,
+            api=self._api.api,
+            alarms=added,
+        )
         for output, value in {
             Output.API_ID: self._api.api.api.api_id,
             Output.API_URL: self._api.api.api.api_endpoint,
