@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from tests.support.builders import NOW, SECOND, TENANT
+from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.job_tables import Table
 from tidemill.application.owed import Kind, Owed, OwedWork, Work
 from tidemill.application.ports import Part
-from tidemill.dynamodb.owed_items import DynamoOwedWork
+from tidemill.dynamodb.owed_items import DynamoOwedWork, owed_key
 
 WORK = Work(kind=Kind.ADVANCE, tenant=TENANT, name='parcels","of ad\u00e5')
 OTHER = Work(kind=Kind.DISPATCH, tenant=TENANT, name='parcels","of ad\u00e5')
@@ -133,6 +134,43 @@ def test_work_that_is_gone_is_not_stored_again(owed_work: OwedWork, end: End) ->
     assert _pending(owed_work) == {}
     owed_work.owe(WORK, now=LATER, error="busy again")
     assert _seen(_pending(owed_work, LATER)[WORK]) == (LATER, LATER, 0, "busy again", False)
+
+
+@either_end
+def test_a_failure_counts_though_the_sdk_sends_an_older_one_again(table: Table, client: FaultyClient, end: End) -> None:
+    owed_work = DynamoOwedWork(table.client, table=table.name)
+    read: list[Owed] = []
+
+    def meanwhile(applied: bool) -> None:
+        # A caller reads the work, and publish fails once more, before the SDK sends the first call again.
+        if applied:
+            read.append(_pending(owed_work)[WORK])
+            owed_work.owe(WORK, now=NOW, error="busy again")
+
+    client.watch = meanwhile
+    client.faults = [Fault.SENT_TWICE]
+    DynamoOwedWork(client, table=table.name).owe(WORK, now=NOW, error="busy")  # type: ignore[arg-type]
+
+    end(owed_work, read[0])
+
+    assert _seen(_pending(owed_work)[WORK]) == (NOW, NOW, 0, "busy", False)
+
+
+@either_end
+def test_work_that_an_older_version_of_the_code_owed_is_done_and_put_off(table: Table, end: End) -> None:
+    owed_work = DynamoOwedWork(table.client, table=table.name)
+    owed_work.owe(WORK, now=NOW, error="busy")
+    table.client.update_item(
+        TableName=table.name,
+        Key=owed_key(WORK),
+        UpdateExpression="REMOVE #failures",
+        ExpressionAttributeNames={"#failures": "failures"},
+    )
+    before = _pending(owed_work)
+
+    end(owed_work, before[WORK])
+
+    assert _pending(owed_work) != before
 
 
 def test_work_of_a_newer_version_is_left_to_it(table: Table) -> None:

@@ -42,7 +42,8 @@ class DynamoOwedWork:
     def owe(self, work: Work, *, now: datetime, error: str) -> None:
         """Without a condition: it may be repeated, and all callers owe the same work.
 
-        The fresh version keeps a caller that began before from deleting the item.
+        The fresh version keeps a caller that began before from deleting the item. So does the number of failures: if
+        the SDK sends this call again after that of another caller, it restores a version that may have been read.
         """
         key = owed_key(work)
         attributes = {
@@ -57,10 +58,14 @@ class DynamoOwedWork:
             self._client.update_item(
                 TableName=self._table,
                 Key=key,
-                UpdateExpression=f"SET {kept}, #version = :version, #error = :error REMOVE #resent",
-                ExpressionAttributeNames={f"#{name}": name for name in (*attributes, "version", "error", "resent")},
+                UpdateExpression=(
+                    f"SET {kept}, #version = :version, #error = :error REMOVE #resent ADD #failures :one"
+                ),
+                ExpressionAttributeNames={
+                    f"#{name}": name for name in (*attributes, "version", "failures", "error", "resent")
+                },
                 ExpressionAttributeValues={f":{name}": value for name, value in attributes.items()}
-                | {":version": text(ids.new_token()), ":error": text(error)},
+                | {":version": text(ids.new_token()), ":error": text(error), ":one": number(1)},
             )
 
     def pending(self, *, before: datetime, part: Part = WHOLE) -> Iterator[Owed]:
@@ -86,10 +91,12 @@ class DynamoOwedWork:
             },
             conditions=[
                 # Since it was read, publish failed once more, or another caller tried it, put it off or deleted it.
-                "#version = :read"
+                "#version = :read",
+                # Since it was read, publish failed once more, and an older call has restored the version.
+                _same_failures(owed),
             ],
-            names=["version"],
-            values={":read": text(owed.version)},
+            names=["version", "failures"],
+            values={":read": text(owed.version), **_failures_read(owed)},
         )
         self._unless_changed(self._client.update_item, request)
 
@@ -99,9 +106,10 @@ class DynamoOwedWork:
             {
                 "Key": owed_key(owed.work),
                 # Since it was read, publish failed once more: what was done may not include it.
-                "ConditionExpression": "#version = :read",
-                "ExpressionAttributeNames": {"#version": "version"},
-                "ExpressionAttributeValues": {":read": text(owed.version)},
+                # And an older call has restored the version.
+                "ConditionExpression": f"#version = :read AND {_same_failures(owed)}",
+                "ExpressionAttributeNames": {"#version": "version", "#failures": "failures"},
+                "ExpressionAttributeValues": {":read": text(owed.version), **_failures_read(owed)},
             },
         )
 
@@ -136,6 +144,14 @@ def owed_key(work: Work) -> Item:
     return prefixed_key(OWED_PREFIX, work.kind, work.tenant, work.name, *location)
 
 
+def _same_failures(owed: Owed) -> str:
+    return "#failures = :failures" if owed.failures else "attribute_not_exists(#failures)"
+
+
+def _failures_read(owed: Owed) -> Item:
+    return {":failures": number(owed.failures)} if owed.failures else {}
+
+
 def _decoded(item: Item) -> Owed:
     kind, tenant, name, *location = json.loads(item[JOB_KEY]["S"].removeprefix(OWED_PREFIX))
     return Owed(
@@ -146,4 +162,5 @@ def _decoded(item: Item) -> Owed:
         error=item["error"]["S"],
         resent="resent" in item,
         version=item["version"]["S"],
+        failures=int(item.get("failures", {"N": "0"})["N"]),
     )

@@ -7,6 +7,9 @@ from tests.simulation.checks.violation import Item, number_of, require, text_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
+from tidemill.application.owed import Kind, Work
+from tidemill.dynamodb.owed_items import owed_key
+from tidemill.names import JOB_KEY
 
 _PREFIX: Final = "!owed#"
 _CHECK: Final = "owed work says since when and how often it was tried"
@@ -19,11 +22,24 @@ _MOST_DOUBLINGS: Final = 4
 _CALLS_TAKE_MS: Final = 15_000
 
 
+def owed_dispatch(job_key: str) -> str:
+    """The key of the item that owes the message of a job."""
+    tenant, _, job_id = job_key.rpartition("#")
+    return str(owed_key(Work(kind=Kind.DISPATCH, tenant=tenant, name=job_id))[JOB_KEY]["S"])
+
+
+def owed_advance(tenant: str, group: str) -> str:
+    """The key of the item that owes the advance of a group."""
+    return str(owed_key(Work(kind=Kind.ADVANCE, tenant=tenant, name=group))[JOB_KEY]["S"])
+
+
 class OwedItemChecks:
     """Watches the items of owed work in the jobs table of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
+        #: By version and number of failures, the process that wrote them first.
+        self._versions: dict[tuple[str, int], str] = {}
         watch_items(world, self._changed)
 
     def _changed(self, key: str, record: Record) -> None:
@@ -35,10 +51,11 @@ class OwedItemChecks:
         if after is None:
             require(not by.startswith("publish"), _CHECK, f"{by} deleted it", key)
             return
-        version = text_of(after, "version")
-        # The SDK may send the unconditional write of publish once more, behind that of another.
-        fresh = bool(version) and version != text_of(before, "version")
-        require(fresh, _CHECK, f"version {version} is not fresh", key)
+        version = (text_of(after, "version"), number_of(after, "failures"))
+        # The SDK may send the call again that began it, after it was done.
+        fresh = version not in self._versions or (before is None and self._versions[version] == by)
+        require(bool(version[0]) and fresh, _CHECK, f"version {version} is not fresh", key)
+        self._versions.setdefault(version, by)
         require(text_of(after, "attention") in _PARTITIONS, _CHECK, f"{after.get('attention')} has no work", key)
         if before is None:
             self._begins(key, after, now_ms)
@@ -68,4 +85,4 @@ class OwedItemChecks:
         return -_CALLS_TAKE_MS <= difference_ms <= 0 or frozen
 
 
-__all__ = ["OwedItemChecks"]
+__all__ = ["OwedItemChecks", "owed_advance", "owed_dispatch"]
