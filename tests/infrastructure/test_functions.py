@@ -61,7 +61,7 @@ def _worker(lane: Lane) -> Rights:
         _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
         | _of_jobs("Query", index=ATTENTION_INDEX)
         | {(action, QUEUES[lane]) for action in CONSUME}
-        | _of_files("GetObject", "PutObject")
+        | _of_files("GetObject", "PutObject", "DeleteObject")
     )
 
 

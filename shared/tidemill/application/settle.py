@@ -131,9 +131,12 @@ class Settler:
                 self._delete_payloads(stored)
 
     def _delete_payloads(self, jobs: Sequence[Job]) -> None:
-        """Best effort: no document names them, so reconcile deletes each that stays."""
+        """Best effort: no document names them, and no failure here may change a result that is settled already.
+
+        Reconcile deletes each item that stays, and the bucket's own rule of age each file.
+        """
         for job in jobs:
-            with contextlib.suppress(StoreUnavailableError):
+            with contextlib.suppress(Exception):
                 self._context.payloads.delete(job.tenant, job.id, job.payload_at)
 
     def _settle_as(self, job: Job, outcome: Outcome) -> Report | Outcome:

@@ -153,7 +153,8 @@ class Pipeline(Construct):
         # Besides advancing groups, a worker releases the parked jobs that wait for its limit slot.
         self.storage.allow(lane.worker, *ADVANCE, GET_MANY)
         lane.worker.allow([QUERY], [self.storage.jobs.index_arn(ATTENTION_INDEX)])
-        self.storage.files.allow(lane.worker, [GET_FILE, PUT_FILE], of=[PAYLOADS_PREFIX])
+        # It deletes the payload of a follow-up job that does not come into being.
+        self.storage.files.allow(lane.worker, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
         return lane
 
     def _publish(self, functions: FunctionFactory) -> Publisher:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.support.builders import LEASE, NOW, TENANT, a_job_type, claimed, reference_to, stored, types_of
 from tests.support.group_jobs import items
@@ -31,6 +32,10 @@ Meanwhile = Callable[[Attempt], Any]
 
 def _no_bucket() -> Bucket:
     raise AssertionError("no payload here needs a bucket")
+
+
+def _denied() -> ClientError:
+    return ClientError({"Error": {"Code": "AccessDenied", "Message": "not authorized"}}, "DeleteObject")
 
 
 @pytest.fixture
@@ -63,6 +68,27 @@ def test_two_follow_ups_with_one_key_store_one_payload(carry: Callable[..., Repo
     carry(then=[Submission(type="test.job", key="one", payload=_LARGE)] * 2)
 
     assert len(items(table, PAYLOAD_PREFIX)) == 1
+
+
+@pytest.mark.parametrize("error", [StoreUnavailableError("busy"), _denied()], ids=["unavailable", "denied"])
+def test_a_payload_that_cannot_be_deleted_does_not_change_the_result(
+    carry: Callable[..., Report],
+    store: DynamoJobStore,
+    queued: Job,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+) -> None:
+    def submitted(attempt: Attempt) -> None:
+        attempt._context.submit(shared, tenant=TENANT, trace="another request")
+
+    def delete(*_arguments: Any) -> None:
+        raise error
+
+    monkeypatch.setattr(DynamoPayloads, "delete", delete)
+    shared = Submission(type="test.job", key="shared", payload=_LARGE)
+
+    assert carry(submitted, then=[shared]).ending is Ending.SUCCEEDED
+    assert stored(store, queued).state is State.SUCCEEDED
 
 
 def test_it_is_deleted_when_the_job_exists_already(carry: Callable[..., Report], table: Table) -> None:
