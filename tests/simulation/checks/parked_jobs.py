@@ -10,6 +10,7 @@ from tests.simulation.checks.violation import Item, number_of, require, state_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS
+from tests.simulation.world.sdk import LONGEST_OUTAGE_MS
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
 from tidemill.domain.limit_state import RESERVED
 from tidemill.domain.states import State
@@ -48,7 +49,8 @@ class ParkedJobChecks:
     def at_end(self) -> None:
         self.slots_are_free_at_rest()
         idle_ms, key = self._idle
-        most_ms = _HANDED_OVER_MS if self._calm else _STANDS_MS
+        outages_ms = self._world.faults.counted[Fault.SERVICE_OUTAGE] * LONGEST_OUTAGE_MS
+        most_ms = _HANDED_OVER_MS if self._calm else _STANDS_MS + outages_ms
         soon = idle_ms <= most_ms or self._clocks_far_off
         require(soon, "no parked job stands still", f"a slot was free for {idle_ms} ms of at most {most_ms}", key)
         self.jobs_wait_once()

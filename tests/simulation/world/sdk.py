@@ -49,7 +49,7 @@ _THROTTLES: Final = {
     "s3": ("SlowDown", 503),
 }
 _THROTTLE: Final = ("Throttling", 400)
-_OUTAGE_MS: Final = (1_000, 400_000)
+LONGEST_OUTAGE_MS: Final = 400_000
 
 
 class Sdk:
@@ -150,7 +150,7 @@ class Sdk:
     def _is_out(self, service: str) -> bool:
         """Whether the whole service is unavailable."""
         if self._faults.occurs(Fault.SERVICE_OUTAGE):
-            outage_ms = self._scheduler.random.randint(*_OUTAGE_MS)
+            outage_ms = self._scheduler.random.randint(1_000, LONGEST_OUTAGE_MS)
             self._out_until_ms[service] = self._scheduler.now_ms + outage_ms
             self._trace.log(self._scheduler.now_ms, service, f"*is out for {outage_ms} ms")
         return not self._faults.stopped and self._scheduler.now_ms < self._out_until_ms.get(service, 0)
