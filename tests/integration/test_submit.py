@@ -71,7 +71,7 @@ def test_a_job_shows_the_options_of_its_submission(mill: Mill, ask: Ask) -> None
 
 
 def test_a_null_member_means_the_same_as_an_absent_one(ask: Ask) -> None:
-    names = ("lane", "delay_seconds", "run_at", "group", "deadline", "unique")
+    names = ("lane", "delay_seconds", "run_at", "group", "deadline", "unique", "tags")
 
     assert ask(key="k", **dict.fromkeys(names)).status == 202
     assert ask(key="k").status == 200
@@ -101,6 +101,11 @@ def test_a_null_member_means_the_same_as_an_absent_one(ask: Ask) -> None:
         ({"group": "x" * 129}, ["#/group"]),
         ({"group": "\ud800"}, ["#/group"]),
         ({"group": 7}, ["#/group"]),
+        ({"tags": ["a", "b", "c", "d", "e", "f"]}, ["#/tags"]),
+        ({"tags": ["a", "a"]}, ["#/tags"]),
+        ({"tags": "a"}, ["#/tags"]),
+        ({"tags": ["a", "B"]}, ["#/tags/1"]),
+        ({"tags": [1]}, ["#/tags/0"]),
         ({"lane": "critical"}, ["#/lane"]),
         ({"lane": "express"}, ["#/lane"]),
         ({"lane": 1}, ["#/lane"]),
@@ -134,6 +139,17 @@ def test_contradictory_times_are_refused(mill: Mill, ask: Ask) -> None:
 def test_a_submission_with_both_unique_and_a_key_is_refused(mill: Mill, ask: Ask) -> None:
     assert _pointers(ask(unique={"period_seconds": 60}, key="k")) == ["#/unique"]
     assert mill.stored() == 0
+
+
+def test_tags_are_shown_sorted_and_belong_to_the_body_of_the_key(mill: Mill, ask: Ask) -> None:
+    tags = ["b:2", "0.a_-" + "x" * 27]
+
+    answer = ask(tags=tags, key="k")
+
+    assert answer.body["tags"] == sorted(tags)
+    assert mill.get(answer.body["id"]).body == answer.body
+    assert ask(tags=tags[::-1], key="k").status == 200
+    assert ask(tags=tags[:1], key="k").status == ask(key="k").status == 422
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "1e400"])
@@ -240,6 +256,7 @@ BODIES = st.fixed_dictionaries(
         "run_at": MOMENTS | JSON,
         "deadline": MOMENTS | JSON,
         "group": st.text(max_size=140) | JSON,
+        "tags": st.lists(st.text("ab-", max_size=3), max_size=6) | JSON,
         "unique": st.fixed_dictionaries(
             {"period_seconds": st.floats() | st.integers() | JSON}, optional={"key": st.text() | JSON}
         )

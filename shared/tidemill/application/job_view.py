@@ -52,6 +52,7 @@ def summary(job: Job) -> dict[str, Any]:
         "progress": {"done": job.progress_done, "total": job.progress_total, "at": _time(job.checkpoint_at)},
         "cancel_requested_at": _time(job.cancel_requested_at),
         "group": job.group,
+        "tags": list(job.tags),
         "sequence": job.sequence,
         "run_at": _time(job.run_at),
         "deadline": _time(job.deadline),

@@ -230,6 +230,7 @@ class Submit:
             run_at=run_at,
             deadline=deadline,
             group=submission.group,
+            tags=tuple(sorted(submission.tags)),
             blocks=job_type.blocks and submission.group is not None,
             retention=job_type.retention,
             unique_until=period_end(unique, now) if unique else None,
@@ -270,6 +271,8 @@ def _body(submission: Submission, payload: Any) -> dict[str, Any]:
         "run_at": run_at.astimezone(UTC).isoformat() if run_at else None,
         "group": submission.group,
         "deadline": deadline.astimezone(UTC).isoformat() if deadline else None,
+        # Their order means nothing.
+        "tags": sorted(submission.tags) or None,
     }
     return {name: value for name, value in body.items() if value is not None}
 

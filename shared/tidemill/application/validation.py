@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -19,6 +19,9 @@ SHORTEST_PERIOD: Final = timedelta(seconds=1)
 #: a partition key.
 LONGEST_NAME_BYTES: Final = 128
 LONGEST_TENANT: Final = 512
+MOST_TAGS: Final = 5
+#: Short, so that a document with five of them stays within one write unit. No character needs an escape in a URL.
+TAG_PATTERN: Final = r"[a-z0-9][a-z0-9._:-]{0,31}"
 #: In characters, for an idempotency key. Only a hash of it is stored.
 LONGEST_KEY: Final = 512
 
@@ -26,6 +29,7 @@ LONGEST_KEY: Final = 512
 _PAST_ALLOWED: Final = timedelta(minutes=1)
 #: Visible ASCII. Keys that start with `!` belong to the other items of the jobs table.
 _TENANT: Final = re.compile(rf"[\"-~][!-~]{{0,{LONGEST_TENANT - 1}}}")
+_TAG: Final = re.compile(TAG_PATTERN, re.ASCII)
 _NAME_RULE: Final = f"must be text of 1 to {LONGEST_NAME_BYTES} bytes in UTF-8"
 
 
@@ -67,6 +71,7 @@ def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[
             f"must be 1 to {LONGEST_KEY} characters",
         ),
         *_times(submission, now=now),
+        *_tags(submission.tags),
         (
             key is None or job_type.unique is None,
             "/idempotency_key",
@@ -98,6 +103,17 @@ def _times(submission: Submission, *, now: datetime) -> list[_Check]:
         (run_at is None or run_at >= now - _PAST_ALLOWED, "/run_at", "must not lie in the past"),
         (run_at is None or run_at <= now + LONGEST_SPAN, "/run_at", f"must be at most {days} days ahead"),
         (deadline is None or deadline > max(begins, now), "/deadline", "must be after the job may begin"),
+    ]
+
+
+def _tags(tags: Sequence[str]) -> list[_Check]:
+    if isinstance(tags, str):
+        return [(False, "/tags", "must be a list of texts")]
+    rule = f"must match {TAG_PATTERN}"
+    return [
+        (len(tags) <= MOST_TAGS, "/tags", f"must be at most {MOST_TAGS}"),
+        (len(set(tags)) == len(tags), "/tags", "must not repeat a tag"),
+        *((_TAG.fullmatch(tag) is not None, f"/tags/{index}", rule) for index, tag in enumerate(tags)),
     ]
 
 

@@ -42,6 +42,7 @@ def _key(_: click.Context, __: click.Parameter, key: str | None) -> str | None:
 @click.option("--delay", type=DURATION, metavar="DURATION", help="Earliest start, from now: 30s, 15m, 2h, 7d.")
 @click.option("--run-at", type=TIMESTAMP, metavar="TIME", help="Earliest start: 2026-01-31T12:00:00Z.")
 @click.option("--group", metavar="GROUP", help="Jobs of one group run one at a time, in the order accepted.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="A label to find the job by; up to five times.")
 @click.option("--deadline", type=TIMESTAMP, metavar="TIME", help="The job dies if no run has begun by this time.")
 @click.option(
     "--unique-seconds",
@@ -64,6 +65,7 @@ def submit(
     delay: timedelta | None,
     run_at: datetime | None,
     group: str | None,
+    tags: tuple[str, ...],
     deadline: datetime | None,
     unique_seconds: float | None,
     unique_key: str | None,
@@ -91,6 +93,7 @@ def submit(
         "delay_seconds": delay and delay // timedelta(seconds=1),
         "run_at": run_at and timestamp(run_at),
         "group": group,
+        "tags": list(tags) or None,
         "deadline": deadline and timestamp(deadline),
         "unique": unique_seconds and {"period_seconds": unique_seconds, "key": unique_key},
     }

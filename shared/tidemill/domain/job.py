@@ -108,6 +108,8 @@ class Job:
     blocks: bool = False
     #: Snoozes and continuations of this job and of the jobs that it follows. Reset by redrive.
     hops: int = 0
+    #: The labels of the submission, sorted.
+    tags: tuple[str, ...] = ()
     #: The job whose success created this follow-up.
     parent: str | None = None
     #: JSON text that the handler last saved, to resume from. Survives crashes, retries and redrives.

@@ -1,6 +1,6 @@
 """A submission: the request for one job, over HTTP, in Python or as the follow-up of another job."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -36,3 +36,5 @@ class Submission:
     #: Idempotency key: submissions of a tenant with the same key make one job.
     key: str | None = None
     unique: Unique | None = None
+    #: At most five labels to find the job by, each as `[a-z0-9][a-z0-9._:-]{0,31}`. A follow-up does not inherit them.
+    tags: Sequence[str] = ()

@@ -116,6 +116,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "sequence": _NUMBER,
     "blocks": _FLAG,
     "hops": _NUMBER,
+    "tags": _list_of(_TEXT),
     "parent": _TEXT,
     "checkpoint": _TEXT,
     "checkpoint_at": _TIME,

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from tidemill.application.validation import SHORTEST_PERIOD
+from tidemill.application.validation import MOST_TAGS, SHORTEST_PERIOD, TAG_PATTERN
 from tidemill.domain.errors import Fault, InvalidPayloadError
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.time_constants import LONGEST_SPAN
@@ -33,6 +33,7 @@ Delay = Annotated[float, Field(ge=0, le=LONGEST_SPAN.total_seconds(), allow_inf_
 Period = Annotated[
     float, Field(ge=SHORTEST_PERIOD.total_seconds(), le=LONGEST_SPAN.total_seconds(), allow_inf_nan=False)
 ]
+Tag = Annotated[str, Field(pattern=f"^{TAG_PATTERN}$")]
 #: Visible ASCII, which every proxy passes on.
 Key = Annotated[str, Field(pattern=r"^[!-~]{1,255}$")]
 
@@ -59,6 +60,7 @@ class SubmissionForm(Form):
     group: str | None = None
     deadline: Moment | None = None
     unique: UniqueForm | None = None
+    tags: Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None = None
 
     def submission(self, *, key: str | None) -> Submission:
         return Submission(
@@ -70,6 +72,7 @@ class SubmissionForm(Form):
             group=self.group,
             deadline=self.deadline,
             key=key,
+            tags=self.tags or (),
             unique=None
             if self.unique is None
             else Unique(period=timedelta(seconds=self.unique.period_seconds), key=self.unique.key),

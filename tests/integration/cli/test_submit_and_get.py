@@ -181,7 +181,22 @@ def test_json_is_indented_on_a_terminal_and_escapes_control_characters(server: L
 
 def test_the_options_are_sent_with_the_job(server: Loopback) -> None:
     server.answers(202, JOB)
-    run("submit", "t", "--lane", "bulk", "--delay", "15m", "--group", "g", "--deadline", "2030-01-31T09:00:00+01:00")
+    run(
+        "submit",
+        "t",
+        "--lane",
+        "bulk",
+        "--delay",
+        "15m",
+        "--group",
+        "g",
+        "--tag",
+        "b",
+        "--tag",
+        "a",
+        "--deadline",
+        "2030-01-31T09:00:00+01:00",
+    )
     run("submit", "t", "--run-at", "2030-01-31T08:00:00.5Z", "--unique-seconds", "60", "--unique-key", "u")
     delayed, timed = (json.loads(request.body) for request in server.requests)
     assert delayed == {
@@ -190,6 +205,7 @@ def test_the_options_are_sent_with_the_job(server: Loopback) -> None:
         "lane": "bulk",
         "delay_seconds": 900,
         "group": "g",
+        "tags": ["b", "a"],
         "deadline": "2030-01-31T08:00:00.000Z",
     }
     assert timed == {

@@ -79,6 +79,7 @@ def as_json(submission: Submission) -> dict[str, Any]:
         "run_at": submission.run_at.isoformat() if submission.run_at else None,
         "deadline": submission.deadline.isoformat() if submission.deadline else None,
         "group": submission.group,
+        "tags": list(submission.tags) or None,
     }
     return {name: value for name, value in written.items() if value is not None}
 

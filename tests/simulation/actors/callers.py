@@ -66,6 +66,8 @@ _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.metered": lambda random: {"seconds": random.choice([0, 2])},
     "sim.unique": lambda random: {"count": random.randint(0, 1)},
 }
+#: As many and as long as they may be.
+_TAGS: Final = tuple(f"{letter}:{'x' * 30}" for letter in "cabed")
 #: Job types that differ between the two versions of the code.
 _PLANS_OF_ONE_VERSION: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.added": lambda random: {"fails": random.choice([0, 0, 10, 11]), "count": random.choice([0, 0, 1])},
@@ -120,6 +122,7 @@ class Workload:
         kind = random.choice(self._kinds)
         payload = (_PLANS_OF_ONE_VERSION.get(kind) or _PLANS[kind])(random)
         made = Submission(type=kind, payload=payload, key=None if kind == "sim.unique" else f"key-{number}")
+        made = replace(made, tags=_TAGS[: number % (len(_TAGS) + 1)])
         if random.random() < self._grouped:
             made = replace(made, group=random.choice(self._groups))
         if random.random() < 0.15:
@@ -247,6 +250,7 @@ class Caller:
             {"run_at": begins + timedelta(hours=2), "delay": None, "deadline": None},
             {"deadline": begins + timedelta(days=9)},
             {"group": "another"},
+            {"tags": ["another"]},
         ]
         chance = Random(f"another body {self._world.seed} {self._name}")
         return replace(submission, **chance.choice(members))

@@ -167,6 +167,8 @@ class Tenants:
         same = payload == json.loads(json.dumps(dict(planned.submission.payload))) or (
             payload is None and state.terminal
         )
+        submission = planned.submission
+        same = same and (submission.type == "sim.unique" or job["tags"] == sorted(submission.tags))
         self._require(same, "responses show the submitted job", f"a {state} job, {str(payload)[:99]}", key)
         ending = state is State.CANCELLED or job["cancel_requested_at"] is not None
         self._require(verb != "cancel" or ending, "a job cancelled over HTTP ends", f"it is {state}", key)

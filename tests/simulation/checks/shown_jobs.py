@@ -55,6 +55,7 @@ def _expected(item: Item) -> dict[str, Any]:
         **{name: missing if name not in item else number(name) for name, missing in _NUMBERS.items()},
         **{name: time(number(name)) for name in _TIMES},
         **{name: json.loads(item[name]["S"]) if name in item else None for name in _JSON},
+        "tags": [tag["S"] for tag in item.get("tags", {"L": []})["L"]],
         "expires_at": None if expires_at is None else time(expires_at * 1000),
         "progress": {
             "done": number("progress_done"),

@@ -34,6 +34,13 @@ OUTSIDE: Final = (
         "            if attempt.report and isinstance(error, NewerSchemaError):\n"
         "                attempt._report = dataclasses.replace(attempt.report, put_back_until=None)\n",
     ),
+    Mutant("tags are no part of the body", modules.SUBMIT, '        "tags": sorted(submission.tags) or None,\n', ""),
+    Mutant(
+        "a follow-up inherits tags",
+        modules.SUBMIT,
+        "hops=parent.hops + 1)",
+        "hops=parent.hops + 1, tags=parent.tags)",
+    ),
     Mutant("an unknown type dies at once", modules.GATES, ">= MOST_HOLDS_OF_A_VERSION:", ">= 0:"),
     Mutant(
         "an unknown type uses up attempts",

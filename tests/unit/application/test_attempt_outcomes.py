@@ -13,6 +13,7 @@ from tests.support.builders import (
     SECOND,
     TENANT,
     a_job_type,
+    brought_to,
     claimed,
     reference_to,
     stored,
@@ -313,6 +314,14 @@ def test_an_outcome_that_makes_no_sense_fails_its_attempt_and_says_why(
 
     assert report.ending is Ending.RETRYING
     assert stored(store, queued).errors[0].error_class in {"TypeError", "ValueError"}
+
+
+def test_a_follow_up_has_its_own_tags_alone(carry: Carry, store: DynamoJobStore) -> None:
+    following = [Submission(type="test.job", key="a"), Submission(type="test.job", key="b", tags=["own"])]
+
+    carry(brought_to(store, State.QUEUED, tags=("parent",)), a_job_type(lambda _payload, _run: Done(then=following)))
+
+    assert sorted(job.tags for job in store.overdue(before=NOW) if job.parent) == [(), ("own",)]
 
 
 def test_a_follow_up_that_is_the_job_itself_is_left_out(carry: Carry, store: DynamoJobStore, clock: Clock) -> None:

@@ -183,13 +183,14 @@ def test_a_refusal_without_a_document_is_passed_on(
 
 
 def test_a_job_holds_the_options_of_its_submission(post: Post, store: JobStore) -> None:
-    asked = {"lane": Lane.BULK, "run_at": NOW + HOUR, "deadline": NOW + 2 * HOUR, "group": "g"}
+    asked = {"lane": Lane.BULK, "run_at": NOW + HOUR, "deadline": NOW + 2 * HOUR, "group": "g", "tags": ["b", "a"]}
 
     job = post(job_type="test.blocking", **asked).job
 
     assert job == stored(store, job)
     assert (job.lane, job.run_at, job.due, job.deadline) == (Lane.BULK, NOW + HOUR, NOW + HOUR, NOW + 2 * HOUR)
     assert (job.state, job.group, job.blocks, job.retention) == (State.SCHEDULED, "g", True, DAY)
+    assert job.tags == ("a", "b")
     assert not post(job_type="test.blocking").job.blocks
 
 

@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from pydantic.json_schema import models_json_schema
 
+from tidemill.application.validation import MOST_TAGS
 from tidemill.domain.job import DeathReason
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import LONGEST_SPAN
@@ -27,6 +28,7 @@ _NOTES: Final = {
     "group": "Jobs of a group run one at a time, in the order of their acceptance. 1 to 128 bytes.",
     "deadline": "The job dies if no run has begun by then.",
     "unique": "One job of its type per period. Not together with an idempotency key.",
+    "tags": "Up to five labels to find the job by, without repeats. Their order means nothing.",
     "idempotency_key": "Submissions of one caller with the same key and body create one job.",
 }
 
@@ -66,6 +68,7 @@ _SUMMARY: Final[Schema] = {
     ),
     "cancel_requested_at": _or_null(_TIME),
     "group": _or_null(_TEXT),
+    "tags": _list_of(_TEXT, maxItems=MOST_TAGS) | {"description": "As submitted, sorted."},
     "sequence": _or_null(_COUNT) | {"description": "The position in its group."},
     "run_at": _or_null(_TIME) | {"description": "As submitted."},
     "deadline": _or_null(_TIME),
