@@ -160,6 +160,7 @@ def worker() -> Worker:
         lane=lane,
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),
         follows_groups=os.environ.get(Env.FOLLOW_GROUPS) != "false",
+        version=os.environ.get(Env.CODE_VERSION, ""),
     )
     lane_messages = LaneMessages(clients.sqs(), urls.queue, clock=clock.now)
     return Worker(
@@ -167,7 +168,6 @@ def worker() -> Worker:
         messages=lane_messages,
         end_process=_end_process,
         new_telemetry=telemetry,
-        version=os.environ.get(Env.CODE_VERSION, ""),
         measured_types=measured_types(),
     )
 

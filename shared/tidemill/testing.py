@@ -16,12 +16,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from tidemill.application.attempt import Attempt
+from tidemill.application.handler_results import outcome_of_error
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import AttemptError, Job, reference_to
-from tidemill.domain.outcomes import TransactWrite, outcome_of
+from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.in_memory.single_job import Inline, NoJobs, OneJob, Unlimited
@@ -128,7 +129,7 @@ class Drive:
         try:
             outcome = attempt.run()
         except Exception as error:  # noqa: BLE001 - as the worker does
-            raised, outcome = error, outcome_of(error)
+            raised, outcome = error, outcome_of_error(error)
         attempt.finish(outcome)
         settled = self._document.settled
         return Ran(

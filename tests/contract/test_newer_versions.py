@@ -23,7 +23,7 @@ WRITES: Final[dict[str, tuple[State, Callable[[JobStore, Job], object]]]] = {
         lambda store, job: store.claim(reference_to(job), token="old", now=LATER, lease_end=LATER + LEASE),
     ),
     "settle": (State.RUNNING, lambda store, job: store.settle(job, SETTLEMENTS[State.SUCCEEDED], now=NOW)),
-    "release": (State.RUNNING, lambda store, job: store.release(job, due=NOW)),
+    "release": (State.RUNNING, lambda store, job: store.release(job, now=NOW, due=NOW)),
     "unclaim": (
         State.RUNNING,
         lambda store, job: store.unclaim(reference_to(job), token=job.owner or "", now=NOW),
@@ -31,7 +31,7 @@ WRITES: Final[dict[str, tuple[State, Callable[[JobStore, Job], object]]]] = {
     "checkpoint": (State.RUNNING, lambda store, job: store.checkpoint(job, Checkpoint(done=1), now=NOW)),
     "cancel": (State.QUEUED, lambda store, job: store.cancel(job, now=NOW)),
     "cancel of a run": (State.RUNNING, lambda store, job: store.cancel(job, now=NOW)),
-    "wake": (State.SCHEDULED, lambda store, job: store.wake(job)),
+    "wake": (State.SCHEDULED, lambda store, job: store.wake(job, now=NOW)),
     "nudge": (State.QUEUED, lambda store, job: store.nudge(job, now=LATER, limit=SECOND)),
     "redrive": (State.DEAD, lambda store, job: store.redrive(job, token="a", now=NOW, by="ada")),
 }

@@ -49,7 +49,7 @@ def test_nudge_is_rejected_while_the_lease_is_live(store: JobStore) -> None:
 
 def test_nudge_is_rejected_when_the_job_has_requested_a_newer_dispatch(store: JobStore) -> None:
     retrying = brought_to(store, State.RETRYING)
-    store.release(claimed(store, retrying, now=NOW + 5 * SECOND), due=NOW + 5 * SECOND)
+    store.release(claimed(store, retrying, now=NOW + 5 * SECOND), now=NOW + 5 * SECOND, due=NOW + 5 * SECOND)
 
     with pytest.raises(WriteRefusedError) as refused:
         store.nudge(retrying, now=NOW + 10 * LIMIT, limit=LIMIT)

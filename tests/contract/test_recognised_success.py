@@ -21,10 +21,10 @@ Call = Callable[[DynamoJobStore, Job], object]
 
 #: The state in which the job was read, the call, and what the call leaves of it.
 CALLS: dict[str, tuple[State, Call, dict[str, Any]]] = {
-    "wake": (State.SCHEDULED, lambda store, job: store.wake(job), {"state": State.QUEUED, "generation": 0}),
+    "wake": (State.SCHEDULED, lambda store, job: store.wake(job, now=NOW), {"state": State.QUEUED, "generation": 0}),
     "unpark": (
         State.PARKED,
-        lambda store, job: store.unpark(job, due=LATER),
+        lambda store, job: store.unpark(job, now=NOW, due=LATER),
         {"state": State.QUEUED, "generation": 1, "due": LATER},
     ),
     "resend": (State.QUEUED, lambda store, job: store.resend(job, now=LATER), {"generation": 0, "nudged_at": LATER}),

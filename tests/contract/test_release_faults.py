@@ -263,10 +263,10 @@ def test_a_turn_of_a_job_that_was_cancelled_meanwhile_goes_to_the_next(
     class Cancelling:
         get, parked = store.get, store.parked
 
-        def unpark(self, job: Job, *, due: datetime) -> None:
+        def unpark(self, job: Job, *, now: datetime, due: datetime) -> None:
             if job.id == first.id:
                 store.cancel(first, now=NOW)
-            store.unpark(job, due=due)
+            store.unpark(job, now=now, due=due)
 
     Releaser(store=Cancelling(), limits=limits, clock=clock).leave(slot, line_stands=True)
 

@@ -34,7 +34,7 @@ def test_resend_is_rejected_when_the_job_was_claimed_since_it_was_read(store: Jo
 def test_resend_is_rejected_when_the_job_has_requested_a_newer_dispatch(store: JobStore) -> None:
     """That dispatch has a stream record of its own, and the state is the same."""
     retrying = brought_to(store, State.RETRYING)
-    store.release(claimed(store, retrying, now=NOW + LEASE), due=NOW + LEASE)
+    store.release(claimed(store, retrying, now=NOW + LEASE), now=NOW + LEASE, due=NOW + LEASE)
 
     with pytest.raises(WriteRefusedError) as refused:
         store.resend(retrying, now=NOW + LEASE)

@@ -20,7 +20,7 @@ Write = Callable[[JobStore, Job], None]
 
 
 def _wake(store: JobStore, job: Job) -> None:
-    store.wake(job)
+    store.wake(job, now=NOW)
 
 
 def _nudge(store: JobStore, job: Job) -> None:
@@ -54,4 +54,4 @@ def test_a_queued_later_job_is_not_mistaken_for_the_job_to_wake(store: JobStore,
     table.put(replace(read, created_at=read.created_at + MILLISECOND, state=State.QUEUED))
 
     with pytest.raises(WriteRefusedError):
-        store.wake(read)
+        store.wake(read, now=NOW)

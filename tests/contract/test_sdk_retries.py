@@ -24,14 +24,14 @@ WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[Dyn
     Write.INSERT: (State.DEAD, lambda store, job: store.insert_if_absent(_again(job))),
     Write.CLAIM: (State.QUEUED, claimed),
     Write.SETTLE: (State.RUNNING, lambda store, job: store.settle(job, SETTLEMENTS[State.RETRYING], now=NOW)),
-    Write.RELEASE: (State.RUNNING, lambda store, job: store.release(job, due=NOW)),
+    Write.RELEASE: (State.RUNNING, lambda store, job: store.release(job, now=NOW, due=NOW)),
     Write.CHECKPOINT: (State.RUNNING, lambda store, job: store.checkpoint(job, Checkpoint(state="[1]"), now=NOW)),
     Write.CANCEL: (State.QUEUED, lambda store, job: store.cancel(job, now=NOW)),
-    Write.WAKE: (State.SCHEDULED, lambda store, job: store.wake(job)),
+    Write.WAKE: (State.SCHEDULED, lambda store, job: store.wake(job, now=NOW)),
     Write.ADVANCE: (behind_an_ended_head, lambda store, job: store.advance(job.tenant, job.group or "", now=NOW)),
     Write.FORGET: (State.DEAD, lambda store, job: store.forget(job)),
     Write.NUDGE: (State.RUNNING, lambda store, job: store.nudge(job, now=LATER, limit=LIMIT)),
-    Write.UNPARK: (State.PARKED, lambda store, job: store.unpark(job, due=LATER)),
+    Write.UNPARK: (State.PARKED, lambda store, job: store.unpark(job, now=NOW, due=LATER)),
     Write.RESEND: (State.QUEUED, lambda store, job: store.resend(job, now=LATER)),
     Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),
 }
@@ -107,7 +107,7 @@ def test_a_settle_whose_response_was_lost_is_recognized_after_another_claim(
 def test_a_second_nudge_of_the_same_instant_is_refused_once_the_job_has_moved_on(store: DynamoJobStore) -> None:
     queued = brought_to(store, State.QUEUED)
     store.nudge(queued, now=LATER, limit=LIMIT)
-    store.release(claimed(store, queued, now=LATER), due=LATER)
+    store.release(claimed(store, queued, now=LATER), now=LATER, due=LATER)
 
     with pytest.raises(WriteRefusedError):
         store.nudge(queued, now=LATER, limit=LIMIT)

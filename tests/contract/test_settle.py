@@ -116,7 +116,7 @@ def _hold(store: JobStore, running: Job) -> None:
 
 def _park(store: JobStore, running: Job) -> None:
     store.settle(running, replace(SETTLEMENTS[State.PARKED], attempt=running.attempt - 1), now=NOW + LEASE)
-    store.unpark(stored(store, running), due=NOW + LEASE)
+    store.unpark(stored(store, running), now=NOW, due=NOW + LEASE)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def _park(store: JobStore, running: Job) -> None:
     [
         _hold,
         _park,
-        lambda store, running: store.release(running, due=NOW + LEASE),
+        lambda store, running: store.release(running, now=NOW, due=NOW + LEASE),
         lambda store, running: store.unclaim(reference_to(running), token=running.owner, now=NOW + LEASE),
     ],
     ids=["hold", "park", "release", "unclaim"],
@@ -255,7 +255,7 @@ def test_a_document_without_an_owner_cannot_be_settled(store: JobStore) -> None:
 def test_release_gives_the_attempt_back_and_requests_another_dispatch_at_once(store: JobStore) -> None:
     running = brought_to(store, State.RUNNING)
 
-    store.release(running, due=NOW + MILLISECOND)
+    store.release(running, now=NOW, due=NOW + MILLISECOND)
 
     released = stored(store, running)
     assert (released.state, released.attempt, released.generation) == (State.RETRYING, 0, 2)
@@ -269,6 +269,6 @@ def test_release_is_rejected_when_the_lease_was_taken_over(store: JobStore, tabl
     before = table.item(first)
 
     with pytest.raises(WriteRefusedError):
-        store.release(first, due=NOW + LEASE)
+        store.release(first, now=NOW, due=NOW + LEASE)
 
     assert table.item(first) == before

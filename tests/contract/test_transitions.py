@@ -94,7 +94,7 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         )
         for state in SETTLEMENTS
     },
-    (Write.RELEASE, State.RETRYING): (_alone, lambda store, job: store.release(_as_owner(job), due=LATE)),
+    (Write.RELEASE, State.RETRYING): (_alone, lambda store, job: store.release(_as_owner(job), now=LATE, due=LATE)),
     (Write.CHECKPOINT, State.RUNNING): (
         _alone,
         lambda store, job: store.checkpoint(_as_owner(job), Checkpoint(done=1), now=LATE),
@@ -103,8 +103,8 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         (Write.CANCEL, state): (_alone, lambda store, job: store.cancel(job, now=LATE))
         for state in (State.CANCELLED, State.RUNNING)
     },
-    (Write.UNPARK, State.QUEUED): (_alone, lambda store, job: store.unpark(job, due=LATE)),
-    (Write.WAKE, State.QUEUED): (_alone, lambda store, job: store.wake(job)),
+    (Write.UNPARK, State.QUEUED): (_alone, lambda store, job: store.unpark(job, now=NOW, due=LATE)),
+    (Write.WAKE, State.QUEUED): (_alone, lambda store, job: store.wake(job, now=NOW)),
     **{
         (Write.NUDGE, state): (_alone, lambda store, job: store.nudge(job, now=LATE, limit=LIMIT))
         for state in (State.QUEUED, State.RETRYING)

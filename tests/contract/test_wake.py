@@ -16,7 +16,7 @@ from tidemill.domain.states import State
 def test_wake_queues_the_job_and_keeps_its_due_time_and_generation(store: JobStore, table: Table) -> None:
     scheduled = brought_to(store, State.SCHEDULED)
 
-    store.wake(scheduled)
+    store.wake(scheduled, now=NOW)
 
     woken = stored(store, scheduled)
     assert (woken.state, woken.generation, woken.due) == (State.QUEUED, scheduled.generation, scheduled.due)
@@ -28,7 +28,7 @@ def test_wake_queues_the_job_and_keeps_its_due_time_and_generation(store: JobSto
 def test_a_woken_job_can_be_claimed_from_its_due_time_on(store: JobStore) -> None:
     scheduled = brought_to(store, State.SCHEDULED)
     assert scheduled.due is not None
-    store.wake(scheduled)
+    store.wake(scheduled, now=NOW)
 
     with pytest.raises(WriteRefusedError):
         claimed(store, scheduled, now=scheduled.due - MILLISECOND)
@@ -40,7 +40,7 @@ def test_wake_is_rejected_by_a_job_that_is_not_scheduled(store: JobStore, state:
     job = brought_to(store, state)
 
     with pytest.raises(WriteRefusedError) as refused:
-        store.wake(job)
+        store.wake(job, now=NOW)
 
     assert refused.value.current == job
 
@@ -52,7 +52,7 @@ def test_wake_is_rejected_when_the_job_ran_and_was_scheduled_again_since_it_was_
     store.settle(running, SETTLEMENTS[State.SCHEDULED], now=scheduled.due)
 
     with pytest.raises(WriteRefusedError):
-        store.wake(scheduled)
+        store.wake(scheduled, now=NOW)
 
     assert stored(store, scheduled).state is State.SCHEDULED
 
@@ -61,7 +61,7 @@ def test_a_wake_that_the_sdk_sent_twice_succeeds(store: JobStore, client: Faulty
     scheduled = brought_to(store, State.SCHEDULED)
     client.faults = [Fault.SENT_TWICE]
 
-    store.wake(scheduled)
+    store.wake(scheduled, now=NOW)
 
     assert stored(store, scheduled).state is State.QUEUED
 
@@ -70,7 +70,7 @@ def test_wake_of_a_missing_document_creates_none(store: JobStore) -> None:
     job = a_job(state=State.SCHEDULED)
 
     with pytest.raises(WriteRefusedError):
-        store.wake(job)
+        store.wake(job, now=NOW)
 
     assert store.get(job.tenant, job.id) is None
 

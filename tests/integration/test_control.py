@@ -10,7 +10,7 @@ from tests.support.builders import RETENTION, SECOND
 from tests.support.deployed_functions import Mill
 from tests.support.faulty_client import Fault
 from tests.support.http_events import ROLE, Answer
-from tidemill import PermanentJobError
+from tidemill import PermanentJobError, composition
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.states import State
 
@@ -99,8 +99,25 @@ def test_a_job_that_succeeded_cannot_be_cancelled(mill: Mill) -> None:
     assert "succeeded" in answer.body["detail"]
 
 
+def test_an_owner_sees_no_name_and_no_words_of_an_operator(mill: Mill, dead: str) -> None:
+    job = mill.job(dead)
+    words = {"by": "arn:aws:sts::111122223333:assumed-role/ops/ada", "reason": "ada says so"}
+    redriven = composition.store().redrive(job, token="a redrive", now=mill.now(), **words)
+    composition.store().cancel(redriven, now=mill.now(), **words)
+
+    answer = mill.get(dead)
+
+    assert "ada" not in json.dumps(answer.body)
+    assert (answer.body["redrives"][0]["by"], answer.body["cancelled_by"]) == ("operator", "operator")
+    assert [entry["what"] for entry in answer.body["history"]][-2:] == ["queued", "cancelled"]
+    assert {entry["what"] for entry in answer.body["history"]} > {"accepted", "running", "dead"}
+    assert "worker" not in answer.body["history"][1]
+    assert "traceback" not in answer.body["errors"][-1]
+
+
 def test_a_dead_job_is_discarded_by_a_cancel(mill: Mill, dead: str) -> None:
     assert cancel(dead).body["state"] == "cancelled"
+    assert mill.get(dead).body["cancelled_by"] == "owner"
     is_problem(redrive(dead), 409, "not-allowed-now")
 
 
@@ -109,7 +126,7 @@ def test_a_dead_job_is_redriven_and_runs_again(mill: Mill, dead: str, act: Any) 
     answer = act(dead)
 
     assert (answer.status, answer.body["state"], answer.body["attempt"]) == (200, "queued", 0)
-    assert [redrive["by"] for redrive in answer.body["redrives"]] == [mill.job(dead).tenant]
+    assert [redrive["by"] for redrive in answer.body["redrives"]] == ["owner"]
     mill.script.handler = lambda payload, _run: {"n": payload.n}
     mill.run()
     assert mill.get(dead).body["result"] == {"n": 1}

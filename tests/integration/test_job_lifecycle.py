@@ -147,3 +147,18 @@ def test_an_effect_commits_once_with_its_job_if_its_message_is_delivered_again(m
         assert mill.work(event) == []
 
     assert mill.table.client.get_item(TableName=mill.table.name, Key=effect)["Item"]["times"] == {"N": "1"}
+
+
+def test_the_history_names_the_request_of_the_worker_and_the_version_of_its_code(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(Env.CODE_VERSION, "0123abcd")
+    composition.worker.cache_clear()
+
+    job_id = mill.accepted(job_type="test.noop")
+    mill.run()
+
+    claim, end = mill.job(job_id).history
+    assert claim.worker.endswith("/0123abcd")
+    assert claim.worker != "/0123abcd"
+    assert (end.state, end.attempt, end.worker) == (State.SUCCEEDED, 1, "")

@@ -145,7 +145,7 @@ def test_the_response_lists_only_the_messages_that_must_stay(mill: Mill, runs: l
     for job_id in (leased, done):
         reference = Reference(tenant=TENANT, job_id=job_id, generation=1, trace="")
         job = composition.store().claim(reference, token=job_id, now=now, lease_end=now + INVOCATION)
-    composition.store().release(job, due=now)
+    composition.store().release(job, now=now, due=now)
 
     assert mill.work(event) == [event["Records"][1]["messageId"]]
     assert runs == [1]

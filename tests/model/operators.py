@@ -59,7 +59,7 @@ def _act_on_shipped(comparison: Comparison, act: Act) -> bool | None:
             comparison.shipped.nudger.nudge(act.document)
         case _:
             with suppress(WriteRefusedError):
-                comparison.shipped.store.wake(act.document)
+                comparison.shipped.store.wake(act.document, now=comparison.shipped.clock())
     return None
 
 

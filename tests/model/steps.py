@@ -40,7 +40,7 @@ def retry(comparison: Comparison, name: str) -> Step:
     control, job_id = comparison.shipped.control, comparison.id(name)
     return Step(
         f"retry {name}",
-        lambda: _state(control.redrive, TENANT, job_id, by="ada"),
+        lambda: _state(control.redrive, TENANT, job_id),
         lambda: comparison.reference.redrive(name),
     )
 

@@ -54,6 +54,7 @@ class ShippedWorker:
             observer=self,
             handler_scope=lambda job: nullcontext(HandlerContext(fields={}, trace=job.trace)),
             settle_scope=lambda _job: nullcontext(),
+            worker=f"request-{number}",
         )
         self._greenlet = greenlet(lambda: self._run.run(self))
         self._greenlet.number = number

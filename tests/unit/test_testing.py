@@ -293,7 +293,7 @@ def test_a_job_in_process_is_alone_in_its_group_and_keeps_its_claim() -> None:
     with pytest.raises(AssertionError, match="no DLQ message arrives here"):
         one.redrive(one.job, token="token", now=NOW, by="ada")
     with pytest.raises(AssertionError, match="no transaction here conflicts"):
-        one.release(one.job, due=NOW)
+        one.release(one.job, now=NOW, due=NOW)
     with pytest.raises(AssertionError, match="no answer is lost here"):
         one.unclaim(reference_to(one.job), token="token", now=NOW)
 

@@ -67,8 +67,11 @@ class Attempt:
         handler_scope: HandlerScope = lambda job: nullcontext(HandlerContext(fields={}, trace=job.trace)),
         settle_scope: SettleScope = lambda _job: nullcontext(),
         observer: RunObserver | None = None,
+        worker: str = "",
     ) -> None:
         """`body` is what the message holds, and `receives` how often the message was received, this time included.
+
+        `worker` names the invocation in the history of the job.
 
         A run that has not ended by `deadline` counts as failed. `lane_timeout` is the time that the deadline comes
         from, for the error message. `deadline_moved` is called when the job type brings the deadline forward.
@@ -76,6 +79,7 @@ class Attempt:
         self._body = body
         self._context = context
         self._receives = receives
+        self._worker = worker
         self._lane_timeout = lane_timeout
         self._gates = Gates(
             context,
@@ -130,7 +134,9 @@ class Attempt:
         lease_end = now + remaining + CLOCK_SKEW_MARGIN
         token = self._context.new_token()
         try:
-            job = self._context.store.claim(self.reference, token=token, now=now, lease_end=lease_end)
+            job = self._context.store.claim(
+                self.reference, token=token, now=now, lease_end=lease_end, worker=self._worker
+            )
         except WriteRefusedError as refused:
             self._end(self._claim_refused(refused.current, now))
             return False
@@ -146,7 +152,7 @@ class Attempt:
                 return True
         # Time ran out during the claim. The job will not run here, so it need not wait for the end of its lease.
         with contextlib.suppress(WriteRefusedError):
-            self._context.store.release(job, due=now)
+            self._context.store.release(job, now=now, due=now)
             self._observer.ended(self.reference, Report(ending=Ending.RELEASED, job=job))
         return False
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from tidemill.application.ports import Clock, ControlStore, NewToken
 from tidemill.domain.errors import NotAllowedNowError, WriteRefusedError
-from tidemill.domain.job import Job
+from tidemill.domain.job import OWNER, Job
 from tidemill.domain.states import State
 
 #: Every id is a UUID. DynamoDB rejects keys that are far longer.
@@ -33,21 +33,21 @@ class Control:
         if job is None or job.state is State.CANCELLED:
             return job
         try:
-            return self._store.cancel(job, now=self._clock())
+            return self._store.cancel(job, now=self._clock(), by=OWNER)
         except WriteRefusedError as refused:
             if refused.current is None:
                 return None
             raise NotAllowedNowError("cancelled", refused.current) from refused
 
-    def redrive(self, tenant: str, job_id: str, *, by: str) -> Job | None:
-        """Requeue a dead job with a fresh set of attempts, and return it. `by` goes into the audit entry.
+    def redrive(self, tenant: str, job_id: str) -> Job | None:
+        """Requeue a dead job with a fresh set of attempts, and return it.
 
         Raises `NotAllowedNowError` for a job that is not dead, also when a concurrent redrive requeued it.
         """
         while (job := self.find(tenant, job_id)) is not None and job.state is State.DEAD:
             # A refused write means that the job changed after the read. If it died again, redrive that death.
             with suppress(WriteRefusedError):
-                return self._store.redrive(job, token=self._new_token(), now=self._clock(), by=by)
+                return self._store.redrive(job, token=self._new_token(), now=self._clock(), by=OWNER)
         if job is None:
             return None
         raise NotAllowedNowError("redriven", job)

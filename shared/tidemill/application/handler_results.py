@@ -1,4 +1,4 @@
-"""From the value that a handler returned to an outcome. A value that cannot be stored kills the job."""
+"""From the value that a handler returned, or its exception, to an outcome. An unstorable value kills the job."""
 
 import json
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from tidemill.application.submit import Submit
+from tidemill.application.traceback_text import handler_traceback
 from tidemill.domain.errors import (
     CheckpointTooLargeError,
     InvalidPayloadError,
@@ -14,12 +15,14 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
 )
 from tidemill.domain.job import DeathReason, Job
-from tidemill.domain.outcomes import Continued, Failed, Outcome, Snoozed, Stopped, Succeeded
+from tidemill.domain.outcomes import Continued, Failed, Outcome, Snoozed, Stopped, Succeeded, outcome_of
 from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze
 from tidemill.domain.submission import Submission
 
 LARGEST_RESULT_BYTES: Final = 32 * 1024
 LARGEST_CHECKPOINT_BYTES: Final = 8 * 1024
+#: In characters, for the document. It is kept of the last error only.
+LONGEST_TRACEBACK: Final = 1500
 
 
 def outcome_of_value(value: Any, job: Job, submit: Submit) -> Outcome:
@@ -37,6 +40,14 @@ def outcome_of_value(value: Any, job: Job, submit: Submit) -> Outcome:
             return _done(value, job, submit)
         case _:
             return _done(Done(result=value), job, submit)
+
+
+def outcome_of_error(error: BaseException) -> Outcome:
+    """As `outcome_of`, with the traceback of a failure."""
+    outcome = outcome_of(error)
+    if isinstance(outcome, Failed):
+        return replace(outcome, traceback=handler_traceback(error, longest=LONGEST_TRACEBACK))
+    return outcome
 
 
 def encoded(value: Any) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final, Protocol
 
 from tidemill.domain.errors import TidemillError
-from tidemill.domain.job import Job, Reference
+from tidemill.domain.job import OPERATOR, Job, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.waiting import Line
 from tidemill.names import WAKE_INTERVAL_SECONDS
@@ -40,7 +40,7 @@ class _Read(Protocol):
 
 
 class _Wake(Protocol):
-    def wake(self, job: Job) -> None:
+    def wake(self, job: Job, *, now: datetime) -> None:
         """Queue a scheduled job; its `due` stays."""
 
 
@@ -68,10 +68,10 @@ WHOLE: Final = Part(0, 1)
 
 
 class _Redrive(Protocol):
-    def redrive(self, job: Job, *, token: str, now: datetime, by: str) -> Job:
+    def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str = "") -> Job:
         """Requeue a dead job with a fresh set of attempts; return it as written.
 
-        It is queued, or waiting if its group has passed it. `by` is for the audit entry.
+        It is queued, or waiting if its group has passed it. `by` and `reason` are for the audit entry.
         """
 
 
@@ -101,7 +101,7 @@ class ReleaseStore(_Read, Protocol):
     def parked(self, line: Line, *, most: int) -> Sequence[Job]:
         """The first parked jobs of a line, in its order, each read from its document. The newest may be missing."""
 
-    def unpark(self, job: Job, *, due: datetime) -> None:
+    def unpark(self, job: Job, *, now: datetime, due: datetime) -> None:
         """Queue a parked job, to run at `due`."""
 
 
@@ -111,8 +111,8 @@ class AttemptStore(ReleaseStore, _Redrive, GroupStore, Protocol):
     The worker redrives a dead job whose DLQ message an operator moved back to the lane.
     """
 
-    def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Job:
-        """Claim the job until `lease_end`; return it as claimed."""
+    def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime, worker: str = "") -> Job:
+        """Claim the job until `lease_end`; return it as claimed. `worker` is for its history."""
 
     def checkpoint(self, job: Job, saved: Checkpoint, *, now: datetime) -> bool:
         """Save the progress of the run that claimed `job`. True when a cancel was requested."""
@@ -127,7 +127,7 @@ class AttemptStore(ReleaseStore, _Redrive, GroupStore, Protocol):
         way, and `TransactionTooLargeError` when the settlement is more than one transaction holds.
         """
 
-    def release(self, job: Job, *, due: datetime) -> None:
+    def release(self, job: Job, *, now: datetime, due: datetime) -> None:
         """Give the claim back, and its attempt, to run again at `due`."""
 
     def unclaim(self, reference: Reference, *, token: str, now: datetime) -> None:
@@ -184,10 +184,10 @@ class ReconcileStore(SweepStore, GroupStore, Protocol):
 class ControlStore(_Read, _Redrive, Protocol):
     """For a caller's own jobs over HTTP."""
 
-    def cancel(self, job: Job, *, now: datetime) -> Job:
+    def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "") -> Job:
         """Cancel a job that does not run, or request the cancel of a running one; return it as written.
 
-        `job` may be out of date.
+        `job` may be out of date. `by` and `reason` are for the audit entry.
         """
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tidemill.application.ports import Payloads
 from tidemill.domain.errors import MalformedDocumentError
-from tidemill.domain.job import Job
+from tidemill.domain.job import OPERATOR, OWNER, Job
 
 
 def payload_of(job: Job, payloads: Payloads) -> str | None:
@@ -18,7 +18,7 @@ def payload_of(job: Job, payloads: Payloads) -> str | None:
 
 
 def view(job: Job, *, payload: str | None) -> dict[str, Any]:
-    """`payload`, `result` and `checkpoint` are JSON values."""
+    """For the owner, who sees no operator's name or words. `payload`, `result` and `checkpoint` are JSON values."""
     return summary(job) | {
         "payload": _value(payload),
         "result": _value(job.result),
@@ -33,10 +33,36 @@ def view(job: Job, *, payload: str | None) -> dict[str, Any]:
             }
             for error in job.known_errors
         ],
-        "redrives": [{"at": _time(redrive.at), "by": redrive.by, "death": redrive.death} for redrive in job.redrives],
+        "redrives": [
+            {"at": _time(redrive.at), "by": _shown(redrive.by, job), "death": redrive.death} for redrive in job.redrives
+        ],
+        "cancelled_by": _shown(job.cancel.by, job) if job.cancel else None,
+        "history": [
+            {"at": _time(entry.at), "what": entry.state, "cause": entry.cause, "attempt": entry.attempt}
+            for entry in job.known_history
+        ],
         "checkpoint": _value(job.checkpoint),
         "hops": job.hops,
         "parent": job.parent,
+    }
+
+
+def operator_view(job: Job, *, payload: str | None) -> dict[str, Any]:
+    """As `view`, with everything else that the document keeps for operators."""
+    shown = view(job, payload=payload)
+    for error, kept in zip(shown["errors"], job.known_errors, strict=True):
+        error["traceback"] = kept.traceback or None
+    for redrive, entry in zip(shown["redrives"], job.redrives, strict=True):
+        redrive |= {"by": entry.by, "reason": entry.reason or None}
+    for transition, made in zip(shown["history"], job.known_history, strict=True):
+        transition["worker"] = made.worker or None
+    return shown | {
+        "cancelled_by": job.cancel.by if job.cancel else None,
+        "cancel_reason": (job.cancel.reason or None) if job.cancel else None,
+        "tenant": job.tenant,
+        "generation": job.generation,
+        "payload_at": job.payload_at,
+        "trace": job.trace,
     }
 
 
@@ -63,6 +89,11 @@ def summary(job: Job) -> dict[str, Any]:
         "finished_at": _time(job.finished_at),
         "expires_at": _time(job.expires_at),
     }
+
+
+def _shown(by: str, job: Job) -> str:
+    """Earlier versions wrote the tenant for the owner."""
+    return OWNER if by in {OWNER, job.tenant} else OPERATOR
 
 
 def _value(text: str | None) -> Any:

@@ -63,12 +63,12 @@ class Nudger:
             if job.state is State.SCHEDULED:
                 if not self.owed(job):
                     return None
-                self._store.wake(job)
+                self._store.wake(job, now=now)
                 return Nudge.WOKEN
             if job.state is State.PARKED:
                 if not self.owed(job):
                     return None
-                self._store.unpark(job, due=now)
+                self._store.unpark(job, now=now, due=now)
                 return Nudge.WOKEN
             self._store.nudge(job, now=now, limit=self._allowed_delay(job), last=last)
         except WriteRefusedError:

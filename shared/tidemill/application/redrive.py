@@ -44,10 +44,10 @@ class Redriver:
         dead = self._store.dead(unreadable=unreadable)
         return (job for job in dead if job in selection and not job.expired(now))
 
-    def redrive(self, job: Job, *, by: str, refused: Refused = lambda _job, _current: None) -> bool:
+    def redrive(self, job: Job, *, by: str, reason: str = "", refused: Refused = lambda _job, _current: None) -> bool:
         """False when the job has changed since it was read, for example by another redrive. Then calls `refused`."""
         try:
-            self._store.redrive(job, token=self._new_token(), now=self._clock(), by=by)
+            self._store.redrive(job, token=self._new_token(), now=self._clock(), by=by, reason=reason)
         except WriteRefusedError as error:
             refused(job, error.current)
             return False

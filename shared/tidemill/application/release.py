@@ -146,7 +146,7 @@ class Releaser:
     def _unpark(self, job: Job, turn: Turn, released: list[Job]) -> bool:
         """False if the job will not come for its turn."""
         try:
-            self._store.unpark(job, due=turn.due)
+            self._store.unpark(job, now=self._clock(), due=turn.due)
         except WriteRefusedError as refused:
             # It was cancelled, or another release was faster. Then it may be on its way to this very turn.
             current = refused.current

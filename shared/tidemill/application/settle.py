@@ -170,7 +170,8 @@ class Settler:
         now = self._context.clock()
         ceiling_seconds = min(2.0**job.releases, LONGEST_RELEASE_SECONDS)
         try:
-            self._context.store.release(job, due=now + timedelta(seconds=ceiling_seconds * self._context.draw()))
+            due = now + timedelta(seconds=ceiling_seconds * self._context.draw())
+            self._context.store.release(job, now=now, due=due)
         except WriteRefusedError as refused:
             return self._fenced(job, refused.current, now)
         return self._observed(Report(ending=Ending.RELEASED, job=job, error=str(conflict)))

@@ -99,7 +99,7 @@ class Waker:
         if self._clock() >= until:
             return _Result.LEFT
         try:
-            self._store.wake(job)
+            self._store.wake(job, now=self._clock())
         except WriteRefusedError:
             return _Result.REFUSED
         except StoreUnavailableError:

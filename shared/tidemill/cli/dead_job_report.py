@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from tidemill.application.job_view import view
+from tidemill.application.job_view import operator_view
 from tidemill.cli.formatting import DASH
 from tidemill.domain.job import Job
 
@@ -21,10 +21,4 @@ def ended_at(job: Job) -> datetime:
 
 
 def report(job: Job) -> dict[str, Any]:
-    """The view of the owner, and the fields that only an operator can use."""
-    return view(job, payload=job.payload) | {
-        "tenant": job.tenant,
-        "generation": job.generation,
-        "payload_at": job.payload_at,
-        "trace": job.trace,
-    }
+    return operator_view(job, payload=job.payload)

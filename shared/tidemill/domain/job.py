@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from tidemill.domain.history import Transition, Why, with_attempts
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Wait
@@ -53,6 +54,8 @@ class AttemptError:
     retryable: bool
     #: When the next attempt may start. None for the last attempt, and for a run whose worker exited without a result.
     next_due: datetime | None = None
+    #: The frames of the handler. Kept of the last error only, and dropped when the job succeeds.
+    traceback: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +65,28 @@ class Redrive:
     #: Fresh for each call, so that an SDK retry of an applied redrive recognizes its own success.
     token: str
     at: datetime
-    #: The name of the operator, for display. It is not a verified identity.
+    #: `OWNER`, or who else: see `CancelRequest.by`.
     by: str
     #: Why the job was dead before the redrive.
     death: DeathReason | None = None
+    #: Why it was redriven, in the operator's words.
+    reason: str = ""
+
+
+#: In an audit entry: the tenant of the job, over HTTP.
+OWNER: Final = "owner"
+#: In an audit entry: an operator whose name is not known, or not shown.
+OPERATOR: Final = "operator"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRequest:
+    """The audit entry of a cancel."""
+
+    #: `OWNER`, or the ARN of the operator as STS verified it. If STS did not answer, `unverified:` and a local name.
+    by: str
+    #: Why, in the operator's words.
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +142,8 @@ class Job:
     progress_total: int | None = None
     #: When a cancel was requested while the job ran. Set by cancel, cleared by redrive.
     cancel_requested_at: datetime | None = None
+    #: Who cancelled the job, or asked its run to end. Set by cancel, cleared by redrive.
+    cancel: CancelRequest | None = None
     #: How often in a row the job was held back for `hold_cause`. Cleared by an outcome of any other kind.
     holds: int = 0
     #: None without holds, and for the holds of another version.
@@ -145,6 +168,8 @@ class Job:
     #: The last ten failed attempts, oldest first.
     errors: tuple[AttemptError, ...] = ()
     redrives: tuple[Redrive, ...] = ()
+    #: The last transitions, oldest first. Each write that makes one adds it; settle and release drop the oldest.
+    history: tuple[Transition, ...] = ()
     #: How often a run was released because of transaction conflicts. Raised by release, reset by redrive.
     releases: int = 0
     #: When a nudge last requested another dispatch of the same generation.
@@ -192,6 +217,17 @@ class Job:
     def known_errors(self) -> tuple[AttemptError, ...]:
         """For a reader of the job: `errors`, and `lost` after them."""
         return (*self.errors, *self.lost)
+
+    @property
+    def known_history(self) -> tuple[Transition, ...]:
+        """For a reader of the job: the acceptance, then `history`, with the request to cancel at its time."""
+        entries = list(with_attempts(self.history, attempt=self.attempt))
+        if self.cancel_requested_at:
+            # It is not in `history`, which a settle writes as it was at the claim.
+            asked = Transition(at=self.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED)
+            later = next((index for index, entry in enumerate(entries) if entry.at > asked.at), len(entries))
+            entries.insert(later, asked)
+        return (Transition(at=self.created_at, state=Why.ACCEPTED, cause=Why.ACCEPTED), *entries)
 
     def settled_in(self, current: "Job") -> bool:
         """Whether `current` records the end of the run that holds this job, even if a later run has claimed it."""

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tidemill.domain.dispatch import LONGEST_LANE_DELAY
 from tidemill.domain.errors import CancelRequestedError, PermanentJobError, RetryAfter
+from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, TOO_MANY_HOPS, AttemptError, DeathReason, Job
 from tidemill.domain.retry import RetryPolicy
@@ -39,8 +40,10 @@ class Failed:
     message: str
     death: DeathReason | None = None
     delay: timedelta | None = None
-    #: The exception that the handler raised, for its traceback.
+    #: The exception that the handler raised, for its traceback in the log.
     cause: BaseException | None = field(default=None, compare=False, repr=False)
+    #: The frames of the handler, if it raised, for the document.
+    traceback: str = ""
 
     @classmethod
     def because(cls, error: BaseException) -> "Failed":
@@ -101,6 +104,8 @@ class Settlement:
     """The fields that settle writes. None leaves a field unchanged."""
 
     state: State
+    #: For the history of the job.
+    cause: str = ""
     result: str | None = None
     #: When the job may run again; None in a terminal state.
     due: datetime | None = None
@@ -136,8 +141,18 @@ def new_errors(job: Job, written: Settlement) -> tuple[AttemptError, ...]:
 
 
 def errors_after(job: Job, written: Settlement) -> tuple[AttemptError, ...]:
-    """The errors of `job`, given as claimed, after its settle."""
-    return (*job.errors, *new_errors(job, written))[-ERRORS_KEPT:]
+    """The errors of `job`, given as claimed, after its settle. Only the last keeps its traceback, until a success."""
+    *earlier, last = (*job.errors, *new_errors(job, written))[-ERRORS_KEPT:] or (None,)
+    if last is None:
+        return ()
+    succeeded = written.state is State.SUCCEEDED
+    return (*(replace(error, traceback="") for error in earlier), replace(last, traceback="") if succeeded else last)
+
+
+def history_after(job: Job, written: Settlement, *, now: datetime) -> tuple[Transition, ...]:
+    """The history of `job`, given as claimed, then the end of this run."""
+    ended = Transition(at=now, state=written.state, cause=written.cause or written.state, attempt=job.attempt)
+    return (*job.history, ended)
 
 
 def open_runs_after(job: Job, written: Settlement) -> int:
@@ -179,9 +194,11 @@ def _settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetim
         case Failed():
             return _after_failure(job, outcome, policy, now=now, draw=draw)
         case Snoozed():
-            return _again(now + outcome.after, now=now, attempt=job.attempt - 1, hops=job.hops + 1)
+            snoozed = {"cause": Why.SNOOZED, "attempt": job.attempt - 1, "hops": job.hops + 1}
+            return _again(now + outcome.after, now=now, **snoozed)
         case Continued():
-            return _again(now + outcome.after, now=now, attempt=0, hops=job.hops + 1, checkpoint=outcome.checkpoint)
+            continued = {"cause": Why.CONTINUED, "attempt": 0, "hops": job.hops + 1}
+            return _again(now + outcome.after, now=now, **continued, checkpoint=outcome.checkpoint)
         case Held() | Parked() | Stopped():
             return _not_run(job, outcome, now=now)
 
@@ -200,7 +217,7 @@ def _not_run(job: Job, outcome: Held | Parked | Stopped, *, now: datetime) -> Se
 
 def _held(job: Job, until: datetime, cause: HoldCause, *, now: datetime, wait: Wait | None) -> Settlement:
     held = _again(until, now=now, attempt=job.attempt - 1, holds=job.held_by(cause) + 1)
-    return replace(held, hold_cause=cause, wait=wait)
+    return replace(held, cause=f"held: {cause}", hold_cause=cause, wait=wait)
 
 
 def _again(due: datetime, *, now: datetime, **fields: Any) -> Settlement:
@@ -220,9 +237,10 @@ def _after_failure(job: Job, failure: Failed, policy: RetryPolicy, *, now: datet
         message=storable(failure.message[:LONGEST_MESSAGE_CHARACTERS]),
         retryable=failure.death is None,
         next_due=due,
+        traceback=failure.traceback,
     )
     state = state_until(due, now=now, otherwise=State.RETRYING) if due else State.DEAD
-    return Settlement(state=state, due=due, death=death, error=error)
+    return Settlement(state=state, cause=death or error.error_class, due=due, death=death, error=error)
 
 
 def _text(error: BaseException) -> str:

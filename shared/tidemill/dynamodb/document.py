@@ -10,15 +10,17 @@ from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.holds import known_cause
-from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
+from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.domain.waiting import Cause, Wait
+from tidemill.dynamodb import history_entries
 from tidemill.names import GROUP_ATTRIBUTE, JOB_KEY, LISTING_SORT_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE, Lane
 
 #: The schema version. Increase it when an older version cannot read the new form.
 SCHEMA_VERSION: Final = 3
 SCHEMA_ATTRIBUTE: Final = "schema"
+HISTORY_ATTRIBUTE: Final = "history"
 
 
 def key(tenant: str, job_id: str) -> Item:
@@ -90,11 +92,15 @@ ATTEMPT_ERRORS: Final = _list_of(
             "message": _TEXT,
             "retryable": _FLAG,
             "next_due": _TIME,
+            "traceback": _TEXT,
         },
     )
 )
 WAIT: Final = _record(Wait, {"cause": _Form(text, lambda value: Cause(value["S"])), "key": _TEXT, "since": _TIME})
-REDRIVES: Final = _list_of(_record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH}))
+REDRIVES: Final = _list_of(
+    _record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH, "reason": _TEXT})
+)
+CANCEL: Final = _record(CancelRequest, {"by": _TEXT, "reason": _TEXT})
 
 #: Every field of `Job` except its key, each under its own name. A missing attribute means the field's default.
 _FIELDS: Final[Mapping[str, _Form]] = {
@@ -123,6 +129,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "progress_done": _NUMBER,
     "progress_total": _NUMBER,
     "cancel_requested_at": _TIME,
+    "cancel": CANCEL,
     "holds": _NUMBER,
     "hold_cause": _Form(text, lambda value: known_cause(value["S"])),
     "wait": WAIT,
@@ -136,6 +143,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "death": _DEATH,
     "errors": ATTEMPT_ERRORS,
     "redrives": REDRIVES,
+    HISTORY_ATTRIBUTE: _Form(history_entries.history, history_entries.transitions),
     "releases": _NUMBER,
     "nudged_at": _TIME,
     "nudges": _NUMBER,

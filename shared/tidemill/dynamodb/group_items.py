@@ -170,7 +170,10 @@ def delete_position(head: Head, sequence: int) -> Request:
 
 
 def take_turn(job: Job, *, indexes: Indexes) -> Request:
-    """Write `job`, as it is after its turn has come: queued, or scheduled if it is not due yet."""
+    """Write `job`, as it is after its turn has come: queued, or scheduled if it is not due yet.
+
+    The last entry of its history is the turn.
+    """
     sets = {"state": text(job.state)}
     if job.due:
         sets["due"] = milliseconds(job.due)
@@ -180,6 +183,7 @@ def take_turn(job: Job, *, indexes: Indexes) -> Request:
         job.tenant,
         job.id,
         sets=sets,
+        entries=job.history[-1:],
         conditions=[
             # The job was cancelled since it was read.
             "#state = :waiting"

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import TransactionConflictError, WriteRefusedError
+from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job, Redrive
 from tidemill.domain.outcomes import state_until
 from tidemill.domain.states import State, Write
@@ -134,10 +135,12 @@ class DynamoGroups:
             cleared.append(self._entry("Delete", group_items.delete_position(head, sequence)))
             if job := self._waiting_at(head, sequence, position["job"]["S"]):
                 due = max(job.run_at or now, now)
-                job = replace(job, state=state_until(due, now=now, otherwise=State.QUEUED), due=due)
+                state = state_until(due, now=now, otherwise=State.QUEUED)
+                turn = Transition(at=now, state=state, cause=Why.TURN)
+                job = replace(job, state=state, due=due, history=(*job.history, turn))
                 moved = replace(head, sequence=sequence, job_id=job.id)
-                turn = self._entry("Update", group_items.take_turn(job, indexes=self._indexes))
-                self._transact([turn, self._put_head(moved), *cleared])
+                taken = self._entry("Update", group_items.take_turn(job, indexes=self._indexes))
+                self._transact([taken, self._put_head(moved), *cleared])
                 return job, False
         if cleared:
             passed = replace(head, sequence=head.sequence + len(cleared), job_id=None)

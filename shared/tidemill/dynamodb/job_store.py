@@ -10,7 +10,7 @@ from tidemill.application.ports import Checkpoint
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.job import Job, Redrive, Reference
+from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State, Write
 from tidemill.dynamodb import job_writes, operator_writes
@@ -55,8 +55,8 @@ class DynamoJobStore(JobReader):
         self._write(self._client.put_item, Write.INSERT, request, mine=mine)
         return job
 
-    def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Job:
-        request = job_writes.claim(reference, token=token, now=now, lease_end=lease_end)
+    def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime, worker: str = "") -> Job:
+        request = job_writes.claim(reference, token=token, now=now, lease_end=lease_end, worker=worker)
         return self._update(Write.CLAIM, request, mine=lambda current: current.owner == token)
 
     def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
@@ -74,8 +74,8 @@ class DynamoJobStore(JobReader):
         self._update(Write.SETTLE, request, mine=job.settled_in)
         return ()
 
-    def release(self, job: Job, *, due: datetime) -> None:
-        self._update(Write.RELEASE, job_writes.release(job, due=due), mine=job.settled_in)
+    def release(self, job: Job, *, now: datetime, due: datetime) -> None:
+        self._update(Write.RELEASE, job_writes.release(job, now=now, due=due), mine=job.settled_in)
 
     def unclaim(self, reference: Reference, *, token: str, now: datetime) -> None:
         request = job_writes.unclaim(reference, token=token, now=now)
@@ -87,10 +87,11 @@ class DynamoJobStore(JobReader):
         current = self._update(Write.CHECKPOINT, request, mine=lambda _current: False)
         return current.cancel_requested_at is not None
 
-    def cancel(self, job: Job, *, now: datetime) -> Job:
+    def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "") -> Job:
+        asked = CancelRequest(by=by, reason=reason)
         while True:
             try:
-                return self._cancel_at_rest(job, now)
+                return self._cancel_at_rest(job, asked, now)
             except WriteRefusedError as refused:
                 if refused.current is None or refused.current.state is not State.RUNNING:
                     raise
@@ -98,28 +99,28 @@ class DynamoJobStore(JobReader):
             try:
                 # All cancel requests are equal, so the condition accepts an SDK retry of it.
                 return self._update(
-                    Write.CANCEL, operator_writes.request_cancel(job, now=now), mine=lambda _current: False
+                    Write.CANCEL, operator_writes.request_cancel(job, asked, now=now), mine=lambda _current: False
                 )
             except WriteRefusedError as refused:
                 if refused.current is None:
                     raise
                 job = refused.current
 
-    def wake(self, job: Job) -> None:
+    def wake(self, job: Job, *, now: datetime) -> None:
         def mine(current: Job) -> bool:
             """A concurrent wake of the same job counts as success. A later job under the same key does not."""
             same = (current.created_at, current.generation) == (job.created_at, job.generation)
             return same and current.state is State.QUEUED
 
-        self._update(Write.WAKE, operator_writes.wake(job), mine=mine)
+        self._update(Write.WAKE, operator_writes.wake(job, now=now), mine=mine)
 
-    def unpark(self, job: Job, *, due: datetime) -> None:
+    def unpark(self, job: Job, *, now: datetime, due: datetime) -> None:
         def mine(current: Job) -> bool:
             """A concurrent release of the same job counts as success."""
             same = (current.created_at, current.generation) == (job.created_at, job.generation + 1)
             return same and current.state is State.QUEUED
 
-        self._update(Write.UNPARK, operator_writes.unpark(job, due=due), mine=mine)
+        self._update(Write.UNPARK, operator_writes.unpark(job, now=now, due=due), mine=mine)
 
     def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool = False) -> None:
         self._update(
@@ -137,8 +138,8 @@ class DynamoJobStore(JobReader):
 
         self._update(Write.RESEND, operator_writes.resend(job, now=now), mine=mine)
 
-    def redrive(self, job: Job, *, token: str, now: datetime, by: str) -> Job:
-        entry = Redrive(token=token, at=now, by=by, death=job.death)
+    def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str = "") -> Job:
+        entry = Redrive(token=token, at=now, by=by, death=job.death, reason=reason)
 
         def mine(current: Job) -> bool:
             return bool(current.redrives) and current.redrives[-1].token == token
@@ -159,10 +160,10 @@ class DynamoJobStore(JobReader):
             if refused.current is not None:
                 raise
 
-    def _cancel_at_rest(self, job: Job, now: datetime) -> Job:
+    def _cancel_at_rest(self, job: Job, asked: CancelRequest, now: datetime) -> Job:
         return self._update(
             Write.CANCEL,
-            operator_writes.cancel(job, now=now, retention=self._retention),
+            operator_writes.cancel(job, asked, now=now, retention=self._retention),
             mine=lambda current: current.state is State.CANCELLED,
         )
 

@@ -1,15 +1,18 @@
 """The writes of submit and work as DynamoDB requests. Pure. Each clause has a comment with its race."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from tidemill.application.ports import Checkpoint
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
 from tidemill.aws.clients import Item
+from tidemill.domain.history import LEAST_KEPT, Transition, Why
 from tidemill.domain.job import Job, Reference
-from tidemill.domain.outcomes import Settlement, errors_after, open_runs_after
+from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import ATTEMPT_ERRORS, WAIT, encode
+from tidemill.dynamodb.document import ATTEMPT_ERRORS, HISTORY_ATTRIBUTE, WAIT, encode
+from tidemill.dynamodb.history_entries import history, kept
 from tidemill.dynamodb.indexes import Indexes, in_line
 from tidemill.dynamodb.update_requests import ATTENTION, Request, update_job
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
@@ -33,7 +36,8 @@ def insert(job: Job, *, indexes: Indexes) -> Request:
     }
 
 
-def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Request:
+def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetime, worker: str) -> Request:
+    """The only transition that is written without knowledge of the document, apart from `unclaim`."""
     return update_job(
         reference.tenant,
         reference.job_id,
@@ -44,6 +48,7 @@ def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetim
             "due": milliseconds(lease_end),
         },
         removes=["nudges", *ATTENTION],
+        entries=[Transition(at=now, state=State.RUNNING, cause=Why.CLAIMED, worker=worker)],
         # DynamoDB evaluates the right-hand sides before it writes, so this reads the old `due`.
         expressions=[
             "#ready_at = #due",
@@ -80,12 +85,12 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     held = _hold(job, settlement)
     sets |= held
     removes = [name for name in ("holds", "hold_cause", "open_runs", "wait") if name not in held]
+    entries = history_after(job, settlement, now=now)
     if settlement.state is State.DEAD:
         sets |= indexes.attention(State.DEAD, job.id, now)
     if settlement.state.terminal:
-        return _end_run(
-            job, sets=sets | ended(job, settlement.state, now=now, retention=retention), removes=[*removes, "due"]
-        )
+        sets |= ended(job, settlement.state, now=now, retention=retention)
+        return _end_run(job, sets=sets, entries=entries, removes=[*removes, "due"])
     due = settlement.due or now
     if settlement.state is State.SCHEDULED:
         sets |= indexes.attention(State.SCHEDULED, job.id, due)
@@ -95,6 +100,7 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     return _continue_job(
         job,
         sets=sets,
+        entries=entries,
         removes=removes,
         due=due,
         # A cancel was requested since the claim: the job must not continue.
@@ -124,10 +130,11 @@ def ended(job: Job, state: State, *, now: datetime, retention: timedelta) -> dic
     return finished | {TTL_ATTRIBUTE: seconds(max(kept_until, job.unique_until or kept_until))}
 
 
-def release(job: Job, *, due: datetime) -> Request:
+def release(job: Job, *, now: datetime, due: datetime) -> Request:
     counts = {"attempt": job.attempt - 1, "open_runs": job.open_runs - 1, "releases": job.releases + 1}
     given_back = {name: number(count) for name, count in counts.items()}
-    return _continue_job(job, sets={"state": text(State.RETRYING)} | given_back, due=due)
+    entry = Transition(at=now, state=State.RETRYING, cause=Why.CONFLICT, attempt=job.attempt)
+    return _continue_job(job, sets={"state": text(State.RETRYING)} | given_back, entries=[*job.history, entry], due=due)
 
 
 def unclaim(reference: Reference, *, token: str, now: datetime) -> Request:
@@ -137,6 +144,7 @@ def unclaim(reference: Reference, *, token: str, now: datetime) -> Request:
         reference.job_id,
         sets={"state": text(State.RETRYING), "last_owner": text(token), "due": milliseconds(now)},
         removes=["owner"],
+        entries=[Transition(at=now, state=State.RETRYING, cause=Why.UNANSWERED)],
         expressions=[
             "#attempt = #attempt - :one",
             "#open_runs = #open_runs - :one",
@@ -172,6 +180,7 @@ def _continue_job(
     job: Job,
     *,
     sets: Mapping[str, Item],
+    entries: Sequence[Transition],
     due: datetime,
     removes: Sequence[str] = (),
     conditions: Sequence[str] = (),
@@ -181,6 +190,7 @@ def _continue_job(
     return _end_run(
         job,
         sets={**sets, "due": milliseconds(due)},
+        entries=entries,
         removes=removes,
         expressions=["#generation = #generation + :one"],
         conditions=conditions,
@@ -193,19 +203,27 @@ def _end_run(
     job: Job,
     *,
     sets: Mapping[str, Item],
+    entries: Sequence[Transition],
     removes: Sequence[str] = (),
     expressions: Sequence[str] = (),
     conditions: Sequence[str] = (),
     names: Sequence[str] = (),
     values: Mapping[str, Item] | None = None,
 ) -> Request:
-    """End the run and its lease. Only the holder of the lease may do so."""
+    """End the run and its lease. Only the holder of the lease may do so.
+
+    `entries` are the whole history: the holder of the lease knows it, so it drops the oldest.
+    """
     token = text(job.owner or "")
+    sets, removes = {**sets, "last_owner": token}, ["owner", *removes]
+    if len(entries) > LEAST_KEPT:
+        written = encode(replace(job, history=())) | sets
+        entries = kept(entries, {name: value for name, value in written.items() if name not in removes})
     return update_job(
         job.tenant,
         job.id,
-        sets={**sets, "last_owner": token},
-        removes=["owner", *removes],
+        sets={**sets, HISTORY_ATTRIBUTE: history(entries)},
+        removes=removes,
         expressions=expressions,
         # The fence: a worker that lost its lease cannot write.
         conditions=["#owner = :owner", *conditions],

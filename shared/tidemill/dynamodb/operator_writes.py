@@ -1,15 +1,17 @@
 """The writes of operators, wake and reconcile as DynamoDB requests. Pure. Each clause has a comment with its race."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tidemill.aws.attribute_values import milliseconds, number, text, whole_seconds
 from tidemill.aws.clients import Item
-from tidemill.domain.job import DeathReason, Job, Redrive
+from tidemill.domain.history import Transition, Why
+from tidemill.domain.job import CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.outcomes import ERRORS_KEPT
 from tidemill.domain.states import TRANSITIONS, State, Write
-from tidemill.dynamodb.document import ATTEMPT_ERRORS, REDRIVES, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
+from tidemill.dynamodb.document import ATTEMPT_ERRORS, CANCEL, REDRIVES, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_writes import ended
 from tidemill.dynamodb.update_requests import ATTENTION, Request, update, update_job
@@ -19,13 +21,15 @@ from tidemill.names import TTL_ATTRIBUTE
 AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items() if before not in after)
 
 
-def cancel(job: Job, *, now: datetime, retention: timedelta) -> Request:
+def cancel(job: Job, asked: CancelRequest, *, now: datetime, retention: timedelta) -> Request:
     at_rest = _states(AT_REST)
     return update_job(
         job.tenant,
         job.id,
-        sets={"state": text(State.CANCELLED)} | ended(job, State.CANCELLED, now=now, retention=retention),
+        sets={"state": text(State.CANCELLED), "cancel": CANCEL.encode(asked)}
+        | ended(job, State.CANCELLED, now=now, retention=retention),
         removes=["due", "death", "wait", *ATTENTION],
+        entries=[Transition(at=now, state=State.CANCELLED, cause=Why.CANCELLED)],
         conditions=[
             # A run may have begun since the job was read. Only the run may end the job then.
             f"#state IN ({', '.join(at_rest)})"
@@ -35,11 +39,14 @@ def cancel(job: Job, *, now: datetime, retention: timedelta) -> Request:
     )
 
 
-def request_cancel(job: Job, *, now: datetime) -> Request:
-    """The write keeps the schema number: with a newer one, an older worker could not settle its run."""
+def request_cancel(job: Job, asked: CancelRequest, *, now: datetime) -> Request:
+    """The write keeps the schema number: with a newer one, an older worker could not settle its run.
+
+    It leaves the history alone, which the settle of the run writes as it was at the claim.
+    """
     return update(
         key(job.tenant, job.id),
-        sets={"cancel_requested_at": milliseconds(now)},
+        sets={"cancel_requested_at": milliseconds(now), "cancel": CANCEL.encode(asked)},
         conditions=[
             # The run may have ended since the job was read: a request to one run must not apply to the next.
             "#state = :running",
@@ -51,11 +58,12 @@ def request_cancel(job: Job, *, now: datetime) -> Request:
     )
 
 
-def wake(job: Job) -> Request:
+def wake(job: Job, *, now: datetime) -> Request:
     return _update_as_read(
         job,
         sets={"state": text(State.QUEUED)},
         removes=ATTENTION,
+        entries=[Transition(at=now, state=State.QUEUED, cause=Why.DUE)],
         conditions=[
             # Two concurrent calls of wake, or a cancel since the job was read.
             "#state = :scheduled",
@@ -67,11 +75,12 @@ def wake(job: Job) -> Request:
     )
 
 
-def unpark(job: Job, *, due: datetime) -> Request:
+def unpark(job: Job, *, now: datetime, due: datetime) -> Request:
     return _update_as_read(
         job,
         sets={"state": text(State.QUEUED), "due": milliseconds(due)},
         removes=ATTENTION,
+        entries=[Transition(at=now, state=State.QUEUED, cause=Why.ROOM)],
         # A new generation: each message that was sent before the job was parked stays stale.
         expressions=["#generation = #generation + :one"],
         conditions=[
@@ -92,23 +101,28 @@ def unpark(job: Job, *, due: datetime) -> Request:
 def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: timedelta, indexes: Indexes) -> Request:
     sets: dict[str, Item] = {"nudged_at": milliseconds(now), "nudges": number(job.nudges + 1)}
     removes: Sequence[str] = ()
+    entry = Transition(at=now, state=job.state, cause=Why.NUDGED)
     if job.state is State.RUNNING:
         # Take a lost run back. The change of state makes publish dispatch the job. The generation stays, so that a late
         # message remains valid.
         sets["state"] = text(State.RETRYING)
         removes = ["owner"]
+        entry = replace(entry, state=State.RETRYING, cause=Why.RUN_LOST)
     elif job.state is State.SCHEDULED:
         # The scheduler missed the job.
         sets["state"] = text(State.QUEUED)
         removes = ATTENTION
+        entry = replace(entry, state=State.QUEUED)
     elif last:
         sets |= {"state": text(State.DEAD), "death": text(DeathReason.UNDELIVERABLE)}
         sets |= indexes.attention(State.DEAD, job.id, now) | ended(job, State.DEAD, now=now, retention=retention)
         removes = ["due"]
+        entry = replace(entry, state=State.DEAD, cause=DeathReason.UNDELIVERABLE)
     return _update_as_read(
         job,
         sets=sets,
         removes=removes,
+        entries=[entry],
         conditions=[
             # The job has requested a newer dispatch since it was read.
             "#generation = :generation",
@@ -160,8 +174,12 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
     }
     removes = [
         *(TTL_ATTRIBUTE, "finished_at", "death", "releases", "nudges", "nudged_at", "hops", "deadline"),
-        *("cancel_requested_at", "run_at", "open_runs", *ATTENTION),
+        *("cancel_requested_at", "cancel", "run_at", "open_runs", *ATTENTION),
     ]
+    entries = [Transition(at=entry.at, state=state, cause=Why.REDRIVEN)]
+    if job.state is State.DEAD and job.cancel_requested_at:
+        # This write removes the request from the document.
+        entries.insert(0, Transition(at=job.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED))
     if job.state is State.DEAD and job.lost:
         # The last chance to record these runs, since attempts count from 1 again. The errors of a dead job never change
         # within its generation; those of a job that was read before its death may have changed since.
@@ -174,6 +192,7 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
         job,
         sets=sets,
         removes=removes,
+        entries=entries,
         expressions=["#generation = #generation + :one"],
         conditions=[
             # Only dead jobs can be redriven.

@@ -19,16 +19,19 @@ from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
-from tidemill.dynamodb.document import from_milliseconds
+from tidemill.dynamodb.document import encode, from_milliseconds
+from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES, size_bytes
 from tidemill.names import JOB_KEY, PAYLOAD_PREFIX, PAYLOADS_PREFIX
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: The largest payload in a document. A running document has about 500 bytes besides, and a write is charged per
-#: kilobyte of the whole item. So this leaves 100 bytes for a result or an error before each write costs twice.
-#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+#: The largest payload in a document. It is stored apart earlier if the document would take a second write unit with it
+#: and takes one without, because tags and a trace leave less room.
 LARGEST_INLINE_BYTES: Final = 400
+#: What a document grows by until the success of its first attempt, with the tenant once more: its index entry, the
+#: facts and the history of its run, and a result of 100 bytes.
+FIRST_RUN_BYTES: Final = 340
 #: The largest payload in an item. A file is slower than an item to write and to read, but costs the same at any size.
 #: An item of this size costs 64 writes, and 64 more when it is deleted.
 LARGEST_ITEM_BYTES: Final = 64 * 1024
@@ -98,7 +101,7 @@ class DynamoPayloads:
         self._new_token = new_token
 
     def put_away(self, job: Job) -> Job:
-        if job.payload is None or len(job.payload) <= LARGEST_INLINE_BYTES:
+        if job.payload is None or _stays_inline(job):
             return job
         kind = Kind.ITEM if len(job.payload) <= LARGEST_ITEM_BYTES else Kind.FILE
         place = Place(job.tenant, job.id, f"{kind}/{self._new_token()}")
@@ -149,6 +152,13 @@ class DynamoPayloads:
                     return None
                 raise
             return body.decode("ascii")
+
+
+def _stays_inline(job: Job) -> bool:
+    if job.payload is None or len(job.payload) > LARGEST_INLINE_BYTES:
+        return job.payload is None
+    rest_bytes = size_bytes(encode(replace(job, payload=None))) + len(job.tenant) + FIRST_RUN_BYTES
+    return not rest_bytes <= WRITE_UNIT_BYTES < rest_bytes + len("payload") + len(job.payload)
 
 
 def payload_item(item: Item) -> PayloadItem | None:

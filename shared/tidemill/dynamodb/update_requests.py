@@ -5,7 +5,9 @@ from typing import Any, Final
 
 from tidemill.aws.attribute_values import number
 from tidemill.aws.clients import Item
-from tidemill.dynamodb.document import SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
+from tidemill.domain.history import Transition
+from tidemill.dynamodb.document import HISTORY_ATTRIBUTE, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
+from tidemill.dynamodb.history_entries import history
 from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY
 
 Request = dict[str, Any]
@@ -15,9 +17,27 @@ ATTENTION: Final = (ATTENTION_KEY, ATTENTION_SORT_KEY)
 
 
 def update_job(
-    tenant: str, job_id: str, *, sets: Mapping[str, Item], conditions: Sequence[str], **request: Any
+    tenant: str,
+    job_id: str,
+    *,
+    sets: Mapping[str, Item],
+    conditions: Sequence[str],
+    names: Sequence[str],
+    values: Mapping[str, Item],
+    expressions: Sequence[str] = (),
+    entries: Sequence[Transition] = (),
+    **request: Any,
 ) -> Request:
-    """As `update`, for a job. Marks the document with this version's schema, which an older version may not read."""
+    """As `update`, for a job. Marks the document with this version's schema, which an older version may not read.
+
+    `entries` are added to the history of the job.
+    """
+    if entries:
+        # Absent until the first run, and in the documents of older versions.
+        recorded = f"#{HISTORY_ATTRIBUTE} = list_append(if_not_exists(#{HISTORY_ATTRIBUTE}, :no_entries), :entries)"
+        expressions = [*expressions, recorded]
+        names = [*names, HISTORY_ATTRIBUTE]
+        values = {**values, ":no_entries": history([]), ":entries": history(entries)}
     return update(
         key(tenant, job_id),
         sets={**sets, SCHEMA_ATTRIBUTE: number(SCHEMA_VERSION)},
@@ -27,6 +47,9 @@ def update_job(
             # cannot read it, and would mark the newer form with its own schema number.
             f"#{SCHEMA_ATTRIBUTE} <= :new_{SCHEMA_ATTRIBUTE}",
         ],
+        names=names,
+        values=values,
+        expressions=expressions,
         **request,
     )
 

@@ -35,7 +35,7 @@ def _app() -> APIGatewayHttpResolver:
     @app.post("/jobs/<job_id>/redrive")
     @app.post("/jobs/<job_id>/retry")  # an alias
     def redrive(job_id: str) -> Response[str]:
-        return controlled("redriven", lambda owner: composition.control().redrive(owner, job_id, by=owner))
+        return controlled("redriven", lambda owner: composition.control().redrive(owner, job_id))
 
     def controlled(what: str, act: Callable[[str], Job | None]) -> Response[str]:
         owner = tenant(app.current_event)

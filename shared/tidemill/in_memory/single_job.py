@@ -7,9 +7,10 @@ from typing import Any, NoReturn
 
 from tidemill.application.ports import Checkpoint, Entered, LimitSlot, Part
 from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.limit_state import LimitState
-from tidemill.domain.outcomes import Settlement, errors_after, open_runs_after
+from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
 from tidemill.domain.states import State, Write
 from tidemill.domain.waiting import Line
 
@@ -42,7 +43,15 @@ class OneJob:
         """None: the group has no other job."""
         return None
 
-    def claim(self, _reference: Reference, *, token: str, now: datetime, lease_end: datetime) -> Job:
+    def claim(
+        self,
+        _reference: Reference,
+        *,
+        token: str,
+        now: datetime,
+        lease_end: datetime,
+        worker: str = "",
+    ) -> Job:
         job = self.job
         self.job = replace(
             job,
@@ -53,6 +62,7 @@ class OneJob:
             claimed_at=now,
             ready_at=job.due,
             due=lease_end,
+            history=(*job.history, Transition(at=now, state=State.RUNNING, cause=Why.CLAIMED, worker=worker)),
         )
         return self.job
 
@@ -80,6 +90,7 @@ class OneJob:
             open_runs=open_runs_after(job, settlement),
             wait=settlement.wait,
             errors=errors_after(job, settlement),
+            history=history_after(job, settlement, now=now),
             finished_at=now if ends else None,
             **_given(changed),
         )
@@ -89,14 +100,16 @@ class OneJob:
         """Empty: no other job waits."""
         return []
 
-    def unpark(self, job: Job, *, due: datetime) -> NoReturn:
-        raise AssertionError(f"{job.id} was released for {due}; no limit here is full")
+    def unpark(self, job: Job, *, now: datetime, due: datetime) -> NoReturn:
+        raise AssertionError(f"{job.id} was released at {now} for {due}; no limit here is full")
 
-    def redrive(self, job: Job, *, token: str, now: datetime, by: str) -> NoReturn:
-        raise AssertionError(f"{job.id} was redriven at {now} by {by} for {token}; no DLQ message arrives here")
+    def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str = "") -> NoReturn:
+        raise AssertionError(
+            f"{job.id} was redriven at {now} by {by} {reason} for {token}; no DLQ message arrives here"
+        )
 
-    def release(self, job: Job, *, due: datetime) -> NoReturn:
-        raise AssertionError(f"{job.id} was released at {due}; no transaction here conflicts")
+    def release(self, job: Job, *, now: datetime, due: datetime) -> NoReturn:
+        raise AssertionError(f"{job.id} was released at {now} for {due}; no transaction here conflicts")
 
     def unclaim(self, reference: Reference, *, token: str, now: datetime) -> NoReturn:
         raise AssertionError(f"{reference.job_id} was unclaimed at {now} for {token}; no answer is lost here")

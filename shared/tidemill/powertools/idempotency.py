@@ -21,10 +21,11 @@ from aws_lambda_powertools.utilities.idempotency.exceptions import (
 from aws_lambda_powertools.utilities.idempotency.persistence.datarecord import STATUS_CONSTANTS, DataRecord
 
 from tidemill.application.attempt import Attempt
+from tidemill.application.handler_results import outcome_of_error
 from tidemill.application.submit import Accepted, Insert
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
-from tidemill.domain.outcomes import Outcome, outcome_of
+from tidemill.domain.outcomes import Outcome
 
 _CONFIG: Final = IdempotencyConfig()
 
@@ -90,7 +91,7 @@ class AttemptLayer(_JobLayer):
         self._attempt.finish(result)
 
     def delete_record(self, data: Any, exception: Exception) -> None:  # noqa: ARG002
-        self._attempt.finish(outcome_of(exception))
+        self._attempt.finish(outcome_of_error(exception))
 
 
 def insert_once(insert: Insert, job: Job) -> Accepted:

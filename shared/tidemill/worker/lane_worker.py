@@ -22,7 +22,6 @@ class Worker:
     #: As `Telemetry.here`.
     new_telemetry: Callable[[], Telemetry]
     #: As in `RunLines`.
-    version: str = ""
     measured_types: Container[str] | None = None
 
     def work(self, event: Mapping[str, Any], invocation: Invocation) -> Mapping[str, Any]:
@@ -36,7 +35,7 @@ class Worker:
             telemetry=telemetry,
             lane=self.settings.lane,
             request_id=invocation.aws_request_id,
-            version=self.version,
+            version=self.settings.version,
             measured_types=self.measured_types,
         )
         batch = Batch(self.settings, invocation, run_lines)

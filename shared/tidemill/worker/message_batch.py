@@ -46,6 +46,7 @@ class Batch(BatchProcessor):
     def process(self) -> list[tuple[Any, ...]]:
         """Run all messages in parallel, then let Powertools collect those that stay on the queue."""
         deadline = self._settings.context.clock() + self._settings.job_timeout
+        request_id = self._invocation.aws_request_id
         self.messages = {
             record["receiptHandle"]: MessageRun(
                 record,
@@ -54,9 +55,10 @@ class Batch(BatchProcessor):
                 wait_until_alone=self._wait_until_alone,
                 stray_beside=lambda: bool(self.strays()),
                 deadline_moved=self._changed.set,
-                handler_scope=partial(handler_scope, request_id=self._invocation.aws_request_id),
+                handler_scope=partial(handler_scope, request_id=request_id),
                 observer=self._observer,
                 settle_scope=tracing().settle,
+                worker=f"{request_id}/{self._settings.version}",
             )
             for record in self.records
         }

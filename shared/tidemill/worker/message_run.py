@@ -40,6 +40,8 @@ class WorkerSettings:
     job_timeout: timedelta
     #: Whether the worker starts the next job of a group at once, while time is left, without waiting for its message.
     follows_groups: bool = True
+    #: Of the code, for log lines and for the history of the jobs.
+    version: str = ""
 
     def can_start_run(self, left: timedelta) -> bool:
         """Whether the time left is enough for a run that uses its whole time."""
@@ -65,6 +67,7 @@ class MessageRun:
         handler_scope: HandlerScope,
         observer: RunObserver,
         settle_scope: SettleScope,
+        worker: str,
     ) -> None:
         self.record = record
         self._settings = settings
@@ -79,6 +82,7 @@ class MessageRun:
             handler_scope=handler_scope,
             observer=observer,
             settle_scope=settle_scope,
+            worker=worker,
         )
         #: The attempt at the job of the message, and the present one, which may be at a later job of its group.
         self._first: Attempt | None = None

@@ -133,7 +133,7 @@ class Workload:
             begins = made.run_at or self._begun + (made.delay or timedelta(0)) + timedelta(hours=1)
             made = replace(made, deadline=begins + timedelta(seconds=random.choice([1, 60, 3600])))
         if random.random() < self._padded:
-            made = replace(made, payload={**payload, "padding": "x" * random.choice([1, 2000, 100_000])})
+            made = replace(made, payload={**payload, "padding": "x" * random.choice([330, 2000, 100_000])})
         return made
 
 

@@ -101,7 +101,7 @@ class StaleOperators:
                 case State.SCHEDULED:
                     if not job.due or job.due > clock.now() + timedelta(seconds=WAKE_WINDOW_SECONDS):
                         return
-                    store.wake(job)
+                    store.wake(job, now=clock.now())
                 case _:
                     limit = timedelta(seconds=world.deployment.stage.reconcile_limit_seconds)
                     if not Reconciler(store=store, clock=clock.now, limit=limit).nudge(job):

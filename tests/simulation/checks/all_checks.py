@@ -12,6 +12,7 @@ from tests.simulation.checks.endings import EndingChecks
 from tests.simulation.checks.explanations import ExplanationChecks
 from tests.simulation.checks.group_items import GroupItemChecks
 from tests.simulation.checks.handler_fields import HandlerFieldChecks
+from tests.simulation.checks.histories import HistoryChecks
 from tests.simulation.checks.hold_waits import HoldWaitChecks
 from tests.simulation.checks.holds import HoldChecks
 from tests.simulation.checks.limit_items import LimitItemChecks
@@ -65,6 +66,7 @@ class Checks:
         OddValueChecks(world)
         HoldChecks(world)
         HoldWaitChecks(world)
+        HistoryChecks(world)
         EndingChecks(world)
         HandlerFieldChecks(world)
         self.passes = PassChecks(world)

@@ -11,6 +11,7 @@ from tests.simulation.checks.odd_values import ODD_TYPE
 from tests.simulation.checks.table_watch import watch_jobs
 from tests.simulation.checks.violation import (
     Item,
+    errors_of,
     has_expired,
     number_of,
     require,
@@ -81,6 +82,8 @@ class DocumentFieldChecks:
         # Each version of the code spreads jobs over a number of partitions of its own.
         listed = text_of(after, LISTING_KEY) in {f"{tenant}#{number % shards}" for shards in INDEX_SHARDS}
         require(listed, "jobs are listed", "no listing will show it", key)
+        own = "parent" not in after or "tags" not in after
+        require(own, "a follow-up has its own tags", f"tags: {after.get('tags')}", key)
         lasts = job_type(text_of(after, "type")).retention
         kept = number_of(after, "retention") == (math.ceil(lasts.total_seconds()) if lasts else 0)
         require(kept, "terminal jobs are kept for their retention", f"retention: {after.get('retention')}", key)
@@ -159,10 +162,10 @@ class DocumentFieldChecks:
         require(named, "holds are counted", f"{after.get('holds')} by {after.get('hold_cause')}", key)
 
     def attempts_record_their_errors(self, key: str, before: Item, after: Item) -> None:
-        check, was, now = "failed attempts record their errors", _list(before, "errors"), _list(after, "errors")
+        check, was, now = "failed attempts record their errors", errors_of(before), errors_of(after)
         if now == was:
             return
-        last = now[-1]["M"]
+        last = now[-1]
         new = next((count for count in range(1, len(now) + 1) if [*was, *now[-count:]][-ERRORS_KEPT:] == now), 0)
         require(new > 0, check, "earlier errors are gone", key)
         require(len(text_of(last, "message")) <= LONGEST_MESSAGE_CHARACTERS, check, "a message is too long", key)

@@ -4,7 +4,7 @@ import json
 from typing import Final
 
 from tests.simulation.checks.table_watch import watch_jobs
-from tests.simulation.checks.violation import Item, number_of, require, run_ended, state_of, text_of
+from tests.simulation.checks.violation import Item, errors_of, number_of, require, run_ended, state_of, text_of
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS
 from tests.simulation.world.world import World
@@ -55,9 +55,9 @@ class EndingChecks:
                 plan = json.loads(after["payload"]["S"])
                 fits = result == {"n": plan.get("count", 0), "padding": plan.get("padding", "")}
             require(fits, check, f"the result is {str(result)[:99]}", key)
-        errors = after.get("errors", {"L": []})["L"]
-        if errors and errors != before.get("errors", {"L": []})["L"]:
-            last = errors[-1]["M"]
+        errors = errors_of(after)
+        if errors and errors != errors_of(before):
+            last = errors[-1]
             said = text_of(last, "message")
             fits = text_of(last, "error_class") != "BrokenError" or said == f"attempt {attempt}"
             fits = fits and (

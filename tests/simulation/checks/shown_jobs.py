@@ -13,7 +13,7 @@ _TEXTS: Final = ("type", "lane", "state", "death", "group", "parent")
 _NUMBERS: Final = {"attempt": 0, "hops": 0, "sequence": None}
 _TIMES: Final = ("cancel_requested_at", "run_at", "deadline", "created_at", "due", "claimed_at", "finished_at")
 #: Only a response about one job has these, and its errors.
-_MAY_BE_LARGE: Final = frozenset(("result", "checkpoint", "hops", "parent", "redrives"))
+_MAY_BE_LARGE: Final = frozenset(("result", "checkpoint", "hops", "parent", "redrives", "cancelled_by"))
 _MISSING: Final = object()
 _JSON: Final = ("result", "checkpoint")
 
@@ -56,6 +56,7 @@ def _expected(item: Item) -> dict[str, Any]:
         **{name: time(number(name)) for name in _TIMES},
         **{name: json.loads(item[name]["S"]) if name in item else None for name in _JSON},
         "tags": [tag["S"] for tag in item.get("tags", {"L": []})["L"]],
+        "cancelled_by": _cancelled_by(item),
         "expires_at": None if expires_at is None else time(expires_at * 1000),
         "progress": {
             "done": number("progress_done"),
@@ -66,12 +67,18 @@ def _expected(item: Item) -> dict[str, Any]:
         "redrives": [
             {
                 "at": time(int(one["M"]["at"]["N"])),
-                "by": one["M"]["by"]["S"],
+                "by": "owner" if one["M"]["by"]["S"] == "owner" else "operator",
                 "death": one["M"]["death"]["S"] if "death" in one["M"] else None,
             }
             for one in item.get("redrives", {"L": []})["L"]
         ],
     }
+
+
+def _cancelled_by(item: Item) -> str | None:
+    if "cancel" not in item:
+        return None
+    return "owner" if item["cancel"]["M"]["by"]["S"] == "owner" else "operator"
 
 
 def _wait(wait: Item, time: Any) -> dict[str, Any]:

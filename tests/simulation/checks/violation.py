@@ -51,6 +51,12 @@ def tenant_of(key: str) -> str:
     return key.rpartition("#")[0]
 
 
+def errors_of(item: Item) -> list[dict[str, Any]]:
+    """Without their tracebacks, of which only that of the last error is kept."""
+    errors = item.get("errors", {"L": []})["L"]
+    return [{name: value for name, value in error["M"].items() if name != "traceback"} for error in errors]
+
+
 def run_ended(before: Item, after: Item) -> bool:
     """Whether the owner of the job wrote `after` to end its run."""
     owner = text_of(before, "owner")

@@ -91,6 +91,9 @@ def test_list_append_joins_lists(aws: Aws) -> None:
     aws.put("a", entries={"L": [{"N": "1"}]})
     aws.update("a", "SET entries = list_append(entries, :v)", ExpressionAttributeValues={":v": {"L": [{"N": "2"}]}})
     assert (aws.get("a") or {})["entries"] == {"L": [{"N": "1"}, {"N": "2"}]}
+    values = {":none": {"L": []}, ":v": {"L": [{"N": "2"}]}}
+    aws.update("a", "SET further = list_append(if_not_exists(further, :none), :v)", ExpressionAttributeValues=values)
+    assert (aws.get("a") or {})["further"] == {"L": [{"N": "2"}]}
 
 
 @cites(

@@ -16,8 +16,8 @@ OUTSIDE: Final = (
     Mutant(
         "a request to end makes a run's document newer",
         modules.OPERATORS,
-        '        sets={"cancel_requested_at": milliseconds(now)},\n',
-        '        sets={"cancel_requested_at": milliseconds(now), "schema": number(SCHEMA_VERSION)},\n',
+        'sets={"cancel_requested_at": milliseconds(now), "cancel"',
+        'sets={"cancel_requested_at": milliseconds(now), "schema": number(SCHEMA_VERSION), "cancel"',
     ),
     Mutant(
         "a newer message is rubbish",
@@ -34,7 +34,7 @@ OUTSIDE: Final = (
         "            if attempt.report and isinstance(error, NewerSchemaError):\n"
         "                attempt._report = dataclasses.replace(attempt.report, put_back_until=None)\n",
     ),
-    Mutant("tags are no part of the body", modules.SUBMIT, '        "tags": sorted(submission.tags) or None,\n', ""),
+    Mutant("tags are not part of the body", modules.SUBMIT, '        "tags": sorted(submission.tags) or None,\n', ""),
     Mutant(
         "a follow-up inherits tags",
         modules.SUBMIT,

@@ -5,6 +5,7 @@ from typing import Final
 from tests.simulation.mutants.callers_and_versions import OUTSIDE
 from tests.simulation.mutants.conditions import CLAUSES
 from tests.simulation.mutants.explanations import EXPLAINED
+from tests.simulation.mutants.histories import RECORDED
 from tests.simulation.mutants.job_lifecycle import PROTOCOL
 from tests.simulation.mutants.limits_and_groups import ITEMS
 from tests.simulation.mutants.lines import LINES
@@ -13,4 +14,7 @@ from tests.simulation.mutants.passes import PASS
 from tests.simulation.mutants.values_and_reports import SHOWN
 from tests.simulation.mutants.waits_and_messages import WAITING
 
-MUTANTS: Final = (*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING, *SHOWN, *LINES, *ITEMS, *EXPLAINED)
+MUTANTS: Final = (
+    *(*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING, *SHOWN, *LINES, *ITEMS, *EXPLAINED),
+    *RECORDED,
+)

@@ -98,8 +98,8 @@ PROTOCOL: Final = (
         'conditions=["attribute_not_exists(#cancel_requested_at)"],',
         'conditions=["(attribute_not_exists(#cancel_requested_at) OR attribute_exists(#cancel_requested_at))"],',
     ),
-    Mutant("the owner stays", modules.WRITES, 'removes=["owner", *removes],', "removes=[*removes],"),
-    Mutant("the last owner is not kept", modules.WRITES, 'sets={**sets, "last_owner": token},', "sets={**sets},"),
+    Mutant("the owner stays", modules.WRITES, 'token}, ["owner", *removes]', "token}, [*removes]"),
+    Mutant("the last owner is not kept", modules.WRITES, '{**sets, "last_owner": token}, [', "{**sets}, ["),
     Mutant("the ended stay due", modules.WRITES, 'removes=[*removes, "due"]', "removes=[*removes]"),
     Mutant(
         "a live job may expire",
@@ -176,8 +176,8 @@ PROTOCOL: Final = (
     Mutant(
         "a snooze burns the attempt",
         modules.OUTCOMES,
-        "case Snoozed():\n            return _again(now + outcome.after, now=now, attempt=job.attempt - 1,",
-        "case Snoozed():\n            return _again(now + outcome.after, now=now, attempt=job.attempt,",
+        '"cause": Why.SNOOZED, "attempt": job.attempt - 1,',
+        '"cause": Why.SNOOZED, "attempt": job.attempt,',
     ),
     Mutant(
         "checkpoints go unfenced",

@@ -104,7 +104,7 @@ def _term(reader: Reader) -> Operand:
         return there
     name = reader.take()
     reader.take("(")
-    left = reader.operand()
+    left = _term(reader) if name == "list_append" and reader.next == "if_not_exists" else reader.operand()
     reader.take(",")
     right = _term(reader)
     reader.take(")")

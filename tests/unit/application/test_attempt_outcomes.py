@@ -23,7 +23,7 @@ from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tests.unit.conftest import Carry
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending
-from tidemill.application.handler_results import LARGEST_CHECKPOINT_BYTES
+from tidemill.application.handler_results import LARGEST_CHECKPOINT_BYTES, LONGEST_TRACEBACK
 from tidemill.application.job_types import JobType, Run
 from tidemill.domain.errors import CancelRequestedError, JobTimeoutError, LeaseLostError, RetryAfter
 from tidemill.domain.job import DeathReason, Job
@@ -314,6 +314,38 @@ def test_an_outcome_that_makes_no_sense_fails_its_attempt_and_says_why(
 
     assert report.ending is Ending.RETRYING
     assert stored(store, queued).errors[0].error_class in {"TypeError", "ValueError"}
+
+
+def test_only_the_last_error_has_a_traceback_and_success_drops_it(
+    carry: Carry, store: DynamoJobStore, queued: Job, clock: Clock
+) -> None:
+    def fails_twice(_payload: Any, run: Run) -> None:
+        if run.attempt <= 2:
+            raise ValueError("x" * 3000)
+
+    tracebacks = []
+    for _ in range(3):
+        job = stored(store, queued)
+        clock.now = max(clock.now, job.due or clock.now)
+        carry(job, a_job_type(fails_twice))
+        tracebacks.append([error.traceback for error in stored(store, queued).errors])
+
+    (first,), (earlier, second), after = tracebacks
+    assert first.startswith("ValueError: xxx")
+    assert len(first) == LONGEST_TRACEBACK
+    assert (earlier, second, after) == ("", first, ["", ""])
+
+
+def test_the_traceback_shows_the_frames_of_the_handler(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
+    def failing(_payload: Any, _run: Run) -> None:
+        raise ValueError("no such address")
+
+    carry(queued, a_job_type(failing))
+
+    (error,) = stored(store, queued).errors
+    frames = [line.rpartition(", in ")[2] for line in error.traceback.splitlines() if ", in " in line]
+    assert [frame.rpartition(".")[2] for frame in frames] == ["failing"]
+    assert error.traceback.endswith("ValueError: no such address")
 
 
 def test_a_follow_up_has_its_own_tags_alone(carry: Carry, store: DynamoJobStore) -> None:

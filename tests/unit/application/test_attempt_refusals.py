@@ -123,7 +123,7 @@ def test_an_attempt_is_fenced_for_good_when_another_has_settled_the_job(
 ) -> None:
     def stall(_payload: Any, _run: Run) -> None:
         clock.now += 2 * LEASE
-        store.release(claimed(store, queued, token="another", now=clock.now), due=clock.now)
+        store.release(claimed(store, queued, token="another", now=clock.now), now=clock.now, due=clock.now)
 
     report = carry(queued, a_job_type(stall))
 

@@ -23,7 +23,7 @@ from tests.support.single_job import Clock
 from tidemill.application.control import Control
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import NotAllowedNowError, StoreUnavailableError
-from tidemill.domain.job import Job
+from tidemill.domain.job import OWNER, CancelRequest, Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -65,7 +65,7 @@ def test_cancel_requests_the_end_of_a_running_job(store: JobStore, control: Cont
 
     asked = control.cancel(job.tenant, job.id)
 
-    assert asked == replace(job, cancel_requested_at=NOW)
+    assert asked == replace(job, cancel_requested_at=NOW, cancel=CancelRequest(by=OWNER))
 
 
 def test_cancel_leaves_a_cancelled_job_as_it_is(store: JobStore, control: Control, clock: Clock) -> None:
@@ -121,11 +121,11 @@ def test_redrive_requeues_a_dead_job_and_records_who_did_it(store: JobStore, con
     job = brought_to(store, State.DEAD)
     clock.now += SECOND
 
-    queued = control.redrive(job.tenant, job.id, by="ada")
+    queued = control.redrive(job.tenant, job.id)
 
     assert queued == stored(store, job)
     assert (queued.state, queued.generation, queued.attempt, queued.due) == (State.QUEUED, 2, 0, NOW + SECOND)
-    assert [(redrive.by, redrive.death) for redrive in queued.redrives] == [("ada", job.death)]
+    assert [(redrive.by, redrive.death) for redrive in queued.redrives] == [(OWNER, job.death)]
 
 
 @pytest.mark.parametrize("state", [state for state in State if state not in {State.DEAD, State.CANCELLED}])
@@ -133,7 +133,7 @@ def test_redrive_is_not_allowed_unless_the_job_is_dead(store: JobStore, control:
     job = brought_to(store, state)
 
     with pytest.raises(NotAllowedNowError, match=f"that is {state} cannot be redriven"):
-        control.redrive(job.tenant, job.id, by="ada")
+        control.redrive(job.tenant, job.id)
 
     assert stored(store, job) == job
 
@@ -145,7 +145,7 @@ def test_of_two_concurrent_redrives_the_later_one_is_refused(
     meet(client, lambda: other.redrive(job, token="another", now=NOW, by="grace"))
 
     with pytest.raises(NotAllowedNowError):
-        control.redrive(job.tenant, job.id, by="ada")
+        control.redrive(job.tenant, job.id)
 
     assert [redrive.by for redrive in stored(store, job).redrives] == ["grace"]
 
@@ -160,11 +160,11 @@ def test_redrive_of_a_job_that_is_redriven_and_dies_again_at_that_moment_redrive
     job = brought_to(store, State.DEAD)
     meet(client, die_again)
 
-    queued = control.redrive(job.tenant, job.id, by="ada")
+    queued = control.redrive(job.tenant, job.id)
 
     assert queued is not None
     assert (queued.state, queued.generation) == (State.QUEUED, 3)
-    assert [redrive.by for redrive in queued.redrives] == ["grace", "ada"]
+    assert [redrive.by for redrive in queued.redrives] == ["grace", OWNER]
 
 
 def test_redrive_finds_no_job_that_is_deleted_at_that_moment(
@@ -173,7 +173,7 @@ def test_redrive_finds_no_job_that_is_deleted_at_that_moment(
     job = brought_to(store, State.DEAD)
     meet(client, lambda: other.forget(job))
 
-    assert control.redrive(job.tenant, job.id, by="ada") is None
+    assert control.redrive(job.tenant, job.id) is None
 
 
 def test_an_expired_job_is_not_found(store: JobStore, control: Control, clock: Clock) -> None:
@@ -182,7 +182,7 @@ def test_an_expired_job_is_not_found(store: JobStore, control: Control, clock: C
 
     assert control.find(job.tenant, job.id) is None
     assert control.cancel(job.tenant, job.id) is None
-    assert control.redrive(job.tenant, job.id, by="ada") is None
+    assert control.redrive(job.tenant, job.id) is None
     assert stored(store, job) == job
 
 
@@ -191,7 +191,7 @@ def test_a_job_of_another_tenant_is_not_found(store: JobStore, control: Control)
 
     assert control.find("another", job.id) is None
     assert control.cancel("another", job.id) is None
-    assert control.redrive("another", job.id, by="ada") is None
+    assert control.redrive("another", job.id) is None
     assert stored(store, job) == job
 
 

@@ -53,10 +53,10 @@ class Store:
             raise WriteRefusedError(Write.NUDGE, job)
         self.resent.append(job.id)
 
-    def wake(self, job: Job) -> None:
+    def wake(self, job: Job, *, now: datetime) -> None:
         raise AssertionError(f"a scheduled job has no message: {job}")
 
-    def unpark(self, job: Job, *, due: datetime) -> None:
+    def unpark(self, job: Job, *, now: datetime, due: datetime) -> None:
         raise AssertionError(f"a parked job has no message: {job}, {due}")
 
     def parked(self, line: Line, *, most: int) -> list[Job]:

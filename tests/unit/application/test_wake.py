@@ -12,6 +12,7 @@ from tests.support.single_job import Clock
 from tidemill.application.ports import WHOLE, JobStore, Part
 from tidemill.application.wake import MOST_PER_SECOND, WAKE_RESERVE, Waker, Woken
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
+from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -38,7 +39,7 @@ class Scheduled:
         due = [job for job in self.jobs if job.due and job.due <= before and job.id not in set(self.woken)]
         return iter(sorted(due, key=lambda job: (job.due, job.id)))
 
-    def wake(self, job: Job) -> None:
+    def wake(self, job: Job, *, now: datetime) -> None:
         if fault := self.faults.get(job.id):
             raise fault
         self.woken.append(job.id)
@@ -75,7 +76,11 @@ def test_jobs_due_within_the_window_are_queued_and_keep_their_due_time(store: Dy
     woken = waker.wake(time_left=INVOCATION)
 
     assert woken == Woken(jobs={Lane.DEFAULT: 1}, ahead=timedelta(0))
-    assert stored(store, soon) == replace(soon, state=State.QUEUED)
+    assert stored(store, soon) == replace(
+        soon,
+        state=State.QUEUED,
+        history=(Transition(at=NOW + 1000 * SECOND, state=State.QUEUED, cause=Why.DUE),),
+    )
     assert stored(store, later) == later
 
 

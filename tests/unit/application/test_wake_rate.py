@@ -57,7 +57,10 @@ def test_a_wake_takes_little_more_processor_time_than_its_write() -> None:
     job = a_job(id="job-0", state=State.SCHEDULED)
     table = ScheduledJobs(1)
     with answered_by(table) as client:
-        request = operator_writes.wake(job) | {"TableName": "jobs", "Key": {"pk": {"S": next(iter(table._documents))}}}
+        request = operator_writes.wake(job, now=job.created_at) | {
+            "TableName": "jobs",
+            "Key": {"pk": {"S": next(iter(table._documents))}},
+        }
         client.update_item(**request)
         began = time.process_time() - table.cpu_seconds
         for _ in range(JOBS):

@@ -25,7 +25,7 @@ class RedriveStore:
         self._lock = threading.Lock()
         self._broken = broken
 
-    def redrive(self, job: Job, *, token: str, now: datetime, by: str) -> Job:
+    def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str) -> Job:
         if job.id == self._broken:
             raise StoreUnavailableError("no answer")
         with self._lock:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.support.builders import MILLISECOND, NOW, SECOND, a_job
 from tidemill.domain.dispatch import LONGEST_LANE_DELAY
 from tidemill.domain.errors import CancelRequestedError, PermanentJobError, RetryAfter, TidemillError
+from tidemill.domain.history import Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, DeathReason, Job
 from tidemill.domain.outcomes import (
@@ -54,6 +55,7 @@ def test_a_failure_is_retried_after_its_backoff() -> None:
 
     assert _settled(Failed(error_class="ValueError", message="no"), attempt=2) == Settlement(
         state=State.RETRYING,
+        cause="ValueError",
         due=due,
         error=AttemptError(attempt=2, at=NOW, error_class="ValueError", message="no", retryable=True, next_due=due),
     )
@@ -136,7 +138,7 @@ def test_a_snooze_gives_the_attempt_back_and_counts_a_hop() -> None:
     job = replace(_running(2), hops=4, holds=3)
 
     assert settlement(job, Snoozed(after=5 * SECOND), POLICY, now=NOW, draw=0.5) == Settlement(
-        state=State.QUEUED, due=NOW + 5 * SECOND, attempt=1, hops=5
+        state=State.QUEUED, cause=Why.SNOOZED, due=NOW + 5 * SECOND, attempt=1, hops=5
     )
 
 
@@ -144,7 +146,7 @@ def test_a_continuation_goes_on_from_its_checkpoint_with_all_attempts_before_it(
     job = replace(_running(3), hops=4)
 
     assert settlement(job, Continued(checkpoint="[1]"), POLICY, now=NOW, draw=0.5) == Settlement(
-        state=State.QUEUED, due=NOW, attempt=0, hops=5, checkpoint="[1]"
+        state=State.QUEUED, cause=Why.CONTINUED, due=NOW, attempt=0, hops=5, checkpoint="[1]"
     )
 
 
@@ -153,7 +155,7 @@ def test_a_job_that_is_held_back_keeps_its_attempts_and_its_hops() -> None:
 
     held = Held(until=NOW + SECOND, cause=HoldCause.LIMIT)
     assert settlement(job, held, POLICY, now=NOW, draw=0.5) == Settlement(
-        state=State.QUEUED, due=NOW + SECOND, attempt=2, holds=2, hold_cause=HoldCause.LIMIT
+        state=State.QUEUED, cause="held: limit", due=NOW + SECOND, attempt=2, holds=2, hold_cause=HoldCause.LIMIT
     )
 
 

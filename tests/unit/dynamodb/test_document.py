@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from tests.support.builders import NOW, a_job, an_error
 from tidemill.aws.attribute_values import milliseconds, seconds
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import AttemptError, Job, Redrive
+from tidemill.domain.job import AttemptError, CancelRequest, Job, Redrive
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
 from tidemill.dynamodb.document import decode, encode, split_key
@@ -27,6 +28,14 @@ INSTANTS = st.builds(lambda second, fraction: second + timedelta(milliseconds=fr
 ERRORS = st.builds(
     AttemptError, attempt=NUMBERS, at=INSTANTS, error_class=TEXTS, message=TEXTS, next_due=st.none() | INSTANTS
 )
+TRANSITIONS = st.builds(
+    Transition,
+    at=INSTANTS,
+    state=st.sampled_from(State),
+    cause=st.sampled_from([*Why, "held: limit", "ValueError", "many words, and spaces"]),
+    attempt=st.none() | NUMBERS,
+    worker=st.sampled_from(["", "request-1/version"]),
+)
 REDRIVES = st.builds(Redrive, token=TEXTS, at=INSTANTS, by=TEXTS)
 
 
@@ -37,6 +46,7 @@ def _maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 JOBS = st.builds(
     Job,
     tenant=TEXTS,
+    cancel=_maybe(st.builds(CancelRequest, by=TEXTS, reason=TEXTS)),
     id=st.uuids().map(str),
     type=TEXTS,
     payload=_maybe(TEXTS),
@@ -61,6 +71,7 @@ JOBS = st.builds(
     result=_maybe(TEXTS),
     errors=st.lists(ERRORS, max_size=3).map(tuple),
     redrives=st.lists(REDRIVES, max_size=3).map(tuple),
+    history=st.lists(TRANSITIONS, max_size=3).map(tuple),
     nudged_at=_maybe(INSTANTS),
     finished_at=_maybe(INSTANTS),
     expires_at=_maybe(SECONDS),
@@ -84,6 +95,8 @@ def test_every_field_of_a_job_is_written() -> None:
         death="permanent error",
         blocks=True,
         tags=("a",),
+        cancel=CancelRequest(by="ada", reason="a typo"),
+        history=(Transition(at=NOW, state=State.RUNNING, cause=Why.CLAIMED, worker="request/version"),),
         retention=timedelta(days=1),
         wait=Wait(cause=Cause.LIMIT, key="a", since=NOW),
         errors=(an_error(),),
@@ -106,6 +119,14 @@ def test_a_cause_that_only_a_newer_version_knows_leaves_the_document_readable() 
     held = encode(a_job(holds=20, hold_cause=HoldCause.OUTAGE)) | {"hold_cause": {"S": "weather"}}
 
     assert decode(held).hold_cause is None
+
+
+def test_a_history_that_only_a_newer_version_can_read_leaves_the_document_readable() -> None:
+    known = Transition(at=NOW, state="asleep", cause="a new cause", attempt=1)
+    document = encode(a_job(history=(known,)))
+    document["history"]["L"] += [{"S": "yesterday running - - x"}, {"S": "1 running"}, {"S": f"{10**30} dead 1 -"}]
+
+    assert decode(document).history == (known,)
 
 
 def test_fields_equal_to_their_default_are_omitted() -> None:

@@ -1,23 +1,30 @@
 """The cost of a payload, inside its document and outside."""
 
+from dataclasses import replace
+
+import pytest
+
 from tests.support.builders import (
+    LEASE,
     NOW,
     RETENTION,
+    SECOND,
     SETTLEMENTS,
     a_job,
     a_job_type,
     claimed,
     fresh_token,
-    stored,
+    reference_to,
     types_of,
 )
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill.application.submit import Submit
-from tidemill.aws.clients import Item
+from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
+from tidemill.dynamodb.history_entries import size_bytes
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, Bucket, DynamoPayloads
@@ -30,28 +37,6 @@ REQUEST = "JKJaXmPLvHcESHA="
 
 def _no_bucket() -> Bucket:
     raise AssertionError("no bucket was needed")
-
-
-def _size_bytes(item: Item) -> int:
-    """As a write is charged.
-
-    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
-    """
-    return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
-
-
-def _value_bytes(value: Item) -> int:
-    ((kind, held),) = value.items()
-    match kind:
-        case "S":
-            return len(held.encode())
-        case "N":
-            return (len(held.strip("0")) + 1) // 2 + 1
-        case "L":
-            return 3 + sum(1 + _value_bytes(each) for each in held)
-        case "M":
-            return 3 + sum(1 + len(name) + _value_bytes(each) for name, each in held.items())
-    return 1
 
 
 def test_a_job_of_10_kilobytes_costs_14_writes_where_its_payload_inside_would_cost_33(
@@ -68,7 +53,7 @@ def test_a_job_of_10_kilobytes_costs_14_writes_where_its_payload_inside_would_co
     def written(applied: bool) -> None:
         if applied:
             items = table.client.scan(TableName=table.name)["Items"]
-            sizes.append(max(map(_size_bytes, items)) if not sizes else min(map(_size_bytes, items)))
+            sizes.append(max(map(size_bytes, items)) if not sizes else min(map(size_bytes, items)))
 
     client.watch = written
     submission = Submission(type="test.job", payload={"text": "x" * 10 * 1024})
@@ -79,24 +64,45 @@ def test_a_job_of_10_kilobytes_costs_14_writes_where_its_payload_inside_would_co
     assert sum(-(-size // 1024) for size in sizes) == 14
 
 
-def test_a_document_with_the_largest_payload_that_it_may_hold_costs_one_write_each_time(
-    client: FaultyClient, table: Table
+#: As long as each may be, with what the documents of AWS and W3C give: a Lambda request id, a `traceparent`.
+WORKER = "8d41d7a1-7fd5-4d3c-9c3f-6b1d2f3e4a5b/0123456789abcdef"
+TRACE = f"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01/{REQUEST}"
+TAGS = tuple(letter * 32 for letter in "abcde")
+
+
+@pytest.mark.parametrize(("tags", "at_least"), [((), 310), (TAGS, 140)], ids=["no tags", "five tags"])
+def test_a_job_that_succeeds_at_once_costs_one_write_unit_each_time_with_trace_tags_and_history(
+    client: FaultyClient, table: Table, tags: tuple[str, ...], at_least: int
 ) -> None:
+    """With the largest payload that its document may hold, and a result of 100 bytes."""
+    payloads = DynamoPayloads(client, table=table.name, bucket=_no_bucket, new_token=fresh_token)  # type: ignore[arg-type]
     store = DynamoJobStore(client, table=table.name, retention=RETENTION, indexes=Indexes(listed=True))  # type: ignore[arg-type]
-    job = a_job(tenant=CALLER, id="0" * 36, trace=REQUEST, payload="x" * LARGEST_INLINE_BYTES)
+    empty = a_job(tenant=CALLER, id="0" * 36, type="billing.invoice.send", trace=TRACE, tags=tags)
+    inside = [
+        job
+        for size in range(2, LARGEST_INLINE_BYTES + 1)
+        if payloads.put_away(job := replace(empty, payload="x" * size)).payload_at is None
+    ]
+    job = inside[-1]
     sizes = []
 
     def written(applied: bool) -> None:
         item = table.item(job)
         if applied and item:
-            sizes.append(_size_bytes(item))
+            sizes.append(size_bytes(item))
 
     client.watch = written
     store.insert_if_absent(job)
-    token = "0" * 32
-    store.settle(claimed(store, job, token=token), SETTLEMENTS[State.RETRYING], now=NOW)
-    again = claimed(store, stored(store, job), token=token[:-1] + "1", now=NOW + RETENTION)
-    store.settle(again, SETTLEMENTS[State.SUCCEEDED], now=NOW + RETENTION)
+    running = store.claim(reference_to(job), token="0" * 32, now=NOW, lease_end=NOW + LEASE, worker=WORKER)
+    store.settle(running, Settlement(state=State.SUCCEEDED, result="x" * 100), now=NOW + SECOND)
 
-    assert len(sizes) == 5
+    assert len(sizes) == 3
     assert max(sizes) <= 1024
+    assert at_least <= len(job.payload or "") == len(inside) + 1
+
+
+def test_a_payload_stays_in_a_document_that_is_too_large_without_it(client: FaultyClient, table: Table) -> None:
+    payloads = DynamoPayloads(client, table=table.name, bucket=_no_bucket, new_token=fresh_token)  # type: ignore[arg-type]
+    job = a_job(tenant="x" * 500, payload="{}")
+
+    assert payloads.put_away(job) == job

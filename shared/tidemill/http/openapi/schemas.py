@@ -5,7 +5,7 @@ from typing import Any, Final
 from pydantic.json_schema import models_json_schema
 
 from tidemill.application.validation import MOST_TAGS
-from tidemill.domain.job import DeathReason
+from tidemill.domain.job import OPERATOR, OWNER, DeathReason
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm
@@ -87,7 +87,13 @@ _JOB: Final[Schema] = _SUMMARY | {
     "result": {"description": "Any JSON; null until the job has succeeded."},
     "errors": _list_of(ref("AttemptError"), maxItems=10, description="The last failed attempts, oldest first."),
     "redrives": _list_of(
-        ref("Redrive"), maxItems=10, description="Requeues after a death, oldest first; `by` is the caller or operator."
+        ref("Redrive"), maxItems=10, description="Requeues after a death, oldest first; `by` is `owner` or `operator`."
+    ),
+    "cancelled_by": _or_null({"enum": [OWNER, OPERATOR]})
+    | {"description": "Who cancelled it, or asked its run to end."},
+    "history": _list_of(
+        ref("Transition"),
+        description="What happened to the job, oldest first: the acceptance and the last transitions.",
     ),
     "checkpoint": {"description": "The state that the handler saved last, to resume from; any JSON."},
     "hops": _COUNT | {"description": "Snoozes, continuations and follow-ups in the chain so far."},
@@ -101,6 +107,13 @@ _ATTEMPT_ERROR: Final[Schema] = {
     "message": _TEXT,
     "retryable": _FLAG,
     "next_due": _or_null(_TIME),
+}
+
+_TRANSITION: Final[Schema] = {
+    "at": _TIME,
+    "what": _TEXT | {"description": "The state after it; the first entry is `accepted`."},
+    "cause": _TEXT | {"description": "For example `claimed`, the class of an error, a reason of death, `snoozed`."},
+    "attempt": _or_null(_COUNT) | {"description": "The number of the run that it began or ended."},
 }
 
 _FAULT: Final[Schema] = {
@@ -159,7 +172,8 @@ def schemas() -> Schema:
         "BatchAnswer": _BATCH_ANSWER,
         "BatchAnswers": _object({"jobs": _list_of(ref("BatchAnswer"))}),
         "AttemptError": _object(_ATTEMPT_ERROR),
-        "Redrive": _object({"at": _TIME, "by": _TEXT, "death": _or_null(ref("DeathReason"))}),
+        "Transition": _object(_TRANSITION),
+        "Redrive": _object({"at": _TIME, "by": {"enum": [OWNER, OPERATOR]}, "death": _or_null(ref("DeathReason"))}),
         "Nothing": {"type": "object", "additionalProperties": False},
         "Problem": _PROBLEM,
         "Fault": _object(_FAULT),

@@ -1,0 +1,91 @@
+"""The flight recorder of a job: its last transitions, each written by the update that made it.
+
+The document keeps them with the job, so it shows them when logs and metrics are gone. Decision 23 says why it is so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+#: A job keeps at most the first number of its last transitions, and at least the second at any size. One that has
+#: failed keeps at least the third: it needs its history most, and pays for a second write unit if need be.
+MOST_KEPT: Final = 32
+LEAST_KEPT: Final = 4
+LEAST_KEPT_AFTER_FAILURE: Final = 12
+#: In characters. Longer ones are cut.
+LONGEST_CAUSE: Final = 40
+LONGEST_WORKER: Final = 60
+
+
+class Why(StrEnum):
+    """The cause of a transition, where neither an error class, a reason of death nor the cause of a hold says it."""
+
+    ACCEPTED = "accepted"
+    CLAIMED = "claimed"
+    SUCCEEDED = "succeeded"
+    SNOOZED = "snoozed"
+    CONTINUED = "continued"
+    #: Its settle met other transactions too often.
+    CONFLICT = "conflict"
+    #: The worker got no answer to its claim, and gave back what may have been applied.
+    UNANSWERED = "claim unanswered"
+    #: Wake put it on its lane.
+    DUE = "due"
+    #: It became the head of its group.
+    TURN = "its turn in the group"
+    #: What it was parked for has room again.
+    ROOM = "released from its line"
+    #: Its message was lost or late, so it was dispatched again.
+    NUDGED = "nudged"
+    #: As nudged, for a run whose lease was over.
+    RUN_LOST = "run lost"
+    REDRIVEN = "redriven"
+    #: Cancelled before, between or after its runs.
+    CANCELLED = "cancelled"
+    #: A running job was asked to end.
+    CANCEL_REQUESTED = "cancel requested"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """One change of a job. Its texts may come from a newer version, so they are not checked."""
+
+    at: datetime
+    #: The state after it.
+    state: str
+    #: A `Why`, an error class, a reason of death, or `held: ` and the cause of the hold.
+    cause: str
+    #: The number of the run that it began or ended. Only the end of a run stores it, because only its writer knows the
+    #: document as it is; a reader gets the others from `with_attempts`.
+    attempt: int | None = None
+    #: The request id of the invocation that claimed the job, a slash, and the version of its code. Empty otherwise.
+    worker: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cause", self.cause[:LONGEST_CAUSE])
+        object.__setattr__(self, "worker", self.worker[:LONGEST_WORKER])
+
+
+def with_attempts(history: Sequence[Transition], *, attempt: int) -> tuple[Transition, ...]:
+    """The history with the number of each claim. `attempt` is that of the job.
+
+    A claim has the number that the next entry gives it. Before another claim, its run was lost, and counts.
+    """
+    numbered: list[Transition] = []
+    number = attempt
+    for entry in reversed(history):
+        if entry.cause == Why.CLAIMED:
+            numbered.append(replace(entry, attempt=number))
+            number -= 1
+        elif entry.cause == Why.UNANSWERED:
+            # The claim before it was given back, so the next one has its number again.
+            number += 1
+            numbered.append(replace(entry, attempt=number))
+        elif entry.cause == Why.RUN_LOST:
+            numbered.append(replace(entry, attempt=number))
+        else:
+            number = number if entry.attempt is None else entry.attempt
+            numbered.append(entry)
+    return tuple(reversed(numbered))

@@ -1,0 +1,187 @@
+"""The flight recorder: each write adds its transition, in order, and the document stays small."""
+
+from datetime import timedelta
+
+from tests.support.builders import (
+    LEASE,
+    NOW,
+    SECOND,
+    SETTLEMENTS,
+    a_job,
+    behind_an_ended_head,
+    brought_to,
+    fresh_token,
+    reference_to,
+    stored,
+)
+from tests.support.job_tables import Table
+from tidemill.domain.history import LEAST_KEPT, Transition, Why
+from tidemill.domain.job import OWNER, CancelRequest, Job
+from tidemill.domain.outcomes import Settlement
+from tidemill.domain.states import State
+from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES, size_bytes
+from tidemill.dynamodb.job_store import DynamoJobStore
+
+_LATER = NOW + LEASE + timedelta(hours=1)
+_SNOOZED = Settlement(state=State.QUEUED, cause=Why.SNOOZED, due=NOW, attempt=0, hops=1)
+
+
+def _story(job: Job) -> list[tuple[str, str, int | None]]:
+    return [(entry.state, entry.cause, entry.attempt) for entry in job.known_history]
+
+
+def _claim(store: DynamoJobStore, job: Job, worker: str = "") -> Job:
+    now = max(NOW, job.due or NOW)
+    return store.claim(reference_to(job), token=fresh_token(), now=now, lease_end=now + LEASE, worker=worker)
+
+
+def test_a_job_records_its_runs(store: DynamoJobStore) -> None:
+    job = a_job()
+    store.insert_if_absent(job)
+    failed = Settlement(state=State.RETRYING, cause="ValueError", due=NOW + SECOND)
+    store.settle(_claim(store, job, "first/v1"), failed, now=NOW + SECOND)
+    lost = _claim(store, stored(store, job), "second/v1")
+    store.nudge(lost, now=_LATER, limit=SECOND)
+    again = _claim(store, stored(store, job), "third/v2")
+    store.settle(again, SETTLEMENTS[State.DEAD], now=_LATER)
+    store.redrive(stored(store, job), token="a redrive", now=_LATER, by="ada")
+    store.settle(_claim(store, stored(store, job), "fourth/v2"), SETTLEMENTS[State.SUCCEEDED], now=_LATER)
+
+    ended = stored(store, job)
+
+    assert _story(ended) == [
+        ("accepted", "accepted", None),
+        ("running", "claimed", 1),
+        ("retrying", "ValueError", 1),
+        ("running", "claimed", 2),
+        ("retrying", "run lost", 2),
+        ("running", "claimed", 3),
+        ("dead", "dead", 3),
+        ("queued", "redriven", None),
+        ("running", "claimed", 1),
+        ("succeeded", "succeeded", 1),
+    ]
+    assert [entry.worker for entry in ended.history if entry.worker] == [
+        "first/v1",
+        "second/v1",
+        "third/v2",
+        "fourth/v2",
+    ]
+    assert ended.history[0] == Transition(at=NOW, state=State.RUNNING, cause=Why.CLAIMED, worker="first/v1")
+
+
+def test_a_run_that_another_takes_over_keeps_its_claim(store: DynamoJobStore) -> None:
+    job = a_job()
+    store.insert_if_absent(job)
+    _claim(store, job, "killed")
+    store.claim(reference_to(job), token="b", now=_LATER, lease_end=_LATER + LEASE, worker="next")
+
+    assert _story(stored(store, job))[1:] == [("running", "claimed", 1), ("running", "claimed", 2)]
+    assert [entry.worker for entry in stored(store, job).history] == ["killed", "next"]
+
+
+def test_a_claim_that_is_given_back_does_not_count(store: DynamoJobStore) -> None:
+    job = a_job()
+    store.insert_if_absent(job)
+    _claim(store, job)
+    token = stored(store, job).owner
+    assert token is not None
+    store.unclaim(reference_to(job), token=token, now=NOW)
+    _claim(store, stored(store, job))
+
+    assert _story(stored(store, job))[1:] == [
+        ("running", "claimed", 1),
+        ("retrying", "claim unanswered", 1),
+        ("running", "claimed", 1),
+    ]
+
+
+def test_a_release_is_recorded(store: DynamoJobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+    store.release(running, now=NOW, due=NOW + SECOND)
+
+    assert _story(stored(store, running))[1:] == [("running", "claimed", 1), ("retrying", "conflict", 1)]
+
+
+def test_the_ends_of_all_waits_are_recorded(store: DynamoJobStore) -> None:
+    scheduled, parked = brought_to(store, State.SCHEDULED), brought_to(store, State.PARKED)
+    store.wake(scheduled, now=_LATER)
+    store.unpark(parked, now=_LATER, due=_LATER)
+    waiting = behind_an_ended_head(store)
+    store.advance(waiting.tenant, waiting.group or "", now=_LATER)
+    queued = brought_to(store, State.QUEUED)
+    store.nudge(queued, now=_LATER, limit=SECOND)
+
+    last = [_story(stored(store, job))[-1] for job in (scheduled, parked, waiting, queued)]
+
+    assert last == [
+        ("queued", "due", None),
+        ("queued", "released from its line", None),
+        ("queued", "its turn in the group", None),
+        ("queued", "nudged", None),
+    ]
+    assert {stored(store, job).history[-1].at for job in (scheduled, parked, waiting, queued)} == {_LATER}
+
+
+def test_a_job_that_no_worker_claims_records_its_death(store: DynamoJobStore) -> None:
+    queued = brought_to(store, State.QUEUED)
+    store.nudge(queued, now=_LATER, limit=SECOND, last=True)
+
+    assert _story(stored(store, queued))[1:] == [("dead", "undeliverable", None)]
+
+
+def test_a_cancel_by_an_old_read_keeps_what_came_since(store: DynamoJobStore) -> None:
+    job = a_job()
+    store.insert_if_absent(job)
+    store.settle(_claim(store, job), SETTLEMENTS[State.RETRYING], now=NOW)
+
+    cancelled = store.cancel(job, now=_LATER, by=OWNER, reason="a typo")
+
+    assert _story(cancelled)[1:] == [
+        ("running", "claimed", 1),
+        ("retrying", "retrying", 1),
+        ("cancelled", "cancelled", None),
+    ]
+    assert cancelled.cancel == CancelRequest(by=OWNER, reason="a typo")
+
+
+def test_a_request_to_end_a_run_is_recorded_at_its_time_and_survives_a_redrive(store: DynamoJobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+    store.cancel(running, now=NOW + SECOND, by="arn:aws:sts::1:assumed-role/ops/ada")
+    store.settle(running, SETTLEMENTS[State.DEAD], now=NOW + 2 * SECOND)
+    dead = stored(store, running)
+    redriven = store.redrive(dead, token="a redrive", now=_LATER, by="ada", reason="fixed")
+
+    recorded = [("running", "claimed", 1), ("running", "cancel requested", None), ("dead", "dead", 1)]
+    assert _story(dead)[1:] == recorded
+    assert dead.cancel == CancelRequest(by="arn:aws:sts::1:assumed-role/ops/ada")
+    assert sorted(_story(redriven)[1:], key=str) == sorted([*recorded, ("queued", "redriven", None)], key=str)
+    assert redriven.cancel is None
+    assert redriven.redrives[-1].reason == "fixed"
+
+
+def test_a_job_of_many_hops_keeps_its_last_transitions_within_one_write_unit(
+    store: DynamoJobStore, table: Table
+) -> None:
+    job = a_job(trace="t" * 55, tags=("x" * 32,) * 5)
+    store.insert_if_absent(job)
+    kept, sizes = [], []
+    for _ in range(30):
+        running = _claim(store, stored(store, job), "0" * 36 + "/0123456789abcdef")
+        sizes.append(size_bytes(table.item(job) or {}))
+        store.settle(running, _SNOOZED, now=NOW)
+        kept.append(len(stored(store, job).history))
+        sizes.append(size_bytes(table.item(job) or {}))
+
+    assert max(sizes) <= WRITE_UNIT_BYTES
+    assert LEAST_KEPT <= kept[-1] == max(kept)
+    assert _story(stored(store, job))[-2:] == [("running", "claimed", 1), ("queued", "snoozed", 1)]
+
+
+def test_a_document_that_is_large_in_any_case_keeps_more(store: DynamoJobStore) -> None:
+    job = a_job(checkpoint="x" * 2000)
+    store.insert_if_absent(job)
+    for _ in range(30):
+        store.settle(_claim(store, stored(store, job)), _SNOOZED, now=NOW)
+
+    assert 3 * LEAST_KEPT < len(stored(store, job).history) <= 32
