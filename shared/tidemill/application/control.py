@@ -24,8 +24,10 @@ class Control:
         job = self._store.get(tenant, job_id) if len(job_id) <= _LONGEST_ID else None
         return None if job is None or job.expired(self._clock()) else job
 
-    def cancel(self, tenant: str, job_id: str) -> Job | None:
+    def cancel(self, tenant: str, job_id: str, *, by: str = OWNER, reason: str = "") -> Job | None:
         """End the job at once, or request its end if it runs, and return it. A cancelled job stays as it is.
+
+        `by` and `reason` are for the audit entry.
 
         Raises `NotAllowedNowError` for a job that succeeded.
         """
@@ -33,7 +35,7 @@ class Control:
         if job is None or job.state is State.CANCELLED:
             return job
         try:
-            return self._store.cancel(job, now=self._clock(), by=OWNER)
+            return self._store.cancel(job, now=self._clock(), by=by, reason=reason)
         except WriteRefusedError as refused:
             if refused.current is None:
                 return None

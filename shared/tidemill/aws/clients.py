@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_secretsmanager import SecretsManagerClient
     from mypy_boto3_sqs import SQSClient
+    from mypy_boto3_sts import STSClient
 
 #: The wire form of an item: `{"state": {"S": "queued"}}`.
 Item = dict[str, Any]
@@ -114,13 +115,13 @@ def s3() -> Any:
 
 
 @cache
-def sts() -> Any:
-    return boto3.client("sts", config=CONFIG)
+def sqs() -> "SQSClient":
+    return boto3.client("sqs", config=CONFIG)
 
 
 @cache
-def sqs() -> "SQSClient":
-    return boto3.client("sqs", config=CONFIG)
+def sts() -> "STSClient":
+    return boto3.client("sts", config=CONFIG)
 
 
 @cache

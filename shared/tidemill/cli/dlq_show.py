@@ -13,6 +13,7 @@ from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, age, readable_time, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import show, show_json
+from tidemill.domain.history import Transition
 from tidemill.domain.job import AttemptError, Job, Redrive
 from tidemill.domain.states import State
 from tidemill.system import clock
@@ -26,7 +27,7 @@ _HEADING: Final = "bold"
 @click.option("--json", "as_json", is_flag=True, help="Print the job as one JSON object.")
 @click.pass_obj
 def dlq_show(installation: Installation, job_id: str, tenant: str | None, *, as_json: bool) -> None:
-    """Show one dead job with its payload, errors and redrives."""
+    """Show one dead job with its payload, errors, history and redrives."""
     job = _of_tenant(installation, tenant, job_id) if tenant else _of_any_tenant(installation, job_id)
     if as_json:
         show_json(report(job))
@@ -74,6 +75,11 @@ def _lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
     yield from ((f"  {visible(line)}", "") for line in _payload(job))
     yield "errors (at most the last ten)", _HEADING
     yield from ((f"  {_error(error)}", "") for error in job.known_errors)
+    if job.errors and (text := job.errors[-1].traceback):
+        yield "traceback of the last error", _HEADING
+        yield from ((f"  {visible(line)}", "") for line in text.splitlines())
+    yield "history (the last transitions)", _HEADING
+    yield from ((f"  {_transition(entry)}", "") for entry in job.known_history)
     if job.redrives:
         yield "redrives", _HEADING
         yield from ((f"  {_redrive(entry)}", "") for entry in job.redrives)
@@ -96,4 +102,12 @@ def _error(error: AttemptError) -> str:
 
 
 def _redrive(entry: Redrive) -> str:
-    return f"{readable_time(entry.at)}  by {visible(entry.by)}, after death by: {entry.death or DASH}"
+    reason = f", because: {visible(entry.reason)}" if entry.reason else ""
+    return f"{readable_time(entry.at)}  by {visible(entry.by)}, after death by: {entry.death or DASH}{reason}"
+
+
+def _transition(entry: Transition) -> str:
+    parts = [entry.state, *([entry.cause] if entry.cause != entry.state else [])]
+    parts += [f"attempt {entry.attempt}"] if entry.attempt is not None else []
+    parts += [f"by {entry.worker}"] if entry.worker else []
+    return f"{readable_time(entry.at)}  {visible(', '.join(parts))}"

@@ -1,6 +1,5 @@
 """The deployed Tidemill that the commands work on. Located on first use, with the usual AWS credentials."""
 
-import getpass
 import os
 import time
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ from tidemill.operator.find_job import JobFinder
 from tidemill.operator.job_facts import JobFacts
 from tidemill.operator.job_logs import JobLogs
 from tidemill.operator.system_status import SystemStatus
+from tidemill.operator.verified_caller import UNVERIFIED, verified_caller
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.queue_depth import backlog, delay
 from tidemill.system import clock, ids, random_draw
@@ -60,6 +60,15 @@ class Installation:
         token = os.environ.get("TIDEMILL_TOKEN")
         signature = by_signature(clients.credentials(), region=found.region)
         return HttpApi(found.api_url, by_token(token) if token else signature)
+
+    @cached_property
+    def caller(self) -> str:
+        """Who runs the command, for audit entries. One call, with a warning if the name is not verified."""
+        clients.choose(profile=self.profile, region=self.region)
+        name = verified_caller(clients.sts())
+        if name.startswith(UNVERIFIED):
+            say(f"STS did not confirm who you are; the jobs will name {name}.")
+        return name
 
     @cached_property
     def store(self) -> DynamoJobStore:
@@ -173,11 +182,3 @@ class Installation:
 
     def dead_letter_queue(self, lane: str) -> SqsDeadLetterQueue:
         return SqsDeadLetterQueue(clients.sqs(), self.deployment.lanes[lane].dead_letters)
-
-
-def operator_name() -> str:
-    """The local user's name, for the audit entry of a redrive. It is not verified."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user in a container may have no name
-        return "unknown"

@@ -14,6 +14,8 @@ _UNITS: Final = {
     "h": timedelta(hours=1),
     "d": timedelta(days=1),
 }
+#: In characters. Job documents should stay small.
+LONGEST_REASON: Final = 200
 _DURATION_PATTERN: Final = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
 
 
@@ -60,3 +62,10 @@ DURATION: Final = _Duration()
 TIMESTAMP: Final = _Timestamp()
 #: Also accepts a duration before now: `2h` is two hours ago.
 TIMESTAMP_OR_AGE: Final = _TimestampOrAge()
+
+
+def reason_text(_: click.Context, __: click.Parameter, reason: str) -> str:
+    """A callback: the reason of an action, for the audit entry of a job."""
+    if len(reason) > LONGEST_REASON:
+        raise click.BadParameter(f"has {len(reason)} characters; at most {LONGEST_REASON} are kept")
+    return reason

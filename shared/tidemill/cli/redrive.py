@@ -12,10 +12,11 @@ from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.dead_job_report import ended_at
 from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import count, sweep_counts, sweep_text, visible
-from tidemill.cli.installation import Installation, operator_name
+from tidemill.cli.installation import Installation
 from tidemill.cli.output import progress_bar, say, show, show_json
 from tidemill.cli.own_jobs import change_own_jobs
 from tidemill.cli.parallel_writes import ParallelWrites, in_order
+from tidemill.cli.parameter_types import reason_text
 from tidemill.cli.redrive_plan import Plan
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -26,6 +27,7 @@ from tidemill.domain.states import State
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Jobs of this type; repeatable.")
 @click.option("--all", "everything", is_flag=True, help="All dead jobs.")
 @click.option("--own", is_flag=True, help="Your own jobs, by ID, over the HTTP API.")
+@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the history of the jobs.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
@@ -39,6 +41,7 @@ def redrive(
     *,
     everything: bool,
     own: bool,
+    reason: str,
     dry_run: bool,
     yes: bool,
     as_json: bool,
@@ -52,12 +55,16 @@ def redrive(
 
     With --own, it requeues your own dead jobs by ID, and leaves the dead-letter queues unchanged.
 
+    Each job records who redrove it, as AWS STS verifies it, and the --reason.
+
     Jobs of one group are requeued in their order. Safe to repeat and to run concurrently. After an interruption, each
     job is either dead or redriven.
     """
     if own:
-        if not ids or types or everything or dry_run:
-            raise click.UsageError("--own requires IDs, and cannot be combined with --type, --all or --dry-run")
+        if not ids or types or everything or dry_run or reason:
+            raise click.UsageError(
+                "--own requires IDs, and cannot be combined with --type, --all, --dry-run or --reason"
+            )
         change_own_jobs(installation, ids, "redrive", yes=yes, as_json=as_json)
         return
     _check_selection(selected=bool(ids or types), everything=everything)
@@ -80,7 +87,7 @@ def redrive(
         return
     if not confirmed(plan.question, yes=yes):
         return
-    _carry_out(installation, plan, as_json=as_json)
+    _carry_out(installation, plan, reason=reason, as_json=as_json)
     if ids and not plan.jobs:
         raise CommandError("these IDs match no dead job", remedy="`tidemill dlq list` lists the dead jobs.")
 
@@ -127,9 +134,9 @@ def _plan(installation: Installation, selection: Selection) -> Plan:
     )
 
 
-def _carry_out(installation: Installation, plan: Plan, *, as_json: bool) -> None:
+def _carry_out(installation: Installation, plan: Plan, *, reason: str, as_json: bool) -> None:
     redriver = installation.redriver
-    write = partial(redriver.redrive, by=operator_name(), refused=_say_why)
+    write = partial(redriver.redrive, by=installation.caller, reason=reason, refused=_say_why)
     writes = ParallelWrites(write, in_order(plan.jobs), verb="Redrove")
     try:
         with progress_bar("redriving", len(plan.jobs)) as advance:

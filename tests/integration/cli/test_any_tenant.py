@@ -9,9 +9,9 @@ import click
 import pytest
 
 from tests.integration.cli.conftest import Cloud, run
-from tests.support.builders import NOW, SECOND, a_job, brought_to
+from tests.support.builders import NOW, SECOND, a_job, brought_to, stored
 from tidemill.aws import clients
-from tidemill.domain.job import Job
+from tidemill.domain.job import CancelRequest, Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -55,9 +55,12 @@ def test_get_reads_the_job_of_a_tenant(cloud: Cloud) -> None:
 
 def test_cancel_ends_jobs_of_a_tenant_and_reports_the_others(cloud: Cloud) -> None:
     job, done = _insert(cloud, tenant="a:other"), brought_to(cloud.store, State.SUCCEEDED, tenant="a:other")
-    result = run("cancel", job.id, done.id, "nope", "--tenant", "a:other", "--yes")
+    result = run("cancel", job.id, done.id, "nope", "--tenant", "a:other", "--yes", "--reason", "a typo")
     assert result.exit_code == 1
     assert result.stdout == f"{job.id}  cancelled\n"
+    asked = stored(cloud.store, job).cancel
+    assert asked == CancelRequest(by="arn:aws:sts::123456789012:user/moto", reason="a typo")
+    assert run("cancel", job.id, "--yes", "--reason", "a typo").exit_code == 2
     assert "tenant a:other has no job nope" in result.stderr
     assert "2 of 3 jobs could not be cancelled" in result.stderr
     assert cloud.state(job) is State.CANCELLED

@@ -2,13 +2,14 @@
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import click
 import pytest
 
 from tests.integration.cli.conftest import Cloud, run
-from tests.support.builders import NOW, SETTLEMENTS, TENANT, brought_to, claimed, reference_to
+from tests.support.builders import NOW, SETTLEMENTS, TENANT, an_error, brought_to, claimed, reference_to
 from tidemill.aws.attribute_values import number
 from tidemill.domain.states import State
 from tidemill.names import TTL_ATTRIBUTE
@@ -105,8 +106,10 @@ def test_a_terminal_of_80_columns_does_not_truncate_ids_and_tenants(
 
 def test_show_prints_payload_errors_and_redrives(cloud: Cloud) -> None:
     job = cloud.dead_job(id=IDS[0], payload='{"order":7}')
-    redriven = cloud.store.redrive(job, token="token", now=NOW, by="alice\x1b[2J")
-    cloud.store.settle(claimed(cloud.store, redriven), SETTLEMENTS[State.DEAD], now=NOW)
+    redriven = cloud.store.redrive(job, token="token", now=NOW, by="alice\x1b[2J", reason="a \x1b")
+    error = an_error(retryable=False, traceback="  in handler\x1b\nValueError: no such thing")
+    died = replace(SETTLEMENTS[State.DEAD], error=error, cause="permanent error")
+    cloud.store.settle(claimed(cloud.store, redriven), died, now=NOW)
     result = run("dlq", "show", IDS[0])
     assert result.exit_code == 0
     for text in (
@@ -114,7 +117,11 @@ def test_show_prints_payload_errors_and_redrives(cloud: Cloud) -> None:
         TENANT,
         '    "order": 7',
         "attempt 1 (not retryable): ValueError: no such thing",
-        "by alice\\x1b[2J, after death by: permanent error",
+        "by alice\\x1b[2J, after death by: permanent error, because: a \\x1b",
+        "    in handler\\x1b\n",
+        "dead, permanent error, attempt 1",
+        "queued, redriven",
+        "running, claimed, attempt 1",
     ):
         assert text in result.stdout
     assert json.loads(run("dlq", "show", "--json", IDS[0]).stdout)["redrives"][0]["by"] == "alice\x1b[2J"

@@ -1,16 +1,36 @@
 """`redrive`: the jobs that it selects, its plan and confirmation, and the jobs that it keeps."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import click
 import pytest
+from botocore.exceptions import ConnectTimeoutError
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SECOND, SETTLEMENTS, a_job, claimed, stored
+from tidemill.aws import clients
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
+
+#: As moto answers.
+_ARN: Final = "arn:aws:sts::123456789012:user/moto"
+
+
+class SilentSts:
+    """A client of STS that gets no answer."""
+
+    calls = 0
+
+    def get_caller_identity(self) -> Mapping[str, str]:
+        SilentSts.calls += 1
+        raise ConnectTimeoutError(endpoint_url="https://sts.invalid")
+
+
+def _nameless() -> str:
+    raise OSError("no username set in the environment")
 
 
 def test_all_dead_jobs_are_redriven_and_their_dlq_messages_are_deleted(cloud: Cloud) -> None:
@@ -22,22 +42,42 @@ def test_all_dead_jobs_are_redriven_and_their_dlq_messages_are_deleted(cloud: Cl
     assert cloud.bodies() == []
 
 
-def test_the_audit_entry_names_the_operator(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOGNAME", "alice")
+def test_the_audit_entry_names_the_verified_operator_and_the_reason(cloud: Cloud) -> None:
     job = cloud.dead_job()
-    run("redrive", job.id, "--yes")
-    found = cloud.store.get(job.tenant, job.id)
-    assert found is not None
-    assert [(entry.by, entry.death) for entry in found.redrives] == [("alice", job.death)]
+
+    result = run("redrive", job.id, "--yes", "--reason", "fixed in 1.2")
+
+    (entry,) = stored(cloud.store, job).redrives
+    assert (entry.by, entry.reason, entry.death) == (_ARN, "fixed in 1.2", job.death)
+    assert "STS" not in result.stderr
 
 
-def test_a_user_without_a_name_can_redrive(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    def nameless() -> str:
-        raise OSError("no username set in the environment")
+@pytest.mark.parametrize(
+    ("user", "named"),
+    [(lambda: "alice", "unverified:alice"), (_nameless, "unverified:unknown")],
+    ids=["named", "nameless"],
+)
+def test_without_an_answer_of_sts_the_entry_says_that_the_name_is_not_verified(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch, user: Any, named: str
+) -> None:
+    monkeypatch.setattr("getpass.getuser", user)
+    monkeypatch.setattr(clients, "sts", SilentSts)
+    monkeypatch.setattr(SilentSts, "calls", 0)
+    jobs = [cloud.dead_job() for _ in range(2)]
 
-    monkeypatch.setattr("getpass.getuser", nameless)
-    cloud.dead_job()
-    assert run("redrive", "--all", "--yes").exit_code == 0
+    result = run("redrive", "--all", "--yes")
+
+    assert result.exit_code == 0
+    assert {entry.by for job in jobs for entry in stored(cloud.store, job).redrives} == {named}
+    assert result.stderr.count(f"the jobs will name {named}") == SilentSts.calls == 1
+
+
+def test_a_reason_is_for_operators_and_bounded(cloud: Cloud) -> None:
+    job = cloud.dead_job()
+
+    assert run("redrive", "--own", job.id, "--yes", "--reason", "x").exit_code == 2
+    assert run("redrive", job.id, "--yes", "--reason", "x" * 201).exit_code == 2
+    assert cloud.state(job) is State.DEAD
 
 
 def test_only_jobs_of_the_type_are_redriven_and_other_dlq_messages_are_kept(cloud: Cloud) -> None:

@@ -10,11 +10,12 @@ from click.testing import Result
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, brought_to, claimed, letter_for, reference_to
-from tidemill.cli.installation import operator_name
+from tidemill.aws import clients
 from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.operator.verified_caller import verified_caller
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.system import clock
 
@@ -37,7 +38,7 @@ def test_each_of_two_operators_sees_how_many_jobs_the_other_redrove_first(
     assert "Redrove 2 of 2 jobs." in others[0].stdout
     assert "Redrove 3 of 5 jobs. Skipped 2 jobs that changed in the meantime." in result.stdout
     assert result.exit_code == 0
-    by = operator_name()
+    by = verified_caller(clients.sts())
     reasons = [line for line in result.stderr.splitlines() if line.startswith("Skipped")]
     assert sorted(reasons) == sorted(f"Skipped {job.id}: {by} has redriven it in the meantime" for job in theirs)
     for job in mine + theirs:
@@ -57,12 +58,12 @@ class Interrupting:
         self._redrive = DynamoJobStore.redrive
         interrupting = self
 
-        def redrive(store: DynamoJobStore, job: Job, *, token: str, now: datetime, by: str) -> Job:
+        def redrive(store: DynamoJobStore, job: Job, *, token: str, now: datetime, by: str, reason: str = "") -> Job:
             with interrupting._lock:
                 interrupting._left -= 1
                 if interrupting._left < 0:
                     raise interrupting._error
-            return interrupting._redrive(store, job, token=token, now=now, by=by)
+            return interrupting._redrive(store, job, token=token, now=now, by=by, reason=reason)
 
         monkeypatch.setattr(DynamoJobStore, "redrive", redrive)
 
