@@ -331,8 +331,8 @@ def test_only_the_last_error_has_a_traceback_and_success_drops_it(
         tracebacks.append([error.traceback for error in stored(store, queued).errors])
 
     (first,), (earlier, second), after = tracebacks
-    assert first.startswith("ValueError: xxx")
-    assert len(first) == LONGEST_TRACEBACK
+    assert "ValueError: xxx" in first
+    assert len(first) <= LONGEST_TRACEBACK
     assert (earlier, second, after) == ("", first, ["", ""])
 
 
