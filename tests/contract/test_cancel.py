@@ -24,7 +24,7 @@ from tests.support.interleave import meet
 from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint, JobStore
 from tidemill.domain.errors import StoreUnavailableError, WriteRefusedError
-from tidemill.domain.job import Job
+from tidemill.domain.job import OPERATOR, CancelRequest, Job
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -70,7 +70,8 @@ def test_cancel_of_a_running_job_records_a_request_and_keeps_its_run(store: JobS
 
     asked = store.cancel(running, now=LATER)
 
-    assert asked == replace(running, cancel_requested_at=LATER) == stored(store, running)
+    request = CancelRequest(by=OPERATOR)
+    assert asked == replace(running, cancel_requested_at=LATER, cancel=request) == stored(store, running)
 
 
 def test_a_run_with_a_cancel_request_may_succeed_or_be_cancelled_but_not_continue(store: JobStore) -> None:

@@ -27,7 +27,9 @@ def test_claim_takes_a_queued_job_and_returns_it_as_claimed(store: JobStore) -> 
         due=NOW + LEASE,
         ready_at=NOW - SECOND,
         claimed_at=NOW,
+        history=running.history,
     )
+    assert [(entry.at, entry.state, entry.cause) for entry in running.history] == [(NOW, State.RUNNING, "claimed")]
 
 
 def test_claim_takes_a_retrying_job_when_it_is_due(store: JobStore) -> None:

@@ -54,6 +54,8 @@ def test_jobs_are_listed_newest_first_without_their_large_fields(mill: Mill) -> 
         "checkpoint",
         "hops",
         "parent",
+        "cancelled_by",
+        "history",
     }
 
 

@@ -51,10 +51,10 @@ def test_a_job_that_gives_up_is_dead_with_its_reason_and_reaches_the_dlq(mill: M
 
 def test_only_a_death_without_intent_counts_as_failed(mill: Mill, capsys: pytest.CaptureFixture[str]) -> None:
     ended(mill, lambda _payload, _run: GiveUp("the guest has declined"))
-    assert '"JobsDead":[1.0]' in (written := capsys.readouterr().out)
+    assert '"JobsDead":1' in (written := capsys.readouterr().out)
     assert "JobsFailed" not in written
     ended(mill, lambda _payload, _run: object())
-    assert '"JobsFailed":[1.0]' in capsys.readouterr().out
+    assert '"JobsFailed":1' in capsys.readouterr().out
 
 
 def test_a_handler_may_end_its_job_without_effect(mill: Mill) -> None:

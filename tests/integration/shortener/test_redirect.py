@@ -182,7 +182,7 @@ def test_a_click_that_cannot_be_written_redirects_and_is_reported(
     assert (answer.status, answer.headers["Location"]) == (302, URL)
     assert world.jobs() == []
     (metrics,) = [line for line in capsys.readouterr().out.splitlines() if Metric.NOT_ACCEPTED in line]
-    assert json.loads(metrics)[Metric.NOT_ACCEPTED] == [1.0]
+    assert json.loads(metrics)[Metric.NOT_ACCEPTED] == 1
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [("ERROR", "not accepted")]
 
 
