@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from tidemill.application.ports import WHOLE, Entered, LimitSlot, Part
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
-from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, earliest, interval, run_name
+from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, earliest, run_name
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb import limit_item
 from tidemill.dynamodb.attention_index import entry_pages
@@ -102,8 +102,7 @@ class DynamoLimits:
                 return slot.line
         if limit.rate:
             at = earliest(limit.rate, state.arrival)
-            # A job that comes at its time may find that the one before it started late. It keeps its place then.
-            if not slot.released or at - now > interval(limit.rate) / 2:
+            if not slot.released or at > now:
                 at = max(at, state.promised)
             if at > now:
                 # While a line stands, the later times are for those who wait in it.
@@ -114,10 +113,7 @@ class DynamoLimits:
         return self._holds(limit_item.mark(slot, state, now=now))
 
     def _promised(self, slot: LimitSlot, state: LimitState, at: datetime, now: datetime) -> bool:
-        """A time before `promised` is the job's already. Written again, it would promise the later ones twice."""
-        if slot.limit.rate is None or at < state.promised:
-            return True
-        return self._holds(limit_item.promise(slot, slot.limit.rate, state, at, now=now))
+        return slot.limit.rate is None or self._holds(limit_item.promise(slot, slot.limit.rate, state, at, now=now))
 
     def _holds(self, request: Request) -> bool:
         try:
