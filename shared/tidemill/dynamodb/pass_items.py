@@ -61,10 +61,13 @@ def put_segment(segment: Segment, *, version: str) -> Request:
 
 
 def decoded_segment(item: Item, table_pass: TablePass, number_: int) -> Segment:
-    """At its beginning if the item is of another pass. `item` may be empty."""
+    """At its beginning if the item is of an earlier pass, and done if it is of a later one. `item` may be empty."""
     version = item[VERSION]["S"] if item else None
-    if not item or int(item["pass"]["N"]) != table_pass.number:
-        return Segment(pass_number=table_pass.number, number=number_, version=version)
+    saved_by = int(item["pass"]["N"]) if item else 0
+    if saved_by != table_pass.number:
+        # A slow run of an ended pass must not put the segment of the present one back to its beginning.
+        over = saved_by > table_pass.number
+        return Segment(pass_number=table_pass.number, number=number_, done=over, version=version)
     return Segment(
         pass_number=table_pass.number,
         number=number_,
