@@ -47,7 +47,7 @@ PASS: Final = (
     Mutant(
         "a pass takes over the cursors of the one before",
         modules.PASS_ITEMS,
-        'if not item or int(item["pass"]["N"]) != table_pass.number:',
+        "if saved_by != table_pass.number:",
         "if not item:",
     ),
     Mutant(
