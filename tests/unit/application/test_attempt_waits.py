@@ -38,7 +38,9 @@ class Store(OneJob):
             raise self.settles.pop(0)
         return super().settle(_job, settlement, now=now)
 
-    def release(self, _job: Job, *, due: datetime) -> None:  # type: ignore[override]  # this one returns
+    def release(  # type: ignore[override]  # this one returns
+        self, _job: Job, *, now: datetime, due: datetime
+    ) -> None:
         self.released.append(due)
 
     def get(self, _tenant: str, _job_id: str) -> Job | None:

@@ -53,6 +53,7 @@ SUMMARY = {
     "claimed_at": "2045-03-04T05:06:13.891Z",
     "finished_at": "2045-03-04T05:06:14.891Z",
     "expires_at": "2045-03-05T05:06:07.891Z",
+    "tags": [],
 }
 ERROR = {
     "attempt": 1,
@@ -73,10 +74,15 @@ def test_a_job_shows_every_member() -> None:
         "payload": {"a": 1},
         "result": {"n": 1},
         "errors": [ERROR],
-        "redrives": [{"at": "2045-03-04T05:06:07.891Z", "by": "ada", "death": "too many hops"}],
+        "redrives": [{"at": "2045-03-04T05:06:07.891Z", "by": "operator", "death": "too many hops"}],
         "checkpoint": [2],
         "hops": 5,
         "parent": "p",
+        "cancelled_by": None,
+        "history": [
+            {"at": "2045-03-04T05:06:07.891Z", "what": "accepted", "cause": "accepted", "attempt": None},
+            {"at": "2045-03-04T05:06:09.891Z", "what": "running", "cause": "cancel requested", "attempt": None},
+        ],
     }
 
 

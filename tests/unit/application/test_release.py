@@ -101,7 +101,7 @@ class World:
                 return one
         return None
 
-    def unpark(self, job: Job, *, due: datetime) -> None:
+    def unpark(self, job: Job, *, now: datetime, due: datetime) -> None:
         if self.refusals:
             refusal = self.refusals.pop(0)
             self.shown = [one for one in self.shown if one != job]
