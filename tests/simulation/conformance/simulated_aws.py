@@ -28,7 +28,7 @@ class Simulated(Aws):
 
     def __init__(self) -> None:
         self.world = World(0, Deployment())
-        self.world.faults.stopped = True
+        self.world.faults.stopped, self.world.faults.rates = True, {}
         self.world.dynamodb.page_items = 1000
         self.scheduler = self.world.scheduler
         index = Index(name=INDEX, schema=Schema(names=("colour", "size"), types=("S", "N")))
