@@ -18,6 +18,7 @@ from tests.support.job_tables import Table, table_on_moto
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.local import emulator, instance
 from tidemill.local.lifecycle import App, deployed
+from tidemill.telemetry import handler_output
 from tidemill.telemetry.outcome_log import logger
 
 faster_moto.install()
@@ -91,6 +92,13 @@ def _logger() -> None:
     handler = logger().registered_handler
     assert isinstance(handler, logging.StreamHandler)
     handler.stream = _StandardOutput()
+
+
+@pytest.fixture(autouse=True)
+def _handler_output() -> Iterator[None]:
+    """A worker that a test builds in its own process takes what handlers log and print. Give it back."""
+    yield
+    handler_output.remove()
 
 
 class _StandardOutput:

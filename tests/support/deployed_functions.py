@@ -31,7 +31,6 @@ from tidemill.names import (
     Lane,
 )
 from tidemill.system import clock, own_process
-from tidemill.telemetry import handler_output
 
 JOB_TIMEOUT: Final = timedelta(seconds=5)
 #: More rounds of publish and work than any test needs.
@@ -265,7 +264,6 @@ def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
     finally:
         for each in watched:
             each.meta.events.unregister("before-call", count_call)
-        handler_output.remove()
         forget()
 
 

@@ -375,7 +375,7 @@ def test_the_examples_of_the_page_about_python_run(
     for example in examples(PYTHON_PAGE):
         exec(compile(example.replace("the-jobs-table", table.name), PYTHON_PAGE.name, "exec"), names)
 
-    assert len(_stored(table)) == 10
+    assert len(_stored(table)) == 11
     assert table.client.scan(TableName=users)["Count"] == 1
 
 
