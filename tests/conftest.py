@@ -30,7 +30,8 @@ MARKS: Final[Mapping[str, pytest.MarkDecorator]] = {
     "emulated": pytest.mark.emulator,
 }
 #: The tests of each of these folders share what takes long to make: the deployed app, or the templates and the asset.
-FOLDERS_IN_ONE_PROCESS: Final = ("tests/e2e/", "tests/infrastructure/")
+#: The first that fits counts: the tests of alarms evaluate one template of their own for minutes, beside the others.
+FOLDERS_IN_ONE_PROCESS: Final = ("tests/e2e/", "tests/infrastructure/alarms/", "tests/infrastructure/")
 
 
 class ByFolder(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types

@@ -4,6 +4,7 @@
 """
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -46,6 +47,8 @@ def _chooses(argument: str) -> bool:
 
 def main() -> int:
     """Return the exit code of pytest."""
+    # A shell starts jobs in the background with Ctrl-C ignored, and so would every command that the tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     clean = environment.without_aws(os.environ)
     command = [sys.executable, "-m", "pytest", *pytest_arguments(sys.argv[1:])]
     return subprocess.call(command, cwd=ROOT, env=clean)

@@ -1,5 +1,7 @@
 """`make test` uses every core for all tests, and one process for a few of them."""
 
+import signal
+
 import pytest
 
 from tools import run_tests
@@ -51,3 +53,16 @@ def test_the_fast_run_leaves_out_slow_tests_and_those_that_need_the_embedded_aws
     fast = ["-m", "not e2e and not emulator and not slow"]
     assert run_tests.pytest_arguments(["--fast"]) == [*ON_EACH_CORE, *fast]
     assert run_tests.pytest_arguments(["--fast", "-k", "fence"]) == [*fast, "-k", "fence"]
+
+
+def test_tests_can_interrupt_what_they_start_although_the_run_is_in_the_background(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    handlers: list[object] = []
+    monkeypatch.setattr("subprocess.call", lambda *_, **__: handlers.append(signal.getsignal(signal.SIGINT)))
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        run_tests.main()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert handlers == [signal.default_int_handler]
