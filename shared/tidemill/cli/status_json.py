@@ -14,7 +14,8 @@ from tidemill.operator.system_status import LaneStatus, SystemStatus, Unread
 
 def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, Any]:
     """The members are in `docs/reference/cli.md`."""
-    newest = status.newest_dead
+    dead = status.dead
+    newest = None if isinstance(dead, Unread) or isinstance(dead.newest, Unread) else dead.newest
     return {
         "stack": deployment.stack,
         "region": deployment.region,
@@ -30,15 +31,15 @@ def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, An
         else [
             {"cause": line.cause, "key": line.key, **_counted("jobs", counted)} for line, counted in status.parked.lines
         ],
-        **_counted("dead_jobs", status.dead),
+        **_counted("dead_jobs", None if isinstance(dead, Unread) else dead.counted),
         **_counted("owed_records", status.owed),
         "newest_dead_jobs": None
-        if isinstance(newest, Unread)
+        if newest is None
         else [
             {"id": job.id, "tenant": job.tenant, "type": job.type, "lane": job.lane, "error": error_class(job)}
             for job in newest
         ],
-        "blocked_groups": None if isinstance(newest, Unread) else len(blocked_groups(newest)),
+        "blocked_groups": None if newest is None else len(blocked_groups(newest)),
         "waiting_sample": None if isinstance(status.sample, Unread) else asdict(status.sample),
         "schedules": deployment.schedules,
         "unread": {name: str(part.error) for name, part in status.unread.items()},

@@ -109,16 +109,18 @@ def _line_name(line: WaitingLine) -> str:
 
 
 def _dead(status: SystemStatus) -> Iterator[Block]:
-    dead, newest = status.dead, status.newest_dead
-    jobs = () if isinstance(newest, Unread) else newest
+    dead = status.dead
+    if isinstance(dead, Unread):
+        yield Line(_counted(dead, "dead job"), RED)
+        return
+    jobs = () if isinstance(dead.newest, Unread) else dead.newest
     blocked = len(blocked_groups(jobs))
     text = f", {count(blocked, 'group')} blocked by a dead job" if blocked else ""
-    some = isinstance(dead, Counted) and dead.number > len(jobs)
-    if blocked and some:
+    if blocked and dead.counted.number > len(jobs):
         text += f" among the newest {len(jobs)}"
-    yield Line(_counted(dead, "dead job") + text, "" if isinstance(dead, Counted) and not dead.number else "bold")
-    if isinstance(newest, Unread):
-        yield Line(f"The newest dead jobs: not read: {newest.error}", RED)
+    yield Line(_counted(dead.counted, "dead job") + text, "bold" if dead.counted.number else "")
+    if isinstance(dead.newest, Unread):
+        yield Line(f"The newest dead jobs: not read: {dead.newest.error}", RED)
     elif jobs:
         yield _ranked(
             (f"OF THE {len(jobs)} NEWEST DEAD: TYPE", "ERROR", "TENANT"),
@@ -126,7 +128,7 @@ def _dead(status: SystemStatus) -> Iterator[Block]:
         )
         yield Line("`tidemill dlq summary` groups the dead jobs by error, and `tidemill dlq list` lists them.")
     messages = any(isinstance(lane, LaneStatus) and lane.dlq_messages for lane in status.lanes.values())
-    if isinstance(dead, Counted) and dead.number and not messages:
+    if dead.counted.number and not messages:
         yield Line(
             "Dead jobs exist, but every dead-letter queue is empty: their messages expired or were deleted.", YELLOW
         )

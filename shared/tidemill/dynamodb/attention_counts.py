@@ -1,27 +1,28 @@
 """Counts what the attention index holds, without a read of any document, and at a bounded price."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from heapq import nlargest
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.application.ports import WHOLE, Part
 from tidemill.aws.attribute_values import text
-from tidemill.aws.clients import POOL_SIZE, translated
+from tidemill.aws.clients import POOL_SIZE, Item, translated
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.document import split_key
 from tidemill.dynamodb.indexes import attention_partition, line_partition
 from tidemill.dynamodb.owed_items import owed_partitions
-from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, LARGEST_INDEX_SHARDS
+from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SORT_KEY, LARGEST_INDEX_SHARDS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: The most entries of one partition that a count reads: about 40 read units.
-MOST_COUNTED: Final = 2500
+#: The most entries of one partition that are read: about 15 read units.
+MOST_COUNTED: Final = 1000
 #: The most lines whose parked jobs a count reads.
 MOST_LINES: Final = 50
 
@@ -35,6 +36,14 @@ class Counted:
 
     def __add__(self, other: "Counted") -> "Counted":
         return Counted(self.number + other.number, self.exact and other.exact)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newest:
+    """The number of jobs, and the tenant and id of the last ones."""
+
+    counted: Counted
+    keys: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +70,7 @@ class AttentionCounts:
 
     def jobs(self, state: State) -> Counted:
         """Of `State.SCHEDULED` or `State.DEAD`."""
-        return self._sum([attention_partition(state, shard) for shard in range(LARGEST_INDEX_SHARDS)])
+        return self._sum(_partitions(state))
 
     def owed(self) -> Counted:
         """The owed work of publish."""
@@ -76,16 +85,16 @@ class AttentionCounts:
             lines=tuple((line, count) for line, count in counted if count.number), all_lines=len(found) <= MOST_LINES
         )
 
-    def newest(self, state: State, *, each: int) -> list[tuple[str, str]]:
-        """Tenant and id of the last `each` jobs of every partition."""
+    def newest(self, state: State, *, most: int) -> Newest:
+        """The last `most` jobs of all partitions. The entries that are read for the count name them.
+
+        `most` is at most `MOST_COUNTED`.
+        """
+        read = partial(self._query, ScanIndexForward=False, Limit=MOST_COUNTED)
         with ThreadPoolExecutor(POOL_SIZE) as pool:
-            pages = list(
-                pool.map(
-                    partial(self._query, ScanIndexForward=False, Limit=each),
-                    [attention_partition(state, shard) for shard in range(LARGEST_INDEX_SHARDS)],
-                )
-            )
-        return [split_key(entry) for page in pages for entry in page["Items"]]
+            pages = list(pool.map(read, _partitions(state)))
+        entries = nlargest(most, chain.from_iterable(page["Items"] for page in pages), key=_at)
+        return Newest(counted=sum(map(_counted, pages), Counted(0)), keys=[split_key(entry) for entry in entries])
 
     def _sum(self, partitions: list[str]) -> Counted:
         return sum(self._each(partitions), Counted(0))
@@ -99,8 +108,7 @@ class AttentionCounts:
 
         https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Other.html
         """
-        page = self._query(partition, Select="COUNT", Limit=MOST_COUNTED)
-        return Counted(page["Count"], exact="LastEvaluatedKey" not in page)
+        return _counted(self._query(partition, Select="COUNT", Limit=MOST_COUNTED))
 
     def _query(self, partition: str, **options: Any) -> Any:
         with translated():
@@ -112,3 +120,15 @@ class AttentionCounts:
                 ExpressionAttributeValues={":partition": text(partition)},
                 **options,
             )
+
+
+def _partitions(state: State) -> list[str]:
+    return [attention_partition(state, shard) for shard in range(LARGEST_INDEX_SHARDS)]
+
+
+def _counted(page: Any) -> Counted:
+    return Counted(page["Count"], exact="LastEvaluatedKey" not in page)
+
+
+def _at(entry: Item) -> int:
+    return int(entry[ATTENTION_SORT_KEY]["N"])

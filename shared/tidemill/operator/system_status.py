@@ -30,8 +30,8 @@ from tidemill.sqs.lanes import LaneUrls
 from tidemill.sqs.queue_depth import Backlog, backlog, oldest_age
 
 Value = TypeVar("Value")
-#: The dead jobs that are read of each partition of the index, the newest first.
-_NEWEST_EACH: Final = 10
+#: The most dead jobs that are read, the newest first.
+NEWEST_DEAD: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,14 @@ class LaneStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeadJobs:
+    """Their number, and the newest ones, the last death first: all of them if they are few."""
+
+    counted: Counted
+    newest: tuple[Job, ...] | Unread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SystemStatus:
     """Each part, or why it could not be read."""
 
@@ -60,11 +68,9 @@ class SystemStatus:
     #: None on an installation without metrics.
     flow: Flow | Unread | None
     scheduled: Counted | Unread
-    dead: Counted | Unread
+    dead: DeadJobs | Unread
     owed: Counted | Unread
     parked: ParkedJobs | Unread
-    #: The newest dead jobs: all of them if they are few.
-    newest_dead: tuple[Job, ...] | Unread
     sample: Sample | Unread
 
     @property
@@ -77,10 +83,8 @@ class SystemStatus:
                 f"resource {number}": state
                 for number, state in enumerate(self.resources if isinstance(self.resources, tuple) else (), 1)
             },
-            **{
-                name: getattr(self, name)
-                for name in ("flow", "scheduled", "dead", "owed", "parked", "newest_dead", "sample")
-            },
+            **{name: getattr(self, name) for name in ("flow", "scheduled", "dead", "owed", "parked", "sample")},
+            "newest dead": self.dead.newest if isinstance(self.dead, DeadJobs) else None,
         }
         return {name: part for name, part in parts.items() if isinstance(part, Unread)}
 
@@ -97,10 +101,9 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         resources = begin(partial(_resources, deployment))
         flow = begin(partial(_flow, deployment, now))
         scheduled = begin(partial(counts.jobs, State.SCHEDULED))
-        dead = begin(partial(counts.jobs, State.DEAD))
+        dead = begin(partial(_dead, counts, table, now))
         owed = begin(counts.owed)
         parked = begin(partial(counts.parked, DynamoLimits(clients.dynamodb(), table=table).lines))
-        newest = begin(partial(_newest_dead, counts, table, now))
         sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
         return SystemStatus(
             lanes={lane: future.result() for lane, future in lanes.items()},
@@ -110,7 +113,6 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
             dead=dead.result(),
             owed=owed.result(),
             parked=parked.result(),
-            newest_dead=newest.result(),
             sample=sample.result(),
         )
 
@@ -174,7 +176,12 @@ def _flow(deployment: Deployment, now: datetime) -> Flow | None:
     )
 
 
-def _newest_dead(counts: AttentionCounts, table: str, now: datetime) -> tuple[Job, ...]:
-    jobs = JobReader(clients.dynamodb(), table=table).get_many(counts.newest(State.DEAD, each=_NEWEST_EACH))
+def _dead(counts: AttentionCounts, table: str, now: datetime) -> DeadJobs:
+    found = counts.newest(State.DEAD, most=NEWEST_DEAD)
+    jobs = _attempt(partial(JobReader(clients.dynamodb(), table=table).get_many, found.keys))
+    if isinstance(jobs, Unread):
+        return DeadJobs(counted=found.counted, newest=jobs)
     # The index lags, and keeps expired jobs for a while.
-    return tuple(job for job in jobs if job.state is State.DEAD and not job.expired(now))
+    dead = [job for job in jobs if job.state is State.DEAD and not job.expired(now)]
+    dead.sort(key=lambda job: job.finished_at or job.created_at, reverse=True)
+    return DeadJobs(counted=found.counted, newest=tuple(dead))

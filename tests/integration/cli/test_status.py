@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import click
 import pytest
@@ -15,9 +16,23 @@ from tests.integration.cli.conftest import Cloud, pipeline, run
 from tests.support.builders import a_job, brought_to
 from tests.support.parked_jobs import enter, park
 from tidemill.aws import clients
+from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.document import key
+from tidemill.dynamodb.indexes import attention_partition
+from tidemill.dynamodb.limit_item import LINE_SHARDS
 from tidemill.dynamodb.limits import DynamoLimits
-from tidemill.names import CANARY_TYPE, INDEX_SHARDS, Lane, Metric
+from tidemill.dynamodb.owed_items import owed_partitions
+from tidemill.names import (
+    ATTENTION_KEY,
+    ATTENTION_SORT_KEY,
+    CANARY_TYPE,
+    INDEX_SHARDS,
+    LARGEST_INDEX_SHARDS,
+    Lane,
+    Metric,
+)
+from tidemill.operator.system_status import NEWEST_DEAD
 
 
 def _age_of_oldest(seconds: float, *, minutes_ago: float) -> None:
@@ -142,23 +157,57 @@ def test_counting_stops_at_the_limit(cloud: Cloud, monkeypatch: pytest.MonkeyPat
     assert f"more than {found['dead_jobs']} dead jobs" in run("status").stdout
 
 
-def test_more_dead_jobs_cost_no_more_calls(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
-    """100,000 dead jobs take as long as these."""
-    monkeypatch.setattr("tidemill.operator.system_status._NEWEST_EACH", 1)
-    calls: list[str] = []
-    clients.dynamodb().meta.events.register("before-call.dynamodb", lambda model, **_: calls.append(model.name))
-    counts = []
-    for more in (1, 20):
-        for _ in range(more):
-            cloud.dead_job(dead_letter=False)
-        calls.clear()
+def _copies(cloud: Cloud, dead: Job, number: int) -> None:
+    """More dead jobs, which died one after another before this one, in all partitions of the index."""
+    item = cloud.table.item(dead) or {}
+    died_ms = int(item[ATTENTION_SORT_KEY]["N"])
+    copies = []
+    for each in range(number):
+        partition, died = attention_partition(State.DEAD, each % INDEX_SHARDS), {"N": str(died_ms - 1 - each)}
+        changes = {ATTENTION_KEY: {"S": partition}, ATTENTION_SORT_KEY: died, "finished_at": died}
+        copies.append(item | key(dead.tenant, f"copy-{each}") | changes)
+    for start in range(0, number, 25):
+        puts: Any = [{"PutRequest": {"Item": copy}} for copy in copies[start : start + 25]]
+        clients.dynamodb().batch_write_item(RequestItems={cloud.table.name: puts})
+
+
+@pytest.fixture
+def reads(cloud: Cloud) -> Counter[str]:
+    """What the command has read: calls by operation, and the items that DynamoDB read for them."""
+    found: Counter[str] = Counter()
+
+    def note(model: Any, parsed: Any, **_: object) -> None:
+        batches = parsed.get("Responses", {}).values()
+        found[model.name] += 1
+        found["items"] += parsed.get("ScannedCount", 0) + sum(map(len, batches)) + ("Item" in parsed)
+
+    clients.dynamodb().meta.events.register("after-call.dynamodb", note)
+    return found
+
+
+def test_more_dead_jobs_cost_neither_calls_nor_items(
+    cloud: Cloud, reads: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So 100,000 of them take as long as these."""
+    monkeypatch.setattr("tidemill.dynamodb.attention_counts.MOST_COUNTED", 20)
+    monkeypatch.setattr("tidemill.dynamodb.job_sample._ITEMS", 50)
+    dead, costs = cloud.dead_job(dead_letter=False), []
+    for number in (100, 700):
+        _copies(cloud, dead, number)
+        reads.clear()
         found = json.loads(run("status", "--json").stdout)
-        counts.append(Counter(calls))
-    few, many = counts
-    assert found["dead_jobs"] == 21
-    assert len(found["newest_dead_jobs"]) <= INDEX_SHARDS
-    assert many["Query"] == few["Query"] > 0
-    assert many["BatchGetItem"] == few["BatchGetItem"] == 1
+        costs.append(dict(reads))
+        assert (found["dead_jobs"], found["dead_jobs_exact"]) == (INDEX_SHARDS * 20, False)
+        # The newest ones of all partitions.
+        newest = [job["id"] for job in found["newest_dead_jobs"]]
+        assert newest[:4] == [dead.id, "copy-0", "copy-1", "copy-2"]
+        assert len(newest) == NEWEST_DEAD
+    few, many = costs
+    assert few == many
+    assert many["items"] == INDEX_SHARDS * 20 + NEWEST_DEAD + 50
+    assert many["BatchGetItem"] == 1
+    # One for each partition of dead jobs, of scheduled jobs, of owed work and of the lines of parked jobs.
+    assert many["Query"] == 2 * LARGEST_INDEX_SHARDS + len(owed_partitions()) + LINE_SHARDS
 
 
 def test_groups_blocked_by_a_dead_job_are_counted(cloud: Cloud) -> None:
