@@ -167,6 +167,17 @@ def test_type_and_state_filters_combine(listing: DynamoListing, submitted: Submi
     assert ids(page(listing, type="a", state=State.QUEUED).jobs) == [one.id]
 
 
+def test_a_tag_selects_the_jobs_that_have_it_among_others(listing: DynamoListing, submitted: Submitted) -> None:
+    both = submitted(tags=("campaign:7", "signup"))
+    one = submitted(NOW - SECOND, tags=("signup",), type="a")
+    submitted(NOW - 2 * SECOND, tags=("signup2",))
+    submitted(NOW - 3 * SECOND)
+
+    assert ids(page(listing, tag="signup").jobs) == [both.id, one.id]
+    assert ids(page(listing, tag="signup", type="a").jobs) == [one.id]
+    assert pages(listing, 1, tag="signup")[:2] == [[both.id], [one.id]]
+
+
 def test_an_expired_job_is_not_listed(listing: DynamoListing, submitted: Submitted, store: DynamoJobStore) -> None:
     live = submitted(NOW - SECOND)
     store.cancel(submitted(), now=NOW - RETENTION - SECOND)
@@ -241,6 +252,7 @@ def test_a_request_reads_a_bounded_number_of_documents_and_the_next_continues(
     assert first.end == Position(jobs[9].created_at, jobs[9].id)
     assert documents.read == 10
     assert pages(listing, 10, type="rare", since=NOW - DAY) == [[], [], [jobs[23].id], []]
+    assert pages(listing, 10, tag="absent", since=NOW - DAY) == [[], [], [], []]
 
 
 def test_a_page_without_filters_reads_only_the_documents_that_it_shows(

@@ -93,6 +93,16 @@ def test_filters_by_state_and_type_combine(mill: Mill) -> None:
     assert ids(listed({"state": "dead"})) == ids(listed({"type": "no.such.type"})) == []
 
 
+def test_a_tag_selects_jobs_and_combines_with_the_other_filters(mill: Mill) -> None:
+    tagged = mill.accepted(tags=["signup", "campaign:7"])
+    other = mill.accepted(job_type="test.noop", tags=["signup"])
+    mill.accepted()
+
+    assert set(ids(listed({"tag": "signup"}))) == {tagged, other}
+    assert ids(listed({"tag": "campaign:7"})) == ids(listed({"tag": "signup", "type": "test.scripted"})) == [tagged]
+    assert ids(listed({"tag": "sign"})) == ids(listed({"tag": "signup", "state": "dead"})) == []
+
+
 def test_since_and_until_bound_the_time_of_submission(mill: Mill) -> None:
     jobs = several(mill, 3)
     at = {job: mill.get(job).body["created_at"] for job in jobs}
@@ -129,6 +139,10 @@ def test_finished_jobs_are_listed_until_their_retention_ends(mill: Mill) -> None
         ("state=DEAD", "#/state"),
         ("type=", "#/type"),
         (f"type={'x' * 101}", "#/type"),
+        ("tag=", "#/tag"),
+        ("tag=Signup", "#/tag"),
+        ("tag=a&tag=b", "#/tag"),
+        ("tag=signup%0A", "#/tag"),
         ("limit=0", "#/limit"),
         ("limit=101", "#/limit"),
         ("limit=-1", "#/limit"),
@@ -183,6 +197,7 @@ def test_a_cursor_is_valid_for_its_own_tenant_and_filters_only(mill: Mill) -> No
     for changed in (
         query | {"state": "retrying"},
         query | {"type": "test.scripted"},
+        query | {"tag": "signup"},
         query | {"since": since},
         query | {"until": since},
         {name: value for name, value in query.items() if name != "state"},

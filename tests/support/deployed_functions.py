@@ -79,8 +79,10 @@ class Mill:
         """Let only `late` move the clock of the functions from now on, so that no job is too slow for its timeout."""
         self._stopped_at = clock_now()
 
-    def post(self, payload: Any = None, *, job_type: str = "test.scripted", key: str | None = None) -> Answer:
-        return self.post_text(json.dumps({"type": job_type, "payload": payload or {}}), key=key)
+    def post(
+        self, payload: Any = None, *, job_type: str = "test.scripted", key: str | None = None, **fields: Any
+    ) -> Answer:
+        return self.post_text(json.dumps({"type": job_type, "payload": payload or {}, **fields}), key=key)
 
     def post_text(
         self,
@@ -98,8 +100,8 @@ class Mill:
     def get(self, job_id: str, *, iam: Mapping[str, Any] | None = ROLE) -> Answer:
         return call(query, "GET", f"/jobs/{job_id}", iam=iam)
 
-    def accepted(self, payload: Any = None, *, job_type: str = "test.scripted") -> str:
-        answer = self.post(payload, job_type=job_type)
+    def accepted(self, payload: Any = None, *, job_type: str = "test.scripted", **fields: Any) -> str:
+        answer = self.post(payload, job_type=job_type, **fields)
         assert answer.status == 202
         return str(answer.body["id"])
 

@@ -27,12 +27,15 @@ class JobFilter:
     until: datetime | None = None
     #: The class of the last error.
     error: str | None = None
+    #: One of the tags.
+    tag: str | None = None
 
     def __contains__(self, job: Job) -> bool:
         return (
             self.tenant in {None, job.tenant}
             and self.state in {None, job.state}
             and self.type in {None, job.type}
+            and self.tag in {None, *job.tags}
             and (self.since is None or job.created_at >= self.since)
             and (self.until is None or job.created_at < self.until)
             and (self.error is None or (bool(job.known_errors) and job.known_errors[-1].error_class == self.error))

@@ -11,7 +11,7 @@ from tidemill.cli.dead_job_report import ended_at, error_class, reason, report
 from tidemill.cli.errors import report_unreadable
 from tidemill.cli.formatting import age, count
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, two_line_cell
+from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, tall_cell
 from tidemill.domain.job import Job
 from tidemill.system import clock
 
@@ -58,9 +58,9 @@ def _show(jobs: Sequence[Job]) -> None:
     table.add_column("AGE", justify="right", no_wrap=True)
     for id_, tenant, type_, why, error, attempts, since_death in rows:
         table.add_row(
-            two_line_cell(id_, tenant),
-            two_line_cell(type_, error),
-            two_line_cell(why, count(attempts, "attempt")),
+            tall_cell(id_, tenant),
+            tall_cell(type_, error),
+            tall_cell(why, count(attempts, "attempt")),
             since_death,
         )
     screen.print(table)

@@ -64,6 +64,7 @@ def _lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
         "tenant": job.tenant,
         "lane": job.lane,
         **({"group": job.group} if job.group else {}),
+        **({"tags": ", ".join(job.tags)} if job.tags else {}),
         "attempts": str(job.attempt),
         "submitted": _time_and_age(job.created_at, now),
         "died": _time_and_age(job.finished_at, now),

@@ -32,6 +32,7 @@ _DEFAULT_RANGE: Final = timedelta(days=30)
 @click.command("list")
 @click.option("--state", type=_STATES, metavar="STATE", help=f"Only jobs in this state: {', '.join(State)}.")
 @click.option("--type", "type_", metavar="TYPE", help="Only jobs of this type.")
+@click.option("--tag", metavar="TAG", help="Only jobs with this tag.")
 @click.option(
     "--since",
     type=TIMESTAMP_OR_AGE,
@@ -75,6 +76,7 @@ def list_(
     *,
     state: str | None,
     type_: str | None,
+    tag: str | None,
     since: datetime | None,
     until: datetime | None,
     limit: int,
@@ -100,7 +102,13 @@ def list_(
         if tenant and all_tenants:
             raise click.UsageError("choose one of --tenant and --all-tenants")
         wanted = JobFilter(
-            tenant=tenant, state=State(state) if state else None, type=type_, since=since, until=until, error=error
+            tenant=tenant,
+            state=State(state) if state else None,
+            type=type_,
+            tag=tag,
+            since=since,
+            until=until,
+            error=error,
         )
         list_any_tenant(
             installation,
@@ -121,7 +129,7 @@ def list_(
     if since is not None and until is not None and since >= until:
         raise click.UsageError("--since must be before --until")
     times = {"since": since and timestamp(since), "until": until and timestamp(until)}
-    filters = {name: value for name, value in {"state": state, "type": type_, **times}.items() if value}
+    filters = {name: value for name, value in {"state": state, "type": type_, "tag": tag, **times}.items() if value}
     pages = _pages(installation.api, filters, None if everything else limit)
     if as_json:
         for page in pages:

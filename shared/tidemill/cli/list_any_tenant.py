@@ -67,7 +67,11 @@ def _indexed(installation: Installation, wanted: JobFilter, now: datetime) -> It
 def _listed(installation: Installation, wanted: JobFilter, now: datetime) -> Iterator[Job]:
     """The newest first."""
     selection = Wanted(
-        tenant=wanted.tenant or "", since=wanted.since or _MIN_TIME, state=wanted.state, type=wanted.type
+        tenant=wanted.tenant or "",
+        since=wanted.since or _MIN_TIME,
+        state=wanted.state,
+        type=wanted.type,
+        tag=wanted.tag,
     )
     below: Position | None = Position(wanted.until or _MAX_TIME)
     while below is not None:

@@ -74,8 +74,8 @@ def new_table() -> Table:
     return Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, header_style="bold")
 
 
-def two_line_cell(first: str, second: str) -> Text:
-    return Text.assemble(visible(first), "\n", (visible(second), "dim"))
+def tall_cell(first: str, *others: str) -> Text:
+    return Text.assemble(visible(first), *((f"\n{visible(other)}", "dim") for other in others))
 
 
 def plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

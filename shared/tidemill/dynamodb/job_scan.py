@@ -37,6 +37,10 @@ class DynamoJobScan:
                 clauses.append(f"#{name} = :{name}")
                 names[f"#{name}"] = name
                 values[f":{name}"] = text(value)
+        if wanted.tag is not None:
+            clauses.append("contains(#tags, :tag)")
+            names["#tags"] = "tags"
+            values[":tag"] = text(wanted.tag)
         further: dict[str, Any] = {"ExpressionAttributeValues": values} if values else {}
         if after is not None:
             further["ExclusiveStartKey"] = {JOB_KEY: text(after)}

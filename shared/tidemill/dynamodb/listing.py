@@ -50,13 +50,15 @@ class Wanted:
     since: datetime
     state: State | None = None
     type: str | None = None
+    #: One of the tags of the job.
+    tag: str | None = None
 
     @property
     def filtered(self) -> bool:
-        return self.state is not None or self.type is not None
+        return any(part is not None for part in (self.state, self.type, self.tag))
 
     def __contains__(self, job: Job) -> bool:
-        return self.state in {None, job.state} and self.type in {None, job.type}
+        return self.state in {None, job.state} and self.type in {None, job.type} and self.tag in {None, *job.tags}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from tidemill.domain.time_constants import EPOCH
 from tidemill.dynamodb.listing import Position, Wanted
 from tidemill.http.cursors import CursorError, Cursors
 from tidemill.http.problems import ProblemError
-from tidemill.http.submission_form import Moment
+from tidemill.http.submission_form import Moment, Tag
 from tidemill.payload_model import faults
 
 LARGEST_PAGE: Final = 100
@@ -55,6 +55,7 @@ class ListingQuery(BaseModel):
 
     state: State | None = None
     type: str | None = Field(None, min_length=1, max_length=LONGEST_TYPE)
+    tag: Tag | None = None
     since: Bound | None = None
     until: Bound | None = None
     limit: Annotated[int, BeforeValidator(_number), Field(le=LARGEST_PAGE)] = DEFAULT_PAGE
@@ -63,7 +64,8 @@ class ListingQuery(BaseModel):
     def bound_to(self, tenant: str) -> Sequence[str | None]:
         """The values that a cursor is valid for. `limit` is absent, so the page size may change between pages."""
         moments = [None if moment is None else moment.isoformat() for moment in (self.since, self.until)]
-        return [tenant, self.state, self.type, *moments]
+        # Without a tag, a cursor of an earlier version stays valid during a deployment.
+        return [tenant, self.state, self.type, *moments, *([self.tag] if self.tag else [])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ def read_query(parameters: Mapping[str, str], *, tenant: str, now: datetime, cur
                 "/cursor", "invalid here; send the cursor of the previous page unchanged, with the same filters"
             )
             raise _invalid([fault]) from error
-    wanted = Wanted(tenant=tenant, since=since, state=query.state, type=query.type)
+    wanted = Wanted(tenant=tenant, since=since, state=query.state, type=query.type, tag=query.tag)
     return Asked(wanted=wanted, below=below, limit=query.limit, bound_to=bound_to)
 
 

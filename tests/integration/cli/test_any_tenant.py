@@ -125,7 +125,7 @@ def test_the_filters_select_by_state_type_time_and_error(scanned: Cloud, *, ever
     scanned = _listed(scanned)
     one = _insert(scanned, tenant="a:one", type="mail.send")
     later = _insert(scanned, tenant="a:one", type="mail.fetch", created_at=NOW + 5 * SECOND)
-    failed = brought_to(scanned.store, State.RETRYING, tenant="a:one")
+    failed = brought_to(scanned.store, State.RETRYING, tenant="a:one", tags=("campaign:7", "signup"))
     other = _insert(scanned, tenant="a:two", type="mail.send")
     others = {other.id} if everyone else set()
     assert _ids(*whose, "--type", "mail.send") == {one.id} | others
@@ -134,6 +134,8 @@ def test_the_filters_select_by_state_type_time_and_error(scanned: Cloud, *, ever
     assert _ids(*whose, "--until", (NOW + SECOND).isoformat()) == {one.id, failed.id} | others
     assert _ids(*whose, "--error", failed.errors[-1].error_class) == {failed.id}
     assert _ids(*whose, "--error", "Nothing") == set()
+    assert _ids(*whose, "--tag", "signup") == {failed.id}
+    assert _ids(*whose, "--tag", "sign") == set()
 
 
 def test_dead_and_scheduled_jobs_come_from_the_index(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,8 +177,10 @@ def test_usage_errors_of_list(cloud: Cloud) -> None:
 
 @pytest.mark.usefixtures("terminal")
 def test_a_terminal_of_80_columns_shows_ids_and_tenants(scanned: Cloud) -> None:
-    job = _insert(scanned, id="01a1faf4-3139-7af6-9982-09538b03026f", tenant="111122223333:AROAOTHER")
+    tags = ("campaign:7", "signup")
+    job = _insert(scanned, id="01a1faf4-3139-7af6-9982-09538b03026f", tenant="111122223333:AROAOTHER", tags=tags)
     lines = click.unstyle(run("list", "--all-tenants").stdout).splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.startswith(job.id) for line in lines)
     assert any(line.startswith(job.tenant) for line in lines)
+    assert any(line.startswith("campaign:7, signup") for line in lines)

@@ -23,6 +23,7 @@ def a_job(**changes: Any) -> dict[str, Any]:
         "type": "a.b",
         "state": "running",
         "lane": "bulk",
+        "tags": ["a", "b"],
         "attempt": 2,
         "progress": {"done": 3, "total": 10, "at": None},
         "created_at": (datetime.now(UTC) - timedelta(hours=2, minutes=1)).isoformat(),
@@ -39,19 +40,21 @@ def test_each_job_is_a_line(server: Loopback) -> None:
     result = run("list")
     assert (result.exit_code, result.stderr) == (0, "")
     title, line = result.stdout.splitlines()
-    assert title.split() == ["ID", "TYPE", "STATE", "LANE", "ATTEMPTS", "PROGRESS", "AGE"]
-    assert re.split(" {2,}", line) == [ID, "a.b", "running", "bulk", "2", "3 of 10", "2h"]
+    assert title.split() == ["ID", "TYPE", "STATE", "LANE", "ATTEMPTS", "PROGRESS", "AGE", "TAGS"]
+    assert re.split(" {2,}", line) == [ID, "a.b", "running", "bulk", "2", "3 of 10", "2h", "a, b"]
 
 
 def test_the_filters_go_to_the_api_and_a_duration_counts_back_from_now(server: Loopback) -> None:
     server.answers(200, {"jobs": [], "unreadable": [], "cursor": None})
-    result = run("list", "--state", "dead", "--type", "a b&c", "--since", "2h", "--until", "2099-01-31T13:00:00+01:00")
+    times = ("--since", "2h", "--until", "2099-01-31T13:00:00+01:00")
+    result = run("list", "--state", "dead", "--type", "a b&c", "--tag", "c:7", *times)
     assert result.exit_code == 0
     assert "No matching jobs." in result.stderr
     (query,) = queries(server)
     since = datetime.fromisoformat(query.pop("since")[0])
     assert abs(datetime.now(UTC) - timedelta(hours=2) - since) < timedelta(minutes=1)
-    assert query == {"state": ["dead"], "type": ["a b&c"], "until": ["2099-01-31T12:00:00.000Z"], "limit": ["20"]}
+    assert (query.pop("until"), query.pop("limit")) == (["2099-01-31T12:00:00.000Z"], ["20"])
+    assert query == {"state": ["dead"], "type": ["a b&c"], "tag": ["c:7"]}
 
 
 def test_the_default_range_is_30_days(server: Loopback) -> None:

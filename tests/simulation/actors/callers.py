@@ -67,7 +67,7 @@ _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.unique": lambda random: {"count": random.randint(0, 1)},
 }
 #: As many and as long as they may be.
-_TAGS: Final = tuple(f"{letter}:{'x' * 30}" for letter in "cabed")
+TAGS: Final = tuple(f"{letter}:{'x' * 30}" for letter in "cabed")
 #: Job types that differ between the two versions of the code.
 _PLANS_OF_ONE_VERSION: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.added": lambda random: {"fails": random.choice([0, 0, 10, 11]), "count": random.choice([0, 0, 1])},
@@ -122,7 +122,7 @@ class Workload:
         kind = random.choice(self._kinds)
         payload = (_PLANS_OF_ONE_VERSION.get(kind) or _PLANS[kind])(random)
         made = Submission(type=kind, payload=payload, key=None if kind == "sim.unique" else f"key-{number}")
-        made = replace(made, tags=_TAGS[: number % (len(_TAGS) + 1)])
+        made = replace(made, tags=TAGS[: number % (len(TAGS) + 1)])
         if random.random() < self._grouped:
             made = replace(made, group=random.choice(self._groups))
         if random.random() < 0.15:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import CONFLICT, NOT_FOUND, OK, UNAVAILABLE, UNPROCESSABLE, Answer, ask
-from tests.simulation.actors.callers import TENANTS, PlannedSubmission
+from tests.simulation.actors.callers import TAGS, TENANTS, PlannedSubmission
 from tests.simulation.checks.shown_jobs import shows_one_of
-from tests.simulation.checks.violation import has_expired, number_of, require_in_task, tenant_of
+from tests.simulation.checks.violation import has_expired, number_of, require_in_task, tags_of, tenant_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
@@ -113,7 +113,9 @@ class Tenants:
         """List page by page while the jobs change."""
         random = self._world.random
         began_ms = self._world.scheduler.now_ms
-        filters: dict[str, str] = random.choice([{}, {}, {"state": random.choice([*State])}, {"type": "sim.effect"}])
+        filters: dict[str, str] = random.choice(
+            [{}, {}, {"state": random.choice([*State])}, {"type": "sim.effect"}, {"tag": random.choice(TAGS)}]
+        )
         # No job is older, and each day that is searched costs calls.
         since = {"since": (_EPOCH + timedelta(milliseconds=BEGINNING_MS - _ABOUT_NOW_MS)).isoformat()}
         seen: list[tuple[datetime, str]] = []
@@ -136,8 +138,8 @@ class Tenants:
         else:
             return
         self._require(seen == sorted(set(seen), reverse=True), "listings are in order", f"{seen}", f"{tenant}#")
-        if not filters:
-            self._require_complete(tenant, {job_id for _, job_id in seen}, began_ms)
+        if filters.keys() <= {"tag"}:
+            self._require_complete(tenant, filters.get("tag"), {job_id for _, job_id in seen}, began_ms)
 
     # Checks of the responses.
 
@@ -182,18 +184,19 @@ class Tenants:
         self._require(key in self._known, _ISOLATED, "a listing shows a job that this tenant never had", key)
         versions = (change.after for change in self._world.trace.changes if change.key == key)
         self._require(shows_one_of(job, versions), _AS_IT_WAS, f"{job}", key)
-        fits = all(job[name] == value for name, value in filters.items())
-        self._require(fits, "listings match their filters", f"{filters}: {job['type']}, {job['state']}", key)
+        fits = all(value in job["tags"] if name == "tag" else job[name] == value for name, value in filters.items())
+        shown = f"{filters}: {job['type']}, {job['state']}, {job['tags']}"
+        self._require(fits, "listings match their filters", shown, key)
 
-    def _require_complete(self, tenant: str, seen: set[str], began_ms: int) -> None:
-        """Every job that existed before the first page and after the last must be listed."""
+    def _require_complete(self, tenant: str, tag: str | None, seen: set[str], began_ms: int) -> None:
+        """Every job with the tag that existed before the first page and after the last must be listed."""
         if self._world.faults.counted[Fault.CLOCK_FAR_OFF] or self._world.rollout.planned:
             return
         lag_ms = LONGEST_INDEX_LAG_MS if self._world.faults.counted[Fault.INDEX_LAG] else _SHORT_LAG_MS
         # A submitter may have been delayed between dating and writing the job.
         written_ms = {change.key: change.at_ms for change in self._world.trace.changes if change.begins}
         for (key,), item in self._world.jobs.items.items():
-            if "state" in item and tenant_of(key) == tenant:
+            if "state" in item and tenant_of(key) == tenant and tag in {None, *tags_of(item)}:
                 since_ms = max(number_of(item, "created_at"), written_ms[key])
                 young = since_ms > began_ms - lag_ms - LARGEST_SKEW_MS
                 shown = key.rpartition("#")[2] in seen

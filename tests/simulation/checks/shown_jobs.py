@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from tests.simulation.checks.violation import Item
+from tests.simulation.checks.violation import Item, tags_of
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXTS: Final = ("type", "lane", "state", "death", "group", "parent")
@@ -55,7 +55,7 @@ def _expected(item: Item) -> dict[str, Any]:
         **{name: missing if name not in item else number(name) for name, missing in _NUMBERS.items()},
         **{name: time(number(name)) for name in _TIMES},
         **{name: json.loads(item[name]["S"]) if name in item else None for name in _JSON},
-        "tags": [tag["S"] for tag in item.get("tags", {"L": []})["L"]],
+        "tags": tags_of(item),
         "cancelled_by": _cancelled_by(item),
         "expires_at": None if expires_at is None else time(expires_at * 1000),
         "progress": {

@@ -51,6 +51,10 @@ def tenant_of(key: str) -> str:
     return key.rpartition("#")[0]
 
 
+def tags_of(item: Item) -> list[str]:
+    return [tag["S"] for tag in item.get("tags", {"L": []})["L"]]
+
+
 def errors_of(item: Item) -> list[dict[str, Any]]:
     """Without their tracebacks, of which only that of the last error is kept."""
     errors = item.get("errors", {"L": []})["L"]

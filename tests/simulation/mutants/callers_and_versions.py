@@ -88,6 +88,18 @@ OUTSIDE: Final = (
         "return page(end=None)",
     ),
     Mutant(
+        "a listing by tag shows other jobs, too",
+        modules.LISTING,
+        " and self.tag in {None, *job.tags}",
+        "",
+    ),
+    Mutant(
+        "a listing by tag finds one tag of a job",
+        modules.LISTING,
+        "self.tag in {None, *job.tags}",
+        "self.tag in {None, *job.tags[:1]}",
+    ),
+    Mutant(
         "reads query the shards of the present version only",
         modules.INDEXES,
         "range(LARGEST_INDEX_SHARDS)[",

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from tidemill.application.validation import TAG_PATTERN
 from tidemill.http.list_query import DEFAULT_PAGE, LARGEST_PAGE, LONGEST_CURSOR, LONGEST_TYPE
 from tidemill.http.openapi.responses import ANYWHERE, SECURED, WITH_BODY, good, problems
 from tidemill.http.openapi.schemas import ref
@@ -44,6 +45,7 @@ _MOMENT: Final = {"type": "string", "format": "date-time"}
 _FILTERS: Final = [
     _parameter("state", ref("State"), "Only jobs in this state."),
     _parameter("type", {"type": "string", "minLength": 1, "maxLength": LONGEST_TYPE}, "Only jobs of this type."),
+    _parameter("tag", {"type": "string", "pattern": f"^{TAG_PATTERN}$"}, "Only jobs with this tag."),
     _parameter("since", _MOMENT, "Only jobs submitted then or later."),
     _parameter("until", _MOMENT, "Only jobs submitted before then."),
     _parameter(
