@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 
+from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
 from tidemill.application.owed import Taker
@@ -19,6 +20,7 @@ from tidemill.application.submit import Submit
 from tidemill.application.table_pass import TablePasses
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
@@ -36,7 +38,7 @@ from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.lanes import LaneUrls, SqsLanes
 from tidemill.system import clock, ids, job_type_loader, own_process, random_draw
 from tidemill.telemetry import handler_output
-from tidemill.telemetry.outcome_log import Telemetry
+from tidemill.telemetry.outcome_log import Telemetry, configuration_not_read
 from tidemill.telemetry.tracing import tracing
 from tidemill.worker.lane_messages import LaneMessages
 from tidemill.worker.lane_worker import Worker
@@ -71,6 +73,12 @@ def payloads() -> DynamoPayloads:
 @cache
 def known_job_types() -> JobTypes:
     return job_type_loader.load(setting(Env.JOB_PACKAGES).split(","))
+
+
+@cache
+def configuration() -> CachedConfiguration:
+    source = DynamoConfiguration(clients.dynamodb(), table=setting(Env.JOBS_TABLE))
+    return CachedConfiguration(source.read, clock=clock.now, failed=configuration_not_read)
 
 
 @cache
@@ -156,6 +164,7 @@ def worker() -> Worker:
             new_token=ids.new_token,
             draw=random_draw.draw,
             pause=time.sleep,
+            configuration=configuration().current,
         ),
         lane=lane,
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),

@@ -23,6 +23,7 @@ from tidemill.application.submit import Submit
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import AttemptError, Job, reference_to
 from tidemill.domain.outcomes import TransactWrite
+from tidemill.domain.runtime_configuration import FLAG_PREFIX, NOTHING_SET, RuntimeConfiguration, Setting
 from tidemill.domain.states import State
 from tidemill.domain.submission import Submission
 from tidemill.in_memory.single_job import Inline, NoJobs, OneJob, Unlimited
@@ -80,9 +81,12 @@ class Drive:
         now: datetime = NOON,
         known: Sequence[JobType] = (),
         draw: float = 0.5,
+        flags: Mapping[str, Any] | None = None,
         **asked: Any,
     ) -> None:
         """`known` are the types of its follow-up jobs, and `draw`, from [0, 1), replaces randomness in its backoff.
+
+        `flags` are what the handler reads from `run.flags`.
 
         `asked` are the other fields of its `Submission`. Raises `InvalidPayloadError` as a real submission does.
         """
@@ -101,6 +105,7 @@ class Drive:
             new_token=self._document.new_token,
             draw=lambda: draw,
             pause=lambda _seconds: None,
+            configuration=lambda: _with_flags(flags or {}, now),
         )
 
     @property
@@ -158,12 +163,21 @@ def run_job(
     attempt: int = 1,
     checkpoint: Any = None,
     known: Sequence[JobType] = (),
+    flags: Mapping[str, Any] | None = None,
 ) -> Ran:
     """Run attempt number `attempt` of a new job once, resumed from `checkpoint`. The rest as for `Drive`."""
-    drive = Drive(job_type, payload, now=now, known=known)
+    drive = Drive(job_type, payload, now=now, known=known, flags=flags)
     saved = None if checkpoint is None else json.dumps(checkpoint)
     drive.job = replace(drive.job, attempt=attempt - 1, checkpoint=saved)
     return drive.run()
+
+
+def _with_flags(flags: Mapping[str, Any], at: datetime) -> RuntimeConfiguration:
+    configuration = NOTHING_SET
+    for name, value in flags.items():
+        setting = Setting(name=FLAG_PREFIX + name, value=value, at=at, by="test", reason="")
+        configuration = RuntimeConfiguration(document=configuration.with_setting(setting))
+    return configuration
 
 
 class _Recording(Submit):

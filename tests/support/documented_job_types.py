@@ -16,9 +16,9 @@ GUIDES: Final = Path(__file__).parents[2] / "docs" / "guides"
 
 @contextmanager
 def job_types_of(page: str) -> Iterator[JobTypes]:
-    """The types of the one file in `functions/jobs` that the page shows."""
+    """The types of the one file in `functions/jobs` that the page shows. Its path is relative to the guides."""
     (source,) = re.findall(r"```python\n# functions/jobs/\w+\.py\n(.+?)```", (GUIDES / page).read_text(), re.DOTALL)
-    package = re.sub(r"\W", "_", page)
+    package = re.sub(r"\W", "_", Path(page).name)
     with TemporaryDirectory() as folder:
         (Path(folder) / package).mkdir()
         (Path(folder) / package / "__init__.py").touch()

@@ -304,3 +304,10 @@ def test_a_submission_in_process_is_accepted_and_not_kept() -> None:
 
     assert jobs.insert_if_absent(job) is job
     assert jobs.get(TENANT, job.id) is None
+
+
+def test_a_handler_reads_the_flags_that_the_test_sets() -> None:
+    read = _type(lambda _payload, run: dict(run.flags))
+
+    assert run_job(read, flags={"colour": "blue"}).result == {"colour": "blue"}
+    assert run_job(read).result == {}

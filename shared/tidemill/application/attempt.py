@@ -274,6 +274,7 @@ class Attempt:
             traceparent=traceparent_of(context.trace),
             log=RunLog(context.fields),
             save=self._save_checkpoint,
+            read_flags=self._context.flags,
         )
         self._begin_handler()
         try:

@@ -15,6 +15,9 @@ from tidemill.names import Lane
 #: Saves a state (JSON), `done` and `total`. Raises what `Run.checkpoint` raises.
 SaveCheckpoint = Callable[[Any, int | None, int | None], None]
 
+#: As `Run.flags`.
+ReadFlags = Callable[[], Mapping[str, Any]]
+
 
 def _save_nothing(_state: Any, _done: int | None, _total: int | None) -> None:
     """For a run outside of a worker, such as in a test of a handler."""
@@ -44,6 +47,16 @@ class Run:
     #: A logger of the standard library. Its lines carry the fields of the job, also from threads of the handler.
     log: "LoggerAdapter[Logger]" = field(default_factory=lambda: RunLog({}), repr=False, compare=False)
     save: SaveCheckpoint = field(default=_save_nothing, repr=False, compare=False)
+    read_flags: ReadFlags = field(default=dict, repr=False, compare=False)
+
+    @property
+    def flags(self) -> Mapping[str, Any]:
+        """The flags of the runtime configuration, by name, without those whose end has passed: JSON values.
+
+        An operator sets one with `tidemill config set flags.NAME VALUE`. Each use may read them anew, and a value is at
+        most 5 seconds old. If they cannot be read, it returns the last known ones.
+        """
+        return self.read_flags()
 
     def checkpoint(self, state: Any = None, *, done: int | None = None, total: int | None = None) -> None:
         """Save a state to resume from, and the progress of the job, with one write.

@@ -12,12 +12,13 @@ Three retry loops nest. Each repeats all tries of the loop below it:
 """
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from tidemill.application.attempt_report import Ending, Report, RunObserver
+from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads
 from tidemill.application.release import Releaser
@@ -79,10 +80,15 @@ class AttemptContext:
     new_token: NewToken
     draw: Draw
     pause: Callable[[float], None]
+    configuration: CurrentConfiguration = nothing_set
 
     @property
     def releaser(self) -> Releaser:
         return Releaser(store=self.store, limits=self.limits, clock=self.clock)
+
+    def flags(self) -> Mapping[str, Any]:
+        """As `Run.flags`."""
+        return self.configuration().flags(self.clock())
 
     def policy(self, job: Job) -> RetryPolicy:
         try:

@@ -11,7 +11,7 @@ import click
 from tidemill.aws.clients import AWS_ERRORS
 from tidemill.cli.formatting import visible_lines
 from tidemill.cli.output import say
-from tidemill.domain.errors import NewerSchemaError, TidemillError
+from tidemill.domain.errors import ConfigurationConflictError, NewerSchemaError, TidemillError
 from tidemill.operator.aws_error_advice import remedy
 from tidemill.operator.deployment import DeploymentNotFoundError
 
@@ -89,6 +89,8 @@ def _message(error: BaseException) -> str:
 
 
 def _remedy(error: BaseException) -> str | None:
+    if isinstance(error, ConfigurationConflictError):
+        return "Read it again with `tidemill config get`, then decide whether the change is still right."
     if isinstance(error, NewerSchemaError):
         return "Use the command line of the deployed version."
     if isinstance(error, (CommandError, DeploymentNotFoundError)):

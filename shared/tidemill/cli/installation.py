@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, cached_property
 
+from tidemill.application.configuration import Configurator
 from tidemill.application.control import Control
 from tidemill.application.explanation import Facts
 from tidemill.application.job_search import JobSearch
@@ -21,6 +22,7 @@ from tidemill.aws.http_client import HttpApi, by_signature, by_token
 from tidemill.cli.formatting import visible_lines
 from tidemill.cli.output import say
 from tidemill.domain.errors import TidemillError
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.job_scan import DynamoJobScan
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.listing import DynamoListing
@@ -67,13 +69,18 @@ class Installation:
         clients.choose(profile=self.profile, region=self.region)
         name = verified_caller(clients.sts())
         if name.startswith(UNVERIFIED):
-            say(f"STS did not confirm who you are; the jobs will name {name}.")
+            say(f"STS did not confirm who you are; the record of this command will name {name}.")
         return name
 
     @cached_property
     def store(self) -> DynamoJobStore:
         deployment = self.deployment
         return DynamoJobStore(clients.dynamodb(), table=deployment.jobs_table, retention=deployment.retention)
+
+    @cached_property
+    def configurator(self) -> Configurator:
+        table = self.deployment.jobs_table
+        return Configurator(store=DynamoConfiguration(clients.dynamodb(), table=table), clock=clock.now)
 
     @cached_property
     def redriver(self) -> Redriver:

@@ -6,6 +6,7 @@ from typing import Final
 import click
 
 from tidemill.cli.cancel import cancel
+from tidemill.cli.config import config
 from tidemill.cli.dlq_list import dlq_list
 from tidemill.cli.dlq_show import dlq_show
 from tidemill.cli.dlq_summary import dlq_summary
@@ -61,7 +62,23 @@ def dlq() -> None:
 
 for command in (dlq_summary, dlq_list, dlq_show):
     dlq.add_command(command)
-for command in (submit, get, watch, list_, explain, logs, cancel, retry, dlq, redrive, reconcile, purge, status, top):
+for command in (
+    submit,
+    get,
+    watch,
+    list_,
+    explain,
+    logs,
+    cancel,
+    retry,
+    dlq,
+    redrive,
+    reconcile,
+    purge,
+    status,
+    top,
+    config,
+):
     tidemill.add_command(command)
 
 

@@ -17,6 +17,7 @@ _UNITS: Final = {
 #: In characters. Job documents should stay small.
 LONGEST_REASON: Final = 200
 _DURATION_PATTERN: Final = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
+_TIME_OF_DAY_PATTERN: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 
 
 class _Duration(click.ParamType[timedelta]):
@@ -52,6 +53,21 @@ class _TimestampOrAge(_Timestamp):
         return super().convert(value, param, ctx) if found is None else clock.now() - _duration(found)
 
 
+class _Until(_Timestamp):
+    name = "until"
+    expected = "use a duration from now, such as 2h, a time of the day in UTC, such as 14:00, or a timestamp such as "
+    expected += "2026-01-31T12:00:00Z"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        now = clock.now()
+        if found := _DURATION_PATTERN.fullmatch(value):
+            return now + _duration(found)
+        if found := _TIME_OF_DAY_PATTERN.fullmatch(value):
+            at = now.replace(hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0)
+            return at if at > now else at + timedelta(days=1)
+        return super().convert(value, param, ctx)
+
+
 def _duration(found: re.Match[str]) -> timedelta:
     return int(found[1]) * _UNITS[found[2]]
 
@@ -62,6 +78,8 @@ DURATION: Final = _Duration()
 TIMESTAMP: Final = _Timestamp()
 #: Also accepts a duration before now: `2h` is two hours ago.
 TIMESTAMP_OR_AGE: Final = _TimestampOrAge()
+#: A time ahead. `2h` is in two hours, and `14:00` is the next time that it is two in the afternoon, in UTC.
+UNTIL: Final = _Until()
 
 
 def reason_text(_: click.Context, __: click.Parameter, reason: str) -> str:

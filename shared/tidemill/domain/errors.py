@@ -155,3 +155,11 @@ class NewerSchemaError(MalformedDocumentError):
         super().__init__(f"a {what} of schema {schema}; this code reads {known}")
         self.schema = schema
         self.known = known
+
+
+class InvalidSettingError(TidemillError):
+    """A setting of the runtime configuration has an unknown name or a wrong value. Nothing was changed."""
+
+
+class ConfigurationConflictError(TidemillError):
+    """The runtime configuration has changed since it was read. Nothing was changed."""

@@ -48,6 +48,11 @@ def logger() -> Logger:
     return new_logger(_LOGGER)
 
 
+def configuration_not_read(error: Exception) -> None:
+    """The last known values hold."""
+    logger().warning("runtime configuration not read", extra={"error": f"{type(error).__name__}: {error}"})
+
+
 def new_logger(name: str) -> Logger:
     """No variable of the environment changes its level, because a line may carry metrics."""
     withhold = bool(os.environ.get(Env.WITHHOLD_EXCEPTION_TEXT))

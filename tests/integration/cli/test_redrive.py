@@ -69,7 +69,7 @@ def test_without_an_answer_of_sts_the_entry_says_that_the_name_is_not_verified(
 
     assert result.exit_code == 0
     assert {entry.by for job in jobs for entry in stored(cloud.store, job).redrives} == {named}
-    assert result.stderr.count(f"the jobs will name {named}") == SilentSts.calls == 1
+    assert result.stderr.count(f"the record of this command will name {named}") == SilentSts.calls == 1
 
 
 def test_a_reason_is_for_operators_and_bounded(cloud: Cloud) -> None:

@@ -18,6 +18,7 @@ RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "docs/guides/limits.md": (1, "tests/unit/dynamodb/test_limits.py"),
     "docs/guides/long-jobs.md": (1, "tests/integration/test_long_jobs.py"),
     "docs/guides/outcomes.md": (1, "tests/integration/test_outcomes.py"),
+    "docs/operations/runtime-configuration.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/reference/settings.md": (1, "tests/infrastructure/test_guides.py"),
     "docs/start/deploy.md": (1, "tests/infrastructure/test_guides.py"),
     "docs/start/install-the-engine.md": (1, "tests/infrastructure/test_guides.py"),
@@ -45,3 +46,11 @@ def test_the_periodic_type_of_the_guide_runs() -> None:
 
         assert nightly.schedule == "cron(0 3 * * ? *)"
         assert run_job(nightly, {}).state is State.SUCCEEDED
+
+
+def test_the_type_with_a_flag_reads_it() -> None:
+    with job_types_of("../operations/runtime-configuration.md") as known:
+        welcome: Any = known.get("mail.welcome")
+
+        assert run_job(welcome, {}).result == "old"
+        assert run_job(welcome, {}, flags={"new_template": True}).result == "new"

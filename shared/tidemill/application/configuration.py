@@ -1,0 +1,127 @@
+"""The runtime configuration: a cached read for the functions, and checked changes for operators."""
+
+import threading
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from tidemill.application.ports import Clock
+from tidemill.domain.errors import ConfigurationConflictError
+from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration, Setting
+
+#: How long an execution environment uses what it has read.
+CACHED_FOR: Final = timedelta(seconds=5)
+
+#: The present configuration, for a use case. It never raises.
+CurrentConfiguration = Callable[[], RuntimeConfiguration]
+
+
+def nothing_set() -> RuntimeConfiguration:
+    """`CurrentConfiguration` of an app without a runtime configuration."""
+    return NOTHING_SET
+
+
+class ConfigurationStore(Protocol):
+    """Where the configuration is: an item of the jobs table, or another service."""
+
+    def read(self, *, consistent: bool = False) -> RuntimeConfiguration:
+        """Version 0 if it was never changed. Raises `StoreUnavailableError`."""
+
+    def write(self, configuration: RuntimeConfiguration, change: Change) -> None:
+        """Store it with its change, if the version before it is the present one.
+
+        Raises `ConfigurationConflictError` and `StoreUnavailableError`.
+        """
+
+    def history(self, *, most: int) -> Sequence[Change]:
+        """The last changes, the newest first."""
+
+
+class CachedConfiguration:
+    """The configuration of one execution environment. Its threads share it.
+
+    One read serves all uses of `CACHED_FOR`. If a read fails, the last known values hold, and the next read is made as
+    late as after a success. Before the first successful read, nothing is set.
+    """
+
+    def __init__(
+        self, read: Callable[[], RuntimeConfiguration], *, clock: Clock, failed: Callable[[Exception], None]
+    ) -> None:
+        self._read = read
+        self._clock = clock
+        self._failed = failed
+        self._reading = threading.Lock()
+        self._known = NOTHING_SET
+        self._read_at: datetime | None = None
+
+    def current(self) -> RuntimeConfiguration:
+        """At most `CACHED_FOR` old, and the time of a read; older only if reads fail."""
+        if self._fresh():
+            return self._known
+        with self._reading:
+            # Another thread may have read it while this one waited.
+            if not self._fresh():
+                self._read_again()
+            return self._known
+
+    def _fresh(self) -> bool:
+        # A clock that was set back must not keep the value for ever.
+        return self._read_at is not None and timedelta(0) <= self._clock() - self._read_at < CACHED_FOR
+
+    def _read_again(self) -> None:
+        began = self._clock()
+        try:
+            self._known = self._read()
+        except Exception as error:  # noqa: BLE001 - a wrong document or a denied read must not stop the jobs
+            self._failed(error)
+        self._read_at = began
+
+
+class Configurator:
+    """Changes the configuration for an operator. Each change is conditional on the version that was read."""
+
+    def __init__(self, *, store: ConfigurationStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def read(self, *, expected: int | None = None) -> RuntimeConfiguration:
+        """The present configuration. Raises `ConfigurationConflictError` if it does not have the version `expected`."""
+        present = self._store.read(consistent=True)
+        if expected is not None and present.version != expected:
+            raise ConfigurationConflictError(
+                f"the runtime configuration has version {present.version}, not {expected}: nothing was changed"
+            )
+        return present
+
+    def history(self, *, most: int) -> Sequence[Change]:
+        return self._store.history(most=most)
+
+    def set(
+        self,
+        present: RuntimeConfiguration,
+        name: str,
+        value: Any,
+        *,
+        by: str,
+        reason: str,
+        until: datetime | None = None,
+    ) -> RuntimeConfiguration:
+        """Set a setting. Raises `InvalidSettingError` and `ConfigurationConflictError`."""
+        now = self._clock()
+        setting = Setting(name=name, value=value, at=now, by=by, reason=reason, until=until)
+        changed = RuntimeConfiguration(version=present.version + 1, document=present.with_setting(setting))
+        self._store.write(
+            changed,
+            Change(version=changed.version, name=name, value=value, at=now, by=by, reason=reason, until=until),
+        )
+        return changed
+
+    def remove(self, present: RuntimeConfiguration, name: str, *, by: str, reason: str) -> RuntimeConfiguration:
+        """Remove a setting. Raises as `set`."""
+        now = self._clock()
+        changed = RuntimeConfiguration(version=present.version + 1, document=present.without_setting(name, now=now))
+        self._store.write(
+            changed,
+            Change(version=changed.version, name=name, value=None, removed=True, at=now, by=by, reason=reason),
+        )
+        return changed

@@ -1,0 +1,173 @@
+"""`tidemill config`: read and change the runtime configuration, which acts without a deployment."""
+
+import json
+from datetime import datetime
+from typing import Any, Final
+
+import click
+
+from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import DASH, readable_time, timestamp
+from tidemill.cli.installation import Installation
+from tidemill.cli.output import say, show, show_json, show_table
+from tidemill.cli.parameter_types import UNTIL, reason_text
+from tidemill.domain.runtime_configuration import Change, RuntimeConfiguration
+from tidemill.system import clock
+
+_ABSENT: Final = "not set"
+
+
+@click.group()
+def config() -> None:
+    """Read and change the runtime configuration, without a deployment."""
+
+
+@config.command("get")
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the version.")
+@click.pass_obj
+def get(installation: Installation, name: str | None, *, as_json: bool) -> None:
+    """Show the settings in force, or the value of one: who set it, when, why, and until when."""
+    present = installation.configurator.read()
+    now = clock.now()
+    settings = {key: one for key, one in present.settings.items() if one.in_force(now) and name in {None, key}}
+    if name is not None and name not in settings:
+        raise CommandError(f"no setting {name!r} is in force", remedy="`tidemill config get` lists all settings.")
+    if as_json:
+        show_json(
+            {
+                "version": present.version,
+                "settings": {
+                    key: {
+                        "value": one.value,
+                        "at": timestamp(one.at),
+                        "by": one.by,
+                        "reason": one.reason or None,
+                        "until": one.until and timestamp(one.until),
+                    }
+                    for key, one in sorted(settings.items())
+                },
+            }
+        )
+    elif name is not None:
+        show(json.dumps(settings[name].value))
+    else:
+        say(f"version {present.version}")
+        show_table(
+            ("NAME", "VALUE", "SINCE", "UNTIL", "BY", "REASON"),
+            [
+                (key, json.dumps(one.value), readable_time(one.at), _until(one.until), one.by, one.reason)
+                for key, one in sorted(settings.items())
+            ],
+        )
+
+
+@config.command("set")
+@click.argument("name")
+@click.argument("value", required=False)
+@click.option("--remove", is_flag=True, help="Remove the setting instead; without VALUE.")
+@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the history.")
+@click.option("--until", type=UNTIL, help="The end: 2h from now, the next 14:00 UTC, or a timestamp.")
+@click.option("--version", type=int, help="Refuse unless the configuration has this version.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--json", "as_json", is_flag=True, help="Print the change as one JSON object.")
+@click.pass_obj
+def set_(
+    installation: Installation,
+    name: str,
+    value: str | None,
+    *,
+    remove: bool,
+    reason: str,
+    until: datetime | None,
+    version: int | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Set one setting to a JSON VALUE, or remove it.
+
+    flags.NAME is a flag for the code of your job types, which reads it from run.flags. A change acts within 10 seconds,
+    and deployments keep it. It records who made it, as AWS STS verifies it, and the --reason.
+
+    If the configuration changes between the question and your answer, the command changes nothing and says so.
+    """
+    if remove == (value is not None):
+        raise click.UsageError("give either a VALUE or --remove")
+    if remove and until:
+        raise click.UsageError("--until needs a VALUE")
+    parsed = None if value is None else _json(value)
+    require_confirmation(yes=yes)
+    configurator = installation.configurator
+    present = configurator.read(expected=version)
+    say(f"{name}: {_shown(present, name)} -> {_ABSENT if remove else json.dumps(parsed)}")
+    if not confirmed("Change the runtime configuration?", yes=yes):
+        return
+    by = installation.caller
+    if remove:
+        changed = configurator.remove(present, name, by=by, reason=reason)
+    else:
+        changed = configurator.set(present, name, parsed, by=by, reason=reason, until=until)
+    if as_json:
+        show_json({"version": changed.version, "name": name, "value": parsed, "removed": remove})
+    else:
+        show(f"version {changed.version}")
+
+
+@config.command("history")
+@click.option("--limit", default=20, type=click.IntRange(1, 100), show_default=True, help="The most changes to show.")
+@click.option("--json", "as_json", is_flag=True, help="Print each change as a line of JSON.")
+@click.pass_obj
+def history(installation: Installation, limit: int, *, as_json: bool) -> None:
+    """Show the last changes, the newest first: what, who, when and why."""
+    changes = installation.configurator.history(most=limit)
+    if as_json:
+        for change in changes:
+            show_json(_as_json(change), one_line=True)
+        return
+    show_table(
+        ("VERSION", "AT", "NAME", "VALUE", "UNTIL", "BY", "REASON"),
+        [
+            (
+                str(change.version),
+                readable_time(change.at),
+                change.name,
+                "removed" if change.removed else json.dumps(change.value),
+                _until(change.until),
+                change.by,
+                change.reason,
+            )
+            for change in changes
+        ],
+        numbers=[0],
+    )
+
+
+def _as_json(change: Change) -> dict[str, Any]:
+    return {
+        "version": change.version,
+        "at": timestamp(change.at),
+        "name": change.name,
+        "value": change.value,
+        "removed": change.removed,
+        "until": change.until and timestamp(change.until),
+        "by": change.by,
+        "reason": change.reason or None,
+    }
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        message = f"{text!r} is not JSON: use true, 3, or a text in double quotes such as '\"blue\"' ({error})"
+        raise click.UsageError(message) from error
+
+
+def _shown(present: RuntimeConfiguration, name: str) -> str:
+    setting = present.settings.get(name)
+    return json.dumps(setting.value) if setting and setting.in_force(clock.now()) else _ABSENT
+
+
+def _until(until: datetime | None) -> str:
+    return DASH if until is None else readable_time(until)

@@ -1,0 +1,171 @@
+"""The runtime configuration: settings that operators change while the app runs. Pure.
+
+One JSON document holds all settings by name. Each has its value, who set it, when and why, and an optional end. A
+version of the code reads the settings that it knows, and keeps all others as they are.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from tidemill.domain.errors import InvalidSettingError
+
+#: A flag is for the code of the app. The engine does not read it.
+FLAG_PREFIX: Final = "flags."
+_FLAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
+#: In bytes of JSON. Each execution environment that is at work reads the document every few seconds.
+LARGEST_DOCUMENT: Final = 32 * 1024
+_SETTINGS: Final = "settings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting with its record."""
+
+    name: str
+    #: JSON.
+    value: Any
+    at: datetime
+    #: The ARN of the operator as STS verified it, or `unverified:` and a local name.
+    by: str
+    reason: str
+    #: From then on it counts as absent. None: until an operator removes it.
+    until: datetime | None = None
+
+    def in_force(self, now: datetime) -> bool:
+        return self.until is None or now < self.until
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuntimeConfiguration:
+    """The settings as they were read."""
+
+    #: Counts the changes; 0 before the first.
+    version: int = 0
+    #: As it is stored. It may hold members that only a newer version of the code knows.
+    document: Mapping[str, Any] = field(default_factory=dict)
+    #: Those that this version can read, by name, also if their end has passed.
+    settings: Mapping[str, Setting] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", _settings(self.document))
+
+    def flags(self, now: datetime) -> dict[str, Any]:
+        """The values of the flags in force, by the name that the app gave them."""
+        return {
+            name.removeprefix(FLAG_PREFIX): setting.value
+            for name, setting in self.settings.items()
+            if name.startswith(FLAG_PREFIX) and setting.in_force(now)
+        }
+
+    def with_setting(self, setting: Setting) -> Mapping[str, Any]:
+        """The document with this setting, and without those whose end has passed.
+
+        Raises `InvalidSettingError` if this version does not know such a setting, or refuses its value.
+        """
+        check(setting)
+        entries = {**self._entries_in_force(setting.at), setting.name: _encoded(setting)}
+        document = {**self.document, _SETTINGS: entries}
+        try:
+            size = len(json.dumps(document, allow_nan=False))
+        except ValueError as error:
+            raise InvalidSettingError(f"the value of {setting.name!r} is not JSON: {error}") from error
+        if size > LARGEST_DOCUMENT:
+            raise InvalidSettingError(
+                f"the runtime configuration would have {size} bytes, and {LARGEST_DOCUMENT} is the limit: "
+                "remove settings that are not needed"
+            )
+        return document
+
+    def without_setting(self, name: str, *, now: datetime) -> Mapping[str, Any]:
+        """The document without this setting, which a newer version may have made, and without those that have ended.
+
+        Raises `InvalidSettingError` for an absent one.
+        """
+        entries = self._entries_in_force(now)
+        if name not in entries:
+            raise InvalidSettingError(f"no setting {name!r} is in force")
+        return {**self.document, _SETTINGS: {key: entry for key, entry in entries.items() if key != name}}
+
+    def _entries_in_force(self, now: datetime) -> dict[str, Any]:
+        def ended(name: str) -> bool:
+            return name in self.settings and not self.settings[name].in_force(now)
+
+        return {name: entry for name, entry in _entries(self.document).items() if not ended(name)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of the configuration, for its history."""
+
+    #: The version that it made.
+    version: int
+    name: str
+    at: datetime
+    by: str
+    reason: str
+    #: JSON. None for a setting that was removed, which `removed` tells from a null.
+    value: Any
+    removed: bool = False
+    until: datetime | None = None
+
+
+def check(setting: Setting) -> None:
+    """Raises `InvalidSettingError` if this version of the code does not know such a setting, or refuses its value."""
+    if not setting.name.startswith(FLAG_PREFIX):
+        raise InvalidSettingError(f"unknown setting {setting.name!r}: the name of a setting begins with {FLAG_PREFIX}")
+    if not _FLAG.fullmatch(setting.name.removeprefix(FLAG_PREFIX)):
+        raise InvalidSettingError(
+            f"invalid name {setting.name!r}: after {FLAG_PREFIX}, use 1 to 100 of A-Z, a-z, 0-9, '.', '_' and '-', "
+            "and begin with one of A-Z, a-z and 0-9"
+        )
+    if setting.until is not None and setting.until <= setting.at:
+        raise InvalidSettingError(f"the end {setting.until.isoformat()} has passed already")
+
+
+def _entries(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    entries = document.get(_SETTINGS, {})
+    return entries if isinstance(entries, dict) else {}
+
+
+def _settings(document: Mapping[str, Any]) -> dict[str, Setting]:
+    return {name: setting for name, entry in _entries(document).items() if (setting := _decoded(name, entry))}
+
+
+def _encoded(setting: Setting) -> dict[str, Any]:
+    entry = {
+        "value": setting.value,
+        "at": setting.at.isoformat(),
+        "by": setting.by,
+        "reason": setting.reason,
+    }
+    return entry | ({"until": setting.until.isoformat()} if setting.until else {})
+
+
+def _decoded(name: str, entry: Any) -> Setting | None:
+    """None for an entry that this version cannot read, which must not make the others unreadable."""
+    try:
+        return Setting(
+            name=name,
+            value=entry["value"],
+            at=_time(entry["at"]),
+            by=str(entry["by"]),
+            reason=str(entry["reason"]),
+            until=_time(entry["until"]) if "until" in entry else None,
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _time(text: str) -> datetime:
+    """Raises `ValueError` for a time without a zone."""
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError(f"the time {text!r} has no zone")
+    return at
+
+
+NOTHING_SET: Final = RuntimeConfiguration()

@@ -1,0 +1,114 @@
+"""`config` over the table of a deployed Tidemill."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.integration.cli.conftest import Cloud, run
+from tidemill.application.configuration import Configurator
+from tidemill.aws import clients
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.system import clock
+
+
+def lines(*arguments: str) -> list[Any]:
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_setting_shows_its_value_and_record() -> None:
+    assert lines("config", "get") == [{"version": 0, "settings": {}}]
+
+    result = run("config", "set", "flags.colour", '"blue"', "--reason", "a trial", "--until", "2099-01-31T12:00Z", "-y")
+
+    assert (result.exit_code, result.stdout) == (0, "version 1\n")
+    assert 'flags.colour: not set -> "blue"' in result.stderr
+    (found,) = lines("config", "get")
+    colour = found["settings"]["flags.colour"]
+    assert (found["version"], colour["value"], colour["reason"]) == (1, "blue", "a trial")
+    assert colour["by"].startswith("arn:aws:sts:")
+    assert colour["until"] == "2099-01-31T12:00:00.000Z"
+    assert run("config", "get", "flags.colour").stdout == '"blue"\n'
+    table = run("config", "get")
+    assert "version 1" in table.stderr
+    assert [line.split()[0] for line in table.stdout.splitlines()] == ["NAME", "flags.colour"]
+    assert "2099-01-31 12:00:00Z" in table.stdout
+
+
+@pytest.mark.usefixtures("cloud")
+def test_the_history_shows_each_change() -> None:
+    run("config", "set", "flags.a", "1", "--yes")
+    assert lines("config", "set", "flags.a", "2", "--yes") == [
+        {"version": 2, "name": "flags.a", "value": 2, "removed": False}
+    ]
+    run("config", "set", "flags.a", "--remove", "--reason", "done", "--yes")
+
+    assert run("config", "get", "flags.a").exit_code == 1
+    shown = [(one["version"], one["value"], one["removed"], one["reason"]) for one in lines("config", "history")]
+    assert shown == [(3, None, True, "done"), (2, 2, False, None), (1, 1, False, None)]
+    assert len(lines("config", "history", "--limit", "1")) == 1
+    assert "removed" in run("config", "history").stdout
+
+
+@pytest.mark.usefixtures("interactive")
+def test_a_change_between_question_and_answer_is_a_conflict(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = DynamoConfiguration(clients.dynamodb(), table=cloud.table.name)
+
+    def confirmed(*_: Any, **__: Any) -> bool:
+        other = Configurator(store=store, clock=clock.now)
+        other.set(other.read(), "flags.a", "theirs", by="arn:other", reason="")
+        return True
+
+    monkeypatch.setattr("tidemill.cli.config.confirmed", confirmed)
+
+    result = run("config", "set", "flags.a", '"mine"')
+
+    assert result.exit_code == 1
+    assert "another operator has changed the runtime configuration" in result.stderr
+    assert "Read it again with `tidemill config get`" in result.stderr
+    assert run("config", "get", "flags.a").stdout == '"theirs"\n'
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_change_of_another_version_than_the_named_one_is_refused() -> None:
+    run("config", "set", "flags.a", "1", "--yes")
+
+    late = run("config", "set", "flags.a", "2", "--version", "0", "--yes")
+
+    assert late.exit_code == 1
+    assert "has version 1, not 0: nothing was changed" in late.stderr
+    assert run("config", "set", "flags.a", "2", "--version", "1", "--yes").exit_code == 0
+
+
+@pytest.mark.usefixtures("cloud", "interactive")
+def test_a_declined_change_changes_nothing() -> None:
+    result = run("config", "set", "flags.a", "1", typed="n\n")
+
+    assert (result.exit_code, "Nothing was changed." in result.stderr) == (0, True)
+    assert lines("config", "get") == [{"version": 0, "settings": {}}]
+
+
+@pytest.mark.usefixtures("cloud")
+@pytest.mark.parametrize(
+    ("arguments", "code", "complaint"),
+    [
+        (("flags.a", "blue", "--yes"), 2, "is not JSON: use true, 3, or a text in double quotes"),
+        (("flags.a", "--yes"), 2, "either a VALUE or --remove"),
+        (("flags.a", "1", "--remove", "--yes"), 2, "either a VALUE or --remove"),
+        (("flags.a", "--remove", "--until", "1h", "--yes"), 2, "--until needs a VALUE"),
+        (("flags.a", "1"), 2, "pass --yes"),
+        (("flags.a", "1", "--until", "soon", "--yes"), 2, "a time of the day in UTC"),
+        (("flags.a", "1", "--until", "2001-01-01T00:00Z", "--yes"), 1, "has passed already"),
+        (("colour", "1", "--yes"), 1, "begins with flags."),
+        (("flags.a", "--remove", "--yes"), 1, "no setting 'flags.a' is in force"),
+    ],
+)
+def test_a_wrong_change_is_refused_with_its_fault(arguments: tuple[str, ...], code: int, complaint: str) -> None:
+    result = run("config", "set", *arguments)
+
+    assert result.exit_code == code
+    assert complaint in " ".join(result.stderr.split())
+    assert lines("config", "get") == [{"version": 0, "settings": {}}]

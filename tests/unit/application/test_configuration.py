@@ -1,0 +1,169 @@
+"""The cached configuration of an execution environment, and the changes of operators."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from tests.support.builders import NOW, SECOND
+from tests.support.single_job import Clock
+from tidemill.application.configuration import CACHED_FOR, CachedConfiguration, Configurator, nothing_set
+from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError, StoreUnavailableError
+from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration
+
+
+@dataclass
+class World:
+    """A configuration to read, and what its cache did."""
+
+    present: RuntimeConfiguration = NOTHING_SET
+    error: Exception | None = None
+    takes: timedelta = timedelta(0)
+    reads: int = 0
+    failures: list[Exception] = field(default_factory=list)
+    changes: list[Change] = field(default_factory=list)
+    clock: Clock = field(default_factory=Clock)
+
+    @property
+    def cached(self) -> CachedConfiguration:
+        return CachedConfiguration(self.read, clock=self.clock, failed=self.failures.append)
+
+    def read(self, *, consistent: bool = False) -> RuntimeConfiguration:
+        assert consistent or not self.changes
+        self.reads += 1
+        self.clock.now += self.takes
+        if self.error:
+            raise self.error
+        return self.present
+
+    def write(self, configuration: RuntimeConfiguration, change: Change) -> None:
+        if configuration.version != self.present.version + 1:
+            raise ConfigurationConflictError
+        self.present = configuration
+        self.changes.append(change)
+
+    def history(self, *, most: int) -> Sequence[Change]:
+        return self.changes[::-1][:most]
+
+
+def version(number: int) -> RuntimeConfiguration:
+    return RuntimeConfiguration(version=number)
+
+
+def test_one_read_serves_all_uses_of_five_seconds() -> None:
+    world = World(version(1))
+    cached = world.cached
+
+    assert cached.current().version == 1
+    world.present = version(2)
+    world.clock.now = NOW + CACHED_FOR - SECOND / 1000
+    assert (cached.current().version, world.reads) == (1, 1)
+    world.clock.now = NOW + CACHED_FOR
+    assert (cached.current().version, world.reads) == (2, 2)
+    assert timedelta(seconds=5) == CACHED_FOR
+
+
+def test_the_age_of_a_value_counts_from_the_begin_of_its_read() -> None:
+    world = World(version(1), takes=SECOND)
+    cached = world.cached
+
+    cached.current()
+    world.clock.now = NOW + CACHED_FOR
+    cached.current()
+
+    assert world.reads == 2
+
+
+def test_a_clock_that_is_set_back_does_not_keep_a_value() -> None:
+    world = World(version(1))
+    cached = world.cached
+    cached.current()
+
+    world.clock.now = NOW - SECOND
+    world.present = version(2)
+
+    assert cached.current().version == 2
+
+
+@pytest.mark.parametrize("error", [StoreUnavailableError("down"), KeyError("document")])
+def test_while_reads_fail_the_last_known_values_hold_and_no_use_reads_more_often(error: Exception) -> None:
+    world = World(version(1))
+    cached = world.cached
+    cached.current()
+    world.error = error
+    for _ in range(3):
+        world.clock.now += CACHED_FOR
+        assert [cached.current().version for _ in range(4)] == [1] * 4
+
+    assert (world.reads, world.failures) == (4, [error] * 3)
+    world.error, world.present = None, version(2)
+    world.clock.now += CACHED_FOR
+    assert cached.current().version == 2
+
+
+def test_before_the_first_answer_nothing_is_set() -> None:
+    world = World(version(1), error=StoreUnavailableError("down"))
+
+    assert world.cached.current() == nothing_set() == NOTHING_SET
+
+
+def test_threads_that_need_it_at_once_share_one_read() -> None:
+    began, go = threading.Event(), threading.Event()
+    world = World(version(1))
+
+    def slow() -> RuntimeConfiguration:
+        began.set()
+        go.wait()
+        return world.read()
+
+    cached = CachedConfiguration(slow, clock=world.clock, failed=world.failures.append)
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.append(cached.current().version)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    began.wait()
+    go.set()
+    for thread in threads:
+        thread.join()
+
+    assert (found, world.reads) == ([1] * 4, 1)
+
+
+def test_a_change_has_the_next_version_and_its_record() -> None:
+    world = World(version(6))
+    configurator = Configurator(store=world, clock=world.clock)
+
+    until = NOW + SECOND
+    made = configurator.set(configurator.read(), "flags.a", 1, by="arn:ops", reason="why", until=until)
+    removed = configurator.remove(made, "flags.a", by="arn:other", reason="done")
+
+    assert (made.version, made.flags(NOW)) == (7, {"a": 1})
+    assert (removed.version, removed.flags(NOW), world.present) == (8, {}, removed)
+    assert configurator.history(most=2) == [
+        Change(version=8, name="flags.a", at=NOW, by="arn:other", reason="done", value=None, removed=True),
+        Change(version=7, name="flags.a", at=NOW, by="arn:ops", reason="why", value=1, until=until),
+    ]
+
+
+def test_a_change_of_an_old_version_is_a_conflict() -> None:
+    world = World(version(6))
+    configurator = Configurator(store=world, clock=world.clock)
+    seen = configurator.read()
+    configurator.set(seen, "flags.a", 1, by="arn:ops", reason="")
+
+    with pytest.raises(ConfigurationConflictError):
+        configurator.set(seen, "flags.b", 1, by="arn:other", reason="")
+    with pytest.raises(ConfigurationConflictError, match="has version 7, not 6"):
+        configurator.read(expected=6)
+    assert configurator.read(expected=7).flags(NOW) == {"a": 1}
+
+
+def test_an_invalid_change_writes_nothing() -> None:
+    world = World(version(6))
+    configurator = Configurator(store=world, clock=world.clock)
+
+    with pytest.raises(InvalidSettingError):
+        configurator.set(configurator.read(), "other", 1, by="arn:ops", reason="")
+    assert world.changes == []

@@ -1,0 +1,33 @@
+"""Times of the command line: an end is ahead."""
+
+from datetime import UTC, datetime
+
+import click
+import pytest
+
+from tidemill.cli.parameter_types import UNTIL
+from tidemill.system import clock
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2h", "2030-01-01T15:30:00+00:00"),
+        ("14:00", "2030-01-01T14:00:00+00:00"),
+        ("13:30", "2030-01-02T13:30:00+00:00"),
+        ("00:15", "2030-01-02T00:15:00+00:00"),
+        ("2030-01-01T16:00:00+02:00", "2030-01-01T14:00:00+00:00"),
+    ],
+)
+def test_an_end_is_a_duration_a_time_of_the_day_or_a_timestamp(
+    monkeypatch: pytest.MonkeyPatch, text: str, expected: str
+) -> None:
+    monkeypatch.setattr(clock, "now", lambda: datetime(2030, 1, 1, 13, 30, tzinfo=UTC))
+
+    assert UNTIL.convert(text, None, None).isoformat() == expected
+
+
+@pytest.mark.parametrize("text", ["24:00", "9:00", "soon", "2030-01-01T16:00:00"])
+def test_another_text_is_refused_as_an_end(text: str) -> None:
+    with pytest.raises(click.BadParameter):
+        UNTIL.convert(text, None, None)
