@@ -6,6 +6,8 @@ PY := .venv/bin/python
 LOG ?=
 LIMIT ?=
 export LOG LIMIT
+# For `make up`: how many seconds a minute of its alarms has; 60 without.
+MINUTE ?=
 # For `make figures`: `flood`, `groups` or `wake`, all without.
 FIGURE ?=
 # For `make simulate`: how many seeds, from which (one alone is one seed again).
@@ -44,8 +46,8 @@ test-fast: setup-dev ## run the tests that take at most two minutes together and
 cover: setup-dev ## run every test and print the lines that no test reaches
 	@$(PY) -m tools.run_tests --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(ARGS)
 
-up: setup-app ## deploy to an embedded AWS and leave it running to play with
-	@$(PY) -m tidemill.local up
+up: setup-app ## deploy to an embedded AWS and leave it running to play with (MINUTE=5 hastens its alarms)
+	@$(PY) -m tidemill.local up $(if $(MINUTE),--minute-seconds $(MINUTE))
 
 down: setup-app ## stop what `make up` started and remove its state
 	@$(PY) -m tidemill.local down

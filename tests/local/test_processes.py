@@ -55,3 +55,15 @@ def test_a_program_that_only_reads_a_file_of_the_instance_is_left_alone(tmp_path
 def test_workers_are_ended_after_their_emulator_is_gone(worker: subprocess.Popen[bytes], tmp_path: Path) -> None:
     processes.end(tmp_path)
     assert worker.wait(timeout=PATIENCE_SECONDS) < 0
+
+
+def test_the_watch_of_alarms_ends_with_the_instance(tmp_path: Path) -> None:
+    arguments = ["-m", processes.WATCH, str(tmp_path), "--minute-seconds", "60"]
+    command = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()", *arguments]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as watch:
+        assert watch.stdout
+        watch.stdout.readline()
+        assert processes.watches(tmp_path) == [watch.pid]
+        assert processes.watches(tmp_path / "other") == []
+        processes.end(tmp_path)
+        assert watch.wait(timeout=PATIENCE_SECONDS) < 0

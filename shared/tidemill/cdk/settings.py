@@ -58,6 +58,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "runbook_url": str,
     "listing": switch,
     "canary": switch,
+    "metric_math": switch,
     "index_shards": integer,
     "jwt_issuer": str,
     "jwt_audience": _names,

@@ -8,6 +8,8 @@ from typing import Final
 from rich.console import Console
 
 from tidemill.local import lifecycle
+from tidemill.local.alarm_watch import process
+from tidemill.local.alarm_watch.watch import MINUTE_SECONDS
 from tidemill.local.cdk_deploy import synth
 from tidemill.local.deployed_app import App
 from tidemill.local.instance import UP
@@ -28,7 +30,8 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tidemill.local")
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("up")
+    up = commands.add_parser("up")
+    up.add_argument("--minute-seconds", type=_seconds, default=MINUTE_SECONDS, help="the length of a minute of alarms")
     commands.add_parser("down")
     synth_ = commands.add_parser("synth")
     synth_.add_argument("--stage", default="dev")
@@ -36,7 +39,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _up(_: argparse.Namespace, console: Console) -> int:
+def _seconds(text: str) -> float:
+    if not text.isdecimal() or not 1 <= int(text) <= MINUTE_SECONDS:
+        raise argparse.ArgumentTypeError(f"invalid minute {text!r}: use a number of seconds from 1 to 60")
+    return float(text)
+
+
+def _up(arguments: argparse.Namespace, console: Console) -> int:
     was_up = lifecycle.find_up()
     if was_up:
         console.print("the app is already up; deploying its current code; its jobs stay", highlight=False)
@@ -47,7 +56,7 @@ def _up(_: argparse.Namespace, console: Console) -> int:
             style="yellow",
             highlight=False,
         )
-    app = lifecycle.bring_up(console)
+    app = lifecycle.bring_up(console, minute_seconds=arguments.minute_seconds)
     variables = UP / "env"
     variables.write_text(_exports(app))
     console.print(f"the app is up at {app.endpoint}", highlight=False)
@@ -59,6 +68,7 @@ def _up(_: argparse.Namespace, console: Console) -> int:
         f"\nto use it:     source {shlex.quote(str(variables.relative_to(ROOT)))} && .venv/bin/tidemill status\n"
         "to change it:  make up again\n"
         f"its log:       {shlex.quote(str((UP / 'emulator.log').relative_to(ROOT)))}\n"
+        f"its alarms:    tail -f {shlex.quote(str((UP / process.LOG).relative_to(ROOT)))}\n"
         "to end it:     make down",
         highlight=False,
         soft_wrap=True,

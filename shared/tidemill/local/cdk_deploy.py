@@ -76,15 +76,15 @@ def deploy(folder: Path, endpoint: str, keys: Keys, console: Console) -> Mapping
     return outputs
 
 
-def synth(stage: str, output: Path, console: Console, *, context: Sequence[str] = ()) -> None:
+def synth(stage: str, output: Path, console: Console, *, context: Sequence[str] = (), log: Path | None = None) -> None:
     """Write the templates of `stage` without account, credentials or emulator. Raises DeployError.
 
-    `context` holds settings as `name=value`.
+    `context` holds settings as `name=value`. Two syntheses that may run at the same time need different logs.
     """
     settings = [word for setting in (f"stage={stage}", *context) for word in ("--context", setting)]
     arguments = ("synth", "--quiet", "--output", str(output), *settings)
     output.parent.mkdir(exist_ok=True)
-    log = environment.home() / "synth.log"
+    log = log or environment.home() / "synth.log"
     with _cdk(f"synthesising stage {stage}", arguments, environment.for_synth(), log=log, cwd=ROOT) as step:
         step.finish(console)
 

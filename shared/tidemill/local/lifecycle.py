@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from tidemill.local import emulator, environment, instance
+from tidemill.local.alarm_watch import process
+from tidemill.local.alarm_watch.watch import MINUTE_SECONDS
 from tidemill.local.cdk_deploy import deploy
 from tidemill.local.deployed_app import App, CommandError
 from tidemill.local.signed_caller import Caller
@@ -47,14 +49,15 @@ def has_stopped() -> bool:
     return (instance.UP / "outputs.json").is_file() and find_up() is None
 
 
-def bring_up(console: Console) -> App:
+def bring_up(console: Console, *, minute_seconds: float = MINUTE_SECONDS) -> App:
     """Deploy the current app to an emulator that stays running. Reuses a running emulator, with its jobs.
 
-    Raises as `deployed`.
+    A watch of its alarms runs beside it; `minute_seconds` is the length of their minutes. Raises as `deployed`.
     """
     with instance.up() as folder:
         if app := find_up():
             outputs = deploy(folder, app.endpoint, environment.root_keys(folder.name), console)
+            process.restart(folder, minute_seconds=minute_seconds)
             return App(folder, app.endpoint, outputs)
         emulator.stop(folder)
         shutil.rmtree(folder, ignore_errors=True)
@@ -64,6 +67,7 @@ def bring_up(console: Console) -> App:
         except BaseException:
             emulator.stop(folder)
             raise
+        process.restart(folder, minute_seconds=minute_seconds)
         return App(folder, running.endpoint, outputs)
 
 

@@ -12,6 +12,8 @@ from tidemill.local import launcher
 from tidemill.local.wait import WaitError, wait_until
 
 PROC: Final = Path("/proc")
+#: The module that watches the alarms of an instance. It is named here, since it imports this module.
+WATCH: Final = "tidemill.local.alarm_watch"
 SIGTERM_PATIENCE_SECONDS: Final = 2.0
 SIGKILL_PATIENCE_SECONDS: Final = 5.0
 
@@ -36,8 +38,24 @@ def workers(folder: Path, function_name: str = "") -> dict[int, Path]:
     return found
 
 
+def watches(folder: Path) -> list[int]:
+    """Process ids of the watch of the alarms of an instance: one or none."""
+    return [pid for pid, command in _running() if f"-m {WATCH} {folder} " in f"{command} "]
+
+
+def end_watch(folder: Path) -> None:
+    """End the watch of alarms of an instance. Raises WaitError."""
+
+    def all_ended() -> bool:
+        _signal(found := watches(folder), signal.SIGKILL)
+        return not found
+
+    wait_until(all_ended, SIGKILL_PATIENCE_SECONDS, f"the watch of the alarms of {folder} to end")
+
+
 def end(folder: Path) -> None:
-    """End the emulator of an instance and its workers, also orphaned ones. Raises WaitError."""
+    """End the emulator of an instance, its workers, also orphaned ones, and its watch of alarms. Raises WaitError."""
+    end_watch(folder)
     _signal(emulators(folder), signal.SIGTERM)
     with contextlib.suppress(WaitError):
         wait_until(lambda: not emulators(folder), SIGTERM_PATIENCE_SECONDS, "the emulator to end")
