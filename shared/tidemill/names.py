@@ -81,6 +81,10 @@ class Output(StrEnum):
     DASHBOARD = "Dashboard"
 
 
+#: In the description of an alarm: after its meaning, and before the link to its heading in the runbook.
+ALARM_ADVICE: Final = " What to do: "
+
+
 class Tag(StrEnum):
     """Tags on every resource; the command line finds the stack through them."""
 

@@ -10,9 +10,10 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from constructs import Construct
 
+from tidemill.application.objectives import Objective
 from tidemill.cdk.alarm_topic import AlarmTopics
 from tidemill.cdk.config import StageConfig
-from tidemill.cdk.objectives import Objective
+from tidemill.names import ALARM_ADVICE
 
 #: The id of the composite that alone notifies the topic of pages.
 PAGE: Final = "Page"
@@ -201,4 +202,4 @@ def _add_composite(
 
 
 def _description(entry: Entry, config: StageConfig) -> str:
-    return f"{config.name}: {entry.meaning} What to do: {config.runbook_url}#{entry.heading}"
+    return f"{config.name}: {entry.meaning}{ALARM_ADVICE}{config.runbook_url}#{entry.heading}"

@@ -12,6 +12,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
 from tidemill import names
+from tidemill.application.objectives import FAST_BURN, SLOW_BURN, Burn, Objective
 from tidemill.cdk import alarm_metrics as metrics
 from tidemill.cdk.alarm import (
     LASTING,
@@ -31,7 +32,6 @@ from tidemill.cdk.config import StageConfig
 from tidemill.cdk.http_api import Api
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import Lane
-from tidemill.cdk.objectives import FAST_BURN, SLOW_BURN, Burn, Objective
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.tidemill_metric import tidemill_metric

@@ -10,9 +10,9 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sqs as sqs
 
+from tidemill.application.objectives import LATE_START, LEAST_BAD_EVENTS
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.http_api import Api
-from tidemill.cdk.objectives import LATE_START, LEAST_BAD_EVENTS
 from tidemill.cdk.tidemill_metric import tidemill_metric
 from tidemill.names import Lane, Metric
 

@@ -8,13 +8,13 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from constructs import Construct
 
 from tidemill import names
+from tidemill.application.objectives import FAST_BURN
 from tidemill.cdk.alarm import AddedAlarms
 from tidemill.cdk.alarm_metrics import failed_submissions, late_starts, throttles
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.http_api import Api
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import Lane
-from tidemill.cdk.objectives import FAST_BURN
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.tidemill_metric import tidemill_metric
 from tidemill.names import Metric

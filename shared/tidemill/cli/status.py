@@ -14,17 +14,19 @@ from tidemill.cli.status_report import report
 @click.option("--json", "as_json", is_flag=True, help="Print the status as one JSON object.")
 @click.pass_obj
 def status(installation: Installation, *, as_json: bool) -> None:
-    """Show what is stopped, where jobs wait, and whose they are.
+    """Show what is wrong, where jobs wait, and whose they are.
 
-    First each event source mapping and each schedule that differs from the stack's template, with the command that
-    brings it back. Then for each lane the messages waiting, delayed and in flight, the age of the oldest message, and
-    the messages in its dead-letter queue; and what came in and went out in the last five minutes. Then the scheduled,
-    parked and dead jobs, and the types and tenants of those that wait and those that died.
+    First the alarms that fire, with what to do, and each event source mapping and each schedule that differs from the
+    stack's template, with the command that brings it back. Then how fast the error budgets are spent: the burn rates as
+    the deployed alarms compute them. Then for each lane the messages waiting, delayed and in flight, the age of the
+    oldest message, and the messages in its dead-letter queue; and what came in and went out in the last five minutes,
+    also by type if the stage measures types. Then the scheduled, parked and dead jobs, and the types and tenants of
+    those that wait and those that died.
 
     SQS reports the numbers of messages, which are approximate. CloudWatch reports ages and flows with a delay of one to
     two minutes; a dash means that it has no recent value. Counts end at a bound, and then say "more than"; they include
-    expired jobs that DynamoDB has not deleted yet. Types and tenants come from samples, each with its size. The command
-    takes the same time with ten jobs and with a million.
+    expired jobs that DynamoDB has not deleted yet. Other types, and all
+    tenants, come from samples, each with its size. The command takes the same time with ten jobs and with a million.
 
     The exit code is 0 even if something is stopped, and 1 if a part could not be read; the other parts are shown.
     """

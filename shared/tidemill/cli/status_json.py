@@ -4,21 +4,24 @@ from dataclasses import asdict
 from typing import Any
 
 from tidemill.cli.dead_job_report import error_class
+from tidemill.cli.status_alarms import as_json as alarms_as_json
 from tidemill.cli.status_report import blocked_groups
 from tidemill.dynamodb.attention_counts import Counted
 from tidemill.operator.deployment import Deployment
 from tidemill.operator.flow_metrics import WINDOW
 from tidemill.operator.resource_states import ResourceState
-from tidemill.operator.system_status import LaneStatus, SystemStatus, Unread
+from tidemill.operator.system_status import AlarmsNow, LaneStatus, SystemStatus, Unread
 
 
 def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, Any]:
     """The members are in `docs/reference/cli.md`."""
-    dead = status.dead
+    alarms, dead = status.alarms, status.dead
     newest = None if isinstance(dead, Unread) or isinstance(dead.newest, Unread) else dead.newest
     return {
         "stack": deployment.stack,
         "region": deployment.region,
+        "alarms": None if isinstance(alarms, Unread) else alarms_as_json(alarms),
+        "burn_rates": _burn_rates(alarms),
         "resources": None
         if isinstance(status.resources, Unread)
         else [_resource(state) for state in status.resources if isinstance(state, ResourceState)],
@@ -72,6 +75,20 @@ def _lane(name: str, lane: LaneStatus) -> dict[str, Any]:
     }
 
 
+def _burn_rates(alarms: AlarmsNow | Unread) -> list[dict[str, Any]] | None:
+    if isinstance(alarms, Unread) or isinstance(alarms.burn_rates, Unread):
+        return None
+    return [
+        {
+            "of": burn.bad_events,
+            "window_seconds": burn.window.total_seconds(),
+            "rate": burn.rate,
+            "fires_above": burn.fires_above,
+        }
+        for burn in alarms.burn_rates
+    ]
+
+
 def _flow(status: SystemStatus) -> dict[str, Any] | None:
     flow = status.flow
     if flow is None or isinstance(flow, Unread):
@@ -79,6 +96,11 @@ def _flow(status: SystemStatus) -> dict[str, Any] | None:
     return {
         "seconds": WINDOW.total_seconds(),
         "lanes": flow.lanes,
+        "types": {
+            name: {str(metric): number for metric, number in each.counts.items()}
+            | {"longest_wait_seconds": None if each.longest_wait is None else each.longest_wait.total_seconds()}
+            for name, each in flow.types.items()
+        },
         "publish_lag_seconds": None if flow.publish_lag is None else flow.publish_lag.total_seconds(),
     }
 

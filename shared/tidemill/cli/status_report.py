@@ -1,9 +1,11 @@
-"""The status as lines and tables: what is stopped comes first. Pure."""
+"""The status as lines and tables: what is wrong comes first. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from typing import Final
 
+from tidemill.cli import status_alarms
 from tidemill.cli.blocks import RED, YELLOW, Block, Line, Table
 from tidemill.cli.dead_job_report import error_class
 from tidemill.cli.formatting import DASH, age, count
@@ -12,9 +14,9 @@ from tidemill.domain.waiting import Line as WaitingLine
 from tidemill.dynamodb.attention_counts import Counted, ParkedJobs
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.operator.deployment import Deployment
-from tidemill.operator.flow_metrics import COUNTED, WINDOW, Flow
+from tidemill.operator.flow_metrics import COUNTED, COUNTED_BY_TYPE, WINDOW, Flow, TypeFlow
 from tidemill.operator.resource_states import MISSING, ResourceState
-from tidemill.operator.system_status import LaneStatus, SystemStatus, Unread
+from tidemill.operator.system_status import AlarmsNow, LaneStatus, SystemStatus, Unread
 
 #: The most lines of each ranking.
 _RANKED: Final = 5
@@ -29,7 +31,11 @@ _CONSEQUENCES: Final[Mapping[str, str]] = {
 
 
 def report(status: SystemStatus, deployment: Deployment) -> Iterator[Block]:
+    yield from status_alarms.firing(status.alarms, now=status.at)
     yield from _resources(status.resources)
+    if isinstance(status.alarms, AlarmsNow):
+        yield status_alarms.summary(status.alarms.alarms, now=status.at)
+        yield from status_alarms.burn_table(status.alarms.burn_rates)
     yield _lanes(status.lanes)
     yield from _flow(status.flow)
     yield Line(_counted(status.scheduled, "scheduled job"))
@@ -91,6 +97,24 @@ def _flow(flow: Flow | Unread | None) -> Iterator[Block]:
         yield Table(titles, rows, numbers=range(1, len(titles)))
         lag = DASH if flow.publish_lag is None else age(flow.publish_lag)
         yield Line(f"publish lags behind by {lag}" + (" (it was not called)" if flow.publish_lag is None else ""))
+        yield from _types(flow.types)
+
+
+def _types(types: Mapping[str, TypeFlow]) -> Iterator[Table]:
+    """Those that fail most, and of equal ones those that wait longest."""
+    ran = [(name, flow) for name, flow in types.items() if flow.longest_wait is not None or any(flow.counts.values())]
+    ran.sort(key=lambda entry: (-entry[1].failures, -(entry[1].longest_wait or timedelta()), entry[0]))
+    if ran:
+        titles = (
+            f"TYPE, LAST {age(WINDOW).upper()}",
+            *(metric.removeprefix("Jobs").upper() for metric in COUNTED_BY_TYPE),
+            "LONGEST WAIT",
+        )
+        rows = [
+            (name, *(str(flow.counts[metric]) for metric in COUNTED_BY_TYPE), age(flow.longest_wait))
+            for name, flow in ran[:_RANKED]
+        ]
+        yield Table(titles, rows, numbers=range(1, len(titles)))
 
 
 def _parked(parked: ParkedJobs | Unread) -> Iterator[Block]:

@@ -42,6 +42,8 @@ class Deployment:
     functions: Mapping[str, str]
     #: For finished jobs whose type sets no retention of its own.
     retention: timedelta
+    #: The ARN of the topic of pages.
+    page_topic: str
 
 
 class DeploymentNotFoundError(TidemillError):
@@ -79,9 +81,14 @@ def find(client: "CloudFormationClient", stack: str | None) -> Deployment:
     return _read(found[0], region=where, endpoint=client.meta.endpoint_url)
 
 
+def stacks_of(client: "CloudFormationClient", stage: str) -> list[str]:
+    """The names of all stacks of the stage."""
+    return [stack["StackName"] for stack in _of_stage(client, stage)]
+
+
 def log_groups(client: "CloudFormationClient", found: Deployment) -> list[tuple[str, str]]:
     """The key and the log group of each function, from all stacks of the stage. Raises `DeploymentNotFoundError`."""
-    outputs = [_outputs(stack) for stack in _tagged(client) if _tags(stack).get(Tag.STAGE) == found.stage]
+    outputs = [_outputs(stack) for stack in _of_stage(client, found.stage)]
     groups = [json.loads(each[Output.LOG_GROUPS]) for each in outputs if Output.LOG_GROUPS in each]
     if not groups:
         raise DeploymentNotFoundError(
@@ -112,6 +119,10 @@ def _tagged(client: "CloudFormationClient") -> Iterator["StackTypeDef"]:
                     yield stack
 
 
+def _of_stage(client: "CloudFormationClient", stage: str) -> Iterator["StackTypeDef"]:
+    return (stack for stack in _tagged(client) if _tags(stack).get(Tag.STAGE) == stage)
+
+
 def _tags(stack: "StackTypeDef") -> Mapping[str, str]:
     return {tag["Key"]: tag["Value"] for tag in stack.get("Tags", [])}
 
@@ -133,6 +144,7 @@ def _read(stack: "StackTypeDef", *, region: str, endpoint: str) -> Deployment:
             retention=timedelta(days=int(outputs[Output.RETENTION_DAYS])),
             schedules=json.loads(outputs[Output.SCHEDULES]),
             functions=json.loads(outputs[Output.FUNCTIONS]),
+            page_topic=outputs[Output.ALARM_TOPIC],
             lanes={lane: LaneUrls(**urls) for lane, urls in json.loads(outputs[Output.LANES]).items()},
         )
     except (KeyError, TypeError, ValueError) as error:

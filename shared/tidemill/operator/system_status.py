@@ -22,8 +22,10 @@ from tidemill.dynamodb.job_reader import JobReader
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.names import Lane
-from tidemill.operator import expected_state, flow_metrics, resource_states
-from tidemill.operator.deployment import Deployment
+from tidemill.operator import alarm_states, burn_rates, expected_state, flow_metrics, resource_states
+from tidemill.operator.alarm_states import Alarms
+from tidemill.operator.burn_rates import BurnRate
+from tidemill.operator.deployment import Deployment, stacks_of
 from tidemill.operator.flow_metrics import Flow
 from tidemill.operator.resource_states import ResourceState
 from tidemill.sqs.lanes import LaneUrls
@@ -60,11 +62,22 @@ class DeadJobs:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AlarmsNow:
+    """The alarms, and the numbers that those on burn rates judge."""
+
+    alarms: Alarms
+    burn_rates: tuple[BurnRate, ...] | Unread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SystemStatus:
     """Each part, or why it could not be read."""
 
+    #: When it was read.
+    at: datetime
     lanes: Mapping[str, LaneStatus | Unread]
     resources: tuple[ResourceState | Unread, ...] | Unread
+    alarms: AlarmsNow | Unread
     #: None on an installation without metrics.
     flow: Flow | Unread | None
     scheduled: Counted | Unread
@@ -83,7 +96,11 @@ class SystemStatus:
                 f"resource {number}": state
                 for number, state in enumerate(self.resources if isinstance(self.resources, tuple) else (), 1)
             },
-            **{name: getattr(self, name) for name in ("flow", "scheduled", "dead", "owed", "parked", "sample")},
+            **{
+                name: getattr(self, name)
+                for name in ("alarms", "flow", "scheduled", "dead", "owed", "parked", "sample")
+            },
+            "burn rates": self.alarms.burn_rates if isinstance(self.alarms, AlarmsNow) else None,
             "newest dead": self.dead.newest if isinstance(self.dead, DeadJobs) else None,
         }
         return {name: part for name, part in parts.items() if isinstance(part, Unread)}
@@ -99,6 +116,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
 
         lanes = {lane: begin(partial(_lane, urls, now)) for lane, urls in deployment.lanes.items()}
         resources = begin(partial(_resources, deployment))
+        alarms = begin(partial(_alarms, deployment, now))
         flow = begin(partial(_flow, deployment, now))
         scheduled = begin(partial(counts.jobs, State.SCHEDULED))
         dead = begin(partial(_dead, counts, table, now))
@@ -106,8 +124,10 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         parked = begin(partial(counts.parked, DynamoLimits(clients.dynamodb(), table=table).lines))
         sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
         return SystemStatus(
+            at=now,
             lanes={lane: future.result() for lane, future in lanes.items()},
             resources=resources.result(),
+            alarms=alarms.result(),
             flow=flow.result(),
             scheduled=scheduled.result(),
             dead=dead.result(),
@@ -164,6 +184,12 @@ def _resources(deployment: Deployment, *, only: Container[str] | None = None) ->
 
     with ThreadPoolExecutor(POOL_SIZE) as pool:
         return tuple(pool.map(state, wanted))
+
+
+def _alarms(deployment: Deployment, now: datetime) -> AlarmsNow:
+    stacks = stacks_of(clients.cloudformation(), deployment.stage)
+    alarms = alarm_states.read(clients.cloudwatch(), stacks, page_topic=deployment.page_topic)
+    return AlarmsNow(alarms=alarms, burn_rates=_attempt(lambda: burn_rates.read(clients.cloudwatch(), alarms, now=now)))
 
 
 def _flow(deployment: Deployment, now: datetime) -> Flow | None:

@@ -92,6 +92,7 @@ def pipeline(table: str, lanes: str, *, name: str = "dev-Pipeline") -> Stack:
         "Schedules": "{}",
         "Functions": "{}",
         "RetentionDays": "30",
+        "AlarmTopic": "arn:pages",
     }
     return Stack(name, outputs)
 

@@ -53,8 +53,9 @@ def _age_of_oldest(seconds: float, *, minutes_ago: float) -> None:
 def test_an_idle_installation_shows_zeros_and_a_dash(cloud: Cloud) -> None:
     result = run("status")
     assert result.exit_code == 0
-    resources, titles, lane, *counted = result.stdout.splitlines()
+    resources, alarms, titles, lane, *counted = result.stdout.splitlines()
     assert resources == "0 of 0 event source mappings and schedules are as the template says"
+    assert alarms == "No alarms here: the stacks have none"
     assert titles == "LANE     WAITING  DELAYED  IN FLIGHT  OLDEST  DLQ MESSAGES"
     assert lane.split() == ["default", "0", "0", "0", "–", "0"]  # noqa: RUF001
     assert counted == [
@@ -77,7 +78,7 @@ def test_depths_age_and_dead_jobs_are_shown_with_the_next_command(cloud: Cloud) 
     _age_of_oldest(190, minutes_ago=1.5)
     result = run("status")
     lines = result.stdout.splitlines()
-    assert lines[2].split() == ["default", "2", "1", "1", "3m", "1"]
+    assert lines[3].split() == ["default", "2", "1", "1", "3m", "1"]
     assert "1 dead job" in lines
     assert any("`tidemill dlq summary`" in line for line in lines)
 
@@ -115,6 +116,8 @@ def test_json_is_one_object(cloud: Cloud) -> None:
     assert json.loads(run("status", "--json").stdout) == {
         "stack": "dev-Pipeline",
         "region": "eu-west-1",
+        "alarms": {"number": 0, "incident": False, "firing": []},
+        "burn_rates": [],
         "resources": [],
         "lanes": [
             {
@@ -349,7 +352,7 @@ def test_top_shows_the_status_again_and_again(cloud: Cloud, monkeypatch: pytest.
 def test_every_lane_has_a_line(cloud: Cloud) -> None:
     urls = {"queue": cloud.queue, "dead_letters": cloud.dead_letters}
     cloud.server.stacks = [pipeline(cloud.table.name, json.dumps(dict.fromkeys(Lane, urls)))]
-    lines = run("status").stdout.splitlines()[2:5]
+    lines = run("status").stdout.splitlines()[3:6]
     assert [line.split()[0] for line in lines] == ["critical", "default", "bulk"]
 
 
@@ -357,4 +360,4 @@ def test_every_lane_has_a_line(cloud: Cloud) -> None:
 def test_a_terminal_shows_the_lanes_as_a_table(cloud: Cloud) -> None:
     lines = click.unstyle(run("status").stdout).splitlines()
     assert max(len(line) for line in lines if "─" in line or "default" in line) <= 80
-    assert set(lines[2]) == {"─"}
+    assert set(lines[3]) == {"─"}

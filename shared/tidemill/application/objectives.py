@@ -1,4 +1,4 @@
-"""The service level objectives that alarms guard, and the burn rates at which they fire. May not import CDK."""
+"""The service level objectives that alarms guard, and the burn rates at which they fire. Pure."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,6 +16,8 @@ class Objective(StrEnum):
     ENDS = "every accepted job ends"
 
 
+#: What the burn rates count, by the heading of the runbook that their alarms name.
+BAD_EVENTS: Final = {"failed-submissions": "failed submissions", "late-starts": "late starts of the lane critical"}
 #: The part of the events that an objective with a budget allows to be bad.
 ERROR_BUDGET: Final = 0.001
 #: A run on the lane critical that begins later than this after its due time is bad.
@@ -41,6 +43,11 @@ class Burn:
     def bad_percent(self) -> float:
         """The part of the events, in percent, that is bad at this rate."""
         return round(100 * self.rate * ERROR_BUDGET, 6)
+
+
+def burn_rate(bad_percent: float) -> float:
+    """The rate at which so many percent of the events are bad: the inverse of `Burn.bad_percent`."""
+    return round(bad_percent / (100 * ERROR_BUDGET), 6)
 
 
 #: 2 % of the budget in an hour.
