@@ -53,7 +53,7 @@ class Env(StrEnum):
     RECONCILE_LIMIT_SECONDS = "TIDEMILL_RECONCILE_LIMIT_SECONDS"
     #: Read units a second that reconcile may take from the jobs table.
     RECONCILE_READ_UNITS = "TIDEMILL_RECONCILE_READ_UNITS"
-    #: Id and URL of the API of jobs, which the canary calls.
+    #: Id and URL of the API of jobs, which the canary calls; absent where callers send tokens.
     API_ID = "TIDEMILL_API_ID"
     API_URL = "TIDEMILL_API_URL"
 
@@ -144,10 +144,12 @@ TICK_SCHEDULED_AT: Final = "scheduled_at"
 #: https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 SCHEDULED_TIME: Final = "<aws.scheduler.scheduled-time>"
 
-#: The job type that submits itself over HTTP to each lane every minute, to show that jobs get through.
+#: The job type that is submitted to each lane every minute, to show that jobs get through.
 CANARY_TYPE: Final = "tidemill.canary"
 #: The package with this type, which every stage with a canary adds to its own.
 CANARY_PACKAGE: Final = "tidemill.canary"
+#: The tenant of the canaries of a stage whose callers send tokens. It cannot equal a caller's tenant.
+CANARY_TENANT: Final = "canary"
 #: Prefix of the key of the item in which the canary of a lane takes effect; the lane follows. No tenant begins with it.
 CANARY_PREFIX: Final = "!canary#"
 CANARY_INTERVAL_SECONDS: Final = 60

@@ -128,6 +128,11 @@ def test_a_stage_without_a_canary_does_not_miss_it(synthesise: Synthesise) -> No
     assert "LateCanary" not in _read(synthesise(stage="dev", canary="off"))
 
 
+def test_a_stage_whose_callers_send_tokens_misses_its_canary(synthesise: Synthesise) -> None:
+    app = synthesise(stage="dev", jwt_issuer="https://issuer.example", jwt_audience="jobs")
+    assert "LateCanary" in _read(app)
+
+
 def test_alarms_of_the_example_are_tickets(dev: Synthesised) -> None:
     for alarm in read_alarms(dev.shortener["Resources"]):
         assert [TICKETS in action for action in alarm.alarm_actions] == [True]
@@ -319,3 +324,16 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
         "p99",
     ):
         assert shown in body
+
+
+@pytest.mark.parametrize(("setting", "reported"), [("on", True), ("off", False)])
+def test_a_stage_can_let_dynamodb_report_the_hottest_keys_of_the_table_and_its_indexes(
+    synthesise: Synthesise, setting: str, *, reported: bool
+) -> None:
+    (jobs,) = (
+        table
+        for _, table in synthesise(stage="dev", contributor_insights=setting).of_type("AWS::DynamoDB::Table")
+        if "GlobalSecondaryIndexes" in table
+    )
+    for each in (jobs, *jobs["GlobalSecondaryIndexes"]):
+        assert each.get("ContributorInsightsSpecification", {"Enabled": False}) == {"Enabled": reported}

@@ -15,6 +15,8 @@ from tidemill.dynamodb import document
 from tidemill.dynamodb.payloads import Place
 from tidemill.names import (
     ATTENTION_INDEX,
+    CANARY_PACKAGE,
+    CANARY_TENANT,
     EXPORTS_PREFIX,
     JOB_KEY,
     LISTING_INDEX,
@@ -42,6 +44,8 @@ PAYLOADS, EXPORTS = f"FilesBucket/{PAYLOADS_PREFIX}*", f"FilesBucket/{EXPORTS_PR
 READ_SECRET = "secretsmanager:GetSecretValue"
 QUEUES = {lane: f"Lane{lane}Queue" for lane in Lane}
 DEAD_LETTER_QUEUES = {lane: f"Lane{lane}Letters" for lane in Lane}
+#: Settings of a stage whose callers send tokens.
+TOKENS = {"jwt_issuer": "https://issuer.example", "jwt_audience": "jobs"}
 Rights = set[tuple[str, str]]
 
 
@@ -168,12 +172,18 @@ def test_a_function_has_exactly_the_rights_that_it_needs(dev: Synthesised, verb:
     assert _rights(dev, _functions(dev)[verb]) == RIGHTS[verb] | WILDCARDS
 
 
-@pytest.mark.parametrize(("verb", "tenant"), [("redirect", VISITORS), ("tick", SCHEDULE_TENANT)])
-def test_a_function_of_one_tenant_reaches_only_its_jobs_and_payloads(dev: Synthesised, verb: str, tenant: str) -> None:
+@pytest.mark.parametrize(
+    ("verb", "tenant", "settings"),
+    [("redirect", VISITORS, {}), ("tick", SCHEDULE_TENANT, {}), ("canary", CANARY_TENANT, TOKENS)],
+)
+def test_a_function_of_one_tenant_reaches_only_its_jobs_and_payloads(
+    synthesise: Synthesise, verb: str, tenant: str, settings: dict[str, str]
+) -> None:
     """As IAM evaluates `ForAllValues:StringLike`, with the keys that the store writes."""
+    app = synthesise(stage="dev", **settings)
     (condition,) = [
         statement["Condition"]
-        for statement in _statements(dev, _functions(dev)[verb])
+        for statement in _statements(app, _functions(app)[verb])
         if "JobsTable" in json.dumps(statement["Resource"]) and "index" not in json.dumps(statement["Resource"])
     ]
     assert condition.keys() == {"ForAllValues:StringLike", "Null"}
@@ -189,6 +199,14 @@ def test_a_function_of_one_tenant_reaches_only_its_jobs_and_payloads(dev: Synthe
     for other in ("111122223333:AROAEXAMPLE", f"{tenant}2", f"x{tenant}"):
         assert not allowed(document.key(other, job.id)[JOB_KEY]["S"])
         assert not allowed(Place(other, job.id, "item/token").item_key[JOB_KEY]["S"])
+
+
+def test_where_callers_send_tokens_the_canary_needs_no_api(synthesise: Synthesise) -> None:
+    app = synthesise(stage="dev", **TOKENS)
+    canary = _functions(app)["canary"]
+    assert _rights(app, canary) == _of_jobs("GetItem", "PutItem") | WILDCARDS
+    assert Env.API_URL not in canary["Environment"]["Variables"]
+    assert canary["Environment"]["Variables"][Env.JOB_PACKAGES].endswith(CANARY_PACKAGE)
 
 
 def test_functions_of_several_tenants_have_no_condition(dev: Synthesised) -> None:

@@ -1,4 +1,4 @@
-"""A canary takes the path of any job: accepted over HTTP, dispatched, and with one effect however often it runs."""
+"""A canary takes the path of any job: accepted, dispatched, and with one effect however often it runs."""
 
 import json
 from collections.abc import Mapping
@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.support.deployed_functions import Mill, forget
+from tests.support.faulty_client import Fault
 from tests.support.http_events import call
 from tidemill.aws.http_client import Answer, NoAnswerError
 from tidemill.entrypoints import canary, submit
-from tidemill.names import CANARY_PACKAGE, CANARY_TYPE, Env, Lane
+from tidemill.names import CANARY_PACKAGE, CANARY_TENANT, CANARY_TYPE, Env, Lane
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class GatewayInProcess:
 @pytest.fixture
 def gateway(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> GatewayInProcess:
     monkeypatch.setenv(Env.JOB_PACKAGES, CANARY_PACKAGE)
+    monkeypatch.setenv(Env.API_URL, "https://api.example")
     forget()
     gateway = GatewayInProcess()
     monkeypatch.setattr(canary, "_api", lambda: gateway)
@@ -88,3 +90,42 @@ def test_a_canary_takes_effect_once_and_is_kept_for_an_hour(mill: Mill, gateway:
         assert item["state"]["S"] == "succeeded"
         kept_seconds = int(item["expires_at"]["N"]) - int(item["finished_at"]["N"]) // 1000
         assert kept_seconds == pytest.approx(3600, abs=2)
+
+
+@pytest.fixture
+def _without_api(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage whose callers send tokens."""
+    monkeypatch.setenv(Env.JOB_PACKAGES, CANARY_PACKAGE)
+    monkeypatch.delenv(Env.API_URL, raising=False)
+    forget()
+
+
+@pytest.mark.usefixtures("_without_api")
+def test_where_callers_send_tokens_each_lane_gets_a_canary_without_the_api(
+    mill: Mill, capsys: pytest.CaptureFixture[str]
+) -> None:
+    canary.handle({}, Invocation())
+    # The scheduler may deliver a call twice.
+    canary.handle({}, Invocation())
+    mill.publish([record for record in mill.records() if record["dynamodb"]["NewImage"]["lane"]["S"] == Lane.DEFAULT])
+    mill.work(mill.receive())
+
+    assert {(item["lane"]["S"], item["pk"]["S"].partition("#")[0]) for item in _documents(mill)} == {
+        (lane, CANARY_TENANT) for lane in Lane
+    }
+    assert _effect(mill, Lane.DEFAULT)["count"] == {"N": "1"}
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["message"] for line in lines].count("accepted") == 3
+    assert sum("CanaryLatency" in line for line in lines) == 1
+    assert not any("JobsSubmitted" in line for line in lines)
+
+
+@pytest.mark.usefixtures("_without_api")
+def test_where_callers_send_tokens_a_canary_that_the_store_does_not_accept_delays_no_other(
+    mill: Mill, caplog: pytest.LogCaptureFixture
+) -> None:
+    mill.client.faults = [Fault.NOT_SENT]
+    canary.handle({}, Invocation())
+
+    assert caplog.messages.count("canary not accepted") == 1
+    assert len(_documents(mill)) == 2

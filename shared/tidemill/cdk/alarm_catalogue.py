@@ -70,7 +70,7 @@ def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> It
         missing=Missing.NOTHING,
         severity=Severity.PART,
     )
-    if config.has_canary:
+    if config.canary:
         yield from _canary(config)
     yield from _burn_parts(api, FAST_BURN, config=config)
     yield Composite(

@@ -176,8 +176,7 @@ class StageConfig:
     #: One run of reconcile, which continues the pass.
     reconcile_timeout_seconds: int = LONGEST_FUNCTION_TIMEOUT_SECONDS
     wake_timeout_seconds: int = WAKE_INTERVAL_SECONDS
-    #: Whether a canary job takes the path of every job on each lane, every minute. Then its silence is a page. It needs
-    #: SigV4: no function has a token of the callers' issuer.
+    #: Whether a canary job takes the path of every job on each lane, every minute. Then its silence is a page.
     canary: bool = True
     #: Number of calls of wake in each interval. They run at the same time, and each wakes up to 400 jobs a second.
     wake_parts: int = 1
@@ -338,13 +337,9 @@ class StageConfig:
         return "-".join(filter(None, (self.stage, self.installation)))
 
     @property
-    def has_canary(self) -> bool:
-        return self.canary and not self.jwt_issuer
-
-    @property
     def known_packages(self) -> tuple[str, ...]:
         """The packages with the job types of the stage and those of the engine."""
-        return (*self.job_packages, CANARY_PACKAGE) if self.has_canary else self.job_packages
+        return (*self.job_packages, CANARY_PACKAGE) if self.canary else self.job_packages
 
     @property
     def longest_reconcile_age(self) -> timedelta:

@@ -43,7 +43,7 @@ class ScheduledFunctions:
         self._storage = storage
         self.wake, self.tick, self.reconcile = self._wake(), self._tick(), self._reconcile(lanes)
         #: None where the stage has none.
-        self.canary = self._canary(api) if self._config.has_canary else None
+        self.canary = self._canary(api) if self._config.canary else None
         functions_of_all = (self.wake, self.tick, self.reconcile, self.canary)
         self.functions: Sequence[JobFunction] = [function for function in functions_of_all if function]
         scope = functions.scope
@@ -88,13 +88,20 @@ class ScheduledFunctions:
         return tick
 
     def _canary(self, api: Api) -> JobFunction:
-        """It may submit over HTTP, and shares no other right with the functions that it watches."""
+        """It may submit over HTTP, and shares no other right with the functions that it watches.
+
+        No function has a token of the callers' issuer. Where callers send tokens, it may submit for its own tenant.
+        """
+        over_http = {Env.API_ID: api.api.api_id, Env.API_URL: api.api.api_endpoint}
         canary = self._functions.function(
             "canary",
-            {Env.API_ID: api.api.api_id, Env.API_URL: api.api.api_endpoint},
+            self._storage.submitting if self._config.jwt_issuer else over_http,
             # An API answers within 30 seconds.
             timeout_seconds=names.CANARY_INTERVAL_SECONDS,
         )
+        if self._config.jwt_issuer:
+            self._storage.allow(canary, GET, PUT, tenant=names.CANARY_TENANT)
+            return canary
         canary.allow(["execute-api:Invoke"], [api.route_arn(HttpMethod.POST, "/jobs")])
         return canary
 
