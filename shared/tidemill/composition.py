@@ -9,7 +9,7 @@ from functools import cache
 
 from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.control import Control
-from tidemill.application.job_types import JobTypes
+from tidemill.application.job_types import JobTypes, measured
 from tidemill.application.owed import Taker
 from tidemill.application.publish import Publisher
 from tidemill.application.read_pace import ReadPace
@@ -31,6 +31,7 @@ from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.http.cursors import Cursors
 from tidemill.names import Env, Lane
+from tidemill.operator import drift
 from tidemill.powertools import idempotency
 from tidemill.settings import setting
 from tidemill.sqs import queue_depth
@@ -142,9 +143,9 @@ def telemetry() -> Telemetry:
 
 
 def measured_types() -> frozenset[str] | None:
-    """The job types that have metrics of their own: the first ones by name. None where no type has any."""
+    """The job types that have metrics of their own. None where no type has any."""
     most = int(os.environ.get(Env.METRICS_BY_TYPE) or 0)
-    return frozenset(known_job_types().names()[:most]) if most else None
+    return frozenset(measured(known_job_types().names(), most)) if most else None
 
 
 @cache
@@ -217,6 +218,12 @@ def reconciler() -> Reconciler:
 
     limit = timedelta(seconds=float(setting(Env.RECONCILE_LIMIT_SECONDS)))
     return Reconciler(store=store(), clock=clock.now, limit=limit, lane_delay=lane_delay)
+
+
+def drifted() -> Mapping[str, str]:
+    """Where the stack names itself; elsewhere nothing is compared."""
+    stack = os.environ.get(Env.STACK)
+    return drift.drifted(stack) if stack else {}
 
 
 def table_passes() -> TablePasses:

@@ -53,6 +53,8 @@ class Env(StrEnum):
     RECONCILE_LIMIT_SECONDS = "TIDEMILL_RECONCILE_LIMIT_SECONDS"
     #: Read units a second that reconcile may take from the jobs table.
     RECONCILE_READ_UNITS = "TIDEMILL_RECONCILE_READ_UNITS"
+    #: The name of the stack. Reconcile compares its resources with its template; absent: with nothing.
+    STACK = "TIDEMILL_STACK"
     #: Id and URL of the API of jobs, which the canary calls; absent where callers send tokens.
     API_ID = "TIDEMILL_API_ID"
     API_URL = "TIDEMILL_API_URL"
@@ -242,6 +244,8 @@ class Metric(StrEnum):
     RECONCILE_ITEMS = "ReconcileItems"
     RECONCILE_SEGMENTS = "ReconcileSegments"
     RECONCILE_DURATION = "ReconcileDuration"
+    #: Event source mappings and schedules that differ from the template, or could not be compared with it.
+    DRIFTED = "ResourcesDrifted"
     PUT_BACK = "MessagesPutBack"
     #: Messages whose claim the document refused; among them duplicates, whose job another run has, or had.
     REFUSED = "MessagesRefused"

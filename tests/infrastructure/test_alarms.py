@@ -301,7 +301,7 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
                     Metric.RECONCILE_AGE,
                     Metric.RECONCILE_DURATION,
                 ),
-                *(Metric.RECONCILE_ITEMS, Metric.RECONCILE_SEGMENTS),
+                *(Metric.RECONCILE_ITEMS, Metric.RECONCILE_SEGMENTS, Metric.DRIFTED),
             ],
             set(Lane) - {Lane.DEFAULT},
         )

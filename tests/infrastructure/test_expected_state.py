@@ -1,10 +1,12 @@
 """What `tidemill status` expects of the deployed app, from the template of the real one."""
 
+import json
 from collections import Counter
 
 import pytest
 
 from tests.infrastructure.conftest import Synthesised
+from tidemill.names import Env
 from tidemill.operator.expected_state import Expected, Kind, expected
 
 
@@ -40,6 +42,18 @@ def test_each_schedule_is_enabled_and_distinct(states: list[Expected]) -> None:
     assert {"tick clicks.rollup", "reconcile"} <= labels
     assert {state.function for state in schedules} == {"wake", "tick", "reconcile", "canary"}
     assert all(state.enabled and state.settings["ScheduleExpression"] for state in schedules)
+
+
+def test_reconcile_may_read_each_of_them_and_knows_its_stack(dev: Synthesised, states: list[Expected]) -> None:
+    functions = [each for _, each in dev.of_type("AWS::Lambda::Function")]
+    (reconcile,) = (each for each in functions if Env.STACK in each["Environment"]["Variables"])
+    assert reconcile["Handler"] == "tidemill.entrypoints.reconcile.handle"
+    assert reconcile["Environment"]["Variables"][Env.STACK] == f"{dev.config.name}-Pipeline"
+    policies = json.dumps([policy for _, policy in dev.of_type("AWS::IAM::Policy")])
+    for state in states:
+        action = "lambda:GetEventSourceMapping" if state.kind is Kind.MAPPING else "scheduler:GetSchedule"
+        assert action in policies
+        assert f'{{"Ref": "{state.logical_id}"}}' in policies
 
 
 def test_a_template_may_declare_a_resource_as_disabled() -> None:

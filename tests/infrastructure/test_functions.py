@@ -44,6 +44,8 @@ PAYLOADS, EXPORTS = f"FilesBucket/{PAYLOADS_PREFIX}*", f"FilesBucket/{EXPORTS_PR
 READ_SECRET = "secretsmanager:GetSecretValue"
 QUEUES = {lane: f"Lane{lane}Queue" for lane in Lane}
 DEAD_LETTER_QUEUES = {lane: f"Lane{lane}Letters" for lane in Lane}
+MAPPINGS = {*(f"Lane{lane}Mapping" for lane in Lane), "PublisherMapping"}
+SCHEDULES = {f"{call}ClockSchedule" for call in ("Canary", "Wake", "Reconcile")} | {"TickClockclicksrollup"}
 #: Settings of a stage whose callers send tokens.
 TOKENS = {"jwt_issuer": "https://issuer.example", "jwt_audience": "jobs"}
 Rights = set[tuple[str, str]]
@@ -98,6 +100,9 @@ RIGHTS: dict[str, Rights] = {
     | {(action, queue) for action in CONSUME for queue in DEAD_LETTER_QUEUES.values()}
     | {("sqs:GetQueueAttributes", queue) for queue in QUEUES.values()}
     | {("cloudwatch:GetMetricStatistics", "*"), ("sqs:SendMessage", "Missed")}
+    | {(f"cloudformation:{action}", "own stack") for action in ("GetTemplate", "ListStackResources")}
+    | {("lambda:GetEventSourceMapping", mapping) for mapping in MAPPINGS}
+    | {("scheduler:GetSchedule", schedule) for schedule in SCHEDULES}
     | _of_files("DeleteObject"),
     "work-critical": _worker(Lane.CRITICAL),
     "work": _worker(Lane.DEFAULT),
@@ -147,10 +152,12 @@ def _rights(app: Synthesised, function: Resource) -> set[tuple[str, str]]:
     }
 
 
-def _target(resource: Any, function: Resource) -> str:
+def _target(resource: Any, function: Resource) -> str:  # noqa: PLR0911 - one return for each form of an ARN
     """The logical id of a resource without CDK's hash, and the suffix after its ARN."""
-    if resource == "*":
-        return "*"
+    if resource in ("*", {"Ref": "AWS::StackId"}):
+        return "*" if resource == "*" else "own stack"
+    if "Fn::Join" in resource and any(f":{service}:" in json.dumps(resource) for service in ("lambda", "scheduler")):
+        return str(resource["Fn::Join"][1][-1]["Ref"][:-8])
     if "Fn::Join" in resource and ":execute-api:" in json.dumps(resource):
         return str(resource["Fn::Join"][1][-1]).replace("/$default/", "", 1).replace("/", " /", 1)
     if "Fn::Join" in resource:
@@ -350,7 +357,7 @@ VARIABLES: dict[str, set[str]] = {
     "wake": LOADING,
     "tick": SUBMITTING,
     "canary": {Env.API_ID, Env.API_URL},
-    "reconcile": LOADING | {Env.LANES, Env.RECONCILE_LIMIT_SECONDS, Env.RECONCILE_READ_UNITS},
+    "reconcile": LOADING | {Env.LANES, Env.RECONCILE_LIMIT_SECONDS, Env.RECONCILE_READ_UNITS, Env.STACK},
     "shorten": {Shortener.LINKS_TABLE, Env.JWT},
     "redirect": SUBMITTING | {Shortener.LINKS_TABLE, Shortener.TRUSTED_PROXY_HOPS, Shortener.ADDRESS_KEY_SECRET},
     "stats": {Shortener.LINKS_TABLE, Shortener.CLICKS_TABLE, Env.JWT},

@@ -6,7 +6,7 @@ import pytest
 
 from stacks.composition import ROOT
 from stacks.stages import STAGES
-from tidemill.cdk.job_schedules import Periodic, ScheduleError, periodic
+from tidemill.cdk.job_schedules import Periodic, ScheduleError, periodic, type_names
 from tidemill.system import job_type_loader
 
 PACKAGES = STAGES["local"]().job_packages
@@ -29,6 +29,29 @@ def test_the_source_has_the_same_schedules_as_the_running_code() -> None:
     running = {Periodic(name, schedule) for name in known.names() if (schedule := known.get(name).schedule)}
     assert set(periodic(PACKAGES, root=ROOT)) == running
     assert running
+
+
+def test_the_source_has_the_same_types_as_the_running_code() -> None:
+    assert sorted(type_names(PACKAGES, root=ROOT)) == sorted(job_type_loader.load(PACKAGES).names())
+
+
+@pytest.mark.parametrize("constant", ["NAME = 'a.b'\n", "NAME: Final = 'a.b'\n", "from app.names import A as NAME\n"])
+def test_the_name_of_a_type_may_be_a_constant(tmp_path: Path, constant: str) -> None:
+    (tmp_path / "shared" / "app").mkdir(parents=True)
+    (tmp_path / "shared" / "app" / "names.py").write_text("A = 'a.b'\n")
+    source = "from tidemill import job_type\n" + constant + "@job_type(NAME, payload=P)\ndef handle(): ...\n"
+    assert _declared(tmp_path, source) == []
+    assert type_names(["functions.jobs"], root=tmp_path) == ["a.b"]
+
+
+@pytest.mark.parametrize("constant", ["", "from elsewhere import NAME\n", "NAME = f()\n"])
+def test_a_type_that_may_have_metrics_needs_a_name_that_synth_can_read(tmp_path: Path, constant: str) -> None:
+    source = constant + "from tidemill import job_type\n@job_type(NAME, payload=P)\ndef handle(): ...\n"
+    assert _declared(tmp_path, source) == []
+    with pytest.raises(
+        ScheduleError, match=r"one\.py, line \d: write the name .*metrics_by_type.* as a string literal"
+    ):
+        type_names(["functions.jobs"], root=tmp_path)
 
 
 def test_every_periodic_type_accepts_the_empty_payload_of_the_scheduler() -> None:

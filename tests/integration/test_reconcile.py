@@ -279,3 +279,24 @@ def test_what_a_run_could_not_scan_is_left_to_the_next_scheduled_call(
     reconcile.handle(SCHEDULED, INVOCATION)
     mill.run()
     assert mill.job(job_id).state is State.SUCCEEDED
+
+
+@pytest.mark.parametrize("differences", [{}, {"schedule Wake": "its state is DISABLED"}], ids=["none", "one"])
+def test_a_call_writes_at_once_how_many_resources_differ_from_the_template(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], differences: dict[str, str]
+) -> None:
+    monkeypatch.setenv(Env.STACK, "a stack")
+    monkeypatch.setattr("tidemill.operator.drift.drifted", {"a stack": differences}.__getitem__)
+    monkeypatch.setattr("tidemill.composition.reconciler", _fail)
+    with pytest.raises(StoreUnavailableError):
+        reconcile.handle(SCHEDULED, INVOCATION)
+
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [line["ResourcesDrifted"] for line in lines if "ResourcesDrifted" in line] == [len(differences)]
+    assert [line["resources"] for line in lines if line["message"] == "resources drifted"] == [differences] * len(
+        differences
+    )
+
+
+def _fail() -> Any:
+    raise StoreUnavailableError("a call that fails later")

@@ -1,6 +1,6 @@
 """A job type as the use cases see it: name, lane, policies, parser and handler; and the `Run` of its handler."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from logging import Logger, LoggerAdapter
@@ -10,7 +10,7 @@ from tidemill.application.run_log import RunLog
 from tidemill.domain.errors import UnknownJobTypeError
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
-from tidemill.names import Lane
+from tidemill.names import CANARY_TYPE, Lane
 
 #: Saves a state (JSON), `done` and `total`. Raises what `Run.checkpoint` raises.
 SaveCheckpoint = Callable[[Any, int | None, int | None], None]
@@ -98,6 +98,11 @@ class JobType:
 
     def __call__(self, payload: Any, run: Run) -> Any:
         return self.handler(payload, run)
+
+
+def measured(names: Iterable[str], most: int) -> Sequence[str]:
+    """The types that have metrics of their own: the first ones by name. The canary has its own metric in any case."""
+    return sorted(set(names) - {CANARY_TYPE})[:most]
 
 
 class JobTypes:

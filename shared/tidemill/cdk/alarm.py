@@ -52,6 +52,8 @@ class Heading(StrEnum):
     LATE_STREAM = "late-stream"
     UNPUBLISHED_RECORDS = "unpublished-records"
     LATE_RECONCILE = "late-reconcile"
+    DRIFT = "drifted-resources"
+    REPEATED_RUNS = "repeated-runs"
     MISSING_SUBSCRIBER = "missing-subscriber"
 
 

@@ -46,15 +46,14 @@ IDLE_QUEUE: Final = timedelta(minutes=15)
 SILENT_MINUTES: Final = 4
 #: Without this part, silence is not a fault: the installation is new.
 ESTABLISHED: Final = "Established"
-#: A canary job that takes longer is late. Without a value, the canary counts as very late.
+#: A canary job that takes longer is late.
 LATE_CANARY_MS: Final = 60_000
-SILENT_CANARY_MS: Final = 3_600_000
-#: For a page, so many jobs of the lane critical must fail in five minutes, and be 5 % of the ended ones.
-LEAST_FAILED_JOBS: Final = 5
 #: Owed work that fails is counted each time it is tried, at least every 15 minutes.
 QUIET_MINUTES: Final = 20
 #: Three calls of reconcile.
 RECONCILE_INACTIVITY: Final = Duration.seconds(3 * RECONCILE_INTERVAL_SECONDS)
+#: Above it, a type or what it calls has a fault: most attempts succeed.
+MOST_ATTEMPTS: Final = 1.5
 
 
 def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> Iterator[Entry]:
@@ -113,12 +112,7 @@ def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> It
         id="FailedJobs",
         heading=Heading.FAILED_JOBS,
         meaning="Many jobs of the lane critical die, not counting those that gave up or passed their deadline.",
-        metric=metrics.math(
-            f"IF(failed >= {LEAST_FAILED_JOBS}, 100 * failed / (failed + succeeded), 0)",
-            Duration.minutes(5),
-            failed=tidemill_metric(config, names.Lane.CRITICAL, Metric.FAILED),
-            succeeded=tidemill_metric(config, names.Lane.CRITICAL, Metric.SUCCEEDED),
-        ),
+        metric=metrics.failed_jobs(config, names.Lane.CRITICAL),
         above=5,
         severity=Severity.PAGE,
         objective=Objective.ENDS,
@@ -128,11 +122,7 @@ def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> It
         id="BrokenInvariant",
         heading=Heading.BROKEN_INVARIANT,
         meaning="The engine cannot keep its promise: a job is undeliverable, or its document is unreadable.",
-        metric=metrics.sum_of(
-            {lane.value: tidemill_metric(config, lane, Metric.UNDELIVERABLE) for lane in names.Lane}
-            # Due jobs and groups belong to no lane that could be read, so the default lane counts them.
-            | {"unreadable": tidemill_metric(config, names.Lane.DEFAULT, Metric.UNREADABLE)}
-        ),
+        metric=metrics.broken_invariants(config),
         m_of_n=ONCE,
         severity=Severity.PAGE,
         objective=Objective.ENDS,
@@ -142,12 +132,11 @@ def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> It
 
 def _canary(config: StageConfig) -> Iterator[Entry]:
     for lane in names.Lane:
-        latency = tidemill_metric(config, lane, Metric.CANARY_LATENCY, statistic="Maximum")
         yield Alarm(
             id=f"LateCanary-{lane}",
             heading=Heading.LATE_CANARY,
             meaning=f"The canary job of lane {lane} is late or missing.",
-            metric=metrics.math(f"FILL(latency, {SILENT_CANARY_MS})", latency=latency),
+            metric=metrics.canary_latency(config, lane),
             above=LATE_CANARY_MS,
             m_of_n=(SILENT_MINUTES, SILENT_MINUTES),
             missing=Missing.FAULT,
@@ -230,15 +219,31 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Entry]:
         id=f"IdleWorker-{name}",
         heading=Heading.IDLE_WORKER,
         meaning=f"Messages are visible in lane {name}, and its worker is not called.",
-        metric=metrics.math(
-            "IF(visible > 0 AND FILL(calls, 0) < 1, 1, 0)",
-            visible=lane.queue.metric_approximate_number_of_messages_visible(statistic="Maximum"),
-            calls=metrics.invocations(lane.worker.function),
-        ),
+        metric=metrics.idle_worker(lane),
         # The depth of the last two minutes is not known yet.
         m_of_n=(SILENT_MINUTES, SILENT_MINUTES + 2),
         objective=Objective.ENDS,
         within=IDLE_QUEUE + LASTING_BOUND,
+    )
+    yield _repeated_runs(f"of lane {name}", id_=name, config=config, lane=name)
+
+
+def type_alarms(types: Sequence[str], *, config: StageConfig) -> Iterator[Entry]:
+    """Of the types that have metrics of their own, and of the others together."""
+    for name in (*types, names.OTHER_TYPES):
+        yield _repeated_runs(f"of type {name}", id_=f"Type-{name}", config=config, type=name)
+
+
+def _repeated_runs(of: str, *, id_: str, config: StageConfig, **dimension: str) -> Alarm:
+    return Alarm(
+        id=f"RepeatedRuns-{id_}",
+        heading=Heading.REPEATED_RUNS,
+        meaning=f"Jobs {of} need more than {MOST_ATTEMPTS:g} attempts each, on average, to succeed.",
+        metric=metrics.attempts_per_success(config, **dimension),
+        above=MOST_ATTEMPTS,
+        # A fault of a quarter of an hour passes by itself.
+        m_of_n=(2, 2),
+        within=timedelta(minutes=50),
     )
 
 
@@ -259,10 +264,7 @@ def engine_alarms(
         id="ThrottledTable",
         heading=Heading.THROTTLED_TABLE,
         meaning="DynamoDB throttles writes to the jobs table or to an index: a key is hot, or a quota is near.",
-        metric=metrics.sum_of(
-            {"jobs": metrics.throttles(jobs.table, "Write")}
-            | {index: metrics.throttles(jobs.table, "Write", index=index) for index in jobs.indexes}
-        ),
+        metric=metrics.throttled_writes(jobs),
         m_of_n=LASTING,
         within=LASTING_BOUND,
     )
@@ -328,12 +330,7 @@ def publisher_alarms(publisher: Publisher) -> Iterator[Entry]:
         id="IdlePublisher",
         heading=Heading.LATE_STREAM,
         meaning="Jobs are submitted, and the publisher is not called: its mapping is disabled or missing.",
-        metric=metrics.math(
-            f"IF({' + '.join(names.Lane)} > 0 AND FILL(calls, 0) < 1, 1, 0)",
-            Duration.minutes(5),
-            calls=metrics.invocations(publisher.function.function),
-            **{lane.value: tidemill_metric(config, lane, Metric.SUBMITTED) for lane in names.Lane},
-        ),
+        metric=metrics.idle_publisher(publisher),
         # The calls of the last minutes are not known yet, but those of the first five minutes are.
         m_of_n=(2, 2),
         objective=Objective.ENDS,
@@ -376,13 +373,7 @@ def scheduler_alarms(scheduled: ScheduledFunctions, *, config: StageConfig) -> I
         id="StoppedReconcile",
         heading=Heading.LATE_RECONCILE,
         meaning="The scheduler calls wake and not reconcile, so lost messages are not found.",
-        metric=metrics.math(
-            # Calls of wake show that the stack is not new. Without them, `SilentScheduler` fires.
-            f"IF(wake >= {10 * config.wake_parts} AND FILL(reconcile, 0) < 1, 1, 0)",
-            RECONCILE_INACTIVITY,
-            wake=metrics.invocations(scheduled.wake.function),
-            reconcile=metrics.invocations(scheduled.reconcile.function),
-        ),
+        metric=metrics.stopped_reconcile(scheduled, RECONCILE_INACTIVITY, config=config),
         objective=Objective.ENDS,
         within=timedelta(minutes=18),
     )
@@ -391,10 +382,18 @@ def scheduler_alarms(scheduled: ScheduledFunctions, *, config: StageConfig) -> I
         heading=Heading.LATE_RECONCILE,
         meaning="Reconcile takes too long to scan the jobs table, so lost messages are found late.",
         # Each run writes the age, so a shorter period would be empty between two runs and resolve the alarm.
-        metric=tidemill_metric(
-            config, names.Lane.DEFAULT, Metric.RECONCILE_AGE, statistic="Maximum", period=RECONCILE_INACTIVITY
-        ),
+        metric=metrics.largest(config, Metric.RECONCILE_AGE, RECONCILE_INACTIVITY),
         above=config.longest_reconcile_age / timedelta(milliseconds=1),
         within=timedelta(minutes=8),
+    )
+    yield Alarm(
+        id="DriftedResources",
+        heading=Heading.DRIFT,
+        meaning="An event source mapping or schedule differs from the template, or could not be compared with it.",
+        metric=metrics.largest(config, Metric.DRIFTED, Duration.seconds(RECONCILE_INTERVAL_SECONDS)),
+        # A deployment changes resources for a few minutes.
+        m_of_n=(3, 4),
+        objective=Objective.ENDS,
+        within=timedelta(minutes=22),
     )
     yield from function_alarms("scheduled", {function.verb: function for function in scheduled.functions})

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from typing import Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -13,8 +14,19 @@ from aws_cdk import aws_sqs as sqs
 from tidemill.application.objectives import LATE_START, LEAST_BAD_EVENTS
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.http_api import Api
+from tidemill.cdk.job_table import JobTable
+from tidemill.cdk.lane import Lane as LaneConstruct
+from tidemill.cdk.publisher import Publisher
+from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.tidemill_metric import tidemill_metric
-from tidemill.names import Lane, Metric
+from tidemill.names import METRIC_NAMESPACE, Lane, Metric
+
+#: The latency of a canary without a value.
+SILENT_CANARY_MS: Final = 3_600_000
+#: For a page, so many jobs of a lane must fail in five minutes.
+LEAST_FAILED_JOBS: Final = 5
+#: The average of fewer successes in a quarter of an hour says nothing.
+LEAST_SUCCESSES: Final = 10
 
 AnyMetric = cloudwatch.Metric | cloudwatch.MathExpression
 MINUTE = Duration.minutes(1)
@@ -81,6 +93,89 @@ def late_starts(config: StageConfig, window: timedelta) -> AnyMetric:
         Duration.minutes(window // timedelta(minutes=1)),
         late=tidemill_metric(config, Lane.CRITICAL, Metric.START_LATENCY, statistic=late),
         runs=tidemill_metric(config, Lane.CRITICAL, Metric.START_LATENCY, statistic="SampleCount"),
+    )
+
+
+def canary_latency(config: StageConfig, lane: Lane) -> AnyMetric:
+    """In milliseconds."""
+    latency = tidemill_metric(config, lane, Metric.CANARY_LATENCY, statistic="Maximum")
+    return math(f"FILL(latency, {SILENT_CANARY_MS})", latency=latency)
+
+
+def failed_jobs(config: StageConfig, lane: Lane) -> AnyMetric:
+    """Percent of the jobs of the lane that ended."""
+    return math(
+        f"IF(failed >= {LEAST_FAILED_JOBS}, 100 * failed / (failed + succeeded), 0)",
+        Duration.minutes(5),
+        failed=tidemill_metric(config, lane, Metric.FAILED),
+        succeeded=tidemill_metric(config, lane, Metric.SUCCEEDED),
+    )
+
+
+def attempts_per_success(config: StageConfig, **dimension: str) -> AnyMetric:
+    """Of the jobs of a lane or of a type. 0 while few succeed: deaths have alarms of their own."""
+
+    def attempts(statistic: str) -> cloudwatch.Metric:
+        return cloudwatch.Metric(
+            namespace=METRIC_NAMESPACE,
+            metric_name=Metric.ATTEMPTS,
+            dimensions_map={"stage": config.label, **dimension},
+            statistic=statistic,
+        )
+
+    return math(
+        f"IF(successes >= {LEAST_SUCCESSES}, attempts, 0)",
+        Duration.minutes(15),
+        attempts=attempts("Average"),
+        successes=attempts("SampleCount"),
+    )
+
+
+def idle_worker(lane: LaneConstruct) -> AnyMetric:
+    """1 if messages are visible and the worker is not called."""
+    return math(
+        "IF(visible > 0 AND FILL(calls, 0) < 1, 1, 0)",
+        visible=lane.queue.metric_approximate_number_of_messages_visible(statistic="Maximum"),
+        calls=invocations(lane.worker.function),
+    )
+
+
+def idle_publisher(publisher: Publisher) -> AnyMetric:
+    """1 if jobs are submitted and the publisher is not called."""
+    return math(
+        f"IF({' + '.join(Lane)} > 0 AND FILL(calls, 0) < 1, 1, 0)",
+        Duration.minutes(5),
+        calls=invocations(publisher.function.function),
+        **{lane.value: tidemill_metric(publisher.config, lane, Metric.SUBMITTED) for lane in Lane},
+    )
+
+
+def broken_invariants(config: StageConfig) -> AnyMetric:
+    """Undeliverable jobs, and unreadable items: the default lane counts these, since theirs could not be read."""
+    undeliverable = {lane.value: tidemill_metric(config, lane, Metric.UNDELIVERABLE) for lane in Lane}
+    return sum_of(undeliverable | {"unreadable": tidemill_metric(config, Lane.DEFAULT, Metric.UNREADABLE)})
+
+
+def stopped_reconcile(scheduled: ScheduledFunctions, period: Duration, *, config: StageConfig) -> AnyMetric:
+    """1 if wake is called and reconcile is not. Calls of wake show that the stack is not new."""
+    return math(
+        f"IF(wake >= {10 * config.wake_parts} AND FILL(reconcile, 0) < 1, 1, 0)",
+        period,
+        wake=invocations(scheduled.wake.function),
+        reconcile=invocations(scheduled.reconcile.function),
+    )
+
+
+def largest(config: StageConfig, metric: Metric, period: Duration) -> cloudwatch.Metric:
+    """Of a metric of reconcile, which belongs to no lane and is counted with the default one."""
+    return tidemill_metric(config, Lane.DEFAULT, metric, statistic="Maximum", period=period)
+
+
+def throttled_writes(jobs: JobTable) -> AnyMetric:
+    """Of the table and of its indexes."""
+    return sum_of(
+        {"jobs": throttles(jobs.table, "Write")}
+        | {index: throttles(jobs.table, "Write", index=index) for index in jobs.indexes}
     )
 
 

@@ -95,3 +95,13 @@ class JobFunction(Construct):
         self._role.add_to_policy(
             iam.PolicyStatement(actions=list(actions), resources=list(resources), conditions=only_if)
         )
+
+    def allow_on_dependents(self, id_: str, rights: Mapping[str, Sequence[str]]) -> None:
+        """Allow each of these actions on its resources, which may depend on the function.
+
+        CloudFormation creates the function after the role's own policy, so that policy cannot name them.
+        """
+        statements = [
+            iam.PolicyStatement(actions=[action], resources=list(resources)) for action, resources in rights.items()
+        ]
+        iam.Policy(self, id_, roles=[self._role], statements=statements)

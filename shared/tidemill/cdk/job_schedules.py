@@ -1,4 +1,4 @@
-"""Finds the periodic job types by parsing their source, because synth lacks the dependencies to import them.
+"""Finds the job types, and the periodic ones, by parsing their source: synth lacks the dependencies to import them.
 
 May not import CDK. A test checks that the functions find the same types when they import the source.
 """
@@ -36,13 +36,70 @@ class Periodic:
 def periodic(packages: Iterable[str], *, root: Path) -> list[Periodic]:
     """The periodic types in the modules of `packages`, below the folder `root`. Raises `ScheduleError`."""
     found: dict[str, Periodic] = {}
+    for declared in _all_declared(packages, root):
+        if declared.schedule is None:
+            continue
+        name = _literal(declared.name, "the name of a periodic type", declared.here)
+        schedule = _literal(declared.schedule, "schedule of a periodic type", declared.here)
+        if name in found:
+            raise ScheduleError(f"{declared.here}: job type {name!r} is declared twice: rename one of them")
+        found[name] = Periodic(name, _expression(schedule, declared.here))
+    return list(found.values())
+
+
+def type_names(packages: Iterable[str], *, root: Path) -> list[str]:
+    """The names of all types in the same modules, for their alarms. Raises `ScheduleError`.
+
+    A name may be a constant, also of another module of the app.
+    """
+    return [
+        _literal(_resolved(declared.name, declared.module, root), "the name of a type (metrics_by_type)", declared.here)
+        for declared in _all_declared(packages, root)
+    ]
+
+
+def _resolved(name: ast.expr | None, module: ast.Module, root: Path) -> ast.expr | None:
+    """The value of a constant that `module` assigns, or imports from a module that assigns it; otherwise `name`."""
+    if not isinstance(name, ast.Name):
+        return name
+    for node in module.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(target, ast.Name) and target.id == name.id for target in targets):
+                return node.value
+        if isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                if (alias.asname or alias.name) == name.id:
+                    return _imported(node.module, alias.name, root) or name
+    return name
+
+
+def _imported(module: str, name: str, root: Path) -> ast.expr | None:
+    """From the folders that the functions import from."""
+    for folder in (root, root / "shared"):
+        source = folder / f"{module.replace('.', '/')}.py"
+        if source.is_file():
+            return _resolved(ast.Name(name), _parsed(source, source.relative_to(root).as_posix()), root)
+    return None
+
+
+@dataclass(frozen=True)
+class _Declaration:
+    """One call of the decorator."""
+
+    module: ast.Module
+    name: ast.expr | None
+    #: None for a type that is not periodic.
+    schedule: ast.expr | None
+    #: File and line.
+    here: str
+
+
+def _all_declared(packages: Iterable[str], root: Path) -> Iterator[_Declaration]:
     for package in packages:
         for source in _modules(root / package.replace(".", "/")):
             where = source.relative_to(root).as_posix()
-            for declared in _declared(_parsed(source, where), where):
-                if found.setdefault(declared.type, declared) is not declared:
-                    raise ScheduleError(f"{where}: job type {declared.type!r} is declared twice: rename one of them")
-    return list(found.values())
+            yield from _declared(_parsed(source, where), where)
 
 
 def _modules(folder: Path) -> list[Path]:
@@ -57,7 +114,7 @@ def _parsed(source: Path, where: str) -> ast.Module:
         raise ScheduleError(f"{where} is not valid Python: {error}") from error
 
 
-def _declared(module: ast.Module, where: str) -> Iterator[Periodic]:
+def _declared(module: ast.Module, where: str) -> Iterator[_Declaration]:
     names = {
         alias.asname or alias.name
         for node in ast.walk(module)
@@ -74,10 +131,9 @@ def _declared(module: ast.Module, where: str) -> Iterator[Periodic]:
                     f"{here}: write out the options of {DECORATOR}: synth reads the source and cannot evaluate **"
                 )
             schedule = options.get("schedule")
-            if schedule is None or (isinstance(schedule, ast.Constant) and schedule.value is None):
-                continue
-            name = node.args[0] if node.args else options.get("name")
-            yield Periodic(_literal(name, "the name", here), _expression(_literal(schedule, "schedule", here), here))
+            if isinstance(schedule, ast.Constant) and schedule.value is None:
+                schedule = None
+            yield _Declaration(module, node.args[0] if node.args else options.get("name"), schedule, here)
 
 
 def _calls(call: ast.Call, names: set[str]) -> bool:
@@ -93,7 +149,7 @@ def _calls(call: ast.Call, names: set[str]) -> bool:
 def _literal(node: ast.expr | None, what: str, here: str) -> str:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
-    raise ScheduleError(f"{here}: write {what} of a periodic type as a string literal: synth reads it from the source")
+    raise ScheduleError(f"{here}: write {what} as a string literal: synth reads it from the source")
 
 
 def _expression(text: str, here: str) -> str:

@@ -80,7 +80,7 @@ class Lane(Construct):
             },
         )
         self.worker.allow(CONSUME, [self.queue.queue_arn])
-        lambda_.EventSourceMapping(
+        self.mapping = lambda_.EventSourceMapping(
             self,
             "Mapping",
             target=self.worker.function,

@@ -8,6 +8,7 @@ from aws_cdk import CfnOutput, Stack
 from constructs import Construct
 
 from tidemill import names
+from tidemill.application.job_types import measured
 from tidemill.cdk.alarm import Entry, add_alarms
 from tidemill.cdk.alarm_catalogue import (
     engine_alarms,
@@ -16,6 +17,7 @@ from tidemill.cdk.alarm_catalogue import (
     publisher_alarms,
     scheduler_alarms,
     slow_burn,
+    type_alarms,
 )
 from tidemill.cdk.alarm_topic import AlarmTopics
 from tidemill.cdk.application_alarms import api_alarms
@@ -25,7 +27,7 @@ from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.iam_actions import ACCEPT, ADVANCE, DELETE_FILE, GET_FILE, GET_MANY, PUT_FILE, QUERY
 from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_schedules import periodic
+from tidemill.cdk.job_schedules import periodic, type_names
 from tidemill.cdk.lane import Lane, lane_urls
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
@@ -56,6 +58,10 @@ class Pipeline(Construct):
         self._scheduled = ScheduledFunctions(
             functions, storage=self.storage, lanes=self._lanes, api=self._api.api, periodic=schedules
         )
+        self._scheduled.compare_with_template(
+            [*(lane.mapping.event_source_mapping_id for lane in self._lanes), self._publisher.mapping.ref]
+        )
+        self._types = type_names(config.job_packages, root=app_folder) if config.metrics_by_type else []
         self.topics = AlarmTopics(self, config=config)
         added = add_alarms(self, self._alarms(), config=config, topics=self.topics)
         self.topics.tickets.call(
@@ -135,6 +141,8 @@ class Pipeline(Construct):
         yield from slow_burn(self._api.api, config=self.config)
         for lane in self._lanes:
             yield from lane_alarms(lane, config=self.config)
+        if self.config.metrics_by_type:
+            yield from type_alarms(measured(self._types, self.config.metrics_by_type), config=self.config)
         yield from engine_alarms(self._lanes, self.storage.jobs, self.topics, config=self.config)
         yield from api_alarms(self._api.api, self._api.functions, of="api")
         yield from publisher_alarms(self._publisher)

@@ -55,7 +55,7 @@ class Publisher(Construct):
         self.function.allow(["sqs:SendMessage"], [*queues, self.failures.queue_arn])
         self.function.allow(READ_STREAM, [jobs.stream_arn])
         # The L1 resource: the failure destination of the L2 construct grants more than `SendMessage`.
-        lambda_.CfnEventSourceMapping(
+        self.mapping = lambda_.CfnEventSourceMapping(
             self,
             "Mapping",
             function_name=self.function.function.function_arn,

@@ -1,9 +1,9 @@
 """`ScheduledFunctions`: the functions that the scheduler calls: wake, tick (periodic jobs), reconcile and canary."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from aws_cdk import Acknowledgment, Validations
+from aws_cdk import Acknowledgment, ArnFormat, Stack, Validations
 from aws_cdk.aws_apigatewayv2 import HttpMethod
 
 from tidemill import names
@@ -49,22 +49,49 @@ class ScheduledFunctions:
         scope = functions.scope
         #: Calls that failed after all retries.
         self.missed_calls = dead_letter_queue(scope, "Missed")
+        calls = []
         if self.canary:
             # The next call, a minute later, submits canaries of its own.
             clock = ScheduledCall(scope, "CanaryClock", function=self.canary, missed_calls=None)
             clock.add_schedule("Schedule", CANARY_SCHEDULE)
+            calls.append(clock)
         # The next call, a minute later, also does the work of a missed one.
         wake = ScheduledCall(scope, "WakeClock", function=self.wake, missed_calls=None)
         for part in range(self._config.wake_parts):
             event = {names.WAKE_PART: str(part), names.WAKE_PARTS: str(self._config.wake_parts)}
             wake.add_schedule(f"Schedule{part or ''}", WAKE_SCHEDULE, event=event)
-        ScheduledCall(scope, "ReconcileClock", function=self.reconcile, missed_calls=self.missed_calls).add_schedule(
-            "Schedule", RECONCILE_SCHEDULE, event={names.CONTINUE: "true"}
-        )
+        reconcile = ScheduledCall(scope, "ReconcileClock", function=self.reconcile, missed_calls=self.missed_calls)
+        reconcile.add_schedule("Schedule", RECONCILE_SCHEDULE, event={names.CONTINUE: "true"})
         tick = ScheduledCall(scope, "TickClock", function=self.tick, missed_calls=self.missed_calls)
         for job_type in periodic:
             event = {names.TICK_TYPE: job_type.type, names.TICK_SCHEDULED_AT: names.SCHEDULED_TIME}
             tick.add_schedule(job_type.type, job_type.expression, event=event)
+        self._schedules = [schedule for each in (*calls, wake, reconcile, tick) for schedule in each.schedules]
+
+    def compare_with_template(self, mappings: Sequence[str]) -> None:
+        """Let reconcile compare the event source mappings with these UUIDs, and all schedules, with the template."""
+        stack = Stack.of(self._functions.scope)
+        self.reconcile.function.add_environment(Env.STACK, stack.stack_name)
+        self.reconcile.allow_on_dependents(
+            "Comparison",
+            {
+                "cloudformation:GetTemplate": [stack.stack_id],
+                "cloudformation:ListStackResources": [stack.stack_id],
+                "lambda:GetEventSourceMapping": [
+                    stack.format_arn(
+                        service="lambda",
+                        resource="event-source-mapping",
+                        resource_name=mapping,
+                        arn_format=ArnFormat.COLON_RESOURCE_NAME,
+                    )
+                    for mapping in mappings
+                ],
+                "scheduler:GetSchedule": [
+                    stack.format_arn(service="scheduler", resource="schedule", resource_name=f"default/{each.ref}")
+                    for each in self._schedules
+                ],
+            },
+        )
 
     def _wake(self) -> JobFunction:
         wake = self._functions.function(
@@ -92,7 +119,7 @@ class ScheduledFunctions:
 
         No function has a token of the callers' issuer. Where callers send tokens, it may submit for its own tenant.
         """
-        over_http = {Env.API_ID: api.api.api_id, Env.API_URL: api.api.api_endpoint}
+        over_http: Mapping[str, str] = {Env.API_ID: api.api.api_id, Env.API_URL: api.api.api_endpoint}
         canary = self._functions.function(
             "canary",
             self._storage.submitting if self._config.jwt_issuer else over_http,

@@ -1,4 +1,4 @@
-"""Reconcile: sweeps the dead-letter queues and continues the pass over the table.
+"""Reconcile: compares the stack with its template, sweeps the dead-letter queues, and continues the table pass.
 
 The scheduler calls it every five minutes, to continue the open pass or begin one that is due. Any other call, such as
 that of an alarm, also asks for a new pass: an alarm fires once, and the pass must read the items that it is about. The
@@ -23,8 +23,10 @@ def handle(event: object, context: Invocation) -> None:
     passes = composition.table_passes()
     if not (isinstance(event, dict) and CONTINUE in event):
         passes.ask()
-    reconciler = composition.reconciler()
     telemetry = composition.telemetry()
+    telemetry.compared(composition.drifted())
+    telemetry.flush()
+    reconciler = composition.reconciler()
     telemetry.taken(composition.taker().take(lambda: left() > OWED_RESERVE))
     telemetry.reconciled(reconciler.sweep(composition.dead_letter_queues(), time_left=left))
     asked = True

@@ -184,6 +184,12 @@ class Telemetry:
         (logger().warning if failed else logger().info)("reconciled", extra=extra)
         self._unreadable_items({item.key: item.error for item in reconciled.unreadable})
 
+    def compared(self, drifted: Mapping[str, str]) -> None:
+        """How each mapping and schedule differs that differs from the template, or why it could not be compared."""
+        if drifted:
+            logger().error("resources drifted", extra={"resources": dict(drifted)})
+        self._measure(Metric.DRIFTED, len(drifted))
+
     def _passed(self, progress: PassReport) -> dict[str, object]:
         """Count the progress of a pass, and return it as fields."""
         table_pass = progress.table_pass
@@ -238,7 +244,7 @@ class Telemetry:
         self._metrics[lane][metric] += number
 
     def _measure(self, metric: Metric, value: int) -> None:
-        """The present value of a metric of reconcile, whose pass belongs to no lane: see `_count_overdue`."""
+        """The present value of a metric of reconcile, whose work belongs to no lane: see `_count_overdue`."""
         self._metrics[Lane.DEFAULT][metric] = value
 
 

@@ -1,6 +1,7 @@
 """The alarms of the app, read once."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -14,7 +15,16 @@ from tidemill.cdk.alarm import Entry, add_alarms
 
 
 @pytest.fixture(scope="session")
-def installation(synthesise: Synthesise) -> Installation:
+def installation(catalogue_of: Callable[..., Installation]) -> Installation:
+    return catalogue_of()
+
+
+@pytest.fixture(scope="session")
+def catalogue_of(synthesise: Synthesise) -> Callable[..., Installation]:
+    return partial(_catalogue, synthesise)
+
+
+def _catalogue(synthesise: Synthesise, **settings: str) -> Installation:
     entries: list[tuple[str, Entry]] = []
 
     def recording(stack: str) -> Callable[..., Any]:
@@ -30,5 +40,5 @@ def installation(synthesise: Synthesise) -> Installation:
         patch.object(stacks.applications.shortener.stack, "add_alarms", recording("Shortener")),
     ):
         # The address only makes this synthesis another one than that of other tests.
-        app = synthesise(stage=STAGE, alarm_email="catalogue@example.com")
+        app = synthesise(stage=STAGE, alarm_email="catalogue@example.com", **settings)
     return read_installation(app, entries)

@@ -116,6 +116,27 @@ def _slow_reconcile(trace: Trace) -> None:
             trace.put(ours(Metric.RECONCILE_AGE), minute, 60_000.0 * (40 * HOUR))
 
 
+def _drift(trace: Trace) -> None:
+    """Reconcile compares the mappings and schedules with the template every five minutes."""
+    key = ours(Metric.DRIFTED)
+    trace.drop(key, after=BEGIN)
+    for minute in MINUTES:
+        if minute % 5 == 0:
+            trace.put(key, minute, 1.0)
+
+
+def _repeated(lane: Lane) -> Callable[[Trace], None]:
+    """Every job fails once before it succeeds."""
+
+    def change(trace: Trace) -> None:
+        key = ours(Metric.ATTEMPTS, lane)
+        trace.drop(key, after=BEGIN)
+        for minute in MINUTES:
+            trace.put(key, minute, *([2.0] * 4))
+
+    return change
+
+
 def _some_fail(trace: Trace) -> None:
     """One of a hundred submissions fails, in small numbers that no fast burn shows."""
     for minute in MINUTES:
@@ -183,6 +204,7 @@ TICKETS: Final = [
     *(Fault(f"DeadJobs{lane}", f"a job of {lane} dies", _one_message(f"Lane{lane}Letters")) for lane in Lane),
     *(Fault(f"LateJobs{lane}", f"a message of {lane} is not taken", _age(lane)) for lane in Lane),
     Fault("IdleWorkercritical", "the mapping of the worker of critical is disabled", _worker_disabled),
+    *(Fault(f"RepeatedRuns{lane}", f"every job of {lane} fails once", _repeated(lane)) for lane in Lane),
     Fault("StoreUnavailable", "the table refuses the workers", _every_minute(ours(Metric.UNAVAILABLE, Lane.BULK), 3.0)),
     Fault("ThrottledTable", "an index is throttled", _every_minute(of_table("attention"), 2.0)),
     Fault("LostMessages", "reconcile finds a lost message", _once(ours(Metric.NUDGED, Lane.BULK))),
@@ -199,6 +221,7 @@ TICKETS: Final = [
     Fault("MissedCalls", "a call of tick fails at every try", _one_message("Missed")),
     Fault("StoppedReconcile", "the schedule of reconcile is disabled", _reconcile_off),
     Fault("LateReconcile", "a pass takes too long", _slow_reconcile),
+    Fault("DriftedResources", "a mapping differs from the template", _drift),
     *(
         Fault(
             f"FunctionErrors{group}",

@@ -37,7 +37,7 @@ def read_installation(app: Synthesised, entries: list[tuple[str, Entry]]) -> Ins
 
 def plain(stack: str, id_: str) -> str:
     """The logical id without the hash at its end, or the id in the catalogue without the characters that CDK drops."""
-    return stack + re.sub(r"[0-9A-F]{8}$", "", id_).replace("-", "")
+    return stack + re.sub(r"[0-9A-F]{8}$|[^0-9A-Za-z]", "", id_)
 
 
 def ours(metric: Metric | str, lane: Lane = Lane.DEFAULT) -> MetricKey:

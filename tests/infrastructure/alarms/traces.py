@@ -94,7 +94,8 @@ def healthy(seed: int, *, days: int) -> Trace:
     in_spike = {minute for spike in spikes for minute in range(spike, spike + 10)}
     in_deployment = {minute for deployment in deployments for minute in range(deployment, deployment + 3)}
     for minute in range(trace.minutes):
-        _scheduler(trace, minute, missed=minute in deployments and chance.random() < 0.5)
+        missed = minute in deployments and chance.random() < 0.5
+        _scheduler(trace, minute, missed=missed, deploys=any(minute - ago in in_deployment for ago in range(8)))
         busy = _load(minute) * (20 if minute in in_spike else 1)
         _submissions(trace, minute, busy)
         for lane, rate in BUSY.items():
@@ -117,8 +118,11 @@ def _number(chance: random.Random, mean: float) -> int:
     return max(0, round(chance.gauss(mean, math.sqrt(mean)))) if mean else 0
 
 
-def _scheduler(trace: Trace, minute: int, *, missed: bool) -> None:
-    """A new schedule makes its first call up to a minute after its creation, or a whole interval after it."""
+def _scheduler(trace: Trace, minute: int, *, missed: bool, deploys: bool) -> None:
+    """A new schedule makes its first call up to a minute after its creation, or a whole interval after it.
+
+    A deployment changes mappings and schedules.
+    """
     if minute >= 2 and not missed:
         _call(trace, minute, "Wake")
         _call(trace, minute, "Canary")
@@ -128,6 +132,7 @@ def _scheduler(trace: Trace, minute: int, *, missed: bool) -> None:
         _call(trace, minute, "Reconcile")
         # A pass begins each day and takes an hour.
         trace.put(ours(Metric.RECONCILE_AGE), minute, 60_000.0 * (minute % DAY + HOUR))
+        trace.put(ours(Metric.DRIFTED), minute, float(deploys))
     if minute >= HOUR and minute % HOUR == 0:
         _call(trace, minute, "Tick")
 
@@ -145,6 +150,8 @@ def _lane(trace: Trace, minute: int, lane: Lane, jobs: int, *, in_spike: bool, s
     chance = trace.random
     trace.put(ours(Metric.SUBMITTED, lane), minute, float(jobs))
     trace.put(ours(Metric.SUCCEEDED, lane), minute, float(jobs))
+    # In the minutes of a deployment, many jobs fail once.
+    trace.put(ours(Metric.ATTEMPTS, lane), minute, *([3.0 if slow else 1.0] * jobs))
     longest = 25_000 if in_spike or slow else 2_000
     trace.put(ours(Metric.START_LATENCY, lane), minute, *(chance.uniform(50, longest) for _ in range(min(jobs, 20))))
     batches = math.ceil(jobs / LARGEST_BATCH)
