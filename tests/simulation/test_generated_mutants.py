@@ -8,9 +8,11 @@ from typing import Final
 import pytest
 
 from tests.simulation.mutants.generated.equivalent_mutants import equivalents
+from tests.simulation.mutants.generated.forks import End, ForkError, in_forks
 from tests.simulation.mutants.generated.generate import GeneratedMutant, all_mutants
 from tests.simulation.mutants.generated.mutation_sites import Sites
 from tests.simulation.mutants.generated.reached_seeds import ReachedSeeds
+from tests.simulation.mutants.generated.reached_tests import ReachedTests
 from tests.simulation.mutants.generated.results import Result, Results
 from tests.simulation.mutants.generated.run_sample import chosen_mutants
 from tests.simulation.mutants.generated.sample import sample
@@ -169,17 +171,61 @@ def test_a_run_of_the_unbroken_engine_notes_which_seeds_reach_what(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_mutants_are_simulated_in_forks() -> None:
+def test_a_mutant_is_simulated_until_a_check_fails() -> None:
     script = (
         "from tests.simulation.mutants.generated.generate import mutant_named\n"
-        "from tests.simulation.mutants.generated.simulate_mutants import simulate_mutants\n"
-        "names = ('dynamodb.job_writes:_end_run:drop-clause:0', 'domain.retry:(module):swap-number:0')\n"
-        "work = [(mutant_named(name), range(40)) for name in names]\n"
-        "for mutant, caught in simulate_mutants(work, processes=2):\n"
-        "    print(mutant.id, '|', caught)\n"
+        "from tests.simulation.mutants.generated.simulate_mutants import violated_check\n"
+        "for name in ('dynamodb.job_writes:_end_run:drop-clause:0', 'domain.retry:(module):swap-number:0'):\n"
+        "    print(violated_check(mutant_named(name), range(40)))\n"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    verdicts = dict(line.split(" | ") for line in run.stdout.splitlines())
-    assert verdicts["dynamodb.job_writes:_end_run:drop-clause:0"].startswith("seed ")
+    caught, passed = run.stdout.splitlines()
+    assert caught.startswith("seed ")
     # No job of the simulator may wait for a day.
-    assert verdicts["domain.retry:(module):swap-number:0"] == "None"
+    assert passed == "None"
+
+
+@pytest.mark.slow
+def test_a_mutant_meets_the_tests_that_reach_it(tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from tests.simulation.mutants.generated import reached_tests\n"
+        "from tests.simulation.mutants.generated.generate import mutant_named\n"
+        "from tests.simulation.mutants.generated.targeted_tests import failing_test\n"
+        "files = ['tests/unit/domain/test_claim_verdict.py', 'tests/unit/domain/test_retry.py']\n"
+        "reached = reached_tests.reached_tests(Path(sys.argv[1]), files=files, processes=2)\n"
+        "for name in sys.argv[2:]:\n"
+        "    mutant = mutant_named(name)\n"
+        "    names = reached.of(mutant)\n"
+        "    print({name.partition('::')[0] for name in names}, failing_test(mutant, names))\n"
+    )
+    names = ("domain.claim_verdict:judge:swap-member:0", "domain.retry:(module):swap-number:0")
+    command = [sys.executable, "-c", script, str(tmp_path / "reached.json"), *names]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    caught, passed = run.stdout.splitlines()
+    assert caught.startswith("{'tests/unit/domain/test_claim_verdict.py'} tests/unit/domain/test_claim_verdict.py::")
+    assert passed.endswith("test_retry.py'} None")
+
+
+def test_the_tests_of_a_mutant_are_in_order() -> None:
+    block = ("tidemill.domain.retry", 1, 10)
+    near, fast, slow, failing = "unit/test_retry.py::a", "unit/test_b.py::b", "unit/test_b.py::c", "unit/test_b.py::d"
+    reached = ReachedTests({near: 3.0, slow: 2.0, fast: 1.0}, {block: [slow, failing, near, fast]})
+    mutant = GeneratedMutant(id="", module=block[0], line=5, description="", mutated="")
+    assert reached.of(mutant) == [near, fast, slow]
+    # Outside functions: all that reach another block of the module.
+    outside = GeneratedMutant(id="", module=block[0], line=20, description="", mutated="")
+    assert reached.of(outside) == [near, fast, slow]
+
+
+def test_a_fork_gives_its_result_or_its_failure() -> None:
+    def work(number: int, end: End) -> str:
+        if number == 1:
+            end("ended")
+        return str(6 // number)
+
+    ended = {one.item: one for one in in_forks([0, 1, 2], work, processes=2)}
+    assert (ended[1].result(), ended[2].result()) == ("ended", "3")
+    with pytest.raises(ForkError, match="ZeroDivisionError"):
+        ended[0].result()

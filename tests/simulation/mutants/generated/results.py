@@ -21,6 +21,8 @@ class Result:
     simulator: str | None
     #: The test that caught it; None if every test passed, or if the simulator caught it and no test ran.
     tests: str | None = None
+    #: How many seeds reach its block, of which the first violation ends the run.
+    seeds: int = 0
 
     @property
     def survived(self) -> bool:

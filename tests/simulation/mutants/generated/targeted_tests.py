@@ -1,69 +1,80 @@
-"""Run the unit, contract and integration tests against one mutant: first those that are about its module."""
+"""Run the tests that reach the block of a mutant, in a fork, until one fails."""
 
+import gc
+import importlib
 import os
-import re
-import subprocess
-import sys
-from collections.abc import Iterator
-from pathlib import Path
+import signal
+from collections.abc import Sequence
 from typing import Final
 
+import pytest
+
+from tests.simulation.mutants.apply import apply
+from tests.simulation.mutants.generated.forks import End, in_forks
 from tests.simulation.mutants.generated.generate import ROOT, GeneratedMutant
+from tests.simulation.mutants.generated.reached_tests import OPTIONS
 
-#: The environment variable that names the mutant for `pytest_plugin`.
-MUTANT: Final = "TIDEMILL_MUTANT"
-_FOLDERS: Final = ("unit", "contract", "integration")
-#: These test the example, the documents and the command line.
-_OTHER: Final = frozenset(("shortener", "docs", "cli"))
-_PLUGIN: Final = "tests.simulation.mutants.generated.pytest_plugin"
-_MOST_SECONDS: Final = 900
+#: Most mutants fail one of these, and few files need to be imported for them.
+_FIRST: Final = 40
+#: The slowest test takes a few seconds.
+_MOST_SECONDS_OF_A_TEST: Final = 120
+#: None of these are plugins of pytest, which pytest itself must import.
+_PRELOADED: Final = (
+    "moto",
+    "moto.dynamodb",
+    "moto.sqs",
+    "moto.s3",
+    "pydantic",
+    "aws_lambda_powertools.utilities.idempotency",
+)
 
 
-def failing_test(mutant: GeneratedMutant) -> str | None:
+def failing_test(mutant: GeneratedMutant, tests: Sequence[str]) -> str | None:
     """What caught the mutant; None if every test passed."""
-    near, far = _test_files(mutant)
-    for files in (near, far):
-        if files and (caught := _first_failure(mutant, files)):
-            return caught
+    for name in _PRELOADED:
+        importlib.import_module(name)
+    for part in (tests[:_FIRST], tests[_FIRST:]):
+        ended = next(in_forks([part], lambda part, end: _tested(mutant, part, end), processes=1))
+        if ended.status:
+            return f"the process of the tests ended with status {ended.status}"
+        if ended.text:
+            return ended.text
     return None
 
 
-def _first_failure(mutant: GeneratedMutant, files: list[str]) -> str | None:
-    command = [sys.executable, "-m", "pytest", "-p", _PLUGIN, "-p", "no:cacheprovider"]
-    command += ["-x", "-q", "-n", "0", "-m", "not emulator and not e2e", *files]
-    try:
-        ran = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=os.environ | {MUTANT: mutant.id},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=_MOST_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return "the tests do not come to an end"
-    if ran.returncode == 0:
-        return None
-    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
-    return failed[0] if failed else f"pytest ended with {ran.returncode}: {(ran.stderr or ran.stdout)[-200:]}"
+def _tested(mutant: GeneratedMutant, tests: Sequence[str], end: End) -> str:
+    """In the fork. Empty if every test passed."""
+    if not tests:
+        return ""
+    os.chdir(ROOT)
+    apply(mutant)
+    gc.freeze()
+    chosen = _Chosen(tests, end)
+    files = dict.fromkeys(name.partition("::")[0] for name in tests)
+    code = pytest.main([*OPTIONS, *files], plugins=[chosen])
+    return "" if code in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED} else f"pytest ended with {code!r}"
 
 
-def _test_files(mutant: GeneratedMutant) -> tuple[list[str], list[str]]:
-    """Those that have the name of the module or import it, and all others that may reach it."""
-    stem = mutant.module.rpartition(".")[2]
-    names = re.compile(rf"\b{re.escape(mutant.module)}\b")
-    near: list[str] = []
-    far: list[str] = []
-    for path in _all_test_files():
-        words = path.stem.removeprefix("test_")
-        close = words in stem or stem.rstrip("s") in words or names.search(path.read_text(encoding="utf-8"))
-        (near if close else far).append(str(path.relative_to(ROOT)))
-    return near, far
+class _Chosen:
+    """A plugin of pytest that runs some tests, in their order, until one fails."""
 
+    def __init__(self, tests: Sequence[str], end: End) -> None:
+        self._rank = {name: rank for rank, name in enumerate(tests)}
+        self._end = end
 
-def _all_test_files() -> Iterator[Path]:
-    for folder in _FOLDERS:
-        for path in sorted((ROOT / "tests" / folder).rglob("test_*.py")):
-            if not _OTHER & set(path.relative_to(ROOT).parts):
-                yield path
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        chosen = [item for item in items if item.nodeid in self._rank]
+        items[:] = sorted(chosen, key=lambda item: self._rank[item.nodeid])
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        signal.signal(signal.SIGALRM, lambda *_: self._end(f"{nodeid} does not come to an end"))
+        signal.alarm(_MOST_SECONDS_OF_A_TEST)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._end(report.nodeid)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._end(f"{report.nodeid} cannot be imported")

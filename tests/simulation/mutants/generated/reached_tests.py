@@ -1,0 +1,123 @@
+"""Which tests reach the block of a mutant, how often and how fast. No other test can notice the mutant.
+
+One run of all tests on the unbroken engine notes it. A block that runs while modules are imported, or code outside
+functions, counts as reached by each test that reaches another block of its module.
+"""
+
+import json
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.simulation.mutants.generated.blocks import Block, BlockNotes, SmallestBlocks
+from tests.simulation.mutants.generated.forks import in_forks
+from tests.simulation.mutants.generated.generate import ROOT, GeneratedMutant
+
+OPTIONS: Final = ("-p", "no:cacheprovider", "-q", "-n", "0", "-m", "not emulator and not e2e")
+_FOLDERS: Final = ("unit", "contract", "integration")
+#: These test the example, the documents and the command line.
+_OTHER: Final = frozenset(("shortener", "docs", "cli"))
+
+
+class ReachedTests:
+    """The tests that reach each block."""
+
+    def __init__(self, seconds: Mapping[str, float], reached: Mapping[Block, Sequence[str]]) -> None:
+        """`seconds` that each test takes, by its name; a test that fails on the unbroken engine is left out."""
+        self._seconds = seconds
+        self._reached = reached
+        self._blocks = SmallestBlocks(reached)
+        self._of_module: dict[str, set[str]] = defaultdict(set)
+        for block, tests in reached.items():
+            self._of_module[block[0]].update(tests)
+
+    def of(self, mutant: GeneratedMutant) -> list[str]:
+        """Those in a file with the name of the module come first, then the fastest."""
+        block = self._blocks.around(mutant)
+        found = set(self._reached[block] if block else ()) or self._of_module[mutant.module]
+        stem = mutant.module.rpartition(".")[2]
+
+        def rank(name: str) -> tuple[bool, float]:
+            words = Path(name.partition("::")[0]).stem.removeprefix("test_")
+            return words not in stem and stem.rstrip("s") not in words, self._seconds[name]
+
+        return sorted(found & self._seconds.keys(), key=rank)
+
+
+def reached_tests(path: Path, *, processes: int, files: Sequence[str] | None = None) -> ReachedTests:
+    """Read them from the file, or find them out and write it. The name of the file stands for the tree.
+
+    `files` of tests; all of them if it is None.
+    """
+    if not path.exists():
+        path.with_suffix(".part").write_text(json.dumps(_run(files or [*_test_files()], processes)), encoding="utf-8")
+        path.with_suffix(".part").replace(path)
+    written = json.loads(path.read_text(encoding="utf-8"))
+    names = [name for name, _ in written["tests"]]
+    reached = {
+        (module, first, last): [names[number] for number in found] for module, first, last, found in written["blocks"]
+    }
+    seconds = {name: seconds for name, seconds in written["tests"] if seconds is not None}
+    return ReachedTests(seconds, reached)
+
+
+def _run(files: Sequence[str], processes: int) -> object:
+    """Each process takes every n-th file."""
+    parts = [files[number::processes] for number in range(processes)]
+    tests: list[tuple[str, float | None]] = []
+    merged: dict[Block, list[int]] = defaultdict(list)
+    for ended in in_forks(parts, lambda files, _end: _noted(files), processes=processes):
+        part = json.loads(ended.result())
+        for module, first, last, found in part["blocks"]:
+            merged[module, first, last] += [len(tests) + number for number in found]
+        tests += part["tests"]
+    return {"tests": tests, "blocks": [(*block, found) for block, found in sorted(merged.items())]}
+
+
+def _noted(files: Sequence[str]) -> str:
+    """In a process that has not imported the engine."""
+    notes = BlockNotes()
+    recorder = _Recorder(notes.hits)
+    pytest.main([*OPTIONS, *files], plugins=[recorder])
+    names = [*recorder.seconds]
+    reached: dict[int, list[int]] = {number: [] for number in range(len(notes.blocks))}
+    for index, name in enumerate(names):
+        for number in recorder.reached[name]:
+            reached[number].append(index)
+    tests = [(name, None if name in recorder.failed else recorder.seconds[name]) for name in names]
+    return json.dumps({"tests": tests, "blocks": [(*notes.blocks[number], found) for number, found in reached.items()]})
+
+
+class _Recorder:
+    """A plugin of pytest."""
+
+    def __init__(self, hits: Counter[int]) -> None:
+        self.seconds: dict[str, float] = {}
+        self.reached: dict[str, list[int]] = {}
+        self.failed: set[str] = set()
+        self._hits = hits
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._hits.clear()
+        began = time.process_time()
+        try:
+            return (yield)
+        finally:
+            self.seconds[item.nodeid] = round(time.process_time() - began, 3)
+            self.reached[item.nodeid] = [*self._hits]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self.failed.add(report.nodeid)
+
+
+def _test_files() -> Iterator[str]:
+    for folder in _FOLDERS:
+        for path in sorted((ROOT / "tests" / folder).rglob("test_*.py")):
+            if not _OTHER & set(path.relative_to(ROOT).parts):
+                yield str(path.relative_to(ROOT))
