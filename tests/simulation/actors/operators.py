@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tests.simulation.actors.callers import run_tool
 from tests.simulation.actors.stale_operators import StaleOperators
-from tests.simulation.checks.violation import tenant_of
+from tests.simulation.checks.violation import require_in_task, tenant_of
 from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.dynamodb_table import Record
@@ -141,10 +141,16 @@ class Operators:
         def act(_process: Process) -> None:
             if seen is not None:
                 world.log("ada", f"cancels {key.rpartition('#')[2]}")
-                with suppress(WriteRefusedError):
+                try:
                     composition.store().cancel(document.decode(dict(seen)), now=clock.now())
+                except WriteRefusedError as refused:
+                    ended = refused.current is None or refused.current.state is State.SUCCEEDED
+                    self._require(ended or bool(world.rollout.planned), f"cancel: {refused}", key)
 
         run_tool(world, "ada", act)
+
+    def _require(self, holds: bool, what: str, key: str) -> None:
+        require_in_task(self._world.scheduler, holds, "a refused write has its reason", what, key)
 
     def _redrive_and_cancel(self, key: str) -> None:
         """One operator redrives the job while another cancels it."""
@@ -156,8 +162,12 @@ class Operators:
 
         def act(_process: Process) -> None:
             if (job := composition.store().get(tenant, job_id)) is not None:
-                with suppress(WriteRefusedError):
+                try:
                     composition.store().redrive(job, token=ids.new_token(), now=clock.now(), by="bob")
+                except WriteRefusedError as refused:
+                    found = refused.current
+                    same = found and (found.state, found.generation) == (State.DEAD, job.generation)
+                    self._require(not same or bool(self._world.rollout.planned), f"redrive: {refused}", key)
 
         run_tool(self._world, "bob", act)
 

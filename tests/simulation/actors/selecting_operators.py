@@ -1,29 +1,46 @@
-"""Operators who ask which jobs a purge or a redrive would take, by state, type, age or id. They change nothing."""
+"""Operators who search and count jobs, and ask which of them a purge or a redrive would take. They change nothing."""
 
-from collections.abc import Callable, Iterable
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final
 
 from tests.simulation.actors.callers import run_tool
-from tests.simulation.checks.violation import Item, has_expired, number_of, require_in_task, state_of, text_of
+from tests.simulation.checks.violation import (
+    Item,
+    has_expired,
+    number_of,
+    require_in_task,
+    state_of,
+    tenant_of,
+    text_of,
+)
+from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
 from tidemill import composition
+from tidemill.application.job_search import JobFilter, JobSearch
 from tidemill.application.purge import Purge, Purger
+from tidemill.application.read_pace import ReadPace
 from tidemill.application.redrive import Redriver, Selection
+from tidemill.aws import clients
 from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL, State
+from tidemill.dynamodb.attention_counts import AttentionCounts
+from tidemill.dynamodb.job_scan import DynamoJobScan
 from tidemill.system import clock, ids
 
 _CHECK: Final = "a selection finds the jobs that it names"
 #: Share of seeds with such an operator, and how often they ask.
-_SHARE: Final = 0.3
-_QUESTIONS: Final = 4
+_SHARE: Final = 0.4
+_QUESTIONS: Final = 6
 #: Share of the questions about a purge that name a time.
 _AGED: Final = 0.5
+_READ_UNITS: Final = 25
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 Fits = Callable[[Item], bool]
@@ -45,7 +62,7 @@ class SelectingOperators:
                 self._world.scheduler.at(at_ms, run_tool, self._world, "dora", self._ask)
 
     def _ask(self, _process: Process) -> None:
-        self._random.choice([self._purge, self._redrive])()
+        self._random.choice([self._purge, self._redrive, self._search, self._count])()
 
     def _purge(self) -> None:
         random = self._random
@@ -81,6 +98,52 @@ class SelectingOperators:
         self._require_same(
             lambda: redriver.plan(Selection(types=types, ids=selected)), fits, lag_ms=lag_ms, expired=False
         )
+
+    def _search(self) -> None:
+        """By any of the filters of `tidemill list`, page by page."""
+        random, jobs = self._random, self._jobs()
+        some = random.choice([*jobs.items()]) if jobs else ("", {})
+        tenant, since_ms = tenant_of(some[0]), number_of(some[1], "created_at")
+        chosen = {
+            "tenant": tenant,
+            "state": state_of(some[1]) or State.QUEUED,
+            "type": text_of(some[1], "type"),
+            "since": _EPOCH + timedelta(milliseconds=since_ms),
+            "until": _EPOCH + timedelta(milliseconds=since_ms),
+        }
+        names = random.sample(sorted(chosen), random.choice([0, 1, 1, 2]))
+
+        def fits(item: Item) -> bool:
+            at_ms = number_of(item, "created_at")
+            return (
+                ("tenant" not in names or tenant_of(text_of(item, "pk")) == tenant)
+                and ("state" not in names or state_of(item) is chosen["state"])
+                and ("type" not in names or text_of(item, "type") == chosen["type"])
+                and ("since" not in names or at_ms >= since_ms)
+                and ("until" not in names or at_ms < since_ms)
+            )
+
+        wanted = JobFilter(**{name: chosen[name] for name in names})
+        pace = ReadPace(_READ_UNITS, clock=clock.now, pause=time.sleep)
+        search = JobSearch(DynamoJobScan(clients.dynamodb(), table=JOBS_TABLE), pace)
+
+        def plan() -> Iterator[Job]:
+            steps = search.steps(wanted, now=clock.now(), after=None, most_jobs=None, most_units=math.inf)
+            return (job for step in steps for job in step.jobs)
+
+        self._require_same(plan, fits, lag_ms=0, expired=False)
+
+    def _count(self) -> None:
+        """As `tidemill status`. The count is checked if it did not change meanwhile."""
+        state = self._random.choice([State.SCHEDULED, State.DEAD])
+        asked_ms = self._world.scheduler.now_ms
+        counted = AttentionCounts(clients.dynamodb(), table=JOBS_TABLE).jobs(state)
+        lag_ms = LONGEST_INDEX_LAG_MS if self._world.faults.counted[Fault.INDEX_LAG] else 100
+        changed = [change for change in self._world.trace.changes if change.at_ms >= asked_ms - lag_ms]
+        if not any(state in {text_of(change.before, "state"), text_of(change.after, "state")} for change in changed):
+            number = sum(state_of(item) is state for item in self._jobs().values())
+            what = f"{counted.number} jobs are {state}, not {number}"
+            require_in_task(self._world.scheduler, counted.number == number, "operators count jobs", what, "*")
 
     def _require_same(self, plan: Callable[[], Iterable[Job]], fits: Fits, *, lag_ms: int, expired: bool) -> None:
         """Jobs that fit during the whole question are found, and what is found fitted at some time during it."""

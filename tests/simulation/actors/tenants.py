@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.simulation.actors.api_gateway import CONFLICT, NOT_FOUND, OK, UNAVAILABLE, UNPROCESSABLE, Answer, ask
 from tests.simulation.actors.callers import TAGS, TENANTS, PlannedSubmission
 from tests.simulation.checks.shown_jobs import shows_one_of
-from tests.simulation.checks.violation import has_expired, number_of, require_in_task, tags_of, tenant_of
+from tests.simulation.checks.violation import has_expired, number_of, require_in_task, state_of, tags_of, tenant_of
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
@@ -159,6 +159,11 @@ class Tenants:
             self._require(shows_one_of(answer.body, [before, *since]), _AS_IT_WAS, f"{answer.body}", key)
         else:
             self._require(answer.status == CONFLICT and verb != "", "tenants find their jobs", f"{answer}", key)
+            since = [change.after for change in world.trace.changes if change.key == key and change.at_ms >= asked_ms]
+            states = {state_of(item) for item in (before, *since)}
+            refused = State.SUCCEEDED in states if verb == "cancel" else states != {State.DEAD}
+            known = refused or bool(world.rollout.planned)
+            self._require(known, "a refusal over HTTP has its reason", f"{verb} of a job that was {states}", key)
         return answer
 
     def _shown(self, planned: PlannedSubmission, job: Any, verb: str) -> None:

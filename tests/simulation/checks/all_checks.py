@@ -24,6 +24,7 @@ from tests.simulation.checks.owed_items import OwedItemChecks
 from tests.simulation.checks.parked_jobs import ParkedJobChecks
 from tests.simulation.checks.passes import PassChecks
 from tests.simulation.checks.payloads import PayloadChecks
+from tests.simulation.checks.read_documents import ReadDocumentChecks
 from tests.simulation.checks.stray_threads import StrayThreadChecks
 from tests.simulation.checks.use_case_reports import UseCaseReportChecks
 from tests.simulation.checks.version_compatibility import VersionCompatibilityChecks
@@ -61,6 +62,7 @@ class Checks:
         OwedItemChecks(world)
         self._groups = GroupItemChecks(world)
         MessageChecks(world)
+        ReadDocumentChecks(world)
         DispatchChecks(world)
         WaitChecks(world)
         OddValueChecks(world)

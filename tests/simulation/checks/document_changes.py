@@ -1,7 +1,7 @@
 """Checks of each single change to a document, made at the time of the write."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -24,15 +24,27 @@ from tests.simulation.world.world import World
 from tidemill.application.attempt import CLOCK_SKEW_MARGIN
 from tidemill.domain.job import CRASHED
 from tidemill.domain.limit_state import AHEAD, RESERVED
-from tidemill.domain.states import TERMINAL, TRANSITIONS, State
+from tidemill.domain.states import TERMINAL, State
 
 _LIVE_WITH_DUE: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED, State.PARKED, State.RUNNING})
 _AGAIN: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED, State.PARKED})
 #: States of the attention index, each with the attribute that it is sorted by.
 _IN_ATTENTION: Final = {State.SCHEDULED: "due", State.PARKED: "created_at", State.DEAD: "finished_at"}
-_LEGAL: Final = frozenset(
-    (before, after) for moves in TRANSITIONS.values() for before, afters in moves.items() for after in afters
-)
+_AT_REST: Final = frozenset({State.WAITING, State.SCHEDULED, State.QUEUED, State.RETRYING, State.PARKED})
+_ENDED: Final = frozenset({State.SUCCEEDED, State.DEAD, State.CANCELLED})
+#: State before, None for a new job, and the states that one write may bring.
+_NEXT: Final[Mapping[State | None, frozenset[State]]] = {
+    None: frozenset({State.WAITING, State.SCHEDULED, State.QUEUED}),
+    State.WAITING: frozenset({State.QUEUED, State.SCHEDULED, State.CANCELLED}),
+    State.SCHEDULED: frozenset({State.QUEUED, State.RUNNING, State.CANCELLED}),
+    State.QUEUED: frozenset({State.QUEUED, State.RUNNING, State.CANCELLED, State.DEAD}),
+    State.RETRYING: frozenset({State.RETRYING, State.RUNNING, State.CANCELLED, State.DEAD}),
+    State.RUNNING: (_AT_REST | _ENDED | {State.RUNNING}) - {State.WAITING},
+    State.PARKED: frozenset({State.QUEUED, State.CANCELLED}),
+    State.SUCCEEDED: frozenset(),
+    State.DEAD: frozenset({State.DEAD, State.QUEUED, State.WAITING, State.CANCELLED}),
+    State.CANCELLED: frozenset(),
+}
 #: Attributes that a redrive clears.
 _CLEARED_BY_REDRIVE: Final = [
     "expires_at",
@@ -110,7 +122,7 @@ class DocumentChangeChecks:
             unique = number_of(before, "unique_until") > self._now_ms + self._skew_ms
             require(not unique, "a unique job stays for its period", "it was replaced within its unique period", key)
         came_from = None if anew else state_of(before)
-        require((came_from, state_of(after)) in _LEGAL, check, f"{came_from} -> {state_of(after)}", key)
+        require(state_of(after) in _NEXT[came_from], check, f"{came_from} -> {state_of(after)}", key)
 
     def generations_only_rise(self, key: str, before: Item | None, after: Item | None) -> None:
         if not _same_job(before, after):

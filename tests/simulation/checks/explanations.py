@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final
 
+from tests.simulation.checks.explained_details import FURTHER, details
 from tests.simulation.checks.violation import (
     Item,
     has_expired,
@@ -104,6 +105,13 @@ class ExplanationChecks:
         require(answer.reason is expected, "an explanation is right", what, key)
         require(words in said, "an explanation names its cause", f"{answer.reason.name} without {words!r}: {said}", key)
         self._until(key, item, answer)
+        missing = [words for words in details(item, answer.reason) if words not in said]
+        require(not missing, "an explanation has its details", f"no {missing}: {said}", key)
+        if answer.reason is Reason.BEHIND_HEAD:
+            self._places_behind(key, item, said)
+        told = {name for name, words in FURTHER.items() if words in said}
+        further = {name for name in FURTHER if name in item and state_of(item) not in TERMINAL}
+        require(told == further, "an explanation has its details", f"{told}, not {further}: {said}", key)
 
     def _until(self, key: str, item: Item, answer: Answer) -> None:
         """It names a time exactly when the document has one that is to come."""
@@ -137,7 +145,7 @@ class ExplanationChecks:
 
     def _in_group(self, key: str, item: Item) -> tuple[Reason, str]:
         tenant, group = tenant_of(key), text_of(item, "group")
-        head = self._item("!head#" + json.dumps([tenant, group], separators=(",", ":"), ensure_ascii=False)) or {}
+        head = self._head(key, item)
         leader = self._item(f"{tenant}#{text_of(head, 'job')}")
         place = (text_of(leader, "group"), number_of(leader, "sequence"))
         if leader is None or place != (group, number_of(head, "sequence")):
@@ -147,6 +155,16 @@ class ExplanationChecks:
             return Reason.BLOCKED, text_of(head, "job")
         over = state in {State.SUCCEEDED, State.CANCELLED, State.DEAD}
         return (Reason.GROUP_TURN if over else Reason.BEHIND_HEAD), text_of(head, "job")
+
+    def _places_behind(self, key: str, item: Item, said: str) -> None:
+        head_job = self._item(f"{tenant_of(key)}#{text_of(self._head(key, item), 'job')}")
+        places = number_of(item, "sequence") - number_of(head_job, "sequence")
+        words = f"It is {places} {'place' if places == 1 else 'places'} behind the head."
+        require(words in said, "an explanation has its details", f"no {words!r}: {said}", key)
+
+    def _head(self, key: str, item: Item) -> Item:
+        name = [tenant_of(key), text_of(item, "group")]
+        return self._item("!head#" + json.dumps(name, separators=(",", ":"), ensure_ascii=False)) or {}
 
     def _in_line(self, item: Item) -> tuple[Reason, str]:
         key = text_of(item["wait"]["M"], "key")

@@ -25,7 +25,7 @@ def shows_one_of(job: Mapping[str, Any], versions: Iterable[Item | None]) -> boo
 
 def _shows(job: Mapping[str, Any], item: Item) -> bool:
     """An entry of a listing lacks the members that may be large."""
-    expected = _expected(item)
+    expected = expected_view(item)
     if any(
         job.get(name, value if name in _MAY_BE_LARGE and "errors" not in job else _MISSING) != value
         for name, value in expected.items()
@@ -38,7 +38,9 @@ def _shows(job: Mapping[str, Any], item: Item) -> bool:
     ]
 
 
-def _expected(item: Item) -> dict[str, Any]:
+def expected_view(item: Item) -> dict[str, Any]:
+    """What an owner reads of this job, except its payload, errors and history."""
+
     def held(name: str, kind: str) -> Any:
         return item[name][kind] if name in item else None
 
@@ -46,7 +48,7 @@ def _expected(item: Item) -> dict[str, Any]:
         return int(item[name]["N"]) if name in item else None
 
     def time(milliseconds: int | None) -> str | None:
-        return None if milliseconds is None else _text(_EPOCH + timedelta(milliseconds=milliseconds))
+        return None if milliseconds is None else time_text(milliseconds)
 
     expires_at = number("expires_at")
     return {
@@ -90,5 +92,6 @@ def _ends_of_runs(errors: Iterable[Mapping[str, Any]]) -> list[tuple[int, str, s
     return [(error["attempt"], error["class"], error["message"]) for error in errors if error["class"] != "Crashed"]
 
 
-def _text(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def time_text(milliseconds: int) -> str:
+    """RFC 3339."""
+    return (_EPOCH + timedelta(milliseconds=milliseconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -47,6 +47,16 @@ def text_of(item: Item | None, name: str) -> str:
     return str(item[name]["S"]) if item and name in item else ""
 
 
+def map_of(item: Item, name: str) -> Item:
+    """Empty if the attribute is missing."""
+    return item[name]["M"] if name in item else {}
+
+
+def maps_of(item: Item, name: str) -> list[Item]:
+    """The elements of a list; none if the attribute is missing."""
+    return [entry["M"] for entry in item.get(name, {"L": []})["L"]]
+
+
 def tenant_of(key: str) -> str:
     return key.rpartition("#")[0]
 

@@ -5,7 +5,7 @@ The first statement of each block notes its number. A mutant changes nothing unl
 
 import ast
 import builtins
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,14 +27,11 @@ class BlockNotes:
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
-        #: How often each block ran since the last `clear()`, by its number.
-        self.hits = Counter[int]()
-        setattr(builtins, _NOTE, self._note)
+        #: The numbers of the blocks that ran since the last `clear()`.
+        self.hits: set[int] = set()
+        setattr(builtins, _NOTE, self.hits.add)
         for path in mutated_files():
             apply(_Noting(name_of(path), self.blocks))
-
-    def _note(self, number: int) -> None:
-        self.hits[number] += 1
 
 
 class SmallestBlocks:

@@ -1,4 +1,4 @@
-"""Which tests reach the block of a mutant, how often and how fast. No other test can notice the mutant.
+"""Which tests reach the block of a mutant, and how fast they are. No other test can notice the mutant.
 
 One run of all tests on the unbroken engine notes it. A block that runs while modules are imported, or code outside
 functions, counts as reached by each test that reaches another block of its module.
@@ -6,7 +6,7 @@ functions, counts as reached by each test that reaches another block of its modu
 
 import json
 import time
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -95,7 +95,7 @@ def _noted(files: Sequence[str]) -> str:
 class _Recorder:
     """A plugin of pytest."""
 
-    def __init__(self, hits: Counter[int]) -> None:
+    def __init__(self, hits: set[int]) -> None:
         self.seconds: dict[str, float] = {}
         self.reached: dict[str, list[int]] = {}
         self.failed: set[str] = set()
