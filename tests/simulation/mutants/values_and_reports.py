@@ -91,6 +91,7 @@ SHOWN: Final = (
         "_FIRST_PAUSE * 2.0 ** min(owed.tries, _MOST_DOUBLINGS)",
         "_FIRST_PAUSE",
     ),
+    Mutant("publish counts no failure of owed work", modules.OWED_ITEMS, '":one": number(1)', '":one": number(0)'),
     Mutant("owed work is never overdue", modules.OWED, ">= PATIENCE else None", ">= PATIENCE * 999 else None"),
     Mutant(
         "a purge takes jobs of every type",
