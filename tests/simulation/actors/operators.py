@@ -25,6 +25,8 @@ from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.system import clock, ids
 
 _RESET_BY_REDRIVE: Final = ("cancel_requested_at", "hops", "nudges", "releases", "deadline")
+#: In the audit entries of some actions.
+_REASON: Final = "as the owner asked"
 _RELEASE_MS: Final = 3_600_000
 
 
@@ -142,7 +144,7 @@ class Operators:
             if seen is not None:
                 world.log("ada", f"cancels {key.rpartition('#')[2]}")
                 try:
-                    composition.store().cancel(document.decode(dict(seen)), now=clock.now())
+                    composition.store().cancel(document.decode(dict(seen)), now=clock.now(), reason=_REASON)
                 except WriteRefusedError as refused:
                     ended = refused.current is None or refused.current.state is State.SUCCEEDED
                     self._require(ended or bool(world.rollout.planned), f"cancel: {refused}", key)
@@ -163,7 +165,7 @@ class Operators:
         def act(_process: Process) -> None:
             if (job := composition.store().get(tenant, job_id)) is not None:
                 try:
-                    composition.store().redrive(job, token=ids.new_token(), now=clock.now(), by="bob")
+                    composition.store().redrive(job, token=ids.new_token(), now=clock.now(), by="bob", reason=_REASON)
                 except WriteRefusedError as refused:
                     found = refused.current
                     same = found and (found.state, found.generation) == (State.DEAD, job.generation)

@@ -106,7 +106,7 @@ class SelectingOperators:
         random, jobs = self._random, self._jobs()
         some = random.choice([*jobs.items()]) if jobs else ("", {})
         tenant, since_ms = tenant_of(some[0]), number_of(some[1], "created_at")
-        chosen = {
+        chosen: dict[str, Any] = {
             "tenant": tenant,
             "state": state_of(some[1]) or State.QUEUED,
             "type": text_of(some[1], "type"),
@@ -146,7 +146,9 @@ class SelectingOperators:
         ):
             number = sum(state_of(item) is state for item in self._jobs().values())
             what = f"{counted.number} jobs are {state}, not {number}"
-            require_in_task(self._world.scheduler, counted.number == number, "operators count jobs", what, "*")
+            # A count reads one page of each partition.
+            right = counted.number == number if counted.exact else counted.number < number
+            require_in_task(self._world.scheduler, right, "operators count jobs", what, "*")
 
     def _require_same(self, plan: Callable[[], Iterable[Job]], fits: Fits, *, lag_ms: int, expired: bool) -> None:
         """Jobs that fit during the whole question are found, and what is found fitted at some time during it."""

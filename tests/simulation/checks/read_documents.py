@@ -3,6 +3,7 @@
 What is expected comes from the raw items alone. Documents of the next version of the code are left out.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from tests.simulation.checks.shown_jobs import expected_view, time_text
@@ -20,7 +21,7 @@ from tidemill.dynamodb.document import SCHEMA_VERSION, decode, encode
 #: The keys of indexes, and the schema of the code that runs now, which may be the next version.
 _NOT_OF_THE_JOB: Final = frozenset(("listing", "attention", "attention_at", "schema"))
 #: Attributes that may be there with the value that a missing one stands for.
-_EMPTY: Final = ({"N": "0"}, {"L": []}, {"BOOL": False})
+_EMPTY: Final[Sequence[Item]] = ({"N": "0"}, {"L": []}, {"BOOL": False})
 _SHOWN: Final = "operators read a job as it is"
 
 
@@ -35,7 +36,7 @@ class ReadDocumentChecks:
         if not item or "state" not in item or MARK in item or number_of(item, "schema") != SCHEMA_VERSION:
             return
         try:
-            job = decode(item)
+            job = decode(dict(item))
         except MalformedDocumentError as error:
             require(False, "every document can be read", str(error), key)
             return
