@@ -28,10 +28,10 @@ _PROMISED_AHEAD_MS: Final = 120_000
 #: A line stays listed for so long after the last job found no room: longer than any invocation.
 _LISTED_MS: Final = 20 * 60_000
 #: The time between the look at the clock and the write: a few calls without faults, each of them retried, or with a
-#: frozen environment in between.
+#: frozen environment in between. It thaws when its function is called again.
 _CALLS_TAKE_MS: Final = 1_000
 _FAULTY_CALLS_TAKE_MS: Final = 100_000
-_FROZEN_MS: Final = 3_600_000
+_FROZEN_MS: Final = 2 * 86_400_000
 _PARTITIONS: Final = frozenset(f"lines#{shard}" for shard in range(4))
 _MICROSECOND: Final = timedelta(microseconds=1)
 
