@@ -137,10 +137,11 @@ def _waiting(facts: Facts) -> Answer:
             _owed(facts) or _stopped("publish", facts) or "Reconcile also moves groups on that were left behind.",
         )
     if _blocks(job):
+        cancel = f"`tidemill cancel {job.id} --tenant {job.tenant}`"
         return _said(
             Reason.BLOCKED,
             f"The dead job {job.id} blocks the group {group}: {job.death}.",
-            f"`tidemill redrive {job.id}` runs it again, and `tidemill cancel {job.id}` gives it up.",
+            f"`tidemill redrive {job.id}` runs it again, and {cancel} gives it up.",
         )
     return _said(
         Reason.BEHIND_HEAD,
@@ -162,12 +163,12 @@ def _parked(facts: Facts) -> Answer:
     job, now, state = facts.job, facts.now, facts.limit
     wait, limit = job.wait, state.limit if state else None
     name = f"The {wait.cause} {wait.key}" if wait else "Its limit"
-    place = "" if facts.before_it is None else f" {_jobs(facts.before_it)} of its line are before it."
+    place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
     latest = f"It is released {moment(job.due, now)} at the latest."
     if state and limit and limit.concurrency is not None and len(state.taken(now)) >= limit.concurrency:
         return _said(
             Reason.NO_SLOT,
-            f"{name} has all its {limit.concurrency} slots in use.{place}",
+            f"{name} has {_all_slots(limit.concurrency)} in use.{place}",
             f"The next run that ends, or wake, releases the first job of the line. {latest}",
             until=job.due,
         )
@@ -185,6 +186,16 @@ def _parked(facts: Facts) -> Answer:
         _stopped("wake", facts) or latest,
         until=job.due,
     )
+
+
+def _before(number: int) -> str:
+    if not number:
+        return "It is the first of its line."
+    return f"{number} {'job of its line is' if number == 1 else 'jobs of its line are'} before it."
+
+
+def _all_slots(number: int) -> str:
+    return "its only slot" if number == 1 else f"all its {number} slots"
 
 
 def _ready(facts: Facts) -> Answer:
@@ -205,7 +216,7 @@ def _ready(facts: Facts) -> Answer:
         return _said(Reason.LANE_STOPPED, f"{since}. {stopped}")
     if lane is None:
         return _said(Reason.READY, f"{since}. Its lane could not be read.")
-    depth = f"{lane.waiting} messages wait there, {lane.delayed} are delayed, and {lane.in_flight} are in flight"
+    depth = f"its messages are {lane.waiting} waiting, {lane.delayed} delayed and {lane.in_flight} in flight"
     late = _stopped("publish", facts)
     return _said(
         Reason.ON_LANE,
@@ -251,10 +262,6 @@ def _stopped(verb: str, facts: Facts) -> str:
 
 def _times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
-
-
-def _jobs(number: int) -> str:
-    return "1 job" if number == 1 else f"{number} jobs"
 
 
 def _said(reason: Reason, *sentences: str, until: datetime | None = None) -> Answer:

@@ -1,47 +1,99 @@
 """The history of a job as sentences in order of time, from its document alone. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Final
 
 from tidemill.application.time_text import span
-from tidemill.domain.job import Job
+from tidemill.domain.history import Transition, Why
+from tidemill.domain.job import AttemptError, CancelRequest, Job, Redrive
 from tidemill.domain.states import State
 
 #: One moment and what happened then.
 Event = tuple[datetime, str]
+#: The causes that need no further field.
+_PLAIN: Final[Mapping[str, str]] = {
+    Why.SUCCEEDED: "{run} succeeded",
+    Why.SNOOZED: "its handler asked for a later run: snoozed",
+    Why.CONTINUED: "its handler asked for a later run: continued",
+    Why.CONFLICT: "{run} was given back, because other transactions conflicted with it",
+    Why.UNANSWERED: "the claim of {run} was given back, because its worker got no answer",
+    Why.DUE: "its time was near, so wake put it on its lane",
+    Why.TURN: "it became the head of its group",
+    Why.ROOM: "it was released from its line",
+    Why.NUDGED: "it was overdue, so its message was sent again",
+    Why.RUN_LOST: "the lease of {run} was over, so its message was sent again",
+}
+_REQUEST: Final = "a cancel was requested while it ran"
 
 
 def story(job: Job) -> list[Event]:
-    """Oldest first. The document keeps the last ten errors, and of other events only the last one of each kind."""
-    return sorted(_events(job), key=lambda event: event[0])
+    """Oldest first: the transitions that the document keeps, and what its other fields add to them."""
+    told = [(entry.at, _told(entry, job)) for entry in job.known_history]
+    return sorted([*told, *_untold(job)], key=lambda event: event[0])
 
 
-def _events(job: Job) -> Iterator[Event]:
-    yield job.created_at, _submitted(job)
+def _told(entry: Transition, job: Job) -> str:
+    run = "a run" if entry.attempt is None else f"attempt {entry.attempt}"
+    if entry.cause in _PLAIN:
+        return _PLAIN[entry.cause].format(run=run)
+    match entry.cause:
+        case Why.ACCEPTED:
+            text = _submitted(job)
+        case Why.CLAIMED:
+            version = f", on version {entry.version}" if entry.version else ""
+            text = f"{run} began{_wait(job, entry.at)}{version}"
+        case Why.REDRIVEN:
+            found = next((redrive for redrive in job.redrives if redrive.at == entry.at), None)
+            text = _redriven(found) if found else "redriven"
+        case Why.CANCELLED:
+            text = f"cancelled{_by(job.cancel)}"
+        case Why.CANCEL_REQUESTED:
+            # A redrive clears the author of an earlier one.
+            text = _REQUEST + (_by(job.cancel) if entry.at == job.cancel_requested_at else "")
+        case _:
+            text = _ended(entry, job, run)
+    return text
+
+
+def _ended(entry: Transition, job: Job, run: str) -> str:
+    """With an error, the cause of a hold, or a reason of death."""
+    error = next((error for error in job.errors if error.at == entry.at), None)
+    if error:
+        return _failed(error) + (f"; it died: {entry.cause}" if entry.state == State.DEAD else "")
+    if entry.state == State.DEAD:
+        return f"it died: {entry.cause}"
+    if entry.state == State.PARKED and job.wait and job.wait.since == entry.at:
+        return f"it was parked, and waits for its {job.wait.cause} {job.wait.key}"
+    if entry.cause.startswith("held: "):
+        return f"{run} did not begin: {entry.cause}"
+    return f"{run} ended: {entry.state}, {entry.cause}"
+
+
+def _untold(job: Job) -> Iterator[Event]:
+    """What the transitions do not say: older errors, lost runs, checkpoints; and all of a document without history."""
+    claims = {entry.at for entry in job.history if entry.cause == Why.CLAIMED}
+    others = {entry.at for entry in job.history if entry.cause != Why.CLAIMED}
     for error in job.known_errors:
-        kind = "" if error.retryable else ", for good"
-        again = f"; next attempt after {span(error.next_due - error.at)}" if error.next_due else ""
-        yield error.at, f"attempt {error.attempt} failed{kind}: {error.error_class}: {error.message}{again}"
+        if error.at not in others:
+            yield error.at, _failed(error)
     for redrive in job.redrives:
-        why = f", after it had died: {redrive.death}" if redrive.death else ""
-        yield redrive.at, f"redriven by {redrive.by}{why}"
-    if job.claimed_at:
-        waited = f", {span(job.claimed_at - job.ready_at)} after it was ready" if job.ready_at else ""
+        if redrive.at not in others:
+            yield redrive.at, _redriven(redrive)
+    if job.claimed_at and job.claimed_at not in claims:
         run = f"attempt {job.attempt}" if job.state is State.RUNNING else "the last run"
-        yield job.claimed_at, f"{run} began{waited}"
+        yield job.claimed_at, f"{run} began{_wait(job, job.claimed_at)}"
     if job.checkpoint_at:
         done, total = job.progress_done, job.progress_total
         progress = "" if done is None else f", {done} done" if total is None else f", {done} of {total} done"
         yield job.checkpoint_at, f"the handler saved a checkpoint{progress}"
-    if job.wait:
+    if job.wait and job.wait.since not in others:
         what = "was parked, and waits" if job.state is State.PARKED else "had to wait"
         yield job.wait.since, f"it {what} for its {job.wait.cause} {job.wait.key}"
-    if job.nudged_at:
-        yield job.nudged_at, "reconcile sent its message again"
-    if job.cancel_requested_at:
-        yield job.cancel_requested_at, "a cancel was requested while it ran"
-    if job.finished_at:
-        yield job.finished_at, f"died: {job.death}" if job.state is State.DEAD else str(job.state)
+    if job.nudged_at and job.nudged_at not in others:
+        yield job.nudged_at, _PLAIN[Why.NUDGED]
+    if job.finished_at and job.finished_at not in others:
+        yield job.finished_at, f"it died: {job.death}" if job.state is State.DEAD else str(job.state)
 
 
 def _submitted(job: Job) -> str:
@@ -53,3 +105,26 @@ def _submitted(job: Job) -> str:
     if job.parent:
         parts.append(f"by the success of job {job.parent}")
     return ", ".join(parts)
+
+
+def _wait(job: Job, began: datetime) -> str:
+    """The document says it of the last run only."""
+    known = job.ready_at and job.claimed_at == began
+    return f" {span(began - job.ready_at)} after it was ready" if known and job.ready_at else ""
+
+
+def _failed(error: AttemptError) -> str:
+    kind = "" if error.retryable else ", for good"
+    again = f"; the next may begin after {span(error.next_due - error.at)}" if error.next_due else ""
+    return f"attempt {error.attempt} failed{kind}: {error.error_class}: {error.message}{again}"
+
+
+def _redriven(redrive: Redrive) -> str:
+    why = f", because: {redrive.reason}" if redrive.reason else ""
+    return f"redriven by {redrive.by}{why}" + (f", after it had died: {redrive.death}" if redrive.death else "")
+
+
+def _by(cancel: CancelRequest | None) -> str:
+    if cancel is None:
+        return ""
+    return f" by {cancel.by}" + (f", because: {cancel.reason}" if cancel.reason else "")

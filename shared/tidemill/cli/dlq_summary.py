@@ -1,6 +1,7 @@
 """`tidemill dlq summary`: the dead jobs of all tenants by type and cause."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +13,7 @@ from tidemill.application.error_fingerprint import fingerprint
 from tidemill.application.redrive import Selection
 from tidemill.cli.dead_job_report import ended_at, reason
 from tidemill.cli.errors import report_unreadable
-from tidemill.cli.formatting import age, count, timestamp
+from tidemill.cli.formatting import DASH, age, count, timestamp
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show_table
 from tidemill.domain.job import Job
@@ -27,6 +28,8 @@ class Cause:
     last: datetime
     jobs: int = 0
     tenants: set[str] = field(default_factory=set)
+    #: The versions of the code in their last runs, as far as known: the number of jobs of each.
+    versions: Counter[str] = field(default_factory=Counter)
     #: The id of the one that died last, and its tenant.
     example: tuple[str, str] = ("", "")
 
@@ -35,6 +38,8 @@ class Cause:
         self.jobs += 1
         self.tenants.add(job.tenant)
         self.first = min(self.first, at)
+        if version := next((entry.version for entry in reversed(job.history) if entry.version), ""):
+            self.versions[version] += 1
         if at >= self.last:
             self.last, self.example = at, (job.id, job.tenant)
 
@@ -56,7 +61,8 @@ def dlq_summary(installation: Installation, types: tuple[str, ...], *, limit: in
 
     The largest group comes first. An error is its class and the first line of its message, in which quoted parts, ids
     and numbers are replaced: so the errors of one cause count as one. Each group shows when its first and its last job
-    died, and the last one as an example for `tidemill dlq show`.
+    died, the version of the code that ran most of them last, and the number of other versions, and the last job as an
+    example for `tidemill dlq show`.
     """
     dead = installation.redriver.plan(Selection(types=types), unreadable=report_unreadable)
     read = list(islice(dead, limit + 1))
@@ -66,12 +72,13 @@ def dlq_summary(installation: Installation, types: tuple[str, ...], *, limit: in
             click.echo(json.dumps(_json(type_, error, cause), separators=(",", ":")))
     elif groups:
         now = clock.now()
-        titles = ("TYPE", "ERROR", "JOBS", "TENANTS", "FIRST", "LAST", "EXAMPLE")
+        titles = ("TYPE", "ERROR", "JOBS", "TENANTS", "FIRST", "LAST", "VERSION", "EXAMPLE")
         rows = [
             (
                 type_,
                 error,
                 *(str(cause.jobs), str(len(cause.tenants)), age(now - cause.first), age(now - cause.last)),
+                _versions(cause.versions),
                 cause.example[0],
             )
             for (type_, error), cause in groups
@@ -92,6 +99,13 @@ def _grouped(jobs: Iterable[Job]) -> dict[tuple[str, str], Cause]:
     return groups
 
 
+def _versions(versions: Counter[str]) -> str:
+    if not versions:
+        return DASH
+    ((most, _),) = versions.most_common(1)
+    return f"{most} +{len(versions) - 1}" if len(versions) > 1 else most
+
+
 def _json(type_: str, error: str, cause: Cause) -> dict[str, object]:
     return {
         "type": type_,
@@ -100,5 +114,6 @@ def _json(type_: str, error: str, cause: Cause) -> dict[str, object]:
         "tenants": len(cause.tenants),
         "first": timestamp(cause.first),
         "last": timestamp(cause.last),
+        "versions": dict(cause.versions.most_common()),
         "example": {"id": cause.example[0], "tenant": cause.example[1]},
     }

@@ -23,8 +23,8 @@ def explain(installation: Installation, job_id: str, tenant: str | None, *, as_j
     the cause of a hold, the lease of its run, or the mapping or schedule that is not enabled. If the lane of a job that
     is ready has no message, its message was lost or is not sent yet.
 
-    Then it tells what has happened to the job. The history comes from the job document, which keeps the last ten errors
-    and the last event of each other kind.
+    Then it tells what has happened to the job, from the job document. That keeps the last transitions and the last ten
+    errors.
     """
     tenant = tenant or tenant_of(installation, job_id)
     facts = installation.facts(tenant, job_id)

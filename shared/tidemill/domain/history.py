@@ -63,6 +63,11 @@ class Transition:
     #: The request id of the invocation that claimed the job, a slash, and the version of its code. Empty otherwise.
     worker: str = ""
 
+    @property
+    def version(self) -> str:
+        """Of the code that claimed the job. Empty if unknown, and for other transitions."""
+        return self.worker.partition("/")[2]
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "cause", self.cause[:LONGEST_CAUSE])
         object.__setattr__(self, "worker", self.worker[:LONGEST_WORKER])

@@ -7,7 +7,9 @@ from typing import Any
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SECOND
+from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
+from tidemill.domain.states import State
 
 
 def _died(cloud: Cloud, message: str, **changes: Any) -> Job:
@@ -45,8 +47,33 @@ def test_json_has_first_last_and_an_example(cloud: Cloud) -> None:
         "tenants": 1,
         "first": "2045-03-04T05:06:07.891Z",
         "last": "2045-03-04T05:07:07.891Z",
+        "versions": {},
         "example": {"id": last.id, "tenant": last.tenant},
     }
+
+
+def test_each_group_has_the_versions_of_the_last_runs(cloud: Cloud) -> None:
+    """After a deployment the first version that fails is the one to roll back."""
+
+    def died(error: str, *workers: str) -> None:
+        runs = (Transition(at=NOW, state=State.RUNNING, cause=Why.CLAIMED, worker=worker) for worker in workers)
+        job = _died(cloud, error)
+        cloud.table.put(replace(job, history=tuple(runs)), attention={"S": "dead#0"}, attention_at={"N": "1"})
+
+    died("disk full", "r1/old", "r2/new")
+    died("disk full", "r3/new")
+    died("disk full", "r4/old")
+    died("no row", "r5/old")
+    died("never ran")
+    lines = run("dlq", "summary").stdout.splitlines()
+    assert re.split(" {2,}", lines[0])[-2:] == ["VERSION", "EXAMPLE"]
+    rows = [re.split(" {2,}", line) for line in lines[1:]]
+    assert [(row[1], row[6]) for row in rows] == [
+        ("ValueError: disk full", "new +1"),
+        ("ValueError: never ran", "–"),  # noqa: RUF001
+        ("ValueError: no row", "old"),
+    ]
+    assert json.loads(run("dlq", "summary", "--json").stdout.splitlines()[0])["versions"] == {"new": 2, "old": 1}
 
 
 def test_a_type_and_a_limit_bound_what_is_read(cloud: Cloud) -> None:

@@ -102,5 +102,23 @@ EXPLAINED: Final = (
         "return not self.waiting + self.delayed + self.in_flight",
         "return not self.waiting + self.delayed",
     ),
+    Mutant(
+        "a history omits the errors that its transitions do not have",
+        modules.JOB_STORY,
+        "        if error.at not in others:\n",
+        "        if error.at in others:\n",
+    ),
+    Mutant(
+        "a history names the first redrive for all of them",
+        modules.JOB_STORY,
+        "for redrive in job.redrives if redrive.at == entry.at)",
+        "for redrive in job.redrives)",
+    ),
+    Mutant(
+        "a history without its first transition",
+        modules.JOB_STORY,
+        "for entry in job.known_history]",
+        "for entry in job.known_history[2:]]",
+    ),
     Mutant("an expired job is explained", modules.JOB_FACTS, "if job is None or job.expired(now):", "if job is None:"),
 )

@@ -8,9 +8,8 @@ import pytest
 from tests.support.builders import NOW, SECOND, a_job
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, GroupHead, LaneDepth, Reason
-from tidemill.application.job_story import story
 from tidemill.application.owed import Kind, Owed, Work
-from tidemill.domain.job import AttemptError, DeathReason, Job, Redrive
+from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
 LATER = NOW + timedelta(minutes=5)
@@ -80,31 +79,3 @@ def test_what_also_concerns_a_live_job_is_added() -> None:
     assert cancel.startswith("A cancel was requested")
     assert nudged.startswith("Reconcile has sent it again 2 times without a claim")
     assert deadline.startswith("If no run begins by 2045-03-04 05:11:08Z (in 1s), it dies.")
-
-
-def test_the_story_is_in_order_of_time() -> None:
-    error = AttemptError(
-        attempt=1,
-        at=NOW + 2 * SECOND,
-        error_class="ValueError",
-        message="no",
-        retryable=True,
-        next_due=NOW + 9 * SECOND,
-    )
-    job = a_job(
-        state=State.DEAD,
-        created_at=NOW,
-        claimed_at=NOW + 10 * SECOND,
-        ready_at=NOW + 9 * SECOND,
-        errors=(error,),
-        redrives=(Redrive(token="t", at=NOW + 8 * SECOND, by="operator", death=DeathReason.EXHAUSTED),),
-        death=DeathReason.GAVE_UP,
-        finished_at=NOW + 11 * SECOND,
-    )
-    assert [what for _, what in story(job)] == [
-        "submitted to the lane default",
-        "attempt 1 failed: ValueError: no; next attempt after 7s",
-        "redriven by operator, after it had died: attempts used up",
-        "the last run began, 1s after it was ready",
-        "died: gave up",
-    ]
