@@ -15,7 +15,6 @@ from tests.simulation.checks.explained_details import FURTHER, details
 from tests.simulation.checks.violation import (
     Item,
     has_expired,
-    maps_of,
     number_of,
     require,
     state_of,
@@ -27,7 +26,6 @@ from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.world import World
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Answer, Reason
-from tidemill.application.job_story import Event, story
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.states import TERMINAL, State
 from tidemill.operator.job_facts import JobFacts
@@ -114,22 +112,6 @@ class ExplanationChecks:
         told = {name for name, words in FURTHER.items() if words in said}
         further = {name for name in FURTHER if name in item and state_of(item) not in TERMINAL}
         require(told == further, "an explanation has its details", f"{told}, not {further}: {said}", key)
-        self._story(key, item, story(facts.job))
-
-    def _story(self, key: str, item: Item, events: list[Event]) -> None:
-        """It has each transition, error and redrive of the raw document, at its time."""
-        expected = [(int(entry["S"].partition(" ")[0]), "") for entry in item.get("history", {"L": []})["L"]]
-        expected += [
-            (number_of(error, "at"), f"attempt {number_of(error, 'attempt')} failed")
-            for error in maps_of(item, "errors")
-        ]
-        expected += [
-            (number_of(redrive, "at"), f"redriven by {text_of(redrive, 'by')}") for redrive in maps_of(item, "redrives")
-        ]
-        told = [((at - _EPOCH) // timedelta(milliseconds=1), what) for at, what in events]
-        for at_ms, words in expected:
-            found = any(at == at_ms and words in what for at, what in told)
-            require(found, "a history tells what happened", f"{words!r} at {at_ms} is not in {told}", key)
 
     def _until(self, key: str, item: Item, answer: Answer) -> None:
         """It names a time exactly when the document has one that is to come."""

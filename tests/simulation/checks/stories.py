@@ -33,31 +33,88 @@ def tells_its_story(key: str, item: Item, job: Job) -> None:
 
 def _events(item: Item) -> Iterator[tuple[int, str]]:
     """Milliseconds, and a pattern of the text, of each event that the document keeps."""
+    entries = [_entry(entry["S"]) for entry in item.get("history", {"L": []})["L"]]
+    claims = {at_ms for at_ms, _, cause in entries if cause == "claimed"}
+    others = {at_ms for at_ms, _, cause in entries if cause != "claimed"}
 
-    def is_at(name: str, pattern: str) -> Iterator[tuple[int, str]]:
-        if name in item:
+    def is_at(name: str, pattern: str, among: set[int]) -> Iterator[tuple[int, str]]:
+        """Unless a transition of that time says it."""
+        if name in item and number_of(item, name) not in among:
             yield number_of(item, name), pattern
 
     state = text_of(item, "state")
     yield number_of(item, "created_at"), _submitted(item)
-    for error in maps_of(item, "errors"):
-        end = "" if error["retryable"]["BOOL"] else ", for good"
-        words = f"attempt {number_of(error, 'attempt')} failed{end}: {text_of(error, 'error_class')}: "
-        again = f"; next attempt after {_SPAN}" if "next_due" in error else ""
-        yield number_of(error, "at"), re.escape(words + text_of(error, "message")) + again
-    for redrive in maps_of(item, "redrives"):
-        died = f", after it had died: {text_of(redrive, 'death')}" if "death" in redrive else ""
-        yield number_of(redrive, "at"), re.escape(f"redriven by {text_of(redrive, 'by')}{died}")
+    for at_ms, after, cause in entries:
+        yield at_ms, _transition(item, at_ms, after, cause)
+    for name, described in (("errors", _failed), ("redrives", _redriven)):
+        yield from (
+            (number_of(each, "at"), described(each))
+            for each in maps_of(item, name)
+            if number_of(each, "at") not in others
+        )
     run = f"attempt {number_of(item, 'attempt')}" if state == "running" else "the last run"
-    yield from is_at("claimed_at", f"{run} began" + (f", {_SPAN} after it was ready" if "ready_at" in item else ""))
-    yield from is_at("checkpoint_at", f"the handler saved a checkpoint{_progress(item)}")
-    if wait := map_of(item, "wait"):
+    yield from is_at("claimed_at", f"{run} began{_ready(item)}", claims)
+    yield from is_at("checkpoint_at", f"the handler saved a checkpoint{_progress(item)}", set())
+    if (wait := map_of(item, "wait")) and number_of(wait, "since") not in others:
         what = "was parked, and waits" if state == "parked" else "had to wait"
-        words = f"it {what} for its {text_of(wait, 'cause')} {text_of(wait, 'key')}"
-        yield number_of(wait, "since"), re.escape(words)
-    yield from is_at("nudged_at", "reconcile sent its message again")
-    yield from is_at("cancel_requested_at", "a cancel was requested while it ran")
-    yield from is_at("finished_at", f"died: {text_of(item, 'death')}" if state == "dead" else state)
+        yield number_of(wait, "since"), _waits(wait, what)
+    yield from is_at("nudged_at", "it was overdue, so its message was sent again", others)
+    yield from is_at("cancel_requested_at", f"a cancel was requested while it ran{_by(item)}", set())
+    yield from is_at("finished_at", f"it died: {text_of(item, 'death')}" if state == "dead" else state, others)
+
+
+def _entry(text: str) -> tuple[int, str, str]:
+    """Milliseconds, the state after it, and its cause."""
+    at_ms, state, _, _, *cause = text.split(" ", 4)
+    return int(at_ms), state, cause[0] if cause else "claimed" if state == "running" else state
+
+
+def _transition(item: Item, at_ms: int, state: str, cause: str) -> str:
+    error, redrive = (
+        next((each for each in maps_of(item, name) if number_of(each, "at") == at_ms), None)
+        for name in ("errors", "redrives")
+    )
+    wait = map_of(item, "wait")
+    if cause == "claimed":
+        return f"attempt \\d+ began{_ready(item) if at_ms == number_of(item, 'claimed_at') else ''}(, on version .+)?"
+    if cause == "redriven" and redrive:
+        return _redriven(redrive)
+    if cause == "cancelled":
+        return f"cancelled{_by(item)}"
+    if error:
+        return _failed(error) + (f"; it died: {re.escape(cause)}" if state == "dead" else "")
+    if state == "parked" and wait and number_of(wait, "since") == at_ms:
+        return _waits(wait, "was parked, and waits")
+    return f"it died: {re.escape(cause)}" if state == "dead" else ".+"
+
+
+def _failed(error: Item) -> str:
+    end = "" if error["retryable"]["BOOL"] else ", for good"
+    words = f"attempt {number_of(error, 'attempt')} failed{end}: {text_of(error, 'error_class')}: "
+    again = f"; the next may begin after {_SPAN}" if "next_due" in error else ""
+    return re.escape(words + text_of(error, "message")) + again
+
+
+def _redriven(redrive: Item) -> str:
+    why = f", because: {text_of(redrive, 'reason')}" if "reason" in redrive else ""
+    died = f", after it had died: {text_of(redrive, 'death')}" if "death" in redrive else ""
+    return re.escape(f"redriven by {text_of(redrive, 'by')}{why}{died}")
+
+
+def _by(item: Item) -> str:
+    cancel = map_of(item, "cancel")
+    if not cancel:
+        return ""
+    why = f", because: {text_of(cancel, 'reason')}" if "reason" in cancel else ""
+    return re.escape(f" by {text_of(cancel, 'by')}{why}")
+
+
+def _waits(wait: Item, what: str) -> str:
+    return re.escape(f"it {what} for its {text_of(wait, 'cause')} {text_of(wait, 'key')}")
+
+
+def _ready(item: Item) -> str:
+    return f" {_SPAN} after it was ready" if "ready_at" in item else ""
 
 
 def _submitted(item: Item) -> str:

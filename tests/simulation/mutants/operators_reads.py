@@ -16,7 +16,7 @@ READ: Final = (
     Mutant(
         "the story of a job leaves out its wait",
         "tidemill.application.job_story",
-        "    if job.wait:\n",
+        "    if job.wait and job.wait.since not in others:\n",
         "    if False:\n",
     ),
     Mutant("an explanation leaves out the deadline", modules.EXPLAIN, "    if job.deadline:\n", "    if job.holds:\n"),
@@ -29,8 +29,8 @@ READ: Final = (
     Mutant(
         "a count takes one partition",
         "tidemill.dynamodb.attention_counts",
-        "return self._sum([attention_partition(state, shard) for shard in range(LARGEST_INDEX_SHARDS)])",
-        "return self._count(attention_partition(state, 0))",
+        "return self._sum(_partitions(state))",
+        "return self._sum(_partitions(state)[:1])",
     ),
     Mutant(
         "a dead job cannot be cancelled",
