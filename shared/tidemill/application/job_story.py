@@ -74,9 +74,8 @@ def _untold(job: Job) -> Iterator[Event]:
     """What the transitions do not say: older errors, lost runs, checkpoints; and all of a document without history."""
     claims = {entry.at for entry in job.history if entry.cause == Why.CLAIMED}
     others = {entry.at for entry in job.history if entry.cause != Why.CLAIMED}
-    for error in job.known_errors:
-        if error.at not in others:
-            yield error.at, _failed(error)
+    older = [error for error in job.errors if error.at not in others]
+    yield from ((error.at, _failed(error)) for error in (*older, *job.lost))
     for redrive in job.redrives:
         if redrive.at not in others:
             yield redrive.at, _redriven(redrive)

@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.text import Text
 
 from tidemill.cli.formatting import visible
-from tidemill.cli.output import rich_table, show, show_table
+from tidemill.cli.output import rich_table, show, show_prose, show_table
 
 RED = "bold red"
 YELLOW = "bold yellow"
@@ -19,6 +19,8 @@ class Line:
 
     text: str
     style: str = ""
+    #: It is to be copied, so it is not wrapped.
+    is_command: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,10 @@ def show_blocks(blocks: Iterable[Block]) -> None:
     for block in blocks:
         if isinstance(block, Table):
             show_table(block.titles, block.rows, numbers=block.numbers)
-        else:
+        elif block.is_command:
             show(visible(block.text), style=block.style)
+        else:
+            show_prose(visible(block.text), style=block.style)
 
 
 def rendered(blocks: Iterable[Block]) -> Group:

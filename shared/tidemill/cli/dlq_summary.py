@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -13,9 +13,9 @@ from tidemill.application.error_fingerprint import fingerprint
 from tidemill.application.redrive import Selection
 from tidemill.cli.dead_job_report import ended_at, reason
 from tidemill.cli.errors import report_unreadable
-from tidemill.cli.formatting import DASH, age, count, timestamp
+from tidemill.cli.formatting import DASH, age, count, timestamp, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import say, show_table
+from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, tall_cell
 from tidemill.domain.job import Job
 from tidemill.system import clock
 
@@ -71,19 +71,7 @@ def dlq_summary(installation: Installation, types: tuple[str, ...], *, limit: in
         for (type_, error), cause in groups:
             click.echo(json.dumps(_json(type_, error, cause), separators=(",", ":")))
     elif groups:
-        now = clock.now()
-        titles = ("TYPE", "ERROR", "JOBS", "TENANTS", "FIRST", "LAST", "VERSION", "EXAMPLE")
-        rows = [
-            (
-                type_,
-                error,
-                *(str(cause.jobs), str(len(cause.tenants)), age(now - cause.first), age(now - cause.last)),
-                _versions(cause.versions),
-                cause.example[0],
-            )
-            for (type_, error), cause in groups
-        ]
-        show_table(titles, rows, numbers=[2, 3, 4, 5])
+        _show([(type_, error, *_cells(cause, clock.now())) for (type_, error), cause in groups])
     else:
         say("No dead jobs.")
     if len(read) > limit:
@@ -97,6 +85,35 @@ def _grouped(jobs: Iterable[Job]) -> dict[tuple[str, str], Cause]:
         error = fingerprint(last.error_class, last.message) if last else reason(job)
         groups.setdefault((job.type, error), Cause(ended_at(job), ended_at(job))).add(job)
     return groups
+
+
+def _cells(cause: Cause, now: datetime) -> tuple[str, ...]:
+    numbers = (str(cause.jobs), str(len(cause.tenants)), age(now - cause.first), age(now - cause.last))
+    return (*numbers, _versions(cause.versions), *cause.example)
+
+
+def _show(rows: Sequence[Sequence[str]]) -> None:
+    screen = console()
+    titles = ("TYPE", "ERROR", "JOBS", "TENANTS", "FIRST", "LAST", "VERSION", "EXAMPLE", "ITS TENANT")
+    if not screen.is_terminal or screen.width < MIN_TABLE_WIDTH:
+        click.echo(plain_table(titles, rows))
+        return
+    # Two lines per group, so that ids fit into 80 columns.
+    table = new_table()
+    table.add_column("TYPE\nERROR", overflow="fold")
+    table.add_column("JOBS\nTENANTS", justify="right", no_wrap=True)
+    table.add_column("FIRST\nLAST", justify="right", no_wrap=True)
+    table.add_column("VERSION", overflow="fold")
+    table.add_column("EXAMPLE\nITS TENANT", no_wrap=True, min_width=ID_WIDTH)
+    for type_, error, jobs, tenants, first, last, version, example, tenant in rows:
+        table.add_row(
+            tall_cell(type_, error),
+            tall_cell(jobs, tenants),
+            tall_cell(first, last),
+            visible(version),
+            tall_cell(example, tenant),
+        )
+    screen.print(table)
 
 
 def _versions(versions: Counter[str]) -> str:

@@ -8,7 +8,10 @@ from tidemill.cli.any_tenant import tenant_of, tenant_option
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.output import show, show_json
+from tidemill.cli.output import show, show_json, show_prose
+
+#: The texts of the history begin in this column.
+_UNDER_TEXT = " " * 24
 
 
 @click.command()
@@ -46,10 +49,12 @@ def explain(installation: Installation, job_id: str, tenant: str | None, *, as_j
             }
         )
         return
-    show(f"{visible(job.id)}  {visible(job.type)}  {job.state}: {answer.reason}", style="bold")
+    # The state of an ended job is the reason.
+    reason = "" if job.state.terminal else f": {answer.reason}"
+    show(f"{visible(job.id)}  {visible(job.type)}  {job.state}{reason}", style="bold")
     for sentence in answer.sentences:
-        show(f"  {visible(sentence)}")
+        show_prose(f"  {visible(sentence)}")
     show("history", style="bold")
     show(f"  tenant {visible(job.tenant)}")
     for at, what in events:
-        show(f"  {readable_time(at)}  {visible(what)}")
+        show_prose(f"  {readable_time(at)}  {visible(what)}", indent=_UNDER_TEXT)

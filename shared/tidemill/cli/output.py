@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import wrap
 from typing import Any, Final
 
 import click
@@ -36,6 +37,17 @@ def say(text: str, *, style: str = "") -> None:
 def show(text: str, *, style: str = "") -> None:
     """Print a result on stdout."""
     _print(text, style=style, stderr=False)
+
+
+def show_prose(text: str, *, style: str = "", indent: str = "  ") -> None:
+    """As `show`, and on a terminal wrap between words. `indent` begins each line after the first."""
+    screen = console()
+    lines = [text]
+    if screen.is_terminal:
+        # Ids and addresses stay whole.
+        lines = wrap(text, screen.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    for line in lines:
+        show(line, style=style)
 
 
 def show_json(value: Any, *, one_line: bool = False) -> None:

@@ -24,7 +24,7 @@ def firing(found: AlarmsNow | Unread, *, now: datetime) -> Iterator[Line]:
             yield Line(f"{severity.upper()} since {age(now - alarm.since)}: {alarm.meaning}", style)
             yield from (Line(f"  {part.meaning}") for part in found.alarms.firing_parts(alarm))
             if alarm.advice:
-                yield Line(f"  {alarm.advice}")
+                yield Line(f"  {alarm.advice}", is_command=True)
 
 
 def summary(alarms: Alarms, *, now: datetime) -> Line:

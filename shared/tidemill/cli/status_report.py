@@ -70,7 +70,7 @@ def _difference(state: ResourceState) -> Iterator[Line]:
     else:
         what = "; ".join(state.differences) or f"is {state.state.lower()}, and the template says otherwise"
         yield Line(f"The {expected.kind} of {expected.label} differs: {what}.", YELLOW)
-    yield Line(f"  {state.remedy}")
+    yield Line(f"  {state.remedy}", is_command=True)
 
 
 def _lanes(lanes: Mapping[str, LaneStatus | Unread]) -> Table:

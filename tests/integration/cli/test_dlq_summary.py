@@ -5,6 +5,9 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import click
+import pytest
+
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SECOND
 from tidemill.domain.history import Transition, Why
@@ -66,7 +69,7 @@ def test_each_group_has_the_versions_of_the_last_runs(cloud: Cloud) -> None:
     died("no row", "r5/old")
     died("never ran")
     lines = run("dlq", "summary").stdout.splitlines()
-    assert re.split(" {2,}", lines[0])[-2:] == ["VERSION", "EXAMPLE"]
+    assert re.split(" {2,}", lines[0])[-3:] == ["VERSION", "EXAMPLE", "ITS TENANT"]
     rows = [re.split(" {2,}", line) for line in lines[1:]]
     assert [(row[1], row[6]) for row in rows] == [
         ("ValueError: disk full", "new +1"),
@@ -74,6 +77,15 @@ def test_each_group_has_the_versions_of_the_last_runs(cloud: Cloud) -> None:
         ("ValueError: no row", "old"),
     ]
     assert json.loads(run("dlq", "summary", "--json").stdout.splitlines()[0])["versions"] == {"new": 2, "old": 1}
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_terminal_of_80_columns_shows_ids_and_tenants(cloud: Cloud) -> None:
+    job = _died(cloud, "disk full", id="01a1faf4-3139-7af6-9982-09538b03026f", tenant="111122223333:AROAOTHER")
+    lines = click.unstyle(run("dlq", "summary").stdout).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.rstrip().endswith(job.id) for line in lines)
+    assert any(line.rstrip().endswith(job.tenant) for line in lines)
 
 
 def test_a_type_and_a_limit_bound_what_is_read(cloud: Cloud) -> None:

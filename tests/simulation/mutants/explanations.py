@@ -105,8 +105,8 @@ EXPLAINED: Final = (
     Mutant(
         "a history omits the errors that its transitions do not have",
         modules.JOB_STORY,
-        "        if error.at not in others:\n",
-        "        if error.at in others:\n",
+        "if error.at not in others]",
+        "if error.at in others]",
     ),
     Mutant(
         "a history names the first redrive for all of them",

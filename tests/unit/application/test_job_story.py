@@ -145,6 +145,12 @@ def test_what_the_history_has_dropped_or_never_had_comes_from_the_other_fields()
     ]
 
 
+def test_a_lost_run_is_not_hidden_by_another_transition_of_its_time() -> None:
+    claims = (at(1, State.RUNNING, Why.CLAIMED), at(1, State.RETRYING, Why.RUN_LOST))
+    job = a_job(state=State.RETRYING, attempt=1, open_runs=1, claimed_at=NOW + SECOND, history=claims)
+    assert any(sentence.startswith("attempt 1 failed: Crashed") for sentence in sentences(job))
+
+
 def test_the_story_of_a_document_without_history_comes_from_its_fields() -> None:
     """Of a version before the history."""
     job = a_job(
