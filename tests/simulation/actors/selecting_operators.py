@@ -41,7 +41,7 @@ _QUESTIONS: Final = 6
 #: Share of the questions about a purge that name a time.
 _AGED: Final = 0.5
 _READ_UNITS: Final = 25
-#: Longest lag of an index without that fault.
+#: Longest lag without that fault.
 _SHORT_LAG_MS: Final = 100
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -96,9 +96,8 @@ class SelectingOperators:
             return state_of(item) is State.DEAD and chosen
 
         redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
-        lag_ms = LONGEST_INDEX_LAG_MS if self._world.faults.counted[Fault.INDEX_LAG] else _SHORT_LAG_MS
         self._require_same(
-            lambda: redriver.plan(Selection(types=types, ids=selected)), fits, lag_ms=lag_ms, expired=False
+            lambda: redriver.plan(Selection(types=types, ids=selected)), fits, lag_ms=self._lag_ms, expired=False
         )
 
     def _search(self) -> None:
@@ -133,7 +132,7 @@ class SelectingOperators:
             steps = search.steps(wanted, now=clock.now(), after=None, most_jobs=None, most_units=math.inf)
             return (job for step in steps for job in step.jobs)
 
-        self._require_same(plan, fits, lag_ms=0, expired=False)
+        self._require_same(plan, fits, lag_ms=self._lag_ms, expired=False)
 
     def _count(self) -> None:
         """As `tidemill status`. The count is checked if it did not change meanwhile, and the index never lagged."""
@@ -170,6 +169,11 @@ class SelectingOperators:
             # By the operator's clock it may end in the future.
             late = any(number_of(item, "finished_at") > asked_ms - 2 * late_ms for item in items)
             self._require(not fitted or gone or late or key in found, "it was left out", key)
+
+    @property
+    def _lag_ms(self) -> int:
+        """How old an entry of an index, or an item that is not read consistently, may be."""
+        return LONGEST_INDEX_LAG_MS if self._world.faults.rates.get(Fault.INDEX_LAG) else _SHORT_LAG_MS
 
     def _is_gone(self, item: Item | None, late_ms: int) -> bool:
         return item is not None and has_expired(item, self._world.scheduler.now_ms, late_ms=late_ms)

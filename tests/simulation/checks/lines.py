@@ -97,7 +97,8 @@ class LineChecks:
             return
         if message in _ENDS:
             self._require_metrics(line)
-        kind = _ENDED if message in _ENDS else message
+        # A worker that has no time left says so, and does not wait for the answer of its last write.
+        kind = _ENDED if message in {*_ENDS, Ending.UNAVAILABLE} else message
         wanted = (kind, job_id, generation)
         if kind == _CLAIMED:
             self._claimed.add((line.by, wanted))
