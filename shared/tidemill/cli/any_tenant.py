@@ -26,10 +26,10 @@ def one_tenant(found: Found, job_id: str, *, what: str = "job") -> str:
     if found.tenants:
         return found.tenants[0]
     if found.everywhere:
+        other = ", and `tidemill explain ID` finds a job in any state" if what != "job" else ""
         raise CommandError(
             f"no {what} has the ID {job_id}",
-            remedy="Check the ID; expired jobs are deleted. `tidemill dlq list` lists the dead jobs, and "
-            "`tidemill explain ID` finds a job in any state.",
+            remedy=f"Check the ID; expired jobs are deleted. `tidemill dlq list` lists the dead jobs{other}.",
         )
     raise CommandError(
         f"no {what} has the ID {job_id} among those that were searched",

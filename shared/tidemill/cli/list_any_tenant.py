@@ -100,7 +100,8 @@ def _scan(installation: Installation, request: Request, now: datetime) -> None:
             say(f"Read {count(items, 'item')} for {units:g} read units, and found {count(found, 'job')}.")
     finally:
         if cursor is not None:
-            say(f"The table has more items. Continue with --cursor {_encoded(cursor)}")
+            # Not wrapped: it is to be copied.
+            click.echo(f"The table has more items. Continue with --cursor {_encoded(cursor)}", err=True)
     if not found and cursor is None:
         say("No matching jobs.")
 

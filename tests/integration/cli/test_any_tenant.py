@@ -176,6 +176,15 @@ def test_usage_errors_of_list(cloud: Cloud) -> None:
 
 
 @pytest.mark.usefixtures("terminal")
+def test_a_cursor_stays_on_one_line_of_a_terminal(scanned: Cloud) -> None:
+    for number in range(4):
+        _insert(scanned, tenant=f"https://issuer.example/{'x' * 60}#{number}")
+    result = run("list", "--all-tenants", "--limit", "1")
+    (line,) = (line for line in result.stderr.splitlines() if "--cursor " in line)
+    assert len(line.partition("--cursor ")[2]) > 100
+
+
+@pytest.mark.usefixtures("terminal")
 def test_a_terminal_of_80_columns_shows_ids_and_tenants(scanned: Cloud) -> None:
     tags = ("campaign:7", "signup")
     job = _insert(scanned, id="01a1faf4-3139-7af6-9982-09538b03026f", tenant="111122223333:AROAOTHER", tags=tags)
