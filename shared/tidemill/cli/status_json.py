@@ -14,7 +14,7 @@ from tidemill.operator.system_status import AlarmsNow, LaneStatus, SystemStatus,
 
 
 def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, Any]:
-    """The members are in `docs/reference/cli.md`."""
+    """docs/reference/cli.md has a table of the members."""
     alarms, dead = status.alarms, status.dead
     newest = None if isinstance(dead, Unread) or isinstance(dead.newest, Unread) else dead.newest
     return {

@@ -11,6 +11,7 @@ from typing import Any
 import click
 import pytest
 
+from stacks.composition import ROOT
 from tests.integration.cli.called_functions import deploy
 from tests.integration.cli.conftest import Cloud, pipeline, run
 from tests.support.builders import a_job, brought_to
@@ -147,6 +148,17 @@ def test_json_is_one_object(cloud: Cloud) -> None:
         "schedules": {},
         "unread": {},
     }
+
+
+@pytest.mark.usefixtures("cloud")
+def test_the_members_of_the_json_are_documented() -> None:
+    reference = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    section = reference.partition("## `status --json`")[2].partition("\n## ")[0]
+    documented = {
+        name for cell in re.findall(r"^\| (`.*?) \|", section, re.MULTILINE) for name in re.findall("`(.*?)`", cell)
+    }
+    members = json.loads(run("status", "--json").stdout).keys()
+    assert documented == {name for name in members if not name.endswith("_exact")}
 
 
 def test_counting_stops_at_the_limit(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
