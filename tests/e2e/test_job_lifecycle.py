@@ -36,6 +36,7 @@ def test_a_dead_job_has_a_dead_letter_message_until_it_is_redriven(deployed: Dep
     deployed.app.tidemill("redrive", job_id, "--yes")
     deployed.until(job_id, state="dead", holds=lambda found: bool(found["redrives"]))
     assert deployed.document(job_id).generation == generation + 1
+    deployed.app.tidemill("dlq", "sweep", "--yes")
     wait_until(lambda: deployed.dead_letters_of(job_id) == 1, PATIENCE_SECONDS, "only the new dead-letter message")
 
 

@@ -11,10 +11,12 @@ from tests.support.in_memory_dlq import Letters
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Report
+from tidemill.application.dead_letter_sweep import sweep
+from tidemill.application.job_filter import ANY_JOB
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import JobStore, Refusal
 from tidemill.application.publish import Change, Publisher
-from tidemill.application.redrive import Redriver, Selection
+from tidemill.application.redrive import Redriver
 from tidemill.application.settle import AttemptContext
 from tidemill.application.submit import Submit, keyed_job_id
 from tidemill.domain.dispatch import Dispatch
@@ -111,9 +113,9 @@ class World:
         """Redrive as an operator that repeats the command until it succeeds."""
 
         def command() -> None:
-            for job in list(redriver.plan(Selection())):
+            for job in list(redriver.plan(ANY_JOB)):
                 redriver.redrive(job, by="ada")
-            redriver.sweep(self.dead_letters)
+            sweep(self.dead_letters, store=self._store, clock=self.clock)
 
         redriver = Redriver(store=self._store, clock=self.clock, new_token=self._tools.new_token)
         self._insist(command)

@@ -3,6 +3,8 @@
 import re
 from typing import Final
 
+from tidemill.domain.job import Job
+
 #: In this order: quoted parts, ids, then what digits remain.
 _VARIABLE: Final = (
     (re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`"""), "'…'"),
@@ -20,3 +22,11 @@ def fingerprint(error_class: str, message: str) -> str:
         text = pattern.sub(name, text)
     shortened = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
     return f"{error_class}: {shortened}" if shortened else error_class
+
+
+def job_fingerprint(job: Job) -> str:
+    """Of the last error of a job; without one, the reason of its death. Empty for a job that has neither."""
+    if not job.known_errors:
+        return str(job.death or "")
+    last = job.known_errors[-1]
+    return fingerprint(last.error_class, last.message)

@@ -9,37 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import UnreadableItem
 from tidemill.application.read_pace import ReadPace
 from tidemill.domain.job import Job
-from tidemill.domain.states import State
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobFilter:
-    """None means any."""
-
-    tenant: str | None = None
-    state: State | None = None
-    type: str | None = None
-    #: Bounds of the time of submission. `until` is not included.
-    since: datetime | None = None
-    until: datetime | None = None
-    #: The class of the last error.
-    error: str | None = None
-    #: One of the tags.
-    tag: str | None = None
-
-    def __contains__(self, job: Job) -> bool:
-        return (
-            self.tenant in {None, job.tenant}
-            and self.state in {None, job.state}
-            and self.type in {None, job.type}
-            and self.tag in {None, *job.tags}
-            and (self.since is None or job.created_at >= self.since)
-            and (self.until is None or job.created_at < self.until)
-            and (self.error is None or (bool(job.known_errors) and job.known_errors[-1].error_class == self.error))
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

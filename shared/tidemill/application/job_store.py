@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import OPERATOR, Job, Reference
 from tidemill.domain.outcomes import Settlement
@@ -170,8 +171,11 @@ class SweepStore(NudgeStore, Protocol):
 class RedriveStore(SweepStore, _Redrive, Protocol):
     """For the operator's redrive."""
 
-    def dead(self, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        """Every dead job, oldest death first, each read from its document."""
+    def dead(self, wanted: JobFilter = ANY_JOB, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
+        """The dead jobs that match, oldest death first, each read from its document just before it is yielded.
+
+        Documents are read only of jobs whose tenant, id and time of death match. Holds some hundred jobs at a time.
+        """
 
 
 class ReconcileStore(SweepStore, GroupStore, Protocol):

@@ -1,48 +1,49 @@
 """Redrive: requeue dead jobs with a fresh set of attempts."""
 
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
 
-from tidemill.application.dead_letter_sweep import Swept, sweep
-from tidemill.application.ports import (
-    Clock,
-    DeadLetterQueue,
-    NewToken,
-    RedriveStore,
-    Unreadable,
-    ignore_unreadable,
-)
+from tidemill.application.job_filter import JobFilter
+from tidemill.application.ports import Clock, NewToken, RedriveStore, Unreadable, ignore_unreadable
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.states import State
 
 #: Gets a job that was not redriven, as it was read and as it is now; None if it is gone.
 Refused = Callable[[Job, Job | None], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Selects dead jobs by type and id. An empty field selects all."""
-
-    types: Collection[str] = ()
-    ids: Collection[str] = ()
-
-    def __contains__(self, job: Job) -> bool:
-        return (not self.types or job.type in self.types) and (not self.ids or job.id in self.ids)
-
-
 class Redriver:
-    """Each method may be repeated, and two callers may work at once: the job documents decide."""
+    """Each method may be repeated, and two callers may work at once: the job documents decide.
+
+    It reads and writes documents only. The sweep of reconcile deletes the DLQ messages of jobs that are no longer dead.
+    """
 
     def __init__(self, *, store: RedriveStore, clock: Clock, new_token: NewToken) -> None:
         self._store = store
         self._clock = clock
         self._new_token = new_token
 
-    def plan(self, selection: Selection, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        """The selected dead jobs, without the expired ones. Changes nothing."""
+    def plan(
+        self, wanted: JobFilter, *, unreadable: Unreadable = ignore_unreadable, began: datetime | None = None
+    ) -> Iterator[Job]:
+        """The dead jobs that match, the earliest death first, without the expired ones. Changes nothing.
+
+        It holds some hundred jobs at a time. Without the jobs that were redriven since `began` and have died again: a
+        redrive that goes through the plan meets them at its end, and must not redrive them for ever.
+        """
         now = self._clock()
-        dead = self._store.dead(unreadable=unreadable)
-        return (job for job in dead if job in selection and not job.expired(now))
+        for job in self._dead(wanted, unreadable):
+            again = began and job.redrives and job.redrives[-1].at >= began
+            if not again and not job.expired(now):
+                yield job
+
+    def _dead(self, wanted: JobFilter, unreadable: Unreadable) -> Iterable[Job]:
+        if not wanted.ids or wanted.tenant is None:
+            return self._store.dead(wanted, unreadable=unreadable)
+        found = self._store.get_many([(wanted.tenant, job_id) for job_id in wanted.ids], unreadable=unreadable)
+        dead = (job for job in found if job.state is State.DEAD and job in wanted)
+        return sorted(dead, key=lambda job: (job.finished_at or job.created_at, job.id))
 
     def redrive(self, job: Job, *, by: str, reason: str = "", refused: Refused = lambda _job, _current: None) -> bool:
         """False when the job has changed since it was read, for example by another redrive. Then calls `refused`."""
@@ -52,7 +53,3 @@ class Redriver:
             refused(job, error.current)
             return False
         return True
-
-    def sweep(self, dead_letter_queue: DeadLetterQueue) -> Swept:
-        """Delete the dead-letter messages of the redriven jobs, as `sweep` of `dead_letter_sweep` does."""
-        return sweep(dead_letter_queue, store=self._store, clock=self._clock)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from tidemill.application.redrive import Selection
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.cli.dead_job_report import ended_at, error_class, reason, report
 from tidemill.cli.errors import report_unreadable
 from tidemill.cli.formatting import age, count
@@ -26,8 +26,8 @@ def dlq_list(installation: Installation, types: tuple[str, ...], *, as_json: boo
     Shows the reason, the error class, the attempts and the time since death. The list comes from the job documents. The
     number of messages in each dead-letter queue goes to stderr.
     """
-    dead = list(installation.redriver.plan(Selection(), unreadable=report_unreadable))
-    selection = Selection(types=types)
+    dead = list(installation.redriver.plan(ANY_JOB, unreadable=report_unreadable))
+    selection = JobFilter(types=types)
     jobs = sorted((job for job in dead if job in selection), key=lambda job: (ended_at(job), job.id))
     if as_json:
         for job in jobs:
@@ -78,7 +78,7 @@ def _hint(jobs: int, dlq_messages: int) -> str:
     if dlq_messages > jobs:
         return (
             " Some messages belong to jobs that have moved on or that no worker ever started; "
-            "`tidemill redrive` processes them."
+            "reconcile removes them every five minutes, and `tidemill dlq sweep` does so now."
         )
     if dlq_messages < jobs:
         return " DLQ messages are kept for 14 days and may arrive seconds late; this list does not depend on them."

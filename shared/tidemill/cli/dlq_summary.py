@@ -9,9 +9,9 @@ from itertools import islice
 
 import click
 
-from tidemill.application.error_fingerprint import fingerprint
-from tidemill.application.redrive import Selection
-from tidemill.cli.dead_job_report import ended_at, reason
+from tidemill.application.error_fingerprint import job_fingerprint
+from tidemill.application.job_filter import JobFilter
+from tidemill.cli.dead_job_report import ended_at
 from tidemill.cli.errors import report_unreadable
 from tidemill.cli.formatting import DASH, age, count, timestamp, visible
 from tidemill.cli.installation import Installation
@@ -64,7 +64,7 @@ def dlq_summary(installation: Installation, types: tuple[str, ...], *, limit: in
     died, the version of the code that ran most of them last, and the number of other versions, and the last job as an
     example for `tidemill dlq show`.
     """
-    dead = installation.redriver.plan(Selection(types=types), unreadable=report_unreadable)
+    dead = installation.redriver.plan(JobFilter(types=types), unreadable=report_unreadable)
     read = list(islice(dead, limit + 1))
     groups = sorted(_grouped(read[:limit]).items(), key=lambda group: (-group[1].jobs, group[0]))
     if as_json:
@@ -81,9 +81,7 @@ def dlq_summary(installation: Installation, types: tuple[str, ...], *, limit: in
 def _grouped(jobs: Iterable[Job]) -> dict[tuple[str, str], Cause]:
     groups: dict[tuple[str, str], Cause] = {}
     for job in jobs:
-        last = job.known_errors[-1] if job.known_errors else None
-        error = fingerprint(last.error_class, last.message) if last else reason(job)
-        groups.setdefault((job.type, error), Cause(ended_at(job), ended_at(job))).add(job)
+        groups.setdefault((job.type, job_fingerprint(job)), Cause(ended_at(job), ended_at(job))).add(job)
     return groups
 
 

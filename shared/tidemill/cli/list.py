@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 import click
 
-from tidemill.application.job_search import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.aws.http_client import HttpApi
 from tidemill.cli.api_call import ApiError, call
 from tidemill.cli.errors import CommandError
@@ -103,8 +103,8 @@ def list_(
             raise click.UsageError("choose one of --tenant and --all-tenants")
         wanted = JobFilter(
             tenant=tenant,
-            state=State(state) if state else None,
-            type=type_,
+            states=[State(state)] if state else [],
+            types=[type_] if type_ else [],
             tag=tag,
             since=since,
             until=until,

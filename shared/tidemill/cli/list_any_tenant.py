@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import click
 
-from tidemill.application.job_search import JobFilter
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_view import summary
 from tidemill.application.ports import UnreadableItem
 from tidemill.cli.dead_job_report import error_class
@@ -43,7 +43,7 @@ class Request:
 
 def list_any_tenant(installation: Installation, request: Request) -> None:
     wanted, now = request.wanted, clock.now()
-    if request.cursor is None and wanted.state in {State.DEAD, State.SCHEDULED}:
+    if request.cursor is None and wanted.states in ([State.DEAD], [State.SCHEDULED]):
         jobs = _indexed(installation, wanted, now)
     elif request.cursor is None and wanted.tenant is not None and installation.keeps_listing:
         jobs = _listed(installation, wanted, now)
@@ -57,8 +57,8 @@ def _indexed(installation: Installation, wanted: JobFilter, now: datetime) -> It
     """Dead jobs, the earliest death first; scheduled jobs, the earliest due time first."""
     store = installation.store
     jobs = (
-        store.dead(unreadable=report_unreadable)
-        if wanted.state is State.DEAD
+        store.dead(wanted, unreadable=report_unreadable)
+        if State.DEAD in wanted.states
         else store.scheduled(before=_MAX_TIME, unreadable=report_unreadable)
     )
     return (job for job in jobs if job in wanted and not job.expired(now))
@@ -69,8 +69,8 @@ def _listed(installation: Installation, wanted: JobFilter, now: datetime) -> Ite
     selection = Wanted(
         tenant=wanted.tenant or "",
         since=wanted.since or _MIN_TIME,
-        state=wanted.state,
-        type=wanted.type,
+        state=next(iter(wanted.states), None),
+        type=next(iter(wanted.types), None),
         tag=wanted.tag,
     )
     below: Position | None = Position(wanted.until or _MAX_TIME)

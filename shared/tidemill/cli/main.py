@@ -10,6 +10,7 @@ from tidemill.cli.config import config
 from tidemill.cli.dlq_list import dlq_list
 from tidemill.cli.dlq_show import dlq_show
 from tidemill.cli.dlq_summary import dlq_summary
+from tidemill.cli.dlq_sweep import dlq_sweep
 from tidemill.cli.errors import ErrorReportingGroup
 from tidemill.cli.explain import explain
 from tidemill.cli.get import get
@@ -57,10 +58,10 @@ def tidemill(ctx: click.Context, *, stack: str | None, region: str | None, profi
 
 @click.group()
 def dlq() -> None:
-    """Inspect the dead jobs of all tenants."""
+    """Inspect the dead jobs of all tenants, and process the messages in the dead-letter queues."""
 
 
-for command in (dlq_summary, dlq_list, dlq_show):
+for command in (dlq_summary, dlq_list, dlq_show, dlq_sweep):
     dlq.add_command(command)
 for command in (
     submit,

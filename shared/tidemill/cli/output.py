@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.cells import cell_len
 from rich.console import Console
 from rich.highlighter import JSONHighlighter
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -101,13 +101,23 @@ def plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 @contextmanager
-def progress_bar(label: str, total: int) -> Iterator[Callable[[], None]]:
-    """Yield a function to call after each of `total` steps. Show a bar on stderr only if it is a terminal."""
+def progress_bar(label: str, total: int | None) -> Iterator[Callable[[], None]]:
+    """Yield a function to call after each of `total` steps, or of an unknown number.
+
+    A terminal shows the steps, their rate and the time that remains, on stderr.
+    """
     screen = console(stderr=True)
-    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=screen, disable=not (total and screen.is_terminal)) as progress:
+    columns = (TextColumn(label), BarColumn(), MofNCompleteColumn(), _Rate(), TimeRemainingColumn())
+    with Progress(*columns, console=screen, disable=total == 0 or not screen.is_terminal) as progress:
         task = progress.add_task(label, total=total)
         yield lambda: progress.advance(task)
+
+
+class _Rate(ProgressColumn):
+    """Steps per second."""
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.finished_speed or task.speed or 0:.0f}/s")
 
 
 def _print(text: str, *, style: str, stderr: bool) -> None:

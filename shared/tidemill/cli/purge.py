@@ -79,10 +79,10 @@ def _show_plan(jobs: Sequence[Job], *, dry_run: bool) -> None:
 
 
 def _delete(installation: Installation, jobs: Sequence[Job], *, as_json: bool) -> None:
-    writes = ParallelWrites(installation.purger.purge, [[job] for job in jobs], verb="Deleted")
+    writes = ParallelWrites(installation.purger.purge, verb="Deleted")
     try:
         with progress_bar("deleting", len(jobs)) as advance:
-            writes.run(advance)
+            writes.run(jobs, advance)
     except BaseException:
         say(f"{writes.summary} Run the command again to continue.")
         raise
@@ -90,5 +90,5 @@ def _delete(installation: Installation, jobs: Sequence[Job], *, as_json: bool) -
         show_json(writes.counts)
     else:
         show(writes.summary)
-    if writes.left:
+    if writes.left_count:
         raise CommandError("some groups are busy, and may wait for deleted jobs", remedy="Run `tidemill reconcile`.")

@@ -1,53 +1,67 @@
-"""Which jobs and messages a redrive will process, shown before it starts."""
+"""Which jobs a redrive will process, shown before it starts."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
-from tidemill.cli.dead_job_report import reason
+from tidemill.application.error_fingerprint import job_fingerprint
 from tidemill.cli.formatting import count
 from tidemill.cli.output import say, show, show_table
 from tidemill.domain.job import Job
 
+#: A plan looks at so many jobs at most. A redrive of more jobs need not read all of them twice.
+MOST_PLANNED: Final = 10_000
 _IDS_SHOWN: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class Plan:
-    """The jobs to redrive, and the number of DLQ messages to process on each lane."""
+    """The first jobs to redrive, by type and error."""
 
-    jobs: Sequence[Job]
-    dlq_messages: Mapping[str, int]
+    jobs: int = 0
+    #: Whether these are all.
+    exact: bool = True
+    causes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    #: The first ones.
+    ids: list[str] = field(default_factory=list)
+
+    @staticmethod
+    def of(jobs: Iterable[Job], *, limit: int | None) -> "Plan":
+        plan, most = Plan(), min(limit or MOST_PLANNED, MOST_PLANNED)
+        for job in islice(jobs, most + 1):
+            if plan.jobs == most:
+                plan.exact = most == limit
+                break
+            plan.jobs += 1
+            plan.causes[job.type, job_fingerprint(job)] += 1
+            plan.ids += [job.id] if len(plan.ids) < _IDS_SHOWN else []
+        return plan
 
     @property
-    def empty(self) -> bool:
-        return not self.jobs and not any(self.dlq_messages.values())
-
-    @property
-    def question(self) -> str:
-        if self.jobs:
-            return f"Redrive {count(len(self.jobs), 'job')}?"
-        return f"Process {count(sum(self.dlq_messages.values()), 'DLQ message')}?"
+    def number(self) -> str:
+        return ("" if self.exact else "more than ") + count(self.jobs, "job")
 
     def as_json(self) -> dict[str, object]:
         return {
-            "jobs": [
-                {"id": job.id, "tenant": job.tenant, "type": job.type, "reason": reason(job)} for job in self.jobs
-            ],
-            "dlq_messages": dict(self.dlq_messages),
+            "jobs": self.jobs,
+            "exact": self.exact,
+            "causes": [{"type": type_, "error": error, "jobs": jobs} for (type_, error), jobs in self._sorted()],
+            "first_ids": self.ids,
         }
 
     def show(self, *, dry_run: bool) -> None:
         """Print to stdout in a dry run, where the plan is the result, and to stderr otherwise."""
         put = show if dry_run else say
-        put(f"{count(len(self.jobs), 'dead job')} to redrive" + (":" if self.jobs else "."))
+        dead = ("" if self.exact else "More than ") + count(self.jobs, "dead job")
+        put(f"{dead} to redrive" + (":" if self.jobs else "."))
         if self.jobs:
-            counts = Counter((job.type, reason(job)) for job in self.jobs)
-            rows = [(type_, why, str(number)) for (type_, why), number in sorted(counts.items())]
-            show_table(("TYPE", "REASON", "JOBS"), rows, numbers=[2], stderr=not dry_run)
-            put(f"First {_IDS_SHOWN} IDs:" if len(self.jobs) > _IDS_SHOWN else "IDs:")
-            for job in self.jobs[:_IDS_SHOWN]:
-                put(f"  {job.id}")
-        for lane, messages in self.dlq_messages.items():
-            put(f"{lane}: {count(messages, 'DLQ message')} to process.")
+            rows = [(type_, error, str(jobs)) for (type_, error), jobs in self._sorted()]
+            show_table(("TYPE", "ERROR", "JOBS"), rows, numbers=[2], stderr=not dry_run)
+            put(f"First {_IDS_SHOWN} IDs:" if self.jobs > _IDS_SHOWN else "IDs:")
+            for job_id in self.ids:
+                put(f"  {job_id}")
+
+    def _sorted(self) -> list[tuple[tuple[str, str], int]]:
+        return sorted(self.causes.items(), key=lambda cause: (-cause[1], cause[0]))

@@ -68,9 +68,9 @@ class AttentionCounts:
         self._client = client
         self._table = table
 
-    def jobs(self, state: State) -> Counted:
-        """Of `State.SCHEDULED` or `State.DEAD`."""
-        return self._sum(_partitions(state))
+    def jobs(self, state: State, *, most: int = MOST_COUNTED) -> Counted:
+        """Of `State.SCHEDULED` or `State.DEAD`. It counts about `most` of each partition."""
+        return self._sum(_partitions(state), most=most)
 
     def owed(self) -> Counted:
         """The owed work of publish."""
@@ -96,19 +96,26 @@ class AttentionCounts:
         entries = nlargest(most, chain.from_iterable(page["Items"] for page in pages), key=_at)
         return Newest(counted=sum(map(_counted, pages), Counted(0)), keys=[split_key(entry) for entry in entries])
 
-    def _sum(self, partitions: list[str]) -> Counted:
-        return sum(self._each(partitions), Counted(0))
+    def _sum(self, partitions: list[str], *, most: int = MOST_COUNTED) -> Counted:
+        return sum(self._each(partitions, most=most), Counted(0))
 
-    def _each(self, partitions: list[str]) -> list[Counted]:
+    def _each(self, partitions: list[str], *, most: int = MOST_COUNTED) -> list[Counted]:
         with ThreadPoolExecutor(POOL_SIZE) as pool:
-            return list(pool.map(self._count, partitions))
+            return list(pool.map(partial(self._count, most=most), partitions))
 
-    def _count(self, partition: str) -> Counted:
-        """Of one page. A count costs as many read units as the entries themselves.
+    def _count(self, partition: str, *, most: int) -> Counted:
+        """A count costs as many read units as the entries themselves. A page of it is a megabyte at most.
 
         https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.Other.html
         """
-        return _counted(self._query(partition, Select="COUNT", Limit=MOST_COUNTED))
+        page = self._query(partition, Select="COUNT", Limit=most)
+        counted = _counted(page)
+        while not counted.exact and counted.number < most:
+            page = self._query(
+                partition, Select="COUNT", Limit=most - counted.number, ExclusiveStartKey=page["LastEvaluatedKey"]
+            )
+            counted = Counted(counted.number + page["Count"], exact="LastEvaluatedKey" not in page)
+        return counted
 
     def _query(self, partition: str, **options: Any) -> Any:
         with translated():

@@ -20,18 +20,27 @@ def entry_pages(
     *,
     table: str,
     partition: str,
+    since: datetime | None = None,
     before: datetime | None = None,
     size: int | None = None,
 ) -> Iterator[Sequence[Any]]:
-    """The entries of a partition in the order of their time, none after `before`, in pages of at most `size`.
+    """The entries of a partition in the order of their time, from `since` to `before`, in pages of at most `size`.
 
     Without a size, a page holds up to a megabyte.
     """
     condition, names, values = "#partition = :partition", {"#partition": ATTENTION_KEY}, {":partition": text(partition)}
-    if before is not None:
+    bounds = {":since": since, ":before": before}
+    # A key condition takes one comparison with the sort key:
+    # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Query.KeyConditionExpressions.html
+    if since is not None and before is not None:
+        condition += " AND #at BETWEEN :since AND :before"
+    elif since is not None:
+        condition += " AND #at >= :since"
+    elif before is not None:
         condition += " AND #at <= :before"
+    if any(bounds.values()):
         names["#at"] = ATTENTION_SORT_KEY
-        values[":before"] = milliseconds(before)
+        values |= {name: milliseconds(at) for name, at in bounds.items() if at is not None}
     pages = client.get_paginator("query").paginate(
         TableName=table,
         IndexName=ATTENTION_INDEX,

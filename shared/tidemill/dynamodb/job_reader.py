@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.application.ports import WHOLE, Part, Unreadable, ignore_unreadable
 from tidemill.aws.attribute_values import milliseconds
 from tidemill.aws.clients import Item, translated
@@ -55,16 +56,24 @@ class JobReader:
     def scheduled(
         self, *, before: datetime, part: Part = WHOLE, unreadable: Unreadable = ignore_unreadable
     ) -> Iterator[Job]:
-        return self._attention(State.SCHEDULED, lambda job: job.due, before=before, part=part, unreadable=unreadable)
+        def pages(partition: str) -> Iterator[list[Job]]:
+            return self._attention_pages(partition, unreadable, before=before)
 
-    def dead(self, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        return self._attention(State.DEAD, lambda job: job.finished_at, before=None, part=WHOLE, unreadable=unreadable)
+        jobs = self._attention(State.SCHEDULED, lambda job: job.due, pages, part=part)
+        return (job for job in jobs if job.due is None or job.due <= before)
+
+    def dead(self, wanted: JobFilter = ANY_JOB, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
+        def pages(partition: str) -> Iterator[list[Job]]:
+            return self._attention_pages(partition, unreadable, wanted=wanted)
+
+        jobs = self._attention(State.DEAD, lambda job: job.finished_at, pages, part=WHOLE)
+        return (job for job in jobs if job in wanted)
 
     def parked(self, line: Line, *, most: int) -> list[Job]:
         """The first parked jobs of a line, in its order."""
         found: list[Job] = []
         # The index lags: it may still show jobs that were released. So look at a few more.
-        for jobs in self._attention_pages(line_partition(line), None, ignore_unreadable, size=most + _STALE_ENTRIES):
+        for jobs in self._attention_pages(line_partition(line), ignore_unreadable, size=most + _STALE_ENTRIES):
             found += [job for job in jobs if job.state is State.PARKED and job.wait and job.wait.line == line]
             if len(found) >= most:
                 break
@@ -97,34 +106,46 @@ class JobReader:
         self,
         state: State,
         at: Callable[[Job], datetime | None],
+        pages: Callable[[str], Iterator[list[Job]]],
         *,
-        before: datetime | None,
         part: Part,
-        unreadable: Unreadable,
     ) -> Iterator[Job]:
         """The indexed jobs whose documents are in `state`, ordered by the time `at`."""
 
         def order(job: Job) -> tuple[datetime, str]:
             return at(job) or job.created_at, job.id
 
-        def matches(job: Job) -> bool:
-            return job.state is state and (before is None or order(job)[0] <= before)
-
         def jobs_of_shard(number: int) -> Iterator[Job]:
-            for jobs in self._attention_pages(attention_partition(state, number), before, unreadable):
-                yield from sorted(filter(matches, jobs), key=order)
+            for jobs in pages(attention_partition(state, number)):
+                yield from sorted((job for job in jobs if job.state is state), key=order)
 
         return merged(jobs_of_shard, part=part, key=order)
 
     def _attention_pages(
-        self, partition: str, before: datetime | None, unreadable: Unreadable, *, size: int = _BATCH_GET_LIMIT
+        self,
+        partition: str,
+        unreadable: Unreadable,
+        *,
+        wanted: JobFilter = ANY_JOB,
+        before: datetime | None = None,
+        size: int = _BATCH_GET_LIMIT,
     ) -> Iterator[list[Job]]:
-        # By default a page holds thousands of keys. One batch per page yields the first jobs early.
-        size = min(size, _BATCH_GET_LIMIT)
-        pages = entry_pages(self._client, table=self._table, partition=partition, before=before, size=size)
+        # By default a page holds thousands of keys. One batch per page yields the first jobs early. If few of the keys
+        # match, large pages are fewer calls.
+        few = wanted.ids or wanted.tenant
+        pages = entry_pages(
+            self._client,
+            table=self._table,
+            partition=partition,
+            since=wanted.ended_since,
+            before=before or wanted.ended_until,
+            size=None if few else min(size, _BATCH_GET_LIMIT),
+        )
         for entries in pages:
+            keys = [pair for pair in map(split_key, entries) if wanted.fits_key(*pair)]
             # The index lags behind the documents, so read the documents.
-            yield self.get_many([split_key(entry) for entry in entries], unreadable=unreadable)
+            for start in range(0, len(keys), _BATCH_GET_LIMIT):
+                yield self.get_many(keys[start : start + _BATCH_GET_LIMIT], unreadable=unreadable)
 
     def _get_batch(self, keys: Sequence[Item]) -> Iterator[Item]:
         unread: Any = list(keys)

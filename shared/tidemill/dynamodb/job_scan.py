@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from tidemill.application.job_search import JobFilter, JobPage
+from tidemill.application.job_filter import JobFilter
+from tidemill.application.job_search import JobPage
 from tidemill.application.ports import UnreadableItem
 from tidemill.aws.attribute_values import text
 from tidemill.aws.clients import Item, translated
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 #: A page is short enough to show progress each second, at the default rate and 1 KB an item.
 _ITEMS: Final = 1000
+_MOST_OPERANDS: Final = 100
 
 
 class DynamoJobScan:
@@ -31,12 +33,16 @@ class DynamoJobScan:
         Read eventually, which costs half: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Scan.html
         """
         # Only jobs have a state.
-        clauses, names, values = [f"attribute_exists(#{STATE_ATTRIBUTE})"], {f"#{STATE_ATTRIBUTE}": STATE_ATTRIBUTE}, {}
-        for name, value in ((STATE_ATTRIBUTE, wanted.state), ("type", wanted.type)):
-            if value is not None:
-                clauses.append(f"#{name} = :{name}")
+        clauses, names = [f"attribute_exists(#{STATE_ATTRIBUTE})"], {f"#{STATE_ATTRIBUTE}": STATE_ATTRIBUTE}
+        values: dict[str, Item] = {}
+        for name, chosen in ((STATE_ATTRIBUTE, wanted.states), ("type", wanted.types)):
+            # DynamoDB takes at most 100 operands of IN. The caller filters again:
+            # https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Expressions.OperatorsAndFunctions.html
+            if chosen and len(chosen) <= _MOST_OPERANDS:
+                operands = {f":{name}{number}": text(value) for number, value in enumerate(chosen)}
+                clauses.append(f"#{name} IN ({', '.join(operands)})")
                 names[f"#{name}"] = name
-                values[f":{name}"] = text(value)
+                values |= operands
         if wanted.tag is not None:
             clauses.append("contains(#tags, :tag)")
             names["#tags"] = "tags"

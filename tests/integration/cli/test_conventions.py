@@ -45,7 +45,7 @@ def test_the_exit_codes_are_documented() -> None:
 
 def test_a_shell_completes_commands_and_options() -> None:
     complete = BashComplete(tidemill, {}, "tidemill", "_TIDEMILL_COMPLETE")
-    assert [item.value for item in complete.get_completions(["dlq"], "s")] == ["show", "summary"]
+    assert [item.value for item in complete.get_completions(["dlq"], "s")] == ["show", "summary", "sweep"]
     assert "--all-tenants" in [item.value for item in complete.get_completions(["list"], "--all")]
     for shell in ("bash", "zsh"):
         result = CliRunner().invoke(tidemill, env={"_TIDEMILL_COMPLETE": f"{shell}_source"}, prog_name="tidemill")

@@ -16,7 +16,9 @@ from tests.simulation.world.lambda_environments import Throttled
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
-from tidemill.application.redrive import Redriver, Selection
+from tidemill.application.dead_letter_sweep import sweep
+from tidemill.application.job_filter import ANY_JOB
+from tidemill.application.redrive import Redriver
 from tidemill.aws import clients
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.states import TERMINAL, State
@@ -188,10 +190,10 @@ class Operators:
 
     def _redrive(self, name: str, _process: Process) -> None:
         redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
-        for job in list(redriver.plan(Selection())):
+        for job in list(redriver.plan(ANY_JOB)):
             redriver.redrive(job, by=name)
         for urls in composition.lane_urls().values():
-            redriver.sweep(SqsDeadLetterQueue(clients.sqs(), urls.dead_letters))
+            sweep(SqsDeadLetterQueue(clients.sqs(), urls.dead_letters), store=composition.store(), clock=clock.now)
 
     def move_dlq_messages(self) -> None:
         """The redrive of the SQS console: it moves DLQ messages back to the lane as new messages."""

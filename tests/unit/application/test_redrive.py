@@ -13,8 +13,9 @@ from tests.support.builders import (
 from tests.support.in_memory_dlq import Letters
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import JobStore
-from tidemill.application.redrive import Redriver, Selection
+from tidemill.application.redrive import Redriver
 from tidemill.domain.states import State
 
 
@@ -35,13 +36,13 @@ def test_the_plan_names_the_dead_jobs_of_a_type_or_an_id_and_changes_nothing(
     other = brought_to(store, State.DEAD, type="test.other")
     brought_to(store, State.SUCCEEDED)
 
-    def planned(selection: Selection) -> set[str]:
+    def planned(selection: JobFilter) -> set[str]:
         return {job.id for job in redriver.plan(selection)}
 
-    assert planned(Selection()) == {one.id, other.id}
-    assert planned(Selection(types=["test.other"])) == {other.id}
-    assert planned(Selection(ids=[one.id, "no such job"])) == {one.id}
-    assert planned(Selection(types=["test.other"], ids=[one.id])) == set()
+    assert planned(JobFilter()) == {one.id, other.id}
+    assert planned(JobFilter(types=["test.other"])) == {other.id}
+    assert planned(JobFilter(ids=[one.id, "no such job"])) == {one.id}
+    assert planned(JobFilter(types=["test.other"], ids=[one.id])) == set()
     assert stored(store, one) == one
 
 
@@ -49,7 +50,7 @@ def test_the_plan_omits_expired_jobs(redriver: Redriver, store: JobStore, clock:
     brought_to(store, State.DEAD)
     clock.now += RETENTION + SECOND
 
-    assert list(redriver.plan(Selection())) == []
+    assert list(redriver.plan(JobFilter())) == []
 
 
 def test_redrive_queues_the_job_and_records_the_operator(redriver: Redriver, store: JobStore) -> None:
@@ -64,7 +65,7 @@ def test_redrive_queues_the_job_and_records_the_operator(redriver: Redriver, sto
 
 def test_only_one_of_two_concurrent_operators_redrives_each_job(redriver: Redriver, store: JobStore) -> None:
     dead = [brought_to(store, State.DEAD) for _ in range(3)]
-    plans = [list(redriver.plan(Selection())) for _ in range(2)]
+    plans = [list(redriver.plan(JobFilter())) for _ in range(2)]
 
     outcomes = [redriver.redrive(job, by="ada") for plan in plans for job in plan]
 
@@ -81,7 +82,7 @@ def test_an_unreadable_dead_job_does_not_hide_others_from_the_plan(
     table.client.put_item(TableName=table.name, Item=item | {"schema": {"N": "99"}})
     unreadable: list[str] = []
 
-    plan = redriver.plan(Selection(), unreadable=lambda _tenant, job_id, _error: unreadable.append(job_id))
+    plan = redriver.plan(JobFilter(), unreadable=lambda _tenant, job_id, _error: unreadable.append(job_id))
 
     assert {job.id for job in plan} == {jobs[0].id, jobs[2].id}
     assert unreadable == [jobs[1].id]

@@ -2,8 +2,9 @@
 
 import threading
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from tests.support.builders import NOW, a_job
 from tidemill.application.redrive import Redriver
-from tidemill.cli.parallel_writes import CONFLICT_TRIES, ParallelWrites, in_order
+from tidemill.cli.parallel_writes import BATCH, CONFLICT_TRIES, ParallelWrites
 from tidemill.domain.errors import StoreUnavailableError, TransactionConflictError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -35,9 +36,9 @@ class RedriveStore:
         return job
 
 
-def _redriving(store: Any, jobs: list[Job]) -> ParallelWrites:
+def _redriving(store: Any) -> ParallelWrites:
     redriver = Redriver(store=store, clock=lambda: NOW, new_token=lambda: "token")
-    return ParallelWrites(partial(redriver.redrive, by="alice"), in_order(jobs), verb="Redrove")
+    return ParallelWrites(partial(redriver.redrive, by="alice"), verb="Redrove")
 
 
 def _dead_jobs(number: int) -> list[Job]:
@@ -46,8 +47,8 @@ def _dead_jobs(number: int) -> list[Job]:
 
 def test_two_concurrent_runs_redrive_each_job_once_and_share_the_count() -> None:
     store, jobs = RedriveStore(), _dead_jobs(500)
-    both = [_redriving(store, jobs) for _ in range(2)]
-    threads = [threading.Thread(target=one.run, args=(lambda: None,)) for one in both]
+    both = [_redriving(store) for _ in range(2)]
+    threads = [threading.Thread(target=one.run, args=(jobs,)) for one in both]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -74,8 +75,8 @@ def test_jobs_of_a_group_are_written_one_after_another_in_their_order() -> None:
         at_work[job.group] -= 1
         return True
 
-    by_death = sorted((job for group in groups for job in group), key=lambda job: job.id)
-    ParallelWrites(write, in_order(by_death), verb="Redrove").run(lambda: None)
+    mixed = [job for jobs in zip(*groups, strict=True) for job in jobs]
+    ParallelWrites(write, verb="Redrove").run(mixed)
 
     assert [[job for job in written if job.group == group[0].group] for group in groups] == groups
     assert set(most.values()) == {1}
@@ -83,8 +84,13 @@ def test_jobs_of_a_group_are_written_one_after_another_in_their_order() -> None:
 
 def test_groups_of_the_same_name_of_two_tenants_are_independent() -> None:
     job = a_job(group="parcels", sequence=1)
+    both = threading.Barrier(2, timeout=10)
 
-    assert len(in_order([job, replace(job, tenant="another")])) == 2
+    def write(_job: Job) -> bool:
+        both.wait()
+        return True
+
+    ParallelWrites(write, verb="Redrove").run([job, replace(job, tenant="another")])
 
 
 def test_a_conflict_is_tried_again_and_then_leaves_the_rest_of_its_group() -> None:
@@ -100,8 +106,8 @@ def test_a_conflict_is_tried_again_and_then_leaves_the_rest_of_its_group() -> No
         return True
 
     steps: list[None] = []
-    redriving = ParallelWrites(write, in_order([alone, *busy, *calm]), verb="Redrove")
-    redriving.run(lambda: steps.append(None))
+    redriving = ParallelWrites(write, verb="Redrove")
+    redriving.run([alone, *busy, *calm], lambda: steps.append(None))
 
     assert (redriving.written, redriving.left) == (9, busy[3:])
     assert (tries[busy[3].id], tries[busy[4].id], tries[calm[2].id]) == (CONFLICT_TRIES, 0, 2)
@@ -111,23 +117,23 @@ def test_a_conflict_is_tried_again_and_then_leaves_the_rest_of_its_group() -> No
 
 def test_the_progress_advances_once_per_job() -> None:
     steps: list[None] = []
-    _redriving(RedriveStore(), _dead_jobs(30)).run(lambda: steps.append(None))
+    _redriving(RedriveStore()).run(_dead_jobs(30), lambda: steps.append(None))
     assert len(steps) == 30
 
 
 def test_after_an_error_the_count_matches_the_writes() -> None:
     jobs = _dead_jobs(200)
     store = RedriveStore(broken=jobs[20].id)
-    redriving = _redriving(store, jobs)
+    redriving = _redriving(store)
     with pytest.raises(StoreUnavailableError):
-        redriving.run(lambda: None)
+        redriving.run(jobs)
     assert redriving.written == sum(store.redriven.values()) < 200
     assert redriving.summary == f"Redrove {redriving.written} of 200 jobs."
 
 
 def test_after_ctrl_c_the_count_matches_the_writes() -> None:
     store, jobs = RedriveStore(), _dead_jobs(300)
-    redriving = _redriving(store, jobs)
+    redriving = _redriving(store)
     left = iter(range(10))
     threads = threading.active_count()
 
@@ -136,6 +142,61 @@ def test_after_ctrl_c_the_count_matches_the_writes() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        redriving.run(interrupted)
+        redriving.run(jobs, interrupted)
     assert redriving.written == sum(store.redriven.values())
     assert threading.active_count() == threads
+
+
+def test_a_busy_group_is_left_in_later_batches_too() -> None:
+    busy = _group("busy", 3)
+    others = [a_job() for _ in range(BATCH)]
+    tried: list[Job] = []
+
+    def write(job: Job) -> bool:
+        tried.append(job)
+        if job is busy[0]:
+            raise TransactionConflictError
+        return True
+
+    redriving = ParallelWrites(write, verb="Redrove")
+    redriving.run([busy[0], *others, *busy[1:]])
+
+    assert (redriving.written, redriving.left) == (BATCH, busy)
+    assert not {job.id for job in busy[1:]} & {job.id for job in tried}
+
+
+def test_only_one_batch_of_the_stream_is_held() -> None:
+    """A redrive of any number of jobs takes the memory of one batch."""
+    read, written, most = 0, 0, 0
+    lock = threading.Lock()
+
+    def stream() -> Iterator[Job]:
+        nonlocal read, most
+        for _ in range(3 * BATCH + 1):
+            read += 1
+            most = max(most, read - written)
+            yield a_job()
+
+    def write(_job: Job) -> bool:
+        nonlocal written
+        with lock:
+            written += 1
+        return True
+
+    ParallelWrites(write, verb="Redrove").run(stream())
+
+    assert written == 3 * BATCH + 1
+    assert most == BATCH
+
+
+def test_a_rate_spreads_the_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 25 jobs at 10 a second, the last ones are paid for after 2.5 seconds."""
+    waited: list[float] = []
+    monkeypatch.setattr("tidemill.cli.parallel_writes.clock.now", lambda: NOW + sum(waited) * timedelta(seconds=1))
+    monkeypatch.setattr("tidemill.cli.parallel_writes.time.sleep", waited.append)
+
+    redriving = ParallelWrites(lambda _job: True, verb="Redrove", rate=10)
+    redriving.run(_dead_jobs(25))
+
+    assert redriving.written == 25
+    assert waited == [1.0, 1.0, 0.5]

@@ -1,0 +1,69 @@
+"""`tidemill dlq sweep`: process the messages in the dead-letter queues now, as reconcile does every five minutes."""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+import click
+
+from tidemill.application.dead_letter_sweep import sweep
+from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter
+from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.formatting import count, sweep_counts, sweep_text
+from tidemill.cli.installation import Installation
+from tidemill.cli.output import progress_bar, say, show, show_json
+from tidemill.system import clock
+
+
+@click.command("sweep")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.pass_obj
+def dlq_sweep(installation: Installation, *, yes: bool, as_json: bool) -> None:
+    """Process every message in the dead-letter queues.
+
+    Deletes the messages of jobs that have moved on, and those that cannot be read. Dispatches jobs again (nudges them)
+    that no worker ever started. Keeps the messages of dead or running jobs. Reconcile does the same every five minutes.
+
+    Redrives no job. Safe to repeat and to interrupt. Messages that were read stay hidden for up to an hour if the
+    command is killed.
+    """
+    require_confirmation(yes=yes)
+    messages = {lane: installation.dlq_messages(lane) for lane in installation.deployment.lanes}
+    for lane, number in messages.items():
+        say(f"{lane}: {count(number, 'DLQ message')} to process.")
+    total = sum(messages.values())
+    if total and not confirmed(f"Process {count(total, 'DLQ message')}?", yes=yes):
+        return
+    with progress_bar("DLQ messages", total) as advance:
+        swept = [
+            sweep(
+                _QueueWithProgress(installation.dead_letter_queue(lane), advance),
+                store=installation.store,
+                clock=clock.now,
+            )
+            for lane in messages
+        ]
+    if as_json:
+        show_json({"dlq_messages": sweep_counts(swept)})
+    else:
+        show(sweep_text(swept))
+
+
+class _QueueWithProgress:
+    """A `DeadLetterQueue` that calls `advance` for each message received."""
+
+    def __init__(self, queue: DeadLetterQueue, advance: Callable[[], object]) -> None:
+        self._queue = queue
+        self._advance = advance
+
+    def receive(self, *, hidden_for: timedelta) -> Sequence[ReceivedDeadLetter]:
+        dead_letters = self._queue.receive(hidden_for=hidden_for)
+        for _ in dead_letters:
+            self._advance()
+        return dead_letters
+
+    def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
+        self._queue.delete(dead_letters)
+
+    def hide(self, dead_letters: Sequence[ReceivedDeadLetter], *, duration: timedelta) -> None:
+        self._queue.hide(dead_letters, duration=duration)

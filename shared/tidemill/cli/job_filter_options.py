@@ -1,0 +1,93 @@
+"""The options that select jobs: one set for redrive, cancel and purge."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import wraps
+from typing import Any
+
+import click
+
+from tidemill.application.job_filter import JobFilter
+from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
+from tidemill.domain.job import DeathReason
+
+Command = Callable[..., None]
+
+
+def job_filter_options(command: Command) -> Command:
+    """Calls the command with `wanted`, a `JobFilter`, instead of the options that it adds."""
+
+    @wraps(command)
+    def with_filter(
+        *arguments: Any,
+        ids: tuple[str, ...],
+        tenant: str | None,
+        types: tuple[str, ...],
+        deaths: tuple[str, ...],
+        error: str | None,
+        fingerprint: str | None,
+        tag: str | None,
+        submitted_since: datetime | None,
+        submitted_until: datetime | None,
+        ended_since: datetime | None,
+        ended_until: datetime | None,
+        **options: Any,
+    ) -> None:
+        wanted = JobFilter(
+            ids=ids,
+            tenant=tenant,
+            types=types,
+            deaths=tuple(map(DeathReason, deaths)),
+            error=error,
+            fingerprint=fingerprint,
+            tag=tag,
+            since=submitted_since,
+            until=submitted_until,
+            ended_since=ended_since,
+            ended_until=ended_until,
+        )
+        command(*arguments, wanted=wanted, **options)
+
+    decorated: Command = with_filter
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def pace_options(command: Command) -> Command:
+    """Adds `limit` and `rate`."""
+    for option in reversed(_PACE):
+        command = option(command)
+    return command
+
+
+def _time(name: str, text: str) -> Callable[[Command], Command]:
+    return click.option(name, type=TIMESTAMP_OR_AGE, metavar="TIME", help=text)
+
+
+_OPTIONS = (
+    click.argument("ids", nargs=-1, metavar="[ID]..."),
+    click.option("--tenant", help="Jobs of this tenant."),
+    click.option("--type", "types", multiple=True, metavar="TYPE", help="Jobs of this type; repeatable."),
+    click.option(
+        "--death",
+        "deaths",
+        multiple=True,
+        type=click.Choice([str(death) for death in DeathReason]),
+        metavar="REASON",
+        help="Jobs that died for this reason, such as 'attempts used up'; repeatable.",
+    ),
+    click.option("--error", metavar="CLASS", help="Jobs whose last error is of this class."),
+    click.option(
+        "--fingerprint", metavar="TEXT", help="Jobs with this error, as `tidemill dlq summary` shows it under ERROR."
+    ),
+    click.option("--tag", help="Jobs with this tag."),
+    _time("--submitted-since", "Jobs submitted at this time or later."),
+    _time("--submitted-until", "Jobs submitted before this time."),
+    _time("--ended-since", "Jobs that ended at this time or later."),
+    _time("--ended-until", "Jobs that ended before this time."),
+)
+_PACE = (
+    click.option("--limit", type=click.IntRange(min=1), metavar="NUMBER", help="At most so many jobs."),
+    click.option("--rate", type=click.IntRange(min=1), metavar="NUMBER", help="At most so many jobs per second."),
+)

@@ -1,0 +1,69 @@
+"""`dlq sweep`: the rule for DLQ messages, and an interruption."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.integration.cli.conftest import Cloud, run
+from tests.support.builders import NOW, brought_to, claimed, letter_for, reference_to
+from tidemill.domain.states import State
+from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
+from tidemill.system import clock
+
+
+def test_an_interruption_during_the_sweep_keeps_the_dlq_messages(cloud: Cloud) -> None:
+    kept = [cloud.dead_job(type="kept") for _ in range(3)]
+    run("redrive", cloud.dead_job().id, "--yes")
+
+    def interrupted(*_: object) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SqsDeadLetterQueue, "delete", interrupted)
+        result = run("dlq", "sweep", "--yes")
+    assert result.exit_code == 130
+    assert len(cloud.bodies()) >= len(kept)
+
+
+def test_each_dlq_message_is_deleted_nudged_or_kept_by_the_state_of_its_job(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = cloud.dead_job(type="still dead")
+    stranded = brought_to(cloud.store, State.QUEUED)
+    running = brought_to(cloud.store, State.QUEUED)
+    claimed(cloud.store, running, now=NOW + timedelta(hours=1))  # the lease lasts half a minute
+    moved_on = brought_to(cloud.store, State.SUCCEEDED)
+    gone = reference_to(dead, job_id="gone")
+    malformed = ["no json", "[]", "{}", '{"schema": 1, "id": null}', '"\\ud800"']
+    for reference in (reference_to(stranded), reference_to(running), gone):
+        cloud.write(reference)
+    cloud.write(letter_for(moved_on))
+    for text in malformed:
+        cloud.write(text)
+    # The stranded job is long overdue and no worker has started it; the lease of the running job lasts.
+    monkeypatch.setattr(clock, "now", lambda: NOW + timedelta(hours=1))
+    result = run("dlq", "sweep", "--yes")
+    assert result.stdout.splitlines()[-1] == "DLQ messages: 7 deleted, 1 nudged, 2 kept."
+    nudged = cloud.store.get(stranded.tenant, stranded.id)
+    assert nudged is not None
+    assert nudged.nudged_at == clock.now()
+    assert len(cloud.bodies()) == 2
+
+
+def test_a_dlq_message_of_a_newer_version_is_kept(cloud: Cloud) -> None:
+    cloud.write('{"schema": 99}')
+    result = run("dlq", "sweep", "--yes")
+    assert result.exit_code == 0
+    assert "DLQ messages: 0 deleted, 0 nudged, 1 kept." in result.stdout
+    assert cloud.bodies() == ['{"schema": 99}']
+
+
+def test_it_asks_before_it_changes_anything(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    cloud.write("malformed")
+    assert run("dlq", "sweep").exit_code == 2
+    monkeypatch.setattr("tidemill.cli.confirm.stdin_is_terminal", lambda: True)
+    assert "Process 1 DLQ message? [y/N]" in run("dlq", "sweep", typed="n\n").stderr
+    assert cloud.bodies() == ["malformed"]
+    assert run("dlq", "sweep", "--json", typed="y\n").stdout.strip().endswith('"kept":0,"failed":0}}')
+    assert cloud.bodies() == []
