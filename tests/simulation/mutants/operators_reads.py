@@ -22,15 +22,15 @@ READ: Final = (
     Mutant("an explanation leaves out the deadline", modules.EXPLAIN, "    if job.deadline:\n", "    if job.holds:\n"),
     Mutant(
         "a search takes jobs of any age",
-        "tidemill.application.job_search",
+        "tidemill.application.job_filter",
         "(self.since is None or job.created_at >= self.since)",
         "True",
     ),
     Mutant(
         "a count takes one partition",
         "tidemill.dynamodb.attention_counts",
-        "return self._sum(_partitions(state))",
-        "return self._sum(_partitions(state)[:1])",
+        "return self._sum(_partitions(state), most=most)",
+        "return self._sum(_partitions(state)[:1], most=most)",
     ),
     Mutant(
         "a dead job cannot be cancelled",

@@ -101,8 +101,8 @@ SHOWN: Final = (
     ),
     Mutant(
         "a redrive takes jobs with other ids",
-        "tidemill.application.redrive",
-        "(not self.ids or job.id in self.ids)",
+        "tidemill.application.job_filter",
+        "(not self.ids or job_id in self.ids)",
         "True",
     ),
     Mutant(
