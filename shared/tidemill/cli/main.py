@@ -58,7 +58,7 @@ def tidemill(ctx: click.Context, *, stack: str | None, region: str | None, profi
 
 @click.group()
 def dlq() -> None:
-    """Inspect the dead jobs of all tenants, and process the messages in the dead-letter queues."""
+    """Inspect dead jobs and process DLQ messages."""
 
 
 for command in (dlq_summary, dlq_list, dlq_show, dlq_sweep):
