@@ -48,7 +48,9 @@ def redrive(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Requeue dead jobs with a fresh set of attempts, the earliest death first.
+    """Requeue dead jobs with a fresh set of attempts.
+
+    The earliest death comes first.
 
     Without --own, this command is for operators and works on the jobs of all tenants. Select the jobs by ID and by the
     options, all of which a job must match, or with --all. TIME is a duration before now, such as 2h, or a timestamp.
