@@ -90,7 +90,7 @@ def _flow(flow: Flow | Unread | None) -> Iterator[Block]:
     if isinstance(flow, Unread):
         yield Line(f"Metrics: not read: {flow.error}", RED)
     elif flow is None:
-        yield Line("No metrics here: CloudWatch has none of this installation, so in- and outflow are unknown.")
+        yield Line("No metrics here: CloudWatch has none of this installation, so flows and burn rates are unknown.")
     else:
         titles = (f"LAST {age(WINDOW).upper()}", *(metric.removeprefix("Jobs").upper() for metric in COUNTED))
         rows = [(lane, *(str(numbers[metric]) for metric in COUNTED)) for lane, numbers in flow.lanes.items()]

@@ -105,7 +105,7 @@ def test_a_terminal_of_80_columns_does_not_truncate_ids_and_tenants(
 
 
 def test_show_prints_payload_errors_and_redrives(cloud: Cloud) -> None:
-    job = cloud.dead_job(id=IDS[0], payload='{"order":7}')
+    job = cloud.dead_job(id=IDS[0], payload='{"order":7}', tags=("campaign:7", "signup"))
     redriven = cloud.store.redrive(job, token="token", now=NOW, by="alice\x1b[2J", reason="a \x1b")
     error = an_error(retryable=False, traceback="  in handler\x1b\nValueError: no such thing")
     died = replace(SETTLEMENTS[State.DEAD], error=error, cause="permanent error")
@@ -115,6 +115,7 @@ def test_show_prints_payload_errors_and_redrives(cloud: Cloud) -> None:
     for text in (
         "dead: permanent error",
         TENANT,
+        "  tags       campaign:7, signup",
         '    "order": 7',
         "attempt 1 (not retryable): ValueError: no such thing",
         "by alice\\x1b[2J, after death by: permanent error, because: a \\x1b",

@@ -60,7 +60,7 @@ def test_an_idle_installation_shows_zeros_and_a_dash(cloud: Cloud) -> None:
     assert titles == "LANE     WAITING  DELAYED  IN FLIGHT  OLDEST  DLQ MESSAGES"
     assert lane.split() == ["default", "0", "0", "0", "–", "0"]  # noqa: RUF001
     assert counted == [
-        "No metrics here: CloudWatch has none of this installation, so in- and outflow are unknown.",
+        "No metrics here: CloudWatch has none of this installation, so flows and burn rates are unknown.",
         "0 scheduled jobs",
         "0 parked jobs",
         "0 dead jobs",

@@ -5,7 +5,7 @@ import json
 import click
 import pytest
 
-from tidemill.cli.output import plain_table, say, show, show_json, show_table
+from tidemill.cli.output import plain_table, say, show, show_json, show_prose, show_table
 
 
 @pytest.fixture
@@ -37,6 +37,18 @@ def test_a_terminal_wraps_messages_but_not_results(capsys: pytest.CaptureFixture
     out, err = capsys.readouterr()
     assert out.count("\n") == 1
     assert err.count("\n") > 1
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_terminal_wraps_prose_between_words_and_keeps_ids_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    job_id = "01a1faf4-3139-7af6-9982-09538b03026f"
+    show_prose(f"  The dead job {job_id} blocks its group.", indent="    ")
+    assert capsys.readouterr().out.splitlines() == ["  The dead job", f"    {job_id}", "    blocks its group."]
+
+
+def test_prose_in_a_pipe_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    show_prose("words " * 40)
+    assert capsys.readouterr().out.count("\n") == 1
 
 
 @pytest.mark.usefixtures("terminal")
