@@ -1,7 +1,6 @@
 """`python -m demo.figures log-bytes` counts the bytes that our log lines of one job have, with their metrics.
 
-The real telemetry writes the lines of a job with ids of real length. The lines of accepted jobs are written one by one,
-as by `POST /jobs`; publish dispatches one job or ten at once, and the last line of its batch carries the metric.
+The real telemetry writes the lines of a job with ids of real length. Each line is that of one job alone.
 """
 
 import io
@@ -23,7 +22,6 @@ from tidemill.names import Lane
 from tidemill.telemetry.outcome_log import Telemetry, logger
 from tidemill.telemetry.run_lines import RunLines
 
-BATCH: Final = 10
 _NOW: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
 _JOB: Final = Job(
@@ -44,7 +42,7 @@ _JOB: Final = Job(
 )
 
 
-def measure() -> dict[str, float]:
+def measure() -> dict[str, int]:
     """Bytes of each line, and of all lines of one job."""
     telemetry = Telemetry(stage="prod")
     lines = RunLines(
@@ -56,10 +54,10 @@ def measure() -> dict[str, float]:
     dispatch = Dispatch(lane=Lane.DEFAULT, body=reference_to(_JOB), delay_seconds=0)
     settled_at = _NOW + 2 * _SECOND
     output = io.StringIO()
-    found: dict[str, float] = {}
+    found: dict[str, int] = {}
 
-    def written(name: str, *, jobs: int = 1) -> None:
-        found[name] = len(output.getvalue().encode()) / jobs
+    def written(name: str) -> None:
+        found[name] = len(output.getvalue().encode())
         output.seek(0)
         output.truncate()
 
@@ -69,9 +67,7 @@ def measure() -> dict[str, float]:
         telemetry.accepted(Accepted(job=_JOB, replayed=False))
         written("accepted")
         telemetry.published(Published(sent=[dispatch]))
-        written("dispatched, alone")
-        telemetry.published(Published(sent=[dispatch] * BATCH))
-        written(f"dispatched, in a batch of {BATCH}", jobs=BATCH)
+        written("dispatched")
         lines.claimed(_JOB)
         written("claimed")
         lines.ended(reference_to(_JOB), Report(ending=Ending.SUCCEEDED, job=_JOB, settled_at=settled_at))
@@ -79,8 +75,7 @@ def measure() -> dict[str, float]:
         lines.claimed(_JOB)
         lines.ended(reference_to(_JOB), _failure(settled_at))
         written("a failed attempt, claimed and retrying")
-    batch = f"dispatched, in a batch of {BATCH}"
-    found["a successful job"] = sum(found[name] for name in ("accepted", batch, "claimed", "succeeded"))
+    found["a successful job"] = sum(found[name] for name in ("accepted", "dispatched", "claimed", "succeeded"))
     return found
 
 

@@ -207,7 +207,6 @@ class Metric(StrEnum):
     NOT_DECIDED = "BatchItemsNotDecided"
     #: Submissions in a batch request that were refused, with a status from 400 to 499. Counted in the same lane.
     ITEMS_REFUSED = "BatchItemsRefused"
-    DISPATCHED = "JobsDispatched"
     SUCCEEDED = "JobsSucceeded"
     RETRIED = "JobsRetried"
     DEAD = "JobsDead"
@@ -275,8 +274,7 @@ class Metric(StrEnum):
     TIME_TO_RECOVER = "TimeToRecover"
     #: Milliseconds from a failed attempt to the time at which the next one may start.
     RETRY_INTERVAL = "RetryInterval"
-    #: Milliseconds from the submission of a canary to its success. Of the others, only `JobsDispatched` counts a canary
-    #: that succeeds, since a message does not name its type.
+    #: Milliseconds from the submission of a canary to its success. No other metric counts a canary that succeeds.
     CANARY_LATENCY = "CanaryLatency"
 
 

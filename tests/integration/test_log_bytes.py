@@ -12,17 +12,16 @@ from tidemill import composition
 from tidemill.names import Env
 from tidemill.telemetry import outcome_log, run_lines
 
-#: Of lines that carry metrics of one job each. `dispatched` shares those of its batch.
 LARGEST_BYTES = 1536
-BATCH = 10
 
 
+@pytest.mark.parametrize("number", [1, 10])
 def test_a_successful_job_writes_a_kilobyte_and_a_half_at_most(
-    mill: Mill, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    mill: Mill, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     monkeypatch.setenv(Env.CODE_VERSION, "0" * 7)
     composition.worker.cache_clear()
-    ids = {mill.accepted(job_type="test.noop") for _ in range(BATCH)}
+    ids = {mill.accepted(job_type="test.noop") for _ in range(number)}
     mill.publish()
     mill.work(mill.receive(), Context(aws_request_id="0" * 36))
 
@@ -30,7 +29,7 @@ def test_a_successful_job_writes_a_kilobyte_and_a_half_at_most(
     lines = [json.loads(line) for line in written.splitlines()]
     for message in ("accepted", "dispatched", "claimed", "succeeded"):
         assert {line["job_id"] for line in lines if line["message"] == message} == ids
-    assert len(written.encode()) / BATCH <= LARGEST_BYTES
+    assert len(written.encode()) / number <= LARGEST_BYTES
 
 
 def test_the_figure_stays_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:

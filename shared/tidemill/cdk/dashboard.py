@@ -153,8 +153,9 @@ class Dashboard(Construct):
         name = lane.config.name
         return [
             _graph(
-                f"{name}: dispatched, and by wake, advance and reconcile",
-                *self._counts(name, Metric.DISPATCHED, Metric.WOKEN, Metric.ADVANCED, Metric.NUDGED, Metric.RESENT),
+                f"{name}: messages sent; jobs of wake, advance, reconcile",
+                lane.queue.metric_number_of_messages_sent(label="sent", statistic="Sum"),
+                *self._counts(name, Metric.WOKEN, Metric.ADVANCED, Metric.NUDGED, Metric.RESENT),
             ),
             _graph(
                 f"{name}: replayed, released, fenced, refused, put back",

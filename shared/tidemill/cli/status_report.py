@@ -92,12 +92,16 @@ def _flow(flow: Flow | Unread | None) -> Iterator[Block]:
     elif flow is None:
         yield Line("No metrics here: CloudWatch has none of this installation, so flows and burn rates are unknown.")
     else:
-        titles = (f"LAST {age(WINDOW).upper()}", *(metric.removeprefix("Jobs").upper() for metric in COUNTED))
+        titles = (f"LAST {age(WINDOW).upper()}", *(_title(each) for each in COUNTED))
         rows = [(lane, *(str(numbers[metric]) for metric in COUNTED)) for lane, numbers in flow.lanes.items()]
         yield Table(titles, rows, numbers=range(1, len(titles)))
         lag = DASH if flow.publish_lag is None else age(flow.publish_lag)
         yield Line(f"publish lags behind by {lag}" + (" (it was not called)" if flow.publish_lag is None else ""))
         yield from _types(flow.types)
+
+
+def _title(counted: str) -> str:
+    return counted.removeprefix("Jobs").removeprefix("Messages").upper()
 
 
 def _types(types: Mapping[str, TypeFlow]) -> Iterator[Table]:
@@ -107,7 +111,7 @@ def _types(types: Mapping[str, TypeFlow]) -> Iterator[Table]:
     if ran:
         titles = (
             f"TYPE, LAST {age(WINDOW).upper()}",
-            *(metric.removeprefix("Jobs").upper() for metric in COUNTED_BY_TYPE),
+            *(_title(each) for each in COUNTED_BY_TYPE),
             "LONGEST WAIT",
         )
         rows = [

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tidemill.aws.clients import translated
 from tidemill.names import METRIC_NAMESPACE, Metric
@@ -13,20 +13,16 @@ if TYPE_CHECKING:
 
 #: Metrics come one or two minutes late, and a longer time would hide what happens now.
 WINDOW: Final = timedelta(minutes=5)
+#: The messages that publish sent to a lane, which SQS counts.
+SENT: Final = "MessagesSent"
 #: What enters a lane, and what becomes of it, in the order shown.
-COUNTED: Final = (
-    Metric.SUBMITTED,
-    Metric.DISPATCHED,
-    Metric.SUCCEEDED,
-    Metric.RETRIED,
-    Metric.DEAD,
-    Metric.CANCELLED,
-)
+COUNTED: Final = (Metric.SUBMITTED, SENT, Metric.SUCCEEDED, Metric.RETRIED, Metric.DEAD, Metric.CANCELLED)
 #: How the runs of a type ended, where the stage measures types.
 COUNTED_BY_TYPE: Final = (Metric.SUCCEEDED, Metric.RETRIED, Metric.DEAD)
 _PERIOD_SECONDS: Final = 60
 #: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_GetMetricData.html
 _MOST_QUERIES: Final = 500
+Name = TypeVar("Name", bound=str)
 #: What a query is for.
 _Key = tuple[str, ...]
 
@@ -48,23 +44,32 @@ class TypeFlow:
 class Flow:
     """The last `WINDOW`. A metric without a point is 0."""
 
-    #: By lane, then by metric.
-    lanes: Mapping[str, Mapping[Metric, int]]
+    #: By lane, then by name, as in `COUNTED`.
+    lanes: Mapping[str, Mapping[str, int]]
     #: By type. Empty if the stage does not measure types.
     types: Mapping[str, TypeFlow]
     #: The age of the oldest stream record that publish got last. None without a recent point: publish was not called.
     publish_lag: timedelta | None
 
 
-def read(client: "CloudWatchClient", *, stage: str, lanes: Sequence[str], publisher: str, now: datetime) -> Flow | None:
-    """None if this installation wrote no metric in the last two weeks, as on the embedded AWS."""
+def read(
+    client: "CloudWatchClient", *, stage: str, lanes: Mapping[str, str], publisher: str, now: datetime
+) -> Flow | None:
+    """None if this installation wrote no metric in the last two weeks, as on the embedded AWS.
+
+    `lanes` has the name of each lane's queue.
+    """
     written = _written(client, stage)
     if not written:
         return None
     types = sorted({dimensions["type"] for dimensions in written if "type" in dimensions})
     queries: dict[_Key, dict[str, Any]] = {
         ("lag",): _query("AWS/Lambda", "IteratorAge", "Maximum", {"FunctionName": publisher}),
-        **{("lane", lane, each): _ours(each, "Sum", stage=stage, lane=lane) for lane in lanes for each in COUNTED},
+        **{
+            ("lane", lane, each): _sent(queue) if each == SENT else _ours(each, "Sum", stage=stage, lane=lane)
+            for lane, queue in lanes.items()
+            for each in COUNTED
+        },
         **{
             ("type", name, each): _ours(each, "Sum", stage=stage, type=name)
             for name in types
@@ -74,7 +79,7 @@ def read(client: "CloudWatchClient", *, stage: str, lanes: Sequence[str], publis
     }
     values = _newest_first(client, queries, now=now)
 
-    def counts(kind: str, name: str, metrics: Sequence[Metric]) -> dict[Metric, int]:
+    def counts(kind: str, name: str, metrics: Sequence[Name]) -> dict[Name, int]:
         return {each: round(sum(values[kind, name, each])) for each in metrics}
 
     lag = values["lag",]
@@ -125,7 +130,11 @@ def _longest(milliseconds: Sequence[float]) -> timedelta | None:
     return timedelta(milliseconds=max(milliseconds)) if milliseconds else None
 
 
-def _ours(metric: Metric, statistic: str, **dimensions: str) -> dict[str, Any]:
+def _sent(queue: str) -> dict[str, Any]:
+    return _query("AWS/SQS", "NumberOfMessagesSent", "Sum", {"QueueName": queue})
+
+
+def _ours(metric: str, statistic: str, **dimensions: str) -> dict[str, Any]:
     return _query(METRIC_NAMESPACE, metric, statistic, dimensions)
 
 

@@ -196,7 +196,7 @@ def _flow(deployment: Deployment, now: datetime) -> Flow | None:
     return flow_metrics.read(
         clients.cloudwatch(),
         stage=deployment.stage,
-        lanes=list(deployment.lanes),
+        lanes={lane: urls.queue.rpartition("/")[2] for lane, urls in deployment.lanes.items()},
         publisher=deployment.functions.get("publish", ""),
         now=now,
     )

@@ -115,9 +115,8 @@ class Telemetry:
         logger().error("not accepted", extra={"job_type": job_type.name, "lane": job_type.lane, "error": str(error)})
 
     def published(self, published: Published) -> None:
-        sent = Counter(sent.lane for sent in published.sent)
-        counts = {lane: {Metric.DISPATCHED: number} for lane, number in sent.items()}
-        self._write([_dispatched(sent) for sent in published.sent], counts)
+        # They carry no metric: SQS counts the messages of a lane.
+        self._write([_dispatched(sent) for sent in published.sent], {})
         for job in published.advanced:
             self._count(job.lane, Metric.ADVANCED)
             logger().info("group advanced", extra=job_fields(job) | {"group": job.group})

@@ -299,10 +299,21 @@ def test_inflow_and_outflow_come_from_our_metrics(cloud: Cloud) -> None:
                     }
                 ],
             )
+    clients.cloudwatch().put_metric_data(
+        Namespace="AWS/SQS",
+        MetricData=[
+            {
+                "MetricName": "NumberOfMessagesSent",
+                "Dimensions": [{"Name": "QueueName", "Value": "queue"}],
+                "Timestamp": datetime.now(UTC) - timedelta(minutes=1),
+                "Value": 5,
+            }
+        ],
+    )
     lines = run("status").stdout.splitlines()
     titles = next(line for line in lines if line.startswith("LAST 5M"))
-    assert re.split(" {2,}", titles)[1:] == ["SUBMITTED", "DISPATCHED", "SUCCEEDED", "RETRIED", "DEAD", "CANCELLED"]
-    assert lines[lines.index(titles) + 1].split() == ["default", "7", "0", "2", "0", "0", "0"]
+    assert re.split(" {2,}", titles)[1:] == ["SUBMITTED", "SENT", "SUCCEEDED", "RETRIED", "DEAD", "CANCELLED"]
+    assert lines[lines.index(titles) + 1].split() == ["default", "7", "5", "2", "0", "0", "0"]
 
 
 def test_types_and_tenants_of_waiting_jobs_come_from_a_sample(cloud: Cloud) -> None:

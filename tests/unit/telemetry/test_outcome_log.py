@@ -86,7 +86,6 @@ def test_a_sample_drops_lines_and_no_metric(said: Said) -> None:
     assert names["accepted"] == names["dispatched"]
     assert 50 < len(names["accepted"]) < 150
     assert sum(line.get("JobsSubmitted", 0) for line in lines) == 200
-    assert sum(line.get("JobsDispatched", 0) for line in lines) == 200
 
 
 def test_a_sample_of_nothing_still_has_metrics_replays_and_dead_letters(said: Said) -> None:
@@ -125,7 +124,8 @@ def test_sent_messages_and_failed_records_are_logged(said: Said) -> None:
     assert (lines[2]["group"], lines[2]["handed_over"]) == ("parcels", False)
     assert (lines[3]["job_id"], lines[3]["sequence"], lines[3]["error"]) == ("a job", "8", "rubbish")
     assert lines[5]["sequences"] == ["7"]
-    assert lines[1]["JobsDispatched"] == 2
+    # SQS counts the messages of a lane.
+    assert not any("_aws" in line for line in lines[:2])
     assert metrics["RecordsHandedOver"] == 2
     assert "RecordsPassedOver" not in metrics
 
