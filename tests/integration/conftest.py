@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.support.deployed_functions import Mill, mill_on
+from tests.support.exported_spans import Exported, exported_spans
 from tests.support.job_tables import Table
 from tests.support.patience import PATIENCE_SECONDS
 from tidemill.worker import message_batch
@@ -30,3 +31,9 @@ def gate() -> Iterator[threading.Event]:
     gate = threading.Event()
     yield gate
     gate.set()
+
+
+@pytest.fixture
+def exported(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exported]:
+    with exported_spans(monkeypatch) as exported:
+        yield exported

@@ -1,14 +1,19 @@
-"""No payload, header or text of an exception reaches a log line or a metric where the stage forbids it."""
+"""No payload, header or text of an exception reaches a log line, metric, span or message where the stage forbids it."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.support.deployed_functions import Mill
+from tests.support.deployed_functions import Context, Mill
+from tests.support.exported_spans import Exported
+from tests.support.http_events import http_event
+from tests.support.job_tables import client
 from tidemill.application.job_types import Run
 from tidemill.domain.errors import PermanentJobError
 from tidemill.domain.return_values import GiveUp
+from tidemill.entrypoints import submit
 from tidemill.telemetry.line_format import LineFormat
 from tidemill.telemetry.outcome_log import logger
 
@@ -32,20 +37,53 @@ def _fail(payload: Any, _run: Run) -> Any:
     return GiveUp(payload.secret)
 
 
+#: Headers of a request that no part of the engine needs to repeat.
+_HEADERS = (
+    "authorization",
+    "cookie",
+    "user-agent",
+    "x-forwarded-for",
+    "x-amz-security-token",
+    "x-custom",
+    "tracestate",
+)
+
+
+def _post(payload: Any) -> int:
+    headers = {"content-type": "application/json", "idempotency-key": f"{CANARY}-{payload['n']}"}
+    event = http_event(
+        "POST",
+        "/jobs",
+        body=json.dumps({"type": "test.scripted", "payload": payload}),
+        headers=headers
+        | dict.fromkeys(_HEADERS, CANARY)
+        | {"traceparent": CANARY, "x-amzn-trace-id": f"Root={CANARY}"},
+        query=f"q={CANARY}",
+    )
+    return int(submit.handle(event, Context())["statusCode"])
+
+
 @pytest.mark.usefixtures("_withheld")
-def test_no_canary_reaches_a_line_of_a_stage_that_withholds_text(
-    mill: Mill, capsys: pytest.CaptureFixture[str]
+def test_no_canary_leaves_a_stage_that_withholds_text(
+    mill: Mill, exported: Exported, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    sent: list[str] = []
+    client("sqs").meta.events.register("before-call.sqs", keep := lambda params, **_: sent.append(str(params["body"])))
     mill.script.handler = _fail
     for number in range(3):
-        assert mill.post({"n": number, "secret": CANARY}, key=f"{CANARY}-{number}").status == 202
-    assert mill.post({"n": CANARY}, key=CANARY).status == 422
+        assert _post({"n": number, "secret": CANARY}) == 202
+    assert _post({"n": CANARY}) == 422
     mill.run()
+    client("sqs").meta.events.unregister("before-call.sqs", keep)
 
     written = capsys.readouterr().out
     # Each failed as it should: twice at once, and once after all its attempts.
     assert written.count('"message":"dead"') == 3
-    assert CANARY not in written
+    assert "".join(sent).count("error_class") == 3
+    assert len(exported.named("run test.scripted")) == 5
+    spans = [span.to_json() for span in exported.exporter.get_finished_spans()]
+    for where in (written, *sent, *spans):
+        assert CANARY not in where
 
 
 def test_a_stage_that_permits_it_logs_the_text_of_exceptions(mill: Mill, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,17 +4,14 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from opentelemetry import trace as api
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from tests.support.deployed_functions import Context, Mill
+from tests.support.exported_spans import Exported
 from tests.support.http_events import http_event
 from tidemill import Done, Run, Submission
 from tidemill.domain.trace_context import traceparent_of
@@ -22,39 +19,10 @@ from tidemill.entrypoints import submit
 from tidemill.names import Env
 from tidemill.system.open_telemetry import current_traceparent
 from tidemill.telemetry import tracing as tracing_module
-from tidemill.telemetry.spans import Spans
-from tidemill.telemetry.tracing import Tracing, tracing
+from tidemill.telemetry.tracing import Tracing
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 CONTEXT = f"00-{TRACE}-{PARENT}-01"
-
-
-@dataclass
-class Exported:
-    """The spans that have left the functions."""
-
-    exporter: InMemorySpanExporter
-
-    def named(self, name: str) -> list[ReadableSpan]:
-        return [span for span in self.exporter.get_finished_spans() if span.name == name]
-
-    def one(self, name: str) -> ReadableSpan:
-        (span,) = self.named(name)
-        return span
-
-
-@pytest.fixture
-def exported(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> Iterator[Exported]:
-    """The functions of `mill` trace. Spans leave by a flush only."""
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=3_600_000))
-    spans = Spans(provider)
-    for name, module in list(sys.modules.items()):
-        if name.startswith("tidemill.") and getattr(module, "tracing", None) is tracing:
-            monkeypatch.setattr(module, "tracing", lambda: spans)
-    yield Exported(exporter)
-    provider.shutdown()
 
 
 def post(**headers: str) -> str:
@@ -123,7 +91,7 @@ def test_a_job_that_follows_is_a_child_of_the_run(mill: Mill, exported: Exported
 
 def test_a_failed_run_names_the_class_of_its_error_and_not_its_text(mill: Mill, exported: Exported) -> None:
     def handler(_payload: Any, _run: Run) -> None:
-        raise ValueError("canary")
+        raise ValueError("c4n4ry")
 
     mill.script.handler = handler
     post()
@@ -133,7 +101,7 @@ def test_a_failed_run_names_the_class_of_its_error_and_not_its_text(mill: Mill, 
     run = exported.one("run test.scripted")
     assert (run.attributes or {})["error.type"] == "ValueError"
     assert not run.status.is_ok
-    assert all("canary" not in span.to_json() for span in exported.exporter.get_finished_spans())
+    assert all("c4n4ry" not in span.to_json() for span in exported.exporter.get_finished_spans())
 
 
 def test_an_exporter_that_fails_fails_no_job(mill: Mill, exported: Exported, monkeypatch: pytest.MonkeyPatch) -> None:

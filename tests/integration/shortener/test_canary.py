@@ -14,15 +14,15 @@ from tidemill.telemetry.run_lines import RunLines
 
 Captured = Callable[[], list[str]]
 
-#: Each has a part that no table item, log line or file may contain, and that is too long to occur by chance.
+#: Each has a part that no table item, log line or file may contain, and that does not occur by chance.
 ADDRESSES = {"83.149.217.216": "149.217.216", "2001:4860:4860:abcd:c0:ffee::1": "c0:ffee"}
 AGENT = (
     "Mozilla/5.0 (X11; Linux x86_64; rv:125.73167316.42484248) Gecko/20100101 Firefox/125.73167316"
     + "x" * 256
-    + "canary"
+    + "c4n4ry"
 )
-REFERRER = "https://canary-user:canary-password@news.example/canary/path?canary=query#canary"
-SECRETS = ("canary", "73167316", "42484248", AGENT, REFERRER, *ADDRESSES, *ADDRESSES.values())
+REFERRER = "https://c4n4ry-user:c4n4ry-password@news.example/c4n4ry/path?c4n4ry=query#c4n4ry"
+SECRETS = ("c4n4ry", "73167316", "42484248", AGENT, REFERRER, *ADDRESSES, *ADDRESSES.values())
 
 
 @pytest.fixture
