@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
+from typing import TYPE_CHECKING
 
 from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.control import Control
@@ -38,12 +39,15 @@ from tidemill.sqs import queue_depth
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.lanes import LaneUrls, SqsLanes
 from tidemill.system import clock, ids, job_type_loader, own_process, random_draw
-from tidemill.telemetry import handler_output
+from tidemill.telemetry import handler_output, throttled_writes
 from tidemill.telemetry.outcome_log import Telemetry, configuration_not_read
 from tidemill.telemetry.tracing import tracing
 from tidemill.worker.lane_messages import LaneMessages
 from tidemill.worker.lane_worker import Worker
 from tidemill.worker.message_run import WorkerSettings
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
 
 
 def indexes() -> Indexes:
@@ -51,9 +55,16 @@ def indexes() -> Indexes:
 
 
 @cache
+def _dynamodb() -> "DynamoDBClient":
+    client = clients.dynamodb()
+    throttled_writes.watch(client)
+    return client
+
+
+@cache
 def store() -> DynamoJobStore:
     return DynamoJobStore(
-        clients.dynamodb(),
+        _dynamodb(),
         table=setting(Env.JOBS_TABLE),
         retention=timedelta(days=int(setting(Env.RETENTION_DAYS))),
         indexes=indexes(),
@@ -63,7 +74,7 @@ def store() -> DynamoJobStore:
 @cache
 def payloads() -> DynamoPayloads:
     return DynamoPayloads(
-        clients.dynamodb(),
+        _dynamodb(),
         table=setting(Env.JOBS_TABLE),
         # Called for the first large payload: a function that handles none needs no bucket.
         bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
@@ -78,7 +89,7 @@ def known_job_types() -> JobTypes:
 
 @cache
 def configuration() -> CachedConfiguration:
-    source = DynamoConfiguration(clients.dynamodb(), table=setting(Env.JOBS_TABLE))
+    source = DynamoConfiguration(_dynamodb(), table=setting(Env.JOBS_TABLE))
     return CachedConfiguration(source.read, clock=clock.now, failed=configuration_not_read)
 
 
@@ -101,7 +112,7 @@ def control() -> Control:
 
 @cache
 def listing() -> DynamoListing:
-    return DynamoListing(clients.dynamodb(), table=setting(Env.JOBS_TABLE), read=store().get_many)
+    return DynamoListing(_dynamodb(), table=setting(Env.JOBS_TABLE), read=store().get_many)
 
 
 @cache
@@ -129,7 +140,7 @@ def publisher() -> Publisher:
 
 @cache
 def owed_work() -> DynamoOwedWork:
-    return DynamoOwedWork(clients.dynamodb(), table=setting(Env.JOBS_TABLE))
+    return DynamoOwedWork(_dynamodb(), table=setting(Env.JOBS_TABLE))
 
 
 @cache
@@ -190,7 +201,7 @@ def _end_process() -> None:
 
 @cache
 def limits() -> DynamoLimits:
-    return DynamoLimits(clients.dynamodb(), table=setting(Env.JOBS_TABLE))
+    return DynamoLimits(_dynamodb(), table=setting(Env.JOBS_TABLE))
 
 
 @cache
@@ -230,8 +241,8 @@ def table_passes() -> TablePasses:
     """New ones for each invocation, whose reads begin with no debt."""
     pace = ReadPace(float(setting(Env.RECONCILE_READ_UNITS)), clock=clock.now, pause=time.sleep)
     return TablePasses(
-        store=DynamoPasses(clients.dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token),
-        scan=DynamoTableScan(clients.dynamodb(), table=setting(Env.JOBS_TABLE)),
+        store=DynamoPasses(_dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token),
+        scan=DynamoTableScan(_dynamodb(), table=setting(Env.JOBS_TABLE)),
         pace=pace,
         clock=clock.now,
         new_token=ids.new_token,

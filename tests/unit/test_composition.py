@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
@@ -53,7 +54,7 @@ def _deployed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     for service in ("dynamodb", "sqs"):
-        monkeypatch.setattr(clients, service, object)
+        monkeypatch.setattr(clients, service, MagicMock)
     forget()
     yield
     forget()

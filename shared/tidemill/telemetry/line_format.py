@@ -2,11 +2,14 @@
 
 import re
 from datetime import UTC, datetime
+from hashlib import sha256
 from logging import LogRecord
 from typing import Any, Final, cast
 
 from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.logging.types import LogRecord as Fields
+
+from tidemill.names import ATTENTION_KEY
 
 #: The message says what the line of code would, the log group names the function, and tracing is off.
 _SILENT: Final = ("location", "service", "sampling_rate", "xray_trace_id")
@@ -15,6 +18,10 @@ _TEXTS: Final = ("exception", "exception_notes", "stack_trace")
 #: The class at the start of the field `error`, such as `ValueError: no such address`.
 _CLASS: Final = re.compile(r"[A-Z]\w*(?=:|$)")
 _WITHHELD: Final = "withheld"
+#: The fields with keys of items and of index partitions: those of a limit hold its key, which payloads contain.
+_KEYS: Final = frozenset({"keys", "partitions"})
+_NOT_OF_A_JOB: Final = ("!", ATTENTION_KEY)
+_DIGEST_CHARACTERS: Final = 16
 
 
 class LineFormat(LambdaPowertoolsFormatter):
@@ -48,7 +55,14 @@ def _withheld(fields: dict[str, Any]) -> dict[str, Any]:
         kept["error"] = _class(kept["error"])
     if "errors" in kept:
         kept["errors"] = {key: _class(error) for key, error in kept["errors"].items()}
+    for name in _KEYS & kept.keys():
+        kept[name] = [_key(key) for key in kept[name]]
     return kept
+
+
+def _key(key: str) -> str:
+    """A digest, which tells keys apart. The key of a job itself has its tenant and its id, as other lines have."""
+    return sha256(key.encode()).hexdigest()[:_DIGEST_CHARACTERS] if key.startswith(_NOT_OF_A_JOB) else key
 
 
 def _class(error: object) -> str:
