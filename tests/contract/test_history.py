@@ -1,6 +1,10 @@
 """The flight recorder: each write adds its transition, in order, and the document stays small."""
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
+
+import pytest
 
 from tests.support.builders import (
     LEASE,
@@ -14,8 +18,10 @@ from tests.support.builders import (
     reference_to,
     stored,
 )
+from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
-from tidemill.domain.history import LEAST_KEPT, Transition, Why
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.history import LEAST_KEPT, LEAST_KEPT_AFTER_FAILURE, MOST_UNREAD, Transition, Why
 from tidemill.domain.job import OWNER, CancelRequest, Job
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State
@@ -185,3 +191,53 @@ def test_a_document_that_is_large_in_any_case_keeps_more(store: DynamoJobStore) 
         store.settle(_claim(store, stored(store, job)), _SNOOZED, now=NOW)
 
     assert 3 * LEAST_KEPT < len(stored(store, job).history) <= 32
+
+
+def _past(job: Job) -> tuple[Transition, ...]:
+    """As many claims as a document takes without a read, each taken back because its answer was lost."""
+    taken_back = Transition(at=NOW, state=State.RETRYING, cause=Why.UNANSWERED)
+    claim = Transition(at=NOW, state=State.RUNNING, cause=Why.CLAIMED, worker=f"of {job.id}")
+    return (claim, taken_back) * (MOST_UNREAD // 2)
+
+
+def test_claims_that_are_taken_back_do_not_fill_the_document(store: DynamoJobStore, table: Table) -> None:
+    """In an outage that applies writes and swallows answers, nothing settles."""
+    job = a_job()
+    table.put(replace(job, history=_past(job)[: MOST_UNREAD - 4]))
+    lengths = []
+    for _ in range(6):
+        claimed = _claim(store, stored(store, job), "worker")
+        assert claimed.owner
+        store.unclaim(reference_to(claimed), token=claimed.owner, now=NOW)
+        lengths.append(len(stored(store, job).history))
+
+    assert lengths == [98, 100, LEAST_KEPT_AFTER_FAILURE + 2, 16, 18, 20]
+    assert _story(stored(store, job))[-2:] == [("running", "claimed", 1), ("retrying", "claim unanswered", 1)]
+
+
+def test_a_claim_of_a_document_with_a_long_history_is_applied_once(
+    store: DynamoJobStore, client: FaultyClient, table: Table
+) -> None:
+    job = a_job()
+    table.put(replace(job, history=_past(job)))
+    client.faults = [None, Fault.SENT_TWICE]
+
+    claimed = _claim(store, job, "worker")
+
+    assert claimed == stored(store, job)
+    assert (claimed.attempt, claimed.state) == (1, State.RUNNING)
+    assert [entry.worker for entry in claimed.history][-1] == "worker"
+
+
+@pytest.mark.parametrize("change", [{"generation": 2}, {"due": _LATER}, {"due": None}], ids=str)
+def test_a_long_history_allows_no_claim_that_is_otherwise_refused(
+    store: DynamoJobStore, table: Table, change: dict[str, Any]
+) -> None:
+    job = a_job()
+    table.put(replace(job, history=_past(job), **change))
+    before = table.item(job)
+
+    with pytest.raises(WriteRefusedError):
+        _claim(store, job)
+
+    assert table.item(job) == before

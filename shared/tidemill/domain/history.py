@@ -14,6 +14,9 @@ from typing import Final
 MOST_KEPT: Final = 32
 LEAST_KEPT: Final = 4
 LEAST_KEPT_AFTER_FAILURE: Final = 12
+#: A claim adds its entry without a read, up to this number of entries. Between two settles they come from claims whose
+#: runs were lost (at most 25 attempts), from nudges, and, in an outage that swallows answers, from claims taken back.
+MOST_UNREAD: Final = 100
 #: In characters. Longer ones are cut.
 LONGEST_CAUSE: Final = 40
 LONGEST_WORKER: Final = 60

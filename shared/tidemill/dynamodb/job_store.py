@@ -10,6 +10,7 @@ from tidemill.application.ports import Checkpoint
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
 from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition
 from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State, Write
@@ -56,8 +57,19 @@ class DynamoJobStore(JobReader):
         return job
 
     def claim(self, reference: Reference, *, token: str, now: datetime, lease_end: datetime, worker: str = "") -> Job:
-        request = job_writes.claim(reference, token=token, now=now, lease_end=lease_end, worker=worker)
-        return self._update(Write.CLAIM, request, mine=lambda current: current.owner == token)
+        def write(known: Sequence[Transition] | None = None) -> Job:
+            request = job_writes.claim(reference, token=token, now=now, lease_end=lease_end, worker=worker, known=known)
+            return self._update(Write.CLAIM, request, mine=lambda current: current.owner == token)
+
+        try:
+            return write()
+        except WriteRefusedError as refused:
+            found = refused.current
+            if found is None or found.generation != reference.generation or found.due is None or found.due > now:
+                raise
+            # Only its history is too long. An entry that another write adds now is lost with the oldest ones.
+            kept = found.history[-LEAST_KEPT_AFTER_FAILURE:]
+        return write(kept)
 
     def settle(self, job: Job, settlement: Settlement, *, now: datetime) -> Sequence[Job]:
         request = job_writes.settle(job, settlement, now=now, retention=self._retention, indexes=self._indexes)

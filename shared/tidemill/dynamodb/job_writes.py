@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from tidemill.application.ports import Checkpoint
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text, whole_seconds
 from tidemill.aws.clients import Item
-from tidemill.domain.history import LEAST_KEPT, Transition, Why
+from tidemill.domain.history import LEAST_KEPT, MOST_UNREAD, Transition, Why
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
 from tidemill.domain.states import State
@@ -16,6 +17,9 @@ from tidemill.dynamodb.history_entries import history, kept
 from tidemill.dynamodb.indexes import Indexes, in_line
 from tidemill.dynamodb.update_requests import ATTENTION, Request, update_job
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
+
+#: It is absent until the first run.
+_HISTORY_HAS_ROOM: Final = f"(attribute_not_exists(#{HISTORY_ATTRIBUTE}) OR size(#{HISTORY_ATTRIBUTE}) < :most_entries)"
 
 
 def insert(job: Job, *, indexes: Indexes) -> Request:
@@ -36,8 +40,22 @@ def insert(job: Job, *, indexes: Indexes) -> Request:
     }
 
 
-def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetime, worker: str) -> Request:
-    """The only transition that is written without knowledge of the document, apart from `unclaim`."""
+def claim(
+    reference: Reference,
+    *,
+    token: str,
+    now: datetime,
+    lease_end: datetime,
+    worker: str,
+    known: Sequence[Transition] | None = None,
+) -> Request:
+    """The only transition that is written without knowledge of the document, apart from `unclaim`.
+
+    `known` replaces the history of a document whose history is too long.
+    """
+    entry = Transition(at=now, state=State.RUNNING, cause=Why.CLAIMED, worker=worker)
+    blind = known is None
+    recorded = {} if known is None else {HISTORY_ATTRIBUTE: history([*known, entry])}
     return update_job(
         reference.tenant,
         reference.job_id,
@@ -46,9 +64,10 @@ def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetim
             "owner": text(token),
             "claimed_at": milliseconds(now),
             "due": milliseconds(lease_end),
+            **recorded,
         },
         removes=["nudges", *ATTENTION],
-        entries=[Transition(at=now, state=State.RUNNING, cause=Why.CLAIMED, worker=worker)],
+        entries=[entry] if blind else [],
         # DynamoDB evaluates the right-hand sides before it writes, so this reads the old `due`.
         expressions=[
             "#ready_at = #due",
@@ -61,9 +80,12 @@ def claim(reference: Reference, *, token: str, now: datetime, lease_end: datetim
             "#generation = :generation",
             # Not before the job is due, not during another worker's lease, and not when terminal (no `due` then).
             "#due <= :now",
+            # Claims that are taken back, one after another, must not fill the document.
+            *([_HISTORY_HAS_ROOM] if blind else []),
         ],
-        names=["ready_at", "due", "attempt", "open_runs", "generation"],
+        names=["ready_at", "due", "attempt", "open_runs", "generation", HISTORY_ATTRIBUTE],
         values={
+            **({":most_entries": number(MOST_UNREAD)} if blind else {}),
             ":zero": number(0),
             ":one": number(1),
             ":generation": number(reference.generation),

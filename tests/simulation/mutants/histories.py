@@ -13,7 +13,7 @@ RECORDED: Final = (
     Mutant(
         "a claim is not recorded",
         modules.WRITES,
-        "        entries=[Transition(at=now, state=State.RUNNING, cause=Why.CLAIMED, worker=worker)],\n",
+        "        entries=[entry] if blind else [],\n",
         "",
     ),
     Mutant("a settle forgets what came before", modules.OUTCOMES, "return (*job.history, ended)", "return (ended,)"),
