@@ -29,7 +29,7 @@ LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --unive
 SOURCES := app.py demo functions shared stacks tests tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast cover up down lint synth docs figures simulate mutants scope model lock clean setup-app setup-dev wheel
+.PHONY: help demo test test-fast cover up down lint synth docs dashboard figures simulate mutants scope model lock clean setup-app setup-dev wheel
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -81,6 +81,9 @@ lint: setup-dev ## style, formatting, types, import rules, tidiness
 
 synth: setup-app ## write the templates to cdk.out, without account or credentials (STAGE=dev CONTEXT=python_version=3.12)
 	@$(PY) -m tidemill.local synth --stage '$(STAGE)' $(if $(CONTEXT),--context '$(CONTEXT)')
+
+dashboard: setup-dev ## play the demo and draw the dashboard with its data to docs/dashboard.png
+	@$(PY) -m tools.dashboard_picture docs/dashboard.png
 
 docs: setup-app ## write the generated documents anew
 	@$(PY) -m tools.state_machine > docs/internals/state-machine.md

@@ -64,12 +64,13 @@ def test_a_disabled_publisher_fires_a_page_that_resolves_when_it_is_enabled(
     _await_states(deployed, LateCanary=State.ALARM, Page=State.ALARM)
     page = wait_until(lambda: _page(deployed, pages), PATIENCE_SECONDS, "the page")
     assert page == (f"{PIPELINE}-Page", State.ALARM)
+    assert "the page was sent" in deployed.app.tidemill("status").stdout
 
     lambda_.update_event_source_mapping(UUID=publisher, Enabled=True)
     _await_states(deployed, LateCanary=State.OK, Page=State.OK)
     changes = (deployed.app.folder / process.LOG).read_text()
-    assert f"ALARM page   {PIPELINE}-Page: Users are affected now. These fire: {PIPELINE}-LateCanary." in changes
-    assert f"OK    page   {PIPELINE}-Page: it was ALARM" in changes
+    assert f"ALARM incident {PIPELINE}-Page: Users are affected now. These fire: {PIPELINE}-LateCanary." in changes
+    assert f"OK    incident {PIPELINE}-Page: it was ALARM" in changes
 
 
 def _await_states(deployed: Deployed, **expected: State) -> None:

@@ -131,6 +131,7 @@ class AddedAlarms:
     of: dict[str, str] = field(default_factory=dict)
     #: The pages, and the composite that notifies for them.
     pages: list[str] = field(default_factory=list)
+    tickets: list[str] = field(default_factory=list)
     #: Those that call reconcile.
     calling_reconcile: list[str] = field(default_factory=list)
 
@@ -153,6 +154,8 @@ def add_alarms(scope: Construct, entries: Iterable[Entry], *, config: StageConfi
         if entry.severity is Severity.PAGE and entry.id in added.of:
             pages.append(entry)
             added.pages.append(added.of[entry.id])
+        if entry.severity is Severity.TICKET and entry.id in added.of:
+            added.tickets.append(added.of[entry.id])
     if pages and config.metric_math:
         page = Composite(
             id=PAGE,

@@ -1,6 +1,7 @@
 """`Dashboard`: one page, in the order of an incident's questions."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final
 
 from aws_cdk import Duration
@@ -56,12 +57,11 @@ class Dashboard(Construct):
 
     def _alarms(self, added: AddedAlarms) -> list[cloudwatch.IWidget]:
         """All pages, and the tickets that fire now."""
-        tickets = [name for id_, name in added.of.items() if name not in added.pages]
         return [
             cloudwatch.AlarmStatusWidget(title="pages", alarms=self._named("Page", added.pages), width=3 * WIDTH),
             cloudwatch.AlarmStatusWidget(
                 title="tickets that fire",
-                alarms=self._named("Ticket", tickets),
+                alarms=self._named("Ticket", added.tickets),
                 states=[cloudwatch.AlarmState.ALARM],
                 width=3 * WIDTH,
             ),
@@ -72,10 +72,13 @@ class Dashboard(Construct):
 
     def _objectives(self, api: Api) -> list[cloudwatch.IWidget]:
         """The percentages that the burn rates judge, over the short window of a page."""
-        window = FAST_BURN.short
+        short = FAST_BURN.short
+        window = Duration.seconds(short // timedelta(seconds=1))
+        failed = failed_submissions(self._config, api, short).with_(label="failed")
+        late = late_starts(self._config, short).with_(label="late")
         return [
-            _graph("submissions that failed (%)", failed_submissions(self._config, api, window)),
-            _graph("late starts of the lane critical (%)", late_starts(self._config, window)),
+            _graph("submissions that failed (%)", failed, period=window),
+            _graph("late starts of the lane critical (%)", late, period=window),
             _graph(
                 "canaries: from submission to success (ms)",
                 *(
@@ -256,5 +259,5 @@ class Dashboard(Construct):
         ]
 
 
-def _graph(title: str, *metrics: cloudwatch.IMetric) -> cloudwatch.GraphWidget:
-    return cloudwatch.GraphWidget(title=title, left=list(metrics), period=PERIOD, width=WIDTH)
+def _graph(title: str, *metrics: cloudwatch.IMetric, period: Duration = PERIOD) -> cloudwatch.GraphWidget:
+    return cloudwatch.GraphWidget(title=title, left=list(metrics), period=period, width=WIDTH)

@@ -1,42 +1,24 @@
 """One line for a person about the change of an alarm: time, state, severity, name, meaning and heading. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
 
-from tidemill.local.alarm_watch.installed_alarms import AnyAlarm
 from tidemill.local.alarms import CompositeAlarm, State, Transition
-
-_WHAT_TO_DO: Final = " What to do: "
-
-
-def severities(alarms: Sequence[AnyAlarm], *, page_topic: str) -> Mapping[str, str]:
-    """By the name of the alarm: page, ticket or part. The composite that notifies the page topic reads all pages."""
-    pages = {
-        name
-        for alarm in alarms
-        if page_topic in alarm.alarm_actions and isinstance(alarm, CompositeAlarm)
-        for name in (alarm.name, *alarm.rule.children)
-    }
-    return {
-        alarm.name: "page" if alarm.name in pages else "ticket" if alarm.alarm_actions else "part" for alarm in alarms
-    }
+from tidemill.operator.alarm_states import AlarmState
 
 
-def change_line(change: Transition, severity: str, states: Mapping[str, State], *, at: datetime) -> str:
+def change_line(change: Transition, described: AlarmState, states: Mapping[str, State], *, at: datetime) -> str:
     """`states` are those of all alarms, from which a composite takes its reason."""
-    alarm = change.alarm
-    words = [f"{at:%H:%M:%S}", f"{change.new:<5}", f"{severity:<6}", f"{alarm.name}:"]
+    words = [f"{at:%H:%M:%S}", f"{change.new:<5}", f"{described.severity:<8}", f"{change.alarm.name}:"]
     if change.new is State.ALARM:
-        meaning, _, runbook = alarm.description.partition(_WHAT_TO_DO)
-        words.append(f"{meaning.partition(': ')[2]}{_because(alarm, states)} Do: {runbook}")
+        words.append(f"{described.meaning}{_because(change, states)} Do: {described.advice}")
     else:
         words.append(f"it was {change.old}")
     return " ".join(words)
 
 
-def _because(alarm: AnyAlarm, states: Mapping[str, State]) -> str:
-    if not isinstance(alarm, CompositeAlarm):
+def _because(change: Transition, states: Mapping[str, State]) -> str:
+    if not isinstance(change.alarm, CompositeAlarm):
         return ""
-    firing = sorted(name for name in alarm.rule.children if states[name] is State.ALARM)
+    firing = sorted(name for name in change.alarm.rule.children if states[name] is State.ALARM)
     return f" These fire: {', '.join(firing)}."

@@ -4,7 +4,7 @@ The stage `local` leaves out what CloudFormation on the embedded AWS refuses: al
 `put_missing` makes them through the API, which accepts both.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,16 +25,22 @@ def read_installed(templates: Mapping[str, Mapping[str, Any]], cloudformation: A
     }
     found: list[AnyAlarm] = []
     for stack, template in templates.items():
-        deployed = _physical_ids(cloudformation, stack)
-
-        def resolve(id_: str, stack: str = stack, deployed: Mapping[str, str] = deployed) -> str:
-            # CloudFormation names an alarm after its stack and its logical id, and so does this.
-            return deployed.get(id_, f"{stack}-{id_}")
-
-        for alarm in read_alarms(template["Resources"], resolve=resolve):
+        for alarm in read_alarms(template["Resources"], resolve=resolver(stack, cloudformation)):
             fires, resolves = (_imported(actions, exports) for actions in (alarm.alarm_actions, alarm.ok_actions))
             found.append(replace(alarm, alarm_actions=fires, ok_actions=resolves))
     return found
+
+
+def resolver(stack: str, cloudformation: Any) -> Callable[[str], str]:
+    """What a logical id of the stack refers to: a physical id, or the name of an alarm that the watch creates."""
+    pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
+    deployed = {
+        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
+        for page in pages
+        for resource in page["StackResourceSummaries"]
+    }
+    # CloudFormation names an alarm after its stack and its logical id, and so does this.
+    return lambda id_: deployed.get(id_, f"{stack}-{id_}")
 
 
 def states(cloudwatch: Any, **names: Any) -> dict[str, State]:
@@ -49,9 +55,9 @@ def states(cloudwatch: Any, **names: Any) -> dict[str, State]:
 
 
 def put_missing(cloudwatch: Any, alarms: Sequence[AnyAlarm]) -> None:
-    """Create the alarms that do not exist. A composite comes after the alarms in its rule."""
+    """Create the alarms that do not exist."""
     known = states(cloudwatch).keys()
-    for alarm in _children_first(alarms):
+    for alarm in children_first(alarms):
         if alarm.name in known:
             continue
         if isinstance(alarm, CompositeAlarm):
@@ -68,7 +74,8 @@ def put_missing(cloudwatch: Any, alarms: Sequence[AnyAlarm]) -> None:
             )
 
 
-def _children_first(alarms: Sequence[AnyAlarm]) -> Iterator[AnyAlarm]:
+def children_first(alarms: Sequence[AnyAlarm]) -> Iterator[AnyAlarm]:
+    """A composite comes after the alarms in its rule."""
     waiting = {alarm.name: alarm for alarm in alarms}
 
     def take(name: str) -> Iterator[AnyAlarm]:
@@ -80,15 +87,6 @@ def _children_first(alarms: Sequence[AnyAlarm]) -> Iterator[AnyAlarm]:
 
     for alarm in alarms:
         yield from take(alarm.name)
-
-
-def _physical_ids(cloudformation: Any, stack: str) -> dict[str, str]:
-    pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
-    return {
-        resource["LogicalResourceId"]: resource["PhysicalResourceId"]
-        for page in pages
-        for resource in page["StackResourceSummaries"]
-    }
 
 
 def _imported(actions: Iterable[str], exports: Mapping[str, str]) -> tuple[str, ...]:

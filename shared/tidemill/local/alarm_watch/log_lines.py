@@ -38,18 +38,25 @@ def values_of(line: str, at_ms: int, source: Source) -> Iterator[Value]:
     """The values of the metrics in one line, which Lambda wrote at this time."""
     if line.startswith(STARTED):
         yield Value(MetricKey("AWS/Lambda", "Invocations", (("FunctionName", source.function),)), at_ms, 1.0)
+        # A request without an error counts as 0: the sum of a quiet API is 0, and not missing.
+        if source.api_id:
+            yield _server_errors(source, at_ms, 0.0)
     elif line.startswith("{"):
         try:
             fields = json.loads(line)
         except ValueError:
             return
         if source.api_id and fields.get("message") in SERVER_ERRORS:
-            yield Value(MetricKey("AWS/ApiGateway", "5xx", (("ApiId", source.api_id),)), at_ms, 1.0)
+            yield _server_errors(source, at_ms, 1.0)
         try:
             yield from list(embedded_values(fields))
         except (AttributeError, KeyError, TypeError, ValueError):
             # CloudWatch, too, ignores a line that a handler printed and that only looks like this format.
             return
+
+
+def _server_errors(source: Source, at_ms: int, number: float) -> Value:
+    return Value(MetricKey("AWS/ApiGateway", "5xx", (("ApiId", source.api_id),)), at_ms, number)
 
 
 def embedded_values(fields: dict[str, Any]) -> Iterator[Value]:

@@ -1,6 +1,6 @@
 """`MetricValues`: the values of metrics by minute, as far back as an alarm may read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tidemill.local.alarms import MetricKey, Series
 
@@ -22,6 +22,9 @@ class MetricValues:
         for values in self._values.values():
             for minute in [each for each in values if each < before]:
                 del values[minute]
+
+    def by_minute(self) -> Mapping[MetricKey, Mapping[int, Sequence[float]]]:
+        return self._values
 
     def series(self) -> Mapping[MetricKey, Series]:
         return {metric: Series(values, delay=DELAY_MINUTES) for metric, values in self._values.items() if values}

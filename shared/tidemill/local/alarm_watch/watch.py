@@ -1,14 +1,13 @@
 """`Watch`: evaluates all alarms of a deployed app once a minute, and sets their states on the embedded AWS."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from tidemill.local.alarm_watch import installed_alarms
-from tidemill.local.alarm_watch.change_line import change_line, severities
+from tidemill.local.alarm_watch.change_line import change_line
 from tidemill.local.alarm_watch.failed_invocations import FailedInvocations
-from tidemill.local.alarm_watch.installed_alarms import AnyAlarm
+from tidemill.local.alarm_watch.installed_alarms import AnyAlarm, children_first
 from tidemill.local.alarm_watch.log_lines import Source
 from tidemill.local.alarm_watch.log_reader import LogReader
 from tidemill.local.alarm_watch.metric_values import MetricValues
@@ -16,7 +15,7 @@ from tidemill.local.alarm_watch.queue_values import queue_values
 from tidemill.local.alarm_watch.short_minutes import ScheduledCalls
 from tidemill.local.alarms import Evaluator, MetricAlarm, MetricKey, State, Transition
 from tidemill.local.alarms.evaluation import ADDITIONAL_POINTS
-from tidemill.names import Output
+from tidemill.operator.alarm_states import Alarms
 
 #: A minute of the alarms, unless a shorter one is set.
 MINUTE_SECONDS: Final = 60.0
@@ -34,29 +33,33 @@ class Watch:
         *,
         sources: Sequence[Source],
         failed: FailedInvocations,
-        page_topic: str,
+        described: Alarms,
         minute_seconds: float,
         started_at: float,
+        also: Collection[MetricKey] = (),
     ) -> None:
-        """`started_at` and all other times are seconds since the epoch."""
-        self._alarms = alarms
+        """Times are seconds since the epoch. `also`: metrics to read beside those of the alarms."""
+        self._alarms = list(children_first(alarms))
         self._client = client
         self._failed = failed
         self._minute_seconds = minute_seconds
-        self._severities = severities(alarms, page_topic=page_topic)
-        self._wanted = {query.metric for alarm in alarms if isinstance(alarm, MetricAlarm) for query in alarm.queries}
+        self._described = described.by_name
+        read = {query.metric for alarm in alarms if isinstance(alarm, MetricAlarm) for query in alarm.queries}
+        self._wanted = read.union(also)
         # The logs are read from the beginning, so a watch that begins anew knows what an earlier one knew.
         self._minutes = max(_minutes(alarm) for alarm in alarms)
         since = started_at - self._minutes * minute_seconds
         self._logs = LogReader(client("logs"), sources, since_ms=round(since * 1000))
         self._calls = ScheduledCalls(client("scheduler"), client("lambda"))
-        self._values = MetricValues()
+        self.values = MetricValues()
         self._evaluator = Evaluator(alarms, {})
-        self._evaluator.states |= installed_alarms.states(client("cloudwatch"))
+        #: The states on the embedded AWS.
+        self._applied = {alarm.name: State(self._described[alarm.name].state) for alarm in alarms}
+        self._evaluator.states |= self._applied
 
     @property
-    def firing(self) -> int:
-        return sum(state is State.ALARM for state in self._evaluator.states.values())
+    def states(self) -> Mapping[str, State]:
+        return self._evaluator.states
 
     def tick(self, now: float) -> Iterator[str]:
         """Evaluate once. Yields a line for each change that a person should see. To be called once in each minute."""
@@ -64,29 +67,35 @@ class Watch:
         if self._minute_seconds < MINUTE_SECONDS:
             self._calls.call(minute=minute)
         self._collect(now, minute)
-        self._values.forget(before=minute - self._minutes)
-        self._evaluator.use(self._values.series())
-        for change in self._evaluator.evaluate(minute):
-            self._set(change)
-            self._count_notifications(change, minute)
-            # A new alarm is healthy until its first data, so its first OK is not shown.
-            if (change.old, change.new) != (State.INSUFFICIENT_DATA, State.OK):
-                at = datetime.fromtimestamp(now, UTC)
-                yield change_line(change, self._severities[change.alarm.name], self._evaluator.states, at=at)
+        self.values.forget(before=minute - self._minutes)
+        self._evaluator.use(self.values.series())
+        self._evaluator.evaluate(minute)
+        for alarm in self._alarms:
+            old, new = self._applied[alarm.name], self._evaluator.states[alarm.name]
+            if old is not new:
+                change = Transition(alarm, old, new, minute)
+                self._set_state(change)
+                self._count_notifications(change, minute)
+                # Only now: after an error, the next call tries again.
+                self._applied[alarm.name] = new
+                # A new alarm is healthy until its first data, so its first OK is not shown.
+                if (old, new) != (State.INSUFFICIENT_DATA, State.OK):
+                    at = datetime.fromtimestamp(now, UTC)
+                    yield change_line(change, self._described[alarm.name], self.states, at=at)
 
     def minute_of(self, seconds: float) -> int:
         return int(seconds // self._minute_seconds)
 
     def _collect(self, now: float, minute: int) -> None:
         for found in self._logs.read(now_ms=round(now * 1000)):
-            self._values.add(found.metric, self.minute_of(found.at_ms / 1000), found.value)
+            self.values.add(found.metric, self.minute_of(found.at_ms / 1000), found.value)
         at = datetime.fromtimestamp(now, UTC)
         for metric, value in queue_values(self._wanted, self._client("sqs"), self._client("cloudwatch"), now=at):
-            self._values.add(metric, minute, value)
+            self.values.add(metric, minute, value)
         for metric in self._failed.read():
-            self._values.add(metric, minute, 1.0)
+            self.values.add(metric, minute, 1.0)
 
-    def _set(self, change: Transition) -> None:
+    def _set_state(self, change: Transition) -> None:
         """Set the state, unless the embedded AWS has already set that of a composite with that of its child."""
         cloudwatch, name = self._client("cloudwatch"), change.alarm.name
         if installed_alarms.states(cloudwatch, AlarmNames=[name])[name] is not change.new:
@@ -97,22 +106,9 @@ class Watch:
         """The metrics of topics, which the embedded AWS lacks."""
         for topic in change.actions:
             dimensions = (("TopicName", topic),)
-            self._values.add(MetricKey("AWS/SNS", "NumberOfMessagesPublished", dimensions), minute, 1.0)
+            self.values.add(MetricKey("AWS/SNS", "NumberOfMessagesPublished", dimensions), minute, 1.0)
             if self._client("sns").list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]:
-                self._values.add(MetricKey("AWS/SNS", "NumberOfNotificationsDelivered", dimensions), minute, 1.0)
-
-
-def sources_of(outputs_by_stack: Mapping[str, Mapping[str, str]]) -> list[Source]:
-    """The functions of all stacks that have any, each with the API of its stack."""
-    return [
-        Source(log_group=json.loads(outputs[Output.LOG_GROUPS])[key], function=function, api_id=_api_id(outputs))
-        for outputs in outputs_by_stack.values()
-        for key, function in json.loads(outputs.get(Output.FUNCTIONS, "{}")).items()
-    ]
-
-
-def _api_id(outputs: Mapping[str, str]) -> str:
-    return next((value for name, value in outputs.items() if name.endswith(Output.API_ID)), "")
+                self.values.add(MetricKey("AWS/SNS", "NumberOfNotificationsDelivered", dimensions), minute, 1.0)
 
 
 def _minutes(alarm: AnyAlarm) -> int:

@@ -50,6 +50,12 @@ def test_each_invocation_counts_for_its_function() -> None:
     assert read("START RequestId: f1a3c129 Version: $LATEST") == [(CALLS, 1.0)]
 
 
+def test_a_request_without_a_problem_counts_as_no_server_error() -> None:
+    calls = MetricKey("AWS/Lambda", "Invocations", (("FunctionName", "app-Submit"),))
+    errors = MetricKey("AWS/ApiGateway", "5xx", (("ApiId", "api1"),))
+    assert read("START RequestId: f1a3c129 Version: $LATEST", SUBMIT) == [(calls, 1.0), (errors, 0.0)]
+
+
 def test_a_line_of_a_problem_is_a_server_error_of_the_api_before_the_function() -> None:
     line = json.dumps({"level": "WARNING", "message": "unavailable"})
     assert read(line, SUBMIT) == [(MetricKey("AWS/ApiGateway", "5xx", (("ApiId", "api1"),)), 1.0)]

@@ -8,14 +8,15 @@ from typing import Any, Final
 import pytest
 
 from tests.support.patience import PATIENCE_SECONDS
-from tidemill.local.alarm_watch.change_line import change_line, severities
+from tidemill.local.alarm_watch.change_line import change_line
 from tidemill.local.alarm_watch.failed_invocations import FailedInvocations
 from tidemill.local.alarm_watch.installed_alarms import put_missing, read_installed
 from tidemill.local.alarm_watch.metric_values import DELAY_MINUTES, MetricValues
+from tidemill.local.alarm_watch.setup import sources_of
 from tidemill.local.alarm_watch.short_minutes import ScheduledCalls
-from tidemill.local.alarm_watch.watch import sources_of
 from tidemill.local.alarms import CompositeAlarm, MetricAlarm, MetricKey, State, Transition
 from tidemill.local.wait import wait_until
+from tidemill.operator.alarm_states import AlarmState, Severity
 
 NOON: Final = datetime(2026, 1, 1, 12, tzinfo=UTC)
 KEY: Final = MetricKey("Tidemill", "JobsDead", ())
@@ -127,23 +128,22 @@ def test_missing_alarms_are_created_and_a_composite_last(alarms: list[Any]) -> N
     assert [metric["MetricStat"]["Period"] for metric in math["Metrics"][:2]] == [300, 300]
 
 
-def test_the_parts_of_the_page_are_pages_and_an_alarm_without_topic_is_a_part(alarms: list[Any]) -> None:
-    page, plain, math = alarms
-    only_sum = CompositeAlarm(name=page.name, rule_text='ALARM("app-Sum")', alarm_actions=page.alarm_actions)
-    found = severities([only_sum, plain, math], page_topic="arn:pages")
-    assert found == {"app-Page": "page", "app-Sum": "page", "app-Plain-1": "ticket"}
-    assert severities([math], page_topic="arn:pages") == {"app-Sum": "part"}
-
-
 def test_a_change_is_one_line_with_what_to_do(alarms: list[Any]) -> None:
-    page = alarms[0]
+    described = AlarmState(
+        name="app-Page",
+        severity=Severity.INCIDENT,
+        state="OK",
+        since=NOON,
+        meaning="Users are affected.",
+        advice="runbook.md#page",
+    )
     states = {"app-Page": State.ALARM, "app-Sum": State.ALARM, "app-Plain-1": State.OK}
     fires, resolves = (
-        change_line(Transition(page, old, new, 7), "page", states, at=NOON)
+        change_line(Transition(alarms[0], old, new, 7), described, states, at=NOON)
         for old, new in ((State.OK, State.ALARM), (State.ALARM, State.OK))
     )
-    assert fires == "12:00:00 ALARM page   app-Page: Users are affected. These fire: app-Sum. Do: runbook.md#page"
-    assert resolves == "12:00:00 OK    page   app-Page: it was ALARM"
+    assert fires == "12:00:00 ALARM incident app-Page: Users are affected. These fire: app-Sum. Do: runbook.md#page"
+    assert resolves == "12:00:00 OK    incident app-Page: it was ALARM"
 
 
 def test_values_are_known_a_minute_later_and_forgotten_when_they_are_old() -> None:

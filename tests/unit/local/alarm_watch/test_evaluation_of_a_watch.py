@@ -1,0 +1,144 @@
+"""A watch takes metrics from log lines, sets the states of alarms, and reports each change once."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tidemill.local.alarm_watch.failed_invocations import FailedInvocations
+from tidemill.local.alarm_watch.log_lines import Source
+from tidemill.local.alarm_watch.watch import MINUTE_SECONDS, Watch
+from tidemill.local.alarms import CompositeAlarm, MetricAlarm, MetricKey
+from tidemill.local.alarms.definition import Missing, Query
+from tidemill.operator.alarm_states import Alarms, AlarmState, Severity
+
+BEGIN: Final = 1_800_000_000
+TOPIC: Final = "arn:pages"
+DEATHS: Final = MetricAlarm(
+    name="app-Deaths",
+    queries=(Query("m1", MetricKey("Tidemill", "JobsDead", (("lane", "bulk"), ("stage", "local"))), "Sum"),),
+    expression="m1",
+    period_minutes=1,
+    evaluation_periods=1,
+    datapoints_to_alarm=1,
+    threshold=0,
+    comparison="GreaterThanThreshold",
+    missing=Missing.NOT_BREACHING,
+)
+PAGE: Final = CompositeAlarm(name="app-Page", rule_text='ALARM("app-Deaths")', alarm_actions=(TOPIC,))
+
+
+class Emulator:
+    """All clients in one. CloudWatch sets the composite with its child, and notifies."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[int, str]] = []
+        self.states = {alarm.name: "INSUFFICIENT_DATA" for alarm in (DEATHS, PAGE)}
+        self.published: list[str] = []
+        #: The next calls of `set_alarm_state` fail.
+        self.broken = 0
+
+    def get_paginator(self, operation: str) -> "Emulator":
+        self._operation = operation
+        return self
+
+    def paginate(self, *, startTime: int = 0, AlarmNames: Any = (), **_: Any) -> list[Any]:  # noqa: N803 - the API's
+        if self._operation == "describe_alarms":
+            found = [{"AlarmName": name, "StateValue": self.states[name]} for name in AlarmNames]
+            return [{"MetricAlarms": found, "CompositeAlarms": []}]
+        events = [
+            {"logStreamName": str(number), "timestamp": at * 1000, "message": message}
+            for number, (at, message) in enumerate(self.lines)
+            if at * 1000 >= startTime
+        ]
+        return [{"events": events}]
+
+    def set_alarm_state(self, *, AlarmName: str, StateValue: str, StateReason: str) -> None:  # noqa: N803 - the API's
+        assert StateReason
+        if self.broken:
+            self.broken -= 1
+            raise ConnectionError
+        for name in {AlarmName, PAGE.name} if AlarmName == DEATHS.name else {AlarmName}:
+            if self.states[name] != StateValue:
+                self.states[name] = StateValue
+                if name == PAGE.name and StateValue == "ALARM":
+                    self.published.append(name)
+
+    def list_subscriptions_by_topic(self, *, TopicArn: str) -> dict[str, Any]:  # noqa: N803 - the API's
+        assert TopicArn == TOPIC
+        return {"Subscriptions": []}
+
+    def dies(self, at: int) -> None:
+        directive = {"Namespace": "Tidemill", "Dimensions": [["stage", "lane"]], "Metrics": [{"Name": "JobsDead"}]}
+        about = {"Timestamp": at * 1000, "CloudWatchMetrics": [directive]}
+        self.lines.append((at, json.dumps({"stage": "local", "lane": "bulk", "_aws": about, "JobsDead": 1})))
+
+
+@pytest.fixture
+def emulator() -> Emulator:
+    return Emulator()
+
+
+@pytest.fixture
+def watch(emulator: Emulator, tmp_path: Path) -> Watch:
+    (tmp_path / "emulator.log").touch()
+
+    def described(name: str) -> AlarmState:
+        since = datetime.fromtimestamp(BEGIN, UTC)
+        return AlarmState(
+            name=name,
+            severity=Severity.PAGE,
+            state=emulator.states[name],
+            since=since,
+            meaning="Jobs die.",
+            advice="runbook.md",
+        )
+
+    return Watch(
+        [PAGE, DEATHS],
+        lambda _: emulator,
+        sources=[Source("/work", "app-Work")],
+        failed=FailedInvocations(tmp_path / "emulator.log"),
+        described=Alarms({name: described(name) for name in emulator.states}),
+        minute_seconds=MINUTE_SECONDS,
+        started_at=BEGIN,
+    )
+
+
+def ticks(watch: Watch, *minutes: int) -> list[str]:
+    return [line for minute in minutes for line in watch.tick(BEGIN + minute * MINUTE_SECONDS)]
+
+
+def words(line: str) -> tuple[str, str]:
+    _, state, _, name, *_ = line.split()
+    return state, name.removesuffix(":")
+
+
+def test_a_metric_in_a_log_line_fires_its_alarm_and_the_composite_once(watch: Watch, emulator: Emulator) -> None:
+    assert ticks(watch, 1, 2) == []
+    assert set(emulator.states.values()) == {"OK"}
+    emulator.dies(BEGIN + 130)
+    assert list(map(words, ticks(watch, 3, 4, 5))) == [("ALARM", DEATHS.name), ("ALARM", PAGE.name)]
+    assert emulator.published == [PAGE.name]
+    assert list(map(words, ticks(watch, 6, 7, 8, 9))) == [("OK", DEATHS.name), ("OK", PAGE.name)]
+
+
+def test_a_state_that_could_not_be_set_is_set_by_the_next_evaluation(watch: Watch, emulator: Emulator) -> None:
+    ticks(watch, 1, 2)
+    emulator.dies(BEGIN + 130)
+    emulator.broken = 1
+    with pytest.raises(ConnectionError):
+        ticks(watch, 3, 4)
+    assert emulator.states[DEATHS.name] == "OK"
+    assert list(map(words, ticks(watch, 5))) == [("ALARM", DEATHS.name), ("ALARM", PAGE.name)]
+    assert emulator.states[DEATHS.name] == "ALARM"
+
+
+def test_a_page_without_subscriber_counts_as_published_and_not_as_delivered(watch: Watch, emulator: Emulator) -> None:
+    emulator.dies(BEGIN + 70)
+    ticks(watch, 1, 2, 3)
+    assert {metric.name for metric in watch.values.by_minute() if metric.namespace == "AWS/SNS"} == {
+        "NumberOfMessagesPublished"
+    }
