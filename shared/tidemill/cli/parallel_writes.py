@@ -73,6 +73,7 @@ class ParallelWrites:
 
     def run(self, jobs: Iterable[Job], advance: Callable[[], object] = lambda: None) -> None:
         """Call `advance` after each job. Return or raise only when all writes in progress have finished."""
+        self._stopped = False
         pool = ThreadPoolExecutor(_THREADS)
         try:
             for batch in _batches(jobs, self._batch):

@@ -1,32 +1,37 @@
 """`tidemill redrive`: requeue dead jobs."""
 
-from collections.abc import Collection, Iterator
-from functools import partial
+from collections.abc import Collection
+from datetime import timedelta
 from itertools import islice
 
 import click
 
-from tidemill.application.group_order import in_group_order
 from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError, report_unreadable
-from tidemill.cli.formatting import count, visible
+from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_filter_options import job_filter_options, pace_options
-from tidemill.cli.output import progress_bar, say, show, show_json
+from tidemill.cli.output import say, show, show_json
 from tidemill.cli.own_jobs import change_own_jobs
-from tidemill.cli.parallel_writes import ParallelWrites
-from tidemill.cli.parameter_types import reason_text
+from tidemill.cli.parameter_types import DURATION, reason_text
 from tidemill.cli.redrive_plan import MOST_PLANNED, Plan
-from tidemill.domain.job import Job
-from tidemill.domain.states import State
-from tidemill.system import clock
+from tidemill.cli.redrive_run import RedriveRun, Request, say_skipped
 
 
 @click.command()
 @job_filter_options
 @click.option("--all", "everything", is_flag=True, help="All dead jobs.")
 @pace_options
+@click.option("--no-probe", is_flag=True, help="Redrive all jobs at once, without probes.")
+@click.option(
+    "--probe-timeout",
+    type=DURATION,
+    default="5m",
+    show_default=True,
+    metavar="DURATION",
+    help="Wait so long for probes.",
+)
 @click.option("--own", is_flag=True, help="Your own jobs, by ID, over the HTTP API.")
 @click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the history of the jobs.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
@@ -42,6 +47,8 @@ def redrive(
     everything: bool,
     limit: int | None,
     rate: int | None,
+    no_probe: bool,
+    probe_timeout: timedelta,
     own: bool,
     reason: str,
     dry_run: bool,
@@ -57,6 +64,10 @@ def redrive(
 
     The command reads and writes job documents only. The messages of these jobs in the dead-letter queues do no harm;
     reconcile deletes them within minutes, and `tidemill dlq sweep` does so now.
+
+    If several jobs match, one job of each type and error runs first, as a probe. The others of that error follow only
+    if their probe succeeds in time; else they stay dead, and the exit code is 1. A probe has failed as soon as an
+    attempt fails with the same error. An interruption does not stop probes: they are redriven jobs like all others.
 
     With --own, it requeues your own dead jobs by ID.
 
@@ -82,8 +93,13 @@ def redrive(
         show("Nothing was changed.")
         return
     if plan.jobs and confirmed(f"Redrive {plan.number}?", yes=yes):
-        writes = _carry_out(installation, wanted, plan, limit=limit, rate=rate, reason=reason)
-        _report(writes, as_json=as_json)
+        request = Request(
+            wanted=wanted, limit=limit, rate=rate, reason=reason, probe_timeout=None if no_probe else probe_timeout
+        )
+        run = RedriveRun(installation, request, plan)
+        run.run()
+        show_json(run.counts) if as_json else show(run.summary)
+        run.raise_for_rest()
     elif not plan.jobs:
         show_json({"written": 0, "skipped": 0, "left": []}) if as_json else show("Nothing was changed.")
     if wanted.ids and not plan.jobs:
@@ -104,7 +120,7 @@ def _say_unmatched(installation: Installation, wanted: JobFilter, plan: Plan) ->
         matched = {job.id for job in dead(wanted)}
         others = {job.id for job in dead(JobFilter(ids=wanted.ids))} - matched
         for job_id in sorted(set(wanted.ids) - matched):
-            _say_skipped(job_id, "the other options exclude it" if job_id in others else "no dead job has this ID")
+            say_skipped(job_id, "the other options exclude it" if job_id in others else "no dead job has this ID")
     elif wanted.types and not plan.jobs:
         types = {job.type for job in islice(dead(ANY_JOB), MOST_PLANNED)}
         if absent := sorted(set(wanted.types) - types):
@@ -113,51 +129,3 @@ def _say_unmatched(installation: Installation, wanted: JobFilter, plan: Plan) ->
 
 def _listed(types: Collection[str]) -> str:
     return ", ".join(map(visible, sorted(types))) or "nothing, because no job is dead"
-
-
-def _carry_out(
-    installation: Installation, wanted: JobFilter, plan: Plan, *, limit: int | None, rate: int | None, reason: str
-) -> ParallelWrites:
-    redriver = installation.redriver
-    write = partial(redriver.redrive, by=installation.caller, reason=reason, refused=_say_why)
-    writes = ParallelWrites(write, verb="Redrove", rate=rate)
-    jobs: Iterator[Job] = in_group_order(redriver.plan(wanted, unreadable=report_unreadable, began=clock.now()))
-    # The index holds at most that many, also if the filter asks for more than it holds.
-    total = plan.jobs if plan.exact else limit or installation.dead_entries()
-    try:
-        with progress_bar("redriving" if plan.exact else "redriving at most", total) as advance:
-            writes.run(islice(jobs, limit), advance)
-    except BaseException:
-        say(f"{writes.summary} Each job is either dead or redriven. Run the command again to continue.")
-        raise
-    return writes
-
-
-def _report(writes: ParallelWrites, *, as_json: bool) -> None:
-    if as_json:
-        show_json(writes.counts)
-    else:
-        show(writes.summary)
-    for job in writes.left:
-        _say_skipped(job.id, f"other writes keep its group {job.group} busy")
-    if writes.left_count:
-        raise CommandError(
-            f"{count(writes.left_count, 'job')} of busy groups could not be redriven", remedy="Run the command again."
-        )
-
-
-def _say_why(job: Job, current: Job | None) -> None:
-    """Say why a job was not redriven. It has changed since it was read."""
-    if current is None or current.created_at != job.created_at:
-        why = "it has been deleted in the meantime"
-    elif current.redrives != job.redrives:
-        why = f"{current.redrives[-1].by} has redriven it in the meantime"
-    elif current.state is State.DEAD:
-        why = "it has expired" if current.generation == job.generation else "it has died again in the meantime"
-    else:
-        why = f"it is {current.state} now"
-    _say_skipped(job.id, why)
-
-
-def _say_skipped(job_id: str, why: str) -> None:
-    say(visible(f"Skipped {job_id}: {why}"))

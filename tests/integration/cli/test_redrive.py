@@ -38,7 +38,7 @@ def _nameless() -> str:
 
 def test_all_dead_jobs_are_redriven_and_a_sweep_deletes_their_dlq_messages(cloud: Cloud) -> None:
     jobs = [cloud.dead_job() for _ in range(9)]
-    result = run("redrive", "--all", "--yes")
+    result = run("redrive", "--all", "--no-probe", "--yes")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == ["Redrove 9 of 9 jobs."]
     assert {cloud.state(job) for job in jobs} == {State.QUEUED}
@@ -70,7 +70,7 @@ def test_without_an_answer_of_sts_the_entry_says_that_the_name_is_not_verified(
     monkeypatch.setattr(SilentSts, "calls", 0)
     jobs = [cloud.dead_job() for _ in range(2)]
 
-    result = run("redrive", "--all", "--yes")
+    result = run("redrive", "--all", "--no-probe", "--yes")
 
     assert result.exit_code == 0
     assert {entry.by for job in jobs for entry in stored(cloud.store, job).redrives} == {named}
@@ -123,9 +123,9 @@ def test_ids_that_match_no_dead_job_are_an_error(cloud: Cloud) -> None:
 
 def test_a_repeat_finds_no_dead_job_and_changes_nothing(cloud: Cloud) -> None:
     cloud.dead_job()
-    run("redrive", "--all", "--yes")
+    run("redrive", "--all", "--no-probe", "--yes")
     before = cloud.contents()
-    result = run("redrive", "--all", "--yes")
+    result = run("redrive", "--all", "--no-probe", "--yes")
     assert result.exit_code == 0
     assert result.stdout.splitlines() == ["Nothing was changed."]
     assert cloud.contents() == before
@@ -139,7 +139,7 @@ def test_jobs_of_a_group_return_in_their_order(cloud: Cloud) -> None:
         cloud.store.settle(running, SETTLEMENTS[State.DEAD], now=NOW - number % 4 * SECOND)
         cloud.store.advance(job.tenant, "parcels", now=NOW)
 
-    assert run("redrive", "--all", "--yes").exit_code == 0
+    assert run("redrive", "--all", "--no-probe", "--yes").exit_code == 0
 
     returned = sorted((stored(cloud.store, job) for job in jobs), key=lambda job: job.sequence or 0)
     assert [job.id for job in returned] == [job.id for job in jobs]
@@ -156,7 +156,7 @@ def test_a_busy_group_does_not_end_the_command(cloud: Cloud, monkeypatch: pytest
 
     monkeypatch.setattr(DynamoJobStore, "redrive", conflict)
 
-    result = run("redrive", "--all", "--yes")
+    result = run("redrive", "--all", "--no-probe", "--yes")
 
     assert result.exit_code == 1
     assert result.stdout.splitlines()[0] == "Redrove 3 of 4 jobs. Left 1 job of busy groups."
@@ -225,14 +225,14 @@ def test_an_empty_plan_needs_no_confirmation(cloud: Cloud) -> None:
 def test_a_terminal_shows_a_progress_bar_on_stderr(cloud: Cloud) -> None:
     for _ in range(3):
         cloud.dead_job()
-    result = run("redrive", "--all", "--yes")
+    result = run("redrive", "--all", "--no-probe", "--yes")
     assert "3/3" in click.unstyle(result.stderr)
     assert "3/3" not in result.stdout
 
 
 def test_a_pipe_shows_no_progress_bar(cloud: Cloud) -> None:
     cloud.dead_job()
-    assert "1/1" not in run("redrive", "--all", "--yes").stderr
+    assert "1/1" not in run("redrive", "--all", "--no-probe", "--yes").stderr
 
 
 @pytest.fixture
@@ -309,16 +309,16 @@ def test_a_job_must_match_every_option(cloud: Cloud, options: list[str], redrive
         "tagged": cloud.dead_job(tags=("blue",)),
     }
 
-    assert run("redrive", *options, "--yes").exit_code == 0
+    assert run("redrive", *options, "--no-probe", "--yes").exit_code == 0
 
     assert {name for name, job in jobs.items() if cloud.state(job) is State.QUEUED} == redriven
 
 
 def test_a_limit_takes_the_earliest_deaths_and_a_repeat_goes_on(cloud: Cloud) -> None:
     jobs = [cloud.dead_job() for _ in range(5)]
-    assert run("redrive", "--all", "--limit", "3", "--yes").stdout == "Redrove 3 of 3 jobs.\n"
+    assert run("redrive", "--all", "--limit", "3", "--no-probe", "--yes").stdout == "Redrove 3 of 3 jobs.\n"
     assert Counter(cloud.state(job) for job in jobs) == {State.QUEUED: 3, State.DEAD: 2}
-    assert run("redrive", "--all", "--limit", "3", "--yes").stdout == "Redrove 2 of 2 jobs.\n"
+    assert run("redrive", "--all", "--limit", "3", "--no-probe", "--yes").stdout == "Redrove 2 of 2 jobs.\n"
 
 
 def test_a_job_that_dies_again_meanwhile_is_redriven_once(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,6 +338,6 @@ def test_a_job_that_dies_again_meanwhile_is_redriven_once(cloud: Cloud, monkeypa
     monkeypatch.setattr("tidemill.dynamodb.job_reader._BATCH_GET_LIMIT", 1)
     jobs = [cloud.dead_job() for _ in range(3)]
 
-    assert run("redrive", "--all", "--yes").exit_code == 0
+    assert run("redrive", "--all", "--no-probe", "--yes").exit_code == 0
 
     assert redriven == {job.id: 1 for job in jobs}

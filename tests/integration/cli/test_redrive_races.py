@@ -28,12 +28,12 @@ def test_each_of_two_operators_sees_how_many_jobs_the_other_redrove_first(
     def read(jobs: Iterable[Job]) -> list[Job]:
         found = list(jobs)
         patch.undo()
-        others.append(run("redrive", "--type", "theirs", "--yes"))
+        others.append(run("redrive", "--type", "theirs", "--no-probe", "--yes"))
         return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tidemill.cli.redrive.in_group_order", read)
-        result = run("redrive", "--all", "--yes")
+        patch.setattr("tidemill.cli.redrive_run.in_group_order", read)
+        result = run("redrive", "--all", "--no-probe", "--yes")
     assert "Redrove 2 of 2 jobs." in others[0].stdout
     assert "Redrove 3 of 5 jobs. Skipped 2 jobs that changed in the meantime." in result.stdout
     assert result.exit_code == 0
@@ -73,11 +73,11 @@ def test_an_interruption_reports_the_count_and_a_repeat_finishes(cloud: Cloud, e
     jobs = [cloud.dead_job() for _ in range(20)]
     with pytest.MonkeyPatch.context() as patch:
         Interrupting(patch, 4, error)
-        result = run("redrive", "--all", "--yes")
+        result = run("redrive", "--all", "--no-probe", "--yes")
     assert result.exit_code == code
-    assert "Redrove 4 of 20 jobs. Each job is either dead or redriven." in result.stderr
+    assert "Redrove 4 of 20 jobs. Each job is either dead or redriven," in result.stderr
     assert not result.stdout
     assert Counter(cloud.state(job) for job in jobs) == {State.QUEUED: 4, State.DEAD: 16}
-    again = run("redrive", "--all", "--yes")
+    again = run("redrive", "--all", "--no-probe", "--yes")
     assert again.stdout.splitlines() == ["Redrove 16 of 16 jobs."]
     assert {cloud.state(job) for job in jobs} == {State.QUEUED}
