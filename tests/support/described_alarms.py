@@ -24,7 +24,7 @@ class DescribedAlarms:
     def get_paginator(self, operation: str) -> Any:
         return self if operation == "describe_alarms" else self.others.get_paginator(operation)
 
-    def paginate(self, *, AlarmNamePrefix: str, AlarmTypes: list[str]) -> Iterator[Mapping[str, Any]]:  # noqa: N803 - the names in the API
+    def paginate(self, *, AlarmNamePrefix: str, AlarmTypes: list[str], **_: object) -> Iterator[Mapping[str, Any]]:  # noqa: N803 - the names in the API
         found = {"MetricAlarm": self.metric_alarms, "CompositeAlarm": self.composites}
         for kind in AlarmTypes:
             yield {f"{kind}s": [alarm for alarm in found[kind] if alarm["AlarmName"].startswith(AlarmNamePrefix)]}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 #: The alarms in the rule of a composite:
 #: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_PutCompositeAlarm.html
 _IN_RULE: Final = re.compile(r'ALARM\("([^"]+)"\)')
+#: https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
+_LARGEST_PAGE: Final = 100
 
 
 class Severity(StrEnum):
@@ -88,7 +90,9 @@ def read(client: "CloudWatchClient", stacks: Iterable[str], *, page_topic: str) 
         for stack in stacks:
             # Without types, only metric alarms are returned.
             pages = client.get_paginator("describe_alarms").paginate(
-                AlarmNamePrefix=f"{stack}-", AlarmTypes=["MetricAlarm", "CompositeAlarm"]
+                AlarmNamePrefix=f"{stack}-",
+                AlarmTypes=["MetricAlarm", "CompositeAlarm"],
+                PaginationConfig={"PageSize": _LARGEST_PAGE},
             )
             for page in pages:
                 metric_alarms += page.get("MetricAlarms", [])
