@@ -87,6 +87,17 @@ def test_text_that_changes_no_behaviour_stays(body: str) -> None:
     assert not _changed(body) - {"pass", f"return True\n    {body}", f"return False\n    {body}"}
 
 
+def test_one_more_of_a_time_or_a_size_is_left_out() -> None:
+    assert "return timedelta(minutes=6)" not in _changed("return timedelta(minutes=5)")
+    assert "return timedelta(minutes=10)" in _changed("return timedelta(minutes=5)")
+    texts = ("SIZE = 8 * 1024", "COUNT = 8")
+    sites = [Sites(text, ENUMS) for text in texts]
+    size, count = ({one.source.replaced(change) for _, change in one.found} for one in sites)
+    assert "SIZE = 9 * 1024" not in size
+    assert "SIZE = 16 * 1024" in size
+    assert "COUNT = 9" in count
+
+
 def test_ids_name_module_function_operator_and_occurrence(mutants: dict[str, GeneratedMutant]) -> None:
     mutant = mutants["dynamodb.job_writes:claim:drop-clause:0"]
     assert mutant.module == "tidemill.dynamodb.job_writes"

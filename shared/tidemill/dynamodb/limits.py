@@ -39,7 +39,7 @@ class DynamoLimits:
 
     def acquire(self, slot: LimitSlot, *, now: datetime) -> Entered | datetime | Line:
         # Most runs find room, so the first try knows nothing. A released job has a reservation.
-        state = LimitState(held={slot.reservation: now} if slot.released and slot.limit.concurrency else {})
+        state = LimitState(held={slot.reservation: now} if slot.released else {})
         for _ in range(_TRIES):
             if turn := self._turn(slot, state, now):
                 if isinstance(turn, Line) and not self._mark(slot, state, now):

@@ -16,6 +16,7 @@ from tests.simulation.checks.histories import HistoryChecks
 from tests.simulation.checks.hold_waits import HoldWaitChecks
 from tests.simulation.checks.holds import HoldChecks
 from tests.simulation.checks.limit_items import LimitItemChecks
+from tests.simulation.checks.limit_room import LimitRoomChecks
 from tests.simulation.checks.limits import LimitChecks
 from tests.simulation.checks.lines import LineChecks
 from tests.simulation.checks.messages import MessageChecks
@@ -26,6 +27,7 @@ from tests.simulation.checks.passes import PassChecks
 from tests.simulation.checks.payloads import PayloadChecks
 from tests.simulation.checks.read_documents import ReadDocumentChecks
 from tests.simulation.checks.stray_threads import StrayThreadChecks
+from tests.simulation.checks.transitions import TransitionChecks
 from tests.simulation.checks.use_case_reports import UseCaseReportChecks
 from tests.simulation.checks.version_compatibility import VersionCompatibilityChecks
 from tests.simulation.checks.violation import Violation, state_of
@@ -59,6 +61,8 @@ class Checks:
         self._lines = LineChecks(world)
         self._strays = StrayThreadChecks(world, self._documents)
         LimitItemChecks(world)
+        TransitionChecks(world)
+        LimitRoomChecks(world)
         OwedItemChecks(world)
         self._groups = GroupItemChecks(world)
         MessageChecks(world)

@@ -14,7 +14,7 @@ from tests.simulation.world.code_versions import MARK
 from tests.simulation.world.world import World
 from tidemill.domain.history import with_attempts
 from tidemill.domain.states import State
-from tidemill.dynamodb.history_entries import size_bytes, transitions
+from tidemill.dynamodb.history_entries import transitions
 
 _RECORDED: Final = "each transition is in the history"
 _MOST_KEPT: Final = 32
@@ -100,7 +100,7 @@ class HistoryChecks:
         """A job that succeeds at its first attempt, at each of its three writes."""
         plain = number_of(after, "generation") == 1 and not _MORE & after.keys() and len(_entries(after)) <= 2
         if plain and len(text_of(after, "result")) <= _LARGEST_RESULT_BYTES:
-            size = size_bytes(after)
+            size = _size_bytes(after)
             require(size <= _UNIT_BYTES, "a job that succeeds at once costs one write unit each time", f"{size} B", key)
 
     def tracebacks_go(self, key: str, _before: Item, after: Item) -> None:
@@ -116,7 +116,25 @@ def _entries(item: Item) -> list[str]:
 
 
 def _units(item: Item, without: str = "") -> int:
-    return -(-size_bytes({name: value for name, value in item.items() if name != without}) // _UNIT_BYTES)
+    return -(-_size_bytes({name: value for name, value in item.items() if name != without}) // _UNIT_BYTES)
+
+
+def _size_bytes(item: Item) -> int:
+    """As DynamoDB charges it.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
+    """
+    return sum(len(name.encode()) + _value_bytes(value) for name, value in item.items())
+
+
+def _value_bytes(value: Item) -> int:
+    if "S" in value:
+        return len(value["S"].encode())
+    if "N" in value:
+        return (len(value["N"].strip("0")) + 1) // 2 + 1
+    if "L" in value:
+        return 3 + len(value["L"]) + sum(map(_value_bytes, value["L"]))
+    return 3 + len(value["M"]) + _size_bytes(value["M"]) if "M" in value else 1
 
 
 def _fits(entry: str, expected: Expected) -> bool:

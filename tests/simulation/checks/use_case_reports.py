@@ -29,6 +29,8 @@ _ADVANCED: Final = "advanced"
 _WOKEN: Final = "woken"
 _DELETED: Final = "deleted"
 _RELEASED: Final = "released"
+#: Gave up after many nudges.
+_GIVEN_UP: Final = "given up"
 #: Asked for another message, in either way.
 _NUDGED: Final = "nudged"
 _LEFT_BY_WAKE: Final = frozenset({State.SCHEDULED, State.PARKED})
@@ -128,7 +130,9 @@ class UseCaseReportChecks:
             if moved and change.at_ms <= until_ms.get(change.by, 0):
                 nudged = number_of(change.after, "nudges") > number_of(change.before, "nudges")
                 resent = moved[0] is moved[1] and _nudged_at(change)
-                done[change.by][_NUDGED] += nudged or resent
+                given_up = nudged and moved[1] is State.DEAD
+                done[change.by][_GIVEN_UP] += given_up
+                done[change.by][_NUDGED] += (nudged or resent) and not given_up
                 done[change.by][_RELEASED] += moved == (State.PARKED, State.QUEUED) and not nudged
                 done[change.by][_WOKEN] += moved == (State.SCHEDULED, State.QUEUED) and not nudged
         return done
@@ -159,8 +163,8 @@ def _counts(report: Any) -> Counter[str]:
         Taken: lambda taken: {_NUDGED: len(taken.resent), _ADVANCED: len(taken.advanced)},
         Reconciled: lambda reconciled: {
             _NUDGED: reconciled.count(RepairAction.NUDGED)
-            + reconciled.count(RepairAction.UNDELIVERABLE)
             + sum(swept.nudged for swept in reconciled.dead_letters.values()),
+            _GIVEN_UP: reconciled.count(RepairAction.UNDELIVERABLE),
             _DELETED: sum(swept.outdated + swept.nudged for swept in reconciled.dead_letters.values()),
             _WOKEN: reconciled.count(RepairAction.WOKEN),
             _ADVANCED: reconciled.count(RepairAction.ADVANCED),

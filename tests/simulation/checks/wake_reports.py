@@ -11,7 +11,7 @@ from tests.simulation.checks.violation import Item, number_of, require, state_of
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS, RAISED
 from tests.simulation.world.trace import Change
-from tests.simulation.world.world import World
+from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
 from tidemill.application.owed import Kind, Taken
 from tidemill.application.release import Released
 from tidemill.application.wake import Woken
@@ -73,6 +73,12 @@ class WakeReportChecks:
             lanes = Counter(text_of(change.after, "lane") for change in woken)
             what = f"{by} woke {dict(lanes)}, and reported {dict(report.jobs)}"
             require(lanes <= Counter(report.jobs), "reports count what was done", what, "*")
+            others = sum(
+                began_ms - LONGEST_INDEX_LAG_MS <= change.at_ms <= ended_ms and _was_woken(change)
+                for change in self._world.trace.changes
+            )
+            # A wake that finds the job queued at the same generation takes that for its own write.
+            require(sum(report.jobs.values()) <= others, "reports count what was done", what, "*")
             if not woken or report.ahead is None or lanes != Counter(report.jobs):
                 require(report.ahead is not None or not woken, "wake reports its lead", f"{by}: {report}", "*")
                 continue

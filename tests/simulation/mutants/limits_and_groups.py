@@ -54,4 +54,10 @@ ITEMS: Final = (
         "return min(max(math.ceil((until - now).total_seconds()), 0), _LONGEST_VISIBILITY_SECONDS)",
         "return _LONGEST_VISIBILITY_SECONDS",
     ),
+    Mutant(
+        "a limit of several slots has one",
+        modules.LIMITS,
+        "if len(state.taken(now) - {spare}) >= limit.concurrency:",
+        "if len(state.taken(now) - {spare}) >= 1:",
+    ),
 )

@@ -38,4 +38,10 @@ READ: Final = (
         "        State.DEAD: frozenset({State.CANCELLED}),  # discarded by an operator; its group advances\n",
         "",
     ),
+    Mutant(
+        "the table of transitions lacks a claim",
+        "tidemill.domain.states",
+        "        State.RETRYING: frozenset({State.RUNNING}),\n",
+        "",
+    ),
 )

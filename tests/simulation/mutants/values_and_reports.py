@@ -86,6 +86,18 @@ SHOWN: Final = (
         "wake reports each call as unfinished", modules.WAKE, "        finished = True\n", "        finished = False\n"
     ),
     Mutant(
+        "wake counts jobs that it did not wake",
+        modules.WAKE,
+        "if result is _Result.WOKEN]",
+        "if result is not _Result.LEFT]",
+    ),
+    Mutant(
+        "an undeliverable job is reported as nudged",
+        modules.NUDGE,
+        "return Nudge.UNDELIVERABLE if last else Nudge.NUDGED",
+        "return Nudge.NUDGED",
+    ),
+    Mutant(
         "owed work is tried each minute",
         modules.OWED,
         "_FIRST_PAUSE * 2.0 ** min(owed.tries, _MOST_DOUBLINGS)",

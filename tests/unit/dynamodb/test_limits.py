@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, TENANT, fresh_token
-from tests.support.job_tables import table_on_moto
+from tests.support.faulty_client import FaultyClient
+from tests.support.job_tables import Table, table_on_moto
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.domain.limit_state import run_name
 from tidemill.domain.limits import Limit, Rate
@@ -101,3 +102,22 @@ def test_the_example_of_the_page_about_limits_is_a_job_type() -> None:
     job_type = found["sync"]
     assert job_type.limit == Limit(concurrency=2, rate=Rate(count=30, period=timedelta(minutes=1)))
     assert job_type.limit_key(job_type.parse({"shop": "a shop"})) == "a shop"
+
+
+def test_a_run_that_finds_a_free_slot_costs_one_write(client: FaultyClient, table: Table) -> None:
+    limits, line = DynamoLimits(client, table=table.name), Line.for_limit("a")  # type: ignore[arg-type]  # a proxy
+    writes: list[bool] = []
+    client.watch = writes.append
+    for _ in range(2):
+        writes.clear()
+        slot = LimitSlot(
+            line=line,
+            limit=Limit(concurrency=2),
+            token=fresh_token(),
+            until=NOW + LEASE,
+            job=(TENANT, "a"),
+            released=False,
+        )
+        assert isinstance(limits.acquire(slot, now=NOW), Entered)
+    # The first run makes the item. It is refused once, since it expects one.
+    assert writes == [False, True]

@@ -74,12 +74,13 @@ def extreme(source: SourceText, node: ast.Call) -> Iterator[Change]:
         yield Change("swap-arithmetic", source.start(node.func), source.end(node.func), new)
 
 
-def constant(source: SourceText, node: ast.Constant) -> Iterator[Change]:
+def constant(source: SourceText, node: ast.Constant, *, measure: bool) -> Iterator[Change]:
+    """`measure` for a number that is a time or a size, however small."""
     value, start, end = node.value, source.start(node), source.end(node)
     if isinstance(value, bool):
         yield Change("swap-flag", start, end, str(not value))
     elif isinstance(value, int | float):
-        counted = isinstance(value, int) and value <= _LARGEST_COUNT
+        counted = isinstance(value, int) and value <= _LARGEST_COUNT and not measure
         for new in dict.fromkeys((value + 1, value - 1, value * 2, 0) if counted else (value * 2, 0)):
             if new != value:
                 yield Change("swap-number", start, end, f"({new!r})" if new < 0 else repr(new))

@@ -25,6 +25,8 @@ class Sites(ast.NodeVisitor):
         self.found: list[tuple[str, Change]] = []
         self._enums = enums
         self._scope: list[str] = []
+        #: How many expressions around this one are times or sizes.
+        self._measures = 0
         self.visit(ast.parse(text))
 
     def _add(self, changes: Iterable[Change]) -> None:
@@ -144,19 +146,25 @@ class Sites(ast.NodeVisitor):
         if isinstance(node.op, ast.BitOr):
             self._add(expressions.merged(self.source, node))
         self._add(expressions.arithmetic(self.source, node))
+        # Outside functions, products are sizes: `8 * 1024`.
+        self._measures += not self._scope and isinstance(node.op, ast.Mult)
         self.generic_visit(node)
+        self._measures -= not self._scope and isinstance(node.op, ast.Mult)
 
     def visit_Call(self, node: ast.Call) -> None:
         if _names(node.func) & _TELEMETRY:
             return
         self._add(expressions.extreme(self.source, node))
+        is_time = isinstance(node.func, ast.Name) and node.func.id == "timedelta"
+        self._measures += is_time
         keywords = [keyword.value for keyword in node.keywords if keyword.arg not in _IGNORED_KEYWORDS]
         for child in [node.func, *node.args, *keywords]:
             if not _is_label(child) or _names(node.func) & _DECIDING:
                 self.visit(child)
+        self._measures -= is_time
 
     def visit_Constant(self, node: ast.Constant) -> None:
-        self._add(expressions.constant(self.source, node))
+        self._add(expressions.constant(self.source, node, measure=self._measures > 0))
         if isinstance(node.value, str):
             self._add(clause_changes(self.source, node))
 
