@@ -86,12 +86,6 @@ SHOWN: Final = (
         "wake reports each call as unfinished", modules.WAKE, "        finished = True\n", "        finished = False\n"
     ),
     Mutant(
-        "wake counts jobs that it did not wake",
-        modules.WAKE,
-        "if result is _Result.WOKEN]",
-        "if result is not _Result.LEFT]",
-    ),
-    Mutant(
         "an undeliverable job is reported as nudged",
         modules.NUDGE,
         "return Nudge.UNDELIVERABLE if last else Nudge.NUDGED",
