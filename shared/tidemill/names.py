@@ -73,6 +73,8 @@ class Output(StrEnum):
     SCHEDULES = "Schedules"
     #: Days for which the stage keeps a finished job whose type sets no retention.
     RETENTION_DAYS = "RetentionDays"
+    #: Days for which the record of an operator's command is kept.
+    AUDIT_RETENTION_DAYS = "AuditRetentionDays"
     #: JSON object: function verb (`work`, `publish`, …) to the deployed function's name.
     FUNCTIONS = "Functions"
     #: JSON object: the keys of `FUNCTIONS` to the names of the functions' log groups.
@@ -294,3 +296,5 @@ METRICS_BY_TYPE: Final = frozenset(
 )
 #: The value of the dimension `type` for each type beyond that number.
 OTHER_TYPES: Final = "other"
+#: For how long the record of an operator's command is kept, unless the stage says otherwise.
+AUDIT_RETENTION_DAYS: Final = 365

@@ -96,6 +96,7 @@ def test_an_invalid_lane_raises(change: dict[str, Any], message: str) -> None:
         ({"jwt_issuer": "https://issuer.example", "jwt_audience": ("mill", "")}, "must not contain an empty name"),
         ({"job_packages": ()}, "job_packages is empty: name the packages that hold job types"),
         ({"job_retention_days": 0}, "job_retention_days must be positive"),
+        ({"audit_retention_days": 0}, "audit_retention_days must be positive"),
         ({"log_retention_days": 31}, "log_retention_days 31 is not supported: use one of 1, 3, 7,"),
         ({"log_sample_rate": 1.5}, "log_sample_rate 1.5 must be from 0 to 1"),
         ({"log_sample_rate": float("nan")}, "log_sample_rate nan must be from 0 to 1"),

@@ -41,6 +41,14 @@ class Control:
                 return None
             raise NotAllowedNowError("cancelled", refused.current) from refused
 
+    def cancel_found(self, job: Job, *, by: str, reason: str = "") -> bool:
+        """As `cancel`, for a job that was found by a filter. False if it has ended since, or is gone."""
+        try:
+            self._store.cancel(job, now=self._clock(), by=by, reason=reason)
+        except WriteRefusedError:
+            return False
+        return True
+
     def redrive(self, tenant: str, job_id: str) -> Job | None:
         """Requeue a dead job with a fresh set of attempts, and return it.
 

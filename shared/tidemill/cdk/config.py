@@ -16,6 +16,7 @@ from tidemill.application.reconcile import sweep_share
 from tidemill.application.table_pass import RESERVE
 from tidemill.domain.pass_bounds import pass_duration
 from tidemill.names import (
+    AUDIT_RETENTION_DAYS,
     CANARY_PACKAGE,
     INDEX_SHARDS,
     LARGEST_INDEX_SHARDS,
@@ -158,6 +159,8 @@ class StageConfig:
     short_timeouts: bool = False
     #: How long an ended job can be read.
     job_retention_days: int = 30
+    #: How long `tidemill audit` shows a command of an operator.
+    audit_retention_days: int = AUDIT_RETENTION_DAYS
     #: How long users can fetch a file that a job wrote for them.
     export_retention_days: int = 30
     #: Whether tenants can list their jobs. It costs one more index write for each job.
@@ -262,6 +265,7 @@ class StageConfig:
         )
         _require(bool(self.job_packages), "job_packages is empty: name the packages that hold job types")
         _require(self.job_retention_days > 0, "job_retention_days must be positive")
+        _require(self.audit_retention_days > 0, "audit_retention_days must be positive")
         _require(self.export_retention_days > 0, "export_retention_days must be positive")
         _require(
             1 <= self.index_shards <= LARGEST_INDEX_SHARDS,

@@ -88,6 +88,7 @@ class Pipeline(Construct):
             Output.LANES: lane_urls(self, self._lanes),
             Output.SCHEDULES: json.dumps({job_type.type: job_type.expression for job_type in schedules}),
             Output.RETENTION_DAYS: str(config.job_retention_days),
+            Output.AUDIT_RETENTION_DAYS: str(config.audit_retention_days),
             **function_outputs(self, self._functions()),
             Output.ALARM_TOPIC: self.topics.pages.topic.topic_arn,
             Output.TICKET_TOPIC: self.topics.tickets.topic.topic_arn,

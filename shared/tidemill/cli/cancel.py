@@ -1,46 +1,130 @@
 """`tidemill cancel`: cancel the caller's own jobs over the HTTP API, or those of any tenant in the table."""
 
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
 import click
 
+from tidemill.application.job_filter import ANY_JOB, JobFilter
+from tidemill.cli.audit import audited
+from tidemill.cli.bulk_change import BulkChange
+from tidemill.cli.confirm import require_confirmation
 from tidemill.cli.dead_job_report import report
-from tidemill.cli.formatting import JobView
+from tidemill.cli.formatting import JobView, visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.job_filter_options import as_options, job_filter_options, pace_options
+from tidemill.cli.output import say
 from tidemill.cli.own_jobs import NoSuchJobError, change_jobs, change_own_jobs
 from tidemill.cli.parameter_types import reason_text
+from tidemill.domain.job import Job
+from tidemill.domain.states import TERMINAL, State
+from tidemill.names import RECONCILE_READ_UNITS
+from tidemill.system import clock
+
+_LIVE: Final = tuple(state for state in State if state not in TERMINAL)
+_STATES: Final = click.Choice(sorted([*map(str, _LIVE), str(State.DEAD)]))
 
 
 @click.command()
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@click.option("--tenant", help="Operators: cancel the jobs of this tenant, in the table.")
+@job_filter_options
+@click.option("--state", "states", multiple=True, type=_STATES, help="Jobs in this state; default: every live one.")
+@click.option("--all", "everything", is_flag=True, help="Operators: the live jobs of all tenants.")
+@pace_options
 @click.option(
-    "--reason",
-    default="",
-    callback=reason_text,
-    metavar="TEXT",
-    help="With --tenant: why, for the history of the jobs.",
+    "--read-units",
+    type=click.IntRange(min=1),
+    default=RECONCILE_READ_UNITS,
+    show_default=True,
+    metavar="NUMBER",
+    help="Read units per second that the scan may take.",
 )
+@click.option(
+    "--reason", default="", callback=reason_text, metavar="TEXT", help="Operators: why, for the history of the jobs."
+)
+@click.option("--dry-run", is_flag=True, help="Operators: print the plan and change nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
-@click.option("--json", "as_json", is_flag=True, help="Print each resulting job as a line of JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print each resulting job, or the result, as a line of JSON.")
 @click.pass_obj
 def cancel(
-    installation: Installation, ids: tuple[str, ...], tenant: str | None, *, reason: str, yes: bool, as_json: bool
+    installation: Installation,
+    *,
+    wanted: JobFilter,
+    states: tuple[str, ...],
+    everything: bool,
+    limit: int | None,
+    rate: int | None,
+    read_units: int,
+    reason: str,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
 ) -> None:
-    """Cancel your own jobs. With --tenant, operators cancel those of a tenant.
+    """Cancel your own jobs by ID. Operators cancel those of any tenant.
+
+    With IDs and --tenant, operators cancel these jobs of a tenant. With any other option, or --all, they cancel every
+    job that matches all options; the command scans the table for them, at a limited rate.
 
     A job that is not running is cancelled immediately, also if it is dead. A running job receives a cancel request and
     ends at its next checkpoint; `tidemill watch` and `tidemill explain` show when. Safe to repeat.
     """
-    if tenant is None and reason:
-        raise click.UsageError("--reason requires --tenant")
-    if tenant is None:
+    only_ids = wanted == JobFilter(ids=wanted.ids, tenant=wanted.tenant) and not (states or everything or dry_run)
+    if wanted.ids and only_ids and not (limit or rate):
+        _cancel_by_id(installation, wanted, reason=reason, yes=yes, as_json=as_json)
+        return
+    if (wanted == ANY_JOB and not states) is not everything:
+        raise click.UsageError("select jobs: give IDs, an option such as --type TYPE, or --all alone")
+    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
+    wanted = replace(wanted, states=tuple(map(State, states)) or _LIVE)
+    change = BulkChange(
+        name="cancel",
+        action="cancel",
+        verb="Cancelled",
+        wanted=wanted,
+        limit=limit,
+        rate=rate,
+        reason=reason,
+        dry_run=dry_run,
+        yes=yes,
+        as_json=as_json,
+    )
+    by = "" if dry_run else installation.caller
+    change.run(
+        installation,
+        _matching(installation, wanted, read_units),
+        partial(installation.control.cancel_found, by=by, reason=reason),
+    )
+
+
+def _cancel_by_id(installation: Installation, wanted: JobFilter, *, reason: str, yes: bool, as_json: bool) -> None:
+    ids, owner = list(wanted.ids), wanted.tenant
+    if owner is None:
+        if reason:
+            raise click.UsageError("--reason requires --tenant")
         change_own_jobs(installation, ids, "cancel", yes=yes, as_json=as_json)
         return
-    owner = tenant
+    cancelled: list[str] = []
 
     def change(job_id: str) -> JobView:
         job = installation.control.cancel(owner, job_id, by=installation.caller, reason=reason)
         if job is None:
             raise NoSuchJobError(f"tenant {owner} has no job {job_id}")
+        cancelled.append(job_id)
         return report(job)
 
-    change_jobs(ids, "cancel", change, yes=yes, as_json=as_json)
+    recorded = audited(
+        installation, "cancel", options=as_options(wanted), counts=lambda: {"written": len(cancelled)}, reason=reason
+    )
+    change_jobs(ids, "cancel", change, yes=yes, as_json=as_json, recorded=recorded)
+
+
+def _matching(installation: Installation, wanted: JobFilter, read_units: int) -> Iterator[Job]:
+    steps = installation.search(read_units).steps(
+        wanted, now=clock.now(), after=None, most_jobs=None, most_units=math.inf
+    )
+    for step in steps:
+        for item in step.unreadable:
+            say(f"Skipped {visible(item.key)}: {visible(str(item.error))}")
+        yield from step.jobs

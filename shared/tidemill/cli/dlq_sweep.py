@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import click
 
-from tidemill.application.dead_letter_sweep import sweep
+from tidemill.application.dead_letter_sweep import Swept, sweep
 from tidemill.application.ports import DeadLetterQueue, ReceivedDeadLetter
+from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.formatting import count, sweep_counts, sweep_text
 from tidemill.cli.installation import Installation
@@ -34,15 +35,12 @@ def dlq_sweep(installation: Installation, *, yes: bool, as_json: bool) -> None:
     total = sum(messages.values())
     if total and not confirmed(f"Process {count(total, 'DLQ message')}?", yes=yes):
         return
-    with progress_bar("DLQ messages", total) as advance:
-        swept = [
-            sweep(
-                _QueueWithProgress(installation.dead_letter_queue(lane), advance),
-                store=installation.store,
-                clock=clock.now,
-            )
-            for lane in messages
-        ]
+    swept: list[Swept] = []
+    recorded = audited(installation, "dlq sweep", options={}, counts=lambda: sweep_counts(swept))
+    with recorded, progress_bar("DLQ messages", total) as advance:
+        for lane in messages:
+            queue = _QueueWithProgress(installation.dead_letter_queue(lane), advance)
+            swept.append(sweep(queue, store=installation.store, clock=clock.now))
     if as_json:
         show_json({"dlq_messages": sweep_counts(swept)})
     else:

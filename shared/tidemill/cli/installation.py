@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, cached_property
 
+from tidemill.application.audit import Auditor
 from tidemill.application.configuration import Configurator
 from tidemill.application.control import Control
 from tidemill.application.explanation import Facts
@@ -24,6 +25,7 @@ from tidemill.cli.output import say
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.states import State
 from tidemill.dynamodb.attention_counts import AttentionCounts
+from tidemill.dynamodb.audit_items import DynamoAuditLog
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.job_scan import DynamoJobScan
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -86,6 +88,15 @@ class Installation:
     def configurator(self) -> Configurator:
         table = self.deployment.jobs_table
         return Configurator(store=DynamoConfiguration(clients.dynamodb(), table=table), clock=clock.now)
+
+    @cached_property
+    def audit_log(self) -> DynamoAuditLog:
+        found = self.deployment
+        return DynamoAuditLog(clients.dynamodb(), table=found.jobs_table, retention=found.audit_retention)
+
+    @cached_property
+    def auditor(self) -> Auditor:
+        return Auditor(self.audit_log, clock=clock.now, new_token=ids.new_token)
 
     @cached_property
     def redriver(self) -> Redriver:

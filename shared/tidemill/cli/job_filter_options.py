@@ -1,6 +1,7 @@
 """The options that select jobs: one set for redrive, cancel and purge."""
 
 from collections.abc import Callable
+from dataclasses import fields
 from datetime import datetime
 from functools import wraps
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import click
 
 from tidemill.application.job_filter import JobFilter
+from tidemill.cli.formatting import timestamp
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.job import DeathReason
 
@@ -52,6 +54,18 @@ def job_filter_options(command: Command) -> Command:
     for option in reversed(_OPTIONS):
         decorated = option(decorated)
     return decorated
+
+
+def as_options(wanted: JobFilter, **others: int | bool | None) -> dict[str, Any]:
+    """What was chosen, as JSON, for an audit entry."""
+    chosen: dict[str, Any] = {field.name: getattr(wanted, field.name) for field in fields(wanted)} | others
+    return {name: _json(value) for name, value in chosen.items() if value not in (None, (), False)}
+
+
+def _json(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return timestamp(value)
+    return [str(one) for one in value] if isinstance(value, tuple) else value
 
 
 def pace_options(command: Command) -> Command:

@@ -5,6 +5,7 @@ from typing import Final
 
 import click
 
+from tidemill.cli.audit import audit
 from tidemill.cli.cancel import cancel
 from tidemill.cli.config import config
 from tidemill.cli.dlq_list import dlq_list
@@ -79,6 +80,7 @@ for command in (
     status,
     top,
     config,
+    audit,
 ):
     tidemill.add_command(command)
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from http import HTTPStatus
 from typing import Final
 
@@ -38,12 +39,25 @@ def change_own_jobs(installation: Installation, ids: Sequence[str], action: str,
     change_jobs(ids, action, change, yes=yes, as_json=as_json)
 
 
-def change_jobs(ids: Sequence[str], action: str, change: Callable[[str], JobView], *, yes: bool, as_json: bool) -> None:
-    """As `change_own_jobs`. `change` returns the job after the change."""
+def change_jobs(
+    ids: Sequence[str],
+    action: str,
+    change: Callable[[str], JobView],
+    *,
+    yes: bool,
+    as_json: bool,
+    recorded: AbstractContextManager[None] | None = None,
+) -> None:
+    """As `change_own_jobs`. `change` returns the job after the change. All changes are made within `recorded`."""
     unique_ids = list(dict.fromkeys(ids))
     require_confirmation(yes=yes)
     if not confirmed(f"{action.capitalize()} {count(len(unique_ids), 'job')}?", yes=yes):
         return
+    with recorded or nullcontext():
+        _change_each(unique_ids, action, change, as_json=as_json)
+
+
+def _change_each(unique_ids: Sequence[str], action: str, change: Callable[[str], JobView], *, as_json: bool) -> None:
     refused = 0
     for job_id in unique_ids:
         try:

@@ -67,6 +67,10 @@ class ParallelWrites:
         return text
 
     @property
+    def numbers(self) -> dict[str, int]:
+        return {"written": self.written, "skipped": self.skipped, "left": self.left_count}
+
+    @property
     def counts(self) -> dict[str, object]:
         """For a program."""
         return {"written": self.written, "skipped": self.skipped, "left": [job.id for job in self.left]}

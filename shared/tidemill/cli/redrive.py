@@ -7,11 +7,12 @@ from itertools import islice
 import click
 
 from tidemill.application.job_filter import ANY_JOB, JobFilter
+from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError, report_unreadable
 from tidemill.cli.formatting import visible
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import job_filter_options, pace_options
+from tidemill.cli.job_filter_options import as_options, job_filter_options, pace_options
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.own_jobs import change_own_jobs
 from tidemill.cli.parameter_types import DURATION, reason_text
@@ -33,7 +34,13 @@ from tidemill.cli.redrive_run import RedriveRun, Request, say_skipped
     help="Wait so long for probes.",
 )
 @click.option("--own", is_flag=True, help="Your own jobs, by ID, over the HTTP API.")
-@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the history of the jobs.")
+@click.option(
+    "--reason",
+    default="",
+    callback=reason_text,
+    metavar="TEXT",
+    help="Why, for the history of the jobs and the audit entry.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @click.option(
@@ -71,7 +78,7 @@ def redrive(
 
     With --own, it requeues your own dead jobs by ID.
 
-    Each job records who redrove it, as AWS STS verifies it, and the --reason.
+    Each job records who redrove it, as AWS STS verifies it, and the --reason. `tidemill audit` lists the commands.
 
     Jobs of one group are requeued in their order. Safe to run concurrently. After an interruption, each job is either
     dead or redriven: run the command again, and it continues with those that are still dead.
@@ -97,9 +104,11 @@ def redrive(
             wanted=wanted, limit=limit, rate=rate, reason=reason, probe_timeout=None if no_probe else probe_timeout
         )
         run = RedriveRun(installation, request, plan)
-        run.run()
-        show_json(run.counts) if as_json else show(run.summary)
-        run.raise_for_rest()
+        options = as_options(wanted, limit=limit, rate=rate, no_probe=no_probe)
+        with audited(installation, "redrive", options=options, counts=lambda: run.numbers, reason=reason):
+            run.run()
+            show_json(run.counts) if as_json else show(run.summary)
+            run.raise_for_rest()
     elif not plan.jobs:
         show_json({"written": 0, "skipped": 0, "left": []}) if as_json else show("Nothing was changed.")
     if wanted.ids and not plan.jobs:

@@ -77,6 +77,10 @@ class RedriveRun:
         return self._writes.summary + (f" Left {count(held, 'job')} dead." if held else "")
 
     @property
+    def numbers(self) -> dict[str, int]:
+        return self._writes.numbers | ({"held": self.probes.held} if self.probes else {})
+
+    @property
     def counts(self) -> dict[str, object]:
         """For a program."""
         counts = self._writes.counts

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from tidemill.aws.clients import translated
 from tidemill.aws.http_client import api_address
 from tidemill.domain.errors import TidemillError
-from tidemill.names import APP, Output, Tag
+from tidemill.names import APP, AUDIT_RETENTION_DAYS, Output, Tag
 from tidemill.sqs.lanes import LaneUrls
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Deployment:
     functions: Mapping[str, str]
     #: For finished jobs whose type sets no retention of its own.
     retention: timedelta
+    #: Of audit entries.
+    audit_retention: timedelta
     #: The ARN of the topic of pages.
     page_topic: str
 
@@ -142,6 +144,8 @@ def _read(stack: "StackTypeDef", *, region: str, endpoint: str) -> Deployment:
             jobs_table=outputs[Output.JOBS_TABLE],
             files_bucket=outputs[Output.FILES_BUCKET],
             retention=timedelta(days=int(outputs[Output.RETENTION_DAYS])),
+            # A stack of an older version lacks this output.
+            audit_retention=timedelta(days=int(outputs.get(Output.AUDIT_RETENTION_DAYS, AUDIT_RETENTION_DAYS))),
             schedules=json.loads(outputs[Output.SCHEDULES]),
             functions=json.loads(outputs[Output.FUNCTIONS]),
             page_topic=outputs[Output.ALARM_TOPIC],

@@ -25,7 +25,7 @@ from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
 from tidemill import composition
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_search import JobSearch
-from tidemill.application.purge import Purge, Purger
+from tidemill.application.purge import Purger
 from tidemill.application.read_pace import ReadPace
 from tidemill.application.redrive import Redriver
 from tidemill.aws import clients
@@ -73,10 +73,10 @@ class SelectingOperators:
         types = self._some((text_of(item, "type") for item in self._jobs().values()), random.choice([0, 0, 1]))
         ended = [number_of(item, "finished_at") for item in self._jobs().values() if "finished_at" in item]
         before_ms = random.choice(ended) if ended and random.random() < _AGED else None
-        purge = Purge(
+        purge = JobFilter(
             states=[State(state) for state in states],
             types=types,
-            ended_before=None if before_ms is None else _EPOCH + timedelta(milliseconds=before_ms),
+            ended_until=None if before_ms is None else _EPOCH + timedelta(milliseconds=before_ms),
         )
 
         def fits(item: Item) -> bool:

@@ -101,7 +101,7 @@ SHOWN: Final = (
     Mutant("owed work is never overdue", modules.OWED, ">= PATIENCE else None", ">= PATIENCE * 999 else None"),
     Mutant(
         "a purge takes jobs of every type",
-        "tidemill.application.purge",
+        "tidemill.application.job_filter",
         "(not self.types or job.type in self.types)",
         "True",
     ),

@@ -1,0 +1,93 @@
+"""`tidemill audit`: the commands of operators that changed jobs, and the record that such a command leaves."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from tidemill.application.audit import AuditEntry, Outcome
+from tidemill.cli.formatting import DASH, readable_time, timestamp, visible, visible_lines
+from tidemill.cli.installation import Installation
+from tidemill.cli.output import say, show_json, show_table
+from tidemill.dynamodb.audit_items import MOST_ENTRIES
+
+
+@click.command()
+@click.option("--limit", default=20, type=click.IntRange(1, MOST_ENTRIES), show_default=True, help="The most to show.")
+@click.option("--json", "as_json", is_flag=True, help="Print each command as a line of JSON.")
+@click.pass_obj
+def audit(installation: Installation, *, limit: int, as_json: bool) -> None:
+    """List the commands of operators that changed jobs.
+
+    The newest comes first: redrive, cancel and purge of any tenant's jobs, and dlq sweep. Each entry has the operator
+    as AWS STS verified it, the --reason, the options, the times, and how many jobs were changed. A command without an
+    end runs now, or was killed. Entries expire after audit_retention_days of the stage. `tidemill config history` lists
+    the changes of the runtime configuration.
+    """
+    entries = installation.audit_log.entries(most=limit)
+    if as_json:
+        for entry in entries:
+            show_json(_as_json(entry), one_line=True)
+    elif entries:
+        show_table(
+            ("BEGAN", "COMMAND", "END", "JOBS", "BY", "REASON", "OPTIONS"),
+            [
+                (
+                    readable_time(entry.began_at),
+                    entry.command,
+                    entry.outcome or DASH,
+                    ", ".join(f"{name} {number}" for name, number in entry.counts.items() if number),
+                    entry.by,
+                    entry.reason,
+                    ", ".join(f"{name} {_text(value)}" for name, value in entry.options.items()),
+                )
+                for entry in entries
+            ],
+        )
+    else:
+        say("No entries.")
+
+
+@contextmanager
+def audited(
+    installation: Installation,
+    command: str,
+    *,
+    options: Mapping[str, Any],
+    counts: Callable[[], Mapping[str, int]],
+    reason: str = "",
+) -> Iterator[None]:
+    """Record the command before it changes anything, and its end with `counts`, however it ends."""
+    auditor = installation.auditor
+    entry = auditor.begin(command, by=installation.caller, reason=reason, options=options)
+    outcome = Outcome.FAILED
+    try:
+        yield
+        outcome = Outcome.DONE
+    except (KeyboardInterrupt, click.Abort):
+        outcome = Outcome.INTERRUPTED
+        raise
+    finally:
+        try:
+            auditor.end(entry, outcome, counts())
+        except Exception as error:  # noqa: BLE001 - the error of the command itself says more
+            say(visible_lines(f"The end of this command was not recorded: {error}"))
+
+
+def _text(value: Any) -> str:
+    return visible(" ".join(map(str, value)) if isinstance(value, list) else str(value))
+
+
+def _as_json(entry: AuditEntry) -> dict[str, Any]:
+    return {
+        "id": entry.id,
+        "command": entry.command,
+        "began_at": timestamp(entry.began_at),
+        "ended_at": entry.ended_at and timestamp(entry.ended_at),
+        "outcome": entry.outcome,
+        "by": entry.by,
+        "reason": entry.reason or None,
+        "options": dict(entry.options),
+        "counts": dict(entry.counts),
+    }

@@ -1,0 +1,79 @@
+"""Cancels or purges the jobs of a filter: the plan, the question, the parallel writes and the result."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Final
+
+from tidemill.application.job_filter import JobFilter
+from tidemill.cli.audit import audited
+from tidemill.cli.confirm import confirmed
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import count
+from tidemill.cli.installation import Installation
+from tidemill.cli.job_filter_options import as_options
+from tidemill.cli.output import progress_bar, say, show, show_json, show_table
+from tidemill.cli.parallel_writes import ParallelWrites
+from tidemill.domain.job import Job
+
+#: The plan reads so many jobs, and the change goes on from there: the table is read once, and few jobs are held.
+MOST_PLANNED: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkChange:
+    """One command. `name` is "purge", `action` "delete", `verb` "Deleted"."""
+
+    name: str
+    action: str
+    verb: str
+    wanted: JobFilter
+    limit: int | None
+    rate: int | None
+    reason: str
+    dry_run: bool
+    yes: bool
+    as_json: bool
+
+    def run(self, installation: Installation, jobs: Iterable[Job], write: Callable[[Job], bool]) -> ParallelWrites:
+        """Change these jobs, up to the limit. Returns the writes, of which none were made in a dry run."""
+        stream: Iterator[Job] = islice(jobs, self.limit)
+        first = list(islice(stream, MOST_PLANNED))
+        exact = len(first) < MOST_PLANNED or self.limit == MOST_PLANNED
+        writes = ParallelWrites(write, verb=self.verb, rate=self.rate)
+        if self.as_json and (self.dry_run or not first):
+            show_json({"jobs": len(first), "exact": exact} if self.dry_run else writes.counts)
+            return writes
+        number = ("" if exact else "at least ") + count(len(first), "job")
+        self._show_plan(number, first)
+        if self.dry_run or not first:
+            show("Nothing was changed.")
+        elif confirmed(f"{self.action.capitalize()} {number}?", yes=self.yes):
+            options = as_options(self.wanted, limit=self.limit, rate=self.rate)
+            with audited(installation, self.name, options=options, counts=lambda: writes.numbers, reason=self.reason):
+                self._write(writes, chain(first, stream), len(first) if exact else None)
+        return writes
+
+    def _write(self, writes: ParallelWrites, jobs: Iterator[Job], total: int | None) -> None:
+        try:
+            with progress_bar(self.action, total) as advance:
+                writes.run(jobs, advance)
+        except BaseException:
+            say(f"{writes.summary} Run the command again to continue.")
+            raise
+        if self.as_json:
+            show_json(writes.counts)
+        else:
+            show(writes.summary)
+        if writes.left_count:
+            raise CommandError("some groups are busy, and may wait for these jobs", remedy="Run `tidemill reconcile`.")
+
+    def _show_plan(self, number: str, jobs: list[Job]) -> None:
+        """Print to stdout in a dry run, where the plan is the result, and to stderr otherwise."""
+        put = show if self.dry_run else say
+        put(f"{number[0].upper()}{number[1:]} to {self.action}" + (":" if jobs else "."))
+        if jobs:
+            counts = Counter((job.type, str(job.state)) for job in jobs)
+            rows = [(type_, state, str(jobs)) for (type_, state), jobs in sorted(counts.items())]
+            show_table(("TYPE", "STATE", "JOBS"), rows, numbers=[2], stderr=not self.dry_run)
