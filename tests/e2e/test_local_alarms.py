@@ -58,7 +58,8 @@ def test_a_disabled_publisher_fires_a_page_that_resolves_when_it_is_enabled(
     deployed: Deployed, pages: str, publisher: str
 ) -> None:
     lambda_ = deployed.app.client("lambda")
-    _await_states(deployed, Established=State.ALARM, LateCanary=State.OK, Page=State.OK)
+    _await_states(deployed, Established=State.ALARM)
+    _await_states(deployed, LateCanary=State.OK, Page=State.OK)
 
     lambda_.update_event_source_mapping(UUID=publisher, Enabled=False)
     _await_states(deployed, LateCanary=State.ALARM, Page=State.ALARM)

@@ -75,11 +75,10 @@ class Watch:
             if old is not new:
                 change = Transition(alarm, old, new, minute)
                 self._set_state(change)
-                self._count_notifications(change, minute)
                 # Only now: after an error, the next call tries again.
                 self._applied[alarm.name] = new
-                # A new alarm is healthy until its first data, so its first OK is not shown.
-                if (old, new) != (State.INSUFFICIENT_DATA, State.OK):
+                if not _is_first_ok(change):
+                    self._count_notifications(change, minute)
                     at = datetime.fromtimestamp(now, UTC)
                     yield change_line(change, self._described[alarm.name], self.states, at=at)
 
@@ -98,9 +97,18 @@ class Watch:
     def _set_state(self, change: Transition) -> None:
         """Set the state, unless the embedded AWS has already set that of a composite with that of its child."""
         cloudwatch, name = self._client("cloudwatch"), change.alarm.name
-        if installed_alarms.states(cloudwatch, AlarmNames=[name])[name] is not change.new:
+        if installed_alarms.states(cloudwatch, AlarmNames=[name])[name] is change.new:
+            return
+        # The first state of a new alarm would call reconcile for each queue at once: five cold starts on this machine.
+        quiet = _is_first_ok(change) and bool(change.actions)
+        if quiet:
+            cloudwatch.disable_alarm_actions(AlarmNames=[name])
+        try:
             reason = f"evaluated by the watch of alarms: {change.old} to {change.new}"
             cloudwatch.set_alarm_state(AlarmName=name, StateValue=change.new.value, StateReason=reason)
+        finally:
+            if quiet:
+                cloudwatch.enable_alarm_actions(AlarmNames=[name])
 
     def _count_notifications(self, change: Transition, minute: int) -> None:
         """The metrics of topics, which the embedded AWS lacks."""
@@ -109,6 +117,11 @@ class Watch:
             self.values.add(MetricKey("AWS/SNS", "NumberOfMessagesPublished", dimensions), minute, 1.0)
             if self._client("sns").list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]:
                 self.values.add(MetricKey("AWS/SNS", "NumberOfNotificationsDelivered", dimensions), minute, 1.0)
+
+
+def _is_first_ok(change: Transition) -> bool:
+    """A new alarm is healthy until its first data, so this change tells an operator nothing."""
+    return (change.old, change.new) == (State.INSUFFICIENT_DATA, State.OK)
 
 
 def _minutes(alarm: AnyAlarm) -> int:

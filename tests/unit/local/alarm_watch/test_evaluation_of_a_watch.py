@@ -26,6 +26,7 @@ DEATHS: Final = MetricAlarm(
     threshold=0,
     comparison="GreaterThanThreshold",
     missing=Missing.NOT_BREACHING,
+    ok_actions=("arn:tickets",),
 )
 PAGE: Final = CompositeAlarm(name="app-Page", rule_text='ALARM("app-Deaths")', alarm_actions=(TOPIC,))
 
@@ -37,6 +38,7 @@ class Emulator:
         self.lines: list[tuple[int, str]] = []
         self.states = {alarm.name: "INSUFFICIENT_DATA" for alarm in (DEATHS, PAGE)}
         self.published: list[str] = []
+        self.disabled: list[str] = []
         #: The next calls of `set_alarm_state` fail.
         self.broken = 0
 
@@ -60,14 +62,22 @@ class Emulator:
         if self.broken:
             self.broken -= 1
             raise ConnectionError
+        if AlarmName == DEATHS.name and StateValue == "OK" and AlarmName not in self.disabled:
+            self.published.append(f"{AlarmName} is OK")
         for name in {AlarmName, PAGE.name} if AlarmName == DEATHS.name else {AlarmName}:
             if self.states[name] != StateValue:
                 self.states[name] = StateValue
                 if name == PAGE.name and StateValue == "ALARM":
                     self.published.append(name)
 
+    def disable_alarm_actions(self, *, AlarmNames: list[str]) -> None:  # noqa: N803 - the API's
+        self.disabled += AlarmNames
+
+    def enable_alarm_actions(self, *, AlarmNames: list[str]) -> None:  # noqa: N803 - the API's
+        self.disabled = [name for name in self.disabled if name not in AlarmNames]
+
     def list_subscriptions_by_topic(self, *, TopicArn: str) -> dict[str, Any]:  # noqa: N803 - the API's
-        assert TopicArn == TOPIC
+        assert TopicArn in {TOPIC, "arn:tickets"}
         return {"Subscriptions": []}
 
     def dies(self, at: int) -> None:
@@ -123,6 +133,20 @@ def test_a_metric_in_a_log_line_fires_its_alarm_and_the_composite_once(watch: Wa
     assert list(map(words, ticks(watch, 3, 4, 5))) == [("ALARM", DEATHS.name), ("ALARM", PAGE.name)]
     assert emulator.published == [PAGE.name]
     assert list(map(words, ticks(watch, 6, 7, 8, 9))) == [("OK", DEATHS.name), ("OK", PAGE.name)]
+    assert emulator.published == [PAGE.name, f"{DEATHS.name} is OK"]
+
+
+def test_the_first_ok_of_a_new_alarm_sends_no_notification_and_leaves_its_actions_enabled(
+    watch: Watch, emulator: Emulator
+) -> None:
+    emulator.broken = 1
+    with pytest.raises(ConnectionError):
+        ticks(watch, 1)
+    assert emulator.disabled == []
+    assert ticks(watch, 2) == []
+    assert set(emulator.states.values()) == {"OK"}
+    assert emulator.published == []
+    assert emulator.disabled == []
 
 
 def test_a_state_that_could_not_be_set_is_set_by_the_next_evaluation(watch: Watch, emulator: Emulator) -> None:
