@@ -56,8 +56,8 @@ ITEMS: Final = (
     ),
     Mutant(
         "a limit of several slots has one",
-        modules.LIMITS,
-        "if len(state.taken(now) - {spare}) >= limit.concurrency:",
-        "if len(state.taken(now) - {spare}) >= 1:",
+        modules.LIMIT,
+        "number(concurrency - len(adds) + gone)",
+        "number(1 - len(adds) + gone)",
     ),
 )
