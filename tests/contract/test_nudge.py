@@ -33,6 +33,18 @@ def test_nudge_takes_a_lost_run_back_and_a_late_message_stays_valid(store: JobSt
     assert claimed(store, nudged, token="another", now=now).attempt == 2
 
 
+def test_nudge_queues_a_scheduled_job_that_wake_has_missed(store: JobStore) -> None:
+    scheduled = brought_to(store, State.SCHEDULED)
+    assert scheduled.due is not None
+    now = scheduled.due + LIMIT
+
+    store.nudge(scheduled, now=now, limit=LIMIT)
+
+    nudged = stored(store, scheduled)
+    assert nudged.state is State.QUEUED
+    assert [(entry.at, entry.state) for entry in nudged.history[-1:]] == [(now, State.QUEUED)]
+
+
 def test_nudge_is_rejected_until_the_job_is_overdue_by_the_limit(store: JobStore) -> None:
     job = brought_to(store, State.QUEUED)
 

@@ -18,6 +18,8 @@ from tests.simulation.mutants.generated.reached_tests import OPTIONS
 _FIRST: Final = 40
 #: The slowest test takes a few seconds.
 _MOST_SECONDS_OF_A_TEST: Final = 120
+#: Of a test in the results. Hypothesis and parameters make some names very long.
+_LONGEST_NAME: Final = 200
 #: None of these are plugins of pytest, which pytest itself must import.
 _PRELOADED: Final = (
     "moto",
@@ -73,7 +75,7 @@ class _Chosen:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self._end(report.nodeid)
+            self._end(report.nodeid[:_LONGEST_NAME])
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         if report.failed:
