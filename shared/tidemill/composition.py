@@ -12,12 +12,13 @@ from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes, measured
 from tidemill.application.owed import Taker
+from tidemill.application.paused_submissions import refuse_paused
 from tidemill.application.publish import Publisher
 from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.release import Releaser
 from tidemill.application.settle import AttemptContext
-from tidemill.application.submit import Submit
+from tidemill.application.submit import Admit, Submit, admit_all
 from tidemill.application.table_pass import TablePasses
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
@@ -95,6 +96,17 @@ def configuration() -> CachedConfiguration:
 
 @cache
 def submit() -> Submit:
+    """For tick and for workers: the jobs that they make are accepted also while they are paused."""
+    return _submit(admit_all)
+
+
+@cache
+def api_submit() -> Submit:
+    """For callers over HTTP."""
+    return _submit(refuse_paused(configuration().current, clock.now))
+
+
+def _submit(admit: Admit) -> Submit:
     return Submit(
         store=store(),
         payloads=payloads(),
@@ -102,6 +114,7 @@ def submit() -> Submit:
         clock=clock.now,
         new_id=ids.new_job_id,
         insert_once=idempotency.insert_once,
+        admit=admit,
     )
 
 
@@ -135,7 +148,14 @@ def lanes() -> SqsLanes:
 
 @cache
 def publisher() -> Publisher:
-    return Publisher(store=store(), payloads=payloads(), lanes=lanes(), owed=owed_work(), clock=clock.now)
+    return Publisher(
+        store=store(),
+        payloads=payloads(),
+        lanes=lanes(),
+        owed=owed_work(),
+        clock=clock.now,
+        configuration=configuration().current,
+    )
 
 
 @cache
@@ -206,7 +226,7 @@ def limits() -> DynamoLimits:
 
 @cache
 def releaser() -> Releaser:
-    return Releaser(store=store(), limits=limits(), clock=clock.now)
+    return Releaser(store=store(), limits=limits(), clock=clock.now, configuration=configuration().current)
 
 
 @cache

@@ -221,7 +221,7 @@ class Metric(StrEnum):
     SNOOZED = "JobsSnoozed"
     CONTINUED = "JobsContinued"
     HELD = "JobsHeld"
-    #: Runs whose limit was full, so that their job waits in a line, and parked jobs that wake released.
+    #: Jobs that were parked, since their limit was full or an operator has paused them, and those that wake released.
     PARKED = "JobsParked"
     UNPARKED = "JobsUnparked"
     #: Scheduled jobs that wake put on their lanes because they are due.

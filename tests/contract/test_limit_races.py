@@ -87,7 +87,7 @@ def test_the_last_slot_is_given_once(limits: DynamoLimits, table: Table) -> None
 def test_an_entry_does_not_measure_an_item_that_has_expired_since(limits: DynamoLimits, table: Table) -> None:
     limits.acquire(a_slot(TWO), now=NOW)
     seen = limits.look(LINE)
-    table.client.delete_item(TableName=table.name, Key=limit_item.item_key(LINE.key))
+    table.client.delete_item(TableName=table.name, Key=limit_item.item_key(LINE))
 
     assert not applied(table, limit_item.enter(a_slot(TWO), seen, now=NOW))
     assert isinstance(limits.acquire(a_slot(TWO), now=NOW), Entered)
@@ -186,12 +186,12 @@ def test_a_mark_does_not_rely_on_one_that_wake_has_taken_away(limits: DynamoLimi
 def test_a_mark_leaves_the_line_where_it_is_and_names_the_last_job(limits: DynamoLimits, table: Table) -> None:
     limits.acquire(a_slot(ONE), now=NOW)
     limits.acquire(a_slot(ONE), now=NOW)
-    first = table.client.get_item(TableName=table.name, Key=limit_item.item_key(LINE.key))["Item"]
+    first = table.client.get_item(TableName=table.name, Key=limit_item.item_key(LINE))["Item"]
     last = a_slot(TWO_PACED, job=(f"{TENANT}#b", "last"))
 
     assert applied(table, limit_item.mark(last, limits.look(LINE), now=NOW + SECOND))
 
-    item = table.client.get_item(TableName=table.name, Key=limit_item.item_key(LINE.key))["Item"]
+    item = table.client.get_item(TableName=table.name, Key=limit_item.item_key(LINE))["Item"]
     assert (item["attention"], item["attention_at"]) == (first["attention"], first["attention_at"])
     state = limits.look(LINE)
     assert (state.last, state.last_at, state.limit) == (last.job, NOW + SECOND, TWO_PACED)
@@ -205,7 +205,7 @@ def test_a_cleared_line_leaves_no_trace(limits: DynamoLimits, table: Table) -> N
 
     limits.clear(LINE, limits.look(LINE))
 
-    item = table.client.get_item(TableName=table.name, Key=limit_item.item_key(LINE.key))["Item"]
+    item = table.client.get_item(TableName=table.name, Key=limit_item.item_key(LINE))["Item"]
     assert not {"attention", "attention_at", "last", "last_at"} & item.keys()
 
 
@@ -251,7 +251,7 @@ def test_a_run_tries_four_times_while_others_are_faster_and_then_waits(
             return
         writes.append(True)
         if len(writes) % 2:
-            table.client.delete_item(TableName=table.name, Key=limit_item.item_key(LINE.key))
+            table.client.delete_item(TableName=table.name, Key=limit_item.item_key(LINE))
         else:
             other.acquire(a_slot(hundred), now=NOW)
 

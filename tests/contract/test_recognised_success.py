@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, brought_to
+from tests.support.builders import A_WAIT, NOW, SECOND, brought_to
 from tests.support.job_tables import Table
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.domain.waiting import LONGEST_PARKED
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 LATER = NOW + timedelta(hours=1)
@@ -26,6 +27,11 @@ CALLS: dict[str, tuple[State, Call, dict[str, Any]]] = {
         State.PARKED,
         lambda store, job: store.unpark(job, now=NOW, due=LATER),
         {"state": State.QUEUED, "generation": 1, "due": LATER},
+    ),
+    "park": (
+        State.QUEUED,
+        lambda store, job: store.park(job, A_WAIT, now=NOW),
+        {"state": State.PARKED, "generation": 1, "due": NOW + LONGEST_PARKED, "wait": A_WAIT},
     ),
     "resend": (State.QUEUED, lambda store, job: store.resend(job, now=LATER), {"generation": 0, "nudged_at": LATER}),
     "nudge": (
@@ -44,6 +50,7 @@ OTHERS: dict[str, dict[str, Any]] = {
 DIFFERENT = [
     *(("wake", other) for other in ("a later dispatch", "a later job", "a run")),
     *(("unpark", other) for other in ("a later dispatch", "a later job", "a run")),
+    *(("park", other) for other in ("a later dispatch", "a later job", "a run")),
     *(("resend", other) for other in ("a later dispatch", "a later job", "a later nudge")),
     *(("nudge", other) for other in ("a later dispatch", "a later nudge")),
 ]

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.builders import NOW, SECOND, SETTLEMENTS, behind_an_ended_head, brought_to, claimed, stored
+from tests.support.builders import A_WAIT, NOW, SECOND, SETTLEMENTS, behind_an_ended_head, brought_to, claimed, stored
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint
@@ -31,6 +31,7 @@ WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[Dyn
     Write.ADVANCE: (behind_an_ended_head, lambda store, job: store.advance(job.tenant, job.group or "", now=NOW)),
     Write.FORGET: (State.DEAD, lambda store, job: store.forget(job)),
     Write.NUDGE: (State.RUNNING, lambda store, job: store.nudge(job, now=LATER, limit=LIMIT)),
+    Write.PARK: (State.RETRYING, lambda store, job: store.park(job, A_WAIT, now=NOW)),
     Write.UNPARK: (State.PARKED, lambda store, job: store.unpark(job, now=NOW, due=LATER)),
     Write.RESEND: (State.QUEUED, lambda store, job: store.resend(job, now=LATER)),
     Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),

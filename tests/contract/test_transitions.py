@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.support.builders import (
+    A_WAIT,
     FRESH,
     LEASE,
     NOW,
@@ -103,6 +104,7 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         (Write.CANCEL, state): (_alone, lambda store, job: store.cancel(job, now=LATE))
         for state in (State.CANCELLED, State.RUNNING)
     },
+    (Write.PARK, State.PARKED): (_alone, lambda store, job: store.park(job, A_WAIT, now=LATE)),
     (Write.UNPARK, State.QUEUED): (_alone, lambda store, job: store.unpark(job, now=NOW, due=LATE)),
     (Write.WAKE, State.QUEUED): (_alone, lambda store, job: store.wake(job, now=NOW)),
     **{

@@ -12,6 +12,7 @@ WRITES = ("dynamodb.PutItem", "dynamodb.UpdateItem", "dynamodb.TransactWriteItem
 
 
 def test_a_job_without_work_costs_three_writes_and_no_read(mill: Mill, capsys: pytest.CaptureFixture[str]) -> None:
+    mill.read_configuration()
     job_ids = [mill.accepted(job_type="test.noop") for _ in range(JOBS)]
     before = mill.calls.copy()
     assert before == {"dynamodb.PutItem": JOBS}
@@ -46,6 +47,7 @@ def test_the_job_item_stays_within_one_write_unit(mill: Mill) -> None:
 
 
 def test_a_replay_costs_one_refused_write_and_no_read(mill: Mill) -> None:
+    mill.stop_clock()
     mill.post(key="a-key")
     mill.calls.clear()
 

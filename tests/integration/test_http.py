@@ -346,7 +346,7 @@ def test_an_unexpected_error_is_a_500_without_its_text(mill: Mill, monkeypatch: 
     def broken() -> Any:
         raise RuntimeError("a secret")
 
-    monkeypatch.setattr(composition, "submit", broken)
+    monkeypatch.setattr(composition, "api_submit", broken)
 
     answer = mill.post()
 
@@ -357,7 +357,7 @@ def test_an_unexpected_error_is_a_500_without_its_text(mill: Mill, monkeypatch: 
 def test_a_500_names_the_request_under_which_the_log_has_its_cause(
     mill: Mill, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.delattr(composition, "submit")
+    monkeypatch.delattr(composition, "api_submit")
 
     answer = mill.post()
 

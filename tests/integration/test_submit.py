@@ -184,6 +184,7 @@ def test_a_first_submission_with_a_past_time_is_refused(mill: Mill, ask: Ask) ->
 
 
 def test_a_valid_submission_is_written_without_a_read(mill: Mill, ask: Ask) -> None:
+    mill.read_configuration()
     ask(run_at=_in(mill, timedelta(hours=1)), key="k")
 
     assert dict(mill.calls) == {"dynamodb.PutItem": 1}
@@ -234,6 +235,7 @@ def test_a_replay_with_a_large_payload_is_answered_with_it(mill: Mill, ask: Ask)
 
 
 def test_a_payload_of_10_kilobytes_costs_one_more_call(mill: Mill, ask: Ask) -> None:
+    mill.read_configuration()
     ask(payload={"text": "x" * 10_240})
 
     assert dict(mill.calls) == {"dynamodb.PutItem": 2}

@@ -42,6 +42,7 @@ def _statuses(answer: Answer) -> list[int]:
 
 
 def test_a_batch_of_a_hundred_jobs_costs_a_write_each_and_keeps_their_order(mill: Mill, post: Post) -> None:
+    mill.read_configuration()
     answer = post(*(_job(n) for n in range(LARGEST_BATCH)))
 
     assert _statuses(answer) == [202] * LARGEST_BATCH

@@ -79,6 +79,12 @@ class Mill:
         """Let only `late` move the clock of the functions from now on, so that no job is too slow for its timeout."""
         self._stopped_at = clock_now()
 
+    def read_configuration(self) -> None:
+        """The functions read it now, and no later call counts a read: one serves all calls of five seconds."""
+        self.stop_clock()
+        composition.configuration().current()
+        self.calls.clear()
+
     def post(
         self, payload: Any = None, *, job_type: str = "test.scripted", key: str | None = None, **fields: Any
     ) -> Answer:

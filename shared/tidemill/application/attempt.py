@@ -163,6 +163,7 @@ class Attempt:
             for gate in (
                 gates.on_time,
                 gates.allowed_to_run,
+                gates.not_paused,
                 gates.type_known,
                 gates.alone_if_suspect,
                 gates.time_of_type,

@@ -22,6 +22,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Failed, Held, Outcome, Parked, outcome_before_run
+from tidemill.domain.pauses import Pause
 from tidemill.domain.waiting import Line, Wait
 
 #: Submit has checked the type and the payload of each job. If this worker does not know the type, or its model refuses
@@ -84,6 +85,12 @@ class Gates:
         """Cancelled, past its deadline, too many hops, or crashed too often: see `outcome_before_run`."""
         return outcome_before_run(job, self._context.policy(job), now=self._context.clock())
 
+    def not_paused(self, job: Job) -> Outcome | None:
+        """Its message was sent before the pause. A pause of its limit key counts in `within_limits`."""
+        now = self._context.clock()
+        pause = self._context.configuration().pause_of(job, now=now)
+        return _parked(pause, now) if pause else None
+
     def type_known(self, job: Job) -> Outcome | None:
         try:
             self._job_type = self._context.job_types.get(job.type)
@@ -120,6 +127,8 @@ class Gates:
         now = self._context.clock()
         if (slot := _limit_slot(self.known_type(), self.payload, job, now)) is None:
             return None
+        if pause := self._context.configuration().pause_of_limit(slot.line, now=now):
+            return _parked(pause, now)
         # Before the call: if its answer is lost, the slot may be taken.
         self._slot = slot
         entered = self._context.limits.acquire(slot, now=now)
@@ -155,6 +164,11 @@ class Gates:
             return replace(Failed.because(refusal), death=DeathReason.PERMANENT)
         held = self._context.held_below(min(2.0 ** (holds + 1), LONGEST_VERSION_HOLD_SECONDS), HoldCause.VERSION)
         return replace(held, error=f"{type(refusal).__name__}: {refusal}")
+
+
+def _parked(pause: Pause, now: datetime) -> Parked:
+    line = pause.target.line
+    return Parked(Wait(cause=line.cause, key=line.key, since=now))
 
 
 def _limit_slot(job_type: JobType, payload: Any, job: Job, now: datetime) -> LimitSlot | None:

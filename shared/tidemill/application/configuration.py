@@ -2,12 +2,15 @@
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from tidemill.application.ports import Clock
 from tidemill.domain.errors import ConfigurationConflictError
-from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration, Setting
+from tidemill.domain.limits import Rate
+from tidemill.domain.pauses import Drain
+from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration, Setting, drain_of
 
 #: How long an execution environment uses what it has read.
 CACHED_FOR: Final = timedelta(seconds=5)
@@ -27,8 +30,10 @@ class ConfigurationStore(Protocol):
     def read(self, *, consistent: bool = False) -> RuntimeConfiguration:
         """Version 0 if it was never changed. Raises `StoreUnavailableError`."""
 
-    def write(self, configuration: RuntimeConfiguration, change: Change) -> None:
+    def write(self, configuration: RuntimeConfiguration, change: Change, drain: Drain | None = None) -> None:
         """Store it with its change, if the version before it is the present one.
+
+        `drain` is for the change of a pause: wake looks at its line from then on.
 
         Raises `ConfigurationConflictError` and `StoreUnavailableError`.
         """
@@ -113,15 +118,21 @@ class Configurator:
         self._store.write(
             changed,
             Change(version=changed.version, name=name, value=value, at=now, by=by, reason=reason, until=until),
+            drain_of(setting, ends_at=until or now),
         )
         return changed
 
-    def remove(self, present: RuntimeConfiguration, name: str, *, by: str, reason: str) -> RuntimeConfiguration:
-        """Remove a setting. Raises as `set`."""
+    def remove(
+        self, present: RuntimeConfiguration, name: str, *, by: str, reason: str, drain_rate: Rate | None = None
+    ) -> RuntimeConfiguration:
+        """Remove a setting. Raises as `set`. After a pause, `drain_rate` counts instead of its own rate."""
         now = self._clock()
         changed = RuntimeConfiguration(version=present.version + 1, document=present.without_setting(name, now=now))
+        removed = present.settings.get(name)
+        drain = drain_of(removed, ends_at=now) if removed else None
         self._store.write(
             changed,
             Change(version=changed.version, name=name, value=None, removed=True, at=now, by=by, reason=reason),
+            replace(drain, rate=drain_rate) if drain and drain_rate else drain,
         )
         return changed

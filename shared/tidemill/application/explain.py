@@ -14,8 +14,10 @@ from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import earliest
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause, Wait
 
 _HOLDS: Final[Mapping[HoldCause | None, str]] = {
+    HoldCause.PAUSE: "an operator had paused it",
     HoldCause.SUSPECT: "it may have crashed its last worker, so it must run alone, and no worker had the time for that",
     HoldCause.STRAY: "a handler in its process ran on beyond its time, and the process was about to end",
     HoldCause.OUTAGE: "the store did not respond to its worker",
@@ -94,7 +96,9 @@ def _not_due(facts: Facts) -> Answer:
     via = ["Wake puts it on its lane up to five minutes before."] if job.state is State.SCHEDULED else []
     if job.state is State.SCHEDULED and (stopped := _stopped("wake", facts)):
         via = [stopped]
-    if job.holds and job.hold_cause is HoldCause.LIMIT:
+    if job.state is State.QUEUED and job.wait and job.wait.cause is Cause.PAUSE:
+        text, reason = f"The pause {job.wait.key} has ended, and it starts {when}.", Reason.RESUMED
+    elif job.holds and job.hold_cause is HoldCause.LIMIT:
         key = job.wait.key if job.wait else "of its type"
         text, reason = f"The limit {key} lets it start {when}.", Reason.TURN
     elif job.holds:
@@ -161,6 +165,8 @@ def _distance(job: Job, head: Job) -> str:
 
 def _parked(facts: Facts) -> Answer:
     job, now, state = facts.job, facts.now, facts.limit
+    if job.wait and job.wait.cause is Cause.PAUSE:
+        return _paused(facts, job.wait)
     wait, limit = job.wait, state.limit if state else None
     name = f"The {wait.cause} {wait.key}" if wait else "Its limit"
     place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
@@ -196,6 +202,26 @@ def _before(number: int) -> str:
 
 def _all_slots(number: int) -> str:
     return "its only slot" if number == 1 else f"all its {number} slots"
+
+
+def _paused(facts: Facts, wait: Wait) -> Answer:
+    job, now, pause = facts.job, facts.now, facts.pause
+    place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
+    if pause is None:
+        return _said(
+            Reason.RESUMED,
+            f"The pause {wait.key} has ended.{place} Wake releases the jobs of its line in order, at a rate.",
+            _stopped("wake", facts) or f"It is released {moment(job.due, now)} at the latest.",
+            until=job.due,
+        )
+    end = f"until {moment(pause.until, now)}" if pause.until else "until it is resumed"
+    why = f": {pause.reason}" if pause.reason else ""
+    return _said(
+        Reason.PAUSED,
+        f"{pause.target} is paused by {pause.by} since {moment(pause.since, now)}, {end}{why}.{place}",
+        f"`tidemill resume '{pause.target}'` ends the pause.",
+        until=pause.until,
+    )
 
 
 def _ready(facts: Facts) -> Answer:

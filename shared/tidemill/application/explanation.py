@@ -7,6 +7,7 @@ from enum import StrEnum
 from tidemill.application.owed import Owed
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState
+from tidemill.domain.pauses import Pause
 
 
 class Reason(StrEnum):
@@ -28,6 +29,9 @@ class Reason(StrEnum):
     HELD = "it was held back"
     #: The limit gave it a time or a slot of its own.
     TURN = "its turn at its limit comes"
+    PAUSED = "an operator has paused it"
+    #: Wake gives it a time.
+    RESUMED = "its pause has ended"
     WAKE_LATE = "its time has come, and wake has not queued it"
     BEHIND_HEAD = "another job of its group is before it"
     BLOCKED = "a dead job blocks its group"
@@ -73,6 +77,8 @@ class Facts:
     now: datetime
     #: Of a waiting job.
     head: GroupHead | None = None
+    #: Of a paused job: the pause in force, which its line waits for.
+    pause: Pause | None = None
     #: Of a parked job: the use of its limit, and the jobs that are before it in its line.
     limit: LimitState | None = None
     before_it: int | None = None

@@ -14,7 +14,7 @@ from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import OPERATOR, Job, Reference
 from tidemill.domain.outcomes import Settlement
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting import Line, Wait
 from tidemill.names import WAKE_INTERVAL_SECONDS
 
 #: Called with the tenant and id of a document that this code cannot read, and the reason. The read goes on.
@@ -94,6 +94,13 @@ class GroupStore(Protocol):
 
         Returns that job as written, or None when the head has not ended, blocks, or is the last. Safe to repeat.
         """
+
+
+class PublishStore(GroupStore, Protocol):
+    """For publish."""
+
+    def park(self, job: Job, wait: Wait, *, now: datetime) -> Job:
+        """Park a queued or retrying job before its message is sent; return it as written."""
 
 
 class ReleaseStore(_Read, Protocol):
@@ -206,6 +213,15 @@ class PurgeStore(GroupStore, Protocol):
 
 
 class JobStore(
-    SubmitStore, AttemptStore, WakeStore, RedriveStore, ReconcileStore, ControlStore, PurgeStore, OwedStore, Protocol
+    SubmitStore,
+    PublishStore,
+    AttemptStore,
+    WakeStore,
+    RedriveStore,
+    ReconcileStore,
+    ControlStore,
+    PurgeStore,
+    OwedStore,
+    Protocol,
 ):
     """All of them. The contract suite runs against this."""

@@ -8,6 +8,7 @@ from tidemill.application.time_text import span
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import AttemptError, CancelRequest, Job, Redrive
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause, Wait
 
 #: One moment and what happened then.
 Event = tuple[datetime, str]
@@ -21,6 +22,7 @@ _PLAIN: Final[Mapping[str, str]] = {
     Why.DUE: "its time was near, so wake put it on its lane",
     Why.TURN: "it became the head of its group",
     Why.ROOM: "it was released from its line",
+    Why.RESUMED: "it was released from its pause",
     Why.NUDGED: "it was overdue, so its message was sent again",
     Why.RUN_LOST: "the lease of {run} was over, so its message was sent again",
 }
@@ -64,10 +66,16 @@ def _ended(entry: Transition, job: Job, run: str) -> str:
     if entry.state == State.DEAD:
         return f"it died: {entry.cause}"
     if entry.state == State.PARKED and job.wait and job.wait.since == entry.at:
-        return f"it was parked, and waits for its {job.wait.cause} {job.wait.key}"
+        return f"it was parked, and waits for {_awaited(job.wait)}"
+    if entry.cause == Why.PAUSED:
+        return "it was parked, because an operator had paused it"
     if entry.cause.startswith("held: "):
         return f"{run} did not begin: {entry.cause}"
     return f"{run} ended: {entry.state}, {entry.cause}"
+
+
+def _awaited(wait: Wait) -> str:
+    return f"{'the end of ' * (wait.cause is Cause.PAUSE)}its {wait.cause} {wait.key}"
 
 
 def _untold(job: Job) -> Iterator[Event]:
@@ -88,7 +96,7 @@ def _untold(job: Job) -> Iterator[Event]:
         yield job.checkpoint_at, f"the handler saved a checkpoint{progress}"
     if job.wait and job.wait.since not in others:
         what = "was parked, and waits" if job.state is State.PARKED else "had to wait"
-        yield job.wait.since, f"it {what} for its {job.wait.cause} {job.wait.key}"
+        yield job.wait.since, f"it {what} for {_awaited(job.wait)}"
     if job.nudged_at and job.nudged_at not in others:
         yield job.nudged_at, _PLAIN[Why.NUDGED]
     if job.finished_at and job.finished_at not in others:

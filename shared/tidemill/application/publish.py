@@ -1,5 +1,7 @@
 """Publish: send the messages that changed documents owe, advance groups, and delete the payloads of deleted jobs.
 
+It parks a job that an operator has paused, instead of sending its message.
+
 The stream may deliver a record twice. Each step may be repeated. A step that fails is stored as owed work, so that its
 record blocks no others. A record fails only if SQS is out, or if the work cannot be stored either. A message that SQS
 blames, or whose queue is missing or denied, is not sent again from the stream, even if it is alone in its batch: SQS
@@ -12,11 +14,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.owed import Kind, OwedWork, Work, error_text
-from tidemill.application.ports import Clock, GroupStore, Lanes, Payloads, Refusal
+from tidemill.application.ports import Clock, Lanes, Payloads, PublishStore, Refusal
 from tidemill.domain.dispatch import Dispatch, dispatch
-from tidemill.domain.job import Job, reference_of
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.job import Job, Reference, reference_of
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause, Wait
 
 _AT_ONCE: Final = 8
 
@@ -44,6 +49,7 @@ class Step(StrEnum):
     """A step of publish, and the log message of its failure."""
 
     READ = "unreadable stream record"
+    PARK = "job not parked"
     SEND = "message refused"
     ADVANCE = "group not advanced"
     DELETE = "payload not deleted"
@@ -67,12 +73,37 @@ class Published:
 
     sent: Sequence[Dispatch]
     advanced: Sequence[Job] = ()
+    #: The jobs that a pause holds back, instead of a message.
+    parked: Sequence[Job] = ()
     failed: Sequence[str] = ()
     failed_steps: Sequence[FailedStep] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Owed:
+    """The message that a change owes its job."""
+
+    sequence: str
+    job: Job
+    message: Dispatch
+
+    @property
+    def has_turn(self) -> bool:
+        return self.job.wait is not None and self.job.wait.cause is Cause.LIMIT
+
+
 class Publisher:
-    def __init__(self, *, store: GroupStore, payloads: Payloads, lanes: Lanes, owed: OwedWork, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: PublishStore,
+        payloads: Payloads,
+        lanes: Lanes,
+        owed: OwedWork,
+        clock: Clock,
+        configuration: CurrentConfiguration = nothing_set,
+    ) -> None:
+        self._configuration = configuration
         self._store = store
         self._payloads = payloads
         self._lanes = lanes
@@ -80,12 +111,18 @@ class Publisher:
         self._clock = clock
 
     def publish(self, changes: Sequence[Change], unreadable: Sequence[UnreadableChange] = ()) -> Published:
-        """Send the owed messages, then advance the groups of ended jobs and delete the payloads of deleted jobs."""
-        sent, refused = self._send(changes)
+        """Send the owed messages, then advance the groups of ended jobs and delete the payloads of deleted jobs.
+
+        A job that is paused gets no message: it is parked.
+        """
+        owed = self._owed_messages(changes)
+        paused = self._paused(owed)
+        sent, refused = self._send([each for each in owed if each.sequence not in paused])
         # If SQS took no message at all, it is out, and the stream keeps the records. If it took some, only the others
         # are stored: the stream would deliver the whole batch again, and all of them would be sent twice.
         out = [] if sent else [sequence for sequence, _, refusal in refused if not refusal.sender_fault]
         steps: list[Callable[[], Job | FailedStep | None]] = [
+            *(self._park(sequence, *job_and_wait) for sequence, job_and_wait in paused.items()),
             *(self._unreadable(change) for change in unreadable),
             *(self._refused(*refusal) for refusal in refused if refusal[0] not in out),
             *(self._advance(*group, sequence) for group, sequence in _groups(changes).items()),
@@ -94,28 +131,65 @@ class Publisher:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             results = list(pool.map(lambda step: step(), steps))
         failed_steps = [result for result in results if isinstance(result, FailedStep)]
+        done = [result for result in results if isinstance(result, Job)]
         failed = [*out, *(step.sequence for step in failed_steps if not step.handed_over)]
         return Published(
             sent=sent,
-            advanced=[result for result in results if isinstance(result, Job)],
+            advanced=[job for job in done if job.state is not State.PARKED],
+            parked=[job for job in done if job.state is State.PARKED],
             failed=list(dict.fromkeys(failed)),
             failed_steps=failed_steps,
         )
 
-    def _send(self, changes: Sequence[Change]) -> tuple[list[Dispatch], list[tuple[str, Dispatch, Refusal]]]:
-        """The messages that were sent, and the ones that SQS refused, each with the sequence of its change."""
+    def _owed_messages(self, changes: Sequence[Change]) -> list["_Owed"]:
         now = self._clock()
-        owed = [
-            (change.sequence, message)
+        return [
+            _Owed(change.sequence, change.after, message)
             for change in changes
-            if (message := dispatch(change.before, change.after, now=now)) is not None
+            if change.after and (message := dispatch(change.before, change.after, now=now))
         ]
-        refusals = self._lanes.send([message for _, message in owed]) if owed else ()
+
+    def _paused(self, owed: Sequence["_Owed"]) -> dict[str, tuple[Job, Wait]]:
+        """By sequence, the jobs that a pause holds back, and how each waits.
+
+        A job that has a slot or a time of its limit is sent all the same: only a worker passes that on to the next.
+        """
+        runnable = [each for each in owed if isinstance(each.message.body, Reference) and not each.has_turn]
+        if not runnable:
+            return {}
+        configuration, now = self._configuration(), self._clock()
+        paused: dict[str, tuple[Job, Wait]] = {}
+        for each in runnable:
+            if pause := configuration.pause_of(each.job, now=now):
+                line, due = pause.target.line, each.job.due
+                not_before = due if due and due > now else None
+                paused[each.sequence] = (
+                    each.job,
+                    Wait(cause=line.cause, key=line.key, since=now, not_before=not_before),
+                )
+        return paused
+
+    def _send(self, owed: Sequence["_Owed"]) -> tuple[list[Dispatch], list[tuple[str, Dispatch, Refusal]]]:
+        """The messages that were sent, and the ones that SQS refused, each with the sequence of its change."""
+        refusals = self._lanes.send([each.message for each in owed]) if owed else ()
         refused = {refusal.index for refusal in refusals}
         return (
-            [message for index, (_, message) in enumerate(owed) if index not in refused],
-            [(*owed[refusal.index], refusal) for refusal in refusals],
+            [each.message for index, each in enumerate(owed) if index not in refused],
+            [(owed[refusal.index].sequence, owed[refusal.index].message, refusal) for refusal in refusals],
         )
+
+    def _park(self, sequence: str, job: Job, wait: Wait) -> Callable[[], Job | FailedStep | None]:
+        def step() -> Job | FailedStep | None:
+            try:
+                return self._store.park(job, wait, now=wait.since)
+            except WriteRefusedError:
+                # It has moved on, and the record of that comes, too. Or a worker runs it by an earlier message.
+                return None
+            except Exception as error:  # noqa: BLE001 - as in `_advance`
+                work = Work(kind=Kind.DISPATCH, tenant=job.tenant, name=job.id)
+                return self._hand_over(sequence, Step.PARK, work, error_text(error))
+
+        return step
 
     def _unreadable(self, change: UnreadableChange) -> Callable[[], FailedStep]:
         work = Work(kind=Kind.DISPATCH, tenant=change.tenant, name=change.job_id)

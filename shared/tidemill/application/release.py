@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.ports import Clock, Draw, Limits, LimitSlot, Part, ReleaseStore
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import MOST_AT_ONCE, RESERVED, LimitState, Turn, reservation_name, run_name
 from tidemill.domain.limits import Limit
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting import Cause, Line
 
 #: How often a release looks again, when another one or a run was faster.
 _TRIES: Final = 4
@@ -37,10 +38,18 @@ class Released:
 
 
 class Releaser:
-    def __init__(self, *, store: ReleaseStore, limits: Limits, clock: Clock) -> None:
+    def __init__(
+        self,
+        *,
+        store: ReleaseStore,
+        limits: Limits,
+        clock: Clock,
+        configuration: CurrentConfiguration = nothing_set,
+    ) -> None:
         self._store = store
         self._limits = limits
         self._clock = clock
+        self._configuration = configuration
 
     def release(
         self, line: Line, *, leaving: str | None = None, limit: Limit | None = None, parked: Job | None = None
@@ -95,25 +104,27 @@ class Releaser:
 
         For example its deadline has passed. Each job of its line might keep the slot for a minute otherwise.
         """
-        if job.wait:
+        if job.wait and job.wait.cause is Cause.LIMIT:
             with suppress(TidemillError):
                 self.release(job.wait.line, leaving=reservation_name(job.tenant, job.id))
 
     def look_again(self, job: Job) -> None:
         """After the park of `job`: a run may have left before it could see that the job waits. Best effort, as wake."""
-        if job.wait:
+        if job.wait and job.wait.cause is Cause.LIMIT:
             with suppress(TidemillError):
                 self.release(job.wait.line, parked=job)
 
     def release_all(self, *, part: Part, in_time: Callable[[], bool], draw: Draw) -> Released:
         """Release from every line, in random order, so that none is always the one for which no time is left.
 
-        The parts go round with each interval, as those of `Waker.wake`.
+        The line of a pause in force is left alone. The parts go round with each interval, as those of `Waker.wake`.
         """
         jobs: list[Job] = []
         left = 0
         failed: list[Exception] = []
         for line in sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw()):
+            if self._configuration().pause_of_line(line, now=self._clock()):
+                continue
             try:
                 while in_time() and (released := self.release(line)):
                     jobs += released

@@ -84,7 +84,7 @@ class AttemptContext:
 
     @property
     def releaser(self) -> Releaser:
-        return Releaser(store=self.store, limits=self.limits, clock=self.clock)
+        return Releaser(store=self.store, limits=self.limits, clock=self.clock, configuration=self.configuration)
 
     def flags(self) -> Mapping[str, Any]:
         """As `Run.flags`."""

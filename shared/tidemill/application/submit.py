@@ -91,6 +91,14 @@ def follow_up_id(parent: Job, index: int) -> str:
     return str(uuid5(_FOLLOW_UP_IDS, json.dumps(parts)))
 
 
+#: Called with each checked job before it is written, except follow-ups. It raises to refuse the job.
+Admit = Callable[[Job], None]
+
+
+def admit_all(_job: Job) -> None:
+    """`Admit` that refuses none."""
+
+
 def insert_directly(insert: Insert, job: Job) -> Accepted:
     """`InsertOnce` without a wrapper."""
     return insert(job)
@@ -111,6 +119,7 @@ class Submit:
         clock: Clock,
         new_id: NewToken,
         insert_once: InsertOnce = insert_directly,
+        admit: Admit = admit_all,
     ) -> None:
         self._store = store
         self._payloads = payloads
@@ -118,6 +127,7 @@ class Submit:
         self._clock = clock
         self._new_id = new_id
         self._insert_once = insert_once
+        self._admit = admit
 
     def __call__(self, submission: Submission, *, tenant: str, trace: str) -> Accepted:
         """Raises what `prepare` and `insert` raise."""
@@ -126,14 +136,15 @@ class Submit:
     def pending(self, submission: Submission, *, tenant: str, trace: str) -> PendingSubmission:
         """Check a submission now, and write it later.
 
-        Raises `PayloadTooLargeError`. `PendingSubmission.insert` raises the other faults of the submission, because it
-        first looks for the job of an earlier submission with the same idempotency key.
+        Raises `PayloadTooLargeError`, and what `Admit` raises. `PendingSubmission.insert` raises the other faults of
+        the submission, because it first looks for the job of an earlier submission with the same idempotency key.
         """
         try:
             job = self.prepare(submission, tenant=tenant, trace=trace)
         except _REFUSALS as refused:
             earlier = partial(self._earlier, submission, tenant=tenant, refused=refused)
             return PendingSubmission(serial_key=None, insert=earlier)
+        self._admit(job)
         serial_key = f"job {job.id}" if job.group is None else f"group {job.group}"
         return PendingSubmission(serial_key=serial_key, insert=partial(self._insert_once, self.insert, job))
 

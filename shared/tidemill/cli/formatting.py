@@ -7,6 +7,7 @@ from typing import Any, Final
 from tidemill.application.dead_letter_sweep import Swept
 from tidemill.application.time_text import span
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause
 
 #: A job as the HTTP API shows it.
 JobView = Mapping[str, Any]
@@ -55,7 +56,8 @@ def state_text(job: JobView) -> str:
     if job["state"] in {State.SCHEDULED, State.RETRYING} and job.get("due"):
         parts.append(f"due {visible(job['due'])}")
     if job["state"] == State.PARKED and (wait := job.get("wait")):
-        parts.append(f"waits for its {visible(wait['cause'])} {visible(wait['key'])} since {visible(wait['since'])}")
+        what = "paused:" if wait["cause"] == Cause.PAUSE else f"waits for its {visible(wait['cause'])}"
+        parts.append(f"{what} {visible(wait['key'])} since {visible(wait['since'])}")
     return ", ".join(parts)
 
 

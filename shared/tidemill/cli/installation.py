@@ -24,7 +24,8 @@ from tidemill.cli.formatting import visible_lines
 from tidemill.cli.output import say
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.states import State
-from tidemill.dynamodb.attention_counts import AttentionCounts
+from tidemill.domain.waiting import Line
+from tidemill.dynamodb.attention_counts import AttentionCounts, Counted
 from tidemill.dynamodb.audit_items import DynamoAuditLog
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.job_scan import DynamoJobScan
@@ -88,6 +89,10 @@ class Installation:
     def configurator(self) -> Configurator:
         table = self.deployment.jobs_table
         return Configurator(store=DynamoConfiguration(clients.dynamodb(), table=table), clock=clock.now)
+
+    def waiting(self, line: Line) -> Counted:
+        """The parked jobs of this line."""
+        return AttentionCounts(clients.dynamodb(), table=self.deployment.jobs_table).in_line(line)
 
     @cached_property
     def audit_log(self) -> DynamoAuditLog:

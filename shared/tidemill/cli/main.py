@@ -18,6 +18,7 @@ from tidemill.cli.get import get
 from tidemill.cli.installation import Installation
 from tidemill.cli.list import list_
 from tidemill.cli.logs import logs
+from tidemill.cli.pause import pause, resume
 from tidemill.cli.purge import purge
 from tidemill.cli.reconcile import reconcile
 from tidemill.cli.redrive import redrive
@@ -79,6 +80,8 @@ for command in (
     purge,
     status,
     top,
+    pause,
+    resume,
     config,
     audit,
 ):

@@ -1,12 +1,14 @@
 """The status as one JSON object. A part that could not be read is null. Pure."""
 
-from dataclasses import asdict
 from typing import Any
 
 from tidemill.cli.dead_job_report import error_class
+from tidemill.cli.formatting import timestamp
 from tidemill.cli.status_alarms import as_json as alarms_as_json
 from tidemill.cli.status_report import blocked_groups
+from tidemill.domain.pauses import Pause
 from tidemill.dynamodb.attention_counts import Counted
+from tidemill.dynamodb.job_sample import Sample
 from tidemill.operator.deployment import Deployment
 from tidemill.operator.flow_metrics import WINDOW
 from tidemill.operator.resource_states import ResourceState
@@ -29,6 +31,9 @@ def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, An
         "flow": _flow(status),
         **_counted("scheduled_jobs", status.scheduled),
         **_counted("parked_jobs", None if isinstance(status.parked, Unread) else status.parked.total),
+        "pauses": None
+        if isinstance(status.pauses, Unread)
+        else [_pause(pause, waiting) for pause, waiting in status.pauses],
         "parked_lines": None
         if isinstance(status.parked, Unread)
         else [
@@ -43,9 +48,21 @@ def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, An
             for job in newest
         ],
         "blocked_groups": None if newest is None else len(blocked_groups(newest)),
-        "waiting_sample": None if isinstance(status.sample, Unread) else asdict(status.sample),
+        "waiting_sample": None if isinstance(status.sample, Unread) else _sample(status.sample),
         "schedules": deployment.schedules,
         "unread": {name: str(part.error) for name, part in status.unread.items()},
+    }
+
+
+def _pause(pause: Pause, waiting: Counted) -> dict[str, Any]:
+    return {
+        "target": str(pause.target),
+        "by": pause.by,
+        "since": timestamp(pause.since),
+        "until": pause.until and timestamp(pause.until),
+        "reason": pause.reason or None,
+        "reject_new": pause.reject_new,
+        **_counted("waiting", waiting),
     }
 
 
@@ -61,6 +78,16 @@ def _resource(state: ResourceState) -> dict[str, Any]:
         "stopped": state.stopped,
         "differences": list(state.differences),
         "remedy": state.remedy,
+    }
+
+
+def _sample(sample: Sample) -> dict[str, Any]:
+    # Not `asdict`: Python 3.11 would make a `Counter` of the pairs of a `Counter`.
+    return {
+        "items": sample.items,
+        "whole": sample.whole,
+        "types": dict(sample.types),
+        "tenants": dict(sample.tenants),
     }
 
 

@@ -8,8 +8,9 @@ from typing import Final
 from tidemill.cli import status_alarms
 from tidemill.cli.blocks import RED, YELLOW, Block, Line, Table
 from tidemill.cli.dead_job_report import error_class
-from tidemill.cli.formatting import DASH, age, count
+from tidemill.cli.formatting import DASH, age, count, readable_time
 from tidemill.domain.job import Job
+from tidemill.domain.pauses import Pause
 from tidemill.domain.waiting import Line as WaitingLine
 from tidemill.dynamodb.attention_counts import Counted, ParkedJobs
 from tidemill.dynamodb.job_sample import Sample
@@ -33,6 +34,7 @@ _CONSEQUENCES: Final[Mapping[str, str]] = {
 def report(status: SystemStatus, deployment: Deployment) -> Iterator[Block]:
     yield from status_alarms.firing(status.alarms, now=status.at)
     yield from _resources(status.resources)
+    yield from _pauses(status.pauses)
     if isinstance(status.alarms, AlarmsNow):
         yield status_alarms.summary(status.alarms.alarms, now=status.at)
         yield from status_alarms.burn_table(status.alarms.burn_rates)
@@ -71,6 +73,19 @@ def _difference(state: ResourceState) -> Iterator[Line]:
         what = "; ".join(state.differences) or f"is {state.state.lower()}, and the template says otherwise"
         yield Line(f"The {expected.kind} of {expected.label} differs: {what}.", YELLOW)
     yield Line(f"  {state.remedy}", is_command=True)
+
+
+def _pauses(pauses: tuple[tuple[Pause, Counted], ...] | Unread) -> Iterator[Line]:
+    if isinstance(pauses, Unread):
+        yield Line(f"Pauses: not read: {pauses.error}", RED)
+        return
+    for pause, waiting in pauses:
+        end = f"until {readable_time(pause.until)}" if pause.until else "until it is resumed"
+        new = ", new jobs refused" if pause.reject_new else ""
+        why = f": {pause.reason}" if pause.reason else ""
+        since = f"by {pause.by} since {readable_time(pause.since)}, {end}"
+        yield Line(f"PAUSED: {pause.target} {since}, {_number(waiting)} waiting{new}{why}", YELLOW)
+        yield Line(f"  tidemill resume '{pause.target}'")
 
 
 def _lanes(lanes: Mapping[str, LaneStatus | Unread]) -> Table:

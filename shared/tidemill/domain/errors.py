@@ -161,5 +161,13 @@ class InvalidSettingError(TidemillError):
     """A setting of the runtime configuration has an unknown name or a wrong value. Nothing was changed."""
 
 
+class SubmissionPausedError(TidemillError):
+    """An operator has paused what this job belongs to, and refuses new jobs meanwhile. Nothing was written."""
+
+    def __init__(self, scope: str, retry_after: timedelta) -> None:
+        super().__init__(f"an operator has paused the {scope} of this job and refuses new ones; submit it again later")
+        self.retry_after = retry_after
+
+
 class ConfigurationConflictError(TidemillError):
     """The runtime configuration has changed since it was read. Nothing was changed."""

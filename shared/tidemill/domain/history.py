@@ -40,6 +40,9 @@ class Why(StrEnum):
     TURN = "its turn in the group"
     #: What it was parked for has room again.
     ROOM = "released from its line"
+    #: Publish parked it instead of sending its message. It names no operator, since the tenant reads it.
+    PAUSED = "paused by an operator"
+    RESUMED = "released from its pause"
     #: Its message was lost or late, so it was dispatched again.
     NUDGED = "nudged"
     #: As nudged, for a run whose lease was over.

@@ -8,6 +8,8 @@ class HoldCause(StrEnum):
 
     #: The limits of its limit key leave no room.
     LIMIT = "limit"
+    #: An operator has paused it.
+    PAUSE = "pause"
     #: It may have killed the worker of its last run, and its worker had no time to run it alone.
     SUSPECT = "suspect"
     #: A handler in its process runs beyond its time, so the process is about to end.

@@ -209,7 +209,8 @@ def _not_run(job: Job, outcome: Held | Parked | Stopped, *, now: datetime) -> Se
         case Held():
             return _held(job, outcome.until, outcome.cause, now=now, wait=outcome.wait)
         case Parked():
-            parked = _held(job, now + LONGEST_PARKED, HoldCause.LIMIT, now=now, wait=outcome.wait)
+            cause = HoldCause(outcome.wait.cause)
+            parked = _held(job, now + LONGEST_PARKED, cause, now=now, wait=outcome.wait)
             return replace(parked, state=State.PARKED)
         case Stopped():
             return Settlement(state=State.CANCELLED)

@@ -6,15 +6,20 @@ version of the code reads the settings that it knows, and keeps all others as th
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
 from tidemill.domain.errors import InvalidSettingError
+from tidemill.domain.job import Job
+from tidemill.domain.pauses import Drain, Pause, Scope, Target, options_of
+from tidemill.domain.waiting import Line
 
 #: A flag is for the code of the app. The engine does not read it.
 FLAG_PREFIX: Final = "flags."
+#: A pause. The name of its target follows, and its value has the options.
+PAUSE_PREFIX: Final = "pauses."
 _FLAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 #: In bytes of JSON. Each execution environment that is at work reads the document every few seconds.
 LARGEST_DOCUMENT: Final = 32 * 1024
@@ -49,9 +54,13 @@ class RuntimeConfiguration:
     document: Mapping[str, Any] = field(default_factory=dict)
     #: Those that this version can read, by name, also if their end has passed.
     settings: Mapping[str, Setting] = field(init=False, default_factory=dict)
+    #: Those among them, also if their end has passed.
+    _pauses: Sequence[Pause] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", _settings(self.document))
+        pauses = filter(None, map(_pause, self.settings.values()))
+        object.__setattr__(self, "_pauses", sorted(pauses, key=lambda pause: pause.order))
 
     def flags(self, now: datetime) -> dict[str, Any]:
         """The values of the flags in force, by the name that the app gave them."""
@@ -60,6 +69,23 @@ class RuntimeConfiguration:
             for name, setting in self.settings.items()
             if name.startswith(FLAG_PREFIX) and setting.in_force(now)
         }
+
+    def pauses(self, now: datetime) -> list[Pause]:
+        """Those in force."""
+        return [pause for pause in self._pauses if pause.until is None or now < pause.until]
+
+    def pause_of(self, job: Job, *, now: datetime) -> Pause | None:
+        """The first pause in force that covers the job, except one of its limit key."""
+        return next((pause for pause in self.pauses(now) if pause.target.covers(job)), None)
+
+    def pause_of_line(self, line: Line, *, now: datetime) -> Pause | None:
+        """The pause in force whose jobs wait in this line."""
+        return next((pause for pause in self.pauses(now) if pause.target.line == line), None)
+
+    def pause_of_limit(self, line: Line, *, now: datetime) -> Pause | None:
+        """The pause in force of the limit key with this line."""
+        named = Target(scope=Scope.LIMIT, name=line.key)
+        return next((pause for pause in self.pauses(now) if pause.target == named), None)
 
     def with_setting(self, setting: Setting) -> Mapping[str, Any]:
         """The document with this setting, and without those whose end has passed.
@@ -115,15 +141,43 @@ class Change:
 
 def check(setting: Setting) -> None:
     """Raises `InvalidSettingError` if this version of the code does not know such a setting, or refuses its value."""
-    if not setting.name.startswith(FLAG_PREFIX):
-        raise InvalidSettingError(f"unknown setting {setting.name!r}: the name of a setting begins with {FLAG_PREFIX}")
-    if not _FLAG.fullmatch(setting.name.removeprefix(FLAG_PREFIX)):
+    if setting.name.startswith(PAUSE_PREFIX):
+        Target.parse(setting.name.removeprefix(PAUSE_PREFIX))
+        options_of(setting.value)
+    elif not setting.name.startswith(FLAG_PREFIX):
+        raise InvalidSettingError(
+            f"unknown setting {setting.name!r}: a name begins with {FLAG_PREFIX} or {PAUSE_PREFIX}"
+        )
+    elif not _FLAG.fullmatch(setting.name.removeprefix(FLAG_PREFIX)):
         raise InvalidSettingError(
             f"invalid name {setting.name!r}: after {FLAG_PREFIX}, use 1 to 100 of A-Z, a-z, 0-9, '.', '_' and '-', "
             "and begin with one of A-Z, a-z and 0-9"
         )
     if setting.until is not None and setting.until <= setting.at:
         raise InvalidSettingError(f"the end {setting.until.isoformat()} has passed already")
+
+
+def drain_of(setting: Setting, *, ends_at: datetime) -> Drain | None:
+    """How the line of this pause empties. None for another setting, and for a pause of a newer version."""
+    pause = _pause(setting)
+    return Drain(line=pause.target.line, rate=pause.rate, ends_at=ends_at) if pause else None
+
+
+def _pause(setting: Setting) -> Pause | None:
+    """None for another setting, and for a pause that only a newer version can read."""
+    if not setting.name.startswith(PAUSE_PREFIX):
+        return None
+    try:
+        return Pause(
+            target=Target.parse(setting.name.removeprefix(PAUSE_PREFIX)),
+            since=setting.at,
+            until=setting.until,
+            by=setting.by,
+            reason=setting.reason,
+            **options_of(setting.value),
+        )
+    except InvalidSettingError:
+        return None
 
 
 def _entries(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ class State(StrEnum):
     RUNNING = "running"
     #: An attempt failed or was lost and another is allowed. Claim or cancel moves it out. Kept until claimed.
     RETRYING = "retrying"
-    #: Waits for something other than its time: the room of a limit. Unpark or cancel moves it out. Kept until released.
+    #: Waits for something other than its time: a limit, a pause. Unpark or cancel moves it out. Kept until released.
     PARKED = "parked"
     #: Settled. Final. Kept for the retention time.
     SUCCEEDED = "succeeded"
@@ -42,6 +42,7 @@ class Write(StrEnum):
     CHECKPOINT = "checkpoint"
     CANCEL = "cancel"
     WAKE = "wake"
+    PARK = "park"
     UNPARK = "unpark"
     NUDGE = "nudge"
     RESEND = "resend"
@@ -81,6 +82,8 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
         State.DEAD: frozenset({State.CANCELLED}),  # discarded by an operator; its group advances
     },
     Write.WAKE: {State.SCHEDULED: frozenset({State.QUEUED})},
+    # Publish finds its pause before it sends a message.
+    Write.PARK: {State.QUEUED: frozenset({State.PARKED}), State.RETRYING: frozenset({State.PARKED})},
     Write.UNPARK: {State.PARKED: frozenset({State.QUEUED})},
     Write.NUDGE: {
         State.QUEUED: frozenset({State.QUEUED, State.DEAD}),  # dead: too many nudges without a claim

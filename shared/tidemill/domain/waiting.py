@@ -18,6 +18,8 @@ class Cause(StrEnum):
 
     #: The limit of its limit key is full.
     LIMIT = "limit"
+    #: An operator has paused its lane, type, tenant, group or limit key.
+    PAUSE = "pause"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,11 @@ class Line:
 
     @classmethod
     def for_limit(cls, limit_key: str) -> "Line":
-        long = len(limit_key) > _LONGEST_KEY
-        return cls(Cause.LIMIT, hashlib.sha256(limit_key.encode()).hexdigest() if long else limit_key)
+        return cls(Cause.LIMIT, _short(limit_key))
+
+    @classmethod
+    def for_pause(cls, target: str) -> "Line":
+        return cls(Cause.PAUSE, _short(target))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +46,13 @@ class Wait:
     key: str
     #: When it was parked, or when it got a time of its own.
     since: datetime
+    #: The job may not start before this time, even if it is released earlier. None for at once.
+    not_before: datetime | None = None
 
     @property
     def line(self) -> Line:
         return Line(self.cause, self.key)
+
+
+def _short(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest() if len(key) > _LONGEST_KEY else key

@@ -85,6 +85,10 @@ class AttentionCounts:
             lines=tuple((line, count) for line, count in counted if count.number), all_lines=len(found) <= MOST_LINES
         )
 
+    def in_line(self, line: Line) -> Counted:
+        """The jobs of one line."""
+        return self._count(line_partition(line), most=MOST_COUNTED)
+
     def newest(self, state: State, *, most: int) -> Newest:
         """The last `most` jobs of all partitions. The entries that are read for the count name them.
 

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import ConfigurationConflictError, TransactionConflictError
+from tidemill.domain.pauses import Drain
 from tidemill.domain.runtime_configuration import Change, RuntimeConfiguration
+from tidemill.dynamodb import limit_item
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.dynamodb.transactions import RefusedError, own, transact
 from tidemill.names import JOB_KEY
@@ -42,15 +44,15 @@ class DynamoConfiguration:
             return RuntimeConfiguration()
         return RuntimeConfiguration(version=int(item[_VERSION]["N"]), document=json.loads(item[_DOCUMENT]["S"]))
 
-    def write(self, configuration: RuntimeConfiguration, change: Change) -> None:
+    def write(self, configuration: RuntimeConfiguration, change: Change, drain: Drain | None = None) -> None:
+        entries = [
+            own("Put", _put_configuration(configuration), table=self._table),
+            own("Put", _put_change(change), table=self._table),
+        ]
+        if drain:
+            entries.append(own("Update", limit_item.mark_drain(drain), table=self._table))
         try:
-            transact(
-                self._client,
-                [
-                    own("Put", _put_configuration(configuration), table=self._table),
-                    own("Put", _put_change(change), table=self._table),
-                ],
-            )
+            transact(self._client, entries)
         except (RefusedError, TransactionConflictError) as refused:
             raise ConfigurationConflictError(
                 "another operator has changed the runtime configuration since it was read: nothing was changed"

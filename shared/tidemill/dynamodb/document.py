@@ -96,7 +96,9 @@ ATTEMPT_ERRORS: Final = _list_of(
         },
     )
 )
-WAIT: Final = _record(Wait, {"cause": _Form(text, lambda value: Cause(value["S"])), "key": _TEXT, "since": _TIME})
+WAIT: Final = _record(
+    Wait, {"cause": _Form(text, lambda value: Cause(value["S"])), "key": _TEXT, "since": _TIME, "not_before": _TIME}
+)
 REDRIVES: Final = _list_of(
     _record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH, "reason": _TEXT})
 )

@@ -14,6 +14,7 @@ from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition
 from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State, Write
+from tidemill.domain.waiting import Wait
 from tidemill.dynamodb import job_writes, operator_writes
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.groups import DynamoGroups
@@ -125,6 +126,14 @@ class DynamoJobStore(JobReader):
             return same and current.state is State.QUEUED
 
         self._update(Write.WAKE, operator_writes.wake(job, now=now), mine=mine)
+
+    def park(self, job: Job, wait: Wait, *, now: datetime) -> Job:
+        def mine(current: Job) -> bool:
+            """A repeat of the same stream record counts as success, as does an SDK retry."""
+            same = (current.created_at, current.generation) == (job.created_at, job.generation + 1)
+            return same and current.state is State.PARKED
+
+        return self._update(Write.PARK, operator_writes.park(job, wait, now=now), mine=mine)
 
     def unpark(self, job: Job, *, now: datetime, due: datetime) -> None:
         def mine(current: Job) -> bool:

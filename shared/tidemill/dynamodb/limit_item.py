@@ -15,6 +15,7 @@ from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
 from tidemill.domain.limit_state import RESERVED, LimitState, Turn, burst, interval, run_name
 from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.pauses import Drain
 from tidemill.domain.time_constants import EPOCH
 from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb.document import from_milliseconds
@@ -26,6 +27,9 @@ from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY, TTL_ATTRI
 LINE_SHARDS: Final = 4
 #: No tenant begins with it, so no item key of a job does.
 LIMIT_PREFIX: Final = "!limit#"
+#: The same for the line of a pause, whose item has a rate, and no slots.
+PAUSE_PREFIX: Final = "!pause#"
+_PREFIXES: Final[Mapping[Cause, str]] = {Cause.LIMIT: LIMIT_PREFIX, Cause.PAUSE: PAUSE_PREFIX}
 #: Longer than any lease and any period of a rate, so an item expires only when it limits nothing any more. While jobs
 #: are parked, wake writes the item at least once in each period.
 KEPT: Final = timedelta(days=2)
@@ -51,7 +55,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 class _Write:
     """One UpdateItem under construction. Every name uses an alias, since `last` and others are reserved words."""
 
-    key: str
+    line: Line
     sets: dict[str, str] = field(default_factory=dict)
     removes: list[str] = field(default_factory=list)
     conditions: list[str] = field(default_factory=list)
@@ -83,17 +87,18 @@ class _Write:
         if self.removes:
             expression += " REMOVE " + ", ".join(self.removes)
         request: Request = {
-            "Key": item_key(self.key),
+            "Key": item_key(self.line),
             "UpdateExpression": expression.strip(),
-            "ConditionExpression": " AND ".join(self.conditions),
             "ExpressionAttributeNames": self.names,
         }
+        if self.conditions:
+            request["ConditionExpression"] = " AND ".join(self.conditions)
         return request | ({"ExpressionAttributeValues": self.values} if self.values else {})
 
 
 def enter(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
     """The write that lets the run in, if the item leaves room as `state` says."""
-    write = _Write(slot.line.key)
+    write = _Write(slot.line)
     write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
     concurrency = slot.limit.concurrency
     if concurrency is None:
@@ -134,7 +139,7 @@ def vacate(line: Line, name: str) -> Request:
 
 
 def _vacate(line: Line, name: str) -> _Write:
-    write = _Write(line.key)
+    write = _Write(line)
     path = write.slot(name)
     write.removes.append(path)
     write.conditions += [
@@ -148,7 +153,7 @@ def _vacate(line: Line, name: str) -> _Write:
 
 def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
     """List the item for wake before the job is parked, so that the job is found even if this worker dies."""
-    write = _Write(slot.line.key)
+    write = _Write(slot.line)
     write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
     write.set(LAST, text("#".join(slot.job)))
     write.set(LAST_AT, milliseconds(now))
@@ -169,16 +174,31 @@ def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
     return write.request()
 
 
+def mark_drain(drain: Drain) -> Request:
+    """List the line of a pause for wake, for the transaction that changes the pause."""
+    write = _Write(drain.line)
+    shard = crc32(drain.line.key.encode()) % LINE_SHARDS
+    write.set(ATTENTION_KEY, text(lines_partition(shard)))
+    write.set(ATTENTION_SORT_KEY, milliseconds(drain.ends_at))
+    write.set(LAST_AT, milliseconds(drain.ends_at))
+    write.set(_COUNT, number(drain.rate.count))
+    write.set(_PERIOD, number(drain.rate.period // _MICROSECOND))
+    # An earlier pause of the same name has ended, and its line was cleared.
+    write.removes.append(write.name(TTL_ATTRIBUTE))
+    return write.request()
+
+
 def reserve(
     line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime
 ) -> Request | None:
     """Give these turns, and the slot `leaving` back with them. None if there is nothing to write."""
     limit = state.limit
-    write = _Write(line.key)
+    write = _Write(line)
     fresh = [turn for turn in turns if not turn.reserved]
     if limit is None or not fresh:
         return None
-    write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
+    if line.cause is Cause.LIMIT:
+        write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
     if limit.concurrency is not None:
         adds = {turn.reservation: turn.due + RESERVED for turn in fresh}
         gives = [leaving] if leaving else []
@@ -193,7 +213,7 @@ def reserve(
 
 def promise(slot: LimitSlot, rate: Rate, state: LimitState, at: datetime, *, now: datetime) -> Request:
     """Give the job the time `at`, which no other job has."""
-    write = _Write(slot.line.key)
+    write = _Write(slot.line)
     write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
     write.set(PROMISED, _microseconds(at + interval(rate)))
     # Another job has got that time since.
@@ -203,9 +223,12 @@ def promise(slot: LimitSlot, rate: Rate, state: LimitState, at: datetime, *, now
 
 def clear(line: Line, state: LimitState) -> Request:
     """No job waits: wake need not look any more."""
-    write = _Write(line.key)
+    write = _Write(line)
     write.removes += [write.name(name) for name in (ATTENTION_KEY, ATTENTION_SORT_KEY, LAST, LAST_AT)]
-    # A job has found no room since, and is about to be parked.
+    if line.cause is Cause.PAUSE:
+        # The item has no other use. While the pause lasts, nothing writes it, so it does not expire before.
+        write.set(TTL_ATTRIBUTE, seconds(state.last_at + KEPT))
+    # A job has found no room since, and is about to be parked. Or the line is that of a pause, which has begun anew.
     write.conditions.append(f"#{LAST_AT} = {write.value('seen', milliseconds(state.last_at))}")
     return write.request()
 
@@ -225,13 +248,15 @@ def decoded(item: Item) -> LimitState:
     )
 
 
-def item_key(key: str) -> Item:
-    return {JOB_KEY: text(LIMIT_PREFIX + key)}
+def item_key(line: Line) -> Item:
+    return {JOB_KEY: text(_PREFIXES[line.cause] + line.key)}
 
 
 def line_of(entry: Item) -> Line:
     """The line of an entry of the attention index."""
-    return Line(Cause.LIMIT, entry[JOB_KEY]["S"].removeprefix(LIMIT_PREFIX))
+    key: str = entry[JOB_KEY]["S"]
+    cause = Cause.PAUSE if key.startswith(PAUSE_PREFIX) else Cause.LIMIT
+    return Line(cause, key.removeprefix(_PREFIXES[cause]))
 
 
 def lines_partition(shard: int) -> str:

@@ -73,9 +73,7 @@ class DynamoLimits:
 
     def look(self, line: Line) -> LimitState:
         with translated():
-            answer = self._client.get_item(
-                TableName=self._table, Key=limit_item.item_key(line.key), ConsistentRead=True
-            )
+            answer = self._client.get_item(TableName=self._table, Key=limit_item.item_key(line), ConsistentRead=True)
         return limit_item.decoded(answer.get("Item", {}))
 
     def reserve(

@@ -11,8 +11,9 @@ from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.outcomes import ERRORS_KEPT
 from tidemill.domain.states import TRANSITIONS, State, Write
-from tidemill.dynamodb.document import ATTEMPT_ERRORS, CANCEL, REDRIVES, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, key
-from tidemill.dynamodb.indexes import Indexes
+from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
+from tidemill.dynamodb.document import ATTEMPT_ERRORS, CANCEL, REDRIVES, SCHEMA_ATTRIBUTE, SCHEMA_VERSION, WAIT, key
+from tidemill.dynamodb.indexes import Indexes, in_line
 from tidemill.dynamodb.job_writes import ended
 from tidemill.dynamodb.update_requests import ATTENTION, Request, update, update_job
 from tidemill.names import TTL_ATTRIBUTE
@@ -75,12 +76,36 @@ def wake(job: Job, *, now: datetime) -> Request:
     )
 
 
+def park(job: Job, wait: Wait, *, now: datetime) -> Request:
+    to_send = _states(TRANSITIONS[Write.PARK])
+    return _update_as_read(
+        job,
+        sets={"state": text(State.PARKED), "due": milliseconds(now + LONGEST_PARKED), "wait": WAIT.encode(wait)}
+        # In the order submitted, as those that a worker parks.
+        | in_line(wait.line, job.created_at),
+        entries=[Transition(at=now, state=State.PARKED, cause=Why.PAUSED)],
+        # A new generation: a message of the present one may have been sent before, and must not start the parked job.
+        expressions=["#generation = #generation + :one"],
+        conditions=[
+            # A worker has claimed the job from such a message, or the job was cancelled, since its record was written.
+            f"#state IN ({', '.join(to_send)})",
+            # It was retried, redriven or released since. The record of that write comes, too.
+            "#generation = :generation",
+        ],
+        names=["generation"],
+        values={**to_send, ":generation": number(job.generation), ":one": number(1)},
+    )
+
+
 def unpark(job: Job, *, now: datetime, due: datetime) -> Request:
+    wait = job.wait
+    due = max(due, wait.not_before) if wait and wait.not_before else due
+    resumed = wait is not None and wait.cause is Cause.PAUSE
     return _update_as_read(
         job,
         sets={"state": text(State.QUEUED), "due": milliseconds(due)},
         removes=ATTENTION,
-        entries=[Transition(at=now, state=State.QUEUED, cause=Why.ROOM)],
+        entries=[Transition(at=now, state=State.QUEUED, cause=Why.RESUMED if resumed else Why.ROOM)],
         # A new generation: each message that was sent before the job was parked stays stale.
         expressions=["#generation = #generation + :one"],
         conditions=[

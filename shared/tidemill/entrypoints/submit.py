@@ -41,7 +41,7 @@ def _app() -> APIGatewayHttpResolver:
         body = read_form(SubmissionForm, read_object(event), lambda form: _refused(form.submission(key=key)))
         submission = body.submission(key=key)
         with tracing().submit(caller_trace(event)) as trace:
-            accepted = composition.submit()(submission, tenant=owner, trace=trace)
+            accepted = composition.api_submit()(submission, tenant=owner, trace=trace)
         _record([accepted])
         # This request holds the payload of a new job. Only a replayed job needs a read.
         payload = payload_of(accepted.job, composition.payloads()) if accepted.replayed else json.dumps(body.payload)
@@ -58,7 +58,7 @@ def _app() -> APIGatewayHttpResolver:
         body = read_body(event, BatchForm, limit_bytes=LARGEST_BATCH_BODY_BYTES)
         with tracing().submit(caller_trace(event)) as trace:
             answers = submit_all(
-                composition.submit(),
+                composition.api_submit(),
                 [_read(job) for job in body.jobs],
                 tenant=owner,
                 trace=trace,
@@ -92,7 +92,7 @@ def _refused(submission: Submission) -> Sequence[Fault]:
     """The faults that the checks of `Submit` add to those of the form."""
     try:
         # Nothing is written, so the tenant does not matter.
-        composition.submit().prepare(submission, tenant="", trace="")
+        composition.api_submit().prepare(submission, tenant="", trace="")
     except InvalidPayloadError as refused:
         return refused.faults
     except UnknownJobTypeError as refused:

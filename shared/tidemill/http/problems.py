@@ -1,6 +1,7 @@
 """Problem documents (RFC 9457): how the API answers a request that it refuses or cannot serve."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -16,6 +17,7 @@ from tidemill.domain.errors import (
     NewerSchemaError,
     PayloadTooLargeError,
     StoreUnavailableError,
+    SubmissionPausedError,
     TidemillError,
     TransactionConflictError,
     UnknownJobTypeError,
@@ -30,14 +32,22 @@ class ProblemError(TidemillError):
     """A refused request. Programs read `code`, the last part of the problem's URN; `detail` is for a person."""
 
     def __init__(
-        self, status: HTTPStatus, code: str, detail: str, *, faults: Sequence[Fault] = (), request_id: str = ""
+        self,
+        status: HTTPStatus,
+        code: str,
+        detail: str,
+        *,
+        faults: Sequence[Fault] = (),
+        request_id: str = "",
+        retry_after_seconds: int = _RETRY_AFTER_SECONDS,
     ) -> None:
-        """`request_id`: under which the operator finds the request in the logs."""
+        """`request_id`: under which the operator finds the request in the logs. `retry_after_seconds`: of a 503."""
         super().__init__(detail)
         self.status = status
         self.code = code
         self.faults = faults
         self.request_id = request_id
+        self.retry_after_seconds = retry_after_seconds
 
     def document(self) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -53,7 +63,9 @@ class ProblemError(TidemillError):
         return body
 
     def response(self) -> Response[str]:
-        headers = {"Retry-After": str(_RETRY_AFTER_SECONDS)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
+        headers = (
+            {"Retry-After": str(self.retry_after_seconds)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
+        )
         return Response(self.status, _PROBLEM_JSON, json.dumps(self.document()), headers=headers)
 
 
@@ -79,6 +91,9 @@ def as_problem(error: Exception, *, request_id: str, under: str = "") -> Problem
     """`under` is the JSON pointer of the part of the body that the error is about; empty means the whole body."""
     if isinstance(error, ProblemError):
         return error
+    if isinstance(error, SubmissionPausedError):
+        seconds = math.ceil(error.retry_after.total_seconds())
+        return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "paused", str(error), retry_after_seconds=seconds)
     for kind, (status, code) in _PROBLEMS.items():
         if isinstance(error, kind) and status is HTTPStatus.SERVICE_UNAVAILABLE:
             logger().warning("unavailable", extra={"error": str(error)})

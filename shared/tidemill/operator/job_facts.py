@@ -10,8 +10,10 @@ from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import AWS_ERRORS, translated
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
+from tidemill.domain.pauses import Pause
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting import Cause, Line
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.group_items import decoded_head, head_key
 from tidemill.dynamodb.indexes import line_partition
 from tidemill.dynamodb.job_reader import JobReader
@@ -65,7 +67,10 @@ class JobFacts:
             job=job,
             now=now,
             head=self._head(job) if job.state is State.WAITING else None,
-            limit=DynamoLimits(self._dynamodb, table=self._table).look(line) if line else None,
+            pause=self._pause(line, now) if line and line.cause is Cause.PAUSE else None,
+            limit=DynamoLimits(self._dynamodb, table=self._table).look(line)
+            if line and line.cause is Cause.LIMIT
+            else None,
             before_it=self._before(job, line) if line else None,
             owed=self._owed(job) if ready or job.state is State.WAITING else None,
             lane=self._lane(job.lane) if ready else None,
@@ -82,6 +87,10 @@ class JobFacts:
         found = self._jobs.get(job.tenant, head.job_id)
         # A later job may have replaced an expired one under its key.
         return GroupHead(job_id=head.job_id, job=found if found and head.leads(found) else None)
+
+    def _pause(self, line: Line, now: datetime) -> Pause | None:
+        configuration = DynamoConfiguration(self._dynamodb, table=self._table).read(consistent=True)
+        return configuration.pause_of_line(line, now=now)
 
     def _before(self, job: Job, line: Line) -> int:
         with translated():

@@ -15,9 +15,11 @@ from tidemill.aws import clients
 from tidemill.aws.clients import AWS_ERRORS, POOL_SIZE
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
+from tidemill.domain.pauses import Pause
 from tidemill.domain.states import State
 from tidemill.dynamodb import job_sample
 from tidemill.dynamodb.attention_counts import AttentionCounts, Counted, ParkedJobs
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.job_reader import JobReader
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.dynamodb.limits import DynamoLimits
@@ -84,6 +86,8 @@ class SystemStatus:
     dead: DeadJobs | Unread
     owed: Counted | Unread
     parked: ParkedJobs | Unread
+    #: The pauses in force, each with the jobs that it has parked.
+    pauses: tuple[tuple[Pause, Counted], ...] | Unread
     sample: Sample | Unread
 
     @property
@@ -98,7 +102,7 @@ class SystemStatus:
             },
             **{
                 name: getattr(self, name)
-                for name in ("alarms", "flow", "scheduled", "dead", "owed", "parked", "sample")
+                for name in ("alarms", "flow", "scheduled", "dead", "owed", "parked", "pauses", "sample")
             },
             "burn rates": self.alarms.burn_rates if isinstance(self.alarms, AlarmsNow) else None,
             "newest dead": self.dead.newest if isinstance(self.dead, DeadJobs) else None,
@@ -122,6 +126,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         dead = begin(partial(_dead, counts, table, now))
         owed = begin(counts.owed)
         parked = begin(partial(counts.parked, DynamoLimits(clients.dynamodb(), table=table).lines))
+        pauses = begin(partial(_pauses, counts, table, now))
         sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
         return SystemStatus(
             at=now,
@@ -133,8 +138,14 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
             dead=dead.result(),
             owed=owed.result(),
             parked=parked.result(),
+            pauses=pauses.result(),
             sample=sample.result(),
         )
+
+
+def _pauses(counts: AttentionCounts, table: str, now: datetime) -> tuple[tuple[Pause, Counted], ...]:
+    configuration = DynamoConfiguration(clients.dynamodb(), table=table).read(consistent=True)
+    return tuple((pause, counts.in_line(pause.target.line)) for pause in configuration.pauses(now))
 
 
 def _attempt(call: Callable[[], Value]) -> Value | Unread:

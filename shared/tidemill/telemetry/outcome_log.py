@@ -117,6 +117,9 @@ class Telemetry:
     def published(self, published: Published) -> None:
         # They carry no metric: SQS counts the messages of a lane.
         self._write([_dispatched(sent) for sent in published.sent], {})
+        for job in published.parked:
+            self._count(job.lane, Metric.PARKED)
+            logger().info("paused", extra=job_fields(job))
         for job in published.advanced:
             self._count(job.lane, Metric.ADVANCED)
             logger().info("group advanced", extra=job_fields(job) | {"group": job.group})

@@ -108,7 +108,9 @@ class Batch(BatchProcessor):
 
     def _run(self, messages: list[MessageRun]) -> None:
         """Run the messages in parallel. One that reaches its deadline expires while the others go on."""
-        pool = ThreadPoolExecutor(max_workers=len(messages))
+        pool = ThreadPoolExecutor(max_workers=len(messages) + 1)
+        # The jobs need it after their claims. A read meanwhile costs them no time.
+        pool.submit(self._settings.context.configuration)
         running = self._threads = {pool.submit(message.run, self._invocation): message for message in messages}
         for future in running:
             future.add_done_callback(lambda _: self._changed.set())

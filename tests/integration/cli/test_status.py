@@ -135,6 +135,7 @@ def test_json_is_one_object(cloud: Cloud) -> None:
         "scheduled_jobs_exact": True,
         "parked_jobs": 0,
         "parked_jobs_exact": True,
+        "pauses": [],
         "parked_lines": [],
         "dead_jobs": 1,
         "dead_jobs_exact": True,

@@ -11,6 +11,8 @@ from tests.support.builders import NOW, SECOND
 from tests.support.single_job import Clock
 from tidemill.application.configuration import CACHED_FOR, CachedConfiguration, Configurator, nothing_set
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError, StoreUnavailableError
+from tidemill.domain.limits import Rate
+from tidemill.domain.pauses import Drain, Target
 from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration
 
 
@@ -24,6 +26,7 @@ class World:
     reads: int = 0
     failures: list[Exception] = field(default_factory=list)
     changes: list[Change] = field(default_factory=list)
+    drains: list[Drain | None] = field(default_factory=list)
     clock: Clock = field(default_factory=Clock)
 
     @property
@@ -38,11 +41,12 @@ class World:
             raise self.error
         return self.present
 
-    def write(self, configuration: RuntimeConfiguration, change: Change) -> None:
+    def write(self, configuration: RuntimeConfiguration, change: Change, drain: Drain | None = None) -> None:
         if configuration.version != self.present.version + 1:
             raise ConfigurationConflictError
         self.present = configuration
         self.changes.append(change)
+        self.drains.append(drain)
 
     def history(self, *, most: int) -> Sequence[Change]:
         return self.changes[::-1][:most]
@@ -167,3 +171,37 @@ def test_an_invalid_change_writes_nothing() -> None:
     with pytest.raises(InvalidSettingError):
         configurator.set(configurator.read(), "other", 1, by="arn:ops", reason="")
     assert world.changes == []
+
+
+def test_a_pause_marks_its_line_and_its_end_counts_from_the_last_known_time() -> None:
+    world = World(version(6))
+    configurator = Configurator(store=world, clock=world.clock)
+    line, ten, three = Target.parse("type=a").line, Rate(count=10, period=SECOND), Rate(count=3, period=SECOND)
+
+    first = configurator.set(configurator.read(), "pauses.type=a", {}, by="arn:ops", reason="")
+    until = NOW + 9 * SECOND
+    second = configurator.set(first, "pauses.type=a", {"rate": 3}, by="arn:ops", reason="", until=until)
+    world.clock.now += SECOND
+    third = configurator.remove(second, "pauses.type=a", by="arn:ops", reason="")
+    again = configurator.set(third, "pauses.type=a", {"rate": 3}, by="arn:ops", reason="")
+    last = configurator.remove(again, "pauses.type=a", by="arn:ops", reason="", drain_rate=ten)
+    configurator.set(last, "flags.a", 1, by="arn:ops", reason="")
+
+    assert world.drains == [
+        Drain(line=line, rate=ten, ends_at=NOW),
+        Drain(line=line, rate=three, ends_at=until),
+        Drain(line=line, rate=three, ends_at=NOW + SECOND),
+        Drain(line=line, rate=three, ends_at=NOW + SECOND),
+        Drain(line=line, rate=ten, ends_at=NOW + SECOND),
+        None,
+    ]
+
+
+def test_a_pause_of_a_newer_version_can_be_removed() -> None:
+    document = {"settings": {"pauses.region=eu": {"value": {}, "at": NOW.isoformat(), "by": "a", "reason": ""}}}
+    world = World(RuntimeConfiguration(version=1, document=document))
+    configurator = Configurator(store=world, clock=world.clock)
+
+    configurator.remove(configurator.read(), "pauses.region=eu", by="arn:ops", reason="")
+
+    assert world.drains == [None]

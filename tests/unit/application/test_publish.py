@@ -6,7 +6,8 @@ from datetime import datetime
 
 import pytest
 
-from tests.support.builders import NOW, TENANT, a_job, reference_to
+from tests.support.builders import A_WAIT, NOW, SECOND, TENANT, a_job, reference_to
+from tests.support.configurations import configured, paused
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.single_job import Clock, Inline
 from tidemill.application.owed import Kind, Work, error_text
@@ -18,9 +19,12 @@ from tidemill.domain.errors import (
     NewerSchemaError,
     StoreUnavailableError,
     TransactionConflictError,
+    WriteRefusedError,
 )
 from tidemill.domain.job import Job
+from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause, Line, Wait
 
 
 @dataclass
@@ -41,6 +45,15 @@ class Groups:
 
     calls: list[tuple[str, str]] = field(default_factory=list)
     advance_to: Callable[[str], Job | None] = lambda _group: None
+
+    parks: list[tuple[Job, Wait]] = field(default_factory=list)
+    park_error: Exception | None = None
+
+    def park(self, job: Job, wait: Wait, *, now: datetime) -> Job:
+        self.parks.append((job, wait))
+        if self.park_error:
+            raise self.park_error
+        return replace(job, state=State.PARKED, due=now)
 
     def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
         self.calls.append((tenant, group))
@@ -74,10 +87,16 @@ class World:
     payloads: Payloads = field(default_factory=Payloads)
     clock: Clock = field(default_factory=Clock)
     owed: InMemoryOwedWork = field(default_factory=InMemoryOwedWork)
+    configuration: RuntimeConfiguration = NOTHING_SET
 
     def publish(self, *changes: Change, unreadable: Sequence[UnreadableChange] = ()) -> Published:
         publisher = Publisher(
-            store=self.groups, payloads=self.payloads, lanes=self.lanes, owed=self.owed, clock=self.clock
+            store=self.groups,
+            payloads=self.payloads,
+            lanes=self.lanes,
+            owed=self.owed,
+            clock=self.clock,
+            configuration=lambda: self.configuration,
         )
         return publisher.publish(changes, unreadable)
 
@@ -135,7 +154,7 @@ def test_a_message_that_sqs_blames_is_owed_even_if_it_took_no_other(world: World
 
 def test_changes_that_owe_nothing_make_no_calls(world: World) -> None:
     assert world.publish(CHANGES[1], _end("5", group=None)) == Published(
-        sent=[], advanced=[], failed=[], failed_steps=[]
+        sent=[], advanced=[], parked=[], failed=[], failed_steps=[]
     )
     assert (world.lanes.calls, world.groups.calls, world.payloads.deleted) == ([], [], [])
 
@@ -293,3 +312,57 @@ def _raiser(error: Exception) -> Callable[[str], Job | None]:
         raise error
 
     return advance
+
+
+PAUSE = configured(paused("type=test.job"))
+LINE = Line.for_pause("type=test.job")
+
+
+def test_a_paused_job_is_parked_and_no_message_is_sent(world: World) -> None:
+    world.configuration = PAUSE
+    other, later = a_job(type="test.other"), a_job(due=NOW + 9 * SECOND, state=State.RETRYING, attempt=1)
+
+    published = world.publish(Change("1", None, JOBS[0]), Change("2", None, other), Change("3", None, later))
+
+    assert _bodies(published) == [reference_to(other)]
+    assert world.groups.parks == [
+        (JOBS[0], Wait(cause=Cause.PAUSE, key=LINE.key, since=NOW)),
+        (later, Wait(cause=Cause.PAUSE, key=LINE.key, since=NOW, not_before=NOW + 9 * SECOND)),
+    ]
+    assert [job.id for job in published.parked] == [JOBS[0].id, later.id]
+    assert (published.advanced, published.failed, published.failed_steps) == ([], [], [])
+
+
+def test_the_dead_letter_message_of_a_paused_job_is_sent(world: World) -> None:
+    world.configuration = PAUSE
+    dead = replace(JOBS[0], state=State.DEAD, due=None, finished_at=NOW)
+
+    assert len(world.publish(Change("1", RUNNING, dead)).sent) == 1
+    assert world.groups.parks == []
+
+
+def test_a_job_with_a_turn_at_its_limit_is_sent_since_only_a_worker_passes_the_turn_on(world: World) -> None:
+    world.configuration = PAUSE
+
+    assert len(world.publish(Change("1", None, replace(JOBS[0], wait=A_WAIT))).sent) == 1
+    assert world.groups.parks == []
+
+
+def test_a_paused_job_that_has_moved_on_is_left_alone(world: World) -> None:
+    world.configuration = PAUSE
+    world.groups.park_error = WriteRefusedError("park", RUNNING)
+
+    published = world.publish(Change("1", None, JOBS[0]))
+
+    assert (published.sent, published.parked, published.failed, published.failed_steps) == ([], [], [], [])
+
+
+def test_a_paused_job_that_cannot_be_parked_is_owed(world: World) -> None:
+    world.configuration = PAUSE
+    world.groups.park_error = StoreUnavailableError("busy")
+
+    published = world.publish(Change("1", None, JOBS[0]))
+
+    assert (published.sent, published.failed) == ([], [])
+    assert list(world.owed.stored) == [Work(kind=Kind.DISPATCH, tenant=TENANT, name=JOBS[0].id)]
+    assert [step.step for step in published.failed_steps] == [Step.PARK]

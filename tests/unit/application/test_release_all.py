@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final
 
-from tests.support.builders import A_WAIT, a_job
+from tests.support.builders import A_WAIT, NOW, a_job
+from tests.support.configurations import configured, paused
 from tests.support.single_job import Clock
 from tidemill.application.ports import WHOLE, Part
 from tidemill.application.release import Released, Releaser
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import MOST_AT_ONCE
+from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line
 
@@ -42,13 +45,20 @@ class Lines:
         return result
 
 
-def released(lines: Lines, in_time: Callable[[], bool] = lambda: True, draws: Sequence[float] = ()) -> Released:
+def released(
+    lines: Lines,
+    in_time: Callable[[], bool] = lambda: True,
+    draws: Sequence[float] = (),
+    configuration: RuntimeConfiguration = NOTHING_SET,
+) -> Released:
     class AllLines(Releaser):
         def release(self, line: Line, **_changes: Any) -> list[Job]:
             return lines.release(line)
 
     remaining = [*draws]
-    releaser = AllLines(store=None, limits=lines, clock=Clock())  # type: ignore[arg-type]  # unused
+    store: Any = None  # unused
+    limits: Any = lines
+    releaser = AllLines(store=store, limits=limits, clock=Clock(), configuration=lambda: configuration)
     return releaser.release_all(part=WHOLE, in_time=in_time, draw=lambda: remaining.pop(0) if remaining else 0.5)
 
 
@@ -83,3 +93,13 @@ def test_lines_for_which_no_time_is_left_are_counted() -> None:
 
     assert released(lines, in_time=lambda: False) == Released(left=2)
     assert lines.taken == []
+
+
+def test_the_line_of_a_pause_is_left_alone_until_its_end() -> None:
+    configuration = configured(paused("type=a"), paused("type=b", at=NOW - timedelta(hours=1), until=NOW))
+    stands, ended = Line.for_pause("type=a"), Line.for_pause("type=b")
+    lines = Lines({stands: [], ended: [], Line(Cause.LIMIT, "type=a"): []})
+
+    released(lines, configuration=configuration)
+
+    assert lines.taken == [ended, Line(Cause.LIMIT, "type=a")]

@@ -17,6 +17,8 @@ LEGAL = {
     (State.WAITING, State.QUEUED),
     (State.SCHEDULED, State.QUEUED),
     (State.PARKED, State.QUEUED),
+    (State.QUEUED, State.PARKED),
+    (State.RETRYING, State.PARKED),
     (State.QUEUED, State.QUEUED),
     (State.QUEUED, State.DEAD),
     (State.RETRYING, State.RETRYING),

@@ -25,6 +25,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "key-reused": "The Idempotency-Key was used before with another body.",
     "internal": "An unexpected error occurred; the operator finds its cause by the request in `instance`.",
     "unreadable-job": "The job exists, but its document cannot be read. An operator must repair it.",
+    "paused": "An operator has paused what the job belongs to, and refuses new jobs. Retry after `Retry-After`.",
     "unavailable": "A dependency did not respond. Retry, with the same Idempotency-Key if you sent one.",
 }
 
@@ -68,6 +69,10 @@ ANYWHERE: Final = {
     "500": problems("internal", "unreadable-job", gateway="The function failed."),
     "503": problems("unavailable", gateway="API Gateway could not invoke the function.", headers=("Retry-After",)),
 }
+#: The status 503 of a route that accepts jobs.
+NOT_ACCEPTED: Final = problems(
+    "paused", "unavailable", gateway="API Gateway could not invoke the function.", headers=("Retry-After",)
+)
 #: The responses of every route that requires an identity.
 SECURED: Final = ANYWHERE | {
     "401": problems(gateway="The stage requires a token, and the request has no valid one."),

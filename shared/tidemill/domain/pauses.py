@@ -1,0 +1,143 @@
+"""Pauses: what an operator has stopped for a time, and which jobs that holds back. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from tidemill.domain.errors import InvalidSettingError
+from tidemill.domain.job import Job
+from tidemill.domain.limits import Rate
+from tidemill.domain.waiting import Line
+from tidemill.names import Lane
+
+#: How many jobs start each second after the end of a pause, by default and at most. One call of wake a minute releases
+#: about 2,000 jobs of a line.
+DRAIN_PER_SECOND: Final = 10
+LARGEST_DRAIN_PER_SECOND: Final = 100
+_SECOND: Final = timedelta(seconds=1)
+#: The members of the value of a pause.
+_REJECT_NEW: Final = "reject_new"
+_RATE: Final = "rate"
+
+
+class Scope(StrEnum):
+    """What a pause may stop."""
+
+    LANE = "lane"
+    TYPE = "type"
+    TENANT = "tenant"
+    GROUP = "group"
+    #: The jobs of one limit key, by its name in `tidemill explain` and `tidemill status`.
+    LIMIT = "limit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """What one pause stops. As text: `type=mail.welcome`, or `group=TENANT NAME`."""
+
+    scope: Scope
+    name: str
+    #: Of a group, whose name is its tenant's own. Empty for the others.
+    tenant: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> "Target":
+        """Raises `InvalidSettingError`."""
+        scope, _, name = text.partition("=")
+        if scope not in set(Scope) or not name:
+            raise InvalidSettingError(f"{text!r} names nothing to pause: use {_forms()}")
+        tenant = ""
+        if scope == Scope.GROUP:
+            # No tenant contains a space.
+            tenant, _, name = name.partition(" ")
+            if not (tenant and name):
+                raise InvalidSettingError(f"{text!r} has no tenant: a group belongs to one")
+        if scope == Scope.LANE and name not in set(Lane):
+            raise InvalidSettingError(f"no lane is called {name!r}: use {', '.join(Lane)}")
+        return cls(scope=Scope(scope), name=name, tenant=tenant)
+
+    def __str__(self) -> str:
+        return f"{self.scope}={self.tenant} {self.name}" if self.tenant else f"{self.scope}={self.name}"
+
+    @property
+    def line(self) -> Line:
+        """Where its jobs wait."""
+        return Line.for_pause(str(self))
+
+    def covers(self, job: Job) -> bool:
+        """Not for a limit key, which only a worker knows."""
+        match self.scope:
+            case Scope.LANE:
+                return job.lane == self.name
+            case Scope.TYPE:
+                return job.type == self.name
+            case Scope.TENANT:
+                return job.tenant == self.name
+            case Scope.GROUP:
+                return (job.tenant, job.group) == (self.tenant, self.name)
+            case Scope.LIMIT:
+                return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """One pause, as its setting records it."""
+
+    target: Target
+    since: datetime
+    until: datetime | None
+    by: str
+    reason: str
+    #: Whether the HTTP API refuses new jobs meanwhile.
+    reject_new: bool = False
+    #: How fast its jobs start after its end.
+    rate: Rate = Rate(count=DRAIN_PER_SECOND, period=_SECOND)  # noqa: RUF009 - immutable
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """Of several pauses that cover a job, the first one has it."""
+        return list(Scope).index(self.target.scope), str(self.target)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """How the line of a pause empties after its end."""
+
+    line: Line
+    rate: Rate
+    #: When the pause ends, as far as is known. Jobs may enter the line until a little later.
+    ends_at: datetime
+
+
+def options_of(value: Any) -> Mapping[str, Any]:
+    """The arguments of `Pause` in the value of its setting. Raises `InvalidSettingError`."""
+    if not isinstance(value, dict):
+        raise InvalidSettingError(f"the value of a pause is an object with {_REJECT_NEW} and {_RATE}, or an empty one")
+    options: dict[str, Any] = {}
+    for name, option in value.items():
+        if name == _REJECT_NEW and isinstance(option, bool):
+            options["reject_new"] = option
+        elif name == _RATE:
+            options["rate"] = drain_rate(option)
+        else:
+            raise InvalidSettingError(f"a pause has no option {name}={option!r}: it has {_REJECT_NEW} and {_RATE}")
+    return options
+
+
+def value_of(*, reject_new: bool, per_second: int | None) -> dict[str, Any]:
+    """The value of a setting with these options."""
+    return ({_REJECT_NEW: True} if reject_new else {}) | ({_RATE: per_second} if per_second else {})
+
+
+def drain_rate(per_second: Any) -> Rate:
+    """Raises `InvalidSettingError`."""
+    whole = isinstance(per_second, int) and not isinstance(per_second, bool)
+    if not whole or not 1 <= per_second <= LARGEST_DRAIN_PER_SECOND:
+        raise InvalidSettingError(f"the rate {per_second!r} is not a whole number from 1 to {LARGEST_DRAIN_PER_SECOND}")
+    return Rate(count=per_second, period=_SECOND)
+
+
+def _forms() -> str:
+    return ", ".join(f"{scope}=…" for scope in Scope)

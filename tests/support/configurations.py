@@ -1,0 +1,23 @@
+"""Runtime configurations with the settings that a test names."""
+
+import json
+from dataclasses import replace
+from typing import Any, Final
+
+from tests.support.builders import NOW
+from tidemill.domain.runtime_configuration import RuntimeConfiguration, Setting
+
+A_FLAG: Final = Setting(name="flags.colour", value="blue", at=NOW, by="arn:ops", reason="a test")
+
+
+def configured(*settings: Setting, **document: Any) -> RuntimeConfiguration:
+    """As it is read back after each of these changes of `document`."""
+    made = RuntimeConfiguration(document=document)
+    for setting in settings:
+        made = RuntimeConfiguration(document=json.loads(json.dumps(made.with_setting(setting))))
+    return made
+
+
+def paused(target: str, **changes: Any) -> Setting:
+    setting = Setting(name=f"pauses.{target}", value={}, at=NOW, by="arn:ops", reason="why")
+    return replace(setting, **changes)

@@ -1,0 +1,105 @@
+"""Pauses: which jobs they hold back, and how their settings are read."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.builders import NOW, SECOND, TENANT, a_job
+from tests.support.configurations import configured, paused
+from tidemill.domain.errors import InvalidSettingError
+from tidemill.domain.limits import Rate
+from tidemill.domain.pauses import Scope, Target, value_of
+from tidemill.domain.runtime_configuration import RuntimeConfiguration
+from tidemill.domain.waiting import Cause, Line
+from tidemill.names import Lane
+
+
+@pytest.mark.parametrize(
+    ("target", "covered", "other"),
+    [
+        ("lane=bulk", {"lane": Lane.BULK}, {"lane": Lane.DEFAULT}),
+        ("type=mail.welcome", {"type": "mail.welcome"}, {"type": "mail"}),
+        (f"tenant={TENANT}", {"tenant": TENANT}, {"tenant": f"{TENANT}2"}),
+        (f"group={TENANT} a b", {"group": "a b"}, {"group": "a b", "tenant": "other"}),
+        (f"group={TENANT} a b", {"group": "a b"}, {"group": "a"}),
+    ],
+)
+def test_a_pause_holds_back_what_it_names(target: str, covered: dict[str, Any], other: dict[str, Any]) -> None:
+    made = configured(paused(target))
+
+    pause = made.pause_of(a_job(**covered), now=NOW)
+    assert pause is not None
+    assert (str(pause.target), pause.by, pause.reason, pause.since) == (target, "arn:ops", "why", NOW)
+    assert made.pause_of(a_job(**other), now=NOW) is None
+
+
+def test_a_pause_ends_at_its_time() -> None:
+    made = configured(paused("type=test.job", until=NOW + SECOND))
+
+    assert made.pause_of(a_job(), now=NOW)
+    assert made.pause_of(a_job(), now=NOW + SECOND) is None
+    assert made.pauses(NOW + SECOND) == []
+
+
+def test_the_same_pause_has_a_job_each_time() -> None:
+    made = configured(paused("type=test.job"), paused("lane=default"))
+
+    pause = made.pause_of(a_job(), now=NOW)
+    assert pause is not None
+    assert pause.target.scope is Scope.LANE
+
+
+def test_a_limit_key_is_paused_by_its_line() -> None:
+    line = Line.for_limit('["test.job", "a"]')
+    made = configured(paused(f"limit={line.key}"))
+
+    assert made.pause_of(a_job(), now=NOW) is None
+    assert made.pause_of_limit(line, now=NOW)
+    assert made.pause_of_limit(Line.for_limit("other"), now=NOW) is None
+
+
+def test_each_pause_has_a_line_of_its_own() -> None:
+    made = configured(paused("type=a"), paused("type=b"))
+    lines = [pause.target.line for pause in made.pauses(NOW)]
+
+    assert lines == [Line(Cause.PAUSE, "type=a"), Line(Cause.PAUSE, "type=b")]
+    assert [made.pause_of_line(line, now=NOW) for line in lines] == made.pauses(NOW)
+    assert made.pause_of_line(Line(Cause.LIMIT, "type=a"), now=NOW) is None
+    assert len(Target.parse("type=" + "x" * 300).line.key) == 64
+
+
+def test_the_value_of_a_pause_has_its_options() -> None:
+    plain, both = configured(paused("type=a"), paused("type=b", value=value_of(reject_new=True, per_second=3))).pauses(
+        NOW
+    )
+
+    assert (plain.reject_new, plain.rate) == (False, Rate(count=10, period=SECOND))
+    assert (both.reject_new, both.rate) == (True, Rate(count=3, period=SECOND))
+    assert value_of(reject_new=False, per_second=None) == {}
+
+
+@pytest.mark.parametrize(
+    ("target", "value", "complaint"),
+    [
+        ("region=eu", {}, "names nothing to pause: use lane=…, type=…"),
+        ("type=", {}, "names nothing to pause"),
+        ("type", {}, "names nothing to pause"),
+        ("lane=slow", {}, "no lane is called 'slow': use critical, default, bulk"),
+        ("group=orders", {}, "has no tenant"),
+        ("group=orders ", {}, "has no tenant"),
+        ("type=a", [], "is an object"),
+        ("type=a", {"reject_new": 1}, "no option reject_new=1"),
+        ("type=a", {"speed": 1}, "no option speed=1"),
+        ("type=a", {"rate": 0}, "not a whole number from 1 to 100"),
+        ("type=a", {"rate": 101}, "not a whole number from 1 to 100"),
+        ("type=a", {"rate": True}, "not a whole number from 1 to 100"),
+        ("type=a", {"rate": "5"}, "not a whole number from 1 to 100"),
+    ],
+)
+def test_a_wrong_pause_is_refused_and_one_that_is_stored_is_skipped(target: str, value: Any, complaint: str) -> None:
+    with pytest.raises(InvalidSettingError, match=complaint):
+        configured(paused(target, value=value))
+    entry = {"value": value, "at": NOW.isoformat(), "by": "a", "reason": ""}
+    stored = RuntimeConfiguration(document={"settings": {f"pauses.{target}": entry}})
+    assert stored.pauses(NOW) == []
+    assert f"pauses.{target}" in stored.settings
