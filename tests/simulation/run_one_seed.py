@@ -11,6 +11,7 @@ from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload,
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.invalid_callers import InvalidCallers
 from tests.simulation.actors.operators import Operators
+from tests.simulation.actors.pausing_operators import PausingOperators
 from tests.simulation.actors.selecting_operators import SelectingOperators
 from tests.simulation.actors.tenants import Tenants
 from tests.simulation.actors.ttl_sweeper import TtlSweeper
@@ -100,6 +101,8 @@ def _run(world: World) -> float:
     eventbridge.begin()
     Alarms(world)
     operators.plan(faults_end_ms)
+    pausing = PausingOperators(world)
+    pausing.plan(faults_end_ms)
     SelectingOperators(world).plan(faults_end_ms + _ASKED_AFTER_MS)
     invalid.plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms))
     Tenants(world).plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))
@@ -108,6 +111,7 @@ def _run(world: World) -> float:
     world.faults.stopped = True
     world.log("weather", "*turns calm")
     operators.release_groups()
+    pausing.resume_all()
     quiet_begins_ms = max(faults_end_ms, world.rollout.ends_ms())
     scheduler.run(until_ms=quiet_begins_ms, most_steps=_MOST_STEPS, over=checks.look)
     bound_ms = checks.bound_ms()

@@ -24,6 +24,7 @@ from tests.simulation.checks.odd_values import OddValueChecks
 from tests.simulation.checks.owed_items import OwedItemChecks
 from tests.simulation.checks.parked_jobs import ParkedJobChecks
 from tests.simulation.checks.passes import PassChecks
+from tests.simulation.checks.pauses import PauseChecks
 from tests.simulation.checks.payloads import PayloadChecks
 from tests.simulation.checks.read_documents import ReadDocumentChecks
 from tests.simulation.checks.stray_threads import StrayThreadChecks
@@ -79,6 +80,7 @@ class Checks:
         self._reports = UseCaseReportChecks(world)
         self._wake_reports = WakeReportChecks(world)
         self._waiting = ParkedJobChecks(world)
+        self._pauses = PauseChecks(world)
         self.payloads = PayloadChecks(world)
         self._explanations = ExplanationChecks(world)
         self.versions = VersionCompatibilityChecks(world)
@@ -132,6 +134,7 @@ class Checks:
         self._reports.at_end()
         self._wake_reports.at_end()
         self._waiting.at_end()
+        self._pauses.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()
 

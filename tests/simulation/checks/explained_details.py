@@ -54,9 +54,12 @@ def _about_run(item: Item, reason: Reason) -> Iterator[str]:
             yield "other transactions conflicted" if "releases" in item else "did not answer its worker"
         case Reason.BLOCKED:
             yield f"blocks the group {text_of(item, 'group')}"
+        case Reason.PAUSED:
+            yield "is paused by eve since"
         case _:
             pass
-    if "due" in item:
+    # Of a paused job it is only the time at which reconcile looks after it.
+    if "due" in item and reason is not Reason.PAUSED:
         yield _time(item, "due")
 
 

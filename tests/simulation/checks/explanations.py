@@ -28,6 +28,7 @@ from tidemill.application.explain import explain
 from tidemill.application.explanation import Answer, Reason
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.states import TERMINAL, State
+from tidemill.domain.waiting import Line
 from tidemill.operator.job_facts import JobFacts
 
 #: One look in so many steps of the world.
@@ -42,6 +43,7 @@ _HOLD_WORDS: Final = {
     "stray": "beyond its time",
     "outage": "store did not respond",
     "version": "does not know its type",
+    "pause": "had paused it",
 }
 
 
@@ -116,6 +118,8 @@ class ExplanationChecks:
     def _until(self, key: str, item: Item, answer: Answer) -> None:
         """It names a time exactly when the document has one that is to come."""
         due_ms = number_of(item, "due") if "due" in item else None
+        if answer.reason is Reason.PAUSED:
+            due_ms = self._pauses()[item["wait"]["M"]["key"]["S"]]
         ahead = due_ms is not None and due_ms > self._now_ms
         wanted = _EPOCH + timedelta(milliseconds=due_ms) if due_ms is not None and ahead else None
         require(answer.until == wanted, "an explanation names the time", f"until {answer.until}, not {wanted}", key)
@@ -168,6 +172,8 @@ class ExplanationChecks:
 
     def _in_line(self, item: Item) -> tuple[Reason, str]:
         key = text_of(item["wait"]["M"], "key")
+        if text_of(item["wait"]["M"], "cause") == "pause":
+            return (Reason.PAUSED if key in self._pauses() else Reason.RESUMED), ""
         limit = self._item(f"!limit#{key}") or {}
         used = sum(int(until["N"]) > self._now_ms for until in limit.get("held", {"M": {}})["M"].values())
         if "slots" in limit and used >= number_of(limit, "slots"):
@@ -179,6 +185,17 @@ class ExplanationChecks:
             if max(arrival, number_of(limit, "promised")) > self._now_ms * 1000:
                 return Reason.NO_RATE, key
         return Reason.LINE_MOVES, key
+
+    def _pauses(self) -> dict[str, int | None]:
+        """By line, the end of each pause in force, in milliseconds."""
+        document = json.loads(text_of(self._item("!config"), "document") or "{}")
+        ends: dict[str, int | None] = {}
+        for name, entry in document.get("settings", {}).items():
+            end = datetime.fromisoformat(entry["until"]) if "until" in entry else None
+            end_ms = None if end is None else (end - _EPOCH) // timedelta(milliseconds=1)
+            if name.startswith("pauses.") and (end_ms is None or end_ms > self._now_ms):
+                ends[Line.for_pause(name.removeprefix("pauses.")).key] = end_ms
+        return ends
 
     def _on_lane(self, key: str, item: Item) -> tuple[Reason, str]:
         tenant, _, job_id = key.rpartition("#")
@@ -210,7 +227,7 @@ def _cause(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Reason
         case State.WAITING:
             return Reason.DELAYED
         case State.PARKED:
-            return Reason.TURN
+            return Reason.RESUMED if text_of(before["wait"]["M"], "cause") == "pause" else Reason.TURN
         case State.DEAD:
             return Reason.REDRIVEN
         case State.RUNNING if "owner" not in after:

@@ -165,9 +165,14 @@ def _expected(before: Item, after: Item) -> list[Expected]:
         at_ms = number_of(after, "finished_at")
     elif was is State.DEAD:
         at_ms = number_of(after["redrives"]["L"][-1]["M"], "at")
-    return [
-        Expected(now, frozenset({"cancelled" if now is State.CANCELLED else _ENDS_OF_WAITS.get(str(was), "")}), at_ms)
-    ]
+    cause = _ENDS_OF_WAITS.get(str(was), "")
+    if now is State.CANCELLED:
+        cause = "cancelled"
+    elif now is State.PARKED:
+        cause = "paused by an operator"
+    elif was is State.PARKED and before["wait"]["M"]["cause"]["S"] == "pause":
+        cause = "released from its pause"
+    return [Expected(now, frozenset({cause}), at_ms)]
 
 
 def _nudge(before: Item, after: Item) -> Expected:

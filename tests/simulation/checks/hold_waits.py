@@ -38,6 +38,7 @@ class HoldWaitChecks:
         process = world.scheduler.current.process.name if world.scheduler.current else ""
         happened = {
             "limit": job_type(text_of(after, "type")).limit is not None,
+            "pause": any(key.startswith("!pause#") for (key,) in world.jobs.items),
             "outage": world.sdk.gave_up[process] > 0,
             "version": world.rollout.planned,
             "suspect": number_of(before, "open_runs") > 1,

@@ -43,6 +43,8 @@ class LimitRoomChecks:
             if text_of(after, "owner") and text_of(after, "owner") != text_of(before, "owner"):
                 self._claimed_ms[key] = now_ms
             elif state_of(before if "state" in before else None) is State.RUNNING and "wait" in after:
+                if text_of(map_of(after, "wait"), "cause") != "limit":
+                    return
                 if state_of(after) is State.PARKED:
                     self._parked_without_room(key, after)
                 elif text_of(after, "hold_cause") == "limit" and number_of(after, "holds") > number_of(before, "holds"):

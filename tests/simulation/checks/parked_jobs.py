@@ -16,7 +16,7 @@ from tidemill.domain.limit_state import RESERVED
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line
 from tidemill.dynamodb.indexes import line_partition
-from tidemill.dynamodb.limit_item import ARRIVAL, LIMIT_PREFIX
+from tidemill.dynamodb.limit_item import ARRIVAL, LIMIT_PREFIX, PAUSE_PREFIX
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 #: Wake, twice late, after a reservation that its job did not use, and a lag of the index.
@@ -164,7 +164,10 @@ class ParkedJobChecks:
 
 
 def _limit_of(parked: Item) -> str:
-    return LIMIT_PREFIX + str(parked["wait"]["M"]["key"]["S"])
+    """The item of its line, of a limit key or of a pause."""
+    wait = parked["wait"]["M"]
+    prefix = PAUSE_PREFIX if wait["cause"]["S"] == "pause" else LIMIT_PREFIX
+    return prefix + str(wait["key"]["S"])
 
 
 def _held(item: Item) -> dict[str, int]:

@@ -112,7 +112,8 @@ def _by(item: Item) -> str:
 
 
 def _waits(wait: Item, what: str) -> str:
-    return re.escape(f"it {what} for its {text_of(wait, 'cause')} {text_of(wait, 'key')}")
+    end = "the end of " if text_of(wait, "cause") == "pause" else ""
+    return re.escape(f"it {what} for {end}its {text_of(wait, 'cause')} {text_of(wait, 'key')}")
 
 
 def _ready(item: Item) -> str:

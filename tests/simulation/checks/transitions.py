@@ -17,6 +17,8 @@ _LEAVES: Final = {
     State.PARKED: Write.UNPARK,
     State.DEAD: Write.REDRIVE,
 }
+#: But for the end of a run.
+_ENTERS: Final = {State.CANCELLED: Write.CANCEL, State.PARKED: Write.PARK}
 
 
 class TransitionChecks:
@@ -47,8 +49,8 @@ def _write(before: Item, after: Item) -> Write | None:
         return Write.RELEASE if given_back else Write.SETTLE
     if number_of(after, "nudges") > number_of(before, "nudges"):
         return Write.NUDGE
-    if now is State.CANCELLED:
-        return Write.CANCEL
+    if was is not now and now in _ENTERS:
+        return _ENTERS[now]
     if was is now:
         same = (
             ("cancel_requested_at", Write.CANCEL),

@@ -84,7 +84,7 @@ class WaitChecks:
             most_ms = min(1000 * 2 ** number_of(before, "releases"), _LONGEST_RELEASE_MS)
             require(wait_ms <= most_ms + self._skew_ms, check, f"released for {wait_ms} ms, not {most_ms}", key)
         limited = job_type(text_of(after, "type")).limit is not None
-        if _step("holds", before, after) == 1 and not limited:
+        if _step("holds", before, after) == 1 and not limited and state_of(after) is not State.PARKED:
             versions = self._world.rollout.planned
             most_ms = _LONGEST_HOLD_MS if versions else _LONGEST_HOLD_WITHOUT_VERSIONS_MS
             require(wait_ms <= most_ms + self._skew_ms, check, f"held for {wait_ms} ms, not {most_ms}", key)

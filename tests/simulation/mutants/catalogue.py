@@ -12,10 +12,11 @@ from tests.simulation.mutants.lines import LINES
 from tests.simulation.mutants.operations import OPERATION
 from tests.simulation.mutants.operators_reads import READ
 from tests.simulation.mutants.passes import PASS
+from tests.simulation.mutants.pauses import PAUSES
 from tests.simulation.mutants.values_and_reports import SHOWN
 from tests.simulation.mutants.waits_and_messages import WAITING
 
 MUTANTS: Final = (
     *(*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING, *SHOWN, *LINES, *ITEMS, *EXPLAINED),
-    *(*RECORDED, *READ),
+    *(*RECORDED, *READ, *PAUSES),
 )

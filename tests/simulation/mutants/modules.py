@@ -5,6 +5,8 @@ from typing import Final
 BATCH: Final = "tidemill.worker.message_batch"
 BATCHES: Final = "tidemill.application.submit_batch"
 CALLER: Final = "tidemill.http.caller_identity"
+CONFIGURATION: Final = "tidemill.application.configuration"
+CONFIGURATION_ITEM: Final = "tidemill.dynamodb.configuration_item"
 CURSORS: Final = "tidemill.http.cursors"
 DISPATCH: Final = "tidemill.domain.dispatch"
 EXPLAIN: Final = "tidemill.application.explain"

@@ -1,0 +1,116 @@
+"""Operators that pause lanes, types, tenants, groups and limit keys at random, and resume them after a while.
+
+Their own chance leaves the choices of other actors as they are.
+"""
+
+from contextlib import suppress
+from datetime import timedelta
+from random import Random
+from typing import Any, Final
+
+from tests.simulation.actors.callers import run_tool
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.task_scheduler import Process
+from tests.simulation.world.world import World
+from tidemill.application.configuration import Configurator
+from tidemill.aws import clients
+from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError
+from tidemill.domain.limits import Rate
+from tidemill.domain.runtime_configuration import PAUSE_PREFIX
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.dynamodb.limit_item import LIMIT_PREFIX
+from tidemill.settings import setting
+from tidemill.system import clock
+
+#: Share of the seeds with pauses.
+_PAUSING: Final = 0.3
+_MOST_PAUSES: Final = 4
+#: With more kills for each call, hardly any wake comes to an end, and its other work waits for hours.
+_DENSE: Final = 0.05
+#: Share of the pauses at which another operator changes another setting.
+_AT_ONCE: Final = 0.3
+_LASTS_MS: Final = (2_000, 20_000, 120_000, 900_000, 4 * 3_600_000)
+#: After the faults, the pauses that an operator has forgotten end.
+_TIDY_MS: Final = 60_000
+_SECOND: Final = timedelta(seconds=1)
+
+
+class PausingOperators:
+    """Of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._random = Random(f"pauses {world.seed}")
+
+    def plan(self, until_ms: int) -> None:
+        scheduler, random = self._world.scheduler, self._random
+        if random.random() >= _PAUSING or self._world.faults.rates.get(Fault.KILLED_BEFORE, 0.0) > _DENSE:
+            return
+        for _ in range(random.randint(1, _MOST_PAUSES)):
+            begins_ms = min(scheduler.now_ms + random.choice([0, 1_000, 30_000, 600_000]), until_ms)
+            scheduler.at(scheduler.now_ms + random.randint(0, begins_ms - scheduler.now_ms), self._begin, until_ms)
+
+    def resume_all(self) -> None:
+        """Every minute from now on, until it succeeds."""
+        if any(key.startswith("!config") for (key,) in self._world.jobs.items):
+            run_tool(self._world, "eve", self._resume_all)
+        self._world.scheduler.after(_TIDY_MS, self.resume_all)
+
+    def _begin(self, until_ms: int) -> None:
+        target = self._target()
+        lasts_ms = self._random.choice(_LASTS_MS)
+        ends_ms = min(self._world.scheduler.now_ms + lasts_ms, until_ms)
+        value: dict[str, Any] = {"rate": self._random.choice([1, 10, 100])}
+        by_itself = self._random.random() < 0.5
+
+        def act(_process: Process) -> None:
+            self._world.log("eve", f"pauses {target} for {lasts_ms // 1000} s")
+            changes = _configurator()
+            until = clock.now() + timedelta(milliseconds=lasts_ms) if by_itself else None
+            changes.set(changes.read(), PAUSE_PREFIX + target, value, by="eve", reason="", until=until)
+
+        run_tool(self._world, "eve", act)
+        # Another operator changes another setting at the same moment, and one of the two has to read again.
+        if self._random.random() < _AT_ONCE:
+            run_tool(self._world, "bob", _set_a_flag)
+        if not by_itself:
+            self._world.scheduler.at(ends_ms, self._end, target)
+
+    def _end(self, target: str) -> None:
+        run_tool(self._world, "bob", lambda _process: _resume(PAUSE_PREFIX + target))
+
+    def _resume_all(self, _process: Process) -> None:
+        for name in _configurator().read().settings:
+            if name.startswith(PAUSE_PREFIX):
+                _resume(name)
+
+    def _target(self) -> str:
+        """Something that a job of this world has, if there is a job yet."""
+        jobs = [(key, item) for (key,), item in sorted(self._world.jobs.items.items()) if "state" in item]
+        limits = [key.removeprefix(LIMIT_PREFIX) for (key,) in self._world.jobs.items if key.startswith(LIMIT_PREFIX)]
+        if not jobs:
+            return f"lane={self._random.choice(sorted(self._world.lanes))}"
+        key, item = self._random.choice(jobs)
+        tenant = key.rpartition("#")[0]
+        names = [f"lane={item['lane']['S']}", f"type={item['type']['S']}", f"tenant={tenant}"]
+        names += [f"group={tenant} {item['group']['S']}"] if "group" in item else []
+        names += [f"limit={self._random.choice(sorted(limits))}"] if limits else []
+        return self._random.choice(names)
+
+
+def _configurator() -> Configurator:
+    store = DynamoConfiguration(clients.dynamodb(), table=setting("TIDEMILL_JOBS_TABLE"))
+    return Configurator(store=store, clock=clock.now)
+
+
+def _set_a_flag(_process: Process) -> None:
+    changes = _configurator()
+    changes.set(changes.read(), "flags.colour", "blue", by="bob", reason="")
+
+
+def _resume(name: str) -> None:
+    changes = _configurator()
+    # It has ended by itself, or another operator was faster.
+    with suppress(InvalidSettingError, ConfigurationConflictError):
+        rate = Rate(count=50, period=_SECOND)
+        changes.remove(changes.read(), name, by="bob", reason="", drain_rate=rate)

@@ -1,0 +1,78 @@
+"""Pauses, and the configuration that holds them."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+PAUSES: Final = (
+    Mutant(
+        "publish sends what is paused",
+        modules.PUBLISH,
+        "if pause := configuration.pause_of(each.job, now=now):",
+        "if (pause := configuration.pause_of(each.job, now=now)) and not pause:",
+    ),
+    Mutant(
+        "a worker runs what is paused", modules.GATES, "return _parked(pause, now) if pause else None", "return None"
+    ),
+    Mutant(
+        "a paused limit key is not asked for",
+        modules.GATES,
+        "if pause := self._context.configuration().pause_of_limit(slot.line, now=now):",
+        "if (pause := self._context.configuration().pause_of_limit(slot.line, now=now)) and not pause:",
+    ),
+    Mutant(
+        "the configuration is read once an hour",
+        modules.CONFIGURATION,
+        "CACHED_FOR: Final = timedelta(seconds=5)",
+        "CACHED_FOR: Final = timedelta(hours=1)",
+    ),
+    Mutant(
+        "one operator overwrites another",
+        modules.CONFIGURATION_ITEM,
+        '"ConditionExpression": "#version = :read",',
+        '"ConditionExpression": "#version >= :read",',
+    ),
+    Mutant(
+        "a message from before a pause starts its job",
+        modules.OPERATORS,
+        'must not start the parked job.\n        expressions=["#generation = #generation + :one"],',
+        'must not start the parked job.\n        expressions=["#generation = #generation + :one - :one"],',
+    ),
+    Mutant(
+        "a pause takes a job away from its worker",
+        modules.OPERATORS,
+        "f\"#state IN ({', '.join(to_send)})\",",
+        "f\"(#state IN ({', '.join(to_send)}) OR attribute_exists(#state))\",",
+    ),
+    Mutant(
+        "a parked job forgets its time",
+        modules.OPERATORS,
+        "due = max(due, wait.not_before) if wait and wait.not_before else due",
+        "due = min(due, wait.not_before) if wait and wait.not_before else due",
+    ),
+    Mutant(
+        "wake releases what is paused",
+        modules.RELEASE,
+        "if self._configuration().pause_of_line(line, now=self._clock()):",
+        "if self._configuration().pause_of_line(line, now=self._clock()) and False:",
+    ),
+    Mutant(
+        "wake never hears of a pause",
+        modules.LIMIT,
+        "    write.set(ATTENTION_SORT_KEY, milliseconds(drain.ends_at))\n",
+        "    write.set(ATTENTION_SORT_KEY, milliseconds(drain.ends_at))\n    write.sets.clear()\n",
+    ),
+    Mutant(
+        "the line of a pause in the order of the pause",
+        modules.OPERATORS,
+        "| in_line(wait.line, job.created_at),",
+        "| in_line(wait.line, now),",
+    ),
+    Mutant(
+        "a paused job waits for a limit",
+        modules.OUTCOMES,
+        "cause = HoldCause(outcome.wait.cause)",
+        "cause = HoldCause.LIMIT",
+    ),
+)
