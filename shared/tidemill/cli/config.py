@@ -20,7 +20,7 @@ _ABSENT: Final = "not set"
 
 @click.group()
 def config() -> None:
-    """Read and change the runtime configuration, without a deployment."""
+    """Read and change the runtime configuration."""
 
 
 @config.command("get")
@@ -28,7 +28,10 @@ def config() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object with the version.")
 @click.pass_obj
 def get(installation: Installation, name: str | None, *, as_json: bool) -> None:
-    """Show the settings in force, or the value of one: who set it, when, why, and until when."""
+    """Show the settings in force, or the value of one.
+
+    Each setting has who set it, when, why, and until when.
+    """
     present = installation.configurator.read()
     now = clock.now()
     settings = {key: one for key, one in present.settings.items() if one.in_force(now) and name in {None, key}}
@@ -119,7 +122,7 @@ def set_(
 @click.option("--json", "as_json", is_flag=True, help="Print each change as a line of JSON.")
 @click.pass_obj
 def history(installation: Installation, limit: int, *, as_json: bool) -> None:
-    """Show the last changes, the newest first: what, who, when and why."""
+    """Show the last changes, the newest first."""
     changes = installation.configurator.history(most=limit)
     if as_json:
         for change in changes:

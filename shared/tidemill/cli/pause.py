@@ -43,7 +43,9 @@ def pause(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Start no further run of the jobs of TARGET, until it is resumed or --until.
+    """Start no further run of the jobs of TARGET.
+
+    It ends with `tidemill resume`, or by itself at --until.
 
     TARGET is lane=bulk, type=mail.welcome, tenant=NAME, group=NAME with --tenant, or limit=KEY as `tidemill explain`
     and `tidemill status` show it. It acts within 10 seconds. Runs that have begun go on.
