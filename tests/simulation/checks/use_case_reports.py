@@ -87,8 +87,9 @@ class UseCaseReportChecks:
         done = self._done(until_ms)
         for by, counts in reported.items():
             for what in sorted({*counts, *done[by]} - {_ADVANCED}):
-                # A wake that finds the job queued at the same generation takes that for its own write.
-                most = done[by][what] if what != _WOKEN else self._woken_until(until_ms[by])
+                # A wake that finds the job queued as it would have left it takes that for its own write.
+                others = what in {_WOKEN, _RELEASED}
+                most = self._woken_until(until_ms[by]) if others else done[by][what]
                 lost = what == _DELETED and self._world.faults.counted[Fault.DELETE_LOST]
                 more = counts[what] > most and not lost
                 less = counts[what] < done[by][what] and by not in partial

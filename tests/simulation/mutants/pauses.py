@@ -60,8 +60,8 @@ PAUSES: Final = (
     Mutant(
         "wake never hears of a pause",
         modules.LIMIT,
-        "    write.set(ATTENTION_SORT_KEY, milliseconds(drain.ends_at))\n",
-        "    write.set(ATTENTION_SORT_KEY, milliseconds(drain.ends_at))\n    write.sets.clear()\n",
+        "shard = crc32(drain.line.key.encode()) % LINE_SHARDS",
+        "shard = LINE_SHARDS",
     ),
     Mutant(
         "the line of a pause in the order of the pause",
