@@ -13,6 +13,7 @@ from tidemill.domain.job import Job
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TOLD: Final = "the story of a job is complete"
 _SPAN: Final = r"\d+[smhd]"
+_ANY: Final = ".+"
 
 
 def tells_its_story(key: str, item: Item, job: Job) -> None:
@@ -20,7 +21,8 @@ def tells_its_story(key: str, item: Item, job: Job) -> None:
     told = story(job)
     require(told == sorted(told, key=lambda event: event[0]), _TOLD, f"out of order: {told}", key)
     left = list(told)
-    for at_ms, pattern in _events(item):
+    # Of two events of one millisecond, the one that any text fits comes last.
+    for at_ms, pattern in sorted(_events(item), key=lambda event: event[1] == _ANY):
         at = _EPOCH + timedelta(milliseconds=at_ms)
         found = next((event for event in left if event[0] == at and re.fullmatch(pattern, event[1])), None)
         if found is None:
@@ -87,7 +89,7 @@ def _transition(item: Item, at_ms: int, state: str, cause: str) -> str:
         return _failed(error) + (f"; it died: {re.escape(cause)}" if state == "dead" else "")
     if state == "parked" and wait and number_of(wait, "since") == at_ms:
         return _waits(wait, "was parked, and waits")
-    return f"it died: {re.escape(cause)}" if state == "dead" else ".+"
+    return f"it died: {re.escape(cause)}" if state == "dead" else _ANY
 
 
 def _failed(error: Item) -> str:
