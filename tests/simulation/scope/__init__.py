@@ -21,6 +21,6 @@ Not chosen, because it is equivalent to a choice above:
   defines when two states are equal. It compares the whole history of each document, but treats times that differ only
   because independent steps were swapped as equal.
 
-Left to the seeds: reused environments, clocks that are slightly off, further faults in a call that a transaction
-blocks, and losses without a trace.
+Left to the seeds: pauses, and the read of the runtime configuration, which is empty here; reused environments; clocks
+that are slightly off; further faults in a call that a transaction blocks; losses without a trace.
 """
