@@ -30,7 +30,7 @@ from tidemill.domain.waiting import Line
 #: A change acts within this time.
 _ACTS_WITHIN_MS: Final = 10_000
 #: Wake, late and more than once, with a lag of the index, and a time of the rate.
-_MOVES_ON_WITHIN_MS: Final = 10 * 60_000 + LONGEST_INDEX_LAG_MS
+_MOVES_ON_WITHIN_MS: Final = 20 * 60_000 + LONGEST_INDEX_LAG_MS
 _CONFIGURATION: Final = "!config"
 _PREFIX: Final = "pauses."
 _MILLISECOND: Final = timedelta(milliseconds=1)

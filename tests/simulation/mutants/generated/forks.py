@@ -50,6 +50,9 @@ def in_forks(items: Iterable[Item], work: Callable[[Item, End], str], *, process
         if not running:
             return
         pid, status = os.wait()
+        if pid not in running:
+            # The caller had started it before.
+            continue
         item, file = running.pop(pid)
         with file:
             file.seek(0)
