@@ -13,8 +13,8 @@ from tests.simulation.scope.scenarios import SCENARIOS
 from tests.simulation.scope.touched_items import QUEUES, Footprint
 
 #: The scenarios with the most choices: explored without faults here, or not at all.
-LARGE: Final = ("one that fails, cancelled", "one redriven by two", "two of one group", "two within a limit")
-LARGEST: Final = ("two of one group, published",)
+LARGE: Final = ("one that fails, cancelled", "one redriven by two", "two of one group")
+LARGEST: Final = ("two of one group, published", "two within a limit")
 #: A mutant, the scenario that catches it, and the number of faults needed.
 CAUGHT: Final = (
     ("effects without the settle", "one job", 0),
