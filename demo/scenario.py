@@ -204,6 +204,8 @@ class Scenario:
         self.checks.equal(
             "redriven jobs, by number of redrives", redrives, {1: planned_jobs.POISON + planned_jobs.BROKEN}
         )
+        # Reconcile does so too, every five minutes.
+        self._app.tidemill("dlq", "sweep", "--yes")
         self.checks.equal("dead-letter messages after the redrive", observe.await_dead_letter_messages(self._app, 0), 0)
 
     def _submit(self, sent: Sent, planned: list[Planned]) -> None:
