@@ -108,6 +108,10 @@ def test_an_invalid_lane_raises(change: dict[str, Any], message: str) -> None:
         ({"open_rate": 0}, "open_rate 0 must be positive"),
         ({"open_burst": -1}, "open_burst -1 must be positive"),
         ({"open_concurrency": 0}, "0 would disable the public routes"),
+        (
+            {"jobs_stream": "arn:aws:dynamodb:eu-central-1:123456789012:table/jobs"},
+            "is not the ARN of a table's stream",
+        ),
         ({"jwt_scopes": ("jobs/write",)}, "jwt_scopes needs a jwt_issuer"),
         ({"jwt_scopes": ("two words",)}, "jwt_scopes must be visible ASCII without quotes"),
         ({"publish_timeout_seconds": 0}, "publish_timeout_seconds must be from 1"),

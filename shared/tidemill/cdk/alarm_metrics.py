@@ -179,7 +179,7 @@ def throttled_writes(jobs: JobTable) -> AnyMetric:
     )
 
 
-def throttles(table: dynamodb.Table, kind: str, *, index: str = "") -> cloudwatch.Metric:
+def throttles(table: dynamodb.ITable, kind: str, *, index: str = "") -> cloudwatch.Metric:
     """`kind` is `Read` or `Write`. A throttled index throttles its table, and has a metric of its own."""
     dimensions = {"TableName": table.table_name} | ({"GlobalSecondaryIndexName": index} if index else {})
     return cloudwatch.Metric(

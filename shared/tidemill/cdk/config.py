@@ -157,6 +157,9 @@ class StageConfig:
     metric_math: bool = True
     #: The times of the lanes are shortened, to watch failures. A type may name more time, and the lane's bounds it.
     short_timeouts: bool = False
+    #: ARN of the stream of an existing jobs table, such as a restored one, which the stage then uses. Empty: the stack
+    #: creates its own.
+    jobs_stream: str = ""
     #: How long an ended job can be read.
     job_retention_days: int = 30
     #: How long `tidemill audit` shows a command of an operator.
@@ -264,6 +267,12 @@ class StageConfig:
             "job_timeout_seconds of a less urgent lane must not be lower: a submission may choose a less urgent lane",
         )
         _require(bool(self.job_packages), "job_packages is empty: name the packages that hold job types")
+        _require_form(
+            "jobs_stream",
+            self.jobs_stream,
+            r"(arn:[\w-]+:dynamodb:[\w-]+:\d{12}:table/[\w.-]{3,255}/stream/[\w:.+-]+)?",
+            "the ARN of a table's stream",
+        )
         _require(self.job_retention_days > 0, "job_retention_days must be positive")
         _require(self.audit_retention_days > 0, "audit_retention_days must be positive")
         _require(self.export_retention_days > 0, "export_retention_days must be positive")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from aws_cdk import Annotations
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
@@ -12,38 +13,55 @@ from tidemill.cdk.on_demand_table import insights, on_demand_table
 
 
 class JobTable(Construct):
-    """No sort key: the engine reads single jobs by key, and several jobs through an index."""
+    """No sort key: the engine reads single jobs by key, and several jobs through an index.
+
+    With `config.jobs_stream` it is an existing table, such as one restored from a backup. CloudFormation then changes
+    nothing of it.
+    """
 
     def __init__(self, scope: Construct, id_: str, *, config: StageConfig) -> None:
         super().__init__(scope, id_)
         self._config = config
-        self.table = on_demand_table(
-            self,
-            config=config,
-            partition_key=names.JOB_KEY,
-            ttl_attribute=names.TTL_ATTRIBUTE,
-            # Both images: only the comparison with the old image shows whether a change must dispatch a message.
-            stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
-            contributor_insights=config.contributor_insights,
-        )
-        self.indexes = [names.ATTENTION_INDEX]
-        self._add_index(names.ATTENTION_INDEX, names.ATTENTION_KEY, names.ATTENTION_SORT_KEY)
-        if config.listing:
-            self.indexes.append(names.LISTING_INDEX)
-            self._add_index(names.LISTING_INDEX, names.LISTING_KEY, names.LISTING_SORT_KEY)
+        self.indexes = [names.ATTENTION_INDEX, *([names.LISTING_INDEX] if config.listing else [])]
+        self.table: dynamodb.ITable = self._adopted() if config.jobs_stream else self._created()
 
     @property
     def stream_arn(self) -> str:
         arn = self.table.table_stream_arn
-        assert arn is not None  # noqa: S101 - `__init__` enables the stream
+        assert arn is not None  # noqa: S101 - both kinds of table have a stream
         return arn
 
     def index_arn(self, index: str) -> str:
         return f"{self.table.table_arn}/index/{index}"
 
-    def _add_index(self, name: str, partition_key: str, sort_key: str) -> None:
+    def _created(self) -> dynamodb.Table:
+        table = on_demand_table(
+            self,
+            config=self._config,
+            partition_key=names.JOB_KEY,
+            ttl_attribute=names.TTL_ATTRIBUTE,
+            # Both images: only the comparison with the old image shows whether a change must dispatch a message.
+            stream=dynamodb.StreamViewType.NEW_AND_OLD_IMAGES,
+            contributor_insights=self._config.contributor_insights,
+        )
+        self._add_index(table, names.ATTENTION_INDEX, names.ATTENTION_KEY, names.ATTENTION_SORT_KEY)
+        if self._config.listing:
+            self._add_index(table, names.LISTING_INDEX, names.LISTING_KEY, names.LISTING_SORT_KEY)
+        return table
+
+    def _adopted(self) -> dynamodb.ITable:
+        Annotations.of(self).add_warning_v2(
+            "tidemill:adopted-table",
+            "jobs_stream names an existing table: its indexes, TTL, backups and protection are not in this stack.",
+        )
+        table_arn, _, _ = self._config.jobs_stream.partition("/stream/")
+        return dynamodb.Table.from_table_attributes(
+            self, "Table", table_arn=table_arn, table_stream_arn=self._config.jobs_stream
+        )
+
+    def _add_index(self, table: dynamodb.Table, name: str, partition_key: str, sort_key: str) -> None:
         """Keys only: the engine then reads the documents themselves, which are never stale."""
-        self.table.add_global_secondary_index(
+        table.add_global_secondary_index(
             index_name=name,
             partition_key=dynamodb.Attribute(name=partition_key, type=dynamodb.AttributeType.STRING),
             sort_key=dynamodb.Attribute(name=sort_key, type=dynamodb.AttributeType.NUMBER),

@@ -61,6 +61,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "metric_math": switch,
     "audit_retention_days": integer,
     "index_shards": integer,
+    "jobs_stream": str,
     "jwt_issuer": str,
     "jwt_audience": _names,
     "jwt_scopes": _names,

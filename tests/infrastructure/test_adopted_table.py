@@ -1,0 +1,86 @@
+"""A stage that adopts an existing jobs table is the same stage, with another table."""
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
+from tidemill.names import Env
+
+TABLE_ARN: Final = "arn:aws:dynamodb:eu-central-1:123456789012:table/jobs-restored"
+STREAM_ARN: Final = f"{TABLE_ARN}/stream/2026-11-22T18:03:42.123"
+OWN_TABLE: Final = "JobsTable10C8EDF6"
+LITERALS: Final[dict[str, Any]] = {
+    json.dumps({"Fn::GetAtt": [OWN_TABLE, "Arn"]}): TABLE_ARN,
+    json.dumps({"Fn::GetAtt": [OWN_TABLE, "StreamArn"]}): STREAM_ARN,
+    json.dumps({"Ref": OWN_TABLE}): "jobs-restored",
+}
+
+
+@pytest.fixture(scope="module")
+def adopted(synthesise: Synthesise) -> Synthesised:
+    return synthesise(stage="dev", jobs_stream=STREAM_ARN)
+
+
+def _with_literals(value: Any) -> Any:
+    """References to the stack's own table are replaced with the name and the ARNs of the adopted one."""
+    if isinstance(value, list):
+        return [_with_literals(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if (literal := LITERALS.get(json.dumps(value))) is not None:
+        return literal
+    replaced = {key: _with_literals(each) for key, each in value.items()}
+    if isinstance(resources := replaced.get("Resource"), list):
+        # CDK sorts the resources of a statement by their text.
+        replaced["Resource"] = sorted(resources, key=json.dumps)
+    return _joined(replaced["Fn::Join"]) if "Fn::Join" in replaced else replaced
+
+
+def _joined(join: Any) -> Any:
+    """A join as CDK writes it, which puts neighbouring texts together."""
+    separator, parts = join
+    if separator or not isinstance(parts, list):
+        return {"Fn::Join": join}
+    merged: list[Any] = []
+    for part in parts:
+        if isinstance(part, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += part
+        else:
+            merged.append(part)
+    return merged[0] if len(merged) == 1 and isinstance(merged[0], str) else {"Fn::Join": [separator, merged]}
+
+
+def _resources(template: Resource) -> dict[str, Any]:
+    without_table = {id_: each for id_, each in template["Resources"].items() if id_ != OWN_TABLE}
+    return {id_: _with_literals(each) for id_, each in without_table.items()}
+
+
+@pytest.mark.parametrize("settings", [{}, {"listing": "off"}])
+def test_only_the_table_differs(synthesise: Synthesise, settings: dict[str, str]) -> None:
+    adopted = synthesise(stage="dev", jobs_stream=STREAM_ARN, **settings)
+    own = synthesise(stage="dev", **settings)
+    assert _resources(adopted.pipeline) == _resources(own.pipeline)
+    assert OWN_TABLE not in adopted.pipeline["Resources"]
+
+
+def test_functions_mapping_and_output_name_the_adopted_table(adopted: Synthesised) -> None:
+    tables = {
+        function["Environment"]["Variables"].get(Env.JOBS_TABLE, "jobs-restored")
+        for _, function in adopted.of_type("AWS::Lambda::Function")
+    }
+    sources = {
+        mapping["EventSourceArn"]
+        for _, mapping in adopted.of_type("AWS::Lambda::EventSourceMapping")
+        if isinstance(mapping["EventSourceArn"], str)
+    }
+    assert tables == {"jobs-restored"}
+    assert sources == {STREAM_ARN}
+    assert adopted.pipeline["Outputs"]["JobsTable"]["Value"] == "jobs-restored"
+
+
+def test_synth_says_what_is_not_in_the_stack(adopted: Synthesised, dev: Synthesised) -> None:
+    warning = "jobs_stream names an existing table: its indexes, TTL, backups and protection are not in this stack."
+    assert [each for each in adopted.warnings if warning in each]
+    assert not [each for each in dev.warnings if warning in each]
