@@ -12,6 +12,7 @@ from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Why
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Line, Wait
+from tidemill.dynamodb.document import SCHEMA_VERSION
 from tidemill.dynamodb.job_store import DynamoJobStore
 
 LINE = Line.for_pause("type=test.job")
@@ -60,6 +61,17 @@ def test_a_released_job_keeps_its_own_time(store: DynamoJobStore, not_before: An
     assert (released.state, released.due, released.generation) == (State.QUEUED, due, job.generation + 2)
     assert released.history[-1].cause == Why.RESUMED
     assert store.parked(LINE, most=5) == []
+
+
+def test_a_search_of_the_line_reports_the_jobs_of_a_newer_version(store: DynamoJobStore, table: Table) -> None:
+    parked = [store.park(brought_to(store, State.QUEUED), wait(), now=NOW) for _ in range(2)]
+    newer = {**(table.item(parked[0]) or {}), "schema": {"N": str(SCHEMA_VERSION + 1)}}
+    table.client.put_item(TableName=table.name, Item=newer)
+    unread: list[tuple[str, str]] = []
+
+    found = store.parked(LINE, most=5, unreadable=lambda tenant, job_id, _error: unread.append((tenant, job_id)))
+
+    assert (found, unread) == ([parked[1]], [(parked[0].tenant, parked[0].id)])
 
 
 def test_a_message_that_was_sent_before_cannot_start_the_parked_job(store: DynamoJobStore) -> None:

@@ -22,7 +22,7 @@ from tests.support.parked_jobs import LINE, ONE, enter, park, park_only
 from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending
-from tidemill.application.ports import WHOLE, LimitSlot
+from tidemill.application.ports import WHOLE, LimitSlot, Unreadable, ignore_unreadable
 from tidemill.application.release import LISTED_AT_LEAST, Releaser
 from tidemill.domain.job import Job, reference_to
 from tidemill.domain.limit_state import AHEAD, RESERVED
@@ -79,7 +79,13 @@ def test_the_last_job_that_found_no_room_is_found_though_the_index_does_not_show
     class Lagging:
         get, unpark = store.get, store.unpark
 
-        def parked(self, _line: Line, *, most: int) -> list[Job]:
+        def parked(
+            self,
+            _line: Line,
+            *,
+            most: int,
+            unreadable: Unreadable = ignore_unreadable,
+        ) -> list[Job]:
             assert most
             return []
 

@@ -16,7 +16,7 @@ from tests.support.single_job import INVOCATION, Clock, carried_out, tools
 from tidemill.application.attempt import Attempt
 from tidemill.application.attempt_report import Ending
 from tidemill.application.job_types import JobType
-from tidemill.application.ports import WHOLE, LimitSlot, Part
+from tidemill.application.ports import WHOLE, LimitSlot, Part, Unreadable, ignore_unreadable
 from tidemill.application.release import Releaser
 from tidemill.domain.job import DeathReason, Job, reference_to
 from tidemill.domain.limit_state import LimitState, run_name
@@ -210,7 +210,13 @@ def test_the_job_that_was_just_parked_is_released_beside_those_that_the_index_sh
     class Lagging:
         get, unpark = store.get, store.unpark
 
-        def parked(self, _line: Line, *, most: int) -> list[Job]:
+        def parked(
+            self,
+            _line: Line,
+            *,
+            most: int,
+            unreadable: Unreadable = ignore_unreadable,
+        ) -> list[Job]:
             return [shown][:most]
 
     Releaser(store=Lagging(), limits=limits, clock=clock).look_again(fresh)

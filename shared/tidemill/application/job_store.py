@@ -106,7 +106,7 @@ class PublishStore(GroupStore, Protocol):
 class ReleaseStore(_Read, Protocol):
     """For the release of parked jobs."""
 
-    def parked(self, line: Line, *, most: int) -> Sequence[Job]:
+    def parked(self, line: Line, *, most: int, unreadable: Unreadable = ignore_unreadable) -> Sequence[Job]:
         """The first parked jobs of a line, in its order, each read from its document. The newest may be missing."""
 
     def unpark(self, job: Job, *, now: datetime, due: datetime) -> None:

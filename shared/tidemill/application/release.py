@@ -67,7 +67,8 @@ class Releaser:
             if leaving not in (state.held or ()):
                 leaving = None
             times = state.turns(now, leaving=leaving)
-            waiting = self._waiting(line, state, parked, most=len(times) + state.reservations()) if state.marked else []
+            most = len(times) + state.reservations()
+            waiting, unread = self._waiting(line, state, parked, most=most) if state.marked else ([], False)
             turns = _turns(waiting, state, times)
             if leaving is not None and all(turn.reserved for _, turn in turns):
                 # A job may be parked just now, and have found the slot taken. So free it before the last look.
@@ -75,7 +76,8 @@ class Releaser:
                 leaving = None
                 continue
             if not waiting:
-                if times and state.marked and parked is None and state.last_at < now - LISTED_AT_LEAST:
+                # The jobs of a newer version can be released by that version alone, which finds them by the mark.
+                if times and state.marked and not unread and parked is None and state.last_at < now - LISTED_AT_LEAST:
                     self._limits.clear(line, state)
                 break
             if self._limits.reserve(line, state, [turn for _, turn in turns], leaving=leaving, now=now):
@@ -138,21 +140,29 @@ class Releaser:
                 left += not in_time()
         return Released(jobs=tuple(jobs), left=left, failed=tuple(failed))
 
-    def _waiting(self, line: Line, state: LimitState, parked: Job | None, *, most: int) -> list[Job]:
+    def _waiting(self, line: Line, state: LimitState, parked: Job | None, *, most: int) -> tuple[list[Job], bool]:
+        """The first jobs of the line, and whether it shows one that only a newer version can read."""
         if most <= 0:
-            return []
-        found = {(job.tenant, job.id): job for job in self._store.parked(line, most=min(most, MOST_AT_ONCE))}
+            return [], False
+        unread: list[str] = []
+        jobs = self._store.parked(
+            line, most=min(most, MOST_AT_ONCE), unreadable=lambda _tenant, job_id, _error: unread.append(job_id)
+        )
+        found = {(job.tenant, job.id): job for job in jobs}
         # The index lags. The caller has just parked a job, and the last one that found no room may be parked by now.
         named = {(parked.tenant, parked.id)} if parked else set()
         if state.last and not found:
             named.add(state.last)
         for tenant, job_id in named - set(found):
-            # A newer version may have parked it, which releases it too.
-            with suppress(MalformedDocumentError):
+            try:
                 job = self._store.get(tenant, job_id)
-                if job and job.state is State.PARKED and job.wait and job.wait.line == line:
-                    found[tenant, job_id] = job
-        return sorted(found.values(), key=lambda job: (job.created_at, job.id))
+            except MalformedDocumentError:
+                # A newer version may have parked it, which releases it too.
+                unread.append(job_id)
+                continue
+            if job and job.state is State.PARKED and job.wait and job.wait.line == line:
+                found[tenant, job_id] = job
+        return sorted(found.values(), key=lambda job: (job.created_at, job.id)), bool(unread)
 
     def _unpark(self, job: Job, turn: Turn, released: list[Job]) -> bool:
         """False if the job will not come for its turn."""

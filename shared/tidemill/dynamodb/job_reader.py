@@ -69,11 +69,11 @@ class JobReader:
         jobs = self._attention(State.DEAD, lambda job: job.finished_at, pages, part=WHOLE)
         return (job for job in jobs if job in wanted)
 
-    def parked(self, line: Line, *, most: int) -> list[Job]:
+    def parked(self, line: Line, *, most: int, unreadable: Unreadable = ignore_unreadable) -> list[Job]:
         """The first parked jobs of a line, in its order."""
         found: list[Job] = []
         # The index lags: it may still show jobs that were released. So look at a few more.
-        for jobs in self._attention_pages(line_partition(line), ignore_unreadable, size=most + _STALE_ENTRIES):
+        for jobs in self._attention_pages(line_partition(line), unreadable, size=most + _STALE_ENTRIES):
             found += [job for job in jobs if job.state is State.PARKED and job.wait and job.wait.line == line]
             if len(found) >= most:
                 break

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, NoReturn
 
-from tidemill.application.ports import Checkpoint, Entered, LimitSlot, Part
+from tidemill.application.ports import Checkpoint, Entered, LimitSlot, Part, Unreadable, ignore_unreadable
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job, Reference
@@ -96,7 +96,13 @@ class OneJob:
         )
         return ()
 
-    def parked(self, _line: Line, *, most: int) -> list[Job]:  # noqa: ARG002
+    def parked(
+        self,
+        _line: Line,
+        *,
+        most: int,  # noqa: ARG002
+        unreadable: Unreadable = ignore_unreadable,  # noqa: ARG002
+    ) -> list[Job]:
         """Empty: no other job waits."""
         return []
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import Item, number_of, require, text_of
-from tests.simulation.world.code_versions import PRESENT, job_type
+from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
@@ -157,8 +157,6 @@ class LimitItemChecks:
             name = key.removeprefix(_PREFIX)
             for (job_key,), item in self._world.jobs.items.items():
                 waits = text_of(item, "state") == "parked" and item["wait"]["M"]["key"]["S"] == name
-                # Wake of this version cannot read a document of the next one.
-                waits = waits and number_of(item, "schema") <= PRESENT.document_schema
                 require(not waits, "wake knows every line", "its line was cleared", job_key)
 
     @property

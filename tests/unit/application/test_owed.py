@@ -10,7 +10,7 @@ from tests.support.builders import NOW, TENANT, a_job
 from tests.support.in_memory_owed_work import InMemoryOwedWork
 from tests.support.single_job import Clock, Inline
 from tidemill.application.owed import PATIENCE, Kind, Taken, Taker, Work
-from tidemill.application.ports import WHOLE, Part
+from tidemill.application.ports import WHOLE, Part, Unreadable, ignore_unreadable
 from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State, Write
@@ -59,8 +59,8 @@ class Store:
     def unpark(self, job: Job, *, now: datetime, due: datetime) -> None:
         raise AssertionError(f"a parked job has no message: {job}, {due}")
 
-    def parked(self, line: Line, *, most: int) -> list[Job]:
-        raise AssertionError(f"owed work releases no line: {line}, {most}")
+    def parked(self, line: Line, *, most: int, unreadable: Unreadable = ignore_unreadable) -> list[Job]:
+        raise AssertionError(f"owed work releases no line: {line}, {most}, {unreadable}")
 
 
 @dataclass

@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.builders import A_WAIT, NOW, SECOND, a_job
 from tests.support.single_job import Clock
-from tidemill.application.ports import LimitSlot
+from tidemill.application.ports import LimitSlot, Unreadable, ignore_unreadable
 from tidemill.application.release import LISTED_AT_LEAST, Releaser
-from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, WriteRefusedError
+from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, StoreUnavailableError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import (
     MOST_AT_ONCE,
@@ -45,6 +45,8 @@ class World:
     state: LimitState = field(default_factory=lambda: LimitState(limit=Limit(concurrency=1), held={}, marked=True))
     shown: list[Job] = field(default_factory=list)
     hidden: list[Job | Exception] = field(default_factory=list)
+    #: The ids of those that only a newer version can read.
+    unread: list[str] = field(default_factory=list)
     #: What a write of the limit item answers, and what an unpark raises: one each, then all succeed.
     reserves: list[bool] = field(default_factory=list)
     refusals: list[Exception] = field(default_factory=list)
@@ -88,8 +90,10 @@ class World:
         self.calls.append(("release", slot))
         return self.frees
 
-    def parked(self, line: Line, *, most: int) -> list[Job]:
+    def parked(self, line: Line, *, most: int, unreadable: Unreadable = ignore_unreadable) -> list[Job]:
         self.calls.append(("parked", line, most))
+        for job_id in self.unread:
+            unreadable("tenant", job_id, NewerSchemaError("document", 9, 3))
         return self.shown[:most]
 
     def get(self, _tenant: str, job_id: str) -> Job | None:
@@ -198,6 +202,19 @@ def test_the_mark_of_an_empty_line_stays_until_no_worker_can_be_about_to_park(
     assert world.releaser.release(LINE, parked=named) == []
     assert bool(world.called("clear")) is cleared
     assert timedelta(minutes=20) == LISTED_AT_LEAST
+
+
+@pytest.mark.parametrize("by_index", [True, False])
+def test_the_mark_stays_while_a_job_of_a_newer_version_is_in_the_line(world: World, *, by_index: bool) -> None:
+    world.state = replace(world.state, last_at=NOW - LISTED_AT_LEAST - SECOND)
+    if by_index:
+        world.unread = ["j"]
+    else:
+        world.state = replace(world.state, last=("tenant", "j"))
+        world.hidden = [NewerSchemaError("document", 9, 3)]
+
+    assert world.releaser.release(LINE) == []
+    assert world.called("clear") == []
 
 
 def test_the_limit_that_a_caller_knows_counts_instead_of_that_of_the_item(world: World) -> None:
