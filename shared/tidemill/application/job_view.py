@@ -2,11 +2,14 @@
 
 import json
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from tidemill.application.ports import Payloads
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import OPERATOR, OWNER, Job
+
+#: What callers and handlers wrote themselves, and which may hold personal data.
+CONTENTS: Final = ("payload", "result", "checkpoint")
 
 
 def payload_of(job: Job, payloads: Payloads) -> str | None:
@@ -64,6 +67,11 @@ def operator_view(job: Job, *, payload: str | None) -> dict[str, Any]:
         "payload_at": job.payload_at,
         "trace": job.trace,
     }
+
+
+def record(job: Job) -> dict[str, Any]:
+    """As `operator_view`, without the `CONTENTS`."""
+    return {name: value for name, value in operator_view(job, payload=None).items() if name not in CONTENTS}
 
 
 def summary(job: Job) -> dict[str, Any]:

@@ -115,6 +115,12 @@ def s3() -> Any:
 
 
 @cache
+def s3_uploads() -> Any:
+    """For the command line. S3 answers to a file of gigabytes after some seconds."""
+    return boto3.client("s3", config=CONFIG.merge(Config(read_timeout=60)))
+
+
+@cache
 def sqs() -> "SQSClient":
     return boto3.client("sqs", config=CONFIG)
 

@@ -1,4 +1,4 @@
-"""`tidemill audit`: the commands of operators that changed jobs, and the record that such a command leaves."""
+"""`tidemill audit`: the commands of operators that changed or exported jobs, and the record that each one leaves."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,12 +18,12 @@ from tidemill.dynamodb.audit_items import MOST_ENTRIES
 @click.option("--json", "as_json", is_flag=True, help="Print each command as a line of JSON.")
 @click.pass_obj
 def audit(installation: Installation, *, limit: int, as_json: bool) -> None:
-    """List the commands of operators that changed jobs.
+    """List the commands of operators that changed or exported jobs.
 
-    The newest comes first: redrive, cancel and purge of any tenant's jobs, and dlq sweep. Each entry has the operator
-    as AWS STS verified it, the --reason, the options, the times, and how many jobs were changed. A command without an
-    end runs now, or was killed. Entries expire after audit_retention_days of the stage. `tidemill config history` lists
-    the changes of the runtime configuration.
+    The newest comes first: redrive, cancel, purge and export of any tenant's jobs, and dlq sweep. Each entry has the
+    operator as AWS STS verified it, the --reason, the options, the times, and how many jobs were changed. A command
+    without an end runs now, or was killed. Entries expire after audit_retention_days of the stage. `tidemill config
+    history` lists the changes of the runtime configuration.
     """
     entries = installation.audit_log.entries(most=limit)
     if as_json:

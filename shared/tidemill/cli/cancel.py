@@ -1,7 +1,5 @@
 """`tidemill cancel`: cancel the caller's own jobs over the HTTP API, or those of any tenant in the table."""
 
-import math
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -13,16 +11,14 @@ from tidemill.cli.audit import audited
 from tidemill.cli.bulk_change import BulkChange
 from tidemill.cli.confirm import require_confirmation
 from tidemill.cli.dead_job_report import report
-from tidemill.cli.formatting import JobView, visible
+from tidemill.cli.errors import report_unreadable_item
+from tidemill.cli.formatting import JobView
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import as_options, job_filter_options, pace_options
-from tidemill.cli.output import say
+from tidemill.cli.job_filter_options import as_options, job_filter_options, pace_options, read_units_option
 from tidemill.cli.own_jobs import NoSuchJobError, change_jobs, change_own_jobs
 from tidemill.cli.parameter_types import reason_text
-from tidemill.domain.job import Job
+from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.domain.states import TERMINAL, State
-from tidemill.names import RECONCILE_READ_UNITS
-from tidemill.system import clock
 
 _LIVE: Final = tuple(state for state in State if state not in TERMINAL)
 _STATES: Final = click.Choice(sorted([*map(str, _LIVE), str(State.DEAD)]))
@@ -33,14 +29,7 @@ _STATES: Final = click.Choice(sorted([*map(str, _LIVE), str(State.DEAD)]))
 @click.option("--state", "states", multiple=True, type=_STATES, help="Jobs in this state; default: every live one.")
 @click.option("--all", "everything", is_flag=True, help="Operators: the live jobs of all tenants.")
 @pace_options
-@click.option(
-    "--read-units",
-    type=click.IntRange(min=1),
-    default=RECONCILE_READ_UNITS,
-    show_default=True,
-    metavar="NUMBER",
-    help="Read units per second that the scan may take.",
-)
+@read_units_option
 @click.option(
     "--reason", default="", callback=reason_text, metavar="TEXT", help="Operators: why, for the history of the jobs."
 )
@@ -93,7 +82,7 @@ def cancel(
     by = "" if dry_run else installation.caller
     change.run(
         installation,
-        _matching(installation, wanted, read_units),
+        scanned_jobs(installation, wanted, read_units, report_unreadable_item),
         partial(installation.control.cancel_found, by=by, reason=reason),
     )
 
@@ -118,13 +107,3 @@ def _cancel_by_id(installation: Installation, wanted: JobFilter, *, reason: str,
         installation, "cancel", options=as_options(wanted), counts=lambda: {"written": len(cancelled)}, reason=reason
     )
     change_jobs(ids, "cancel", change, yes=yes, as_json=as_json, recorded=recorded)
-
-
-def _matching(installation: Installation, wanted: JobFilter, read_units: int) -> Iterator[Job]:
-    steps = installation.search(read_units).steps(
-        wanted, now=clock.now(), after=None, most_jobs=None, most_units=math.inf
-    )
-    for step in steps:
-        for item in step.unreadable:
-            say(f"Skipped {visible(item.key)}: {visible(str(item.error))}")
-        yield from step.jobs

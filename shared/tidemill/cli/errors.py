@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import click
 
+from tidemill.application.ports import UnreadableItem
 from tidemill.aws.clients import AWS_ERRORS
-from tidemill.cli.formatting import visible_lines
+from tidemill.cli.formatting import visible, visible_lines
 from tidemill.cli.output import say
 from tidemill.domain.errors import ConfigurationConflictError, NewerSchemaError, TidemillError
 from tidemill.operator.aws_error_advice import remedy
@@ -74,6 +75,11 @@ def explain(error: BaseException) -> str:
 def report_unreadable(tenant: str, job_id: str, error: TidemillError) -> None:
     """`Unreadable` for commands that read many jobs: report the job on stderr, and continue with the others."""
     say(visible_lines(f"Skipped job {job_id} of tenant {tenant}.\n{explain(error)}"))
+
+
+def report_unreadable_item(item: UnreadableItem) -> None:
+    """As `report_unreadable`, for commands that scan the table."""
+    say(f"Skipped {visible(item.key)}: {visible(str(item.error))}")
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

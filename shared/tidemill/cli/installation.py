@@ -122,17 +122,20 @@ class Installation:
             draw=random_draw.draw,
         )
 
-    @property
-    def taker(self) -> Taker:
-        table = self.deployment.jobs_table
-        payloads = DynamoPayloads(
+    @cached_property
+    def payloads(self) -> DynamoPayloads:
+        return DynamoPayloads(
             clients.dynamodb(),
-            table=table,
+            table=self.deployment.jobs_table,
             bucket=lambda: Bucket(clients.s3(), self.deployment.files_bucket),
             new_token=ids.new_token,
         )
+
+    @property
+    def taker(self) -> Taker:
+        table = self.deployment.jobs_table
         owed = DynamoOwedWork(clients.dynamodb(), table=table)
-        return Taker(owed=owed, store=self.store, payloads=payloads, clock=clock.now)
+        return Taker(owed=owed, store=self.store, payloads=self.payloads, clock=clock.now)
 
     def reconciler(self, limit: timedelta) -> Reconciler:
         """`limit` is the time that a job may be overdue. The delay of each lane is read once."""

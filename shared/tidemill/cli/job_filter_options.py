@@ -1,4 +1,4 @@
-"""The options that select jobs: one set for redrive, cancel and purge."""
+"""The options that select jobs: one set for redrive, cancel, purge and export."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -12,6 +12,7 @@ from tidemill.application.job_filter import JobFilter
 from tidemill.cli.formatting import timestamp
 from tidemill.cli.parameter_types import TIMESTAMP_OR_AGE
 from tidemill.domain.job import DeathReason
+from tidemill.names import RECONCILE_READ_UNITS
 
 Command = Callable[..., None]
 
@@ -56,7 +57,7 @@ def job_filter_options(command: Command) -> Command:
     return decorated
 
 
-def as_options(wanted: JobFilter, **others: int | bool | None) -> dict[str, Any]:
+def as_options(wanted: JobFilter, **others: int | bool | str | None) -> dict[str, Any]:
     """What was chosen, as JSON, for an audit entry."""
     chosen: dict[str, Any] = {field.name: getattr(wanted, field.name) for field in fields(wanted)} | others
     return {name: _json(value) for name, value in chosen.items() if value not in (None, (), False)}
@@ -73,6 +74,18 @@ def pace_options(command: Command) -> Command:
     for option in reversed(_PACE):
         command = option(command)
     return command
+
+
+def read_units_option(command: Command) -> Command:
+    """Adds `read_units`."""
+    return click.option(
+        "--read-units",
+        type=click.IntRange(min=1),
+        default=RECONCILE_READ_UNITS,
+        show_default=True,
+        metavar="NUMBER",
+        help="Read units per second that the scan may take.",
+    )(command)
 
 
 def _time(name: str, text: str) -> Callable[[Command], Command]:

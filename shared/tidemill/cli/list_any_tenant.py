@@ -12,10 +12,9 @@ import click
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_view import summary
-from tidemill.application.ports import UnreadableItem
 from tidemill.cli.dead_job_report import error_class
-from tidemill.cli.errors import report_unreadable
-from tidemill.cli.formatting import count, visible
+from tidemill.cli.errors import report_unreadable, report_unreadable_item
+from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
 from tidemill.cli.job_table import show_jobs
 from tidemill.cli.output import say
@@ -94,7 +93,7 @@ def _scan(installation: Installation, request: Request, now: datetime) -> None:
             cursor, items, units = step.cursor, step.items, step.read_units
             found += len(step.jobs)
             for item in step.unreadable:
-                _report(item)
+                report_unreadable_item(item)
             if step.jobs:
                 _show(step.jobs, request)
             say(f"Read {count(items, 'item')} for {units:g} read units, and found {count(found, 'job')}.")
@@ -104,10 +103,6 @@ def _scan(installation: Installation, request: Request, now: datetime) -> None:
             click.echo(f"The table has more items. Continue with --cursor {_encoded(cursor)}", err=True)
     if not found and cursor is None:
         say("No matching jobs.")
-
-
-def _report(item: UnreadableItem) -> None:
-    say(f"Skipped {visible(item.key)}: {visible(str(item.error))}")
 
 
 def _show(jobs: list[Job] | Any, request: Request) -> None:

@@ -14,6 +14,7 @@ from tidemill.cli.dlq_summary import dlq_summary
 from tidemill.cli.dlq_sweep import dlq_sweep
 from tidemill.cli.errors import ErrorReportingGroup
 from tidemill.cli.explain import explain
+from tidemill.cli.export import export
 from tidemill.cli.get import get
 from tidemill.cli.installation import Installation
 from tidemill.cli.list import list_
@@ -83,6 +84,7 @@ for command in (
     pause,
     resume,
     config,
+    export,
     audit,
 ):
     tidemill.add_command(command)

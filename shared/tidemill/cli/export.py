@@ -1,0 +1,122 @@
+"""`tidemill export`: write jobs as JSON lines to a file or a bucket."""
+
+import json
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from itertools import islice
+from typing import IO, Any, Final
+
+import click
+
+from tidemill.application.job_filter import JobFilter
+from tidemill.application.job_view import operator_view, payload_of, record
+from tidemill.application.ports import UnreadableItem
+from tidemill.application.read_pace import ReadPace
+from tidemill.cli.audit import audited
+from tidemill.cli.errors import report_unreadable_item
+from tidemill.cli.export_target import TARGET, FileTarget, ObjectTarget
+from tidemill.cli.formatting import count
+from tidemill.cli.installation import Installation
+from tidemill.cli.job_filter_options import as_options, job_filter_options, pace_options, read_units_option
+from tidemill.cli.output import progress_bar, say, show, show_json
+from tidemill.cli.parameter_types import reason_text
+from tidemill.cli.scanned_jobs import scanned_jobs
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.system import clock
+
+_STATES: Final = click.Choice(sorted(map(str, State)))
+#: How many jobs are held at a time with their payloads, of at most 1 MB each, and how many payloads are read at once.
+_BATCH: Final = 16
+_THREADS: Final = 8
+
+
+@click.command()
+@job_filter_options
+@click.option("--state", "states", multiple=True, type=_STATES, metavar="STATE", help="Jobs in this state; repeatable.")
+@click.option(
+    "--to", "target", type=TARGET, required=True, metavar="TARGET", help="A new file, or a new s3://BUCKET/KEY."
+)
+@click.option("--payloads", is_flag=True, help="With payload, result and checkpoint of each job.")
+@pace_options
+@read_units_option
+@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.pass_obj
+def export(
+    installation: Installation,
+    *,
+    wanted: JobFilter,
+    states: tuple[str, ...],
+    target: FileTarget | ObjectTarget,
+    payloads: bool,
+    limit: int | None,
+    rate: int | None,
+    read_units: int,
+    reason: str,
+    as_json: bool,
+) -> None:
+    """Write jobs as JSON to a file or bucket.
+
+    One line for each job, of any tenant. A job must match all options; without any, every job is exported. Scans the
+    whole table, at a limited rate. Each job is exported as it is when the scan reaches it.
+
+    The target appears when the export is complete, and never in part. An existing file or object is not replaced.
+
+    `tidemill audit` shows who exported what.
+    """
+    wanted = replace(wanted, states=tuple(map(State, states)))
+    written = _Written()
+    options = as_options(wanted, limit=limit, rate=rate, to=target.name, payloads=payloads)
+    jobs = islice(scanned_jobs(installation, wanted, read_units, written.skip), limit)
+    recorded = audited(installation, "export", options=options, counts=lambda: written.numbers, reason=reason)
+    with recorded, target.opened() as file, progress_bar("jobs", None) as advance:
+        for line in lines(installation, jobs, payloads=payloads, rate=rate):
+            written.write(file, line)
+            advance()
+    if as_json:
+        show_json({"to": target.name, **written.numbers})
+        return
+    show(f"Exported {count(written.jobs, 'job')} to {target.name}.")
+    if written.unreadable:
+        say(f"The export lacks {count(written.unreadable, 'job')} that could not be read.")
+
+
+class _Written:
+    """The counts of one export."""
+
+    def __init__(self) -> None:
+        self.jobs = 0
+        self.unreadable = 0
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        return {"exported": self.jobs, "unreadable": self.unreadable}
+
+    def skip(self, item: UnreadableItem) -> None:
+        self.unreadable += 1
+        report_unreadable_item(item)
+
+    def write(self, file: IO[bytes], line: dict[str, Any]) -> None:
+        file.write(json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        self.jobs += 1
+
+
+def lines(
+    installation: Installation, jobs: Iterable[Job], *, payloads: bool, rate: int | None
+) -> Iterator[dict[str, Any]]:
+    stream = iter(jobs)
+    pace = ReadPace(rate, clock=clock.now, pause=time.sleep) if rate else None
+    with ThreadPoolExecutor(_THREADS) as pool:
+        while batch := list(islice(stream, min(_BATCH, rate or _BATCH))):
+            if pace:
+                pace.spend(len(batch), within=timedelta.max)
+            yield from pool.map(partial(_with_contents, installation), batch) if payloads else map(record, batch)
+
+
+def _with_contents(installation: Installation, job: Job) -> dict[str, Any]:
+    return operator_view(job, payload=payload_of(job, installation.payloads))
