@@ -141,9 +141,14 @@ def lane_urls() -> Mapping[Lane, LaneUrls]:
     return {Lane(name): LaneUrls(**urls) for name, urls in json.loads(setting(Env.LANES)).items()}
 
 
+def epoch() -> int:
+    """Of the jobs table, and of all messages about its jobs."""
+    return int(os.environ.get(Env.EPOCH) or 0)
+
+
 @cache
 def lanes() -> SqsLanes:
-    return SqsLanes(clients.sqs(), lane_urls())
+    return SqsLanes(clients.sqs(), lane_urls(), epoch=epoch())
 
 
 @cache
@@ -202,6 +207,7 @@ def worker() -> Worker:
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),
         follows_groups=os.environ.get(Env.FOLLOW_GROUPS) != "false",
         version=os.environ.get(Env.CODE_VERSION, ""),
+        epoch=epoch(),
     )
     lane_messages = LaneMessages(clients.sqs(), urls.queue, clock=clock.now)
     return Worker(
@@ -272,4 +278,6 @@ def table_passes() -> TablePasses:
 
 @cache
 def dead_letter_queues() -> Mapping[Lane, SqsDeadLetterQueue]:
-    return {lane: SqsDeadLetterQueue(clients.sqs(), urls.dead_letters) for lane, urls in lane_urls().items()}
+    return {
+        lane: SqsDeadLetterQueue(clients.sqs(), urls.dead_letters, epoch=epoch()) for lane, urls in lane_urls().items()
+    }

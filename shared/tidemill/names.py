@@ -20,6 +20,8 @@ class Env(StrEnum):
 
     STAGE = "TIDEMILL_STAGE"
     JOBS_TABLE = "TIDEMILL_JOBS_TABLE"
+    #: How often the jobs were restored from a backup; absent for never. Messages of other epochs are not acted on.
+    EPOCH = "TIDEMILL_EPOCH"
     #: JSON object: lane name to `{"queue": url, "dead_letters": url}`. Read by publish.
     LANES = "TIDEMILL_LANES"
     #: Comma-separated packages that hold job types, e.g. `functions.jobs`.
@@ -66,6 +68,8 @@ class Output(StrEnum):
     API_ID = "ApiId"
     API_URL = "ApiUrl"
     JOBS_TABLE = "JobsTable"
+    #: As `Env.EPOCH`, always present.
+    EPOCH = "Epoch"
     FILES_BUCKET = "FilesBucket"
     #: JSON, as `Env.LANES`.
     LANES = "Lanes"

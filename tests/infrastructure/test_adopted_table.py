@@ -80,6 +80,16 @@ def test_functions_mapping_and_output_name_the_adopted_table(adopted: Synthesise
     assert adopted.pipeline["Outputs"]["JobsTable"]["Value"] == "jobs-restored"
 
 
+def test_all_functions_that_name_the_table_have_its_epoch(
+    synthesise: Synthesise, adopted: Synthesised, dev: Synthesised
+) -> None:
+    restored = synthesise(stage="dev", jobs_stream=STREAM_ARN, epoch="2")
+    for app, epoch in ((restored, "2"), (adopted, None), (dev, None)):
+        variables = [function["Environment"]["Variables"] for _, function in app.of_type("AWS::Lambda::Function")]
+        assert {each.get(Env.EPOCH) for each in variables if Env.JOBS_TABLE in each} == {epoch}
+        assert app.pipeline["Outputs"]["Epoch"]["Value"] == (epoch or "0")
+
+
 def test_synth_says_what_is_not_in_the_stack(adopted: Synthesised, dev: Synthesised) -> None:
     warning = "jobs_stream names an existing table: its indexes, TTL, backups and protection are not in this stack."
     assert [each for each in adopted.warnings if warning in each]

@@ -112,6 +112,8 @@ def test_an_invalid_lane_raises(change: dict[str, Any], message: str) -> None:
             {"jobs_stream": "arn:aws:dynamodb:eu-central-1:123456789012:table/jobs"},
             "is not the ARN of a table's stream",
         ),
+        ({"epoch": 1}, "epoch needs jobs_stream: the table that the stack itself creates has epoch 0"),
+        ({"epoch": -1}, "epoch -1 must not be negative"),
         ({"jwt_scopes": ("jobs/write",)}, "jwt_scopes needs a jwt_issuer"),
         ({"jwt_scopes": ("two words",)}, "jwt_scopes must be visible ASCII without quotes"),
         ({"publish_timeout_seconds": 0}, "publish_timeout_seconds must be from 1"),

@@ -160,6 +160,8 @@ class StageConfig:
     #: ARN of the stream of an existing jobs table, such as a restored one, which the stage then uses. Empty: the stack
     #: creates its own.
     jobs_stream: str = ""
+    #: How often the jobs were restored from a backup. Functions act on messages of their own epoch only.
+    epoch: int = 0
     #: How long an ended job can be read.
     job_retention_days: int = 30
     #: How long `tidemill audit` shows a command of an operator.
@@ -272,6 +274,11 @@ class StageConfig:
             self.jobs_stream,
             r"(arn:[\w-]+:dynamodb:[\w-]+:\d{12}:table/[\w.-]{3,255}/stream/[\w:.+-]+)?",
             "the ARN of a table's stream",
+        )
+        _require(self.epoch >= 0, f"epoch {self.epoch} must not be negative")
+        _require(
+            not self.epoch or bool(self.jobs_stream),
+            "epoch needs jobs_stream: the table that the stack itself creates has epoch 0",
         )
         _require(self.job_retention_days > 0, "job_retention_days must be positive")
         _require(self.audit_retention_days > 0, "audit_retention_days must be positive")

@@ -84,6 +84,7 @@ class Pipeline(Construct):
             Output.API_ID: self._api.api.api.api_id,
             Output.API_URL: self._api.api.api.api_endpoint,
             Output.JOBS_TABLE: jobs.table.table_name,
+            Output.EPOCH: str(self.config.epoch),
             Output.FILES_BUCKET: self.storage.files.bucket.bucket_name,
             Output.LANES: lane_urls(self, self._lanes),
             Output.SCHEDULES: json.dumps({job_type.type: job_type.expression for job_type in schedules}),

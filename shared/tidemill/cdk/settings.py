@@ -62,6 +62,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "audit_retention_days": integer,
     "index_shards": integer,
     "jobs_stream": str,
+    "epoch": integer,
     "jwt_issuer": str,
     "jwt_audience": _names,
     "jwt_scopes": _names,

@@ -20,6 +20,7 @@ class Storage:
         #: Environment of functions that read or write jobs.
         self.storing: Mapping[str, str] = {
             Env.JOBS_TABLE: self.jobs.table.table_name,
+            **({Env.EPOCH: str(config.epoch)} if config.epoch else {}),
             Env.RETENTION_DAYS: str(config.job_retention_days),
             Env.LISTING: "true" if config.listing else "",
             Env.INDEX_SHARDS: str(config.index_shards),

@@ -218,4 +218,5 @@ class Installation:
         return backlog(clients.sqs(), self.deployment.lanes[lane].dead_letters).total
 
     def dead_letter_queue(self, lane: str) -> SqsDeadLetterQueue:
-        return SqsDeadLetterQueue(clients.sqs(), self.deployment.lanes[lane].dead_letters)
+        found = self.deployment
+        return SqsDeadLetterQueue(clients.sqs(), found.lanes[lane].dead_letters, epoch=found.epoch)

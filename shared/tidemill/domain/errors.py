@@ -157,6 +157,15 @@ class NewerSchemaError(MalformedDocumentError):
         self.known = known
 
 
+class OtherEpochError(MalformedDocumentError):
+    """The message was sent before the jobs were restored from a backup, or after that to a worker from before."""
+
+    def __init__(self, epoch: int, own: int) -> None:
+        super().__init__(f"a message of epoch {epoch}; this function has epoch {own}")
+        #: The function is the older one.
+        self.later = epoch > own
+
+
 class InvalidSettingError(TidemillError):
     """A setting of the runtime configuration has an unknown name or a wrong value. Nothing was changed."""
 

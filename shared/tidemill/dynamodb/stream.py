@@ -36,6 +36,16 @@ def read(event: Mapping[str, Any], *, lanes: Collection[Lane]) -> Batch:
     return batch
 
 
+def of_another_table(event: Mapping[str, Any], table: str) -> bool:
+    """Whether the records come from the stream of another table than `table`.
+
+    A deployment onto a restored table changes the function before it replaces the mapping of the former stream.
+    https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html has an example of a record with its ARN.
+    """
+    arns = (record.get("eventSourceARN", "") for record in event["Records"])
+    return any(arn and f":table/{table}/stream/" not in arn for arn in arns)
+
+
 def _require_lane(job: Job | None, lanes: Collection[Lane]) -> None:
     if job and job.state in DISPATCHED_STATES and job.lane not in lanes:
         deployed = ", ".join(sorted(lanes))

@@ -33,6 +33,8 @@ class Deployment:
     #: Without a trailing slash.
     api_url: str
     jobs_table: str
+    #: How often the jobs were restored from a backup.
+    epoch: int
     files_bucket: str
     #: By lane name. A plain string, because a newer stack may have lanes that this code does not know.
     lanes: Mapping[str, LaneUrls]
@@ -142,6 +144,8 @@ def _read(stack: "StackTypeDef", *, region: str, endpoint: str) -> Deployment:
             region=region,
             api_url=api_address(outputs[Output.API_ID], outputs[Output.API_URL], endpoint=endpoint),
             jobs_table=outputs[Output.JOBS_TABLE],
+            # A stack of an older version lacks this output.
+            epoch=int(outputs.get(Output.EPOCH, 0)),
             files_bucket=outputs[Output.FILES_BUCKET],
             retention=timedelta(days=int(outputs[Output.RETENTION_DAYS])),
             # A stack of an older version lacks this output.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidemill.application.ports import ReceivedDeadLetter
 from tidemill.aws.clients import translated
-from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import DeadLetter, Reference
 from tidemill.sqs import messages
 from tidemill.sqs.lanes import BATCH_LIMIT
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class SqsDeadLetterQueue:
     """`DeadLetterQueue` over one dead-letter queue."""
 
-    def __init__(self, client: "SQSClient", url: str) -> None:
+    def __init__(self, client: "SQSClient", url: str, *, epoch: int = 0) -> None:
         self._client = client
         self._url = url
+        self._epoch = epoch
 
     def receive(self, *, hidden_for: timedelta) -> Sequence[ReceivedDeadLetter]:
         with translated():
@@ -32,7 +33,7 @@ class SqsDeadLetterQueue:
                 WaitTimeSeconds=1,
                 MessageSystemAttributeNames=["SentTimestamp"],
             )
-        return [_received(message) for message in answer.get("Messages", [])]
+        return [_received(message, self._epoch) for message in answer.get("Messages", [])]
 
     def delete(self, dead_letters: Sequence[ReceivedDeadLetter]) -> None:
         for batch in _batches(dead_letters):
@@ -69,13 +70,16 @@ def _seconds(duration: timedelta) -> int:
     return duration // timedelta(seconds=1)
 
 
-def _received(message: Mapping[str, Any]) -> ReceivedDeadLetter:
+def _received(message: Mapping[str, Any], epoch: int) -> ReceivedDeadLetter:
     body: DeadLetter | Reference | None = None
     newer = False
     try:
-        body = messages.decode(message["Body"])
+        body = messages.decode(message["Body"], epoch=epoch)
     except NewerSchemaError:
         newer = True
+    except OtherEpochError as error:
+        # After a restore each dead job has a message of the present epoch: one from before belongs to no job.
+        newer = error.later
     except MalformedDocumentError:
         pass
     return ReceivedDeadLetter(

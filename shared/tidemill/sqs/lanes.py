@@ -34,9 +34,10 @@ class LaneUrls:
 class SqsLanes:
     """`Lanes` over SQS. `send` returns the messages that SQS did not accept."""
 
-    def __init__(self, client: "SQSClient", urls: Mapping[Lane, LaneUrls]) -> None:
+    def __init__(self, client: "SQSClient", urls: Mapping[Lane, LaneUrls], *, epoch: int = 0) -> None:
         self._client = client
         self._urls = urls
+        self._epoch = epoch
 
     def send(self, dispatches: Sequence[Dispatch]) -> Sequence[Refusal]:
         """Send all batches at once, the most urgent lane first.
@@ -62,7 +63,7 @@ class SqsLanes:
 
     def _send_batch(self, url: str, dispatches: Sequence[Dispatch], indices: Sequence[int]) -> Sequence[Refusal]:
         try:
-            entries: list[Any] = [_entry(index, dispatches[index]) for index in indices]
+            entries: list[Any] = [_entry(index, dispatches[index], self._epoch) for index in indices]
             with translated():
                 answer = self._client.send_message_batch(QueueUrl=url, Entries=entries)
         except StoreUnavailableError as error:
@@ -79,11 +80,11 @@ def _refusal(entry: Mapping[str, Any]) -> Refusal:
     return Refusal(int(entry["Id"]), sender_fault=entry["SenderFault"], error=error)
 
 
-def _entry(index: int, dispatch: Dispatch) -> dict[str, object]:
+def _entry(index: int, dispatch: Dispatch, epoch: int) -> dict[str, object]:
     reference = reference_of(dispatch.body)
     return {
         "Id": str(index),
-        "MessageBody": messages.encode(dispatch.body),
+        "MessageBody": messages.encode(dispatch.body, epoch=epoch),
         "DelaySeconds": dispatch.delay_seconds,
         # On a standard queue the group id sets fairness, not order: a tenant with many messages does not starve others.
         # https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/sqs-fair-queues.html

@@ -3,13 +3,14 @@
 import json
 from typing import Final
 
-from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import DeadLetter, Reference, reference_of
 
 SCHEMA_VERSION: Final = 1
 
 
-def encode(body: Reference | DeadLetter) -> str:
+def encode(body: Reference | DeadLetter, *, epoch: int = 0) -> str:
+    """`epoch` is how often the jobs were restored from a backup."""
     reference = reference_of(body)
     wire: dict[str, object] = {
         "schema": SCHEMA_VERSION,
@@ -18,6 +19,8 @@ def encode(body: Reference | DeadLetter) -> str:
         "generation": reference.generation,
         "trace": reference.trace,
     }
+    if epoch:
+        wire["epoch"] = epoch
     if isinstance(body, DeadLetter):
         wire["letter"] = {
             "type": body.type,
@@ -28,12 +31,17 @@ def encode(body: Reference | DeadLetter) -> str:
     return json.dumps(wire, separators=(",", ":"))
 
 
-def decode(text: str) -> Reference | DeadLetter:
-    """Raises `NewerSchemaError`, and `MalformedDocumentError` for a body that Tidemill did not write."""
+def decode(text: str, *, epoch: int = 0) -> Reference | DeadLetter:
+    """`epoch` is that of the reader.
+
+    Raises `NewerSchemaError`, `OtherEpochError`, and `MalformedDocumentError` for a body that Tidemill did not write.
+    """
     try:
         wire = json.loads(text)
         if (schema := int(wire["schema"])) > SCHEMA_VERSION:
             raise NewerSchemaError("message", schema, SCHEMA_VERSION)
+        if (sent_in := int(wire.get("epoch", 0))) != epoch:
+            raise OtherEpochError(sent_in, epoch)
         reference = Reference(
             tenant=str(wire["tenant"]),
             job_id=str(wire["id"]),

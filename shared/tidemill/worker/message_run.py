@@ -11,7 +11,8 @@ from tidemill.application.attempt_gates import StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report, RunObserver
 from tidemill.application.handler_context import HandlerScope, SettleScope
 from tidemill.application.settle import AHEAD_DELAY, AttemptContext
-from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError
+from tidemill.domain.claim_verdict import Verdict
+from tidemill.domain.errors import JobTimeoutError, MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import Job, Reference, reference_to
 from tidemill.domain.states import State
 from tidemill.names import SETTLE_RESERVE_SECONDS, Lane
@@ -42,6 +43,8 @@ class WorkerSettings:
     follows_groups: bool = True
     #: Of the code, for log lines and for the history of the jobs.
     version: str = ""
+    #: How often the jobs were restored from a backup. Tables differ by epoch, so each epoch has workers of its own.
+    epoch: int = 0
 
     def can_start_run(self, left: timedelta) -> bool:
         """Whether the time left is enough for a run that uses its whole time."""
@@ -93,12 +96,22 @@ class MessageRun:
         self.finished = False
         try:
             receives = int(record["attributes"]["ApproximateReceiveCount"])
-            body = messages.decode(record["body"])
+            body = messages.decode(record["body"], epoch=settings.epoch)
             self._first = self._attempt = self._new_attempt(body, deadline=deadline, receives=receives)
         except NewerSchemaError as error:
             # A worker of the version that is being deployed will take it.
             until = settings.context.clock() + AHEAD_DELAY
             self._unread = Report(ending=Ending.UNAVAILABLE, error=str(error), put_back_until=until)
+        except OtherEpochError as error:
+            if error.later:
+                # This worker has the table from before the restore. One with the restored table will take the message.
+                until = settings.context.clock() + AHEAD_DELAY
+                self._unread = Report(
+                    ending=Ending.REFUSED, verdict=Verdict.AHEAD, error=str(error), put_back_until=until
+                )
+            else:
+                # The recovery dispatched every restored job anew, so the job has a message of this epoch.
+                self._unread = Report(ending=Ending.REFUSED, verdict=Verdict.STALE, error=str(error))
         except MalformedDocumentError as error:
             # No accepted job is lost with the message: each accepted job is a document.
             self._unread = Report(ending=Ending.MALFORMED, error=str(error))

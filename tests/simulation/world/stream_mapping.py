@@ -57,6 +57,7 @@ class StreamMapping:
         self._parts = [_Part(self) for _ in table.shards for _ in range(factor)]
         self._factor = factor
         self.function = function
+        self.table = table
         self.patterns = patterns
         self.batch_size = batch_size
         self.retries = retries
@@ -109,7 +110,7 @@ class _Part:
         while self.behind:
             self._trim()
             batch = self._records[self._position : self._position + mapping.batch_size]
-            wanted = [record for record in batch if matches(mapping.patterns, event_record(record))]
+            wanted = [record for record in batch if matches(mapping.patterns, event_record(record, mapping.table.name))]
             if wanted:
                 self._deliver(wanted)
             self._position += len(batch)
@@ -149,7 +150,9 @@ class _Part:
     def _tried(self, batch: list[Record]) -> tuple[list[Record], "_Result"]:
         """The records to deliver again, and the result."""
         try:
-            answer = self._mapping.function.invoke({"Records": [event_record(record) for record in batch]})
+            answer = self._mapping.function.invoke(
+                {"Records": [event_record(record, self._mapping.table.name) for record in batch]}
+            )
             if isinstance(answer, FunctionError):
                 return batch, _Result.ERROR
             failed = failed_identifiers(answer, None)
@@ -175,13 +178,14 @@ class _Part:
         return left
 
 
-def event_record(record: Record) -> dict[str, Any]:
+def event_record(record: Record, table: str = "jobs") -> dict[str, Any]:
     """A record in the form that a function receives."""
     images = {"NewImage": record.after, "OldImage": record.before}
     return {
         "eventID": str(record.sequence),
         "eventName": record.name,
         "eventSource": "aws:dynamodb",
+        "eventSourceARN": f"arn:aws:dynamodb:eu-west-1:111122223333:table/{table}/stream/2026-01-01T00:00:00.000",
         "dynamodb": {
             "Keys": record.keys,
             "SequenceNumber": str(record.sequence),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.builders import a_job, letter_for, reference_to
-from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
+from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, OtherEpochError
 from tidemill.domain.job import DeadLetter, Reference
 from tidemill.sqs.messages import decode, encode
 
@@ -46,6 +46,8 @@ def test_any_other_text_is_malformed(text: str) -> None:
         {"generation": "first"},
         {"generation": float("nan")},
         {"generation": float("inf")},
+        {"epoch": "first"},
+        {"epoch": []},
         {"letter": []},
         {"letter": "letter"},
         {"letter": {"type": "test.job"}},
@@ -72,3 +74,19 @@ def test_a_message_of_a_newer_schema_raises_newer_schema_error() -> None:
         decode(json.dumps(GOOD | {"schema": 2, "tenant": None}))
 
     assert (refused.value.schema, refused.value.known) == (2, 1)
+
+
+@pytest.mark.parametrize(("sent_in", "own", "later"), [(0, 1, False), (2, 1, True), (1, 0, True)])
+def test_a_message_of_another_epoch_raises_other_epoch_error(sent_in: int, own: int, later: bool) -> None:
+    letter = letter_for(a_job())
+    wire = encode(letter, epoch=sent_in)
+
+    with pytest.raises(OtherEpochError, match=f"a message of epoch {sent_in}; this function has epoch {own}") as other:
+        decode(wire, epoch=own)
+
+    assert other.value.later is later
+    assert decode(wire, epoch=sent_in) == letter
+
+
+def test_a_message_of_an_installation_that_was_never_restored_has_no_epoch() -> None:
+    assert "epoch" not in encode(letter_for(a_job()))
