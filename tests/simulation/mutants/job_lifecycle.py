@@ -275,8 +275,8 @@ PROTOCOL: Final = (
     Mutant(
         "publish reports no failures",
         "tidemill.entrypoints.publish",
-        "for sequence in published.failed]",
-        "for sequence in ()]",
+        "_failed(published.failed)",
+        "_failed(())",
     ),
     Mutant(
         "retries are not dispatched",
