@@ -4,29 +4,20 @@ Each check raises `DeclarationError` from inside the decorator, so that the load
 """
 
 import inspect
-import math
-import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from tidemill.domain import option_values
 from tidemill.domain.errors import DeclarationError
-from tidemill.domain.time_constants import LONGEST_SPAN
 
-#: Names appear in URLs, metrics, log queries and the names of schedules, which may have 64 characters:
-#: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_CreateSchedule.html
-NAME: Final = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)*")
-LONGEST_NAME: Final = 64
+Value = TypeVar("Value")
 
 
 def require_name(name: object) -> None:
-    if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
-        raise DeclarationError(
-            f"the name of the job type is {name!r}; use words of lower-case letters, digits, _ and -, joined by dots, "
-            f"such as 'mail.welcome', of at most {LONGEST_NAME} characters"
-        )
+    _declared(option_values.type_name, name)
 
 
 def require_model(payload: object) -> None:
@@ -54,16 +45,15 @@ def require_one_of(name: str, value: object, choices: Iterable[str]) -> None:
 def require_whole(**options: object) -> None:
     """None is allowed: it leaves the option out."""
     for name, value in options.items():
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-            raise DeclarationError(f"{name} is {value!r}; it must be a whole number")
+        if value is not None:
+            _declared(option_values.whole, name, value)
 
 
 def require_number(**options: object) -> None:
     """None is allowed: it leaves the option out."""
     for name, value in options.items():
-        known = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        if value is not None and not known:
-            raise DeclarationError(f"{name} is {value!r}; it must be a number")
+        if value is not None:
+            _declared(option_values.number, name, value)
 
 
 def require_flag(**options: object) -> None:
@@ -97,10 +87,14 @@ def require_callable(name: str, function: object, *arguments: str) -> None:
 
 def duration(name: str, value: float | None, unit: timedelta) -> timedelta | None:
     """`value` units, above zero and at most `LONGEST_SPAN`."""
-    require_number(**{name: value})
-    if value is not None and not 0 < value <= LONGEST_SPAN / unit:
-        raise DeclarationError(f"{name} is {value}; it must be positive and at most {LONGEST_SPAN / unit:g}")
-    return None if value is None else value * unit
+    return None if value is None else _declared(option_values.span, name, value, unit)
+
+
+def _declared(rule: Callable[..., Value], *arguments: object) -> Value:
+    try:
+        return rule(*arguments)
+    except ValueError as error:
+        raise DeclarationError(str(error)) from None
 
 
 def _named(name: str, function: Callable[..., Any]) -> str:

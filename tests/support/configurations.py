@@ -21,3 +21,8 @@ def configured(*settings: Setting, **document: Any) -> RuntimeConfiguration:
 def paused(target: str, **changes: Any) -> Setting:
     setting = Setting(name=f"pauses.{target}", value={}, at=NOW, by="arn:ops", reason="why")
     return replace(setting, **changes)
+
+
+def overridden(name: str, value: Any, **changes: Any) -> Setting:
+    setting = Setting(name=f"types.{name}", value=value, at=NOW, by="arn:ops", reason="why")
+    return replace(setting, **changes)

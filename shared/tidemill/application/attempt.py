@@ -146,6 +146,7 @@ class Attempt:
                 self._context.store.unclaim(self.reference, token=token, now=now)
             raise
         self._observer.claimed(job)
+        self._gates.read_type(job)
         with self._lock:
             if not self.has_ended():
                 self._job = job
@@ -197,7 +198,7 @@ class Attempt:
                 self._settler.delete_unused_payloads(self._claimed(), outcome)
             else:
                 with self._settle_scope(self._claimed()):
-                    report = self._settler.settle(self._claimed(), outcome)
+                    report = self._settler.settle(self._claimed(), outcome, self._gates.policy)
                 with self._lock:
                     self._report = self._report or report
                 if report.ending is Ending.PARKED and isinstance(outcome, Parked):

@@ -6,6 +6,7 @@ A gate takes the claimed job and returns None to let it pass, or the outcome tha
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -21,9 +22,12 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
+from tidemill.domain.limits import Limit
 from tidemill.domain.outcomes import Failed, Held, Outcome, Parked, outcome_before_run
 from tidemill.domain.pauses import Pause
+from tidemill.domain.retry import LARGEST_MAX_HOPS, RetryPolicy
 from tidemill.domain.waiting import Line, Wait
+from tidemill.names import LARGEST_MAX_ATTEMPTS
 
 #: Submit has checked the type and the payload of each job. If this worker does not know the type, or its model refuses
 #: the payload, then one of the two is of another version, as in every deployment. The job is held for a random time
@@ -36,6 +40,8 @@ MOST_HOLDS_OF_A_VERSION: Final = 20
 #: row the job runs beside others.
 MOST_HOLDS_OF_A_SUSPECT: Final = 5
 LONGEST_SUSPECT_HOLD_SECONDS: Final = 3.0
+#: Another version of the code may know a type that this one does not, and may allow it the most that any type may have.
+UNKNOWN_TYPE_POLICY: Final = RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS)
 
 #: The error of an attempt whose handler has not started.
 OUT_OF_TIME: Final = "the time of the attempt ran out before its handler could start"
@@ -72,9 +78,22 @@ class Gates:
         self.deadline = deadline
         #: Set by `time_of_type`; None while the time of the lane counts.
         self.type_timeout: timedelta | None = None
+        #: Set by `read_type`; None for a type that this code does not know.
         self._job_type: JobType | None = None
+        self._declared_limit: Limit | None = None
         #: Set by `payload_fits`.
         self.payload: Any = None
+
+    def read_type(self, job: Job) -> None:
+        """The type with the overrides of this moment. They hold until the run has ended."""
+        with suppress(UnknownJobTypeError):
+            declared = self._context.job_types.get(job.type)
+            overrides = self._context.configuration().overrides_of(job.type, now=self._context.clock())
+            self._job_type, self._declared_limit = declared.overridden(overrides), declared.limit
+
+    @property
+    def policy(self) -> RetryPolicy:
+        return self._job_type.retry if self._job_type else UNKNOWN_TYPE_POLICY
 
     def on_time(self, _job: Job) -> None:
         """Raises `JobTimeoutError` when the attempt has ended: its job may be running elsewhere already."""
@@ -83,7 +102,7 @@ class Gates:
 
     def allowed_to_run(self, job: Job) -> Outcome | None:
         """Cancelled, past its deadline, too many hops, or crashed too often: see `outcome_before_run`."""
-        return outcome_before_run(job, self._context.policy(job), now=self._context.clock())
+        return outcome_before_run(job, self.policy, now=self._context.clock())
 
     def not_paused(self, job: Job) -> Outcome | None:
         """Its message was sent before the pause. A pause of its limit key counts in `within_limits`."""
@@ -92,9 +111,8 @@ class Gates:
         return _parked(pause, now) if pause else None
 
     def type_known(self, job: Job) -> Outcome | None:
-        try:
-            self._job_type = self._context.job_types.get(job.type)
-        except UnknownJobTypeError as unknown:
+        if self._job_type is None:
+            unknown = UnknownJobTypeError(job.type, self._context.job_types.names())
             return self._left_to_another_version(job, unknown)
         return None
 
@@ -125,7 +143,7 @@ class Gates:
     def within_limits(self, job: Job) -> Outcome | None:
         """Take a slot of the job's limit. `release_slot` gives it back."""
         now = self._context.clock()
-        if (slot := _limit_slot(self.known_type(), self.payload, job, now)) is None:
+        if (slot := _limit_slot(self.known_type(), self._declared_limit, self.payload, job, now)) is None:
             return None
         if pause := self._context.configuration().pause_of_limit(slot.line, now=now):
             return _parked(pause, now)
@@ -171,7 +189,7 @@ def _parked(pause: Pause, now: datetime) -> Parked:
     return Parked(Wait(cause=line.cause, key=line.key, since=now))
 
 
-def _limit_slot(job_type: JobType, payload: Any, job: Job, now: datetime) -> LimitSlot | None:
+def _limit_slot(job_type: JobType, declared: Limit | None, payload: Any, job: Job, now: datetime) -> LimitSlot | None:
     if job_type.limit is None:
         return None
     key = job_type.limit_key(payload) if job_type.limit_key else ""
@@ -181,6 +199,7 @@ def _limit_slot(job_type: JobType, payload: Any, job: Job, now: datetime) -> Lim
     return LimitSlot(
         line=line,
         limit=job_type.limit,
+        declared=declared,
         token=job.owner or "",
         until=job.due or now,
         job=(job.tenant, job.id),

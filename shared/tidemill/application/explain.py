@@ -4,6 +4,7 @@ The document says most of it. `Facts` adds what the document cannot know: the he
 its lane, the work that publish owes, and the functions that nothing calls at present.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
@@ -13,6 +14,7 @@ from tidemill.application.time_text import moment
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import earliest
+from tidemill.domain.runtime_configuration import Override
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
 
@@ -262,6 +264,16 @@ def _further(facts: Facts) -> Iterator[str]:
         yield f"Reconcile has sent it again {_times(job.nudges)} without a claim, the last time {last}."
     if job.deadline:
         yield f"If no run begins by {moment(job.deadline, now)}, it dies."
+    for override in facts.overrides:
+        yield _overridden(override, now)
+
+
+def _overridden(override: Override, now: datetime) -> str:
+    setting, option = override.setting, override.overridden.option
+    why = f": {setting.reason}" if setting.reason else ""
+    value = json.dumps(setting.value)
+    end = f", until {moment(setting.until, now)}" if setting.until else ""
+    return f"{option} of its type is {value} by {setting.by} since {moment(setting.at, now)}{end}{why}."
 
 
 def _owed(facts: Facts) -> str:

@@ -1,5 +1,6 @@
 """The terms of `explain`: what was read about a job, the reason why it is where it is, and the answer. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -8,6 +9,7 @@ from tidemill.application.owed import Owed
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.pauses import Pause
+from tidemill.domain.runtime_configuration import Override
 
 
 class Reason(StrEnum):
@@ -79,7 +81,9 @@ class Facts:
     head: GroupHead | None = None
     #: Of a paused job: the pause in force, which its line waits for.
     pause: Pause | None = None
-    #: Of a parked job: the use of its limit, and the jobs that are before it in its line.
+    #: Those of its type in force.
+    overrides: Sequence[Override] = ()
+    #: Of a parked job: the use of its limit, with these overrides, and the jobs that are before it in its line.
     limit: LimitState | None = None
     before_it: int | None = None
     #: Work of this job, or of its group, that publish stored for wake.

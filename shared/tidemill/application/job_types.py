@@ -1,7 +1,7 @@
 """A job type as the use cases see it: name, lane, policies, parser and handler; and the `Run` of its handler."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from logging import Logger, LoggerAdapter
 from typing import Any
@@ -10,6 +10,7 @@ from tidemill.application.run_log import RunLog
 from tidemill.domain.errors import UnknownJobTypeError
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
+from tidemill.domain.type_overrides import TypeOverrides
 from tidemill.names import CANARY_TYPE, Lane
 
 #: Saves a state (JSON), `done` and `total`. Raises what `Run.checkpoint` raises.
@@ -98,6 +99,15 @@ class JobType:
 
     def __call__(self, payload: Any, run: Run) -> Any:
         return self.handler(payload, run)
+
+    def overridden(self, overrides: TypeOverrides) -> "JobType":
+        """With the values that operators have set."""
+        return replace(
+            self,
+            retry=overrides.retry(self.retry),
+            timeout=overrides.timeout or self.timeout,
+            limit=overrides.limit(self.limit),
+        )
 
 
 def measured(names: Iterable[str], most: int) -> Sequence[str]:

@@ -98,6 +98,7 @@ class LimitSlot:
 
     #: Its key is made from the job type, the key that the payload gives, and the tenant unless the limit spans them.
     line: Line
+    #: With the overrides of operators.
     limit: Limit
     #: The owner token of the run.
     token: str
@@ -107,6 +108,13 @@ class LimitSlot:
     job: tuple[str, str]
     #: The job has waited in this line, and its turn has come.
     released: bool = False
+    #: Without the overrides; None if the type declares no limit.
+    declared: Limit | None = None
+
+    @property
+    def lasting(self) -> Limit:
+        """For wake, which applies the overrides of its own time to it."""
+        return self.declared or self.limit
 
     @property
     def reservation(self) -> str:

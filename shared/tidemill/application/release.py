@@ -56,14 +56,14 @@ class Releaser:
     ) -> list[Job]:
         """The released jobs. `leaving` is a slot that its holder gives back: the first job gets it, or it is free.
 
-        `limit` is the present one, if the caller knows it: the item has that of the last job that found no room.
+        `limit` is the declared one, if the caller knows it: the item has that of the last job that found no room.
         `parked` is a job that was just parked, which the index may not show yet. Raises `StoreUnavailableError`.
         """
         released: list[Job] = []
         for _ in range(_TRIES):
             now = self._clock()
             state = self._limits.look(line)
-            state = replace(state, limit=limit or state.limit)
+            state = replace(state, limit=self._in_force(line, limit or state.limit, now))
             if leaving not in (state.held or ()):
                 leaving = None
             times = state.turns(now, leaving=leaving)
@@ -99,7 +99,7 @@ class Releaser:
         """
         with suppress(TidemillError):
             if line_stands or self._limits.release(slot):
-                self.release(slot.line, leaving=run_name(slot.token), limit=slot.limit)
+                self.release(slot.line, leaving=run_name(slot.token), limit=slot.lasting)
 
     def pass_on(self, job: Job) -> None:
         """A released job did not ask for its slot: the next of its line gets it. Best effort, as `leave`.
@@ -139,6 +139,10 @@ class Releaser:
             else:
                 left += not in_time()
         return Released(jobs=tuple(jobs), left=left, failed=tuple(failed))
+
+    def _in_force(self, line: Line, declared: Limit | None, now: datetime) -> Limit | None:
+        """With the overrides of the type, unless the line is that of a pause or its type cannot be read."""
+        return self._configuration().overrides_of(line.type, now=now).limit(declared) if line.type else declared
 
     def _waiting(self, line: Line, state: LimitState, parked: Job | None, *, most: int) -> tuple[list[Job], bool]:
         """The first jobs of the line, and whether it shows one that only a newer version can read."""

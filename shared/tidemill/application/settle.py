@@ -31,7 +31,6 @@ from tidemill.domain.errors import (
     TidemillError,
     TransactionConflictError,
     TransactionTooLargeError,
-    UnknownJobTypeError,
     WriteRefusedError,
 )
 from tidemill.domain.holds import HoldCause
@@ -49,9 +48,8 @@ from tidemill.domain.outcomes import (
     new_errors,
     settlement,
 )
-from tidemill.domain.retry import LARGEST_MAX_HOPS, RetryPolicy
+from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State
-from tidemill.names import LARGEST_MAX_ATTEMPTS
 
 #: How often one settlement is tried, and the ceiling of the first random pause after a try. The ceiling doubles.
 SETTLE_TRIES: Final = 4
@@ -63,8 +61,6 @@ MOST_RELEASES: Final = 8
 LONGEST_RELEASE_SECONDS: Final = 60.0
 #: A message whose generation is ahead of its document waits this long for the document.
 AHEAD_DELAY: Final = timedelta(minutes=1)
-#: Another version of the code may know a type that this one does not, and may allow it the most that any type may have.
-UNKNOWN_TYPE_POLICY: Final = RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +86,6 @@ class AttemptContext:
         """As `Run.flags`."""
         return self.configuration().flags(self.clock())
 
-    def policy(self, job: Job) -> RetryPolicy:
-        try:
-            return self.job_types.get(job.type).retry
-        except UnknownJobTypeError:
-            return UNKNOWN_TYPE_POLICY
-
     def held_below(self, ceiling_seconds: float, cause: HoldCause) -> Held:
         """Held for a random time of 1 s to 1 s more than the ceiling."""
         return Held(until=self.clock() + timedelta(seconds=1 + ceiling_seconds * self.draw()), cause=cause)
@@ -109,15 +99,17 @@ class Settler:
         self._context = context
         self._observer = observer
 
-    def settle(self, job: Job, outcome: Outcome) -> Report:
+    def settle(self, job: Job, outcome: Outcome, policy: RetryPolicy) -> Report:
         """Raises `StoreUnavailableError` when it is unknown whether the settlement was written.
+
+        `policy` is that with which the run began.
 
         The outcome is settled as given. If that can never be written, one of these takes its place: cancelled, when a
         cancel was requested; failed, when the store refuses the effect; failed, when conflicts never end.
         """
-        settled = self._settle_as(job, outcome)
+        settled = self._settle_as(job, outcome, policy)
         while not isinstance(settled, Report):
-            settled = self._settle_as(job, settled)
+            settled = self._settle_as(job, settled, policy)
         if settled.ending is not Ending.SUCCEEDED:
             self.delete_unused_payloads(job, outcome)
         return settled
@@ -145,10 +137,10 @@ class Settler:
             with contextlib.suppress(Exception):
                 self._context.payloads.delete(job.tenant, job.id, job.payload_at)
 
-    def _settle_as(self, job: Job, outcome: Outcome) -> Report | Outcome:
+    def _settle_as(self, job: Job, outcome: Outcome, policy: RetryPolicy) -> Report | Outcome:
         """The report, or the outcome to settle instead."""
         now = self._context.clock()
-        written = settlement(job, outcome, self._context.policy(job), now=now, draw=self._context.draw())
+        written = settlement(job, outcome, policy, now=now, draw=self._context.draw())
         for attempt in range(SETTLE_TRIES):
             try:
                 # The same settlement each time: DynamoDB refuses a client token that comes again with other content.

@@ -90,8 +90,10 @@ def set_(
 ) -> None:
     """Set one setting to a JSON VALUE, or remove it.
 
-    flags.NAME is a flag for the code of your job types, which reads it from run.flags. A change acts within 10 seconds,
-    and deployments keep it. It records who made it, as AWS STS verifies it, and the --reason.
+    flags.NAME is a flag for the code of your job types, which reads it from run.flags. types.TYPE.OPTION overrides an
+    option of a job type: max_attempts, backoff_seconds, backoff_cap_seconds, timeout_seconds, concurrency_per_key or
+    rate_per_key. A change acts within 10 seconds, and deployments keep it. It records who made it, as AWS STS verifies
+    it, and the --reason.
 
     If the configuration changes between the question and your answer, the command changes nothing and says so.
     """

@@ -7,6 +7,7 @@ from tidemill.cli.formatting import timestamp
 from tidemill.cli.status_alarms import as_json as alarms_as_json
 from tidemill.cli.status_report import blocked_groups
 from tidemill.domain.pauses import Pause
+from tidemill.domain.runtime_configuration import Override
 from tidemill.dynamodb.attention_counts import Counted
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.operator.deployment import Deployment
@@ -34,6 +35,9 @@ def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, An
         "pauses": None
         if isinstance(status.pauses, Unread)
         else [_pause(pause, waiting) for pause, waiting in status.pauses],
+        "overrides": None
+        if isinstance(status.overrides, Unread)
+        else [_override(override) for override in status.overrides],
         "parked_lines": None
         if isinstance(status.parked, Unread)
         else [
@@ -63,6 +67,19 @@ def _pause(pause: Pause, waiting: Counted) -> dict[str, Any]:
         "reason": pause.reason or None,
         "reject_new": pause.reject_new,
         **_counted("waiting", waiting),
+    }
+
+
+def _override(override: Override) -> dict[str, Any]:
+    setting = override.setting
+    return {
+        "type": override.overridden.type,
+        "option": override.overridden.option,
+        "value": setting.value,
+        "by": setting.by,
+        "since": timestamp(setting.at),
+        "until": setting.until and timestamp(setting.until),
+        "reason": setting.reason or None,
     }
 
 

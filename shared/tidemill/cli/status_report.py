@@ -1,5 +1,6 @@
 """The status as lines and tables: what is wrong comes first. Pure."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -11,6 +12,7 @@ from tidemill.cli.dead_job_report import error_class
 from tidemill.cli.formatting import DASH, age, count, readable_time
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause
+from tidemill.domain.runtime_configuration import Override
 from tidemill.domain.waiting import Line as WaitingLine
 from tidemill.dynamodb.attention_counts import Counted, ParkedJobs
 from tidemill.dynamodb.job_sample import Sample
@@ -35,6 +37,7 @@ def report(status: SystemStatus, deployment: Deployment) -> Iterator[Block]:
     yield from status_alarms.firing(status.alarms, now=status.at)
     yield from _resources(status.resources)
     yield from _pauses(status.pauses)
+    yield from _overrides(status.overrides)
     if isinstance(status.alarms, AlarmsNow):
         yield status_alarms.summary(status.alarms.alarms, now=status.at)
         yield from status_alarms.burn_table(status.alarms.burn_rates)
@@ -86,6 +89,19 @@ def _pauses(pauses: tuple[tuple[Pause, Counted], ...] | Unread) -> Iterator[Line
         since = f"by {pause.by} since {readable_time(pause.since)}, {end}"
         yield Line(f"PAUSED: {pause.target} {since}, {_number(waiting)} waiting{new}{why}", YELLOW)
         yield Line(f"  tidemill resume '{pause.target}'")
+
+
+def _overrides(overrides: tuple[Override, ...] | Unread) -> Iterator[Line]:
+    if isinstance(overrides, Unread):
+        yield Line(f"Type overrides: not read: {overrides.error}", RED)
+        return
+    for override in overrides:
+        setting = override.setting
+        end = f"until {readable_time(setting.until)}" if setting.until else "until it is removed"
+        why = f": {setting.reason}" if setting.reason else ""
+        what = f"{override.overridden.option} of {override.overridden.type} is {json.dumps(setting.value)}"
+        yield Line(f"OVERRIDDEN: {what} by {setting.by} since {readable_time(setting.at)}, {end}{why}", YELLOW)
+        yield Line(f"  tidemill config set {setting.name} --remove")
 
 
 def _lanes(lanes: Mapping[str, LaneStatus | Unread]) -> Table:

@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Final
 
 from tidemill.domain.errors import JobTimeoutError
-from tidemill.domain.job import CRASHED, DEADLINE_PASSED, TOO_MANY_HOPS, AttemptError
+from tidemill.domain.job import CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_MANY_HOPS, AttemptError
 
 
 class ErrorKind(StrEnum):
@@ -18,12 +18,12 @@ class ErrorKind(StrEnum):
     TIMEOUT = "timeout"
     #: The worker exited without reporting a result.
     CRASH = "crash"
-    #: The job died before its handler could run: its deadline had passed, or it had too many hops or crashed runs.
+    #: The job died before its handler could run: its deadline had passed, or it had too many hops or attempts.
     OTHER = "other"
 
 
 #: Errors of jobs that died before a run.
-_BEFORE_A_RUN: Final = frozenset({CRASHED, DEADLINE_PASSED, TOO_MANY_HOPS})
+_BEFORE_A_RUN: Final = frozenset({CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_MANY_HOPS})
 
 
 def kind_of(error: AttemptError) -> ErrorKind:

@@ -13,9 +13,11 @@ from tidemill.names import Lane
 
 #: The error class of a run whose worker exited without reporting a result.
 CRASHED: Final = "Crashed"
-#: The error classes of jobs that died before a run, since their deadline had passed, or they had too many hops.
+#: The error classes of jobs that died before a run, since their deadline had passed, they had too many hops, or their
+#: type allows fewer attempts than before.
 DEADLINE_PASSED: Final = "DeadlinePassed"
 TOO_MANY_HOPS: Final = "TooManyHops"
+NO_ATTEMPT_LEFT: Final = "NoAttemptLeft"
 _NO_RESULT: Final = (
     "the worker exited without reporting a result: killed, out of memory, out of time, or cut off from the store"
 )
@@ -26,7 +28,7 @@ class DeathReason(StrEnum):
 
     #: The handler raised `PermanentJobError`, or all workers rejected its type or payload for longer than a deployment.
     PERMANENT = "permanent error"
-    #: The last attempt that the type allows failed.
+    #: The last attempt that the type allows failed, or it allows fewer by now than have failed.
     EXHAUSTED = "attempts used up"
     #: More attempts began than are allowed: earlier ones ended without a result (killed, out of memory, timed out).
     CRASHED = "crashed too often"

@@ -9,7 +9,7 @@ from tidemill.domain.dispatch import LONGEST_LANE_DELAY
 from tidemill.domain.errors import CancelRequestedError, PermanentJobError, RetryAfter
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
-from tidemill.domain.job import CRASHED, DEADLINE_PASSED, TOO_MANY_HOPS, AttemptError, DeathReason, Job
+from tidemill.domain.job import CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_MANY_HOPS, AttemptError, DeathReason, Job
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.states import State, Write, allowed
 from tidemill.domain.waiting import LONGEST_PARKED, Wait
@@ -178,6 +178,10 @@ def outcome_before_run(job: Job, policy: RetryPolicy, *, now: datetime) -> Outco
     if job.hops > policy.max_hops:
         message = f"{job.hops} snoozes, continuations and follow-ups; the job type allows {policy.max_hops}"
         return Failed(error_class=TOO_MANY_HOPS, message=message, death=DeathReason.HOPS)
+    if job.attempt > policy.max_attempts and not job.suspect:
+        # The type allows fewer attempts than before: by an override, or in another version of the code.
+        message = f"{job.attempt - 1} attempts failed; the job type allows {policy.max_attempts} by now"
+        return Failed(error_class=NO_ATTEMPT_LEFT, message=message, death=DeathReason.EXHAUSTED)
     if job.attempt > policy.max_attempts:
         # The job dies before it can kill another worker.
         message = f"{job.attempt - 1} runs began, and the last did not end: killed, out of memory or out of time"

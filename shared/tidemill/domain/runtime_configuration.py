@@ -14,12 +14,15 @@ from typing import Any, Final
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Drain, Pause, Scope, Target, options_of
+from tidemill.domain.type_overrides import NO_OVERRIDES, Overridden, TypeOverrides
 from tidemill.domain.waiting import Line
 
 #: A flag is for the code of the app. The engine does not read it.
 FLAG_PREFIX: Final = "flags."
 #: A pause. The name of its target follows, and its value has the options.
 PAUSE_PREFIX: Final = "pauses."
+#: An override of an option of a job type, such as `types.mail.welcome.max_attempts`.
+TYPE_PREFIX: Final = "types."
 _FLAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 #: In bytes of JSON. Each execution environment that is at work reads the document every few seconds.
 LARGEST_DOCUMENT: Final = 32 * 1024
@@ -56,11 +59,15 @@ class RuntimeConfiguration:
     settings: Mapping[str, Setting] = field(init=False, default_factory=dict)
     #: Those among them, also if their end has passed.
     _pauses: Sequence[Pause] = field(init=False, default=())
+    #: Likewise.
+    _overrides: Sequence["Override"] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", _settings(self.document))
         pauses = filter(None, map(_pause, self.settings.values()))
         object.__setattr__(self, "_pauses", sorted(pauses, key=lambda pause: pause.order))
+        overrides = filter(None, map(_override, self.settings.values()))
+        object.__setattr__(self, "_overrides", tuple(overrides))
 
     def flags(self, now: datetime) -> dict[str, Any]:
         """The values of the flags in force, by the name that the app gave them."""
@@ -86,6 +93,18 @@ class RuntimeConfiguration:
         """The pause in force of the limit key with this line."""
         named = Target(scope=Scope.LIMIT, name=line.key)
         return next((pause for pause in self.pauses(now) if pause.target == named), None)
+
+    def overrides(self, now: datetime) -> list["Override"]:
+        """Those in force, of all types."""
+        return [override for override in self._overrides if override.setting.in_force(now)]
+
+    def overrides_of(self, type_: str, *, now: datetime) -> TypeOverrides:
+        """Those in force for the jobs of this type."""
+        arguments: dict[str, Any] = {}
+        for override in self._overrides:
+            if override.overridden.type == type_ and override.setting.in_force(now):
+                arguments |= override.argument
+        return TypeOverrides(**arguments) if arguments else NO_OVERRIDES
 
     def with_setting(self, setting: Setting) -> Mapping[str, Any]:
         """The document with this setting, and without those whose end has passed.
@@ -124,6 +143,16 @@ class RuntimeConfiguration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Override:
+    """One override with its record."""
+
+    overridden: Overridden
+    setting: Setting
+    #: Of `TypeOverrides`.
+    argument: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One change of the configuration, for its history."""
 
@@ -144,9 +173,11 @@ def check(setting: Setting) -> None:
     if setting.name.startswith(PAUSE_PREFIX):
         Target.parse(setting.name.removeprefix(PAUSE_PREFIX))
         options_of(setting.value)
+    elif setting.name.startswith(TYPE_PREFIX):
+        Overridden.parse(setting.name.removeprefix(TYPE_PREFIX)).value(setting.value)
     elif not setting.name.startswith(FLAG_PREFIX):
         raise InvalidSettingError(
-            f"unknown setting {setting.name!r}: a name begins with {FLAG_PREFIX} or {PAUSE_PREFIX}"
+            f"unknown setting {setting.name!r}: a name begins with {FLAG_PREFIX}, {PAUSE_PREFIX} or {TYPE_PREFIX}"
         )
     elif not _FLAG.fullmatch(setting.name.removeprefix(FLAG_PREFIX)):
         raise InvalidSettingError(
@@ -176,6 +207,17 @@ def _pause(setting: Setting) -> Pause | None:
             reason=setting.reason,
             **options_of(setting.value),
         )
+    except InvalidSettingError:
+        return None
+
+
+def _override(setting: Setting) -> Override | None:
+    """None for another setting, and for an override that only a newer version can read."""
+    if not setting.name.startswith(TYPE_PREFIX):
+        return None
+    try:
+        overridden = Overridden.parse(setting.name.removeprefix(TYPE_PREFIX))
+        return Override(overridden=overridden, setting=setting, argument=overridden.value(setting.value))
     except InvalidSettingError:
         return None
 

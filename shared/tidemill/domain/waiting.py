@@ -1,6 +1,7 @@
 """What a parked job waits for: a cause other than its time, and within it a line of jobs that share a key."""
 
 import hashlib
+import json
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -36,6 +37,17 @@ class Line:
     @classmethod
     def for_pause(cls, target: str) -> "Line":
         return cls(Cause.PAUSE, _short(target))
+
+    @property
+    def type(self) -> str | None:
+        """The job type of a limit key; None for a pause, and for a limit key so long that its hash replaces it."""
+        if self.cause is not Cause.LIMIT:
+            return None
+        try:
+            parts = json.loads(self.key)
+        except ValueError:
+            return None
+        return str(parts[0]) if isinstance(parts, list) and parts else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ LAST_RUN: Final = "last_run"
 #: The job that was the last to find no room, and when.
 LAST: Final = "last"
 LAST_AT: Final = "last_at"
-#: The limit, for wake, which knows no job types.
+#: The limit without overrides, for wake, which knows no job types.
 _SLOTS: Final = "slots"
 _COUNT: Final = "count"
 _PERIOD: Final = "period"
@@ -161,7 +161,7 @@ def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
         shard = crc32(slot.line.key.encode()) % LINE_SHARDS
         write.set(ATTENTION_KEY, text(lines_partition(shard)))
         write.set(ATTENTION_SORT_KEY, milliseconds(now))
-    for name, value in _limit_fields(slot.limit).items():
+    for name, value in _limit_fields(slot.lasting).items():
         if value is None:
             write.removes.append(write.name(name))
         else:

@@ -1,5 +1,6 @@
-"""Gathers what `explain` needs to know about one job: at most five reads of the table, and one of its queue."""
+"""Gathers what `explain` needs to know about one job: at most six reads of the table, and one of its queue."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,8 +11,10 @@ from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import AWS_ERRORS, translated
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
-from tidemill.domain.pauses import Pause
+from tidemill.domain.limit_state import LimitState
+from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
+from tidemill.domain.type_overrides import TypeOverrides
 from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.group_items import decoded_head, head_key
@@ -63,12 +66,15 @@ class JobFacts:
     def _about(self, job: Job, now: datetime) -> Facts:
         ready = job.state in _ON_LANE and (job.due is None or job.due <= now)
         line = job.wait.line if job.wait and job.state is State.PARKED else None
+        # An ended job has what it has.
+        configuration = NOTHING_SET if job.state.terminal else self._configuration()
         return Facts(
             job=job,
             now=now,
             head=self._head(job) if job.state is State.WAITING else None,
-            pause=self._pause(line, now) if line and line.cause is Cause.PAUSE else None,
-            limit=DynamoLimits(self._dynamodb, table=self._table).look(line)
+            pause=configuration.pause_of_line(line, now=now) if line and line.cause is Cause.PAUSE else None,
+            overrides=[one for one in configuration.overrides(now) if one.overridden.type == job.type],
+            limit=self._limit(line, configuration.overrides_of(job.type, now=now))
             if line and line.cause is Cause.LIMIT
             else None,
             before_it=self._before(job, line) if line else None,
@@ -88,9 +94,12 @@ class JobFacts:
         # A later job may have replaced an expired one under its key.
         return GroupHead(job_id=head.job_id, job=found if found and head.leads(found) else None)
 
-    def _pause(self, line: Line, now: datetime) -> Pause | None:
-        configuration = DynamoConfiguration(self._dynamodb, table=self._table).read(consistent=True)
-        return configuration.pause_of_line(line, now=now)
+    def _configuration(self) -> RuntimeConfiguration:
+        return DynamoConfiguration(self._dynamodb, table=self._table).read(consistent=True)
+
+    def _limit(self, line: Line, overrides: TypeOverrides) -> LimitState:
+        state = DynamoLimits(self._dynamodb, table=self._table).look(line)
+        return replace(state, limit=overrides.limit(state.limit))
 
     def _before(self, job: Job, line: Line) -> int:
         with translated():

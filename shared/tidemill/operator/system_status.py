@@ -16,6 +16,7 @@ from tidemill.aws.clients import AWS_ERRORS, POOL_SIZE
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause
+from tidemill.domain.runtime_configuration import Override
 from tidemill.domain.states import State
 from tidemill.dynamodb import job_sample
 from tidemill.dynamodb.attention_counts import AttentionCounts, Counted, ParkedJobs
@@ -88,6 +89,8 @@ class SystemStatus:
     parked: ParkedJobs | Unread
     #: The pauses in force, each with the jobs that it has parked.
     pauses: tuple[tuple[Pause, Counted], ...] | Unread
+    #: The type overrides in force.
+    overrides: tuple[Override, ...] | Unread
     sample: Sample | Unread
 
     @property
@@ -102,7 +105,7 @@ class SystemStatus:
             },
             **{
                 name: getattr(self, name)
-                for name in ("alarms", "flow", "scheduled", "dead", "owed", "parked", "pauses", "sample")
+                for name in ("alarms", "flow", "scheduled", "dead", "owed", "parked", "pauses", "overrides", "sample")
             },
             "burn rates": self.alarms.burn_rates if isinstance(self.alarms, AlarmsNow) else None,
             "newest dead": self.dead.newest if isinstance(self.dead, DeadJobs) else None,
@@ -127,6 +130,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         owed = begin(counts.owed)
         parked = begin(partial(counts.parked, DynamoLimits(clients.dynamodb(), table=table).lines))
         pauses = begin(partial(_pauses, counts, table, now))
+        overrides = begin(partial(_overrides, table, now))
         sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
         return SystemStatus(
             at=now,
@@ -139,6 +143,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
             owed=owed.result(),
             parked=parked.result(),
             pauses=pauses.result(),
+            overrides=overrides.result(),
             sample=sample.result(),
         )
 
@@ -146,6 +151,10 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
 def _pauses(counts: AttentionCounts, table: str, now: datetime) -> tuple[tuple[Pause, Counted], ...]:
     configuration = DynamoConfiguration(clients.dynamodb(), table=table).read(consistent=True)
     return tuple((pause, counts.in_line(pause.target.line)) for pause in configuration.pauses(now))
+
+
+def _overrides(table: str, now: datetime) -> tuple[Override, ...]:
+    return tuple(DynamoConfiguration(clients.dynamodb(), table=table).read(consistent=True).overrides(now))
 
 
 def _attempt(call: Callable[[], Value]) -> Value | Unread:

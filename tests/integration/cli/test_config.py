@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.integration.cli.conftest import Cloud, run
+from tests.support.builders import a_job
 from tidemill.application.configuration import Configurator
 from tidemill.aws import clients
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
@@ -102,7 +103,8 @@ def test_a_declined_change_changes_nothing() -> None:
         (("flags.a", "1"), 2, "pass --yes"),
         (("flags.a", "1", "--until", "soon", "--yes"), 2, "a time of the day in UTC"),
         (("flags.a", "1", "--until", "2001-01-01T00:00Z", "--yes"), 1, "has passed already"),
-        (("colour", "1", "--yes"), 1, "begins with flags. or pauses."),
+        (("colour", "1", "--yes"), 1, "begins with flags., pauses. or types."),
+        (("types.mail.max_attempts", "99", "--yes"), 1, "max_attempts is 99; it must lie within 1 and 25"),
         (("flags.a", "--remove", "--yes"), 1, "no setting 'flags.a' is in force"),
     ],
 )
@@ -112,3 +114,30 @@ def test_a_wrong_change_is_refused_with_its_fault(arguments: tuple[str, ...], co
     assert result.exit_code == code
     assert complaint in " ".join(result.stderr.split())
     assert lines("config", "get") == [{"version": 0, "settings": {}}]
+
+
+def test_status_and_explain_name_the_overrides(cloud: Cloud) -> None:
+    now = clock.now()
+    job = cloud.store.insert_if_absent(a_job(created_at=now, due=now))
+    run(
+        "config",
+        "set",
+        f"types.{job.type}.max_attempts",
+        "3",
+        "--reason",
+        "INC-7",
+        "--until",
+        "2099-01-31T12:00Z",
+        "-y",
+    )
+    run("config", "set", "types.other.timeout_seconds", "5", "--yes")
+
+    (shown, _) = json.loads(run("status", "--json").stdout)["overrides"]
+    assert (shown["type"], shown["option"], shown["value"], shown["reason"]) == (job.type, "max_attempts", 3, "INC-7")
+    assert shown["until"] == "2099-01-31T12:00:00.000Z"
+    status = run("status").stdout
+    assert f"OVERRIDDEN: max_attempts of {job.type} is 3 by arn:aws:sts:" in status
+    assert f"tidemill config set types.{job.type}.max_attempts --remove" in status
+    explained = " ".join(run("explain", job.id).stdout.split())
+    assert "max_attempts of its type is 3 by arn:aws:sts:" in explained
+    assert "timeout_seconds" not in explained

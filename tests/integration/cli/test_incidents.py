@@ -92,7 +92,10 @@ def test_store_throttled(deployed: Cloud, monkeypatch: pytest.MonkeyPatch) -> No
     assert result.exit_code == 1
     shows(result.stdout, "unknown number of dead jobs")
     assert "default  1 " in result.stdout
-    shows(result.stderr, "some parts of the status could not be read: scheduled, dead, owed, parked, pauses, sample")
+    shows(
+        result.stderr,
+        "some parts of the status could not be read: scheduled, dead, owed, parked, pauses, overrides, sample",
+    )
 
 
 def test_message_deleted(deployed: Cloud) -> None:

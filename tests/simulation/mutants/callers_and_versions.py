@@ -50,7 +50,7 @@ OUTSIDE: Final = (
     ),
     Mutant(
         "a type that is not known has a policy of its own",
-        modules.SETTLE,
+        modules.GATES,
         "RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS)",
         "RetryPolicy(max_attempts=1)",
     ),

@@ -112,6 +112,7 @@ def test_a_slot_is_that_of_the_run_and_says_whether_its_turn_has_come(
             until=NOW + INVOCATION + 2 * SECOND,
             job=(TENANT, "j"),
             released=was_released,
+            declared=Limit(concurrency=1),
         )
     ]
 

@@ -54,6 +54,7 @@ class World:
     frees: bool = True
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     clock: Clock = field(default_factory=Clock)
+    line: Line = LINE
 
     @property
     def releaser(self) -> Releaser:
@@ -71,7 +72,7 @@ class World:
     def reserve(
         self, line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime
     ) -> bool:
-        assert (line, state.held, now) == (LINE, self.state.held, self.clock.now)
+        assert (line, state.held, now) == (self.line, self.state.held, self.clock.now)
         self.calls.append(("reserve", list(turns), leaving))
         if self.reserves and not self.reserves.pop(0):
             return False

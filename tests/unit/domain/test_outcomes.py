@@ -207,7 +207,8 @@ def test_a_run_that_is_allowed_begins() -> None:
 @pytest.mark.parametrize(
     ("changes", "death"),
     [
-        ({"attempt": 4}, DeathReason.CRASHED),
+        ({"attempt": 4, "open_runs": 2}, DeathReason.CRASHED),
+        ({"attempt": 4}, DeathReason.EXHAUSTED),
         ({"attempt": 4, "hops": 1_001}, DeathReason.HOPS),
         ({"attempt": 4, "hops": 1_001, "deadline": NOW - MILLISECOND}, DeathReason.DEADLINE),
     ],
@@ -227,10 +228,18 @@ def test_a_cancel_comes_before_every_other_end() -> None:
 
 
 def test_an_attempt_beyond_the_last_means_that_earlier_ones_crashed() -> None:
-    outcome = outcome_before_run(_running(4), POLICY, now=NOW)
+    outcome = outcome_before_run(replace(_running(4), open_runs=2), POLICY, now=NOW)
 
     assert isinstance(outcome, Failed)
     assert outcome.message[:12] == "3 runs began"
+
+
+def test_an_attempt_beyond_the_last_after_reported_failures_means_that_the_type_allows_fewer_now() -> None:
+    outcome = outcome_before_run(replace(_running(6), open_runs=1), POLICY, now=NOW)
+
+    assert isinstance(outcome, Failed)
+    assert (outcome.error_class, outcome.death) == ("NoAttemptLeft", DeathReason.EXHAUSTED)
+    assert outcome.message == "5 attempts failed; the job type allows 3 by now"
 
 
 def test_settle_refuses_to_write_a_state_that_the_table_does_not_allow(monkeypatch: pytest.MonkeyPatch) -> None:

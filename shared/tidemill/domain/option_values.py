@@ -1,0 +1,44 @@
+"""The rules for the values of a job type's options, in declarations and in overrides. Pure.
+
+Each raises `ValueError` with the name of the option and the values that are allowed.
+"""
+
+import math
+import re
+from datetime import timedelta
+from typing import Any, Final
+
+from tidemill.domain.time_constants import LONGEST_SPAN
+
+#: Names appear in URLs, metrics, log queries and the names of schedules, which may have 64 characters:
+#: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_CreateSchedule.html
+_TYPE_NAME: Final = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9][a-z0-9_-]*)*")
+LONGEST_NAME: Final = 64
+
+
+def type_name(name: object) -> str:
+    if not isinstance(name, str) or not _TYPE_NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise ValueError(
+            f"the name of the job type is {name!r}; use words of lower-case letters, digits, _ and -, joined by dots, "
+            f"such as 'mail.welcome', of at most {LONGEST_NAME} characters"
+        )
+    return name
+
+
+def whole(name: str, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise ValueError(f"{name} is {value!r}; it must be a whole number")  # noqa: TRY004 - as for a wrong number
+    return value
+
+
+def number(name: str, value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise ValueError(f"{name} is {value!r}; it must be a number")
+    return value
+
+
+def span(name: str, value: Any, unit: timedelta) -> timedelta:
+    """`value` units, above zero and at most `LONGEST_SPAN`."""
+    if not 0 < number(name, value) <= LONGEST_SPAN / unit:
+        raise ValueError(f"{name} is {value}; it must be positive and at most {LONGEST_SPAN / unit:g}")
+    return number(name, value) * unit

@@ -1,0 +1,122 @@
+"""Type overrides: which values are allowed, and what they make of the declared ones."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.builders import NOW, SECOND
+from tests.support.configurations import configured, overridden
+from tidemill.domain.errors import InvalidSettingError
+from tidemill.domain.limits import Limit, Rate
+from tidemill.domain.retry import RetryPolicy
+from tidemill.domain.runtime_configuration import RuntimeConfiguration
+from tidemill.domain.type_overrides import NO_OVERRIDES, TypeOverrides
+from tidemill.domain.waiting import Line
+
+DECLARED = RetryPolicy(max_attempts=8, backoff_seconds=2, backoff_cap_seconds=60, max_hops=7)
+RATE = Rate(count=10, period=timedelta(minutes=1))
+
+
+def test_the_overrides_of_a_type_are_read_by_their_options() -> None:
+    made = configured(
+        overridden("mail.welcome.max_attempts", 3),
+        overridden("mail.welcome.backoff_seconds", 1.5),
+        overridden("mail.welcome.backoff_cap_seconds", 30),
+        overridden("mail.welcome.timeout_seconds", 20),
+        overridden("mail.welcome.concurrency_per_key", 2),
+        overridden("mail.welcome.rate_per_key", {"count": 10, "period_seconds": 60}),
+        overridden("mail.max_attempts", 5),
+    )
+
+    assert made.overrides_of("mail.welcome", now=NOW) == TypeOverrides(
+        max_attempts=3, backoff_seconds=1.5, backoff_cap_seconds=30, timeout=20 * SECOND, concurrency=2, rate=RATE
+    )
+    assert made.overrides_of("mail", now=NOW) == TypeOverrides(max_attempts=5)
+    assert made.overrides_of("other", now=NOW) == NO_OVERRIDES
+
+
+def test_an_override_ends_at_its_time() -> None:
+    made = configured(overridden("mail.max_attempts", 5, until=NOW + SECOND))
+
+    assert [str(one.setting.value) for one in made.overrides(NOW)] == ["5"]
+    assert made.overrides_of("mail", now=NOW + SECOND) == NO_OVERRIDES
+    assert made.overrides(NOW + SECOND) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("mail.max_attempts", 0, "max_attempts is 0; it must lie within 1 and 25"),
+        ("mail.max_attempts", 26, "max_attempts is 26"),
+        ("mail.max_attempts", True, "max_attempts is True; it must be a whole number"),
+        ("mail.max_attempts", "3", "it must be a whole number"),
+        ("mail.backoff_seconds", -1, "backoff must satisfy"),
+        ("mail.backoff_seconds", "1", "backoff_seconds is '1'; it must be a number"),
+        ("mail.backoff_cap_seconds", 86_401, "backoff must satisfy"),
+        ("mail.timeout_seconds", 0, "timeout_seconds is 0; it must be positive"),
+        ("mail.timeout_seconds", 901, "timeout_seconds is 901; no lane allows a run more than 900"),
+        ("mail.concurrency_per_key", 101, "concurrency_per_key is 101; it must lie within 1 and 100"),
+        ("mail.rate_per_key", 3, 'write it as {"count": 10, "period_seconds": 60}'),
+        ("mail.rate_per_key", {"count": 1}, "write it as"),
+        ("mail.rate_per_key", {"count": 0, "period_seconds": 60}, "a rate is at least 1"),
+        ("mail.rate_per_key", {"count": 1, "period_seconds": 86_401}, "a rate is at least 1"),
+        ("mail.max_hops", 3, "after the job type, use max_attempts, backoff_seconds"),
+        ("max_attempts", 3, "the name of the job type is ''"),
+        ("Mail.max_attempts", 3, "the name of the job type is 'Mail'"),
+    ],
+)
+def test_an_invalid_override_is_refused_with_its_fault(name: str, value: Any, complaint: str) -> None:
+    with pytest.raises(InvalidSettingError) as refused:
+        configured(overridden(name, value))
+
+    assert complaint in str(refused.value)
+
+
+def test_an_override_that_only_a_newer_version_reads_leaves_the_others() -> None:
+    known = configured(overridden("mail.max_attempts", 3))
+    entry = known.document["settings"]["types.mail.max_attempts"]
+    entries = {
+        **known.document["settings"],
+        "types.mail.priority": entry,
+        "types.mail.timeout_seconds": entry | {"value": "x"},
+    }
+    made = RuntimeConfiguration(document={"settings": entries})
+
+    assert made.overrides_of("mail", now=NOW) == TypeOverrides(max_attempts=3)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "changes"),
+    [
+        (NO_OVERRIDES, {}),
+        (TypeOverrides(max_attempts=3), {"max_attempts": 3}),
+        (TypeOverrides(backoff_seconds=0), {"backoff_seconds": 0}),
+        (TypeOverrides(backoff_seconds=90), {"backoff_seconds": 90, "backoff_cap_seconds": 90}),
+        (TypeOverrides(backoff_cap_seconds=1), {"backoff_seconds": 1, "backoff_cap_seconds": 1}),
+        (
+            TypeOverrides(backoff_seconds=90, backoff_cap_seconds=30),
+            {"backoff_seconds": 30, "backoff_cap_seconds": 30},
+        ),
+    ],
+)
+def test_a_policy_keeps_what_is_not_overridden(overrides: TypeOverrides, changes: dict[str, Any]) -> None:
+    values = {"max_attempts": 8, "backoff_seconds": 2, "backoff_cap_seconds": 60, "max_hops": 7}
+
+    assert overrides.retry(DECLARED) == RetryPolicy(**(values | changes))
+
+
+def test_a_limit_keeps_what_is_not_overridden_and_may_be_new() -> None:
+    declared = Limit(concurrency=5, rate=RATE)
+
+    assert NO_OVERRIDES.limit(None) is None
+    assert NO_OVERRIDES.limit(declared) == declared
+    assert TypeOverrides(concurrency=2).limit(declared) == Limit(concurrency=2, rate=RATE)
+    assert TypeOverrides(rate=RATE).limit(Limit(concurrency=5)) == declared
+    assert TypeOverrides(concurrency=2).limit(None) == Limit(concurrency=2)
+
+
+def test_a_limit_key_names_its_type_unless_it_is_replaced_by_its_hash() -> None:
+    assert Line.for_limit('["mail.welcome", "a"]').type == "mail.welcome"
+    assert Line.for_limit(f'["mail.welcome", "{"a" * 300}"]').type is None
+    assert Line.for_pause("type=mail.welcome").type is None
