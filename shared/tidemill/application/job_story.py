@@ -19,6 +19,7 @@ _PLAIN: Final[Mapping[str, str]] = {
     Why.CONTINUED: "its handler asked for a later run: continued",
     Why.CONFLICT: "{run} was given back, because other transactions conflicted with it",
     Why.UNANSWERED: "the claim of {run} was given back, because its worker got no answer",
+    Why.RESTORED: "{run} was given back, because the table was restored to a moment at which it ran",
     Why.DUE: "its time was near, so wake put it on its lane",
     Why.TURN: "it became the head of its group",
     Why.ROOM: "it was released from its line",

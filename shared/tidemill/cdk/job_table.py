@@ -52,7 +52,8 @@ class JobTable(Construct):
     def _adopted(self) -> dynamodb.ITable:
         Annotations.of(self).add_warning_v2(
             "tidemill:adopted-table",
-            "jobs_stream names an existing table: its indexes, TTL, backups and protection are not in this stack.",
+            "jobs_stream names an existing table: its indexes, TTL, backups and protection are not in this stack. "
+            "`tidemill recover` sets them on a restored table.",
         )
         table_arn, _, _ = self._config.jobs_stream.partition("/stream/")
         return dynamodb.Table.from_table_attributes(

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from tidemill.application.audit import AuditEntry, Outcome
+from tidemill.application.audit import AuditEntry, Auditor, Outcome
 from tidemill.cli.formatting import DASH, readable_time, timestamp, visible, visible_lines
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show_json, show_table
@@ -20,10 +20,10 @@ from tidemill.dynamodb.audit_items import MOST_ENTRIES
 def audit(installation: Installation, *, limit: int, as_json: bool) -> None:
     """List the commands of operators that changed or exported jobs.
 
-    The newest comes first: redrive, cancel, purge and export of any tenant's jobs, and dlq sweep. Each entry has the
-    operator as AWS STS verified it, the --reason, the options, the times, and how many jobs were changed. A command
-    without an end runs now, or was killed. Entries expire after audit_retention_days of the stage. `tidemill config
-    history` lists the changes of the runtime configuration.
+    The newest comes first: redrive, cancel, purge and export of any tenant's jobs, dlq sweep, and recover, which the
+    restored table lists. Each entry has the operator as AWS STS verified it, the --reason, the options, the times, and
+    how many jobs were changed. A command without an end runs now, or was killed. Entries expire after
+    audit_retention_days of the stage. `tidemill config history` lists the changes of the runtime configuration.
     """
     entries = installation.audit_log.entries(most=limit)
     if as_json:
@@ -57,9 +57,13 @@ def audited(
     options: Mapping[str, Any],
     counts: Callable[[], Mapping[str, int]],
     reason: str = "",
+    auditor: Auditor | None = None,
 ) -> Iterator[None]:
-    """Record the command before it changes anything, and its end with `counts`, however it ends."""
-    auditor = installation.auditor
+    """Record the command before it changes anything, and its end with `counts`, however it ends.
+
+    `auditor` is that of another table than the one in use.
+    """
+    auditor = auditor or installation.auditor
     entry = auditor.begin(command, by=installation.caller, reason=reason, options=options)
     outcome = Outcome.FAILED
     try:

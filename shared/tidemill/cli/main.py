@@ -22,6 +22,7 @@ from tidemill.cli.logs import logs
 from tidemill.cli.pause import pause, resume
 from tidemill.cli.purge import purge
 from tidemill.cli.reconcile import reconcile
+from tidemill.cli.recover import recover
 from tidemill.cli.redrive import redrive
 from tidemill.cli.retry import retry
 from tidemill.cli.status import status
@@ -78,6 +79,7 @@ for command in (
     dlq,
     redrive,
     reconcile,
+    recover,
     purge,
     status,
     top,

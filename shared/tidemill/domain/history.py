@@ -47,6 +47,8 @@ class Why(StrEnum):
     NUDGED = "nudged"
     #: As nudged, for a run whose lease was over.
     RUN_LOST = "run lost"
+    #: The jobs table was restored from a backup of a moment at which it ran.
+    RESTORED = "table restored"
     REDRIVEN = "redriven"
     #: Cancelled before, between or after its runs.
     CANCELLED = "cancelled"

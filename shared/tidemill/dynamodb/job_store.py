@@ -10,7 +10,7 @@ from tidemill.application.ports import Checkpoint
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition
+from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
 from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.states import State, Write
@@ -87,8 +87,8 @@ class DynamoJobStore(JobReader):
         self._update(Write.SETTLE, request, mine=job.settled_in)
         return ()
 
-    def release(self, job: Job, *, now: datetime, due: datetime) -> None:
-        self._update(Write.RELEASE, job_writes.release(job, now=now, due=due), mine=job.settled_in)
+    def release(self, job: Job, *, now: datetime, due: datetime, cause: Why = Why.CONFLICT) -> None:
+        self._update(Write.RELEASE, job_writes.release(job, now=now, due=due, cause=cause), mine=job.settled_in)
 
     def unclaim(self, reference: Reference, *, token: str, now: datetime) -> None:
         request = job_writes.unclaim(reference, token=token, now=now)

@@ -152,10 +152,12 @@ def ended(job: Job, state: State, *, now: datetime, retention: timedelta) -> dic
     return finished | {TTL_ATTRIBUTE: seconds(max(kept_until, job.unique_until or kept_until))}
 
 
-def release(job: Job, *, now: datetime, due: datetime) -> Request:
-    counts = {"attempt": job.attempt - 1, "open_runs": job.open_runs - 1, "releases": job.releases + 1}
+def release(job: Job, *, now: datetime, due: datetime, cause: Why = Why.CONFLICT) -> Request:
+    counts = {"attempt": job.attempt - 1, "open_runs": job.open_runs - 1}
+    if cause is Why.CONFLICT:
+        counts["releases"] = job.releases + 1
     given_back = {name: number(count) for name, count in counts.items()}
-    entry = Transition(at=now, state=State.RETRYING, cause=Why.CONFLICT, attempt=job.attempt)
+    entry = Transition(at=now, state=State.RETRYING, cause=cause, attempt=job.attempt)
     return _continue_job(job, sets={"state": text(State.RETRYING)} | given_back, entries=[*job.history, entry], due=due)
 
 

@@ -49,7 +49,7 @@ class DynamoTableScan:
             )
         last: Any = answer.get("LastEvaluatedKey")
         return ScanPage(
-            found=[found for item in answer["Items"] for found in _found(item)],
+            found=[found for item in answer["Items"] for found in found_in(item)],
             cursor=last[JOB_KEY]["S"] if last else None,
             items=answer["ScannedCount"],
             read_units=answer["ConsumedCapacity"]["CapacityUnits"],
@@ -60,7 +60,8 @@ class DynamoTableScan:
             self._client.delete_item(TableName=self._table, Key={JOB_KEY: text(payload.item_key)})
 
 
-def _found(item: Item) -> Iterator[Found]:
+def found_in(item: Item) -> Iterator[Found]:
+    """At most one. None for the head of a group without jobs."""
     key: str = item[JOB_KEY]["S"]
     try:
         if key.startswith(HEAD_PREFIX):

@@ -83,7 +83,7 @@ CLAUSES: Final = (
         '"open_runs": number(open_runs_after(job, settlement)),',
         '"open_runs": number(0),',
     ),
-    Mutant("a release is a crash", modules.WRITES, '"open_runs": job.open_runs - 1, "releases"', '"releases"'),
+    Mutant("a release is a crash", modules.WRITES, '"open_runs": job.open_runs - 1}', '"open_runs": job.open_runs}'),
     Mutant(
         "an unclaim is a crash",
         modules.WRITES,
@@ -106,7 +106,7 @@ CLAUSES: Final = (
         'for name in ("result", "death", "checkpoint"):',
         'for name in ("result", "death"):',
     ),
-    Mutant("releases are not counted", modules.WRITES, ', "releases": job.releases + 1}', "}"),
+    Mutant("releases are not counted", modules.WRITES, "job.releases + 1", "job.releases"),
     Mutant(
         "a claim taken back stays taken",
         modules.WRITES,
