@@ -6,10 +6,12 @@ PY := .venv/bin/python
 LOG ?=
 LIMIT ?=
 export LOG LIMIT
-# For `make up`: how many seconds a minute of its alarms has; 60 without.
+# For `make up` and `make drill`: how many seconds a minute of the alarms has; 60 and 3 without.
 MINUTE ?=
 # For `make figures`: `flood`, `groups` or `wake`, all without.
 FIGURE ?=
+# For `make drill`: one of `python -m demo.drills --help`, or `all`.
+NAME ?= all
 # For `make simulate`: how many seeds, from which (one alone is one seed again).
 SEEDS ?=
 SEED ?=
@@ -29,7 +31,7 @@ LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --unive
 SOURCES := app.py demo functions shared stacks tests tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast cover up down lint synth docs dashboard figures simulate mutants scope model lock clean setup-app setup-dev wheel
+.PHONY: help demo drill test test-fast cover up down lint synth docs dashboard figures simulate mutants scope model lock clean setup-app setup-dev wheel
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -54,6 +56,9 @@ down: setup-app ## stop what `make up` started and remove its state
 
 figures: setup-app ## measure on an embedded AWS and print (FIGURE=flood, groups, log-bytes or wake)
 	@$(PY) -m demo.figures $(FIGURE)
+
+drill: setup-app ## break an embedded AWS, and fix it with the commands of the runbook (NAME=disabled-publisher, or all)
+	@$(PY) -m demo.drills $(NAME) $(if $(MINUTE),--minute-seconds $(MINUTE))
 
 simulate: setup-dev ## run the real handlers in a simulated AWS that tries to lose a job (SEEDS=2000, SEED=42)
 	@$(PY) -m tests.simulation run $(if $(SEEDS),--seeds $(SEEDS)) $(if $(SEED),--seed $(SEED))

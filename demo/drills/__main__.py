@@ -1,0 +1,44 @@
+"""`python -m demo.drills [NAME]` deploys the app to an embedded AWS and runs one drill, or all of them."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from demo.drills import runbook, runner
+from demo.drills.embedded_stage import MINUTE_SECONDS, EmbeddedStage, watched
+from demo.drills.errors import DrillError
+from demo.drills.incidents import DRILLS
+from demo.drills.table import table
+from tidemill.local.lifecycle import CommandError, deployed
+from tidemill.local.terminal_command import run
+from tidemill.local.wait import WaitError
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m demo.drills")
+    parser.add_argument("names", nargs="*", choices=["all", *DRILLS], default="all", help="the default is all")
+    parser.add_argument("--minute-seconds", type=float, default=MINUTE_SECONDS, help="of the alarms")
+    arguments = parser.parse_args()
+    names = list(DRILLS) if "all" in arguments.names else arguments.names
+    return run(lambda console: _drill(names, console, minute_seconds=arguments.minute_seconds))
+
+
+def _drill(names: Sequence[str], console: Console, *, minute_seconds: float) -> int:
+    with deployed(console) as app, watched(app, minute_seconds=minute_seconds) as watch:
+        reports = []
+        for name in names:
+            console.print(f"drill {name}", highlight=False)
+            drill = DRILLS[name](EmbeddedStage(app))
+            try:
+                reports.append(runner.run(drill, watch, runbook.fix(name, heading=drill.heading)))
+            except (DrillError, CommandError, WaitError) as error:
+                console.print(f"tidemill: drill {name}: {error}", style="red", markup=False, soft_wrap=True)
+                break
+        Console().print(table(reports, minute_seconds=minute_seconds))
+    return 0 if len(reports) == len(names) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

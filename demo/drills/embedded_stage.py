@@ -1,0 +1,132 @@
+"""`EmbeddedStage`: the app on the embedded AWS, as drills use it."""
+
+import functools
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Any, Final
+
+from demo.drills import aws_command
+from demo.drills.alarm_watch import AlarmLog
+from demo.drills.errors import DrillError
+from demo.observe import all_jobs
+from tidemill.domain.job import Job
+from tidemill.dynamodb.document import decode
+from tidemill.local import processes
+from tidemill.local.alarm_watch import process
+from tidemill.local.lifecycle import App, CommandError
+from tidemill.local.signed_caller import Caller
+from tidemill.names import CANARY_TYPE, LARGEST_BATCH, Output
+
+#: Seconds of a minute of the alarms. A shorter one leaves a slow machine no time for what happens in a minute.
+MINUTE_SECONDS: Final = 3.0
+#: Minutes. Ten calls of wake turn them on; before them, the watch synthesises the template.
+ESTABLISHED_WITHIN: Final = 60
+
+
+class EmbeddedStage:
+    def __init__(self, app: App) -> None:
+        self.app = app
+        self._callers: dict[str, Caller] = {}
+
+    def client(self, service: str) -> Any:
+        return self.app.client(service)
+
+    def function(self, verb: str) -> str:
+        return self.app.functions[verb]
+
+    def mapping(self, verb: str) -> str:
+        (mapping,) = self.client("lambda").list_event_source_mappings(FunctionName=self.function(verb))[
+            "EventSourceMappings"
+        ]
+        return str(mapping["UUID"])
+
+    def schedule(self, verb: str) -> Mapping[str, Any]:
+        scheduler = self.client("scheduler")
+        taken = scheduler.meta.service_model.operation_model("UpdateSchedule").input_shape.members
+        listed = [each for page in scheduler.get_paginator("list_schedules").paginate() for each in page["Schedules"]]
+        whole = [scheduler.get_schedule(Name=each["Name"], GroupName=each["GroupName"]) for each in listed]
+        (found,) = [each for each in whole if each["Target"]["Arn"].endswith(f":{self.function(verb)}")]
+        return {name: value for name, value in found.items() if name in taken}
+
+    def submit(self, jobs: Sequence[Mapping[str, Any]], *, role: str) -> Sequence[str | None]:
+        caller = self._callers.setdefault(role, self.app.assume(role))
+        ids: list[str | None] = []
+        for start in range(0, len(jobs), LARGEST_BATCH):
+            batch = jobs[start : start + LARGEST_BATCH]
+            body = json.dumps({"jobs": batch}).encode()
+            answer = self.app.request("POST", "/jobs/batch", body=body, caller=caller)
+            refused: Any = [{}] * len(batch)
+            decided = answer.json()["jobs"] if answer.status == HTTPStatus.OK else refused
+            ids += [each["job"]["id"] if each.get("status") == HTTPStatus.ACCEPTED else None for each in decided]
+        return ids
+
+    def jobs(self, ids: Collection[str]) -> Mapping[str, Job]:
+        wanted = frozenset(ids)
+        return {job.id: job for job in all_jobs(self.app) if job.id in wanted}
+
+    def effects(self, ledgers: Collection[str]) -> Mapping[str, Sequence[str]]:
+        pages = self.client("dynamodb").get_paginator("scan").paginate(TableName=self._ledger)
+        items = {item["name"]["S"]: item["words"]["L"] for page in pages for item in page["Items"]}
+        return {name: [word["S"] for word in items[name]] for name in ledgers if name in items}
+
+    @functools.cached_property
+    def _ledger(self) -> str:
+        (table,) = [name for name in self.client("dynamodb").list_tables()["TableNames"] if "DemoLedger" in name]
+        return str(table)
+
+    def canary_tenants(self) -> Sequence[str]:
+        pages = (
+            self.client("dynamodb")
+            .get_paginator("scan")
+            .paginate(
+                TableName=self.app.outputs[Output.JOBS_TABLE],
+                FilterExpression="#type = :canary",
+                ExpressionAttributeNames={"#type": "type"},
+                ExpressionAttributeValues={":canary": {"S": CANARY_TYPE}},
+            )
+        )
+        return sorted({decode(item).tenant for page in pages for item in page["Items"]})
+
+    def deploy_variable(self, verb: str, name: str, value: str) -> None:
+        self.app.set_function_variable(verb, name, value)
+
+    def kill_worker(self, verb: str) -> None:
+        self.app.kill_worker(verb)
+
+    def execute(self, words: Sequence[str]) -> None:
+        program, *arguments = words
+        if program == "tidemill":
+            self.app.tidemill(*arguments)
+        elif program == "aws":
+            aws_command.run(arguments, self.client)
+        else:
+            raise CommandError(f"not a command of an operator: {program}")
+
+
+@contextmanager
+def watched(app: App, *, minute_seconds: float) -> Iterator[AlarmLog]:
+    """A watch of the alarms, and a subscriber of the pages, without whom a further alarm fires."""
+    sqs, sns = app.client("sqs"), app.client("sns")
+    url = sqs.create_queue(QueueName="drill-pages")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    subscription = sns.subscribe(
+        TopicArn=app.outputs[Output.ALARM_TOPIC], Protocol="sqs", Endpoint=arn, ReturnSubscriptionArn=True
+    )
+    log = app.folder / process.LOG
+    offset = log.stat().st_size if log.exists() else 0
+    process.restart(app.folder, minute_seconds=minute_seconds)
+    try:
+        watch = AlarmLog(log, offset=offset, minute_seconds=minute_seconds)
+        for _ in range(ESTABLISHED_WITHIN):
+            watch.next()
+            if watch.established:
+                break
+        else:
+            raise DrillError(f"the alarms on silence are not on after {ESTABLISHED_WITHIN} minutes; see {log}")
+        yield watch
+    finally:
+        processes.end_watch(app.folder)
+        sns.unsubscribe(SubscriptionArn=subscription["SubscriptionArn"])
+        sqs.delete_queue(QueueUrl=url)

@@ -1,0 +1,26 @@
+"""All drills, in the order in which `make drill NAME=all` runs them."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from demo.drills.drill import Drill
+from demo.drills.incidents.disabled_publisher import DisabledPublisher
+from demo.drills.incidents.disabled_scheduler import DisabledScheduler
+from demo.drills.incidents.drifted_mapping import DriftedMapping
+from demo.drills.incidents.killed_workers import KilledWorkers
+from demo.drills.incidents.lost_messages import LostMessages
+from demo.drills.incidents.poison_flood import PoisonFlood
+from demo.drills.incidents.tenant_flood import TenantFlood
+
+DRILLS: Final[Mapping[str, type[Drill]]] = {
+    drill.name: drill
+    for drill in (
+        DisabledPublisher,
+        PoisonFlood,
+        KilledWorkers,
+        DisabledScheduler,
+        LostMessages,
+        TenantFlood,
+        DriftedMapping,
+    )
+}

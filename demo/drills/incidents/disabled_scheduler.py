@@ -1,0 +1,18 @@
+"""The schedule of wake is disabled, so scheduled jobs do not begin."""
+
+import json
+from collections.abc import Mapping
+
+from demo.drills.drill import Drill
+from demo.drills.traffic import Traffic
+
+
+class DisabledScheduler(Drill):
+    name = "disabled-scheduler"
+    alarm = "SilentScheduler"
+    heading = "silent-scheduler"
+
+    def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
+        schedule = self.stage.schedule("wake")
+        self.stage.client("scheduler").update_schedule(**{**schedule, "State": "DISABLED"})
+        return {"SCHEDULE": json.dumps({**schedule, "State": "ENABLED"})}

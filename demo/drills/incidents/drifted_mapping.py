@@ -1,0 +1,23 @@
+"""An operator lowers the concurrency of a worker by hand and forgets it, so the stage differs from its template."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from demo.drills.drill import Drill
+from demo.drills.traffic import Traffic
+
+#: https://docs.aws.amazon.com/lambda/latest/api/API_ScalingConfig.html
+SMALLEST: Final = 2
+
+
+class DriftedMapping(Drill):
+    name = "drifted-mapping"
+    alarm = "DriftedResources"
+    heading = "drifted-resources"
+
+    def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
+        functions = self.stage.client("lambda")
+        mapping = self.stage.mapping("work-critical")
+        before = functions.get_event_source_mapping(UUID=mapping)["ScalingConfig"]["MaximumConcurrency"]
+        functions.update_event_source_mapping(UUID=mapping, ScalingConfig={"MaximumConcurrency": SMALLEST})
+        return {"UUID": mapping, "CONCURRENCY": str(before)}

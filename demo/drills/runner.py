@@ -1,0 +1,129 @@
+"""Runs one drill: break, detect, fix, verify. It counts its patience in evaluations of the alarms."""
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from demo.drills import runbook
+from demo.drills.alarm_watch import PAGE, AlarmWatch
+from demo.drills.drill import Drill
+from demo.drills.errors import DrillError
+from demo.drills.traffic import Replays, Traffic
+
+#: Evaluations to wait for: the stage to be healthy, the alarm to fire, and the stage to be healthy again.
+PATIENCE: Final = 60
+#: The comments in a block that a drill obeys. Every other line is a command.
+DEPLOY: Final = "# deploy "
+RESOLVED: Final = "# when the alarm has resolved"
+REPEAT: Final = "# repeat until no alarm fires"
+_SHOWN_FAULTS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Times are in seconds."""
+
+    name: str
+    alarm: str
+    #: From the incident to its alarm.
+    detected: float
+    #: From the first command of the fix until the alarm resolved and every job had ended.
+    recovered: float
+    #: The number of accepted jobs.
+    jobs: int
+    replays: Replays
+
+
+def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = PATIENCE) -> Report:
+    """`fix` holds the lines of the runbook. Raises DrillError."""
+    watched = drill.expected | {PAGE}
+    _await(
+        watch,
+        lambda: not watch.firing & watched,
+        patience,
+        lambda: f"the stage is not healthy: {_names(watch.firing & watched)} fire",
+    )
+    traffic = Traffic(drill.stage)
+    if not traffic.submit():
+        raise DrillError("the healthy stage accepts no job")
+    watch.forget_pages()
+
+    began = watch.now()
+    values = drill.begin(traffic)
+    traffic.submit()
+    _await(
+        watch,
+        lambda: drill.alarm in watch.firing,
+        patience,
+        lambda: f"the alarm {drill.alarm} did not fire; these fire: {_names(watch.firing)}",
+        each=drill.each_minute,
+    )
+    detected = watch.now()
+
+    lines = [line if line.startswith("#") else runbook.filled(line, values) for line in fix]
+    once, repeated = _parts(lines)
+    for line in once:
+        if line.startswith(RESOLVED):
+            _await(watch, lambda: not watch.firing & watched, patience, lambda: f"{_names(watch.firing)} still fire")
+        else:
+            _execute(line, drill)
+    traffic.submit()
+    _await(
+        watch,
+        lambda: not watch.firing & watched and traffic.ended(),
+        patience,
+        lambda: f"the stage did not recover: {_names(watch.firing)} fire; {_shown(traffic)}",
+        each=lambda: _execute_all(repeated, drill),
+    )
+    recovered = watch.now()
+
+    if other := watch.pages - drill.expected:
+        raise DrillError(f"another page fired: {_names(other)}")
+    if list(traffic.faults()):
+        raise DrillError(_shown(traffic))
+    return Report(drill.name, drill.alarm, detected - began, recovered - detected, len(traffic), traffic.replays())
+
+
+def _parts(lines: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The lines to run once, and those to repeat until the stage has recovered."""
+    first = next((number for number, line in enumerate(lines) if line.startswith(REPEAT)), len(lines))
+    return lines[:first], lines[first + 1 :]
+
+
+def _execute_all(lines: Sequence[str], drill: Drill) -> None:
+    for line in lines:
+        _execute(line, drill)
+
+
+def _execute(line: str, drill: Drill) -> None:
+    if line.startswith(DEPLOY):
+        drill.deploy()
+    else:
+        drill.stage.execute(shlex.split(line, comments=True))
+
+
+def _await(
+    watch: AlarmWatch,
+    holds: Callable[[], bool],
+    patience: int,
+    error: Callable[[], str],
+    *,
+    each: Callable[[], None] = lambda: None,
+) -> None:
+    for _ in range(patience):
+        watch.next()
+        if holds():
+            return
+        each()
+    raise DrillError(f"after {patience} evaluations, {error()}")
+
+
+def _names(alarms: frozenset[str]) -> str:
+    return ", ".join(sorted(alarms)) or "none"
+
+
+def _shown(traffic: Traffic) -> str:
+    faults = list(traffic.faults())
+    more = f", and {len(faults) - _SHOWN_FAULTS} more" if len(faults) > _SHOWN_FAULTS else ""
+    return (", ".join(faults[:_SHOWN_FAULTS]) or "all jobs have ended once") + more

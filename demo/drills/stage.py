@@ -1,0 +1,41 @@
+"""`Stage`: the deployed stage, as drills use it. `embedded_stage` is the one on the embedded AWS."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from tidemill.domain.job import Job
+
+
+class Stage(Protocol):
+    def client(self, service: str) -> Any:
+        """An SDK client that may do everything."""
+
+    def function(self, verb: str) -> str:
+        """The name of the function with this key in the output `Functions`."""
+
+    def mapping(self, verb: str) -> str:
+        """The UUID of the event source mapping of a function."""
+
+    def schedule(self, verb: str) -> Mapping[str, Any]:
+        """The only schedule of a function, as `UpdateSchedule` takes it."""
+
+    def submit(self, jobs: Sequence[Mapping[str, Any]], *, role: str) -> Sequence[str | None]:
+        """Submit over HTTP, as a session of this role. Returns the id of each job, None for one that was refused."""
+
+    def jobs(self, ids: Collection[str]) -> Mapping[str, Job]:
+        """The documents of those jobs that exist, by id."""
+
+    def effects(self, ledgers: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """What the runs of jobs have written, by ledger."""
+
+    def canary_tenants(self) -> Sequence[str]:
+        """Whose jobs the canaries are."""
+
+    def deploy_variable(self, verb: str, name: str, value: str) -> None:
+        """Deploy the function with another value of one environment variable."""
+
+    def kill_worker(self, verb: str) -> None:
+        """Kill a worker of this function that runs a batch, as the host does when memory runs out."""
+
+    def execute(self, words: Sequence[str]) -> None:
+        """Run a command of an operator: `tidemill …` or `aws …`. Raises CommandError."""

@@ -1,0 +1,14 @@
+"""Each drill names an alarm of the catalogue, with its heading of the runbook, and pages that are pages."""
+
+import pytest
+
+from demo.drills.drill import Drill
+from demo.drills.incidents import DRILLS
+from tests.infrastructure.alarms.installation import Installation
+from tidemill.cdk.alarm import Severity
+
+
+@pytest.mark.parametrize("drill", DRILLS.values(), ids=tuple(DRILLS))
+def test_the_alarm_of_a_drill_leads_to_the_page_that_it_reads(drill: type[Drill], installation: Installation) -> None:
+    assert installation.entries[drill.alarm].heading == drill.heading
+    assert all(installation.entries[page].severity is Severity.PAGE for page in drill.pages)

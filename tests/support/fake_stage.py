@@ -1,0 +1,116 @@
+"""A stage whose incident shows in an alarm, and ends when the commands of the runbook have run."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from unittest.mock import MagicMock
+
+from demo.drills.alarm_watch import PAGE
+from demo.drills.runner import RESOLVED
+from tests.support.builders import a_job
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.names import Lane
+
+
+class FakeStage:
+    """Broken by a call of its client, a killed worker or a flood. Jobs end when all commands of the fix have run.
+
+    The alarm resolves with the last command, or with the last one that the runbook names before it resolves.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        commands = [line for line in lines if line == RESOLVED or not line.startswith("#")]
+        self._resolves = commands.index(RESOLVED) if RESOLVED in commands else len(commands)
+        self._commands = len([line for line in commands if line != RESOLVED])
+        self.sdk = MagicMock()
+        self.broken = False
+        self.executed: list[str] = []
+        self._jobs: dict[str, Job] = {}
+        self._effects: dict[str, list[str]] = {}
+        #: What goes wrong with the next accepted job.
+        self.loses = self.doubles = False
+
+    def client(self, service: str) -> Any:
+        self.broken = True
+        return self.sdk(service)
+
+    def function(self, verb: str) -> str:
+        return f"function-{verb}"
+
+    def schedule(self, verb: str) -> Mapping[str, Any]:
+        return {"Name": f"schedule-{verb}"}
+
+    def mapping(self, verb: str) -> str:
+        return f"mapping-{verb}"
+
+    def canary_tenants(self) -> Sequence[str]:
+        return ["canary"]
+
+    def submit(self, jobs: Sequence[Mapping[str, Any]], *, role: str) -> Sequence[str | None]:
+        ids = []
+        for job in jobs:
+            accepted = a_job(tenant=role, type=job["type"], lane=Lane.DEFAULT)
+            self._jobs[accepted.id] = accepted
+            if ledger := job.get("payload", {}).get("ledger"):
+                self._effects[ledger] = ["1"] * (2 if self.doubles else 1)
+            if self.loses:
+                del self._jobs[accepted.id]
+                self.loses = False
+            self.doubles = False
+            # A flood of jobs is an incident too.
+            self.broken = self.broken or "ledger" not in job.get("payload", {})
+            ids.append(accepted.id)
+        return ids
+
+    def jobs(self, ids: Collection[str]) -> Mapping[str, Job]:
+        ended = len(self.executed) >= self._commands
+        return {
+            id_: replace(self._jobs[id_], state=State.SUCCEEDED if ended else State.QUEUED)
+            for id_ in ids
+            if id_ in self._jobs
+        }
+
+    def effects(self, ledgers: Collection[str]) -> Mapping[str, Sequence[str]]:
+        return {ledger: self._effects[ledger] for ledger in ledgers if ledger in self._effects}
+
+    def kill_worker(self, verb: str) -> None:
+        self.broken = True
+
+    def deploy_variable(self, verb: str, name: str, value: str) -> None:
+        """The deployment of a fix."""
+
+    def execute(self, words: Sequence[str]) -> None:
+        self.executed.append(" ".join(words))
+        self.broken = self.broken and len(self.executed) < self._resolves
+
+
+class FakeWatch:
+    """Its alarm fires two evaluations after the stage broke. `also` fires with it."""
+
+    def __init__(self, stage: FakeStage, alarm: str, *, also: str = "") -> None:
+        self._stage = stage
+        self._alarms = frozenset(filter(None, (alarm, also, PAGE)))
+        self._evaluations = self._since = 0
+        self.firing = frozenset[str]()
+        self.pages = frozenset[str]()
+
+    def forget_pages(self) -> None:
+        self.pages = frozenset()
+
+    def next(self) -> None:
+        self._evaluations += 1
+        self._since = self._since + 1 if self._stage.broken else 0
+        self.firing = self._alarms if self._since > 1 else frozenset()
+        self.pages |= self.firing - {PAGE}
+
+    def now(self) -> float:
+        return 60.0 * self._evaluations
+
+
+class DeafWatch(FakeWatch):
+    """Hears no alarm."""
+
+    def next(self) -> None:
+        super().next()
+        self.firing = frozenset()
