@@ -11,10 +11,10 @@ from tidemill.operator.alarm_states import Severity
 
 #: A line of `tidemill.local.alarm_watch.change_line`: time, state, severity, name.
 _CHANGE: Final = re.compile(r"[\d:]{8} (\w+) +(\w+) +(\S+?):(?: |$)")
+#: The first line of the watch.
+_BEGAN: Final = "watching "
 #: A line is read when the evaluation of its minute is over.
 _AFTER: Final = 0.5
-#: Without this part, silence is not a fault: the stage is new.
-ESTABLISHED: Final = "Established"
 #: The composite of all pages.
 PAGE: Final = "Page"
 
@@ -43,8 +43,8 @@ class AlarmLog:
     ) -> None:
         self.firing = frozenset[str]()
         self.pages = frozenset[str]()
-        #: Whether the alarms on silence are on.
-        self.established = False
+        #: How many the watch has made, about, since it began.
+        self.evaluations = 0
         self._log = log
         self._offset = offset
         self._minute_seconds = minute_seconds
@@ -56,9 +56,9 @@ class AlarmLog:
     def next(self) -> None:
         since = time.time() % self._minute_seconds
         self._sleep(self._minute_seconds * (1 + _AFTER) - since if since > _AFTER else self._minute_seconds * _AFTER)
+        self.evaluations += self.evaluations > 0
         for state, severity, id_ in self._changes():
             if severity is Severity.PART:
-                self.established |= id_ == ESTABLISHED
                 continue
             self.firing = self.firing - {id_} | ({id_} if state is State.ALARM else frozenset())
             if state is State.ALARM and severity is Severity.PAGE:
@@ -75,6 +75,8 @@ class AlarmLog:
         whole = text[: text.rfind(b"\n") + 1]
         self._offset += len(whole)
         for line in whole.decode(errors="replace").splitlines():
+            if line.startswith(_BEGAN):
+                self.evaluations = 1
             if found := _CHANGE.match(line):
                 yield State(found[1]), Severity(found[2]), alarm_id(found[3])
 

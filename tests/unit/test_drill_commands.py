@@ -66,13 +66,17 @@ def _log(tmp_path: Path, text: str) -> AlarmLog:
 
 
 def test_the_log_says_which_alarms_fire(tmp_path: Path) -> None:
+    log = _log(tmp_path, "")
+    log.next()
+    assert log.evaluations == 0
     log = _log(tmp_path, STARTED + TICKET)
     log.next()
-    assert (log.firing, log.pages, log.established) == ({"LostMessages"}, frozenset(), False)
+    assert log.evaluations == 1
+    assert (log.firing, log.pages) == ({"LostMessages"}, frozenset())
     with (tmp_path / "alarms.log").open("a") as file:
         file.write(ON + PAGE)
     log.next()
-    assert (log.firing, log.pages, log.established) == ({"LateCanary", "LostMessages"}, {"LateCanary"}, True)
+    assert (log.firing, log.pages) == ({"LateCanary", "LostMessages"}, {"LateCanary"})
 
 
 def test_a_page_that_resolved_has_fired(tmp_path: Path) -> None:
