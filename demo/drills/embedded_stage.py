@@ -12,16 +12,19 @@ from demo.drills.alarm_watch import AlarmLog, alarm_id
 from demo.drills.errors import DrillError
 from demo.observe import all_jobs
 from tidemill.domain.job import Job
+from tidemill.domain.states import State as JobState
 from tidemill.dynamodb.document import decode
 from tidemill.local import processes
 from tidemill.local.alarm_watch import installed_alarms, process
 from tidemill.local.alarms import State
 from tidemill.local.lifecycle import App, CommandError
 from tidemill.local.signed_caller import Caller
+from tidemill.local.wait import wait_until
 from tidemill.names import CANARY_TYPE, LARGEST_BATCH, Output
 
 #: Seconds of a minute of the alarms. A shorter one leaves a slow machine no time for what happens in a minute.
 MINUTE_SECONDS: Final = 3.0
+START_PATIENCE_SECONDS: Final = 30
 #: Without this alarm, silence is not a fault: the stage is new.
 ESTABLISHED: Final = "Established"
 #: Minutes. Ten calls of wake turn them on; before them, the watch synthesises the template.
@@ -81,12 +84,15 @@ class EmbeddedStage:
         (table,) = [name for name in self.client("dynamodb").list_tables()["TableNames"] if "DemoLedger" in name]
         return str(table)
 
+    def jobs_table(self) -> str:
+        return self.app.outputs[Output.JOBS_TABLE]
+
     def canary_tenants(self) -> Sequence[str]:
         pages = (
             self.client("dynamodb")
             .get_paginator("scan")
             .paginate(
-                TableName=self.app.outputs[Output.JOBS_TABLE],
+                TableName=self.jobs_table(),
                 FilterExpression="#type = :canary",
                 ExpressionAttributeNames={"#type": "type"},
                 ExpressionAttributeValues={":canary": {"S": CANARY_TYPE}},
@@ -97,7 +103,11 @@ class EmbeddedStage:
     def deploy_variable(self, verb: str, name: str, value: str) -> None:
         self.app.set_function_variable(verb, name, value)
 
-    def kill_worker(self, verb: str) -> None:
+    def kill_worker(self, verb: str, ids: Collection[str]) -> None:
+        def run() -> bool:
+            return any(job.state is JobState.RUNNING for job in self.jobs(ids).values())
+
+        wait_until(run, START_PATIENCE_SECONDS, "a job to run")
         self.app.kill_worker(verb)
 
     def execute(self, words: Sequence[str]) -> None:

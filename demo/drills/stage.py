@@ -28,14 +28,17 @@ class Stage(Protocol):
     def effects(self, ledgers: Collection[str]) -> Mapping[str, Sequence[str]]:
         """What the runs of jobs have written, by ledger."""
 
+    def jobs_table(self) -> str:
+        """Its name."""
+
     def canary_tenants(self) -> Sequence[str]:
         """Whose jobs the canaries are."""
 
     def deploy_variable(self, verb: str, name: str, value: str) -> None:
         """Deploy the function with another value of one environment variable."""
 
-    def kill_worker(self, verb: str) -> None:
-        """Kill a worker of this function that runs a batch, as the host does when memory runs out."""
+    def kill_worker(self, verb: str, ids: Collection[str]) -> None:
+        """Kill a worker of this function while one of these jobs runs, as the host does when memory runs out."""
 
     def execute(self, words: Sequence[str]) -> None:
         """Run a command of an operator: `tidemill …` or `aws …`. Raises CommandError."""

@@ -63,3 +63,35 @@ def test_a_message_is_counted_where_aws_counts_it(message: dict[str, Any], figur
 
 def test_an_empty_queue_has_no_age() -> None:
     assert set(launcher.queue_figures([], now=100.0).values()) == {(0, "Count"), (0.0, "Seconds")}
+
+
+class _Store:
+    """The parts of the emulator's DynamoDB that the launcher changes. It applies each write."""
+
+    def __init__(self, most: int | None) -> None:
+        self.written: list[dict[str, Any]] = []
+        self._tables = {"jobs": {"OnDemandThroughput": {"MaxWriteRequestUnits": most}} if most is not None else {}}
+        self._put_item = self._update_item = self._delete_item = self._transact_write_items = self.written.append
+
+    def error_response_json(self, code: str, *_: object) -> str:
+        return code
+
+
+@pytest.mark.parametrize(("most", "applied"), [(None, 3), (-1, 3), (2, 2)])
+def test_a_table_takes_no_more_writes_in_a_second_than_its_maximum(
+    most: int | None, applied: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = _Store(most)
+    launcher.throttle_writes(store)
+    monkeypatch.setattr(launcher.time, "time", lambda: 100.0)
+    answers = [
+        store._put_item({"TableName": "jobs"}),
+        store._update_item({"TableName": "arn:aws:dynamodb:us-east-1:000000000000:table/jobs"}),
+        store._transact_write_items({"TransactItems": [{"Put": {"TableName": "jobs"}}]}),
+    ]
+    assert len(store.written) == applied
+    assert answers == [None] * applied + ["ThrottlingException"] * (3 - applied)
+
+    monkeypatch.setattr(launcher.time, "time", lambda: 101.0)
+    assert store._put_item({"TableName": "jobs"}) is None
+    assert store._put_item({"TableName": "another"}) is None

@@ -44,6 +44,9 @@ class FakeStage:
     def mapping(self, verb: str) -> str:
         return f"mapping-{verb}"
 
+    def jobs_table(self) -> str:
+        return "jobs"
+
     def canary_tenants(self) -> Sequence[str]:
         return ["canary"]
 
@@ -74,11 +77,12 @@ class FakeStage:
     def effects(self, ledgers: Collection[str]) -> Mapping[str, Sequence[str]]:
         return {ledger: self._effects[ledger] for ledger in ledgers if ledger in self._effects}
 
-    def kill_worker(self, verb: str) -> None:
+    def kill_worker(self, verb: str, ids: Collection[str]) -> None:
         self.broken = True
 
     def deploy_variable(self, verb: str, name: str, value: str) -> None:
-        """The deployment of a fix."""
+        """A broken or a fixed version."""
+        self.broken = self.broken or not self.executed
 
     def execute(self, words: Sequence[str]) -> None:
         self.executed.append(" ".join(words))

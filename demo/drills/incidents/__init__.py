@@ -11,6 +11,7 @@ from demo.drills.incidents.killed_workers import KilledWorkers
 from demo.drills.incidents.lost_messages import LostMessages
 from demo.drills.incidents.poison_flood import PoisonFlood
 from demo.drills.incidents.tenant_flood import TenantFlood
+from demo.drills.incidents.throttled_store import ThrottledStore
 
 DRILLS: Final[Mapping[str, type[Drill]]] = {
     drill.name: drill
@@ -22,5 +23,6 @@ DRILLS: Final[Mapping[str, type[Drill]]] = {
         LostMessages,
         TenantFlood,
         DriftedMapping,
+        ThrottledStore,
     )
 }

@@ -29,8 +29,7 @@ class KilledWorkers(Drill):
             self._kill()
 
     def _kill(self) -> None:
-        self._traffic.also([{"type": TYPE}] * JOBS)
-        self.stage.kill_worker("work")
+        self.stage.kill_worker("work", self._traffic.also([{"type": TYPE}] * JOBS))
 
     def deploy(self) -> None:
         """With enough memory, nothing kills the workers."""

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
+from collections.abc import Callable
 from functools import partialmethod
 from hashlib import sha256
 from pathlib import Path
@@ -39,11 +41,13 @@ def main() -> None:
 
     from ministack import app  # noqa: PLC0415 - reads its settings when imported
     from ministack.core import lambda_runtime  # noqa: PLC0415
+    from ministack.services import dynamodb  # noqa: PLC0415
 
     keep_settings_from_functions(lambda_runtime, settings)
     mark_busy_workers(lambda_runtime.Worker)
     drain_at_once(lambda_runtime.Worker)
     sign_as_own_role(lambda_runtime)
+    throttle_writes(dynamodb)
     threading.Thread(target=publish_queue_metrics, daemon=True).start()
     if tied:
         threading.Thread(target=end_with_owner, daemon=True).start()
@@ -103,6 +107,32 @@ def sign_as_own_role(runtime: Any) -> None:
         return {"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
 
     runtime.execution_credentials = credentials
+
+
+def throttle_writes(dynamodb: Any) -> None:
+    """Keep to the maximum throughput of a table, which the emulator stores and ignores. A write counts as one unit.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode-max-throughput.html
+    """
+    written: Counter[tuple[str, int]] = Counter()
+
+    def limited(write: Callable[[dict[str, Any]], Any]) -> Callable[[dict[str, Any]], Any]:
+        def run(data: dict[str, Any]) -> Any:
+            changes = [change for each in data.get("TransactItems", ()) for change in each.values()] or [data]
+            for table in {change.get("TableName", "").rpartition("/")[2] for change in changes}:
+                known = dynamodb._tables.get(table, {})
+                most = known.get("OnDemandThroughput", {}).get("MaxWriteRequestUnits", -1)
+                second = (table, int(time.time()))
+                written[second] += most >= 0
+                if 0 <= most < written[second]:
+                    reason = "Maximum OnDemandThroughput exceeded"
+                    return dynamodb.error_response_json("ThrottlingException", reason, 400)
+            return write(data)
+
+        return run
+
+    for name in ("_put_item", "_update_item", "_delete_item", "_transact_write_items"):
+        setattr(dynamodb, name, limited(getattr(dynamodb, name)))
 
 
 def publish_queue_metrics() -> None:

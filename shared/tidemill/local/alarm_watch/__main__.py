@@ -9,9 +9,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.console import Console
 
 from tidemill.domain.errors import TidemillError
-from tidemill.local import emulator, environment
+from tidemill.local import emulator, environment, processes
 from tidemill.local.alarm_watch.setup import templates_with_all_alarms, watch_of
-from tidemill.local.alarm_watch.watch import MINUTE_SECONDS
+from tidemill.local.alarm_watch.watch import MINUTE_SECONDS, Watch
 from tidemill.local.signed_caller import Caller
 from tidemill.local.terminal_command import run
 
@@ -33,7 +33,13 @@ def _watch(folder: Path, minute_seconds: float, console: Console) -> int:
     client = Caller(running.endpoint, environment.root_keys(folder.name)).client
     watch = watch_of(folder, client, templates, minute_seconds=minute_seconds)
     print(f"watching {len(watch.states)} alarms", flush=True)
-    while emulator.find(folder):
+    evaluate_until_ended(watch, folder, minute_seconds)
+    return 0
+
+
+def evaluate_until_ended(watch: Watch, folder: Path, minute_seconds: float) -> None:
+    """Once a minute, while the process of the emulator exists: on a busy machine, it may not answer for a while."""
+    while processes.emulators(folder):
         try:
             for line in watch.tick(time.time()):
                 print(line, flush=True)
@@ -41,7 +47,6 @@ def _watch(folder: Path, minute_seconds: float, console: Console) -> int:
             # The app may be in the middle of a deployment. The next minute evaluates again.
             print(f"not evaluated: {error}", flush=True)
         time.sleep(minute_seconds - time.time() % minute_seconds)
-    return 0
 
 
 if __name__ == "__main__":

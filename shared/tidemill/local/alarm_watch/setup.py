@@ -52,7 +52,12 @@ def watch_of(
 def sources_of(outputs_by_stack: Mapping[str, Mapping[str, str]]) -> list[Source]:
     """The functions of all stacks that have any, each with the API of its stack."""
     return [
-        Source(log_group=json.loads(outputs[Output.LOG_GROUPS])[key], function=function, api_id=_api_id(outputs))
+        Source(
+            log_group=json.loads(outputs[Output.LOG_GROUPS])[key],
+            function=function,
+            api_id=_api_id(outputs),
+            table=outputs.get(Output.JOBS_TABLE, ""),
+        )
         for outputs in outputs_by_stack.values()
         for key, function in json.loads(outputs.get(Output.FUNCTIONS, "{}")).items()
     ]
