@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -83,7 +84,7 @@ def test_a_table_takes_no_more_writes_in_a_second_than_its_maximum(
 ) -> None:
     store = _Store(most)
     launcher.throttle_writes(store)
-    monkeypatch.setattr(launcher.time, "time", lambda: 100.0)
+    monkeypatch.setattr(time, "time", lambda: 100.0)
     answers = [
         store._put_item({"TableName": "jobs"}),
         store._update_item({"TableName": "arn:aws:dynamodb:us-east-1:000000000000:table/jobs"}),
@@ -92,6 +93,6 @@ def test_a_table_takes_no_more_writes_in_a_second_than_its_maximum(
     assert len(store.written) == applied
     assert answers == [None] * applied + ["ThrottlingException"] * (3 - applied)
 
-    monkeypatch.setattr(launcher.time, "time", lambda: 101.0)
+    monkeypatch.setattr(time, "time", lambda: 101.0)
     assert store._put_item({"TableName": "jobs"}) is None
     assert store._put_item({"TableName": "another"}) is None

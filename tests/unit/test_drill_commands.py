@@ -72,17 +72,17 @@ def test_the_log_says_which_alarms_fire(tmp_path: Path) -> None:
     log = _log(tmp_path, STARTED + TICKET)
     log.next()
     assert log.evaluations == 1
-    assert (log.firing, log.pages) == ({"LostMessages"}, frozenset())
+    assert (log.firing, log.pages) == (frozenset({"LostMessages"}), frozenset())
     with (tmp_path / "alarms.log").open("a") as file:
         file.write(ON + PAGE)
     log.next()
-    assert (log.firing, log.pages) == ({"LateCanary", "LostMessages"}, {"LateCanary"})
+    assert (log.firing, log.pages) == (frozenset({"LateCanary", "LostMessages"}), frozenset({"LateCanary"}))
 
 
 def test_a_page_that_resolved_has_fired(tmp_path: Path) -> None:
     log = _log(tmp_path, PAGE + RESOLVED)
     log.next()
-    assert (log.firing, log.pages) == (frozenset(), {"LateCanary"})
+    assert (log.firing, log.pages) == (frozenset(), frozenset({"LateCanary"}))
     log.forget_pages()
     log.next()
     assert log.pages == frozenset()
