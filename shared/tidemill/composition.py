@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes, measured
+from tidemill.application.migration import Migrator
 from tidemill.application.owed import Taker
 from tidemill.application.paused_submissions import refuse_paused
 from tidemill.application.publish import Publisher
@@ -24,6 +25,7 @@ from tidemill.application.wake import Waker
 from tidemill.aws import clients
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.indexes import Indexes
+from tidemill.dynamodb.job_scan import DynamoJobScan
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.listing import DynamoListing
@@ -171,6 +173,19 @@ def owed_work() -> DynamoOwedWork:
 @cache
 def taker() -> Taker:
     return Taker(owed=owed_work(), store=store(), payloads=payloads(), clock=clock.now)
+
+
+def migrator(*, rate: int, read_units: int) -> Migrator:
+    """For one run of a migration. `rate` is the most jobs per second, and `read_units` those of the scan."""
+    return Migrator(
+        store=store(),
+        payloads=payloads(),
+        scan=DynamoJobScan(_dynamodb(), table=setting(Env.JOBS_TABLE)),
+        reads=ReadPace(read_units, clock=clock.now, pause=time.sleep),
+        jobs=ReadPace(rate, clock=clock.now, pause=time.sleep),
+        job_types=known_job_types(),
+        clock=clock.now,
+    )
 
 
 def telemetry() -> Telemetry:

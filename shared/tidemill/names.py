@@ -162,6 +162,12 @@ CANARY_TENANT: Final = "canary"
 CANARY_PREFIX: Final = "!canary#"
 CANARY_INTERVAL_SECONDS: Final = 60
 
+#: The job type of `tidemill migrate`, its package, which every stage adds to its own, and the tenant of its jobs.
+MIGRATION_TYPE: Final = "tidemill.migration"
+MIGRATION_PACKAGE: Final = "tidemill.migration"
+#: It cannot equal a caller's tenant, so no caller can submit such a job.
+MIGRATION_TENANT: Final = "migration"
+
 # The members of the event that EventBridge Scheduler sends to each of the parallel calls of `wake`: its number, from 0,
 # and the number of calls. Without them, a call does the work of all.
 WAKE_PART: Final = "part"

@@ -34,6 +34,7 @@ WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[Dyn
     Write.PARK: (State.RETRYING, lambda store, job: store.park(job, A_WAIT, now=NOW)),
     Write.UNPARK: (State.PARKED, lambda store, job: store.unpark(job, now=NOW, due=LATER)),
     Write.RESEND: (State.QUEUED, lambda store, job: store.resend(job, now=LATER)),
+    Write.REWRITE: (State.QUEUED, lambda store, job: store.rewrite(job, replace(job, payload='{"v":2}'))),
     Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),
 }
 

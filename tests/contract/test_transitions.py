@@ -116,6 +116,11 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         (Write.RESEND, state): (_alone, lambda store, job: store.resend(job, now=LATE))
         for state in (State.QUEUED, State.RETRYING, State.DEAD)
     },
+    **{
+        (Write.REWRITE, state): (_alone, lambda store, job: store.rewrite(job, replace(job, payload='{"v":2}')))
+        for state in State
+        if state is not State.RUNNING
+    },
     (Write.REDRIVE, State.QUEUED): (
         _alone,
         lambda store, job: store.redrive(job, token="late", now=LATE, by="ada"),

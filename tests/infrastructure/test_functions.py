@@ -21,6 +21,7 @@ from tidemill.names import (
     JOB_KEY,
     LISTING_INDEX,
     METRIC_NAMESPACE,
+    MIGRATION_PACKAGE,
     PAYLOADS_PREFIX,
     SCHEDULE_TENANT,
     Env,
@@ -106,7 +107,7 @@ RIGHTS: dict[str, Rights] = {
     | _of_files("DeleteObject"),
     "work-critical": _worker(Lane.CRITICAL),
     "work": _worker(Lane.DEFAULT),
-    "work-bulk": _worker(Lane.BULK) | CLICK_ENRICH | CLICK_REPORTS,
+    "work-bulk": _worker(Lane.BULK) | _of_jobs("Scan") | CLICK_ENRICH | CLICK_REPORTS,
     "shorten": {("dynamodb:PutItem", "ShortenerLinksTable"), ("dynamodb:UpdateItem", "ShortenerLinksTable")},
     "redirect": {("dynamodb:GetItem", "ShortenerLinksTable"), (READ_SECRET, "ShortenerAddressKey")}
     | _of_jobs("GetItem", "PutItem", "DeleteItem"),
@@ -213,7 +214,7 @@ def test_where_callers_send_tokens_the_canary_needs_no_api(synthesise: Synthesis
     canary = _functions(app)["canary"]
     assert _rights(app, canary) == _of_jobs("GetItem", "PutItem") | WILDCARDS
     assert Env.API_URL not in canary["Environment"]["Variables"]
-    assert canary["Environment"]["Variables"][Env.JOB_PACKAGES].endswith(CANARY_PACKAGE)
+    assert canary["Environment"]["Variables"][Env.JOB_PACKAGES].split(",")[-2:] == [CANARY_PACKAGE, MIGRATION_PACKAGE]
 
 
 def test_functions_of_several_tenants_have_no_condition(dev: Synthesised) -> None:
@@ -332,8 +333,9 @@ def test_the_handler_of_every_function_exists(dev: Synthesised) -> None:
 
 def test_demo_jobs_exist_only_in_the_local_stage(synthesise: Synthesise, dev: Synthesised) -> None:
     local = _functions(synthesise(stage="local"))["submit"]["Environment"]["Variables"]
-    assert local[Env.JOB_PACKAGES] == "functions.jobs,functions.demo_jobs,tidemill.canary"
-    assert _functions(dev)["submit"]["Environment"]["Variables"][Env.JOB_PACKAGES] == "functions.jobs,tidemill.canary"
+    assert local[Env.JOB_PACKAGES] == "functions.jobs,functions.demo_jobs,tidemill.canary,tidemill.migration"
+    deployed = _functions(dev)["submit"]["Environment"]["Variables"][Env.JOB_PACKAGES]
+    assert deployed == "functions.jobs,tidemill.canary,tidemill.migration"
 
 
 @pytest.mark.parametrize("output", [Output.FUNCTIONS, Output.LOG_GROUPS])

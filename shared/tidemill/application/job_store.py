@@ -212,6 +212,13 @@ class PurgeStore(GroupStore, Protocol):
         """Delete a terminal job that has not changed since it was read. Does nothing if it is gone."""
 
 
+class MigrationStore(Protocol):
+    """For migrations."""
+
+    def rewrite(self, job: Job, stored: Job) -> None:
+        """Replace the payload of a job that does not run and has not changed since it was read, by that of `stored`."""
+
+
 class JobStore(
     SubmitStore,
     PublishStore,
@@ -222,6 +229,7 @@ class JobStore(
     ControlStore,
     PurgeStore,
     OwedStore,
+    MigrationStore,
     Protocol,
 ):
     """All of them. The contract suite runs against this."""

@@ -21,6 +21,7 @@ from tidemill.names import (
     INDEX_SHARDS,
     LARGEST_INDEX_SHARDS,
     LARGEST_MAX_ATTEMPTS,
+    MIGRATION_PACKAGE,
     RECONCILE_INTERVAL_SECONDS,
     RECONCILE_READ_UNITS,
     SETTLE_RESERVE_SECONDS,
@@ -359,7 +360,7 @@ class StageConfig:
     @property
     def known_packages(self) -> tuple[str, ...]:
         """The packages with the job types of the stage and those of the engine."""
-        return (*self.job_packages, CANARY_PACKAGE) if self.canary else self.job_packages
+        return (*self.job_packages, *([CANARY_PACKAGE] if self.canary else []), MIGRATION_PACKAGE)
 
     @property
     def longest_reconcile_age(self) -> timedelta:

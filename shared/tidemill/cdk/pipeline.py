@@ -24,7 +24,7 @@ from tidemill.cdk.application_alarms import api_alarms
 from tidemill.cdk.config import LaneConfig, StageConfig
 from tidemill.cdk.dashboard import Dashboard
 from tidemill.cdk.function_factory import FunctionFactory
-from tidemill.cdk.iam_actions import ACCEPT, ADVANCE, DELETE_FILE, GET_FILE, GET_MANY, PUT_FILE, QUERY
+from tidemill.cdk.iam_actions import ACCEPT, ADVANCE, DELETE_FILE, GET_FILE, GET_MANY, PUT_FILE, QUERY, SCAN
 from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_schedules import periodic, type_names
@@ -165,6 +165,9 @@ class Pipeline(Construct):
         lane.worker.allow([QUERY], [self.storage.jobs.index_arn(ATTENTION_INDEX)])
         # It deletes the payload of a follow-up job that does not come into being.
         self.storage.files.allow(lane.worker, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
+        if config.name == names.Lane.BULK:
+            # Migrations run there.
+            self.storage.allow(lane.worker, SCAN)
         return lane
 
     def _publish(self, functions: FunctionFactory) -> Publisher:

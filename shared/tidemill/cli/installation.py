@@ -22,6 +22,7 @@ from tidemill.aws.clients import AWS_ERRORS, translated
 from tidemill.aws.http_client import HttpApi, by_signature, by_token
 from tidemill.cli.formatting import visible_lines
 from tidemill.cli.output import say
+from tidemill.client import Tidemill
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
@@ -35,7 +36,7 @@ from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
-from tidemill.names import LISTING_INDEX, Lane
+from tidemill.names import LISTING_INDEX, MIGRATION_PACKAGE, MIGRATION_TENANT, Lane
 from tidemill.operator import deployment, system_status
 from tidemill.operator.deployment import Deployment
 from tidemill.operator.find_job import JobFinder
@@ -110,6 +111,17 @@ class Installation:
     @cached_property
     def purger(self) -> Purger:
         return Purger(store=self.store, clock=clock.now)
+
+    @cached_property
+    def migrations(self) -> Tidemill:
+        """Submits the jobs of `tidemill migrate`."""
+        return Tidemill.at(
+            self.deployment.jobs_table,
+            tenant=MIGRATION_TENANT,
+            job_packages=[MIGRATION_PACKAGE],
+            client=clients.dynamodb(),
+            listed=False,
+        )
 
     def table_passes(self, read_units: int) -> TablePasses:
         """`read_units` are those that the passes may take per second."""

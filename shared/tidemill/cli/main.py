@@ -19,6 +19,7 @@ from tidemill.cli.get import get
 from tidemill.cli.installation import Installation
 from tidemill.cli.list import list_
 from tidemill.cli.logs import logs
+from tidemill.cli.migrate import migrate
 from tidemill.cli.pause import pause, resume
 from tidemill.cli.purge import purge
 from tidemill.cli.reconcile import reconcile
@@ -87,6 +88,7 @@ for command in (
     resume,
     config,
     export,
+    migrate,
     audit,
 ):
     tidemill.add_command(command)

@@ -47,6 +47,7 @@ class Write(StrEnum):
     NUDGE = "nudge"
     RESEND = "resend"
     REDRIVE = "redrive"
+    REWRITE = "rewrite"
     ADVANCE = "advance"
     FORGET = "forget"
 
@@ -94,6 +95,8 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     # Publish could not send the message of this state. The change makes publish send it again.
     Write.RESEND: {state: frozenset({state}) for state in (State.QUEUED, State.RETRYING, State.DEAD)},
     Write.REDRIVE: {State.DEAD: frozenset({State.QUEUED, State.WAITING})},
+    # Of a migration: the payload alone changes. A running job is left, because its run reads the present payload.
+    Write.REWRITE: {state: frozenset({state}) for state in State if state is not State.RUNNING},
     # The document is deleted, so no state follows.
     Write.FORGET: {},
     Write.ADVANCE: {State.WAITING: frozenset({State.QUEUED, State.SCHEDULED})},

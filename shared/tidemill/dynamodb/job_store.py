@@ -169,6 +169,14 @@ class DynamoJobStore(JobReader):
             return self._groups.redrive(job, entry, mine=mine)
         return self._update(Write.REDRIVE, operator_writes.redrive(job, entry), mine=mine)
 
+    def rewrite(self, job: Job, stored: Job) -> None:
+        def mine(current: Job) -> bool:
+            """Also if another migration wrote the same payload into the document."""
+            same = (current.created_at, current.generation) == (job.created_at, job.generation)
+            return same and (current.payload, current.payload_at) == (stored.payload, stored.payload_at)
+
+        self._update(Write.REWRITE, operator_writes.rewrite(job, stored), mine=mine)
+
     def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
         return self._groups.advance(tenant, group, now=now)
 

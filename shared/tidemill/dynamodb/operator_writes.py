@@ -232,6 +232,30 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
     )
 
 
+def rewrite(job: Job, stored: Job) -> Request:
+    """Replace the payload of `job`, as it was read, by that of `stored`. Its messages stay valid."""
+    at_rest = _states(TRANSITIONS[Write.REWRITE])
+    places = {"payload": (job.payload, stored.payload), "payload_at": (job.payload_at, stored.payload_at)}
+    was = {name: text(old) for name, (old, _) in places.items() if old is not None}
+    return _update_as_read(
+        job,
+        sets={name: text(new) for name, (_, new) in places.items() if new is not None},
+        removes=[name for name, (old, new) in places.items() if old is not None and new is None],
+        conditions=[
+            # A worker has claimed the job since it was read, and runs it with the payload that would be deleted.
+            f"#state IN ({', '.join(at_rest)})",
+            # It ran, or was redriven, since it was read.
+            "#generation = :generation",
+            # Another migration has replaced the payload since it was read, and the new one would belong to no job.
+            *(f"#{name} = :read_{name}" for name in was),
+        ],
+        names=["state", "generation", *was],
+        values=at_rest
+        | {f":read_{name}": value for name, value in was.items()}
+        | {":generation": number(job.generation)},
+    )
+
+
 def forget(job: Job) -> Request:
     return {
         "Key": key(job.tenant, job.id),

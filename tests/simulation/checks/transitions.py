@@ -56,6 +56,8 @@ def _write(before: Item, after: Item) -> Write | None:
             ("cancel_requested_at", Write.CANCEL),
             ("nudged_at", Write.RESEND),
             ("checkpoint_at", Write.CHECKPOINT),
+            ("payload", Write.REWRITE),
+            ("payload_at", Write.REWRITE),
         )
         return next((write for name, write in same if _differs(name, before, after)), None)
     return _LEAVES.get(was) if was else None

@@ -1,0 +1,212 @@
+"""Migration: rewrites the payloads of one job type with a function of the app. A run goes on where the last ended.
+
+Both versions of the code run meanwhile, so each write is conditional on the generation, the state and the payload that
+were read. A job that runs, or has changed since it was read, is left to the next pass. The function must accept its own
+result: the new version already submits payloads in the new form, and a run that was killed repeats some jobs.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
+from enum import Enum, auto
+from typing import Any, Final
+
+from tidemill.application.job_filter import JobFilter
+from tidemill.application.job_search import JobScan, JobSearch
+from tidemill.application.job_store import MigrationStore
+from tidemill.application.job_types import JobTypes
+from tidemill.application.ports import Clock, Payloads
+from tidemill.application.read_pace import ReadPace
+from tidemill.application.validation import read_payload
+from tidemill.domain.errors import PayloadTooLargeError, TidemillError, WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.states import TERMINAL, State
+from tidemill.names import LARGEST_BODY_BYTES
+
+#: A payload to the new payload, both as decoded JSON objects.
+Change = Callable[[dict[str, Any]], dict[str, Any]]
+#: Called with the tenant, the id and the error of each job whose payload cannot be migrated.
+Failed = Callable[[str, str, str], None]
+
+#: Jobs that still run after so many passes are reported.
+MOST_PASSES: Final = 10
+#: Between two passes.
+LONGEST_PAUSE: Final = timedelta(hours=1)
+#: How often a run saves its progress.
+_SAVE_INTERVAL: Final = timedelta(seconds=5)
+_EXAMPLES: Final = 3
+_FAILURES: Final = 5
+_LONGEST_TEXT: Final = 200
+#: The progress is a checkpoint of at most 8 KiB, as JSON, with a cursor of at most 2 KiB.
+_LARGEST_BYTES: Final = 7 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    type: str
+    #: The ended jobs instead of the live ones.
+    ended: bool
+    #: Counts, and writes nothing.
+    dry_run: bool
+
+    @property
+    def wanted(self) -> JobFilter:
+        states = [state for state in State if (state in TERMINAL) is self.ended]
+        return JobFilter(types=(self.type,), states=states)
+
+
+class _Result(Enum):
+    REWRITTEN = auto()
+    UNCHANGED = auto()
+    FAILED = auto()
+    LEFT = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """The present pass. Only `rewritten` counts all passes."""
+
+    #: From 1.
+    number: int = 1
+    #: Where the pass goes on. None before its first job, and once it is complete.
+    cursor: str | None = None
+    complete: bool = False
+    #: Payloads written, or in a dry run those that would be.
+    rewritten: int = 0
+    unchanged: int = 0
+    failed: int = 0
+    #: Jobs that run, or changed since they were read.
+    left: int = 0
+    #: The first payloads before and after, and the first failures, shortened.
+    examples: tuple[Mapping[str, str], ...] = ()
+    failures: tuple[Mapping[str, str], ...] = ()
+
+    @property
+    def seen(self) -> int:
+        return self.rewritten + self.unchanged + self.failed + self.left
+
+    def next_pass(self) -> "Progress":
+        return Progress(number=self.number + 1, rewritten=self.rewritten, examples=self.examples)
+
+    def as_json(self) -> dict[str, Any]:
+        value = asdict(self)
+        for name in ("examples", "failures"):
+            value[name] = list(value[name])
+            while value[name] and len(json.dumps(value)) > _LARGEST_BYTES:
+                value[name].pop()
+        return value
+
+    @classmethod
+    def of_json(cls, value: Mapping[str, Any]) -> "Progress":
+        lists = {name: tuple(value[name]) for name in ("examples", "failures") if name in value}
+        return cls(**{**value, **lists})
+
+
+class Migrator:
+    """Each run may be repeated, and two may work at once."""
+
+    def __init__(
+        self,
+        *,
+        store: MigrationStore,
+        payloads: Payloads,
+        scan: JobScan,
+        reads: ReadPace,
+        jobs: ReadPace,
+        job_types: JobTypes,
+        clock: Clock,
+    ) -> None:
+        """`reads` bounds the read units of the scan, and `jobs` the jobs."""
+        self._store = store
+        self._payloads = payloads
+        self._scan = scan
+        self._search = JobSearch(scan, reads)
+        self._jobs = jobs
+        self._job_types = job_types
+        self._clock = clock
+
+    def run(
+        self,
+        migration: Migration,
+        change: Change,
+        progress: Progress,
+        *,
+        time_left: Callable[[], timedelta],
+        save: Callable[[Progress], None],
+        failed: Failed,
+    ) -> Progress:
+        """Go on with a pass until it is complete, or no time is left."""
+        saved_at = self._clock()
+        steps = self._search.steps(
+            migration.wanted, now=saved_at, after=progress.cursor, most_jobs=None, most_units=math.inf
+        )
+        for step in steps:
+            for item in step.unreadable:
+                progress = _failure(progress, "", item.key, str(item.error), failed)
+            for job in step.jobs:
+                if not self._jobs.spend(1, within=time_left()):
+                    return progress
+                progress = self._migrated(migration, change, progress, job, failed)
+                progress = replace(progress, cursor=self._scan.cursor_after(job))
+                if self._clock() - saved_at >= _SAVE_INTERVAL:
+                    save(progress)
+                    saved_at = self._clock()
+            progress = replace(progress, cursor=step.cursor, complete=step.cursor is None)
+            if time_left() <= timedelta(0):
+                break
+        return progress
+
+    def _migrated(self, migration: Migration, change: Change, progress: Progress, job: Job, failed: Failed) -> Progress:
+        """The progress after this job."""
+        if job.state is State.RUNNING:
+            return replace(progress, left=progress.left + 1)
+        try:
+            before = self._payloads.load(job)
+            after = self._changed(job.type, change, before)
+        except Exception as error:  # noqa: BLE001 - the function is the app's
+            return _failure(progress, job.tenant, job.id, f"{type(error).__name__}: {error}", failed)
+        if after is None:
+            return replace(progress, unchanged=progress.unchanged + 1)
+        if not migration.dry_run and not self._rewritten(job, after):
+            return replace(progress, left=progress.left + 1)
+        example = {"id": job.id, "before": _short(before), "after": _short(after)}
+        return replace(progress, rewritten=progress.rewritten + 1, examples=(*progress.examples, example)[:_EXAMPLES])
+
+    def _changed(self, type_: str, change: Change, before: str) -> str | None:
+        """The new payload. None if it is the same."""
+        text, value = read_payload(change(json.loads(before)))
+        if len(text) > LARGEST_BODY_BYTES:
+            raise PayloadTooLargeError(len(text), LARGEST_BODY_BYTES)
+        if change(json.loads(text)) != value:
+            raise NotRepeatableError("the function changes its own result again")
+        self._job_types.get(type_).parse(json.loads(text))
+        return None if value == json.loads(before) else text
+
+    def _rewritten(self, job: Job, payload: str) -> bool:
+        """False if the job has changed since it was read."""
+        stored = self._payloads.put_away(replace(job, payload=payload, payload_at=None))
+        try:
+            self._store.rewrite(job, stored)
+        except WriteRefusedError:
+            self._payloads.delete(job.tenant, job.id, stored.payload_at)
+            return False
+        # No run has it: a claim would have refused the write. A reader that read the document before may miss it.
+        self._payloads.delete(job.tenant, job.id, job.payload_at)
+        return True
+
+
+class NotRepeatableError(TidemillError):
+    """A payload that was already migrated would be migrated again."""
+
+
+def _failure(progress: Progress, tenant: str, job_id: str, error: str, failed: Failed) -> Progress:
+    failed(tenant, job_id, error)
+    failure = {"tenant": _short(tenant), "id": _short(job_id), "error": _short(error)}
+    failures: Sequence[Mapping[str, str]] = (*progress.failures, failure)[:_FAILURES]
+    return replace(progress, failed=progress.failed + 1, failures=tuple(failures))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"

@@ -1,0 +1,155 @@
+"""`tidemill migrate`: rewrite the payloads of a job type with a function of the app."""
+
+import json
+import re
+from collections.abc import Mapping
+from time import sleep
+from typing import Any, Final
+
+import click
+
+from tidemill.cli.audit import audited
+from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import count, visible
+from tidemill.cli.installation import Installation
+from tidemill.cli.job_filter_options import read_units_option
+from tidemill.cli.output import say, show, show_json
+from tidemill.cli.parameter_types import reason_text
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.domain.submission import Submission
+from tidemill.migration.job import MigrationRequest
+from tidemill.names import MIGRATION_TENANT, MIGRATION_TYPE
+
+_PAUSE_SECONDS: Final = 2.0
+#: Of the result, for the audit entry. All are numbers.
+_COUNTS: Final = ("rewritten", "unchanged", "failed", "left")
+
+
+def _function(_: click.Context, __: click.Parameter, name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*", name):
+        raise click.BadParameter("use MODULE:FUNCTION, such as functions.migrations:add_locale")
+    return name
+
+
+@click.command()
+@click.argument("type_", metavar="TYPE")
+@click.option(
+    "--with", "function", required=True, callback=_function, metavar="MODULE:FUNCTION", help="A function of the app."
+)
+@click.option("--ended", is_flag=True, help="Ended jobs instead of live ones.")
+@click.option(
+    "--rate",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    metavar="NUMBER",
+    help="At most so many jobs per second.",
+)
+@read_units_option
+@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
+@click.option("--dry-run", is_flag=True, help="Print counts and examples, and change nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.pass_obj
+def migrate(
+    installation: Installation,
+    *,
+    type_: str,
+    function: str,
+    ended: bool,
+    rate: int,
+    read_units: int,
+    reason: str,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Rewrite the payloads of a job type.
+
+    A job of lane bulk calls the deployed function with the payload of each live job of all tenants, and stores the
+    payload that it returns, if that fits the model of the type. The function must return a payload that it has changed
+    already as it is. A job that runs is left to a later pass. A payload that cannot be migrated is listed, and stays.
+
+    Safe to repeat and to run concurrently, also while two versions of the code run. Ctrl-C stops the display; the
+    migration continues.
+
+    `tidemill audit` shows who migrated what.
+    """
+    require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see counts and examples")
+    if not dry_run and not confirmed(f"Migrate the {'ended' if ended else 'live'} jobs of {type_}?", yes=yes):
+        return
+    request = MigrationRequest(
+        type=type_, function=function, ended=ended, dry_run=dry_run, rate=rate, read_units=read_units
+    )
+    result: dict[str, Any] = {}
+    options = request.model_dump()
+    with audited(installation, "migrate", options=options, counts=lambda: _counts(result), reason=reason):
+        job = installation.migrations.submit(Submission(type=MIGRATION_TYPE, payload=options)).job
+        ended_job = _watched(installation, job.id)
+        result |= json.loads(ended_job.result or ended_job.checkpoint or "{}")
+        if as_json:
+            show_json({"id": job.id, "state": ended_job.state, **result})
+        else:
+            _show(result, dry_run=dry_run)
+        _require_success(ended_job, result)
+
+
+def _watched(installation: Installation, job_id: str) -> Job:
+    """Show the progress until the job has ended."""
+    shown = ""
+    try:
+        while True:
+            job = installation.store.get(MIGRATION_TENANT, job_id)
+            if job is None:
+                raise CommandError(f"migration {job_id} is gone", remedy="Run the command again.")
+            if job.state.terminal:
+                return job
+            text = _progress(job)
+            if text != shown:
+                say(text)
+                shown = text
+            sleep(_PAUSE_SECONDS)
+    except KeyboardInterrupt:
+        place = f"{job_id} --tenant {MIGRATION_TENANT}"
+        say(f"The migration continues: `tidemill get {place}` shows it, `tidemill cancel {place}` ends it.")
+        raise
+
+
+def _progress(job: Job) -> str:
+    text = f"{job.id}  {job.state}"
+    if job.checkpoint:
+        saved = json.loads(job.checkpoint)
+        text += f", pass {saved['number']}: {_summary(saved)}"
+    if job.state is State.RETRYING and job.errors:
+        text += f"; {visible(job.errors[-1].error_class)}: {visible(job.errors[-1].message)}"
+    return text
+
+
+def _counts(result: Mapping[str, Any]) -> dict[str, int]:
+    return {name: result.get(name, 0) for name in _COUNTS}
+
+
+def _summary(result: Mapping[str, Any]) -> str:
+    return ", ".join(f"{number} {name}" for name, number in _counts(result).items())
+
+
+def _show(result: Mapping[str, Any], *, dry_run: bool) -> None:
+    show(f"{'Dry run: ' if dry_run else ''}{_summary(result)}.")
+    for example in result.get("examples", ()) if dry_run else ():
+        show(f"{visible(example['id'])}\n  before {visible(example['before'])}\n  after  {visible(example['after'])}")
+    for failure in result.get("failures", ()):
+        show(
+            f"failed: job {visible(failure['id'])} of tenant {visible(failure['tenant'])}: {visible(failure['error'])}"
+        )
+
+
+def _require_success(job: Job, result: Mapping[str, Any]) -> None:
+    logs = f"`tidemill logs {job.id}` lists each."
+    if job.state is not State.SUCCEEDED:
+        raise CommandError(f"migration {job.id} is {job.state}", remedy="Run the command again to continue.")
+    if failed := result.get("failed", 0):
+        raise CommandError(f"{count(failed, 'payload')} could not be migrated", remedy=logs)
+    if left := result.get("left", 0):
+        raise CommandError(f"{count(left, 'job')} ran in every pass", remedy="Run the command again later.")

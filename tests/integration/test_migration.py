@@ -1,0 +1,167 @@
+"""A migration meets runs, crashes and other migrations: nothing is lost, and no payload is orphaned."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Final
+
+from tests.support.builders import a_job, claimed
+from tests.support.deployed_functions import Mill
+from tests.support.migrations import add_unit
+from tests.support.payload_bucket import payload_of
+from tidemill import Continue, Run, composition
+from tidemill.application.migration import Migration, Progress
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.migration.job import MigrationRequest, migrate
+from tidemill.names import MIGRATION_TENANT
+from tidemill.system import clock
+
+_TYPE: Final = "test.scripted"
+_MIGRATION: Final = Migration(type=_TYPE, ended=False, dry_run=False)
+
+
+def _put(mill: Mill, payload: str = '{"n":1}', **changes: Any) -> Job:
+    job = composition.payloads().put_away(a_job(type=_TYPE, payload=payload, **changes))
+    mill.table.put(job)
+    return job
+
+
+def _payload(job: Job) -> Any:
+    found = composition.store().get(job.tenant, job.id)
+    assert found
+    return json.loads(composition.payloads().load(found))
+
+
+def _run(
+    progress: Progress | None = None,
+    change: Callable[[dict[str, Any]], dict[str, Any]] = add_unit,
+    *,
+    jobs: int = 1_000,
+    saved: list[Progress] | None = None,
+) -> Progress:
+    """A run of a migration whose time ends after so many jobs."""
+    left = iter([timedelta(seconds=10)] * jobs)
+    return composition.migrator(rate=1_000, read_units=1_000).run(
+        _MIGRATION,
+        change,
+        progress or Progress(),
+        time_left=lambda: next(left, timedelta(seconds=-1)),
+        save=(saved if saved is not None else []).append,
+        failed=lambda *_: None,
+    )
+
+
+def test_a_job_that_is_claimed_meanwhile_is_left_with_its_payload(mill: Mill) -> None:
+    job = _put(mill, payload_of(10_000))
+    items = mill.stored()
+
+    def change(payload: dict[str, Any]) -> dict[str, Any]:
+        found = composition.store().get(job.tenant, job.id)
+        assert found
+        if found.state is State.QUEUED:
+            claimed(composition.store(), job)
+        return add_unit(payload)
+
+    progress = _run(change=change)
+
+    assert (progress.left, progress.rewritten) == (1, 0)
+    assert "unit" not in _payload(job)
+    assert mill.stored() == items
+
+
+def test_a_job_that_runs_is_taken_up_in_the_next_pass(mill: Mill) -> None:
+    queued, waits = _put(mill), _put(mill)
+    running = claimed(composition.store(), queued)
+    request = MigrationRequest(type=_TYPE, function="tests.support.migrations:add_unit", rate=1_000)
+
+    first = migrate(request, _a_run())
+
+    assert isinstance(first, Continue)
+    assert (_payload(waits), _payload(queued)) == ({"n": 1, "unit": "m"}, {"n": 1})
+    assert first.after == timedelta(minutes=1)
+    composition.store().release(running, now=clock.now(), due=clock.now())
+
+    second = migrate(request, _a_run(resumed_from=first.checkpoint))
+
+    assert isinstance(second, dict)
+    assert (second["number"], second["rewritten"], second["unchanged"], second["left"]) == (2, 2, 1, 0)
+    assert _payload(queued) == {"n": 1, "unit": "m"}
+
+
+def _a_run(**changes: Any) -> Run:
+    now = clock.now()
+    run = Run(
+        job_id="migration",
+        tenant=MIGRATION_TENANT,
+        attempt=1,
+        max_attempts=25,
+        submitted_at=now,
+        deadline=now + timedelta(seconds=30),
+        idempotency_key="migration",
+    )
+    return replace(run, **changes)
+
+
+def test_a_run_goes_on_where_the_last_one_ended(mill: Mill) -> None:
+    jobs = [_put(mill) for _ in range(7)]
+    progress, runs = Progress(), 0
+
+    while not progress.complete:
+        progress = _run(Progress.of_json(json.loads(json.dumps(progress.as_json()))), jobs=3)
+        runs += 1
+
+    assert runs == 3
+    assert (progress.rewritten, progress.unchanged) == (7, 0)
+    assert [_payload(job)["unit"] for job in jobs] == ["m"] * 7
+
+
+def test_a_run_that_was_killed_is_repeated_without_harm(mill: Mill) -> None:
+    """Its progress is lost, and each payload is migrated once."""
+    jobs = [_put(mill) for _ in range(4)]
+    _run(jobs=2)
+
+    progress = _run()
+
+    assert (progress.rewritten, progress.unchanged) == (2, 2)
+    assert [_payload(job) for job in jobs] == [{"n": 1, "unit": "m"}] * 4
+
+
+def test_the_progress_is_saved_while_the_run_lasts(mill: Mill) -> None:
+    for _ in range(3):
+        _put(mill)
+    mill.stop_clock()
+    saved: list[Progress] = []
+
+    def slow(payload: dict[str, Any]) -> dict[str, Any]:
+        mill.late += timedelta(seconds=3)
+        return add_unit(payload)
+
+    _run(change=slow, saved=saved)
+
+    assert [progress.rewritten for progress in saved] == [1, 2, 3]
+
+
+def test_the_progress_fits_into_a_checkpoint(mill: Mill) -> None:
+    for _ in range(8):
+        _put(mill, payload_of(9_000), tenant="a:" + "x" * 500)
+
+    def broken(_payload: dict[str, Any]) -> dict[str, Any]:
+        raise ValueError('"' * 500)
+
+    progress = _run(change=broken)
+
+    assert progress.failed == 8
+    assert len(json.dumps(progress.as_json())) <= 8 * 1024 - 1024
+
+
+def test_a_missing_payload_is_a_failure_of_its_job_alone(mill: Mill) -> None:
+    gone = _put(mill)
+    mill.table.put(replace(gone, payload=None, payload_at="item/gone"))
+    fine = _put(mill)
+
+    progress = _run()
+
+    assert (progress.failed, progress.rewritten) == (1, 1)
+    assert _payload(fine) == {"n": 1, "unit": "m"}
