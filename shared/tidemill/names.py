@@ -83,11 +83,16 @@ class Output(StrEnum):
     FUNCTIONS = "Functions"
     #: JSON object: the keys of `FUNCTIONS` to the names of the functions' log groups.
     LOG_GROUPS = "LogGroups"
+    #: JSON object: the keys of `FUNCTIONS` to the versions that the last deployment made the live ones.
+    VERSIONS = "Versions"
     #: The topics of pages and of tickets.
     ALARM_TOPIC = "AlarmTopic"
     TICKET_TOPIC = "TicketTopic"
     DASHBOARD = "Dashboard"
 
+
+#: The alias of every function. Routes, mappings, schedules and topics call it, and not the function.
+LIVE_ALIAS: Final = "live"
 
 #: In the description of an alarm: after its meaning, and before the link to its heading in the runbook.
 ALARM_ADVICE: Final = " What to do: "

@@ -14,6 +14,7 @@ from stacks.composition import ROOT, compose
 from stacks.stages import STAGES
 from tidemill.cdk import asset
 from tidemill.cdk.config import StageConfig
+from tidemill.names import LIVE_ALIAS
 
 Resource = dict[str, Any]
 
@@ -32,6 +33,12 @@ class Synthesised:
             for id_, resource in template["Resources"].items():
                 if resource["Type"] == type_:
                     yield id_, resource["Properties"]
+
+    def behind(self, alias: Any) -> str:
+        """The logical id of the function whose alias this reference names. Fails for any other reference."""
+        properties = dict(self.of_type("AWS::Lambda::Alias"))[alias["Ref"]]
+        assert properties["Name"] == LIVE_ALIAS
+        return str(properties["FunctionName"]["Ref"])
 
     def everything(self) -> Iterator[tuple[str, Resource]]:
         for template in (self.pipeline, self.shortener):

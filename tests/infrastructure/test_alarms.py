@@ -201,8 +201,8 @@ def test_one_alarm_adds_the_metric_of_all_lanes(dev: Synthesised, metric: Metric
 def test_alarms_call_reconcile_when_messages_may_be_lost_and_never_for_what_reconcile_causes(dev: Synthesised) -> None:
     ((_, subscription),) = dev.of_type("AWS::SNS::Subscription")
     assert subscription["Protocol"] == "lambda"
-    (function,) = subscription["Endpoint"]["Fn::GetAtt"][:1]
-    assert dict(dev.of_type("AWS::Lambda::Function"))[function]["Handler"] == "tidemill.entrypoints.reconcile.handle"
+    function = dict(dev.of_type("AWS::Lambda::Function"))[dev.behind(subscription["Endpoint"])]
+    assert function["Handler"] == "tidemill.entrypoints.reconcile.handle"
     assert subscription["FilterPolicyScope"] == "MessageBody"
     assert subscription["FilterPolicy"].keys() == {"AlarmName", "NewStateValue"}
     assert subscription["FilterPolicy"]["NewStateValue"] == ["ALARM", "OK"]

@@ -31,7 +31,7 @@ def _routes(app: Synthesised) -> dict[str, Resource]:
 def _verb(app: Synthesised, route: Resource) -> str:
     integration = route["Target"]["Fn::Join"][1][-1]["Ref"]
     uri = dict(app.of_type("AWS::ApiGatewayV2::Integration"))[integration]["IntegrationUri"]
-    function = dict(app.of_type("AWS::Lambda::Function"))[uri["Fn::GetAtt"][0]]
+    function = dict(app.of_type("AWS::Lambda::Function"))[app.behind(uri)]
     return verb_of(function)
 
 
@@ -140,8 +140,7 @@ def test_access_logs_do_not_contain_the_address_of_a_client(dev: Synthesised) ->
 
 def test_functions_time_out_before_the_api_does(dev: Synthesised) -> None:
     behind = {
-        integration["IntegrationUri"]["Fn::GetAtt"][0]
-        for _, integration in dev.of_type("AWS::ApiGatewayV2::Integration")
+        dev.behind(integration["IntegrationUri"]) for _, integration in dev.of_type("AWS::ApiGatewayV2::Integration")
     }
     functions = dict(dev.of_type("AWS::Lambda::Function"))
     assert all(functions[id_]["Timeout"] < 30 for id_ in behind)

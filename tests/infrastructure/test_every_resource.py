@@ -14,8 +14,10 @@ UNTAGGABLE = {
     "AWS::ApiGatewayV2::Integration",
     "AWS::ApiGatewayV2::Route",
     "AWS::IAM::Policy",
+    "AWS::Lambda::Alias",
     "AWS::Lambda::EventInvokeConfig",
     "AWS::Lambda::Permission",
+    "AWS::Lambda::Version",
     "AWS::S3::BucketPolicy",
     "AWS::SNS::Subscription",
     "AWS::SNS::TopicPolicy",
@@ -23,7 +25,13 @@ UNTAGGABLE = {
     "AWS::Scheduler::Schedule",
 }
 #: These types refer to a function by its name.
-REFERRING = {"AWS::Lambda::EventInvokeConfig", "AWS::Lambda::EventSourceMapping", "AWS::Lambda::Permission"}
+REFERRING = {
+    "AWS::Lambda::Alias",
+    "AWS::Lambda::EventInvokeConfig",
+    "AWS::Lambda::EventSourceMapping",
+    "AWS::Lambda::Permission",
+    "AWS::Lambda::Version",
+}
 #: These types hold data that cannot be created again.
 KEPT = {"AWS::DynamoDB::Table", "AWS::Logs::LogGroup", "AWS::S3::Bucket", "AWS::SecretsManager::Secret"}
 #: Properties that set a name which must be unique in an account.

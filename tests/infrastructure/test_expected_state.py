@@ -21,7 +21,7 @@ def states(dev: Synthesised) -> list[Expected]:
     template = {
         "Resources": {
             logical_id: {"Type": type_, "Properties": properties}
-            for type_ in ("AWS::Lambda::EventSourceMapping", "AWS::Scheduler::Schedule")
+            for type_ in ("AWS::Lambda::EventSourceMapping", "AWS::Scheduler::Schedule", "AWS::Lambda::Alias")
             for logical_id, properties in dev.of_type(type_)
         }
     }

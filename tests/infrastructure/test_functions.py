@@ -338,7 +338,7 @@ def test_demo_jobs_exist_only_in_the_local_stage(synthesise: Synthesise, dev: Sy
     assert deployed == "functions.jobs,tidemill.canary,tidemill.migration"
 
 
-@pytest.mark.parametrize("output", [Output.FUNCTIONS, Output.LOG_GROUPS])
+@pytest.mark.parametrize("output", [Output.FUNCTIONS, Output.LOG_GROUPS, Output.VERSIONS])
 def test_the_outputs_list_every_function_by_its_key(dev: Synthesised, output: Output) -> None:
     listed = [json.dumps(template["Outputs"][output]["Value"]) for template in (dev.pipeline, dev.shortener)]
     for key in _functions(dev):

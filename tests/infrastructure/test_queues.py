@@ -34,8 +34,7 @@ def _mappings(app: Synthesised) -> dict[str, Resource]:
 
 
 def _function_behind(app: Synthesised, mapping: Resource) -> Resource:
-    name = mapping["FunctionName"]
-    return dict(app.of_type("AWS::Lambda::Function"))[name.get("Ref") or name["Fn::GetAtt"][0]]
+    return dict(app.of_type("AWS::Lambda::Function"))[app.behind(mapping["FunctionName"])]
 
 
 def test_every_queue_has_a_dead_letter_queue_or_is_one(dev: Synthesised) -> None:

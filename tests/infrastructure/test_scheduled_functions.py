@@ -25,7 +25,7 @@ def _schedules(app: Synthesised, verb: str) -> list[Resource]:
     return [
         schedule
         for _, schedule in app.of_type("AWS::Scheduler::Schedule")
-        if _verb(app, schedule["Target"]["Arn"]["Fn::GetAtt"][0]) == verb
+        if _verb(app, app.behind(schedule["Target"]["Arn"])) == verb
     ]
 
 

@@ -117,7 +117,7 @@ class Api(Construct):
     ) -> apigw.HttpRoute:
         integration = integrations.HttpLambdaIntegration(
             f"{function.verb}-integration",
-            function.function,
+            function.live,
             payload_format_version=apigw.PayloadFormatVersion.VERSION_2_0,
         )
         (route,) = self.api.add_routes(

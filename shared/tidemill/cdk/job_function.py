@@ -1,10 +1,10 @@
-"""`JobFunction`: a Lambda function with its own role and log group. The engine creates every function here."""
+"""`JobFunction`: a Lambda function with its own role, log group, versions and alias. Every function is made here."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from aws_cdk import Acknowledgment, Duration, Validations
+from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Validations
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
@@ -14,6 +14,9 @@ from tidemill.cdk.config import NEWEST_TESTED_PYTHON, Architecture, StageConfig
 from tidemill.cdk.log_group import log_group
 
 DEFAULT_MEMORY_MB: Final = 512
+#: Without them, a change of a tag would ask Lambda for a new version, and Lambda publishes none for it.
+#: https://docs.aws.amazon.com/cdk/v2/guide/featureflags.html
+VERSION_FLAGS: Final = ("@aws-cdk/aws-lambda:recognizeVersionProps", "@aws-cdk/aws-lambda:recognizeLayerVersion")
 #: Length of the version in log lines.
 VERSION_CHARACTERS: Final = 7
 ARCHITECTURES: Final = {
@@ -27,6 +30,9 @@ class JobFunction(Construct):
 
     It has no AWS managed policy, because `AWSLambdaBasicExecutionRole` may write to every log group of the account. It
     has no active tracing, which needs `xray:Put*` on `*`. Documents and messages carry the trace context without it.
+
+    Each deployment that changes the code or the configuration publishes a version, and points the alias `live` to it.
+    Every caller calls `live`, so `tidemill rollback` changes the version without a deployment.
     """
 
     def __init__(
@@ -44,6 +50,8 @@ class JobFunction(Construct):
         handler: str = "",
     ) -> None:
         super().__init__(scope, id_)
+        for flag in VERSION_FLAGS:
+            self.node.set_context(flag, True)
         #: Name of the entry point, or of the package in `functions`; also the service name in logs.
         self.verb = verb
         self.timeout = Duration.seconds(timeout_seconds)
@@ -67,6 +75,10 @@ class JobFunction(Construct):
             layers=[lambda_.LayerVersion.from_layer_version_arn(self, "Tracing", config.tracing_layer)]
             if config.tracing_layer
             else None,
+            # A rollback needs the older versions. A version of a deployment that failed is deleted: Lambda does not
+            # publish the same code and configuration twice in a row, so the next deployment of it would fail.
+            # https://docs.aws.amazon.com/lambda/latest/api/API_PublishVersion.html
+            current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE),
             environment={
                 names.Env.STAGE: config.label,
                 # The folder of the asset has the digest of its content as its name.
@@ -79,6 +91,8 @@ class JobFunction(Construct):
                 **environment,
             },
         )
+        #: Call this, and not the function: events, schedules, routes and topics.
+        self.live = lambda_.Alias(self, "Live", alias_name=names.LIVE_ALIAS, version=self.function.current_version)
         if config.python_version == NEWEST_TESTED_PYTHON:
             reason = "It is the newest Python on which all tests have passed."
             Validations.of(self.function).acknowledge(Acknowledgment(id="AwsSolutions-L1", reason=reason))

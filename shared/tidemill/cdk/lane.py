@@ -1,7 +1,7 @@
 """`Lane`: a queue, its dead-letter queue and its workers. `LaneConfig` derives the figures that depend on others."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, cast
 
 from aws_cdk import Aws, Duration, Fn, Stack
 from aws_cdk import aws_lambda as lambda_
@@ -83,13 +83,17 @@ class Lane(Construct):
         self.mapping = lambda_.EventSourceMapping(
             self,
             "Mapping",
-            target=self.worker.function,
+            target=self.worker.live,
             event_source_arn=self.queue.queue_arn,
             batch_size=lane.batch_size,
             max_batching_window=Duration.seconds(lane.batching_window_seconds),
             max_concurrency=lane.max_concurrency,
             report_batch_item_failures=True,
         )
+        # The L2 construct takes the ARN of an alias apart, and a comparison with the template could not read that.
+        cast(
+            lambda_.CfnEventSourceMapping, self.mapping.node.default_child
+        ).function_name = self.worker.live.function_arn
 
     @property
     def function_key(self) -> str:

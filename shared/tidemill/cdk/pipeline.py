@@ -187,9 +187,10 @@ class Pipeline(Construct):
 
 
 def function_outputs(scope: Construct, functions: Mapping[str, JobFunction]) -> Mapping[Output, str]:
-    """The outputs by which the command line finds the functions of a stack and their logs."""
+    """The outputs by which the command line finds the functions of a stack, their logs and their versions."""
     as_json = Stack.of(scope).to_json_string
     return {
         Output.FUNCTIONS: as_json({key: each.function.function_name for key, each in functions.items()}),
         Output.LOG_GROUPS: as_json({key: each.log_group.log_group_name for key, each in functions.items()}),
+        Output.VERSIONS: as_json({key: each.function.current_version.version for key, each in functions.items()}),
     }

@@ -58,7 +58,7 @@ class Publisher(Construct):
         self.mapping = lambda_.CfnEventSourceMapping(
             self,
             "Mapping",
-            function_name=self.function.function.function_arn,
+            function_name=self.function.live.function_arn,
             event_source_arn=jobs.stream_arn,
             starting_position="TRIM_HORIZON",
             batch_size=BATCH_SIZE,

@@ -9,6 +9,7 @@ from aws_cdk import aws_scheduler as scheduler
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from tidemill import names
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.schedule_retries import (
     DELIVERY_SECONDS,
@@ -30,7 +31,7 @@ class ScheduledCall(Construct):
     def __init__(self, scope: Construct, id_: str, *, function: JobFunction, missed_calls: sqs.Queue | None) -> None:
         super().__init__(scope, id_)
         self.schedules: list[scheduler.CfnSchedule] = []
-        self._function = function.function
+        self._function = function.live
         self._missed_calls = missed_calls
         self._role = iam.Role(
             self,
@@ -44,11 +45,11 @@ class ScheduledCall(Construct):
         if missed_calls:
             self._allow("sqs:SendMessage", missed_calls.queue_arn)
             function.allow(["sqs:SendMessage"], [missed_calls.queue_arn])
-        lambda_.CfnEventInvokeConfig(
+        invocations = lambda_.CfnEventInvokeConfig(
             self,
             "Invocations",
-            function_name=self._function.function_name,
-            qualifier="$LATEST",
+            function_name=function.function.function_name,
+            qualifier=names.LIVE_ALIAS,
             maximum_retry_attempts=FUNCTION_RETRIES if missed_calls else 0,
             maximum_event_age_in_seconds=FUNCTION_SECONDS if missed_calls else PROMPT_SECONDS,
             destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
@@ -57,6 +58,7 @@ class ScheduledCall(Construct):
             if missed_calls
             else None,
         )
+        invocations.node.add_dependency(function.live)
 
     def add_schedule(self, id_: str, expression: str, *, event: Mapping[str, str] | None = None) -> None:
         """Call the function with `event` at the times of `expression` (in UTC)."""

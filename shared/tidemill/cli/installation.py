@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache, cached_property
@@ -37,11 +38,13 @@ from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import LISTING_INDEX, MIGRATION_PACKAGE, MIGRATION_TENANT, Lane
-from tidemill.operator import deployment, system_status
-from tidemill.operator.deployment import Deployment
+from tidemill.operator import alias_moves, deployment, function_versions, system_status
+from tidemill.operator.deployment import Deployment, FunctionStack
 from tidemill.operator.find_job import JobFinder
+from tidemill.operator.function_versions import FunctionVersions
 from tidemill.operator.job_facts import JobFacts
 from tidemill.operator.job_logs import JobLogs
+from tidemill.operator.rollback_plan import Move
 from tidemill.operator.system_status import SystemStatus
 from tidemill.operator.verified_caller import UNVERIFIED, verified_caller
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
@@ -214,6 +217,16 @@ class Installation:
 
     def status(self) -> SystemStatus:
         return system_status.read(self.deployment, now=clock.now())
+
+    def function_stacks(self) -> list[FunctionStack]:
+        stage = self.deployment.stage
+        return deployment.function_stacks(clients.cloudformation(), stage)
+
+    def function_versions(self, stacks: Sequence[FunctionStack]) -> list[FunctionVersions]:
+        return function_versions.read(clients.lambda_(), stacks)
+
+    def move_versions(self, moves: Sequence[Move]) -> None:
+        alias_moves.move(clients.lambda_(), moves)
 
     def job_logs(self, job_id: str, *, since: datetime) -> JobLogs:
         found = self.deployment

@@ -26,6 +26,7 @@ from tidemill.cli.reconcile import reconcile
 from tidemill.cli.recover import recover
 from tidemill.cli.redrive import redrive
 from tidemill.cli.retry import retry
+from tidemill.cli.rollback import rollback
 from tidemill.cli.status import status
 from tidemill.cli.submit import submit
 from tidemill.cli.top import top
@@ -86,6 +87,7 @@ for command in (
     top,
     pause,
     resume,
+    rollback,
     config,
     export,
     migrate,

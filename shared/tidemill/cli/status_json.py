@@ -38,6 +38,12 @@ def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, An
         "overrides": None
         if isinstance(status.overrides, Unread)
         else [_override(override) for override in status.overrides],
+        "rolled_back": None
+        if isinstance(status.rolled_back, Unread)
+        else [
+            {"function": each.function, "live": each.live, "deployed": each.deployed, "code": each.code or None}
+            for each in status.rolled_back
+        ],
         "parked_lines": None
         if isinstance(status.parked, Unread)
         else [

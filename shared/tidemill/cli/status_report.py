@@ -19,7 +19,7 @@ from tidemill.dynamodb.job_sample import Sample
 from tidemill.operator.deployment import Deployment
 from tidemill.operator.flow_metrics import COUNTED, COUNTED_BY_TYPE, WINDOW, Flow, TypeFlow
 from tidemill.operator.resource_states import MISSING, ResourceState
-from tidemill.operator.system_status import AlarmsNow, LaneStatus, SystemStatus, Unread
+from tidemill.operator.system_status import AlarmsNow, LaneStatus, RolledBack, SystemStatus, Unread
 
 #: The most lines of each ranking.
 _RANKED: Final = 5
@@ -38,6 +38,7 @@ def report(status: SystemStatus, deployment: Deployment) -> Iterator[Block]:
     yield from _resources(status.resources)
     yield from _pauses(status.pauses)
     yield from _overrides(status.overrides)
+    yield from _rolled_back(status.rolled_back)
     if isinstance(status.alarms, AlarmsNow):
         yield status_alarms.summary(status.alarms.alarms, now=status.at)
         yield from status_alarms.burn_table(status.alarms.burn_rates)
@@ -102,6 +103,19 @@ def _overrides(overrides: tuple[Override, ...] | Unread) -> Iterator[Line]:
         what = f"{override.overridden.option} of {override.overridden.type} is {json.dumps(setting.value)}"
         yield Line(f"OVERRIDDEN: {what} by {setting.by} since {readable_time(setting.at)}, {end}{why}", YELLOW)
         yield Line(f"  tidemill config set {setting.name} --remove")
+
+
+def _rolled_back(functions: tuple[RolledBack, ...] | Unread) -> Iterator[Line]:
+    if isinstance(functions, Unread):
+        yield Line(f"Live versions of the functions: not read: {functions.error}", RED)
+        return
+    by_code: dict[str, list[str]] = {}
+    for each in functions:
+        by_code.setdefault(each.code or DASH, []).append(f"{each.function} {each.live} (deployed: {each.deployed})")
+    for code, versions in by_code.items():
+        yield Line(f"ROLLED BACK to code {code}: {', '.join(versions)}", YELLOW)
+    if functions:
+        yield Line("  tidemill rollback --forward")
 
 
 def _lanes(lanes: Mapping[str, LaneStatus | Unread]) -> Table:

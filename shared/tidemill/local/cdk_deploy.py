@@ -54,11 +54,16 @@ class Step:
         console.print(f"  {self.text}: {time.monotonic() - self.started_at:.1f} s", highlight=False)
 
 
-def deploy(folder: Path, endpoint: str, keys: Keys, console: Console) -> Mapping[str, str]:
-    """Deploy, and return the outputs of the stacks. `outputs.json` keeps them too. Raises DeployError."""
+def deploy(
+    folder: Path, endpoint: str, keys: Keys, console: Console, *, context: Sequence[str] = ()
+) -> Mapping[str, str]:
+    """Deploy, and return the outputs of the stacks. `outputs.json` keeps them too. Raises DeployError.
+
+    `context` holds settings as `name=value`.
+    """
     assembly, by_stack = folder / "cdk.out", folder / "outputs-by-stack.json"
     to_emulator = environment.for_aws(endpoint, keys)
-    synth_arguments = ("synth", "--quiet", "--output", str(assembly), "--context", f"stage={STAGE}")
+    synth_arguments = ("synth", "--quiet", "--output", str(assembly), *_settings(STAGE, context))
     bootstrap_arguments = ("bootstrap", f"aws://{ACCOUNT}/{REGION}")
     deploy_arguments = ("deploy", "--all", "--app", str(assembly), "--require-approval", "never", "--concurrency", "2")
     with (
@@ -81,12 +86,15 @@ def synth(stage: str, output: Path, console: Console, *, context: Sequence[str] 
 
     `context` holds settings as `name=value`. Two syntheses that may run at the same time need different logs.
     """
-    settings = [word for setting in (f"stage={stage}", *context) for word in ("--context", setting)]
-    arguments = ("synth", "--quiet", "--output", str(output), *settings)
+    arguments = ("synth", "--quiet", "--output", str(output), *_settings(stage, context))
     output.parent.mkdir(exist_ok=True)
     log = log or environment.home() / "synth.log"
     with _cdk(f"synthesising stage {stage}", arguments, environment.for_synth(), log=log, cwd=ROOT) as step:
         step.finish(console)
+
+
+def _settings(stage: str, context: Sequence[str]) -> list[str]:
+    return [word for setting in (f"stage={stage}", *context) for word in ("--context", setting)]
 
 
 def merged(by_stack: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -50,6 +50,24 @@ class Deployment:
     page_topic: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionStack:
+    """A stack of the stage that has functions."""
+
+    name: str
+    #: https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/view-stack-events.html
+    status: str
+    #: The name of each function by its key.
+    functions: Mapping[str, str]
+    #: The number of the version that the last deployment made the live one, by the same keys.
+    versions: Mapping[str, str]
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether a deployment may still move an alias. The cleanup after a deployment does not."""
+        return self.status.endswith("_IN_PROGRESS") and self.status != "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS"
+
+
 class DeploymentNotFoundError(TidemillError):
     """Zero stacks match, several do, or the outputs are unreadable. `remedy` says what to do."""
 
@@ -100,6 +118,20 @@ def log_groups(client: "CloudFormationClient", found: Deployment) -> list[tuple[
             "Deploy the version of this command line.",
         )
     return [pair for group in groups for pair in group.items()]
+
+
+def function_stacks(client: "CloudFormationClient", stage: str) -> list[FunctionStack]:
+    """The stacks of the stage whose functions have versions."""
+    return [
+        FunctionStack(
+            name=stack["StackName"],
+            status=stack["StackStatus"],
+            functions=json.loads(outputs[Output.FUNCTIONS]),
+            versions=json.loads(outputs[Output.VERSIONS]),
+        )
+        for stack in _of_stage(client, stage)
+        if Output.VERSIONS in (outputs := _outputs(stack))
+    ]
 
 
 def _named(client: "CloudFormationClient", stack: str) -> list["StackTypeDef"]:

@@ -71,12 +71,15 @@ def expected(
 ) -> Iterator[Expected]:
     """Pure. `physical_ids` is by logical id."""
     keys = {name: key for key, name in functions.items()}
+    resources = template.get("Resources", {})
 
     def function(reference: Any) -> str:
         logical_id = _logical_id(reference)
+        if (alias := resources.get(logical_id, {})).get("Type") == "AWS::Lambda::Alias":
+            logical_id = _logical_id(alias["Properties"]["FunctionName"])
         return keys.get(physical_ids.get(logical_id, ""), logical_id)
 
-    for logical_id, resource in sorted(template.get("Resources", {}).items()):
+    for logical_id, resource in sorted(resources.items()):
         properties = resource.get("Properties", {})
         match resource["Type"]:
             case "AWS::Lambda::EventSourceMapping":

@@ -25,10 +25,17 @@ from tidemill.dynamodb.job_reader import JobReader
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.names import Lane
-from tidemill.operator import alarm_states, burn_rates, expected_state, flow_metrics, resource_states
+from tidemill.operator import (
+    alarm_states,
+    burn_rates,
+    expected_state,
+    flow_metrics,
+    function_versions,
+    resource_states,
+)
 from tidemill.operator.alarm_states import Alarms
 from tidemill.operator.burn_rates import BurnRate
-from tidemill.operator.deployment import Deployment, stacks_of
+from tidemill.operator.deployment import Deployment, function_stacks, stacks_of
 from tidemill.operator.flow_metrics import Flow
 from tidemill.operator.resource_states import ResourceState
 from tidemill.sqs.lanes import LaneUrls
@@ -73,6 +80,17 @@ class AlarmsNow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RolledBack:
+    """A function whose calls reach another version than the deployed one."""
+
+    function: str
+    live: int
+    deployed: int
+    #: The version of the code that runs.
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SystemStatus:
     """Each part, or why it could not be read."""
 
@@ -91,6 +109,8 @@ class SystemStatus:
     pauses: tuple[tuple[Pause, Counted], ...] | Unread
     #: The type overrides in force.
     overrides: tuple[Override, ...] | Unread
+    #: The functions whose live version is not the deployed one.
+    rolled_back: tuple[RolledBack, ...] | Unread
     sample: Sample | Unread
 
     @property
@@ -105,7 +125,18 @@ class SystemStatus:
             },
             **{
                 name: getattr(self, name)
-                for name in ("alarms", "flow", "scheduled", "dead", "owed", "parked", "pauses", "overrides", "sample")
+                for name in (
+                    "alarms",
+                    "flow",
+                    "scheduled",
+                    "dead",
+                    "owed",
+                    "parked",
+                    "pauses",
+                    "overrides",
+                    "rolled_back",
+                    "sample",
+                )
             },
             "burn rates": self.alarms.burn_rates if isinstance(self.alarms, AlarmsNow) else None,
             "newest dead": self.dead.newest if isinstance(self.dead, DeadJobs) else None,
@@ -131,6 +162,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         parked = begin(partial(counts.parked, DynamoLimits(clients.dynamodb(), table=table).lines))
         pauses = begin(partial(_pauses, counts, table, now))
         overrides = begin(partial(_overrides, table, now))
+        rolled_back = begin(partial(_rolled_back, deployment.stage))
         sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
         return SystemStatus(
             at=now,
@@ -144,6 +176,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
             parked=parked.result(),
             pauses=pauses.result(),
             overrides=overrides.result(),
+            rolled_back=rolled_back.result(),
             sample=sample.result(),
         )
 
@@ -155,6 +188,22 @@ def _pauses(counts: AttentionCounts, table: str, now: datetime) -> tuple[tuple[P
 
 def _overrides(table: str, now: datetime) -> tuple[Override, ...]:
     return tuple(DynamoConfiguration(clients.dynamodb(), table=table).read(consistent=True).overrides(now))
+
+
+def _rolled_back(stage: str) -> tuple[RolledBack, ...]:
+    named = [
+        (key, stack.functions[key], int(version))
+        for stack in function_stacks(clients.cloudformation(), stage)
+        for key, version in stack.versions.items()
+    ]
+    client = clients.lambda_()
+    with ThreadPoolExecutor(POOL_SIZE) as pool:
+        found = list(pool.map(lambda each: function_versions.live(client, each[1]), named))
+    return tuple(
+        RolledBack(function=key, live=live, deployed=deployed, code=code)
+        for (key, _, deployed), (live, code) in zip(named, found, strict=True)
+        if live != deployed
+    )
 
 
 def _attempt(call: Callable[[], Value]) -> Value | Unread:

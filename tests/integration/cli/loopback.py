@@ -30,6 +30,7 @@ class Stack:
     template: Mapping[str, Any] = field(default_factory=dict)
     #: Logical id to physical id.
     resources: Mapping[str, str] = field(default_factory=dict)
+    status: str = "CREATE_COMPLETE"
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _member(stack: Stack) -> str:
         f"<member><Key>{escape(key)}</Key><Value>{escape(value)}</Value></member>" for key, value in stack.tags.items()
     )
     return (
-        f"<member><StackName>{escape(stack.name)}</StackName><StackStatus>CREATE_COMPLETE</StackStatus>"
+        f"<member><StackName>{escape(stack.name)}</StackName><StackStatus>{stack.status}</StackStatus>"
         f"<Outputs>{outputs}</Outputs><Tags>{tags}</Tags></member>"
     )
 

@@ -1,0 +1,151 @@
+"""`tidemill rollback`: go back to the versions of the functions before the last deployment, without a deployment."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from tidemill.cli.audit import audited
+from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import DASH, count, readable_time
+from tidemill.cli.installation import Installation
+from tidemill.cli.output import say, show, show_json, show_table
+from tidemill.cli.parameter_types import reason_text
+from tidemill.dynamodb.audit_items import MOST_ENTRIES
+from tidemill.operator import rollback_plan
+from tidemill.operator.alias_moves import AliasesChangedError
+from tidemill.operator.function_versions import FunctionVersions
+from tidemill.operator.rollback_plan import Move
+
+
+@click.command()
+@click.argument("functions", metavar="[FUNCTION]...", nargs=-1)
+@click.option("--to", "code", metavar="VERSION", help="The version of the code, as in log lines and `dlq summary`.")
+@click.option("--forward", is_flag=True, help="End a rollback: return to the deployed versions.")
+@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit log.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and change nothing.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.pass_obj
+def rollback(
+    installation: Installation,
+    functions: tuple[str, ...],
+    code: str | None,
+    *,
+    forward: bool,
+    reason: str,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Run the versions from before the last deployment.
+
+    It moves every function that the last deployment changed, or each named FUNCTION (such as submit or work-bulk) to
+    the version before its last one, within seconds. If one function cannot be moved, none is. A version that an earlier
+    rollback left is not chosen again.
+
+    A version has code, environment, timeout and memory. Rights, queues, schedules, alarms and tables stay as deployed.
+
+    A rollback lasts until a deployment changes the function: deploy the fix. `tidemill status` shows it until then.
+    """
+    if code and forward:
+        raise click.UsageError("--to and --forward exclude each other")
+    require_confirmation(yes=yes or dry_run)
+    moves = [move for move in _plan(installation, functions, code, forward=forward) if move.needed]
+    result: dict[str, Any] = {"dry_run": dry_run, "moves": [_as_json(move) for move in moves]}
+    if not moves or dry_run:
+        show_json(result) if as_json else _show(moves, stderr=False)
+        return
+    _show(moves, stderr=True)
+    if not confirmed(f"Move {count(len(moves), 'function')} to these versions?", yes=yes):
+        return
+    moved: list[Move] = []
+    options = {"moves": [str(move) for move in moves]}
+    with audited(
+        installation, rollback_plan.COMMAND, options=options, counts=lambda: {"functions": len(moved)}, reason=reason
+    ):
+        try:
+            installation.move_versions(moves)
+        except AliasesChangedError as error:
+            raise CommandError(
+                "no function was moved: another command or a deployment moved one",
+                remedy="Run the command again; it makes a new plan.",
+            ) from error
+        moved += moves
+    if as_json:
+        show_json(result)
+    else:
+        show(f"{count(len(moves), 'function')} moved.")
+    if not forward:
+        say("Deploy the fix. To return to the deployed versions without one: tidemill rollback --forward")
+
+
+def _plan(installation: Installation, keys: tuple[str, ...], code: str | None, *, forward: bool) -> list[Move]:
+    functions = _chosen(installation, keys)
+    if forward:
+        return rollback_plan.forward(functions)
+    if code:
+        moves = rollback_plan.to_code(functions, code)
+        if lacking := {each.key for each in functions} - {move.function.key for move in moves}:
+            raise CommandError(
+                f"no version with the code {code}: {', '.join(sorted(lacking))}",
+                remedy="Name the functions that have one, or another version of the code.",
+            )
+        return moves
+    withdrawn = rollback_plan.withdrawn(installation.audit_log.entries(most=MOST_ENTRIES))
+    if not keys:
+        return rollback_plan.before_last_deployment(functions, withdrawn)
+    moves = rollback_plan.before_own_deployment(functions, withdrawn)
+    if lacking := set(keys) - {move.function.key for move in moves}:
+        raise CommandError(f"no earlier version to return to: {', '.join(sorted(lacking))}")
+    return moves
+
+
+def _chosen(installation: Installation, keys: tuple[str, ...]) -> Sequence[FunctionVersions]:
+    """The functions with these keys, or all. Raises `CommandError` during a deployment."""
+    stacks = installation.function_stacks()
+    for stack in stacks:
+        if stack.in_progress:
+            raise CommandError(
+                f"a deployment of {stack.name} goes on ({stack.status})",
+                remedy=f"Cancel it with `aws cloudformation cancel-update-stack --stack-name {stack.name}`, or wait.",
+            )
+    known = {key for stack in stacks for key in stack.versions}
+    if unknown := sorted(set(keys) - known):
+        raise click.UsageError(f"unknown function {', '.join(unknown)}: use {', '.join(sorted(known))}")
+    if not known:
+        raise CommandError(
+            "the stacks do not name the versions of their functions", remedy="Deploy the version of this command line."
+        )
+    return [each for each in installation.function_versions(stacks) if not keys or each.key in keys]
+
+
+def _show(moves: Sequence[Move], *, stderr: bool) -> None:
+    if not moves:
+        show("Every function runs that version already, or has no earlier one. Nothing to move.")
+        return
+    rows = [
+        (
+            move.function.key,
+            f"{move.function.live} ({_code_of(move)})",
+            f"{move.to.number} ({move.to.code or DASH})",
+            readable_time(move.to.published_at),
+        )
+        for move in moves
+    ]
+    show_table(("FUNCTION", "FROM (CODE)", "TO (CODE)", "PUBLISHED"), rows, stderr=stderr)
+
+
+def _code_of(move: Move) -> str:
+    present = move.function.versions.get(move.function.live)
+    return present.code if present and present.code else DASH
+
+
+def _as_json(move: Move) -> dict[str, Any]:
+    return {
+        "function": move.function.key,
+        "from": move.function.live,
+        "to": move.to.number,
+        "code": move.to.code or None,
+    }
