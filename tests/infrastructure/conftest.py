@@ -51,6 +51,11 @@ def verb_of(function: Resource) -> str:
     return module.removesuffix(".handler").rpartition(".")[2]
 
 
+def without_digests(template: str) -> str:
+    """Without the digest of each function that ends the logical id of its version: it changes with the function."""
+    return re.sub(r"(CurrentVersion[0-9A-F]{8})[0-9a-f]{32}", r"\1", template)
+
+
 def _metadata(assembly: Path) -> str:
     """Of all stacks, as JSON."""
     return "".join(file.read_text() for file in assembly.glob("*.json") if "template" not in file.name)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
+from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, without_digests
 from tidemill.names import Env
 
 TABLE_ARN: Final = "arn:aws:dynamodb:eu-central-1:123456789012:table/jobs-restored"
@@ -53,7 +53,8 @@ def _joined(join: Any) -> Any:
 
 
 def _resources(template: Resource) -> dict[str, Any]:
-    without_table = {id_: each for id_, each in template["Resources"].items() if id_ != OWN_TABLE}
+    resources = json.loads(without_digests(json.dumps(template["Resources"])))
+    without_table = {id_: each for id_, each in resources.items() if id_ != OWN_TABLE}
     return {id_: _with_literals(each) for id_, each in without_table.items()}
 
 
