@@ -136,6 +136,7 @@ def test_json_is_one_object(cloud: Cloud) -> None:
         "parked_jobs": 0,
         "parked_jobs_exact": True,
         "pauses": [],
+        "overrides": [],
         "rolled_back": [],
         "parked_lines": [],
         "dead_jobs": 1,
