@@ -18,6 +18,7 @@ from tidemill.domain.errors import (
     TidemillError,
     TransactionConflictError,
     UnknownJobTypeError,
+    UnloadedJobTypeError,
 )
 from tidemill.domain.limits import Rate
 from tidemill.domain.outcomes import TransactWrite
@@ -55,6 +56,7 @@ __all__ = [
     "TransactionConflictError",
     "Unique",
     "UnknownJobTypeError",
+    "UnloadedJobTypeError",
     "job_type",
     "setting",
 ]

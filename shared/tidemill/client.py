@@ -6,10 +6,12 @@ tidemill.submit(Submission(type="mail.welcome", payload={"address": "ada@example
 This module does not import aws-lambda-powertools.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from tidemill.application.job_types import JobTypes
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.application.validation import LONGEST_TENANT, is_tenant
@@ -71,7 +73,7 @@ class Tidemill:
         self._submit = Submit(
             store=DynamoJobStore(client, table=table, retention=_NO_RETENTION, indexes=indexes),
             payloads=self._payloads,
-            job_types=job_type_loader.load(job_packages),
+            job_types=_sound_job_types(job_packages),
             clock=clock.now,
             new_id=ids.new_job_id,
         )
@@ -131,7 +133,8 @@ class Tidemill:
         submission only; without it, a fresh token is used. `traceparent` is the W3C trace context that the job belongs
         to; without it, that of the span that OpenTelemetry records in this thread. An invalid one is ignored.
 
-        Raises `UnknownJobTypeError`, `InvalidPayloadError` with the path of each fault, `PayloadTooLargeError`,
+        Raises `UnknownJobTypeError` (`UnloadedJobTypeError` if a broken job file may declare the type),
+        `InvalidPayloadError` with the path of each fault, `PayloadTooLargeError`,
         `KeyReusedError`, or `MissingResourceError` for a wrong name; nothing was written then. After
         `StoreUnavailableError` or `TransactionConflictError`, submit the same again: with a key or `unique`, it makes
         no second job.
@@ -161,6 +164,13 @@ class Tidemill:
         # it.
         stored = self._payloads.put_away(job)
         return own("Put", job_writes.insert(stored, indexes=self._indexes), table=self._table).write
+
+
+def _sound_job_types(packages: Sequence[str]) -> JobTypes:
+    job_types = job_type_loader.load_sound(packages)
+    for fault in job_types.faults:
+        logging.getLogger(__name__).error("broken job file: %s", fault)
+    return job_types
 
 
 def _trace(request: str | None, traceparent: str | None) -> str:

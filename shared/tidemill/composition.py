@@ -43,7 +43,7 @@ from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.lanes import LaneUrls, SqsLanes
 from tidemill.system import clock, ids, job_type_loader, own_process, random_draw
 from tidemill.telemetry import handler_output, throttled_writes
-from tidemill.telemetry.outcome_log import Telemetry, configuration_not_read
+from tidemill.telemetry.outcome_log import Telemetry, configuration_not_read, job_files_broken
 from tidemill.telemetry.tracing import tracing
 from tidemill.worker.lane_messages import LaneMessages
 from tidemill.worker.lane_worker import Worker
@@ -87,7 +87,10 @@ def payloads() -> DynamoPayloads:
 
 @cache
 def known_job_types() -> JobTypes:
-    return job_type_loader.load(setting(Env.JOB_PACKAGES).split(","))
+    """Those of the sound job files: a broken one stops no other type."""
+    job_types = job_type_loader.load_sound(setting(Env.JOB_PACKAGES).split(","))
+    job_files_broken(job_types.faults)
+    return job_types
 
 
 @cache
@@ -247,7 +250,14 @@ def limits() -> DynamoLimits:
 
 @cache
 def releaser() -> Releaser:
-    return Releaser(store=store(), limits=limits(), clock=clock.now, configuration=configuration().current)
+    """It imports the job types only if a line waits for one."""
+    return Releaser(
+        store=store(),
+        limits=limits(),
+        clock=clock.now,
+        configuration=configuration().current,
+        lacks_type=lambda name: known_job_types().lacks(name),
+    )
 
 
 @cache

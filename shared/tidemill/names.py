@@ -236,7 +236,7 @@ class Metric(StrEnum):
     SNOOZED = "JobsSnoozed"
     CONTINUED = "JobsContinued"
     HELD = "JobsHeld"
-    #: Jobs that were parked, since their limit was full or an operator has paused them, and those that wake released.
+    #: Jobs that were parked (a full limit, a pause, a type that is not loaded), and those that wake released.
     PARKED = "JobsParked"
     UNPARKED = "JobsUnparked"
     #: Scheduled jobs that wake put on their lanes because they are due.
@@ -279,6 +279,8 @@ class Metric(StrEnum):
     TIMEOUT_ERRORS = "ErrorsTimeout"
     CRASH_ERRORS = "ErrorsCrash"
     OTHER_ERRORS = "ErrorsOther"
+    #: Job files that a function could not load, counted when it starts and with each batch of a worker.
+    BROKEN_JOB_FILES = "BrokenJobFiles"
     #: Milliseconds from the claim to the settle.
     ATTEMPT_DURATION = "AttemptDuration"
     #: Milliseconds from `due` to the claim.

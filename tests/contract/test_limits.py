@@ -11,16 +11,18 @@ from tests.support.builders import LEASE, MILLISECOND, NOW, SECOND, TENANT, fres
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import Entered, LimitSlot
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.limit_state import AHEAD, NEAR, RESERVED, Turn, run_name
 from tidemill.domain.limits import LONGEST_RATE_PERIOD, Limit, Rate
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.limit_item import HELD, KEPT, LIMIT_PREFIX
-from tidemill.dynamodb.limits import DynamoLimits
-from tidemill.names import JOB_KEY
+from tidemill.dynamodb.limits import LISTED_FOR, DynamoLimits
+from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
 ONE = Limit(concurrency=1)
 TWO = Limit(concurrency=2)
-THREE_A_MINUTE = Limit(rate=Rate(count=3, period=timedelta(minutes=1)))
+THREE_A_MINUTE_RATE = Rate(count=3, period=timedelta(minutes=1))
+THREE_A_MINUTE = Limit(rate=THREE_A_MINUTE_RATE)
 BOTH = Limit(concurrency=2, rate=Rate(count=3, period=timedelta(minutes=1)))
 LINE = Line.for_limit("test.job#a")
 IN = Entered()
@@ -152,6 +154,52 @@ def test_wake_finds_a_line_before_its_first_job_is_parked_until_it_is_cleared(li
 
     limits.clear(LINE, limits.look(LINE))
     assert list(limits.lines()) == []
+
+
+def test_wake_finds_the_line_of_a_type_before_its_first_job_is_parked(limits: DynamoLimits, table: Table) -> None:
+    line = Line.for_type("mail.welcome")
+
+    limits.list_line(line, THREE_A_MINUTE_RATE, job=(TENANT, "a"), now=NOW)
+
+    assert list(limits.lines()) == [line]
+    seen = limits.look(line)
+    assert (seen.limit, seen.last, seen.last_at) == (THREE_A_MINUTE, (TENANT, "a"), NOW)
+    assert TTL_ATTRIBUTE not in item_of(table), "it waits for longer than any other item is kept"
+    limits.clear(line, seen)
+    assert list(limits.lines()) == []
+    assert TTL_ATTRIBUTE in item_of(table)
+
+    limits.list_line(line, THREE_A_MINUTE_RATE, job=(TENANT, "b"), now=NOW + SECOND)
+    assert list(limits.lines()) == [line]
+    assert TTL_ATTRIBUTE not in item_of(table)
+
+
+@pytest.mark.parametrize(("later", "written"), [(LISTED_FOR - MILLISECOND, 0), (LISTED_FOR, 1)])
+def test_one_write_lists_a_line_for_all_jobs_of_a_minute(
+    limits: DynamoLimits, client: FaultyClient, later: timedelta, written: int
+) -> None:
+    line = Line.for_type("mail.welcome")
+    limits.list_line(line, THREE_A_MINUTE_RATE, job=(TENANT, "a"), now=NOW)
+    seen = limits.look(line)
+    writes: list[object] = []
+    client.watch = lambda applied: writes.append(applied) if applied else None
+
+    limits.list_line(line, THREE_A_MINUTE_RATE, job=(TENANT, "b"), now=NOW + later)
+
+    assert len(writes) == written
+    limits.clear(line, seen)
+    assert bool(list(limits.lines())) is bool(written), "a later job has listed it since"
+
+
+def test_a_line_that_others_write_all_the_time_is_not_taken_for_listed(limits: DynamoLimits) -> None:
+    class Contended(DynamoLimits):
+        def _mark(self, *_: object, **__: object) -> bool:
+            return False
+
+    contended = Contended(limits._client, table=limits._table)
+
+    with pytest.raises(StoreUnavailableError, match=r"other workers write the item of the line type mail\.welcome"):
+        contended.list_line(Line.for_type("mail.welcome"), THREE_A_MINUTE_RATE, job=(TENANT, "a"), now=NOW)
 
 
 def test_a_burst_of_the_rate_enters_at_once_and_one_more_each_interval(limits: DynamoLimits) -> None:

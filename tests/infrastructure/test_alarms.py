@@ -183,7 +183,15 @@ def test_an_alarm_fires_when_a_pass_over_the_table_takes_too_long(dev: Synthesis
 
 
 @pytest.mark.parametrize(
-    "metric", [Metric.NUDGED, Metric.UNDELIVERABLE, Metric.UNAVAILABLE, Metric.STRAY_THREADS, Metric.NOT_ACCEPTED]
+    "metric",
+    [
+        Metric.NUDGED,
+        Metric.UNDELIVERABLE,
+        Metric.UNAVAILABLE,
+        Metric.STRAY_THREADS,
+        Metric.NOT_ACCEPTED,
+        Metric.BROKEN_JOB_FILES,
+    ],
 )
 def test_one_alarm_adds_the_metric_of_all_lanes(dev: Synthesised, metric: Metric) -> None:
     (alarm,) = (alarm for alarm in _alarms(dev) if metric in _names(alarm))

@@ -11,11 +11,17 @@ from pydantic import BaseModel, Field, ValidationError
 
 from tests.support.builders import NOW, TENANT
 from tidemill import Done, PermanentJobError, Run, job_type
+from tidemill.domain.errors import (
+    DuplicateJobTypeError,
+    InvalidPayloadError,
+    JobFileError,
+    UnknownJobTypeError,
+    UnloadedJobTypeError,
+)
 from tidemill.domain.errors import Fault as PayloadFault
-from tidemill.domain.errors import InvalidPayloadError, UnknownJobTypeError
 from tidemill.names import Lane
 from tidemill.payload_model import faults
-from tidemill.system.job_type_loader import DuplicateJobTypeError, JobFileError, load
+from tidemill.system.job_type_loader import load, load_sound
 
 MODULE = """
 from pydantic import BaseModel
@@ -229,6 +235,51 @@ def test_the_error_of_a_module_names_the_line_of_its_package_that_failed(package
 
     with pytest.raises(JobFileError, match=rf"^{package.name}/helper\.py, line 2: KeyError: 'rate'$"):
         load([package.name])
+
+
+@pytest.mark.parametrize("text", ["raise SystemExit(1)", "def (", "import no_such_module", "1 / 0"])
+def test_a_broken_module_leaves_out_its_own_types_alone(package: Path, text: str) -> None:
+    _write(package, "one", "test.one")
+    (package / "two.py").write_text(f"{text}\n")
+    _write(package, "zoo", "test.three")
+
+    found = load_sound([package.name])
+
+    assert found.names() == ("test.one", "test.three")
+    (fault,) = found.faults
+    assert str(fault).startswith(f"{package.name}/two.py, line 1: ")
+    assert [found.lacks(name) for name in ("test.one", "test.other")] == [False, True]
+    with pytest.raises(UnloadedJobTypeError, match=rf"^job type 'test\.other' is not loaded: {package.name}/two\.py"):
+        found.get("test.other")
+
+
+def test_a_broken_package_leaves_out_its_modules_and_is_named_once(package: Path) -> None:
+    _write(package, "one", "test.one")
+    (package / "below").mkdir()
+    (package / "below" / "__init__.py").write_text("1 / 0\n")
+    _write(package / "below", "two", "test.two")
+
+    found = load_sound([package.name, "no_such_package"])
+
+    assert found.names() == ("test.one",)
+    assert [str(fault).partition(":")[0] for fault in found.faults] == [
+        f"{package.name}/below/__init__.py, line 1",
+        "no_such_package",
+    ]
+
+
+def test_a_name_that_two_modules_declare_is_left_out_and_no_other(package: Path) -> None:
+    for file, name in (("one", "test.same"), ("two", "test.same"), ("three", "test.three")):
+        _write(package, file, name)
+
+    found = load_sound([package.name])
+
+    assert found.names() == ("test.three",)
+    assert [found.lacks(name) for name in ("test.same", "test.other")] == [True, False]
+    with pytest.raises(UnloadedJobTypeError, match=r"test\.same"):
+        found.get("test.same")
+    with pytest.raises(UnknownJobTypeError, match=r"unknown job type 'test\.other'"):
+        found.get("test.other")
 
 
 def test_a_package_without_types_has_none(package: Path) -> None:

@@ -25,6 +25,7 @@ from tidemill.domain.errors import (
     LeaseLostError,
     StoreUnavailableError,
     TidemillError,
+    UnloadedJobTypeError,
     WriteRefusedError,
 )
 from tidemill.domain.holds import HoldCause
@@ -175,6 +176,9 @@ class Attempt:
                 if outcome := gate(job):
                     return outcome
             return self._handled(job)
+        except UnloadedJobTypeError as unloaded:
+            # Of a job that was to follow this one.
+            return self._gates.parked_for_type(job, unloaded)
         except StoreUnavailableError:
             if (holds := job.held_by(HoldCause.OUTAGE)) >= MOST_HOLDS_OF_AN_OUTAGE:
                 raise

@@ -6,7 +6,6 @@ A gate takes the claimed job and returns None to let it pass, or the outcome tha
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -19,12 +18,13 @@ from tidemill.domain.errors import (
     JobTimeoutError,
     TidemillError,
     UnknownJobTypeError,
+    UnloadedJobTypeError,
 )
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.outcomes import Failed, Held, Outcome, Parked, outcome_before_run
-from tidemill.domain.pauses import Pause
+from tidemill.domain.pauses import DRAIN_PER_SECOND, Pause
 from tidemill.domain.retry import LARGEST_MAX_HOPS, RetryPolicy
 from tidemill.domain.waiting import Line, Wait
 from tidemill.names import LARGEST_MAX_ATTEMPTS
@@ -42,6 +42,9 @@ MOST_HOLDS_OF_A_SUSPECT: Final = 5
 LONGEST_SUSPECT_HOLD_SECONDS: Final = 3.0
 #: Another version of the code may know a type that this one does not, and may allow it the most that any type may have.
 UNKNOWN_TYPE_POLICY: Final = RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS)
+
+#: How fast the jobs of a type start once it is loaded again: as after a pause.
+_RATE_OF_A_TYPE: Final = Rate(count=DRAIN_PER_SECOND, period=timedelta(seconds=1))
 
 #: The error of an attempt whose handler has not started.
 OUT_OF_TIME: Final = "the time of the attempt ran out before its handler could start"
@@ -78,18 +81,22 @@ class Gates:
         self.deadline = deadline
         #: Set by `time_of_type`; None while the time of the lane counts.
         self.type_timeout: timedelta | None = None
-        #: Set by `read_type`; None for a type that this code does not know.
+        #: One of them is set by `read_type`.
         self._job_type: JobType | None = None
+        self._unknown: UnknownJobTypeError | None = None
         self._declared_limit: Limit | None = None
         #: Set by `payload_fits`.
         self.payload: Any = None
 
     def read_type(self, job: Job) -> None:
         """The type with the overrides of this moment. They hold until the run has ended."""
-        with suppress(UnknownJobTypeError):
+        try:
             declared = self._context.job_types.get(job.type)
-            overrides = self._context.configuration().overrides_of(job.type, now=self._context.clock())
-            self._job_type, self._declared_limit = declared.overridden(overrides), declared.limit
+        except UnknownJobTypeError as unknown:
+            self._unknown = unknown
+            return
+        overrides = self._context.configuration().overrides_of(job.type, now=self._context.clock())
+        self._job_type, self._declared_limit = declared.overridden(overrides), declared.limit
 
     @property
     def policy(self) -> RetryPolicy:
@@ -111,10 +118,18 @@ class Gates:
         return _parked(pause, now) if pause else None
 
     def type_known(self, job: Job) -> Outcome | None:
-        if self._job_type is None:
-            unknown = UnknownJobTypeError(job.type, self._context.job_types.names())
-            return self._left_to_another_version(job, unknown)
+        if isinstance(self._unknown, UnloadedJobTypeError):
+            return self.parked_for_type(job, self._unknown)
+        if self._unknown:
+            return self._left_to_another_version(job, self._unknown)
         return None
+
+    def parked_for_type(self, job: Job, unloaded: UnloadedJobTypeError) -> Outcome:
+        """The job waits until the deployed code can load the type: its own, or that of a job which follows it."""
+        now, line = self._context.clock(), Line.for_type(unloaded.name)
+        # Before the park, so that wake knows the line even if this worker dies.
+        self._context.limits.list_line(line, _RATE_OF_A_TYPE, job=(job.tenant, job.id), now=now)
+        return Parked(Wait(cause=line.cause, key=line.key, since=now))
 
     def alone_if_suspect(self, job: Job) -> Outcome | None:
         held_enough = job.held_by(HoldCause.SUSPECT) >= MOST_HOLDS_OF_A_SUSPECT

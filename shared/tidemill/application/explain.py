@@ -23,6 +23,7 @@ _HOLDS: Final[Mapping[HoldCause | None, str]] = {
     HoldCause.SUSPECT: "it may have crashed its last worker, so it must run alone, and no worker had the time for that",
     HoldCause.STRAY: "a handler in its process ran on beyond its time, and the process was about to end",
     HoldCause.OUTAGE: "the store did not respond to its worker",
+    HoldCause.TYPE: "its worker could not load its type, because a job file was broken",
     HoldCause.VERSION: "its worker does not know its type, or refuses its payload; during a deployment this passes",
     None: "another version of the code held it",
 }
@@ -100,6 +101,8 @@ def _not_due(facts: Facts) -> Answer:
         via = [stopped]
     if job.state is State.QUEUED and job.wait and job.wait.cause is Cause.PAUSE:
         text, reason = f"The pause {job.wait.key} has ended, and it starts {when}.", Reason.RESUMED
+    elif job.state is State.QUEUED and job.wait and job.wait.cause is Cause.TYPE:
+        text, reason = f"Its type {job.wait.key} is loaded again, and it starts {when}.", Reason.LOADED
     elif job.holds and job.hold_cause is HoldCause.LIMIT:
         key = job.wait.key if job.wait else "of its type"
         text, reason = f"The limit {key} lets it start {when}.", Reason.TURN
@@ -169,6 +172,8 @@ def _parked(facts: Facts) -> Answer:
     job, now, state = facts.job, facts.now, facts.limit
     if job.wait and job.wait.cause is Cause.PAUSE:
         return _paused(facts, job.wait)
+    if job.wait and job.wait.cause is Cause.TYPE:
+        return _unloaded(facts, job.wait)
     wait, limit = job.wait, state.limit if state else None
     name = f"The {wait.cause} {wait.key}" if wait else "Its limit"
     place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
@@ -193,6 +198,18 @@ def _parked(facts: Facts) -> Answer:
         f"{name} has room.{place} Wake releases the first jobs of the line within a minute.",
         _stopped("wake", facts) or latest,
         until=job.due,
+    )
+
+
+def _unloaded(facts: Facts, wait: Wait) -> Answer:
+    place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
+    return _said(
+        Reason.UNLOADED,
+        f"The workers could not load the type {wait.key}, because a job file is broken.{place}",
+        "Once fixed code is deployed, wake releases the jobs of the line in order, at a rate.",
+        _stopped("wake", facts)
+        or "The log lines `broken job file` of the workers name the file, the line and the error.",
+        until=facts.job.due,
     )
 
 

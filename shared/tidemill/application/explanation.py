@@ -33,6 +33,9 @@ class Reason(StrEnum):
     TURN = "its turn at its limit comes"
     PAUSED = "an operator has paused it"
     #: Wake gives it a time.
+    LOADED = "its type is loaded again"
+    UNLOADED = "a broken job file keeps its type from being loaded"
+    #: Wake gives it a time.
     RESUMED = "its pause has ended"
     WAKE_LATE = "its time has come, and wake has not queued it"
     BEHIND_HEAD = "another job of its group is before it"

@@ -13,6 +13,7 @@ from tidemill.domain.errors import (
     KeyReusedError,
     PayloadTooLargeError,
     UnknownJobTypeError,
+    UnloadedJobTypeError,
 )
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Continued, Failed, Outcome, Snoozed, Stopped, Succeeded, outcome_of
@@ -26,7 +27,7 @@ LONGEST_TRACEBACK: Final = 1500
 
 
 def outcome_of_value(value: Any, job: Job, submit: Submit) -> Outcome:
-    """`job` is as claimed. Raises as storing the payload of a follow-up job does."""
+    """`job` is as claimed. Raises `UnloadedJobTypeError`, and as storing the payload of a follow-up job does."""
     match value:
         case Snooze(after=after):
             return Snoozed(after=after)
@@ -76,6 +77,8 @@ def _done(done: Done, job: Job, submit: Submit) -> Outcome:
             return _unstorable(f"the result is {len(result)} bytes; a job may keep at most {LARGEST_RESULT_BYTES}")
     try:
         follow_ups = _follow_ups(done.then, job, submit)
+    except UnloadedJobTypeError:
+        raise
     except (InvalidPayloadError, PayloadTooLargeError, UnknownJobTypeError) as error:
         return _unstorable(f"a follow-up job was refused: {error}")
     # A tuple, since an iterator would be empty when the settle is tried again.

@@ -7,7 +7,7 @@ from logging import Logger, LoggerAdapter
 from typing import Any
 
 from tidemill.application.run_log import RunLog
-from tidemill.domain.errors import UnknownJobTypeError
+from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJobTypeError
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.type_overrides import TypeOverrides
@@ -116,17 +116,26 @@ def measured(names: Iterable[str], most: int) -> Sequence[str]:
 
 
 class JobTypes:
-    """The job types that this code knows."""
+    """The job types that this code knows. `faults` are the broken job files, whose types it lacks."""
 
-    def __init__(self, job_types: Mapping[str, JobType]) -> None:
+    def __init__(self, job_types: Mapping[str, JobType], faults: Sequence[JobFileError] = ()) -> None:
         self._job_types = dict(job_types)
+        self.faults = tuple(faults)
 
     def get(self, name: str) -> JobType:
-        """Raises `UnknownJobTypeError`."""
-        try:
-            return self._job_types[name]
-        except KeyError:
-            raise UnknownJobTypeError(name, tuple(self._job_types)) from None
+        """Raises `UnknownJobTypeError`, and `UnloadedJobTypeError` if a broken job file may declare the type."""
+        if job_type := self._job_types.get(name):
+            return job_type
+        if fault := self._fault_of(name):
+            raise UnloadedJobTypeError(name, tuple(self._job_types), str(fault))
+        raise UnknownJobTypeError(name, tuple(self._job_types))
+
+    def lacks(self, name: str) -> bool:
+        """Whether a broken job file may declare this type, and no sound one does."""
+        return name not in self._job_types and self._fault_of(name) is not None
+
+    def _fault_of(self, name: str) -> JobFileError | None:
+        return next((fault for fault in self.faults if not fault.names or name in fault.names), None)
 
     def names(self) -> tuple[str, ...]:
         return tuple(sorted(self._job_types))

@@ -29,7 +29,7 @@ from tidemill.application.job_store import (
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.limit_state import LimitState, Turn, reservation_name
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.waiting import Line
 
 __all__ = [
@@ -151,6 +151,13 @@ class Limits(Protocol):
         self, line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime
     ) -> bool:
         """Reserve these turns, and give back the slot `leaving` with them. False if `state` is out of date."""
+
+    def list_line(self, line: Line, rate: Rate, *, job: tuple[str, str], now: datetime) -> None:
+        """Wake looks at this line from now on, and empties it at this rate once its cause has ended.
+
+        For a cause that the limit item does not know. `job` is the tenant and id of a job that is about to be parked.
+        Raises `StoreUnavailableError`.
+        """
 
     def clear(self, line: Line, state: LimitState) -> None:
         """Wake need not look at this line any more, unless a job has found no room since `state`."""

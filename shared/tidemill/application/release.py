@@ -45,11 +45,14 @@ class Releaser:
         limits: Limits,
         clock: Clock,
         configuration: CurrentConfiguration = nothing_set,
+        lacks_type: Callable[[str], bool] = lambda _name: False,
     ) -> None:
+        """`lacks_type` says whether a broken job file keeps the deployed code from knowing this job type."""
         self._store = store
         self._limits = limits
         self._clock = clock
         self._configuration = configuration
+        self._lacks_type = lacks_type
 
     def release(
         self, line: Line, *, leaving: str | None = None, limit: Limit | None = None, parked: Job | None = None
@@ -119,7 +122,8 @@ class Releaser:
     def release_all(self, *, part: Part, in_time: Callable[[], bool], draw: Draw) -> Released:
         """Release from every line, in random order, so that none is always the one for which no time is left.
 
-        The line of a pause in force is left alone. The parts go round with each interval, as those of `Waker.wake`.
+        The line of a pause in force is left alone, and that of a type which this code cannot load. The parts go round
+        with each interval, as those of `Waker.wake`.
         """
         jobs: list[Job] = []
         left = 0
@@ -128,6 +132,8 @@ class Releaser:
             if self._configuration().pause_of_line(line, now=self._clock()):
                 continue
             try:
+                if line.cause is Cause.TYPE and self._lacks_type(line.key):
+                    continue
                 while in_time() and (released := self.release(line)):
                     jobs += released
                     if len(released) < MOST_AT_ONCE:

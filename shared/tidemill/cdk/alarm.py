@@ -54,6 +54,7 @@ class Heading(StrEnum):
     LATE_RECONCILE = "late-reconcile"
     DRIFT = "drifted-resources"
     REPEATED_RUNS = "repeated-runs"
+    BROKEN_JOB_FILE = "broken-job-file"
     MISSING_SUBSCRIBER = "missing-subscriber"
 
 

@@ -31,6 +31,7 @@ from tidemill.cdk.application_alarms import function_alarms
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.http_api import Api
 from tidemill.cdk.job_table import JobTable
+from tidemill.cdk.job_type_alarms import repeated_runs
 from tidemill.cdk.lane import Lane
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
@@ -52,8 +53,6 @@ LATE_CANARY_MS: Final = 60_000
 QUIET_MINUTES: Final = 20
 #: Three calls of reconcile.
 RECONCILE_INACTIVITY: Final = Duration.seconds(3 * RECONCILE_INTERVAL_SECONDS)
-#: Above it, a type or what it calls has a fault: most attempts succeed.
-MOST_ATTEMPTS: Final = 1.5
 
 
 def pages(api: Api, scheduled: ScheduledFunctions, *, config: StageConfig) -> Iterator[Entry]:
@@ -225,26 +224,7 @@ def lane_alarms(lane: Lane, *, config: StageConfig) -> Iterator[Entry]:
         objective=Objective.ENDS,
         within=IDLE_QUEUE + LASTING_BOUND,
     )
-    yield _repeated_runs(f"of lane {name}", id_=name, config=config, lane=name)
-
-
-def type_alarms(types: Sequence[str], *, config: StageConfig) -> Iterator[Entry]:
-    """Of the types that have metrics of their own, and of the others together."""
-    for name in (*types, names.OTHER_TYPES):
-        yield _repeated_runs(f"of type {name}", id_=f"Type-{name}", config=config, type=name)
-
-
-def _repeated_runs(of: str, *, id_: str, config: StageConfig, **dimension: str) -> Alarm:
-    return Alarm(
-        id=f"RepeatedRuns-{id_}",
-        heading=Heading.REPEATED_RUNS,
-        meaning=f"Jobs {of} need more than {MOST_ATTEMPTS:g} attempts each, on average, to succeed.",
-        metric=metrics.attempts_per_success(config, **dimension),
-        above=MOST_ATTEMPTS,
-        # A fault of a quarter of an hour passes by itself.
-        m_of_n=(2, 2),
-        within=timedelta(minutes=50),
-    )
+    yield repeated_runs(f"of lane {name}", id_=name, config=config, lane=name)
 
 
 def engine_alarms(

@@ -181,6 +181,7 @@ class Dashboard(Construct):
                     Metric.NOT_ACCEPTED,
                     Metric.UNDELIVERABLE,
                     Metric.STRAY_THREADS,
+                    Metric.BROKEN_JOB_FILES,
                 ),
             ),
         ]

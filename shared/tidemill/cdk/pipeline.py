@@ -17,7 +17,6 @@ from tidemill.cdk.alarm_catalogue import (
     publisher_alarms,
     scheduler_alarms,
     slow_burn,
-    type_alarms,
 )
 from tidemill.cdk.alarm_topic import AlarmTopics
 from tidemill.cdk.application_alarms import api_alarms
@@ -28,6 +27,7 @@ from tidemill.cdk.iam_actions import ACCEPT, ADVANCE, DELETE_FILE, GET_FILE, GET
 from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_schedules import periodic, type_names
+from tidemill.cdk.job_type_alarms import job_file_alarm, type_alarms
 from tidemill.cdk.lane import Lane, lane_urls
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
@@ -145,6 +145,7 @@ class Pipeline(Construct):
             yield from lane_alarms(lane, config=self.config)
         if self.config.metrics_by_type:
             yield from type_alarms(measured(self._types, self.config.metrics_by_type), config=self.config)
+        yield job_file_alarm(self.config)
         yield from engine_alarms(self._lanes, self.storage.jobs, self.topics, config=self.config)
         yield from api_alarms(self._api.api, self._api.functions, of="api")
         yield from publisher_alarms(self._publisher)

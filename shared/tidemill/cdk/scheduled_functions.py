@@ -96,7 +96,8 @@ class ScheduledFunctions:
     def _wake(self) -> JobFunction:
         wake = self._functions.function(
             "wake",
-            self._storage.loading,
+            # It submits nothing. A job that waits for its type is released once this code can load that type.
+            self._storage.submitting,
             timeout_seconds=self._config.wake_timeout_seconds,
             memory_mb=WAKE_MEMORY_MB,
         )

@@ -116,6 +116,32 @@ class UnknownJobTypeError(TidemillError):
         self.known = known
 
 
+class UnloadedJobTypeError(UnknownJobTypeError):
+    """This code does not know the job type, but a broken job file may declare it. Fixed code will know it."""
+
+    def __init__(self, name: str, known: Sequence[str], fault: str) -> None:
+        super().__init__(name, known)
+        self.fault = fault
+
+    def __str__(self) -> str:
+        return f"job type {self.name!r} is not loaded: {self.fault}"
+
+
+class JobFileError(TidemillError):
+    """A module of job types is broken. The text is one line with the file, the line and the reason.
+
+    `names` are the job types that it concerns; empty if the module cannot be imported, since any may be among its own.
+    """
+
+    def __init__(self, message: str, names: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
+
+
+class DuplicateJobTypeError(JobFileError):
+    """Two job types have the same name."""
+
+
 class PayloadTooLargeError(TidemillError):
     """The encoded payload exceeds `limit_bytes`."""
 

@@ -16,6 +16,8 @@ class HoldCause(StrEnum):
     STRAY = "stray"
     #: The store did not respond.
     OUTAGE = "outage"
+    #: Its worker could not load its type, because a job file is broken.
+    TYPE = "type"
     #: Its worker does not know its type, or refuses its payload.
     VERSION = "version"
 

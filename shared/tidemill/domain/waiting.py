@@ -21,6 +21,8 @@ class Cause(StrEnum):
     LIMIT = "limit"
     #: An operator has paused its lane, type, tenant, group or limit key.
     PAUSE = "pause"
+    #: The deployed code could not load its type, because a job file is broken.
+    TYPE = "type"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,10 @@ class Line:
         except ValueError:
             return None
         return str(parts[0]) if isinstance(parts, list) and parts else None
+
+    @classmethod
+    def for_type(cls, name: str) -> "Line":
+        return cls(Cause.TYPE, _short(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,9 +27,14 @@ from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY, TTL_ATTRI
 LINE_SHARDS: Final = 4
 #: No tenant begins with it, so no item key of a job does.
 LIMIT_PREFIX: Final = "!limit#"
-#: The same for the line of a pause, whose item has a rate, and no slots.
+#: The same for the lines of a pause and of a job type, whose items have a rate, and no slots.
 PAUSE_PREFIX: Final = "!pause#"
-_PREFIXES: Final[Mapping[Cause, str]] = {Cause.LIMIT: LIMIT_PREFIX, Cause.PAUSE: PAUSE_PREFIX}
+TYPE_PREFIX: Final = "!type#"
+_PREFIXES: Final[Mapping[Cause, str]] = {
+    Cause.LIMIT: LIMIT_PREFIX,
+    Cause.PAUSE: PAUSE_PREFIX,
+    Cause.TYPE: TYPE_PREFIX,
+}
 #: Longer than any lease and any period of a rate, so an item expires only when it limits nothing any more. While jobs
 #: are parked, wake writes the item at least once in each period.
 KEPT: Final = timedelta(days=2)
@@ -154,7 +159,11 @@ def _vacate(line: Line, name: str) -> _Write:
 def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
     """List the item for wake before the job is parked, so that the job is found even if this worker dies."""
     write = _Write(slot.line)
-    write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
+    if slot.line.cause is Cause.LIMIT:
+        write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
+    else:
+        # Nothing writes the item while its jobs wait. `clear` lets it expire.
+        write.removes.append(write.name(TTL_ATTRIBUTE))
     write.set(LAST, text("#".join(slot.job)))
     write.set(LAST_AT, milliseconds(now))
     if not state.marked:
@@ -225,8 +234,8 @@ def clear(line: Line, state: LimitState) -> Request:
     """No job waits: wake need not look any more."""
     write = _Write(line)
     write.removes += [write.name(name) for name in (ATTENTION_KEY, ATTENTION_SORT_KEY, LAST, LAST_AT)]
-    if line.cause is Cause.PAUSE:
-        # The item has no other use. While the pause lasts, nothing writes it, so it does not expire before.
+    if line.cause is not Cause.LIMIT:
+        # The item has no other use. While its jobs wait, nothing writes it, so it does not expire before.
         write.set(TTL_ATTRIBUTE, seconds(state.last_at + KEPT))
     # A job has found no room since, and is about to be parked. Or the line is that of a pause, which has begun anew.
     write.conditions.append(f"#{LAST_AT} = {write.value('seen', milliseconds(state.last_at))}")
@@ -255,7 +264,7 @@ def item_key(line: Line) -> Item:
 def line_of(entry: Item) -> Line:
     """The line of an entry of the attention index."""
     key: str = entry[JOB_KEY]["S"]
-    cause = Cause.PAUSE if key.startswith(PAUSE_PREFIX) else Cause.LIMIT
+    cause = next((cause for cause, prefix in _PREFIXES.items() if key.startswith(prefix)), Cause.LIMIT)
     return Line(cause, key.removeprefix(_PREFIXES[cause]))
 
 

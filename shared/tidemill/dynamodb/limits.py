@@ -1,7 +1,7 @@
 """Limits in DynamoDB. One item per limit key holds its slots and its rate; one write takes both or neither."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
@@ -9,7 +9,9 @@ from botocore.exceptions import ClientError
 from tidemill.application.ports import WHOLE, Entered, LimitSlot, Part
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, earliest, run_name
+from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb import limit_item
 from tidemill.dynamodb.attention_index import entry_pages
@@ -18,6 +20,8 @@ from tidemill.dynamodb.update_requests import Request
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+#: The mark of a line serves all jobs that are parked within this time.
+LISTED_FOR: Final = timedelta(minutes=1)
 #: How often a run tries to write. Each try uses the item that refused the one before.
 _TRIES: Final = 4
 
@@ -81,6 +85,15 @@ class DynamoLimits:
     ) -> bool:
         request = limit_item.reserve(line, state, turns, leaving=leaving, now=now)
         return request is None or self._holds(request)
+
+    def list_line(self, line: Line, rate: Rate, *, job: tuple[str, str], now: datetime) -> None:
+        slot = LimitSlot(line=line, limit=Limit(rate=rate), token="", until=now, job=job)
+        for _ in range(_TRIES):
+            state = self.look(line)
+            # Each of its jobs comes here, so one write serves those of a minute. Wake keeps the mark for much longer.
+            if (state.marked and state.last_at > now - LISTED_FOR) or self._mark(slot, state, now):
+                return
+        raise StoreUnavailableError(f"other workers write the item of the line {line.cause} {line.key}")
 
     def clear(self, line: Line, state: LimitState) -> None:
         self._holds(limit_item.clear(line, state))

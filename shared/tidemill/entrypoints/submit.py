@@ -13,7 +13,13 @@ from tidemill.application.job_view import payload_of, summary, view
 from tidemill.application.submit import Accepted
 from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.aws import clients
-from tidemill.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeError, UnknownJobTypeError
+from tidemill.domain.errors import (
+    Fault,
+    InvalidPayloadError,
+    PayloadTooLargeError,
+    UnknownJobTypeError,
+    UnloadedJobTypeError,
+)
 from tidemill.domain.submission import Submission
 from tidemill.http.caller_identity import tenant
 from tidemill.http.problems import ProblemError, as_problem
@@ -95,6 +101,9 @@ def _refused(submission: Submission) -> Sequence[Fault]:
         composition.api_submit().prepare(submission, tenant="", trace="")
     except InvalidPayloadError as refused:
         return refused.faults
+    except UnloadedJobTypeError:
+        # Nothing is known of its payload.
+        return []
     except UnknownJobTypeError as refused:
         return [Fault("/type", str(refused))]
     except PayloadTooLargeError as refused:

@@ -21,6 +21,7 @@ from tidemill.domain.errors import (
     TidemillError,
     TransactionConflictError,
     UnknownJobTypeError,
+    UnloadedJobTypeError,
 )
 from tidemill.telemetry.outcome_log import logger
 
@@ -91,9 +92,8 @@ def as_problem(error: Exception, *, request_id: str, under: str = "") -> Problem
     """`under` is the JSON pointer of the part of the body that the error is about; empty means the whole body."""
     if isinstance(error, ProblemError):
         return error
-    if isinstance(error, SubmissionPausedError):
-        seconds = math.ceil(error.retry_after.total_seconds())
-        return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "paused", str(error), retry_after_seconds=seconds)
+    if isinstance(error, SubmissionPausedError | UnloadedJobTypeError):
+        return _not_now(error)
     for kind, (status, code) in _PROBLEMS.items():
         if isinstance(error, kind) and status is HTTPStatus.SERVICE_UNAVAILABLE:
             logger().warning("unavailable", extra={"error": str(error)})
@@ -108,6 +108,15 @@ def as_problem(error: Exception, *, request_id: str, under: str = "") -> Problem
         return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "unreadable-job", detail, request_id=request_id)
     logger().exception("unexpected error", exc_info=error, extra=extra)
     return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", _INTERNAL, request_id=request_id)
+
+
+def _not_now(error: SubmissionPausedError | UnloadedJobTypeError) -> ProblemError:
+    if isinstance(error, UnloadedJobTypeError):
+        logger().warning("job type not loaded", extra={"error": str(error)})
+        code, detail, seconds = "job-type-not-loaded", f"job type {error.name!r} is not available now", 60
+    else:
+        code, detail, seconds = "paused", str(error), math.ceil(error.retry_after.total_seconds())
+    return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, code, detail, retry_after_seconds=seconds)
 
 
 def _fragment(path: str) -> str:

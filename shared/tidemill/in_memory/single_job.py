@@ -10,6 +10,7 @@ from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.limit_state import LimitState
+from tidemill.domain.limits import Rate
 from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
 from tidemill.domain.states import State, Write
 from tidemill.domain.waiting import Line
@@ -151,6 +152,9 @@ class Unlimited:
 
     def reserve(self, line: Line, *_state_and_turns: object, **_leaving: object) -> bool:  # noqa: ARG002
         return True
+
+    def list_line(self, line: Line, rate: Rate, **_job_and_now: object) -> None:
+        pass
 
     def clear(self, line: Line, state: LimitState) -> None:
         pass

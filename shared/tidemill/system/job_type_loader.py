@@ -9,15 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tidemill.application.job_types import JobType, JobTypes
-from tidemill.domain.errors import TidemillError
-
-
-class JobFileError(TidemillError):
-    """A module of job types cannot be imported. The text is one line with the file, the line and the reason."""
-
-
-class DuplicateJobTypeError(JobFileError):
-    """Two job types have the same name."""
+from tidemill.domain.errors import DuplicateJobTypeError, JobFileError
 
 
 def load(packages: Iterable[str]) -> JobTypes:
@@ -25,14 +17,27 @@ def load(packages: Iterable[str]) -> JobTypes:
 
     Raises `JobFileError`.
     """
+    job_types = load_sound(packages)
+    for fault in job_types.faults:
+        raise fault
+    return job_types
+
+
+def load_sound(packages: Iterable[str]) -> JobTypes:
+    """As `load`, without the types of broken modules, which are among the `faults` of the result.
+
+    A name that two modules declare is left out, because either may be the one that a job was submitted for.
+    """
     found: dict[str, JobType] = {}
+    faults: list[JobFileError] = []
     for package in packages:
-        for module_name in _modules(package):
-            for value in vars(_imported(module_name)).values():
+        for module in _modules(package, faults):
+            for value in vars(module).values():
                 if isinstance(value, JobType) and (other := found.setdefault(value.name, value)) is not value:
                     detail = f"job type {value.name!r} is already declared in {_declared(other)}"
-                    raise DuplicateJobTypeError(f"{_declared(value)}: {detail}")
-    return JobTypes(found)
+                    faults.append(DuplicateJobTypeError(f"{_declared(value)}: {detail}", [value.name]))
+    disabled = {name for fault in faults for name in fault.names}
+    return JobTypes({name: job_type for name, job_type in found.items() if name not in disabled}, faults)
 
 
 def require_lane_time(job_types: JobTypes, lane_times: Mapping[str, timedelta]) -> None:
@@ -58,11 +63,22 @@ def require_packages(packages: Iterable[str]) -> None:
                 raise JobFileError(f"{_shown(str(folder))} has no __init__.py, so its job types are not found: add one")
 
 
-def _modules(package: str) -> Iterator[str]:
-    for module in sorted(pkgutil.iter_modules(_imported(package).__path__, prefix=f"{package}."), key=_name):
-        yield module.name
-        if module.ispkg:
-            yield from _modules(module.name)
+def _modules(package: str, faults: list[JobFileError]) -> Iterator[ModuleType]:
+    """The sound modules below the package. The broken ones, the package among them, are added to `faults`."""
+    root = _sound(package, faults)
+    for child in sorted(pkgutil.iter_modules(root.__path__, prefix=f"{package}."), key=_name) if root else ():
+        if module := _sound(child.name, faults):
+            yield module
+            if child.ispkg:
+                yield from _modules(child.name, faults)
+
+
+def _sound(name: str, faults: list[JobFileError]) -> ModuleType | None:
+    try:
+        return _imported(name)
+    except JobFileError as fault:
+        faults.append(fault)
+        return None
 
 
 def _name(module: pkgutil.ModuleInfo) -> str:

@@ -22,7 +22,7 @@ from tidemill.application.submit import Accepted
 from tidemill.application.table_pass import PassReport
 from tidemill.application.wake import Woken
 from tidemill.domain.dispatch import Dispatch
-from tidemill.domain.errors import TidemillError
+from tidemill.domain.errors import JobFileError, TidemillError
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.names import CANARY_TYPE, Env, Lane, Metric
 from tidemill.settings import setting
@@ -51,6 +51,13 @@ def logger() -> Logger:
 def configuration_not_read(error: Exception) -> None:
     """The last known values hold."""
     logger().warning("runtime configuration not read", extra={"error": f"{type(error).__name__}: {error}"})
+
+
+def job_files_broken(faults: Sequence[JobFileError]) -> None:
+    """One line for each, when an execution environment starts. It has metrics, since no other line may follow."""
+    for fault in faults:
+        metrics = embedded({Metric.BROKEN_JOB_FILES: 1}, stage=setting(Env.STAGE), lane=Lane.DEFAULT)
+        logger().error("broken job file", extra={"error": str(fault)} | metrics)
 
 
 def new_logger(name: str) -> Logger:
@@ -153,6 +160,11 @@ class Telemetry:
         for stray in strays:
             self._count(lane, Metric.STRAY_THREADS)
             logger().error("stray thread", extra=reference_fields(stray))
+
+    def broken_job_files(self, lane: Lane, number: int) -> None:
+        """Those that this worker lacks. The lines of its start name them."""
+        if number:
+            self._count(lane, Metric.BROKEN_JOB_FILES, number)
 
     def woken(self, woken: Woken) -> None:
         for lane, number in woken.jobs.items():

@@ -42,6 +42,7 @@ class Worker:
         with batch(records=event["Records"], handler=batch.require_done):
             batch.process()
         strays = [stray for message in batch.strays() if (stray := message.stray)]
+        telemetry.broken_job_files(self.settings.lane, len(self.settings.context.job_types.faults))
         telemetry.stray_threads(self.settings.lane, strays)
         telemetry.flush()
         # The messages that stay come first: the jobs of the others have ended, so nothing waits for their deletion.

@@ -209,6 +209,7 @@ TICKETS: Final = [
     Fault("ThrottledTable", "an index is throttled", _every_minute(of_table("attention"), 2.0)),
     Fault("LostMessages", "reconcile finds a lost message", _once(ours(Metric.NUDGED, Lane.BULK))),
     Fault("StrayThreads", "a handler outlives its batch", _once(ours(Metric.STRAY_THREADS))),
+    Fault("BrokenJobFiles", "a worker cannot load a job file", _once(ours(Metric.BROKEN_JOB_FILES))),
     Fault("NotAccepted", "the redirect cannot submit a click", _once(ours(Metric.NOT_ACCEPTED, Lane.BULK))),
     Fault("NearConcurrencyQuota", "the account uses 90 % of its concurrency", _every_minute(CONCURRENCY, 900.0)),
     Fault("UnheardPages", "a page reaches no subscriber", _unheard),

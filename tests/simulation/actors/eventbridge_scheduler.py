@@ -17,7 +17,7 @@ from tidemill.cdk.job_schedules import Periodic, periodic
 from tidemill.cdk.schedule_retries import DELIVERY_SECONDS, PROMPT_SECONDS
 from tidemill.domain.states import State
 from tidemill.dynamodb import pass_items
-from tidemill.dynamodb.limit_item import PAUSE_PREFIX
+from tidemill.dynamodb.limit_item import PAUSE_PREFIX, TYPE_PREFIX
 from tidemill.dynamodb.owed_items import OWED_PREFIX
 from tidemill.dynamodb.pass_items import PASS_KEY
 from tidemill.names import (
@@ -158,12 +158,12 @@ class EventBridgeScheduler:
 
 
 def _wake_ms(item: Any) -> int | None:
-    """When `wake` begins to look after this item: a scheduled job, a parked job, the line of a pause, or owed work."""
+    """When `wake` begins to look after this item: a scheduled or parked job, a line without a limit, or owed work."""
     if item.get("state", {}).get("S") == State.PARKED:
         return int(item["wait"]["M"]["since"]["N"])
     if item.get("state", {}).get("S") == State.SCHEDULED:
         return int(item["due"]["N"]) - _WINDOW_MS
-    if item["pk"]["S"].startswith((OWED_PREFIX, PAUSE_PREFIX)) and ATTENTION_SORT_KEY in item:
+    if item["pk"]["S"].startswith((OWED_PREFIX, PAUSE_PREFIX, TYPE_PREFIX)) and ATTENTION_SORT_KEY in item:
         return int(item[ATTENTION_SORT_KEY]["N"])
     return None
 

@@ -15,6 +15,7 @@ from tests.simulation.checks.handler_fields import HandlerFieldChecks
 from tests.simulation.checks.histories import HistoryChecks
 from tests.simulation.checks.hold_waits import HoldWaitChecks
 from tests.simulation.checks.holds import HoldChecks
+from tests.simulation.checks.job_files import JobFileChecks
 from tests.simulation.checks.limit_items import LimitItemChecks
 from tests.simulation.checks.limit_room import LimitRoomChecks
 from tests.simulation.checks.limits import LimitChecks
@@ -81,6 +82,7 @@ class Checks:
         self._wake_reports = WakeReportChecks(world)
         self._waiting = ParkedJobChecks(world)
         self._pauses = PauseChecks(world)
+        self._job_files = JobFileChecks(world)
         self.payloads = PayloadChecks(world)
         self._explanations = ExplanationChecks(world)
         self.versions = VersionCompatibilityChecks(world)
@@ -135,6 +137,7 @@ class Checks:
         self._wake_reports.at_end()
         self._waiting.at_end()
         self._pauses.at_end()
+        self._job_files.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()
 

@@ -59,7 +59,7 @@ def _about_run(item: Item, reason: Reason) -> Iterator[str]:
         case _:
             pass
     # Of a paused job it is only the time at which reconcile looks after it.
-    if "due" in item and reason is not Reason.PAUSED:
+    if "due" in item and reason not in {Reason.PAUSED, Reason.UNLOADED}:
         yield _time(item, "due")
 
 

@@ -174,6 +174,8 @@ class ExplanationChecks:
         key = text_of(item["wait"]["M"], "key")
         if text_of(item["wait"]["M"], "cause") == "pause":
             return (Reason.PAUSED if key in self._pauses() else Reason.RESUMED), ""
+        if text_of(item["wait"]["M"], "cause") == "type":
+            return Reason.UNLOADED, key
         limit = self._item(f"!limit#{key}") or {}
         used = sum(int(until["N"]) > self._now_ms for until in limit.get("held", {"M": {}})["M"].values())
         if "slots" in limit and used >= number_of(limit, "slots"):
@@ -227,7 +229,8 @@ def _cause(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Reason
         case State.WAITING:
             return Reason.DELAYED
         case State.PARKED:
-            return Reason.RESUMED if text_of(before["wait"]["M"], "cause") == "pause" else Reason.TURN
+            released = {"pause": Reason.RESUMED, "type": Reason.LOADED}
+            return released.get(text_of(before["wait"]["M"], "cause"), Reason.TURN)
         case State.DEAD:
             return Reason.REDRIVEN
         case State.RUNNING if "owner" not in after:

@@ -40,6 +40,7 @@ class HoldWaitChecks:
             "limit": job_type(text_of(after, "type")).limit is not None,
             "pause": any(key.startswith("!pause#") for (key,) in world.jobs.items),
             "outage": world.sdk.gave_up[process] > 0,
+            "type": world.rollout.broken,
             "version": world.rollout.planned,
             "suspect": number_of(before, "open_runs") > 1,
             "stray": any(by == process for _, by, _ in world.expired_runs),

@@ -42,7 +42,7 @@ class HoldChecks:
 
     def waiting_jobs_name_their_limit(self, key: str, after: Item) -> None:
         cause = text_of(after, "hold_cause")
-        fits = ("wait" in after) is (cause in {"limit", "pause"})
+        fits = ("wait" in after) is (cause in {"limit", "pause", "type"})
         require(fits, "a job that waits for a limit says so", f"held by {cause}, wait: {after.get('wait')}", key)
 
     def times_differ(self, key: str, after: Item) -> None:

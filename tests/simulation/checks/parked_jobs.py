@@ -16,7 +16,7 @@ from tidemill.domain.limit_state import RESERVED
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line
 from tidemill.dynamodb.indexes import line_partition
-from tidemill.dynamodb.limit_item import ARRIVAL, LIMIT_PREFIX, PAUSE_PREFIX
+from tidemill.dynamodb.limit_item import ARRIVAL, LIMIT_PREFIX
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
 #: Wake, twice late, after a reservation that its job did not use, and a lag of the index.
@@ -166,10 +166,9 @@ class ParkedJobChecks:
 
 
 def _limit_of(parked: Item) -> str:
-    """The item of its line, of a limit key or of a pause."""
+    """The item of its line: of a limit key, of a pause or of a job type."""
     wait = parked["wait"]["M"]
-    prefix = PAUSE_PREFIX if wait["cause"]["S"] == "pause" else LIMIT_PREFIX
-    return prefix + str(wait["key"]["S"])
+    return f"!{wait['cause']['S']}#{wait['key']['S']}"
 
 
 def _held(item: Item) -> dict[str, int]:

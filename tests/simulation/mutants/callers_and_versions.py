@@ -124,4 +124,28 @@ OUTSIDE: Final = (
         "return [answers[index] for index in range(len(submissions))]",
         "return list(answers.values())",
     ),
+    Mutant(
+        "a job of a broken job file is left to another version",
+        modules.GATES,
+        "            return self.parked_for_type(job, self._unknown)\n",
+        "            return self._left_to_another_version(job, self._unknown)\n",
+    ),
+    Mutant(
+        "wake never hears of a broken job file",
+        modules.GATES,
+        "        self._context.limits.list_line(line, _RATE_OF_A_TYPE, job=(job.tenant, job.id), now=now)\n",
+        "",
+    ),
+    Mutant(
+        "wake releases what it cannot load",
+        modules.RELEASE,
+        "if line.cause is Cause.TYPE and self._lacks_type(line.key):",
+        "if line.cause is Cause.TYPE and False:",
+    ),
+    Mutant(
+        "a type stays missing after the fix",
+        modules.RELEASE,
+        "if line.cause is Cause.TYPE and self._lacks_type(line.key):",
+        "if line.cause is Cause.TYPE:",
+    ),
 )

@@ -41,6 +41,8 @@ _AHEAD: Final = ((0, 0), (1, 0), (1, 0), (0, 1), (1, 1))
 #: Possible durations of a deployment, and longest times until a rollback.
 _TAKES_MS: Final = (5_000, 60_000, 900_000)
 _BACK_WITHIN_MS: Final = (60_000, 600_000, 3_600_000)
+#: Possible times from a deployment until its broken job file is fixed.
+_FIXED_WITHIN_MS: Final = (60_000, 900_000, 3_600_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +71,15 @@ INDEX_SHARDS: Final = (2, 5)
 PRESENT: Final = Code("present", _packages("jobs", "jobs_present") | {Env.INDEX_SHARDS: str(min(INDEX_SHARDS))})
 
 
-def next_code(documents_ahead: int, messages_ahead: int) -> Code:
+def next_code(documents_ahead: int, messages_ahead: int, *, broken: bool = False) -> Code:
+    """With `broken`, the file that declares what is new in it cannot be imported."""
     ahead = {
         _DOCUMENTS_AHEAD: str(documents_ahead),
         _MESSAGES_AHEAD: str(messages_ahead),
         _MARKS: "true",
         Env.INDEX_SHARDS: str(max(INDEX_SHARDS)),
     }
-    return Code("next", _packages("jobs", "jobs_next") | ahead)
+    return Code("next", _packages("jobs", "jobs_broken" if broken else "jobs_next") | ahead)
 
 
 class Rollout:
@@ -86,6 +89,9 @@ class Rollout:
         self._scheduler = scheduler
         self._faults = faults
         self._next: Code | None = None
+        #: What runs instead of the next version until it is fixed, if so, and from when each process is fixed.
+        self._broken: Code | None = None
+        self._fixed_ms = 0
         self._begins_ms = 0
         #: Duration of the deployment, during which jobs are submitted; 0 without one.
         self.takes_ms = 0
@@ -106,9 +112,13 @@ class Rollout:
         random, now_ms = self._scheduler.random, self._scheduler.now_ms
         if not self._faults.draws(Fault.DEPLOYED):
             return
-        self._next = next_code(*random.choice(_AHEAD))
+        ahead = random.choice(_AHEAD)
+        self._next = next_code(*ahead)
         self.takes_ms = random.choice(_TAKES_MS)
         self._begins_ms = now_ms + random.randint(0, min(self.takes_ms // 2, until_ms - now_ms))
+        if self._faults.draws(Fault.JOB_FILE_BROKEN):
+            self._broken = next_code(*ahead, broken=True)
+            self._fixed_ms = self._begins_ms + random.choice(_FIXED_WITHIN_MS)
         if self._faults.draws(Fault.ROLLED_BACK):
             self._back_ms = self._begins_ms + random.randint(0, random.choice(_BACK_WITHIN_MS))
             self.rolled_back = True
@@ -117,13 +127,19 @@ class Rollout:
     def deploy_again(self) -> None:
         """Deploy the rolled-back version once more, for good."""
         if self._next is not None:
-            self._begins_ms, self._back_ms = self._scheduler.now_ms, None
+            self._begins_ms, self._back_ms, self._broken = self._scheduler.now_ms, None, None
             self._moments.clear()
             self.final_versions.append(self._next)
 
     def ends_ms(self) -> int:
         """When every process has its final version."""
-        return (self._back_ms or self._begins_ms) + self.takes_ms
+        fixed_ms = self._fixed_ms if self._broken else 0
+        return max(self._back_ms or self._begins_ms, fixed_ms) + self.takes_ms
+
+    @property
+    def broken(self) -> bool:
+        """Whether this deployment has a job file that cannot be imported, for a time."""
+        return self._broken is not None
 
     def code(self, name: str) -> Code:
         """The version that a process of this name begins with now."""
@@ -138,6 +154,10 @@ class Rollout:
             self._faults.count(Fault.ROLLED_BACK)
             return PRESENT
         self._faults.count(Fault.DEPLOYED)
+        # Each process is fixed as long after the fix as it came after the deployment.
+        if self._broken and now_ms < self._fixed_ms + forward_ms - self._begins_ms:
+            self._faults.count(Fault.JOB_FILE_BROKEN)
+            return self._broken
         return self._next
 
     def _drawn(self, name: str) -> tuple[int, int | None]:
@@ -154,10 +174,15 @@ def job_type(name: str) -> JobType:
     return next_code(0, 0).job_types.get(name)
 
 
+def types_of(environment: Mapping[str, str]) -> JobTypes:
+    """The types that a process with this environment knows."""
+    return _loaded(environment[Env.JOB_PACKAGES])
+
+
 @cache
 def _loaded(packages: str) -> JobTypes:
     """Loaded once, since loading takes longer than a seed."""
-    return job_type_loader.load(packages.split(","))
+    return job_type_loader.load_sound(packages.split(","))
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,4 +237,4 @@ def marking(
     return encoded
 
 
-__all__ = ["FIRST", "MARK", "PRESENT", "Code", "Rollout", "job_type", "marking", "next_code", "patches"]
+__all__ = ["FIRST", "MARK", "PRESENT", "Code", "Rollout", "job_type", "marking", "next_code", "patches", "types_of"]

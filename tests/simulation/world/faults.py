@@ -38,6 +38,7 @@ class Fault(StrEnum):
     # Two versions of the code at once.
     DEPLOYED = "next version runs"
     ROLLED_BACK = "next version rolled back"
+    JOB_FILE_BROKEN = "job file of the next version broken"
     NEWER_DOCUMENT = "document of a newer version met"
     NEWER_MESSAGE = "message of a newer version met"
     UNKNOWN_TYPE = "job of another version's type met"
@@ -116,6 +117,7 @@ _RATES: Final = {
     Fault.OUT_OF_MEMORY: 0.05,
     Fault.DEPLOYED: 0.6,
     Fault.ROLLED_BACK: 0.4,
+    Fault.JOB_FILE_BROKEN: 0.4,
     Fault.DUPLICATE: 0.1,
     Fault.DELETE_LOST: 0.1,
     Fault.SEND_FAILED: 0.1,

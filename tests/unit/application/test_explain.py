@@ -11,6 +11,7 @@ from tidemill.application.explanation import Facts, GroupHead, LaneDepth, Reason
 from tidemill.application.owed import Kind, Owed, Work
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
 
 LATER = NOW + timedelta(minutes=5)
 EMPTY = LaneDepth(waiting=0, delayed=0, in_flight=0)
@@ -79,3 +80,18 @@ def test_what_also_concerns_a_live_job_is_added() -> None:
     assert cancel.startswith("A cancel was requested")
     assert nudged.startswith("Reconcile has sent it again 2 times without a claim")
     assert deadline.startswith("If no run begins by 2045-03-04 05:11:08Z (in 1s), it dies.")
+
+
+def test_a_job_of_a_broken_job_file_names_its_type_and_what_to_do() -> None:
+    wait = Wait(cause=Cause.TYPE, key="mail.welcome", since=NOW)
+    job = a_job(state=State.PARKED, wait=wait, due=NOW + LONGEST_PARKED)
+
+    answer = explain(facts(job, before_it=2))
+
+    assert answer.reason is Reason.UNLOADED
+    assert answer.sentences[0] == (
+        "The workers could not load the type mail.welcome, because a job file is broken. "
+        "2 jobs of its line are before it."
+    )
+    assert "`broken job file`" in answer.sentences[-1]
+    assert "wake" in explain(facts(job, stopped={"wake"})).sentences[-1].lower()

@@ -50,6 +50,7 @@ def released(
     in_time: Callable[[], bool] = lambda: True,
     draws: Sequence[float] = (),
     configuration: RuntimeConfiguration = NOTHING_SET,
+    lacks_type: Callable[[str], bool] = lambda _name: False,
 ) -> Released:
     class AllLines(Releaser):
         def release(self, line: Line, **_changes: Any) -> list[Job]:
@@ -58,7 +59,9 @@ def released(
     remaining = [*draws]
     store: Any = None  # unused
     limits: Any = lines
-    releaser = AllLines(store=store, limits=limits, clock=Clock(), configuration=lambda: configuration)
+    releaser = AllLines(
+        store=store, limits=limits, clock=Clock(), configuration=lambda: configuration, lacks_type=lacks_type
+    )
     return releaser.release_all(part=WHOLE, in_time=in_time, draw=lambda: remaining.pop(0) if remaining else 0.5)
 
 
@@ -103,3 +106,23 @@ def test_the_line_of_a_pause_is_left_alone_until_its_end() -> None:
     released(lines, configuration=configuration)
 
     assert lines.taken == [ended, Line(Cause.LIMIT, "type=a")]
+
+
+def test_the_line_of_a_type_is_left_alone_until_the_type_is_loaded() -> None:
+    lacking, loaded = Line.for_type("mail.welcome"), Line.for_type("mail.bye")
+    lines = Lines({lacking: [], loaded: [], Line(Cause.LIMIT, "mail.welcome"): []})
+
+    released(lines, lacks_type={"mail.welcome"}.__contains__)
+
+    assert lines.taken == [loaded, Line(Cause.LIMIT, "mail.welcome")]
+
+
+def test_job_types_that_cannot_be_read_stop_no_other_line() -> None:
+    error = ValueError("no setting")
+    lines = Lines({Line.for_type("mail.welcome"): [], LINE: []})
+
+    def fails(_name: str) -> bool:
+        raise error
+
+    assert released(lines, lacks_type=fails) == Released(failed=(error,))
+    assert lines.taken == [LINE]

@@ -20,6 +20,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "too-large": "The body, or the payload in it, is larger than the limit.",
     "media-type": "The body is not sent as application/json.",
     "unknown-job-type": "No job type has this name.",
+    "job-type-not-loaded": "A broken job file keeps the service from knowing the type. Retry after `Retry-After`.",
     "invalid-body": "The body does not fit its schema; `errors` has the path of each fault.",
     "invalid-query": "A parameter does not fit its schema; `errors` names each.",
     "key-reused": "The Idempotency-Key was used before with another body.",
@@ -71,7 +72,11 @@ ANYWHERE: Final = {
 }
 #: The status 503 of a route that accepts jobs.
 NOT_ACCEPTED: Final = problems(
-    "paused", "unavailable", gateway="API Gateway could not invoke the function.", headers=("Retry-After",)
+    "paused",
+    "job-type-not-loaded",
+    "unavailable",
+    gateway="API Gateway could not invoke the function.",
+    headers=("Retry-After",),
 )
 #: The responses of every route that requires an identity.
 SECURED: Final = ANYWHERE | {

@@ -1,0 +1,1 @@
+"""Job files of a deployment that does not work."""
