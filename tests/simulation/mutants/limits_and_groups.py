@@ -9,8 +9,8 @@ ITEMS: Final = (
     Mutant(
         "a limit item with a new mark expires early",
         modules.LIMIT,
-        "    write.set(TTL_ATTRIBUTE, seconds(now + KEPT))\n    write.set(LAST, ",
-        "    write.set(LAST, ",
+        "    if slot.line.cause is Cause.LIMIT:\n        write.set(TTL_ATTRIBUTE, seconds(now + KEPT))\n",
+        "    if slot.line.cause is Cause.LIMIT:\n        pass\n",
     ),
     Mutant(
         "wake finds no rate",
