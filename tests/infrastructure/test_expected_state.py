@@ -2,37 +2,36 @@
 
 import json
 from collections import Counter
+from typing import Final
 
 import pytest
 
 from tests.infrastructure.conftest import Synthesised
+from tests.integration.cli.compared_stack import DRIFTS
 from tidemill.names import Env
-from tidemill.operator.expected_state import Expected, Kind, expected
+from tidemill.operator.expected_resource import Expected, Kind, LatestStream
+from tidemill.operator.expected_state import expected
+
+STACK_ID: Final = "arn:aws:cloudformation:eu-west-1:123456789012:stack/Tidemill-dev-Pipeline/guid"
 
 
 @pytest.fixture(scope="module")
 def states(dev: Synthesised) -> list[Expected]:
-    ids = {logical_id: f"physical-{logical_id}" for logical_id, _ in dev.everything()}
+    ids = {logical_id: f"physical-{logical_id}" for logical_id in dev.pipeline["Resources"]}
     handlers = {
         f"physical-{logical_id}": properties["Handler"].split(".")[-2]
         for logical_id, properties in dev.of_type("AWS::Lambda::Function")
     }
     functions = {f"{verb}-{name}" if verb == "work" else verb: name for name, verb in handlers.items()}
-    template = {
-        "Resources": {
-            logical_id: {"Type": type_, "Properties": properties}
-            for type_ in ("AWS::Lambda::EventSourceMapping", "AWS::Scheduler::Schedule", "AWS::Lambda::Alias")
-            for logical_id, properties in dev.of_type(type_)
-        }
-    }
-    return list(expected(template, physical_ids=ids, functions=functions))
+    # The name of a queue is the end of its URL, and the name of an alarm is its id.
+    return list(expected(dev.pipeline, physical_ids=ids, functions=functions, stack_id=STACK_ID))
 
 
 def test_each_mapping_is_enabled_and_named_after_its_function(states: list[Expected]) -> None:
     mappings = [state for state in states if state.kind is Kind.MAPPING]
     assert Counter(state.function.partition("-")[0] for state in mappings) == {"publish": 1, "work": 3}
     assert all(state.enabled and state.physical_id for state in mappings)
-    assert {state.settings.get("MaximumConcurrency") for state in mappings} == {"5", "2", None}
+    assert {state.settings.get("ScalingConfig", {}).get("MaximumConcurrency") for state in mappings} == {5, 2, None}
 
 
 def test_each_schedule_is_enabled_and_distinct(states: list[Expected]) -> None:
@@ -51,9 +50,35 @@ def test_reconcile_may_read_each_of_them_and_knows_its_stack(dev: Synthesised, s
     assert reconcile["Environment"]["Variables"][Env.STACK] == f"{dev.config.name}-Pipeline"
     policies = json.dumps([policy for _, policy in dev.of_type("AWS::IAM::Policy")])
     for state in states:
+        if state.kind not in {Kind.MAPPING, Kind.SCHEDULE}:
+            continue
         action = "lambda:GetEventSourceMapping" if state.kind is Kind.MAPPING else "scheduler:GetSchedule"
         assert action in policies
         assert f'{{"Ref": "{state.logical_id}"}}' in policies
+
+
+def test_every_value_of_the_template_is_understood(states: list[Expected]) -> None:
+    assert [state for state in states if state.unreadable or not state.physical_id] == []
+    (publish,) = (state for state in states if state.kind is Kind.MAPPING and state.function == "publish")
+    assert isinstance(publish.settings["EventSourceArn"], LatestStream)
+    text = json.dumps([dict(state.settings) for state in states], default=str)
+    assert "Fn::" not in text
+    assert '"Ref"' not in text
+
+
+def test_every_setting_that_is_compared_is_drifted_and_restored_in_a_test(states: list[Expected]) -> None:
+    """So a new setting needs a test of its repair."""
+    compared = {(state.kind, name) for state in states for name in state.settings}
+    # Only `prod` protects its tables.
+    assert set(DRIFTS) == compared | {(Kind.TABLE, "DeletionProtection")}
+
+
+def test_every_queue_table_and_alarm_is_compared(dev: Synthesised, states: list[Expected]) -> None:
+    compared = Counter(state.kind for state in states)
+    types = Counter(resource["Type"] for resource in dev.pipeline["Resources"].values())
+    assert compared[Kind.QUEUE] == compared[Kind.POLICY] == types["AWS::SQS::Queue"]
+    assert compared[Kind.TABLE] == types["AWS::DynamoDB::Table"]
+    assert compared[Kind.ALARM] == types["AWS::CloudWatch::Alarm"] + types["AWS::CloudWatch::CompositeAlarm"]
 
 
 def test_a_template_may_declare_a_resource_as_disabled() -> None:
@@ -67,8 +92,21 @@ def test_a_template_may_declare_a_resource_as_disabled() -> None:
             "Properties": {"State": "DISABLED", "Target": {"Arn": {"Fn::GetAtt": ["Wake", "Arn"]}}},
         },
     }
-    found = list(expected({"Resources": resources}, physical_ids={}, functions={}))
+    resources["Wake"] = {"Type": "AWS::Lambda::Function"}
+    found = list(expected({"Resources": resources}, physical_ids={"Wake": "f"}, functions={}, stack_id=STACK_ID))
     assert [(state.function, state.enabled, state.physical_id) for state in found] == [
         ("Work", False, None),
         ("Wake", False, None),
     ]
+
+
+def test_a_value_that_is_not_understood_is_named_and_the_rest_is_compared() -> None:
+    """An app may have resources of its own in the stack."""
+    resources = {
+        "Mine": {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": {"Fn::ImportValue": "x"}}},
+        "Yours": {"Type": "AWS::SQS::Queue", "Properties": {"VisibilityTimeout": 5}},
+    }
+    ids = {name: name for name in resources}
+    mine, yours = expected({"Resources": resources}, physical_ids=ids, functions={}, stack_id=STACK_ID)
+    assert mine.unreadable == "the template has a value of Fn::ImportValue"
+    assert yours.settings == {"VisibilityTimeout": 5}

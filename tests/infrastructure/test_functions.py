@@ -11,6 +11,7 @@ from shortener.names import Env as Shortener
 from stacks.composition import ROOT
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
 from tests.support.builders import a_job
+from tidemill.cdk.iam_actions import DESCRIBE_TABLE
 from tidemill.dynamodb import document
 from tidemill.dynamodb.payloads import Place
 from tidemill.names import (
@@ -77,8 +78,8 @@ CLICK_ENRICH = {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("G
 CLICK_REPORTS = {("dynamodb:Query", "ShortenerClicksTable"), ("dynamodb:GetItem", "ShortenerLinksTable")} | _of_files(
     "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", files=EXPORTS
 )
-
-
+UNBOUND = ["cloudwatch:GetMetricStatistics", "cloudwatch:DescribeAlarms", "lambda:ListEventSourceMappings"]
+TABLES = ("JobsTable", "ShortenerClicksTable", "ShortenerLinksTable")
 #: All rights of each function except writing to its own log group: pairs of action and resource.
 RIGHTS: dict[str, Rights] = {
     "submit": _of_jobs("GetItem", "PutItem", "DeleteItem") | _of_files("GetObject", "PutObject", "DeleteObject"),
@@ -99,10 +100,11 @@ RIGHTS: dict[str, Rights] = {
     "reconcile": _of_jobs("Scan", "GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
     | _of_jobs("Query", index=ATTENTION_INDEX)
     | {(action, queue) for action in CONSUME for queue in DEAD_LETTER_QUEUES.values()}
-    | {("sqs:GetQueueAttributes", queue) for queue in QUEUES.values()}
-    | {("cloudwatch:GetMetricStatistics", "*"), ("sqs:SendMessage", "Missed")}
-    | {(f"cloudformation:{action}", "own stack") for action in ("GetTemplate", "ListStackResources")}
+    | {("sqs:GetQueueAttributes", queue) for queue in (*QUEUES.values(), "Missed", "PublisherFailures")}
+    | {("sqs:SendMessage", "Missed"), *((action, "*") for action in UNBOUND)}
+    | {(f"cloudformation:{action}", "own stack") for action in ("DescribeStacks", "GetTemplate", "ListStackResources")}
     | {("lambda:GetEventSourceMapping", mapping) for mapping in MAPPINGS}
+    | {(action, table) for action in DESCRIBE_TABLE for table in TABLES}
     | {("scheduler:GetSchedule", schedule) for schedule in SCHEDULES}
     | _of_files("DeleteObject"),
     "work-critical": _worker(Lane.CRITICAL),
@@ -256,12 +258,12 @@ def test_the_rights_of_every_function_are_tested(dev: Synthesised) -> None:
     assert _functions(dev).keys() == RIGHTS.keys()
 
 
-def test_policies_have_wildcards_only_for_object_keys_and_for_reading_metrics(dev: Synthesised) -> None:
-    metrics = {"Action": "cloudwatch:GetMetricStatistics", "Effect": "Allow", "Resource": "*"}
+def test_policies_have_wildcards_only_for_object_keys_and_for_calls_without_resources(dev: Synthesised) -> None:
+    allowed = [{"Action": one, "Effect": "Allow", "Resource": "*"} for one in (UNBOUND[0], UNBOUND[1:])]
     for _, policy in dev.of_type("AWS::IAM::Policy"):
         # The keys of items in conditions end in a wildcard.
-        statements = [{**each, "Condition": None} for each in policy["PolicyDocument"]["Statement"] if each != metrics]
-        text = json.dumps(statements)
+        rest = [each | {"Condition": None} for each in policy["PolicyDocument"]["Statement"] if each not in allowed]
+        text = json.dumps(rest)
         for prefix in (PAYLOADS_PREFIX, EXPORTS_PREFIX):
             text = text.replace(f'"/{prefix}*"', "")
         assert "*" not in text
@@ -356,7 +358,7 @@ VARIABLES: dict[str, set[str]] = {
     "query": LOADING | {Env.JWT, Env.CURSOR_KEY_SECRET},
     "control": LOADING | {Env.JWT},
     "publish": LOADING | {Env.LANES},
-    "wake": LOADING,
+    "wake": SUBMITTING,
     "tick": SUBMITTING,
     "canary": {Env.API_ID, Env.API_URL},
     "reconcile": LOADING | {Env.LANES, Env.RECONCILE_LIMIT_SECONDS, Env.RECONCILE_READ_UNITS, Env.STACK},

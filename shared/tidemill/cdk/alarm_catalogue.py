@@ -369,7 +369,7 @@ def scheduler_alarms(scheduled: ScheduledFunctions, *, config: StageConfig) -> I
     yield Alarm(
         id="DriftedResources",
         heading=Heading.DRIFT,
-        meaning="An event source mapping or schedule differs from the template, or could not be compared with it.",
+        meaning="A resource of the stack differs from the template, or could not be compared with it.",
         metric=metrics.largest(config, Metric.DRIFTED, Duration.seconds(RECONCILE_INTERVAL_SECONDS)),
         # A deployment changes resources for a few minutes.
         m_of_n=(3, 4),

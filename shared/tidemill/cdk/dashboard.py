@@ -103,7 +103,7 @@ class Dashboard(Construct):
 
     def _drift(self) -> cloudwatch.IWidget:
         drifted = tidemill_metric(
-            self._config, names.Lane.DEFAULT, Metric.DRIFTED, statistic="Maximum", label="mappings and schedules"
+            self._config, names.Lane.DEFAULT, Metric.DRIFTED, statistic="Maximum", label="resources"
         )
         return _graph("resources that differ from the template", drifted)
 

@@ -16,6 +16,8 @@ DELETE: Final = "dynamodb:DeleteItem"
 ACCEPT: Final = (GET, PUT, DELETE)
 #: Advance a group: update the job at its head, put its order and delete its position.
 ADVANCE: Final = (GET, PUT, UPDATE, DELETE)
+#: Compare a table with the template: its stream and protection, its TTL, its point-in-time recovery.
+DESCRIBE_TABLE: Final = ("dynamodb:DescribeTable", "dynamodb:DescribeTimeToLive", "dynamodb:DescribeContinuousBackups")
 
 GET_FILE: Final = "s3:GetObject"
 PUT_FILE: Final = "s3:PutObject"

@@ -3,14 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from aws_cdk import Acknowledgment, ArnFormat, Stack, Validations
+import jsii
+from aws_cdk import Acknowledgment, ArnFormat, IStableListProducer, Lazy, Stack, Validations
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_sqs as sqs
 from aws_cdk.aws_apigatewayv2 import HttpMethod
 
 from tidemill import names
 from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.http_api import Api
-from tidemill.cdk.iam_actions import ADVANCE, DELETE_FILE, GET, GET_MANY, PUT, QUERY, SCAN
+from tidemill.cdk.iam_actions import ADVANCE, DELETE_FILE, DESCRIBE_TABLE, GET, GET_MANY, PUT, QUERY, SCAN
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_schedules import Periodic
 from tidemill.cdk.lane import CONSUME, Lane, lane_urls
@@ -24,6 +27,20 @@ WAKE_SCHEDULE: Final = f"rate({names.WAKE_INTERVAL_SECONDS // 60} minute)"
 WAKE_MEMORY_MB: Final = 1769
 RECONCILE_SCHEDULE: Final = f"rate({names.RECONCILE_INTERVAL_SECONDS // 60} minutes)"
 CANARY_SCHEDULE: Final = f"rate({names.CANARY_INTERVAL_SECONDS // 60} minute)"
+
+
+@jsii.implements(IStableListProducer)
+class _Arns:
+    """The ARNs of all tables, or all queues, of the stack, and further ones. An app may add some until the synth."""
+
+    def __init__(self, stack: Stack, type_: type[dynamodb.CfnTable | sqs.CfnQueue], *further: str) -> None:
+        self._stack = stack
+        self._type = type_
+        self._further = further
+
+    def produce(self) -> list[str]:
+        found = [each.attr_arn for each in self._stack.node.find_all() if isinstance(each, self._type)]
+        return list(dict.fromkeys([*self._further, *found]))
 
 
 class ScheduledFunctions:
@@ -69,12 +86,15 @@ class ScheduledFunctions:
         self._schedules = [schedule for each in (*calls, wake, reconcile, tick) for schedule in each.schedules]
 
     def compare_with_template(self, mappings: Sequence[str]) -> None:
-        """Let reconcile compare the event source mappings with these UUIDs, and all schedules, with the template."""
+        """Let reconcile compare the event source mappings with these UUIDs, and all else, with the template."""
         stack = Stack.of(self._functions.scope)
+        # An adopted jobs table is not in the stack.
+        tables = _Arns(stack, dynamodb.CfnTable, self._storage.jobs.table.table_arn)
         self.reconcile.function.add_environment(Env.STACK, stack.stack_name)
         self.reconcile.allow_on_dependents(
             "Comparison",
             {
+                "cloudformation:DescribeStacks": [stack.stack_id],
                 "cloudformation:GetTemplate": [stack.stack_id],
                 "cloudformation:ListStackResources": [stack.stack_id],
                 "lambda:GetEventSourceMapping": [
@@ -90,6 +110,14 @@ class ScheduledFunctions:
                     stack.format_arn(service="scheduler", resource="schedule", resource_name=f"default/{each.ref}")
                     for each in self._schedules
                 ],
+                "sqs:GetQueueAttributes": Lazy.list(_Arns(stack, sqs.CfnQueue)),
+                **{action: Lazy.list(tables) for action in DESCRIBE_TABLE},
+                # A mapping that a repair added for a new stream is found by a list, and composite alarms only by
+                # a description of all. Neither has resource-level permissions:
+                # https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html
+                # https://docs.aws.amazon.com/service-authorization/latest/reference/list_awslambda.html
+                "cloudwatch:DescribeAlarms": ["*"],
+                "lambda:ListEventSourceMappings": ["*"],
             },
         )
 

@@ -25,6 +25,7 @@ from tidemill.cli.purge import purge
 from tidemill.cli.reconcile import reconcile
 from tidemill.cli.recover import recover
 from tidemill.cli.redrive import redrive
+from tidemill.cli.repair import repair
 from tidemill.cli.retry import retry
 from tidemill.cli.rollback import rollback
 from tidemill.cli.status import status
@@ -82,6 +83,7 @@ for command in (
     redrive,
     reconcile,
     recover,
+    repair,
     purge,
     status,
     top,

@@ -99,7 +99,7 @@ def _resource(state: ResourceState) -> dict[str, Any]:
         "state": state.state,
         "as_expected": state.as_expected,
         "stopped": state.stopped,
-        "differences": list(state.differences),
+        "differences": [str(difference) for difference in state.differences],
         "remedy": state.remedy,
     }
 

@@ -56,15 +56,15 @@ def report(status: SystemStatus, deployment: Deployment) -> Iterator[Block]:
 
 def _resources(resources: tuple[ResourceState | Unread, ...] | Unread) -> Iterator[Block]:
     if isinstance(resources, Unread):
-        yield Line(f"Mappings and schedules: not read: {resources.error}", RED)
+        yield Line(f"Resources of the stack: not read: {resources.error}", RED)
         return
-    for state in resources:
+    for state in sorted(resources, key=lambda each: not (isinstance(each, ResourceState) and each.stopped)):
         if isinstance(state, Unread):
-            yield Line(f"A mapping or schedule was not read: {state.error}", RED)
+            yield Line(f"A resource of the stack was not read: {state.error}", RED)
         elif not state.as_expected:
             yield from _difference(state)
     kept = sum(isinstance(state, ResourceState) and state.as_expected for state in resources)
-    yield Line(f"{kept} of {len(resources)} event source mappings and schedules are as the template says")
+    yield Line(f"{kept} of {len(resources)} resources are as the template says")
 
 
 def _difference(state: ResourceState) -> Iterator[Line]:
@@ -74,7 +74,7 @@ def _difference(state: ResourceState) -> Iterator[Line]:
         consequence = _CONSEQUENCES.get(expected.function.partition("-")[0], "its function is not called")
         yield Line(f"STOPPED: the {expected.kind} of {expected.label} {how}, so {consequence}.", RED)
     else:
-        what = "; ".join(state.differences) or f"is {state.state.lower()}, and the template says otherwise"
+        what = "; ".join(map(str, state.differences)) or f"it is {state.state}"
         yield Line(f"The {expected.kind} of {expected.label} differs: {what}.", YELLOW)
     yield Line(f"  {state.remedy}", is_command=True)
 

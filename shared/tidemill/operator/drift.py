@@ -13,25 +13,24 @@ def drifted(stack: str) -> Mapping[str, str]:
     """By resource: how it differs, or why it could not be compared. Never raises an error of AWS."""
     found: dict[str, str] = {}
     try:
-        for expected in expected_state.read(clients.cloudformation(), stack, {}):
-            name = f"{expected.kind} {expected.logical_id}"
-            try:
-                state = resource_states.read(expected, functions=clients.lambda_(), scheduler=clients.scheduler())
-            except StoreUnavailableError:
+        expected = expected_state.read(clients.cloudformation(), stack, {})
+        read = resource_states.reader(expected)
+        for one in expected:
+            state = read(one)
+            if isinstance(state.error, StoreUnavailableError):
                 # The calls for the others would wait as long.
-                raise
-            except (TidemillError, *AWS_ERRORS) as error:
-                found[name] = _not_compared(error)
-                continue
+                raise state.error
             if not state.as_expected:
-                found[name] = _difference(state)
+                found[f"{one.kind} {one.logical_id}"] = _difference(state)
     except (TidemillError, *AWS_ERRORS) as error:
         found[f"stack {stack}"] = _not_compared(error)
     return found
 
 
 def _difference(state: ResourceState) -> str:
-    return "; ".join((f"its state is {state.state}", *state.differences))
+    if state.error:
+        return _not_compared(state.error)
+    return "; ".join(map(str, state.differences)) or f"its state is {state.state}"
 
 
 def _not_compared(error: Exception) -> str:

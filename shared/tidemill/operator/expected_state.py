@@ -1,4 +1,4 @@
-"""The state in which a stack's template puts each event source mapping and each schedule.
+"""The state in which a stack's template puts its tables, queues, alarms, event source mappings and schedules.
 
 `expected` is the only place that computes it. A comparison of the deployed system with its template, and a repair,
 ask here.
@@ -6,12 +6,14 @@ ask here.
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.aws.clients import translated
 from tidemill.names import TICK_TYPE, WAKE_PART
+from tidemill.operator.comparisons.catalogue import comparisons
+from tidemill.operator.expected_resource import Expected, Kind
+from tidemill.operator.template_values import TemplateValues, UnknownValueError
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
@@ -21,40 +23,11 @@ if TYPE_CHECKING:
 _DEFAULT_GROUP: Final = "default"
 
 
-class Kind(StrEnum):
-    """What calls a function."""
-
-    MAPPING = "event source mapping"
-    SCHEDULE = "schedule"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
-    """One mapping or schedule as the template declares it."""
-
-    kind: Kind
-    logical_id: str
-    #: The UUID of a mapping, the name of a schedule. None if the stack does not list the resource.
-    physical_id: str | None
-    #: The group of a schedule.
-    group: str = ""
-    #: The function that it calls, by its key in `names.Output.FUNCTIONS`: `publish`, `work-bulk`, `wake`.
-    function: str
-    #: What tells the schedules of one function apart: the periodic type, or the part of wake. May be empty.
-    detail: str = ""
-    enabled: bool
-    #: Further properties whose values are compared, by the name that the AWS API gives them.
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def label(self) -> str:
-        return f"{self.function} {self.detail}".strip()
-
-
 def read(client: "CloudFormationClient", stack: str, functions: Mapping[str, str]) -> list[Expected]:
     """The expected states of a deployed stack. `functions` is its output of that name."""
     with translated():
         template: Any = client.get_template(StackName=stack)["TemplateBody"]
+        stack_id = client.describe_stacks(StackName=stack)["Stacks"][0]["StackId"]
         pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
         physical_ids = {
             resource["LogicalResourceId"]: resource.get("PhysicalResourceId", "")
@@ -63,46 +36,56 @@ def read(client: "CloudFormationClient", stack: str, functions: Mapping[str, str
         }
     # The SDK decodes a template that is a JSON object.
     decoded = json.loads(template) if isinstance(template, str) else template
-    return list(expected(decoded, physical_ids=physical_ids, functions=functions))
+    return list(expected(decoded, physical_ids=physical_ids, functions=functions, stack_id=stack_id))
 
 
 def expected(
-    template: Mapping[str, Any], *, physical_ids: Mapping[str, str], functions: Mapping[str, str]
+    template: Mapping[str, Any], *, physical_ids: Mapping[str, str], functions: Mapping[str, str], stack_id: str
 ) -> Iterator[Expected]:
-    """Pure. `physical_ids` is by logical id."""
-    keys = {name: key for key, name in functions.items()}
+    """Pure. `physical_ids` is by logical id. Ordered as `Kind` is."""
     resources = template.get("Resources", {})
-
-    def function(reference: Any) -> str:
-        logical_id = _logical_id(reference)
-        if (alias := resources.get(logical_id, {})).get("Type") == "AWS::Lambda::Alias":
-            logical_id = _logical_id(alias["Properties"]["FunctionName"])
-        return keys.get(physical_ids.get(logical_id, ""), logical_id)
-
-    for logical_id, resource in sorted(resources.items()):
-        properties = resource.get("Properties", {})
-        match resource["Type"]:
-            case "AWS::Lambda::EventSourceMapping":
-                yield Expected(
-                    kind=Kind.MAPPING,
+    values = TemplateValues(resources=resources, physical_ids=physical_ids, stack_id=stack_id)
+    keys = {name: key for key, name in functions.items()}
+    for comparison in comparisons().values():
+        for logical_id, resource in sorted(resources.items()):
+            if resource["Type"] in comparison.template_types:
+                properties = resource.get("Properties", {})
+                made = Expected(
+                    kind=comparison.kind,
                     logical_id=logical_id,
                     physical_id=physical_ids.get(logical_id),
-                    function=function(properties["FunctionName"]),
-                    # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-eventsourcemapping.html
-                    enabled=properties.get("Enabled", True) is not False,
-                    settings=_texts(properties.get("ScalingConfig", {}), "MaximumConcurrency"),
+                    **_call(comparison.kind, properties, values, keys),
                 )
-            case "AWS::Scheduler::Schedule":
-                yield Expected(
-                    kind=Kind.SCHEDULE,
-                    logical_id=logical_id,
-                    physical_id=physical_ids.get(logical_id),
-                    group=properties.get("GroupName", _DEFAULT_GROUP),
-                    function=function(properties["Target"]["Arn"]),
-                    detail=_event_detail(properties["Target"].get("Input")),
-                    enabled=properties.get("State", "ENABLED") == "ENABLED",
-                    settings=_texts(properties, "ScheduleExpression"),
-                )
+                try:
+                    settings = values.of(dict(comparison.settings(properties)))
+                    targets = values.of(list(comparison.targets(properties)))
+                except UnknownValueError as error:
+                    yield replace(made, unreadable=str(error))
+                    continue
+                for target in targets or [made.physical_id]:
+                    yield replace(made, physical_id=target, settings=settings)
+
+
+def _call(
+    kind: Kind, properties: Mapping[str, Any], values: TemplateValues, keys: Mapping[str, str]
+) -> Mapping[str, Any]:
+    """The members of `Expected` about the function that a mapping or schedule calls."""
+    if kind is Kind.MAPPING:
+        return {"function": _function(properties["FunctionName"], values, keys)}
+    if kind is Kind.SCHEDULE:
+        return {
+            "group": properties.get("GroupName", _DEFAULT_GROUP),
+            "function": _function(properties["Target"]["Arn"], values, keys),
+            "detail": _event_detail(properties["Target"].get("Input")),
+        }
+    return {}
+
+
+def _function(reference: Any, values: TemplateValues, keys: Mapping[str, str]) -> str:
+    logical_id = _logical_id(reference)
+    if (alias := values.resources.get(logical_id, {})).get("Type") == "AWS::Lambda::Alias":
+        logical_id = _logical_id(alias["Properties"]["FunctionName"])
+    return keys.get(values.physical_ids.get(logical_id, ""), logical_id)
 
 
 def _logical_id(reference: Any) -> str:
@@ -111,10 +94,6 @@ def _logical_id(reference: Any) -> str:
         return str(reference)
     named = reference.get("Ref") or reference.get("Fn::GetAtt", [""])
     return str(named if isinstance(named, str) else named[0])
-
-
-def _texts(properties: Mapping[str, Any], *names: str) -> dict[str, str]:
-    return {name: str(properties[name]) for name in names if name in properties}
 
 
 def _event_detail(event: Any) -> str:

@@ -1,101 +1,99 @@
-"""The real state of each event source mapping and each schedule, beside the expected one."""
+"""The real state of each resource that is compared with the template, beside the expected one."""
 
 import json
-import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from tidemill.aws.clients import translated
-from tidemill.domain.errors import MissingResourceError
-from tidemill.operator.expected_state import Expected, Kind
+from tidemill.aws.clients import AWS_ERRORS
+from tidemill.domain.errors import MissingResourceError, TidemillError
+from tidemill.operator.comparisons.catalogue import comparisons
+from tidemill.operator.comparisons.comparison import Found, canonical
+from tidemill.operator.expected_resource import Expected, Kind
+from tidemill.operator.template_values import UnknownValueError
 
 MISSING: Final = "missing"
-#: https://docs.aws.amazon.com/lambda/latest/api/API_GetEventSourceMapping.html
-_MAPPING_ON: Final = frozenset({"Creating", "Enabling", "Enabled", "Updating"})
-#: Members of the response of `GetSchedule` that `UpdateSchedule` does not take:
-#: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_UpdateSchedule.html
-_READ_ONLY: Final = frozenset({"Arn", "CreationDate", "LastModificationDate", "ResponseMetadata"})
+REPAIR: Final = "tidemill repair"
 #: CloudFormation does not notice the deletion, so a deployment of the same template changes nothing.
-_RESTORE: Final = "It was deleted outside of CloudFormation: deploy the stack without it, and then with it again."
+RESTORE: Final = "It was deleted outside of CloudFormation: deploy the stack without it, and then with it again."
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One setting that is not as the template says."""
+
+    setting: str
+    found: Any
+    expected: Any
+
+    def __str__(self) -> str:
+        return f"{self.setting} is {as_text(self.found)}, and the template says {as_text(self.expected)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceState:
-    """One mapping or schedule."""
+    """One resource."""
 
     expected: Expected
-    #: As its AWS API names it, or `MISSING`.
-    state: str
-    enabled: bool
-    #: Each setting that differs, as a sentence.
-    differences: tuple[str, ...] = ()
-    #: The command, or the steps, that bring the expected state back. Empty if it differs in nothing.
-    remedy: str = ""
+    #: None for a deleted resource, and for one that could not be read.
+    found: Found | None = None
+    differences: tuple[Difference, ...] = ()
+    #: Why it could not be compared.
+    error: Exception | None = None
+
+    @property
+    def state(self) -> str:
+        """As its AWS API names it, or `MISSING`."""
+        return self.found.state if self.found else MISSING
+
+    @property
+    def missing(self) -> bool:
+        return self.found is None and self.error is None
 
     @property
     def stopped(self) -> bool:
-        """The function is not called, though the template says that it is."""
-        return self.expected.enabled and not self.enabled
+        """A function is not called, though the template says that it is."""
+        calls = self.expected.kind in {Kind.MAPPING, Kind.SCHEDULE}
+        return calls and self.expected.enabled and not (self.found and self.found.enabled)
 
     @property
     def as_expected(self) -> bool:
-        return self.enabled == self.expected.enabled and not self.differences
+        return self.found is not None and not self.differences
+
+    @property
+    def remedy(self) -> str:
+        """The command, or the steps, that bring the expected state back. Empty if it differs in nothing."""
+        if self.missing:
+            return RESTORE
+        return REPAIR if self.differences else ""
 
 
-def read(expected: Expected, *, functions: Any, scheduler: Any) -> ResourceState:
-    """`functions` and `scheduler` are the clients of Lambda and of EventBridge Scheduler."""
-    if not expected.physical_id:
-        return _missing(expected)
-    try:
-        with translated():
-            if expected.kind is Kind.MAPPING:
-                return _mapping(expected, functions.get_event_source_mapping(UUID=expected.physical_id))
-            return _schedule(expected, scheduler.get_schedule(Name=expected.physical_id, GroupName=expected.group))
-    except MissingResourceError:
-        return _missing(expected)
+def reader(expected: Sequence[Expected]) -> Callable[[Expected], ResourceState]:
+    """Reads each of these resources, at most once. Raises no error of AWS: `ResourceState.error` has it."""
+    of = comparisons(expected)
+
+    def read(one: Expected) -> ResourceState:
+        if one.unreadable:
+            return ResourceState(expected=one, error=UnknownValueError(one.unreadable))
+        if not one.physical_id:
+            return ResourceState(expected=one)
+        try:
+            found = of[one.kind].read(one)
+        except MissingResourceError:
+            return ResourceState(expected=one)
+        except (TidemillError, *AWS_ERRORS) as error:
+            return ResourceState(expected=one, error=error)
+        return ResourceState(expected=one, found=found, differences=tuple(_differences(one, found)))
+
+    return read
 
 
-def _missing(expected: Expected) -> ResourceState:
-    return ResourceState(expected=expected, state=MISSING, enabled=False, remedy=_RESTORE)
+def _differences(expected: Expected, found: Found) -> list[Difference]:
+    pairs = [(name, found.settings.get(name), value) for name, value in expected.settings.items()]
+    return [Difference(*each) for each in pairs if canonical(each[1]) != canonical(each[2])]
 
 
-def _mapping(expected: Expected, found: Mapping[str, Any]) -> ResourceState:
-    enabled = found["State"] in _MAPPING_ON
-    command = f"aws lambda update-event-source-mapping --uuid {expected.physical_id}"
-    differences = _differences(expected, found.get("ScalingConfig") or {})
-    arguments = [] if enabled == expected.enabled else ["--enabled" if expected.enabled else "--no-enabled"]
-    if differences:
-        arguments.append(f"--scaling-config MaximumConcurrency={expected.settings['MaximumConcurrency']}")
-    return ResourceState(
-        expected=expected,
-        state=found["State"],
-        enabled=enabled,
-        differences=differences,
-        remedy=" ".join([command, *arguments]) if arguments else "",
-    )
-
-
-def _schedule(expected: Expected, found: Mapping[str, Any]) -> ResourceState:
-    state = "ENABLED" if expected.enabled else "DISABLED"
-    differences = _differences(expected, found)
-    # An update resets each member that it does not name to its default.
-    whole = {name: value for name, value in found.items() if name not in _READ_ONLY}
-    wanted = json.dumps(whole | {"State": state} | dict(expected.settings), default=str)
-    return ResourceState(
-        expected=expected,
-        state=found["State"],
-        enabled=found["State"] == "ENABLED",
-        differences=differences,
-        remedy=f"aws scheduler update-schedule --cli-input-json {shlex.quote(wanted)}"
-        if differences or found["State"] != state
-        else "",
-    )
-
-
-def _differences(expected: Expected, found: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(
-        f"{name} is {found.get(name)}, and the template says {value}"
-        for name, value in expected.settings.items()
-        if str(found.get(name)) != value
-    )
+def as_text(value: Any) -> str:
+    if value is None:
+        return "not set"
+    return json.dumps(value, sort_keys=True) if isinstance(value, (bool, dict, list)) else str(value)

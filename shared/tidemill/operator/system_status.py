@@ -36,6 +36,7 @@ from tidemill.operator import (
 from tidemill.operator.alarm_states import Alarms
 from tidemill.operator.burn_rates import BurnRate
 from tidemill.operator.deployment import Deployment, function_stacks, stacks_of
+from tidemill.operator.expected_resource import Expected
 from tidemill.operator.flow_metrics import Flow
 from tidemill.operator.resource_states import ResourceState
 from tidemill.sqs.lanes import LaneUrls
@@ -246,10 +247,11 @@ def _resources(deployment: Deployment, *, only: Container[str] | None = None) ->
         for expected in expected_state.read(clients.cloudformation(), deployment.stack, deployment.functions)
         if only is None or expected.function in only
     ]
-    functions, scheduler = clients.lambda_(), clients.scheduler()
+    read = resource_states.reader(wanted)
 
-    def state(expected: expected_state.Expected) -> ResourceState | Unread:
-        return _attempt(lambda: resource_states.read(expected, functions=functions, scheduler=scheduler))
+    def state(expected: Expected) -> ResourceState | Unread:
+        found = read(expected)
+        return Unread(found.error) if found.error else found
 
     with ThreadPoolExecutor(POOL_SIZE) as pool:
         return tuple(pool.map(state, wanted))

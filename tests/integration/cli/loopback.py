@@ -14,8 +14,11 @@ from xml.sax.saxutils import escape
 
 from tests.support import api_gateway
 from tests.support.http_events import ROLE
+from tests.support.job_tables import REGION
 from tests.support.patience import PATIENCE_SECONDS
 
+#: The account of moto.
+ACCOUNT: Final = "123456789012"
 #: Where the embedded AWS serves the API whose id the stack of `conftest.pipeline` names.
 _BASE: Final = "/_aws/execute-api/a1b2/$default"
 
@@ -90,7 +93,8 @@ def _member(stack: Stack) -> str:
         f"<member><Key>{escape(key)}</Key><Value>{escape(value)}</Value></member>" for key, value in stack.tags.items()
     )
     return (
-        f"<member><StackName>{escape(stack.name)}</StackName><StackStatus>{stack.status}</StackStatus>"
+        f"<member><StackId>arn:aws:cloudformation:{REGION}:{ACCOUNT}:stack/{escape(stack.name)}/guid</StackId>"
+        f"<StackName>{escape(stack.name)}</StackName><StackStatus>{stack.status}</StackStatus>"
         f"<Outputs>{outputs}</Outputs><Tags>{tags}</Tags></member>"
     )
 

@@ -33,8 +33,10 @@ def test_each_difference_is_named(deployed: Cloud) -> None:
     del deployed.resources.schedules["default", "wake-1"]
 
     assert drifted(STACK) == {
-        "event source mapping PublishMapping": "its state is Disabled",
-        "event source mapping WorkMapping": ("its state is Enabled; MaximumConcurrency is 2, and the template says 5"),
+        "event source mapping PublishMapping": "Enabled is false, and the template says true",
+        "event source mapping WorkMapping": (
+            'ScalingConfig is {"MaximumConcurrency": 2}, and the template says {"MaximumConcurrency": 5}'
+        ),
         "schedule WakeSchedule": "its state is missing",
     }
 
