@@ -28,8 +28,8 @@ from tidemill.system import clock
 #: Of a new table on demand, which takes 12,000:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/on-demand-capacity-mode.html
 _READ_UNITS: Final = 4000
-#: A pause acts on every function after this.
-_ACTS_WITHIN: Final = 2 * CACHED_FOR
+#: A pause acts on every function after this, even if some reads of it fail.
+_ACTS_WITHIN: Final = 6 * CACHED_FOR
 #: The most jobs of each kind that are named.
 _NAMED: Final = 20
 

@@ -106,7 +106,7 @@ def test_a_function_knows_the_time_that_is_left(simulated: Simulated) -> None:
             simulated.scheduler.sleep(4_000)
 
     function = simulated.function(lambda _event: None, timeout_seconds=10)
-    function._handler = lambda _event, context: handle(context)
+    function.handler = lambda _event, context: handle(context)
     simulated.run(lambda: function.invoke({}))
     assert left == [10_000, 6_000]
 

@@ -74,9 +74,9 @@ class Function:
         rollout: Rollout | None = None,
     ) -> None:
         self.name = name
-        self._handler = handler
+        self.handler = handler
         self._timeout_ms = timeout_seconds * 1000
-        self._environment = dict(environment)
+        self.environment = dict(environment)
         self._scheduler = scheduler
         self._faults = faults
         self._trace = trace
@@ -119,7 +119,7 @@ class Function:
     def _run(self, process: Process, event: Any, context: Context, end: Callable[[Any], None]) -> None:
         answer: Any = FunctionError("killed")
         try:
-            answer = self._handler(event, context)
+            answer = self.handler(event, context)
         except Killed:
             # Lambda detects the end of the process.
             answer = FunctionError("ended", exited=process if process.exited else None)
@@ -147,7 +147,7 @@ class Function:
 
     def _take_environment(self) -> tuple[Process, bool]:
         code = self._rollout.code(self.name) if self._rollout else PRESENT
-        environment = {**self._environment, **code.environment}
+        environment = {**self.environment, **code.environment}
         # Environments with another version are not used again.
         self._idle = [process for process in self._idle if process.environment == environment]
         if self._idle and not self._faults.occurs(Fault.COLD_START):

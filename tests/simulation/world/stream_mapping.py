@@ -21,6 +21,7 @@ TRIMMED_MS: Final = 24 * 3600 * 1000
 _ARRIVAL_MS: Final = (5, 300)
 _OUTAGE_MS: Final = (60_000, 30 * 3600 * 1000)
 _LOOK_AGAIN_MS: Final = 600_000
+_STALLED_MS: Final = 1_000
 _LONGEST_BACKOFF_MS: Final = 60_000
 
 Pattern = Mapping[str, Any]
@@ -67,12 +68,27 @@ class StreamMapping:
         self.faults = faults
         self.trace = trace
         self.process = Process("stream poller")
+        #: While set, no further batch is delivered.
+        self.stalled = False
         table.watchers.append(self._arrived)
 
     @property
     def behind(self) -> int:
         """Number of records that are not read yet."""
         return sum(part.behind for part in self._parts)
+
+    def read_from_the_oldest(self) -> None:
+        """Begin with the records that the stream has already, as with `TRIM_HORIZON`."""
+        for shard in self.table.shards:
+            for record in shard:
+                self._arrived(record)
+
+    def delete(self) -> None:
+        """Deliver nothing more. A batch that is being delivered is not tried again."""
+        self.table.watchers.remove(self._arrived)
+        self.retries = 0
+        for part in self._parts:
+            part.drop()
 
     def _arrived(self, record: Record) -> None:
         part = crc32(str(record.keys).encode()) % self._factor
@@ -99,6 +115,9 @@ class _Part:
             delay_ms = self._mapping.scheduler.random.randint(*_ARRIVAL_MS)
             self._mapping.scheduler.spawn(self._mapping.process, self._poll, delay_ms=delay_ms)
 
+    def drop(self) -> None:
+        self._records = self._records[: self._position]
+
     def _poll(self) -> None:
         mapping = self._mapping
         if mapping.faults.occurs(Fault.STREAM_OUTAGE):
@@ -108,12 +127,15 @@ class _Part:
             while mapping.scheduler.now_ms < ends_ms and not mapping.faults.stopped:
                 mapping.scheduler.sleep(min(_LOOK_AGAIN_MS, ends_ms - mapping.scheduler.now_ms))
         while self.behind:
+            while mapping.stalled:
+                mapping.scheduler.sleep(_STALLED_MS)
             self._trim()
             batch = self._records[self._position : self._position + mapping.batch_size]
             wanted = [record for record in batch if matches(mapping.patterns, event_record(record, mapping.table.name))]
             if wanted:
                 self._deliver(wanted)
-            self._position += len(batch)
+            # Fewer are left if the mapping was deleted meanwhile.
+            self._position = min(self._position + len(batch), len(self._records))
             mapping.scheduler.sleep(mapping.scheduler.random.randint(1, 50))
         self._polls = False
 
