@@ -3,15 +3,15 @@
 import hashlib
 import hmac
 import json
+import threading
 from collections.abc import Sequence
 from datetime import date
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Final
 
-from shortener.lazy import Lazy
 from shortener.names import Env
 from tidemill import setting
-from tidemill.aws import clients
+from tidemill.aws.secret_keys import key_versions
 
 Address = IPv4Address | IPv6Address
 
@@ -61,11 +61,31 @@ def fingerprint(address: str, *, code: str, day: date) -> str:
     A hash without a key is not enough: hashing all IPv4 addresses takes minutes. With link and day in it, no two hashes
     show that one person followed two links, or came back.
     """
-    return hmac.new(_key(), json.dumps([str(day), code, address]).encode(), hashlib.sha256).hexdigest()[:32]
+    return hmac.new(_key(day), json.dumps([str(day), code, address]).encode(), hashlib.sha256).hexdigest()[:32]
 
 
-@Lazy
-def _key() -> bytes:
-    with clients.translated():
-        answer = clients.secrets().get_secret_value(SecretId=setting(Env.ADDRESS_KEY_SECRET))
-    return answer["SecretString"].encode()
+class _DailyKey:
+    """The key of a day: the newest that was there before the day began.
+
+    So all processes use the same key on the day of a rotation, and no visitor counts twice.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._keys: dict[date, bytes] = {}
+
+    def __call__(self, day: date) -> bytes:
+        with self._lock:
+            if day not in self._keys:
+                versions = key_versions(setting(Env.ADDRESS_KEY_SECRET))
+                key = next((one.value for one in versions if one.created_at.date() < day), versions[-1].value)
+                # Around midnight two days take turns.
+                self._keys = dict([*self._keys.items()][-1:]) | {day: key}
+            return self._keys[day]
+
+    def forget(self) -> None:
+        with self._lock:
+            self._keys.clear()
+
+
+_key: Final = _DailyKey()

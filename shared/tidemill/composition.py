@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Mapping
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from tidemill.application.configuration import CachedConfiguration
@@ -23,6 +23,7 @@ from tidemill.application.submit import Admit, Submit, admit_all
 from tidemill.application.table_pass import TablePasses
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
+from tidemill.aws.secret_keys import RotatingKey, key_versions
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_scan import DynamoJobScan
@@ -134,11 +135,16 @@ def listing() -> DynamoListing:
 
 
 @cache
-def cursors() -> Cursors:
-    """Fetches the key of cursors, so call it only for a request that needs a cursor."""
-    with clients.translated():
-        answer = clients.secrets().get_secret_value(SecretId=setting(Env.CURSOR_KEY_SECRET))
-    return Cursors(answer["SecretString"].encode())
+def _cursor_key() -> RotatingKey:
+    return RotatingKey(partial(key_versions, setting(Env.CURSOR_KEY_SECRET)), clock=clock.now)
+
+
+def cursors(*, newer: bool = False) -> Cursors:
+    """Fetches the key of cursors, so call it only for a request that needs a cursor.
+
+    With `newer`, it looks for a key that has replaced the one that this process knows.
+    """
+    return Cursors(*_cursor_key().versions(newer=newer))
 
 
 @cache

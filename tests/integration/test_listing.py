@@ -9,6 +9,7 @@ from tests.support.api_gateway import Secrets, request, sign_cursors
 from tests.support.builders import RETENTION, SECOND
 from tests.support.deployed_functions import Mill, forget
 from tests.support.http_events import ROLE, Answer
+from tidemill.aws.secret_keys import LONGEST_USE, SHORTEST_USE
 from tidemill.http.list_query import DEFAULT_PAGE
 from tidemill.names import Env
 
@@ -222,14 +223,45 @@ def test_the_key_is_fetched_once_and_only_for_a_cursor(mill: Mill, secrets: Secr
     assert secrets.asked == 1
 
 
-def test_cursors_of_a_former_key_are_refused(mill: Mill, secrets: Secrets) -> None:
+@pytest.mark.parametrize("cold", [False, True])
+def test_a_cursor_outlives_a_rotation_of_the_key_but_not_two(mill: Mill, secrets: Secrets, cold: bool) -> None:
     several(mill)
     cursor = listed({"limit": "1"}).body["cursor"]
 
-    secrets.key = "a new key"
-    forget()
+    for number, status in enumerate([200, 422]):
+        secrets.rotate(f"new key {number}")
+        if cold:
+            forget()
+        mill.late += LONGEST_USE
+        assert listed({"limit": "1", "cursor": cursor}).status == status
 
-    assert listed({"limit": "1", "cursor": cursor}).status == 422
+
+def test_a_process_that_knows_the_former_key_accepts_a_cursor_of_the_new_one(mill: Mill, secrets: Secrets) -> None:
+    several(mill)
+    secrets.rotate("new key")
+    cursor = listed({"limit": "1"}).body["cursor"]
+    # As a process that read the key before the rotation.
+    forget()
+    new, secrets.key, secrets.previous = secrets.key, "a key", None
+    listed({"limit": "1"})
+    secrets.rotate(new)
+    mill.late += SHORTEST_USE
+
+    assert listed({"limit": "1", "cursor": cursor}).status == 200
+
+
+def test_forged_cursors_make_a_process_read_the_key_once_a_second(mill: Mill, secrets: Secrets) -> None:
+    mill.stop_clock()
+    several(mill)
+    listed({"limit": "1"})
+    for _ in range(3):
+        assert listed({"limit": "1", "cursor": "forged"}).status == 422
+    assert secrets.asked == 1
+
+    mill.late += SHORTEST_USE
+    for _ in range(3):
+        assert listed({"limit": "1", "cursor": "forged"}).status == 422
+    assert secrets.asked == 2
 
 
 def test_a_stage_without_the_index_explains_how_to_turn_it_on(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:

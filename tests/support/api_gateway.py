@@ -10,7 +10,9 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import pytest
+from botocore.exceptions import ClientError
 
+from tests.support.builders import NOW
 from tests.support.http_events import ROLE, Answer, http_event
 from tidemill.aws import clients
 from tidemill.entrypoints import control, submit
@@ -29,15 +31,22 @@ Response = tuple[int, Mapping[str, str], str]
 
 
 class Secrets:
-    """A Secrets Manager with one secret. `asked` counts the reads."""
+    """A Secrets Manager with one secret. `asked` counts the reads of its present value."""
 
     def __init__(self, key: str = "a key") -> None:
         self.key = key
+        self.previous: str | None = None
         self.asked = 0
 
-    def get_secret_value(self, *, SecretId: str) -> Mapping[str, str]:  # noqa: N803 - the name in boto3
-        self.asked += 1
-        return {"ARN": SecretId, "SecretString": self.key}
+    def rotate(self, key: str) -> None:
+        self.key, self.previous = key, self.key
+
+    def get_secret_value(self, *, SecretId: str, VersionStage: str) -> Mapping[str, Any]:  # noqa: N803 - as in boto3
+        self.asked += VersionStage == "AWSCURRENT"
+        value = self.key if VersionStage == "AWSCURRENT" else self.previous
+        if value is None:
+            raise ClientError({"Error": {"Code": "ResourceNotFoundException", "Message": ""}}, "GetSecretValue")
+        return {"ARN": SecretId, "SecretString": value, "CreatedDate": NOW}
 
 
 def sign_cursors(monkeypatch: pytest.MonkeyPatch) -> Secrets:

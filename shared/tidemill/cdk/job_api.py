@@ -68,7 +68,7 @@ class JobApi:
             "CursorKey",
             config=self._config,
             use="signs the cursors of listings",
-            why_not_rotated="Cursors are valid for minutes. Rotation by hand invalidates the open ones.",
+            why_not_rotated="An operator rotates the key, without an outage: docs/operations/operate.md describes it.",
         )
         query.function.add_environment(Env.CURSOR_KEY_SECRET, key.secret_arn)
         query.allow([READ_KEY], [key.secret_arn])

@@ -16,22 +16,22 @@ _MAC_BYTES: Final = 32
 
 
 class CursorError(TidemillError):
-    """This key did not sign the cursor for this tenant and these filters."""
+    """These keys did not sign the cursor for this tenant and these filters."""
 
 
 class Cursors:
-    """Writes and reads cursors with one key.
+    """Writes cursors with one key, and reads those of the former keys too.
 
     A cursor holds nothing that its caller has not seen. The signature prevents a forged start, and a change of filters
     between two pages, which would silently leave jobs out.
     """
 
-    def __init__(self, key: bytes) -> None:
-        self._key = key
+    def __init__(self, key: bytes, *former: bytes) -> None:
+        self._keys = (key, *former)
 
     def write(self, position: Position, *, bound_to: Sequence[str | None]) -> str:
         content = json.dumps([position.at.isoformat(), position.id]).encode("ascii")
-        return _encoded(self._mac(content, bound_to) + content)
+        return _encoded(_mac(self._keys[0], content, bound_to) + content)
 
     def read(self, cursor: str, *, bound_to: Sequence[str | None]) -> Position:
         """Raises `CursorError`."""
@@ -40,16 +40,18 @@ class Cursors:
         except (binascii.Error, ValueError) as error:
             raise CursorError("not a cursor") from error
         content = signed[_MAC_BYTES:]
+        macs = [_mac(key, content, bound_to) for key in self._keys]
         # Base64 has several spellings of the same bytes. Only the canonical one is valid.
-        if not hmac.compare_digest(signed[:_MAC_BYTES], self._mac(content, bound_to)) or _encoded(signed) != cursor:
+        if not any(hmac.compare_digest(signed[:_MAC_BYTES], mac) for mac in macs) or _encoded(signed) != cursor:
             raise CursorError("a cursor of another caller or of other filters")
         at, job_id = json.loads(content)
         return Position(datetime.fromisoformat(at), job_id)
 
-    def _mac(self, content: bytes, bound_to: Sequence[str | None]) -> bytes:
-        # JSON escapes its delimiters, so no part can imitate the boundary between two parts.
-        message = json.dumps([*bound_to, content.decode("latin-1")]).encode("ascii")
-        return hmac.digest(self._key, message, hashlib.sha256)
+
+def _mac(key: bytes, content: bytes, bound_to: Sequence[str | None]) -> bytes:
+    # JSON escapes its delimiters, so no part can imitate the boundary between two parts.
+    message = json.dumps([*bound_to, content.decode("latin-1")]).encode("ascii")
+    return hmac.digest(key, message, hashlib.sha256)
 
 
 def _encoded(signed: bytes) -> str:

@@ -1,11 +1,11 @@
 """The query parameters of `GET /jobs`: checked, with the cursor decoded to a position."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from typing import Annotated, Final
+from typing import Annotated, Final, Protocol
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -78,7 +78,13 @@ class Asked:
     bound_to: Sequence[str | None]
 
 
-def read_query(parameters: Mapping[str, str], *, tenant: str, now: datetime, cursors: Callable[[], Cursors]) -> Asked:
+class KnownCursors(Protocol):
+    """The cursors of the keys that this process knows. With `newer`, it looks for newer keys before."""
+
+    def __call__(self, *, newer: bool = False) -> Cursors: ...
+
+
+def read_query(parameters: Mapping[str, str], *, tenant: str, now: datetime, cursors: KnownCursors) -> Asked:
     """Raises `ProblemError`."""
     try:
         query = ListingQuery.model_validate(parameters)
@@ -92,7 +98,7 @@ def read_query(parameters: Mapping[str, str], *, tenant: str, now: datetime, cur
     below = Position(until)
     if query.cursor is not None:
         try:
-            below = cursors().read(query.cursor, bound_to=bound_to)
+            below = _position(query.cursor, bound_to, cursors)
         except CursorError as error:
             fault = Fault(
                 "/cursor", "invalid here; send the cursor of the previous page unchanged, with the same filters"
@@ -100,6 +106,15 @@ def read_query(parameters: Mapping[str, str], *, tenant: str, now: datetime, cur
             raise _invalid([fault]) from error
     wanted = Wanted(tenant=tenant, since=since, state=query.state, type=query.type, tag=query.tag)
     return Asked(wanted=wanted, below=below, limit=query.limit, bound_to=bound_to)
+
+
+def _position(cursor: str, bound_to: Sequence[str | None], cursors: KnownCursors) -> Position:
+    """Raises `CursorError`."""
+    try:
+        return cursors().read(cursor, bound_to=bound_to)
+    except CursorError:
+        # The key was replaced, and another process has signed with the new one already.
+        return cursors(newer=True).read(cursor, bound_to=bound_to)
 
 
 def _invalid(found: Sequence[Fault]) -> ProblemError:

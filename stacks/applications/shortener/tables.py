@@ -26,5 +26,5 @@ class ShortenerTables(Construct):
             "AddressKey",
             config=config,
             use="key of the hash of client addresses",
-            why_not_rotated="Each hash also holds the day, so it changes daily. An operator rotates the key by hand.",
+            why_not_rotated="An operator rotates the key, without an outage: docs/operations/operate.md describes it.",
         )

@@ -72,7 +72,7 @@ def server(environment: pytest.MonkeyPatch) -> Iterator[Loopback]:
 def behind(server: Loopback, mill: Mill, environment: pytest.MonkeyPatch) -> Mill:
     """The functions, behind the API that the command line calls."""
     server.respond = from_the_functions
-    environment.setattr(composition, "cursors", lambda: Cursors(b"key"))
+    environment.setattr(composition, "cursors", lambda **_: Cursors(b"key"))
     return mill
 
 

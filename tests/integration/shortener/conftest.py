@@ -214,9 +214,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         monkeypatch.setattr(clients, "secrets", lambda: secrets)
         monkeypatch.setattr(clients, "s3", lambda: s3)
         monkeypatch.setattr(clients, "sqs", lambda: job_tables.client("sqs"))
-        _forget()
+        forget()
         yield World(faulty, dynamodb, jobs, links, clicks)
-        _forget()
+        forget()
 
 
 def _create_table(dynamodb: "DynamoDBClient", name: str, keys: list[str]) -> None:
@@ -229,7 +229,7 @@ def _create_table(dynamodb: "DynamoDBClient", name: str, keys: list[str]) -> Non
     )
 
 
-def _forget() -> None:
+def forget() -> None:
     for root in (composition, shortener):
         for built in vars(root).values():
             if hasattr(built, "cache_clear"):

@@ -1,14 +1,16 @@
 """`GET /{code}` redirects a visitor and submits the click."""
 
 import json
+import os
 import re
-from datetime import datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from shortener.client_address import fingerprint
 from shortener.names import VISITORS, Env
-from tests.integration.shortener.conftest import World, refusing
+from tests.integration.shortener.conftest import World, forget, refusing
 from tests.support.builders import NOW
 from tests.support.faulty_client import Fault
 from tidemill import composition
@@ -111,6 +113,25 @@ def test_the_hash_tells_visitors_apart_and_differs_by_link_and_day(
         visitor("83.149.9.216", "spring", NOW + timedelta(days=1)),
     ]
     assert len({one, *others}) == 4
+
+
+def test_a_new_key_of_the_hash_is_used_from_the_next_day(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warm and cold functions agree on the day of a rotation, so no visitor counts twice."""
+    secret = os.environ[Env.ADDRESS_KEY_SECRET]
+    today = datetime.now(UTC).date()
+
+    def hashed(day: date) -> str:
+        return fingerprint("83.149.9.216", code="spring", day=day)
+
+    days = [today, today + timedelta(days=1)]
+    before = [hashed(day) for day in days]
+    clients.secrets().put_secret_value(SecretId=secret, SecretString="a new key")
+    assert [hashed(day) for day in days] == before
+
+    forget()
+    after = [hashed(day) for day in days]
+    assert after[0] == before[0]
+    assert after[1] != before[1]
 
 
 def test_while_the_key_of_the_hash_cannot_be_read_a_click_has_no_visitor(

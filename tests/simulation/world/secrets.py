@@ -1,9 +1,12 @@
 """The simulated Secrets Manager: constant values."""
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 from tests.simulation.world.errors import ServiceError
+
+_CREATED: Final = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Secrets:
@@ -16,4 +19,6 @@ class Secrets:
         name = request["SecretId"]
         if name not in self._values:
             raise ServiceError("ResourceNotFoundException", "Secrets Manager can't find the specified secret.")
-        return {"Name": name, "SecretString": self._values[name]}
+        if request.get("VersionStage") == "AWSPREVIOUS":
+            raise ServiceError("ResourceNotFoundException", "Secrets Manager can't find the specified secret value.")
+        return {"Name": name, "SecretString": self._values[name], "CreatedDate": _CREATED}

@@ -29,6 +29,13 @@ def test_a_cursor_is_safe_in_a_url_and_hides_its_tenant() -> None:
     assert CURSORS.write(Position(NOW, "an-id"), bound_to=("t" * 1000,)) != CURSOR
 
 
+def test_a_cursor_of_a_former_key_is_read_and_new_ones_are_written_with_the_first_key() -> None:
+    rotated = Cursors(b"a new key", b"a key")
+    assert rotated.read(CURSOR, bound_to=BOUND_TO) == Position(NOW, "an-id")
+    written = rotated.write(Position(NOW, "an-id"), bound_to=BOUND_TO)
+    assert written == Cursors(b"a new key").write(Position(NOW, "an-id"), bound_to=BOUND_TO) != CURSOR
+
+
 @pytest.mark.parametrize(
     "bound_to",
     [("another", "dead", None), ("tenant", "queued", None), ("tenant", "dead", "None"), ("tenant", "dead"), ()],
