@@ -1,6 +1,7 @@
 """`tidemill rollback` on the embedded AWS: two deployments, back to the first, and forward again."""
 
 import json
+import time
 from collections.abc import Mapping
 
 from rich.console import Console
@@ -27,7 +28,9 @@ def test_a_rollback_runs_the_code_of_before_and_loses_no_job() -> None:
         deployed = Deployed(app)
         jobs = [deployed.accepted("demo.flaky", {"failures": number % 3}) for number in range(20)]
 
+        began = time.monotonic()
         result = json.loads(app.tidemill("rollback", "--yes", "--json", "--reason", "a test").stdout)
+        print(f"rollback of {len(result['moves'])} functions: {time.monotonic() - began:.1f} s")  # noqa: T201 - a figure
 
         assert {move["function"] for move in result["moves"]} == app.functions.keys()
         assert _sample_rates(app) == before

@@ -74,6 +74,7 @@ def test_an_invalid_lane_raises(change: dict[str, Any], message: str) -> None:
         ({"lanes": (LANES[0], LANE, LANE)}, "lanes must be critical, default, bulk"),
         ({"lanes": LANES[::-1]}, "in this order"),
         ({"lanes": (*LANES[:2], replace(LANES[2], job_timeout_seconds=1))}, "of a less urgent lane must not be lower"),
+        ({"gradual_deployment": True, "metric_math": False}, "gradual_deployment needs metric_math=on"),
         ({"export_retention_days": 0}, "export_retention_days must be positive"),
         ({"index_shards": 0}, "index_shards 0 must be from 1 to 16"),
         ({"index_shards": 17}, "index_shards 17 must be from 1 to 16"),

@@ -185,6 +185,8 @@ class StageConfig:
     #: One run of reconcile, which continues the pass.
     reconcile_timeout_seconds: int = LONGEST_FUNCTION_TIMEOUT_SECONDS
     wake_timeout_seconds: int = WAKE_INTERVAL_SECONDS
+    #: Whether a deployment shifts the calls of the functions to their new versions step by step, and back on an alarm.
+    gradual_deployment: bool = False
     #: Whether a canary job takes the path of every job on each lane, every minute. Then its silence is a page.
     canary: bool = True
     #: Number of calls of wake in each interval. They run at the same time, and each wakes up to 400 jobs a second.
@@ -256,6 +258,10 @@ class StageConfig:
             "the ARN of the version of a layer",
         )
         _require(not self.tracing_layer or self.tracing, "tracing_layer needs tracing=on")
+        _require(
+            not self.gradual_deployment or self.metric_math,
+            "gradual_deployment needs metric_math=on: most of its alarms compute a metric from others",
+        )
         _require_form("runbook_url", self.runbook_url, r"[^\s#]+", "an address without a fragment")
         _require(
             self.python_version in PYTHON_VERSIONS,

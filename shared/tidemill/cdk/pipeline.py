@@ -23,6 +23,7 @@ from tidemill.cdk.application_alarms import api_alarms
 from tidemill.cdk.config import LaneConfig, StageConfig
 from tidemill.cdk.dashboard import Dashboard
 from tidemill.cdk.function_factory import FunctionFactory
+from tidemill.cdk.gradual_deployment import GradualDeployment, shift_alarms
 from tidemill.cdk.iam_actions import ACCEPT, ADVANCE, DELETE_FILE, GET_FILE, GET_MANY, PUT_FILE, QUERY, SCAN
 from tidemill.cdk.job_api import JobApi
 from tidemill.cdk.job_function import JobFunction
@@ -69,6 +70,17 @@ class Pipeline(Construct):
             alarm_names=added.calling_reconcile,
             missed_calls=self._scheduled.missed_calls,
         )
+        #: The alarms that end the gradual deployment of a function, also of an application's.
+        self.shift_alarms = shift_alarms(added.of)
+        if config.gradual_deployment:
+            workers = (lane.worker for lane in self._lanes)
+            GradualDeployment(
+                self,
+                "Gradual",
+                # The scheduler calls the others once a minute at most: a tenth of that tests nothing.
+                functions=[*self._api.functions, *workers, self._publisher.function],
+                alarm_names=self.shift_alarms,
+            )
         jobs = self.storage.jobs
         dashboard = Dashboard(
             self,

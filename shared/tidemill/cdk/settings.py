@@ -59,6 +59,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "listing": switch,
     "canary": switch,
     "metric_math": switch,
+    "gradual_deployment": switch,
     "audit_retention_days": integer,
     "index_shards": integer,
     "jobs_stream": str,

@@ -225,6 +225,9 @@ class Installation:
     def function_versions(self, stacks: Sequence[FunctionStack]) -> list[FunctionVersions]:
         return function_versions.read(clients.lambda_(), stacks)
 
+    def delete_version(self, function: FunctionVersions, number: int) -> None:
+        function_versions.delete(clients.lambda_(), function.name, number)
+
     def move_versions(self, moves: Sequence[Move]) -> None:
         alias_moves.move(clients.lambda_(), moves)
 

@@ -31,6 +31,8 @@ from tidemill.cli.rollback import rollback
 from tidemill.cli.status import status
 from tidemill.cli.submit import submit
 from tidemill.cli.top import top
+from tidemill.cli.versions_list import versions_list
+from tidemill.cli.versions_prune import versions_prune
 from tidemill.cli.watch import watch
 
 _EPILOG: Final = """\b
@@ -68,6 +70,13 @@ def dlq() -> None:
     """Inspect dead jobs and process DLQ messages."""
 
 
+@click.group()
+def versions() -> None:
+    """List the versions of the functions, and delete old ones."""
+
+
+for command in (versions_list, versions_prune):
+    versions.add_command(command)
 for command in (dlq_summary, dlq_list, dlq_show, dlq_sweep):
     dlq.add_command(command)
 for command in (
@@ -90,6 +99,7 @@ for command in (
     pause,
     resume,
     rollback,
+    versions,
     config,
     export,
     migrate,

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from tidemill.cli.audit import audited
+from tidemill.cli.chosen_functions import chosen_functions
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import DASH, count, readable_time
@@ -15,7 +16,6 @@ from tidemill.cli.parameter_types import reason_text
 from tidemill.dynamodb.audit_items import MOST_ENTRIES
 from tidemill.operator import rollback_plan
 from tidemill.operator.alias_moves import AliasesChangedError
-from tidemill.operator.function_versions import FunctionVersions
 from tidemill.operator.rollback_plan import Move
 
 
@@ -82,7 +82,7 @@ def rollback(
 
 
 def _plan(installation: Installation, keys: tuple[str, ...], code: str | None, *, forward: bool) -> list[Move]:
-    functions = _chosen(installation, keys)
+    functions = chosen_functions(installation, keys)
     if forward:
         return rollback_plan.forward(functions)
     if code:
@@ -100,25 +100,6 @@ def _plan(installation: Installation, keys: tuple[str, ...], code: str | None, *
     if lacking := set(keys) - {move.function.key for move in moves}:
         raise CommandError(f"no earlier version to return to: {', '.join(sorted(lacking))}")
     return moves
-
-
-def _chosen(installation: Installation, keys: tuple[str, ...]) -> Sequence[FunctionVersions]:
-    """The functions with these keys, or all. Raises `CommandError` during a deployment."""
-    stacks = installation.function_stacks()
-    for stack in stacks:
-        if stack.in_progress:
-            raise CommandError(
-                f"a deployment of {stack.name} goes on ({stack.status})",
-                remedy=f"Cancel it with `aws cloudformation cancel-update-stack --stack-name {stack.name}`, or wait.",
-            )
-    known = {key for stack in stacks for key in stack.versions}
-    if unknown := sorted(set(keys) - known):
-        raise click.UsageError(f"unknown function {', '.join(unknown)}: use {', '.join(sorted(known))}")
-    if not known:
-        raise CommandError(
-            "the stacks do not name the versions of their functions", remedy="Deploy the version of this command line."
-        )
-    return [each for each in installation.function_versions(stacks) if not keys or each.key in keys]
 
 
 def _show(moves: Sequence[Move], *, stderr: bool) -> None:

@@ -65,6 +65,21 @@ def read(client: Any, stacks: Sequence[FunctionStack]) -> list[FunctionVersions]
         return list(pool.map(lambda each: _read(client, *each), named))
 
 
+def surplus(function: FunctionVersions, *, keep: int) -> list[Version]:
+    """The versions older than the deployed one, without the `keep` newest of them and without the live one."""
+    older = sorted(number for number in function.versions if number < function.deployed)
+    return [function.versions[number] for number in older[: max(len(older) - keep, 0)] if number != function.live]
+
+
+def delete(client: Any, name: str, number: int) -> None:
+    """Lambda refuses to delete a version that an alias points to.
+
+    https://docs.aws.amazon.com/lambda/latest/api/API_DeleteFunction.html
+    """
+    with translated():
+        client.delete_function(FunctionName=name, Qualifier=str(number))
+
+
 def live(client: Any, name: str) -> tuple[int, str]:
     """The number of the live version, and the version of its code.
 

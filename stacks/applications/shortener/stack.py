@@ -11,6 +11,7 @@ from tidemill.cdk.alarm import add_alarms
 from tidemill.cdk.application_alarms import api_alarms
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.function_factory import FunctionFactory
+from tidemill.cdk.gradual_deployment import GradualDeployment
 from tidemill.cdk.http_api import Api
 from tidemill.cdk.iam_actions import GET, PUT, QUERY, READ_KEY, UPDATE
 from tidemill.cdk.pipeline import Pipeline, function_outputs
@@ -68,6 +69,8 @@ class ShortenerStack(AppStack):
 
         made = [shorten, redirect, stats]
         add_alarms(self, api_alarms(api, made, of="shortener"), config=config, topics=pipeline.topics)
+        if config.gradual_deployment:
+            GradualDeployment(self, "GradualLinks", functions=made, alarm_names=pipeline.shift_alarms)
         CfnOutput(self, Output.API_ID, value=api.api.api_id)
         CfnOutput(self, Output.API_URL, value=api.api.api_endpoint)
         for output, value in function_outputs(self, {function.verb: function for function in made}).items():

@@ -30,6 +30,8 @@ class VersionedFunctions:
     refusing: set[str] = field(default_factory=set)
     #: The functions for which the next answer to a change is lost, though the change takes place.
     losing: set[str] = field(default_factory=set)
+    #: The numbers of the deleted versions of each function.
+    deleted: dict[str, list[int]] = field(default_factory=dict)
     #: When each version of a function was published, by name; otherwise one day after the other.
     published: dict[str, Sequence[datetime]] = field(default_factory=dict)
 
@@ -51,7 +53,9 @@ class VersionedFunctions:
     def paginate(self, *, FunctionName: str) -> Iterator[Mapping[str, Any]]:  # noqa: N803
         """Two versions a page."""
         all_versions = [{"Version": "$LATEST", "LastModified": ""}] + [
-            self._configuration(FunctionName, number) for number in range(1, len(self.codes[FunctionName]) + 1)
+            self._configuration(FunctionName, number)
+            for number in range(1, len(self.codes[FunctionName]) + 1)
+            if number not in self.deleted.get(FunctionName, [])
         ]
         for start in range(0, len(all_versions), 2):
             self.calls["ListVersionsByFunction"] += 1
@@ -79,6 +83,10 @@ class VersionedFunctions:
         if FunctionName in self.losing:
             self.losing.remove(FunctionName)
             raise ConnectionClosedError(endpoint_url="https://lambda")
+
+    def delete_function(self, *, FunctionName: str, Qualifier: str) -> None:  # noqa: N803
+        assert int(Qualifier) != self._live(FunctionName)
+        self.deleted.setdefault(FunctionName, []).append(int(Qualifier))
 
     def _live(self, name: str) -> int:
         return self.live.get(name, len(self.codes[name]))
