@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, Final
 
+from rich.console import Console
+
 from demo.drills import aws_command
 from demo.drills.alarm_watch import AlarmLog, alarm_id
 from demo.drills.errors import DrillError
@@ -14,7 +16,7 @@ from demo.observe import all_jobs
 from tidemill.domain.job import Job
 from tidemill.domain.states import State as JobState
 from tidemill.dynamodb.document import decode
-from tidemill.local import processes
+from tidemill.local import cdk_deploy, environment, processes
 from tidemill.local.alarm_watch import installed_alarms, process
 from tidemill.local.alarms import State
 from tidemill.local.lifecycle import App, CommandError
@@ -99,6 +101,11 @@ class EmbeddedStage:
             )
         )
         return sorted({decode(item).tenant for page in pages for item in page["Items"]})
+
+    def deploy(self, settings: Sequence[str]) -> None:
+        keys = environment.root_keys(self.app.folder.name)
+        outputs = cdk_deploy.deploy(self.app.folder, self.app.endpoint, keys, Console(stderr=True), context=settings)
+        self.app = App(self.app.folder, self.app.endpoint, outputs)
 
     def deploy_variable(self, verb: str, name: str, value: str) -> None:
         self.app.set_function_variable(verb, name, value)

@@ -34,6 +34,9 @@ class Stage(Protocol):
     def canary_tenants(self) -> Sequence[str]:
         """Whose jobs the canaries are."""
 
+    def deploy(self, settings: Sequence[str]) -> None:
+        """Deploy the app with these settings, each as `name=value`."""
+
     def deploy_variable(self, verb: str, name: str, value: str) -> None:
         """Deploy the function with another value of one environment variable."""
 

@@ -11,6 +11,8 @@ from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
+#: The type of the jobs with an effect.
+TYPE: Final = "demo.ordered"
 #: The number of jobs in each part of a drill.
 JOBS: Final = 5
 #: The role of ordinary callers.
@@ -37,7 +39,7 @@ class Traffic:
     def submit(self, number: int = JOBS) -> Sequence[str]:
         """Submit jobs with an effect that is not idempotent: a second run shows in the ledger of the job."""
         ledgers = [uuid4().hex for _ in range(number)]
-        jobs = [{"type": "demo.ordered", "payload": {"ledger": ledger, "number": 1}} for ledger in ledgers]
+        jobs = [{"type": TYPE, "payload": {"ledger": ledger, "number": 1}} for ledger in ledgers]
         ids = self._stage.submit(jobs, role=CALLER)
         self._accepted |= {id_: ledger for id_, ledger in zip(ids, ledgers, strict=True) if id_}
         return [id_ for id_ in ids if id_]

@@ -80,6 +80,10 @@ class FakeStage:
     def kill_worker(self, verb: str, ids: Collection[str]) -> None:
         self.broken = True
 
+    def deploy(self, settings: Sequence[str]) -> None:
+        """A broken version."""
+        self.broken = True
+
     def deploy_variable(self, verb: str, name: str, value: str) -> None:
         """A broken or a fixed version."""
         self.broken = self.broken or not self.executed

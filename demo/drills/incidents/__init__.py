@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from demo.drills.drill import Drill
+from demo.drills.incidents.broken_deployment import BrokenDeployment
 from demo.drills.incidents.disabled_publisher import DisabledPublisher
 from demo.drills.incidents.disabled_scheduler import DisabledScheduler
 from demo.drills.incidents.drifted_mapping import DriftedMapping
 from demo.drills.incidents.killed_workers import KilledWorkers
 from demo.drills.incidents.lost_messages import LostMessages
+from demo.drills.incidents.partition import Partition
 from demo.drills.incidents.poison_flood import PoisonFlood
 from demo.drills.incidents.tenant_flood import TenantFlood
 from demo.drills.incidents.throttled_store import ThrottledStore
@@ -24,5 +26,7 @@ DRILLS: Final[Mapping[str, type[Drill]]] = {
         TenantFlood,
         DriftedMapping,
         ThrottledStore,
+        Partition,
+        BrokenDeployment,
     )
 }

@@ -18,7 +18,7 @@ from tidemill.local.launcher import BUSY
 from tidemill.local.paths import VENV
 from tidemill.local.signed_caller import Answer, Caller
 from tidemill.local.wait import wait_until
-from tidemill.names import Output
+from tidemill.names import LIVE_ALIAS, Output
 
 #: The name of the role that sends a call by default.
 DEFAULT_CALLER: Final = "demo"
@@ -127,12 +127,14 @@ class App:
         return pid
 
     def set_function_variable(self, verb: str, name: str, value: str) -> None:
-        """Change one variable of a deployed function, as a new deployment might."""
-        lambda_ = self.client("lambda")
-        variables = lambda_.get_function_configuration(FunctionName=self.functions[verb])["Environment"]["Variables"]
+        """Change one variable of a deployed function, as a new deployment might, in a version that is live then."""
+        lambda_, function = self.client("lambda"), self.functions[verb]
+        variables = lambda_.get_function_configuration(FunctionName=function)["Environment"]["Variables"]
         lambda_.update_function_configuration(
-            FunctionName=self.functions[verb], Environment={"Variables": {**variables, name: value}}
+            FunctionName=function, Environment={"Variables": {**variables, name: value}}
         )
+        version = lambda_.publish_version(FunctionName=function)["Version"]
+        lambda_.update_alias(FunctionName=function, Name=LIVE_ALIAS, FunctionVersion=version)
 
     def tidemill(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command line against the app. Raises CommandError if it fails."""

@@ -1,0 +1,20 @@
+"""A deployment breaks a type of job, so its jobs die."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from demo.drills.drill import Drill
+from demo.drills.traffic import TYPE, Traffic
+
+#: A setting of the demo's job types.
+BROKEN: Final = "broken_demo_release=on"
+
+
+class BrokenDeployment(Drill):
+    name = "broken-deployment"
+    alarm = "DeadJobsdefault"
+    heading = "dead-jobs"
+
+    def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
+        self.stage.deploy([BROKEN])
+        return {"TYPE": TYPE}
