@@ -57,7 +57,8 @@ class EmbeddedStage:
         taken = scheduler.meta.service_model.operation_model("UpdateSchedule").input_shape.members
         listed = [each for page in scheduler.get_paginator("list_schedules").paginate() for each in page["Schedules"]]
         whole = [scheduler.get_schedule(Name=each["Name"], GroupName=each["GroupName"]) for each in listed]
-        (found,) = [each for each in whole if each["Target"]["Arn"].endswith(f":{self.function(verb)}")]
+        # The ARN ends with an alias of the function.
+        (found,) = [each for each in whole if self.function(verb) in each["Target"]["Arn"].split(":")]
         return {name: value for name, value in found.items() if name in taken}
 
     def submit(self, jobs: Sequence[Mapping[str, Any]], *, role: str) -> Sequence[str | None]:
