@@ -47,7 +47,7 @@ class EmbeddedStage:
         return self.app.functions[verb]
 
     def mapping(self, verb: str) -> str:
-        (mapping,) = self.client("lambda").list_event_source_mappings(FunctionName=self.function(verb))[
+        (mapping, *_) = self.client("lambda").list_event_source_mappings(FunctionName=self.function(verb))[
             "EventSourceMappings"
         ]
         return str(mapping["UUID"])

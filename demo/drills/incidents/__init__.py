@@ -10,6 +10,7 @@ from demo.drills.incidents.disabled_scheduler import DisabledScheduler
 from demo.drills.incidents.drifted_mapping import DriftedMapping
 from demo.drills.incidents.killed_workers import KilledWorkers
 from demo.drills.incidents.lost_messages import LostMessages
+from demo.drills.incidents.lost_stream import LostStream
 from demo.drills.incidents.partition import Partition
 from demo.drills.incidents.poison_flood import PoisonFlood
 from demo.drills.incidents.tenant_flood import TenantFlood
@@ -28,5 +29,6 @@ DRILLS: Final[Mapping[str, type[Drill]]] = {
         ThrottledStore,
         Partition,
         BrokenDeployment,
+        LostStream,
     )
 }

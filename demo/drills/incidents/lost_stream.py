@@ -1,0 +1,17 @@
+"""The stream of the jobs table is disabled. A stream that is enabled again is a new one, without earlier changes."""
+
+from collections.abc import Mapping
+
+from demo.drills.drill import Drill
+from demo.drills.traffic import Traffic
+
+
+class LostStream(Drill):
+    name = "lost-stream"
+    alarm = "LateCanary"
+    heading = "late-canary"
+
+    def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
+        table, dynamodb = self.stage.jobs_table(), self.stage.client("dynamodb")
+        dynamodb.update_table(TableName=table, StreamSpecification={"StreamEnabled": False})
+        return {}
