@@ -205,12 +205,9 @@ def _parked(pause: Pause, now: datetime) -> Parked:
 
 
 def _limit_slot(job_type: JobType, declared: Limit | None, payload: Any, job: Job, now: datetime) -> LimitSlot | None:
-    if job_type.limit is None:
+    line = job_type.limit_line(payload, job.tenant)
+    if line is None or job_type.limit is None:
         return None
-    key = job_type.limit_key(payload) if job_type.limit_key else ""
-    # The tenant writes the payload, so without the tenant in the limit key it could take the slots of another tenant.
-    tenants = [] if job_type.limit_spans_tenants else [job.tenant]
-    line = Line.for_limit(json.dumps([job.type, key, *tenants]))
     return LimitSlot(
         line=line,
         limit=job_type.limit,

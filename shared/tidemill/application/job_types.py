@@ -1,5 +1,6 @@
 """A job type as the use cases see it: name, lane, policies, parser and handler; and the `Run` of its handler."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -11,6 +12,7 @@ from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJo
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.type_overrides import TypeOverrides
+from tidemill.domain.waiting import Line
 from tidemill.names import CANARY_TYPE, Lane
 
 #: Saves a state (JSON), `done` and `total`. Raises what `Run.checkpoint` raises.
@@ -96,6 +98,15 @@ class JobType:
     unique: timedelta | None = None
     #: When the scheduler submits a job, as EventBridge Scheduler writes it: `rate(1 hour)`, `cron(0 3 * * ? *)`.
     schedule: str | None = None
+
+    def limit_line(self, payload: Any, tenant: str) -> Line | None:
+        """The line of the limit key of this parsed payload; None if the type has no limit."""
+        if self.limit is None:
+            return None
+        key = self.limit_key(payload) if self.limit_key else ""
+        # The tenant writes the payload, so without the tenant in the limit key it could take another tenant's slots.
+        tenants = [] if self.limit_spans_tenants else [tenant]
+        return Line.for_limit(json.dumps([self.name, key, *tenants]))
 
     def __call__(self, payload: Any, run: Run) -> Any:
         return self.handler(payload, run)

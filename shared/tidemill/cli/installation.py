@@ -32,6 +32,7 @@ from tidemill.dynamodb.audit_items import DynamoAuditLog
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.job_scan import DynamoJobScan
 from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.limits import DynamoLimits
 from tidemill.dynamodb.listing import DynamoListing
 from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
@@ -145,6 +146,10 @@ class Installation:
             bucket=lambda: Bucket(clients.s3(), self.deployment.files_bucket),
             new_token=ids.new_token,
         )
+
+    @cached_property
+    def limits(self) -> DynamoLimits:
+        return DynamoLimits(clients.dynamodb(), table=self.deployment.jobs_table)
 
     @property
     def taker(self) -> Taker:

@@ -7,6 +7,7 @@ import click
 
 from tidemill.cli.audit import audit
 from tidemill.cli.cancel import cancel
+from tidemill.cli.check import check
 from tidemill.cli.config import config
 from tidemill.cli.dlq_list import dlq_list
 from tidemill.cli.dlq_show import dlq_show
@@ -104,6 +105,7 @@ for command in (
     export,
     migrate,
     audit,
+    check,
 ):
     tidemill.add_command(command)
 

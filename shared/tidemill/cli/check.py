@@ -1,0 +1,205 @@
+"""`tidemill check`: compare an app that is not deployed yet with the jobs and resources of the deployed one."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from tidemill.application.job_filter import JobFilter
+from tidemill.application.model_check import CheckedType, ModelCheck
+from tidemill.aws import clients
+from tidemill.cli.errors import CommandError, report_unreadable_item
+from tidemill.cli.formatting import count, visible
+from tidemill.cli.installation import Installation
+from tidemill.cli.job_filter_options import read_units_option
+from tidemill.cli.output import say, show, show_json, show_table
+from tidemill.domain.states import TERMINAL, State
+from tidemill.operator import synthesised_app
+from tidemill.operator.deployment import stacks_of
+from tidemill.operator.synthesised_app import AssemblyError, SynthesisedApp
+from tidemill.system import clock, job_type_loader
+
+#: About 80 MB of items.
+_MOST_READ_UNITS: Final = 10_000
+#: Of the limit keys with a line. Each costs one read.
+_MOST_LINES: Final = 1_000
+_LIVE: Final = JobFilter(states=tuple(state for state in State if state not in TERMINAL))
+_SYNTH: Final = "Synthesise the app of this stage first: `npx cdk synth -q -c stage=STAGE`."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """The result. `refusals` forbid the deployment, and `warnings` do not."""
+
+    items: int
+    whole: bool
+    types: Sequence[CheckedType]
+    refusals: Sequence[str]
+    warnings: Sequence[str]
+
+
+@click.command()
+@click.option(
+    "--app",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("cdk.out"),
+    show_default=True,
+    metavar="FOLDER",
+    help="The output of `cdk synth`, in the folder of the app.",
+)
+@read_units_option
+@click.option(
+    "--most-read-units",
+    type=click.IntRange(min=1),
+    default=_MOST_READ_UNITS,
+    show_default=True,
+    metavar="NUMBER",
+    help="Read units that the scan may take in all.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.pass_obj
+def check(installation: Installation, *, folder: Path, read_units: int, most_read_units: int, as_json: bool) -> None:
+    """Check before a deployment that the live jobs can run afterwards. Changes nothing.
+
+    Run it after `npx cdk synth` and before `npx cdk deploy`, in the folder of the app and where the packages of
+    functions/requirements.txt are installed. It imports the job files of the working copy.
+
+    Refuses with exit code 1 if a job file cannot be imported, or if the new payload model of a type refuses a live job.
+    It names up to three such jobs of each type with the field and the message, and shows no payloads.
+
+    Warns of types with live jobs that the new code lacks, of limits below what is in use now, and of tables, queues and
+    buckets that CloudFormation would remove or replace.
+
+    Scans the jobs table until it has taken --most-read-units, and compares at most 200 payloads of each type.
+    """
+    app = _app(folder, installation.deployment.stack)
+    found = _checked(installation, app, read_units, most_read_units)
+    if as_json:
+        show_json(_as_json(found, installation.deployment.stack))
+    else:
+        _show(found)
+    if found.refusals:
+        raise CommandError(
+            f"do not deploy: {'; '.join(found.refusals)}",
+            remedy="Let the new model accept the old payloads too, or wait until these jobs have ended.",
+        )
+
+
+def _app(folder: Path, stack: str) -> SynthesisedApp:
+    try:
+        app = synthesised_app.read(folder)
+    except AssemblyError as error:
+        raise CommandError(str(error), remedy=_SYNTH) from error
+    if stack not in app.templates:
+        named = ", ".join(sorted(app.templates)) or "no stack"
+        raise CommandError(f"{folder} holds {named}, and the deployed stack is {stack}", remedy=_SYNTH)
+    return app
+
+
+def _checked(installation: Installation, app: SynthesisedApp, read_units: int, most_read_units: int) -> _Found:
+    packages = synthesised_app.job_packages(app.templates[installation.deployment.stack])
+    # As in a function: the packages of the app are beside those of the engine.
+    sys.path[:0] = [str(app.root), str(app.root / "shared")]
+    job_types = job_type_loader.load_sound(packages)
+    models = ModelCheck(job_types, installation.payloads)
+    items, cursor = 0, None
+    for step in installation.search(read_units).steps(
+        _LIVE, now=clock.now(), after=None, most_jobs=None, most_units=float(most_read_units)
+    ):
+        items, cursor = step.items, step.cursor
+        for item in step.unreadable:
+            report_unreadable_item(item)
+        for job in step.jobs:
+            models.take(job)
+    types = sorted(models.types.values(), key=lambda found: found.name)
+    return _Found(
+        items=items,
+        whole=cursor is None,
+        types=types,
+        refusals=[
+            *map(str, job_types.faults),
+            *(f"the new model of {found.name} refuses live jobs" for found in types if found.refused),
+        ],
+        warnings=[
+            *(_gone(found) for found in types if not found.known),
+            *_tight_limits(installation, models),
+            *_replaced(installation, app),
+        ],
+    )
+
+
+def _gone(found: CheckedType) -> str:
+    return (
+        f"{count(found.live, 'live job')} of the type {found.name}, which the new code lacks, would wait and then die"
+    )
+
+
+def _tight_limits(installation: Installation, models: ModelCheck) -> Iterator[str]:
+    limits, now = installation.limits, clock.now()
+    lines = models.lines | set(islice(limits.lines(), _MOST_LINES))
+    for line in sorted(lines, key=lambda line: line.key):
+        job_type = models.known(line.type) if line.type else None
+        most = job_type.limit.concurrency if job_type and job_type.limit else None
+        used = len(limits.look(line).taken(now)) if most is not None else 0
+        if most is not None and used > most:
+            yield f"the new limit of {line.key} is {most}, and {used} of its slots are in use"
+
+
+def _replaced(installation: Installation, app: SynthesisedApp) -> Iterator[str]:
+    client = clients.cloudformation()
+    for stack in sorted(set(stacks_of(client, installation.deployment.stage)) & set(app.templates)):
+        for change in synthesised_app.replaced(synthesised_app.deployed_template(client, stack), app.templates[stack]):
+            yield f"{stack}: {change}, so its content would be lost or left behind"
+
+
+def _show(found: _Found) -> None:
+    read = f"{count(found.items, 'item')} of the table{'' if found.whole else ', which has more'}"
+    say(f"Read {read}.")
+    if found.types:
+        rows = [[one.name, f"{one.live:,}", f"{one.checked:,}", f"{one.refused:,}"] for one in found.types]
+        show_table(["type", "live jobs", "compared", "refused"], rows, numbers=(1, 2, 3))
+    for one in found.types:
+        for example in one.examples:
+            fault = f"{example.fault.path}: {example.fault.message}"
+            show(visible(f"{one.name}: job {example.job_id} of tenant {example.tenant}: {fault}"))
+        if one.unread:
+            show(visible(f"{one.name}: the payloads of {count(one.unread, 'job')} could not be read"))
+    for warning in found.warnings:
+        show(visible(f"Warning: {warning}."))
+    if not found.refusals:
+        show("No live job that was read would be refused.")
+
+
+def _as_json(found: _Found, stack: str) -> dict[str, Any]:
+    return {
+        "stack": stack,
+        "items": found.items,
+        "whole": found.whole,
+        "types": [
+            {
+                "type": one.name,
+                "known": one.known,
+                "live": one.live,
+                "compared": one.checked,
+                "refused": one.refused,
+                "unread": one.unread,
+                "examples": [
+                    {
+                        "id": example.job_id,
+                        "tenant": example.tenant,
+                        "pointer": example.fault.path,
+                        "detail": example.fault.message,
+                    }
+                    for example in one.examples
+                ],
+            }
+            for one in found.types
+        ],
+        "refusals": list(found.refusals),
+        "warnings": list(found.warnings),
+    }
