@@ -1,4 +1,4 @@
-"""Imports the job files of a stage during synth: after a deployment, one broken file would stop every submission.
+"""Imports the job files of a stage during synth: after a deployment, a broken file stops its types.
 
 A separate process imports them, because the synth process lacks their dependencies. May not import CDK.
 """

@@ -86,7 +86,7 @@ def check(installation: Installation, *, folder: Path, read_units: int, most_rea
     if found.refusals:
         raise CommandError(
             f"do not deploy: {'; '.join(found.refusals)}",
-            remedy="Let the new model accept the old payloads too, or wait until these jobs have ended.",
+            remedy="Accept the old payloads too, change them with `tidemill migrate`, or let these jobs end first.",
         )
 
 

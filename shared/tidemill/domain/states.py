@@ -18,7 +18,7 @@ class State(StrEnum):
     RUNNING = "running"
     #: An attempt failed or was lost and another is allowed. Claim or cancel moves it out. Kept until claimed.
     RETRYING = "retrying"
-    #: Waits for something other than its time: a limit, a pause. Unpark or cancel moves it out. Kept until released.
+    #: Waits for a limit, the end of a pause, or its type. Unpark or cancel moves it out. Kept until released.
     PARKED = "parked"
     #: Settled. Final. Kept for the retention time.
     SUCCEEDED = "succeeded"
