@@ -7,6 +7,7 @@ import pytest
 
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, without_digests
 from tidemill.names import Env
+from tidemill.operator.expected_state import expected
 
 TABLE_ARN: Final = "arn:aws:dynamodb:eu-central-1:123456789012:table/jobs-restored"
 STREAM_ARN: Final = f"{TABLE_ARN}/stream/2026-11-22T18:03:42.123"
@@ -95,3 +96,10 @@ def test_synth_says_what_is_not_in_the_stack(adopted: Synthesised, dev: Synthesi
     warning = "jobs_stream names an existing table: its indexes, TTL, backups and protection are not in this stack."
     assert [each for each in adopted.warnings if warning in each]
     assert not [each for each in dev.warnings if warning in each]
+
+
+def test_each_compared_value_of_the_stage_is_understood(adopted: Synthesised) -> None:
+    ids = {logical_id: f"physical-{logical_id}" for logical_id in adopted.pipeline["Resources"]}
+    stack_id = "arn:aws:cloudformation:eu-central-1:123456789012:stack/Tidemill-dev-Pipeline/guid"
+    states = list(expected(adopted.pipeline, physical_ids=ids, functions={}, stack_id=stack_id))
+    assert [state for state in states if state.unreadable] == []

@@ -45,6 +45,7 @@ _NAMED: Final = 20
     help="Read units per second that the scans may take from each table.",
 )
 @click.option("--jobs", type=click.File("w"), metavar="FILE", help="Write each job of the report as a line of JSON.")
+@click.option("--paused", is_flag=True, help="Leave each lane of TABLE paused, until `tidemill resume`.")
 @click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and the report, and change nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
@@ -56,6 +57,7 @@ def recover(
     *,
     read_units: int,
     jobs: TextIO | None,
+    paused: bool,
     reason: str,
     dry_run: bool,
     yes: bool,
@@ -92,6 +94,8 @@ def recover(
     with nullcontext() if dry_run else recorded:
         if not dry_run:
             restored.complete()
+            if paused:
+                restored.pause(installation.deployment.lanes, by=installation.caller, reason=reason)
             if recovery != seen:
                 restored.log.write(recovery, seen=seen)
         for each in chain(restored.recovered(recovery, change=not dry_run), restored.missing()):

@@ -8,12 +8,16 @@ from functools import partial
 from typing import Any, Final
 
 from tidemill.application.audit import Auditor
+from tidemill.application.configuration import Configurator
 from tidemill.application.read_pace import ReadPace
 from tidemill.application.recover import Recovered, Recoverer, Recovery, missing
 from tidemill.aws import clients
 from tidemill.cli.errors import CommandError
 from tidemill.cli.installation import Installation
+from tidemill.domain.pauses import Scope, Target
+from tidemill.domain.runtime_configuration import PAUSE_PREFIX
 from tidemill.dynamodb.audit_items import DynamoAuditLog
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.restored_table import DynamoRecoveryLog, RestoredPages
 from tidemill.names import ATTENTION_INDEX, LISTING_INDEX
@@ -41,8 +45,8 @@ class RestoredTable:
             )
         self._client: Any = clients.dynamodb()
         self._read_units = read_units
-        former = tables.read(self._client, found.jobs_table)
-        facts = tables.read(self._client, name)
+        former = tables.read(found.jobs_table)
+        facts = tables.read(name)
         if facts is None:
             raise CommandError(f"found no table {name!r} in {found.region}", remedy="Check its name and the region.")
         indexes = {ATTENTION_INDEX, *({LISTING_INDEX} & former.indexes if former else ())}
@@ -66,7 +70,15 @@ class RestoredTable:
         return self.facts.missing(protected=self._protected)
 
     def complete(self) -> None:
-        self.facts = tables.complete(self._client, self.facts, protected=self._protected)
+        self.facts = self.facts.complete(self._client, protected=self._protected)
+
+    def pause(self, lanes: Iterable[str], *, by: str, reason: str) -> None:
+        """Before its first job is sent, so that no job starts. Safe to repeat."""
+        store = DynamoConfiguration(self._client, table=self.facts.name)
+        configurator = Configurator(store=store, clock=clock.now)
+        for lane in lanes:
+            name = f"{PAUSE_PREFIX}{Target(scope=Scope.LANE, name=lane)}"
+            configurator.set(configurator.read(), name, {}, by=by, reason=reason, until=None)
 
     def recovered(self, recovery: Recovery, *, change: bool) -> Iterator[Recovered]:
         with ThreadPoolExecutor(_THREADS) as pool:

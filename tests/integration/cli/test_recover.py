@@ -25,6 +25,7 @@ from tidemill.aws import clients
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.system import clock
 
@@ -175,6 +176,17 @@ def test_a_group_whose_head_had_just_ended_goes_on(cloud: Cloud, restored: Resto
 
     assert restored.job(waiting).state is State.QUEUED
     assert cloud.store.get(waiting.tenant, waiting.id) is None
+
+
+@pytest.mark.usefixtures("paused")
+def test_the_restored_table_can_stay_paused(restored: Restored) -> None:
+    _recovered("--paused", "--reason", "look first")
+
+    configuration = DynamoConfiguration(clients.dynamodb(), table=RESTORED).read()
+    assert [(str(pause.target), pause.reason, pause.reject_new) for pause in configuration.pauses(clock.now())] == [
+        ("lane=default", "look first", False)
+    ]
+    assert restored.job(restored.ahead).nudged_at == clock.now()
 
 
 def test_the_dry_run_reports_the_same_and_changes_nothing(restored: Restored) -> None:
