@@ -47,6 +47,7 @@ def job_type(
     across_tenants: bool = False,
     unique_seconds: float | None = None,
     schedule: str | None = None,
+    catch_up: bool = True,
 ) -> Callable[[Callable[[Payload, Run], Any]], JobType]:
     """Declare a job type. The worker calls the handler with the payload as its model, and with the run.
 
@@ -63,7 +64,8 @@ def job_type(
     limit key, at most `concurrency_per_key` run at once, and runs start no more often than `rate_per_key`: for each
     tenant, or with `across_tenants` for all tenants together. With `unique_seconds`, the same payload makes at most one
     job in each such period. With `schedule`, the scheduler submits jobs with an empty payload: `rate(1 hour)` or
-    `cron(0 3 * * ? *)`. Write it as a literal, because the stack reads it from the source.
+    `cron(0 3 * * ? *)`. Write it as a literal, because the stack reads it from the source. While an operator pauses it,
+    its times are skipped; with `catch_up`, one job makes up for them afterwards.
     """
     checks.require_name(name)
     checks.require_model(payload)
@@ -71,7 +73,7 @@ def job_type(
     checks.require_one_of("on_dead", on_dead, get_args(OnDead))
     checks.require_whole(max_attempts=max_attempts, max_hops=max_hops, concurrency_per_key=concurrency_per_key)
     checks.require_number(backoff_seconds=backoff_seconds, backoff_cap_seconds=backoff_cap_seconds)
-    checks.require_flag(across_tenants=across_tenants)
+    checks.require_flag(across_tenants=across_tenants, catch_up=catch_up)
     checks.require_instance("rate_per_key", rate_per_key, Rate)
     checks.require_instance("schedule", schedule, str)
     if key is not None:
@@ -83,6 +85,8 @@ def job_type(
         )
     if schedule is not None and unique_seconds is not None:
         raise DeclarationError("schedule already submits one job each time: remove unique_seconds")
+    if schedule is None and not catch_up:
+        raise DeclarationError("catch_up needs a schedule: add one, or remove catch_up")
     if schedule is not None:
         checks.require_empty_payload(payload)
     declared = partial(
@@ -104,6 +108,7 @@ def job_type(
         limit_spans_tenants=across_tenants,
         unique=checks.duration("unique_seconds", unique_seconds, _SECOND),
         schedule=schedule,
+        catch_up=catch_up,
     )
 
     def declare(handler: Callable[[Payload, Run], Any]) -> JobType:

@@ -143,6 +143,8 @@ LARGEST_INDEX_SHARDS: Final = 16
 #: Prefix of the key of a payload that has an item of its own; a JSON list of tenant, job id and location follows. A
 #: tenant never begins with it, so it is never the prefix of a job's key.
 PAYLOAD_PREFIX: Final = "!payload#"
+#: The key of the item with the runtime configuration. No tenant begins with it, so no item key of a job does.
+CONFIGURATION_KEY: Final = "!config"
 
 # The prefixes of keys in the files bucket.
 PAYLOADS_PREFIX: Final = "payloads/"
@@ -153,6 +155,8 @@ SCHEDULE_TENANT: Final = "schedule"
 # The members of the event that EventBridge Scheduler sends to the function `tick` for each periodic type.
 TICK_TYPE: Final = "type"
 TICK_SCHEDULED_AT: Final = "scheduled_at"
+#: Only in the event of an operator who asks for a run now.
+TICK_REQUESTED: Final = "requested"
 #: EventBridge Scheduler replaces it with the scheduled time:
 #: https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 SCHEDULED_TIME: Final = "<aws.scheduler.scheduled-time>"

@@ -12,8 +12,8 @@ from tidemill import composition
 from tidemill.application.configuration import Configurator
 from tidemill.domain.errors import ConfigurationConflictError, StoreUnavailableError
 from tidemill.domain.runtime_configuration import RuntimeConfiguration
-from tidemill.dynamodb.configuration_item import CONFIGURATION_KEY, DynamoConfiguration
-from tidemill.names import JOB_KEY
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.names import CONFIGURATION_KEY, JOB_KEY
 
 
 def configurator(mill: Mill) -> Configurator:

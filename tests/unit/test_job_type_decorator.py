@@ -158,6 +158,8 @@ def test_every_type_in_a_sub_package_is_found(package: Path) -> None:
         ({"key": "address", "concurrency_per_key": 1}, "key is 'address'; it must be a function"),
         ({"key": lambda: "", "concurrency_per_key": 1}, "key `<lambda>` cannot be called with (payload)"),
         ({"schedule": 60}, "schedule is 60; it must be a str"),
+        ({"catch_up": False}, "catch_up needs a schedule"),
+        ({"catch_up": 1}, "catch_up is 1; it must be True or False"),
         ({"schedule": "rate(1 hour)"}, "Person refuses it: give a default to name"),
     ],
 )

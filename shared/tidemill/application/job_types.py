@@ -98,6 +98,8 @@ class JobType:
     unique: timedelta | None = None
     #: When the scheduler submits a job, as EventBridge Scheduler writes it: `rate(1 hour)`, `cron(0 3 * * ? *)`.
     schedule: str | None = None
+    #: Whether one job makes up for the times of the schedule that fall into a pause.
+    catch_up: bool = True
 
     def limit_line(self, payload: Any, tenant: str) -> Line | None:
         """The line of the limit key of this parsed payload; None if the type has no limit."""

@@ -77,9 +77,13 @@ def items_of(tenant: str) -> Mapping[str, Any]:
     Not for a tenant with groups or limits, whose items have other keys, nor for one whose name has a `*` or `?`.
     https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/specifying-conditions.html
     """
-    keys = [f"{tenant}#*", f'{names.PAYLOAD_PREFIX}["{tenant}",*']
+    return items_like(f"{tenant}#*", f'{names.PAYLOAD_PREFIX}["{tenant}",*')
+
+
+def items_like(*keys: str) -> Mapping[str, Any]:
+    """The condition that a call names only such keys."""
     return {
-        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": keys},
+        "ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(keys)},
         # `ForAllValues` also holds for a call that names no key:
         # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
         "Null": {"dynamodb:LeadingKeys": "false"},

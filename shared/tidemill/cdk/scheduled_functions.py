@@ -141,6 +141,7 @@ class ScheduledFunctions:
             "tick", self._storage.submitting, timeout_seconds=self._config.api_timeout_seconds
         )
         self._storage.allow(tick, GET, PUT, tenant=names.SCHEDULE_TENANT)
+        self._storage.allow_configuration(tick)
         return tick
 
     def _canary(self, api: Api) -> JobFunction:

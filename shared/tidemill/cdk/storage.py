@@ -6,9 +6,10 @@ from constructs import Construct
 
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.files_bucket import FilesBucket
+from tidemill.cdk.iam_actions import GET
 from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_table import JobTable, items_of
-from tidemill.names import Env
+from tidemill.cdk.job_table import JobTable, items_like, items_of
+from tidemill.names import CONFIGURATION_KEY, Env
 
 
 class Storage:
@@ -33,3 +34,7 @@ class Storage:
     def allow(self, function: JobFunction, *actions: str, tenant: str | None = None) -> None:
         """Allow `function` these actions on the jobs table without its indexes. With `tenant`, on its items only."""
         function.allow(actions, [self.jobs.table.table_arn], only_if=None if tenant is None else items_of(tenant))
+
+    def allow_configuration(self, function: JobFunction) -> None:
+        """Allow a function that may not read the whole table to read the runtime configuration."""
+        function.allow([GET], [self.jobs.table.table_arn], only_if=items_like(CONFIGURATION_KEY))

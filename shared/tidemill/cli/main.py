@@ -29,6 +29,7 @@ from tidemill.cli.redrive import redrive
 from tidemill.cli.repair import repair
 from tidemill.cli.retry import retry
 from tidemill.cli.rollback import rollback
+from tidemill.cli.schedules import schedules
 from tidemill.cli.status import status
 from tidemill.cli.submit import submit
 from tidemill.cli.top import top
@@ -101,6 +102,7 @@ for command in (
     resume,
     rollback,
     versions,
+    schedules,
     config,
     export,
     migrate,

@@ -10,13 +10,15 @@ from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Rate
 from tidemill.domain.waiting import Line
-from tidemill.names import Lane
+from tidemill.names import SCHEDULE_TENANT, Lane
 
 #: How many jobs start each second after the end of a pause, by default and at most. One call of wake a minute releases
 #: about 2,000 jobs of a line.
 DRAIN_PER_SECOND: Final = 10
 LARGEST_DRAIN_PER_SECOND: Final = 100
 _SECOND: Final = timedelta(seconds=1)
+#: Of a periodic job that makes up for the times of a pause. No other job of the tenant of periodic jobs has it.
+CATCH_UP_TAG: Final = "catch-up"
 #: The members of the value of a pause.
 _REJECT_NEW: Final = "reject_new"
 _RATE: Final = "rate"
@@ -31,6 +33,8 @@ class Scope(StrEnum):
     GROUP = "group"
     #: The jobs of one limit key, by its name in `tidemill explain` and `tidemill status`.
     LIMIT = "limit"
+    #: The schedule of a periodic type. Its jobs go on, except the one that makes up for the times of the pause.
+    SCHEDULE = "schedule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +81,8 @@ class Target:
                 return job.tenant == self.name
             case Scope.GROUP:
                 return (job.tenant, job.group) == (self.tenant, self.name)
+            case Scope.SCHEDULE:
+                return (job.tenant, job.type) == (SCHEDULE_TENANT, self.name) and CATCH_UP_TAG in job.tags
             case Scope.LIMIT:
                 return False
 

@@ -16,6 +16,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.pauses import Drain, Pause, Scope, Target, options_of
 from tidemill.domain.type_overrides import NO_OVERRIDES, Overridden, TypeOverrides
 from tidemill.domain.waiting import Line
+from tidemill.names import SCHEDULE_TENANT, Lane
 
 #: A flag is for the code of the app. The engine does not read it.
 FLAG_PREFIX: Final = "flags."
@@ -84,6 +85,12 @@ class RuntimeConfiguration:
     def pause_of(self, job: Job, *, now: datetime) -> Pause | None:
         """The first pause in force that covers the job, except one of its limit key."""
         return next((pause for pause in self.pauses(now) if pause.target.covers(job)), None)
+
+    def pause_of_schedule(self, type_: str, lane: Lane, *, now: datetime) -> Pause | None:
+        """The first pause in force that stops the schedule of this type, or each of its jobs."""
+        names = {Scope.SCHEDULE: type_, Scope.TYPE: type_, Scope.LANE: lane, Scope.TENANT: SCHEDULE_TENANT}
+        stops = (pause for pause in self.pauses(now) if names.get(pause.target.scope) == pause.target.name)
+        return next(stops, None)
 
     def pause_of_line(self, line: Line, *, now: datetime) -> Pause | None:
         """The pause in force whose jobs wait in this line."""

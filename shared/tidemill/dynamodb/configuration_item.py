@@ -12,14 +12,12 @@ from tidemill.domain.runtime_configuration import Change, RuntimeConfiguration
 from tidemill.dynamodb import limit_item
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.dynamodb.transactions import RefusedError, own, transact
-from tidemill.names import JOB_KEY
+from tidemill.names import CONFIGURATION_KEY, JOB_KEY
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-#: No tenant begins with it, so no item key of a job does.
-CONFIGURATION_KEY: Final = "!config"
-_CHANGE_PREFIX: Final = "!config#"
+_CHANGE_PREFIX: Final = f"{CONFIGURATION_KEY}#"
 #: The most keys of one BatchGetItem:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
 MOST_CHANGES: Final = 100

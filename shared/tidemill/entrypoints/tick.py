@@ -9,19 +9,34 @@ from datetime import UTC
 from typing import Any
 
 from tidemill import composition
-from tidemill.domain.submission import Submission
-from tidemill.names import SCHEDULE_TENANT, SCHEDULED_TIME, TICK_SCHEDULED_AT, TICK_TYPE
+from tidemill.application.periodic import Call, submission
+from tidemill.domain.pauses import Pause
+from tidemill.names import (
+    SCHEDULE_TENANT,
+    SCHEDULED_TIME,
+    TICK_REQUESTED,
+    TICK_SCHEDULED_AT,
+    TICK_TYPE,
+)
 from tidemill.system import clock
 from tidemill.telemetry.tracing import tracing
 
 
-def handle(event: Mapping[str, Any], context: Any) -> None:
-    type_, scheduled_at = event[TICK_TYPE], event[TICK_SCHEDULED_AT]
+def handle(event: Mapping[str, Any], context: Any) -> dict[str, str]:
+    """The answer is for an operator who asks for a run: the id of the job, and its state."""
+    scheduled_at, now = event[TICK_SCHEDULED_AT], clock.now()
     if scheduled_at == SCHEDULED_TIME:
         # The scheduler of the emulator does not fill in the time. Schedules have a precision of one minute.
-        scheduled_at = f"{clock.now().astimezone(UTC):%Y-%m-%dT%H:%MZ}"
+        scheduled_at = f"{now.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
     telemetry = composition.telemetry()
-    submission = Submission(type=type_, key=f"{type_} {scheduled_at}")
+    job_type = composition.known_job_types().get(event[TICK_TYPE])
+    call = Call(scheduled_at=scheduled_at, requested=TICK_REQUESTED in event)
+    wanted = submission(call, job_type, composition.configuration().current(), now=now)
+    if isinstance(wanted, Pause):
+        telemetry.time_skipped(job_type, scheduled_at, wanted)
+        return {}
     with tracing().invocation("tick", context), tracing().submit(context.aws_request_id) as trace:
-        telemetry.accepted(composition.submit()(submission, tenant=SCHEDULE_TENANT, trace=trace))
+        accepted = composition.submit()(wanted, tenant=SCHEDULE_TENANT, trace=trace)
+        telemetry.accepted(accepted)
     telemetry.flush()
+    return {"id": accepted.job.id, "state": accepted.job.state}

@@ -24,6 +24,7 @@ from tidemill.application.wake import Woken
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import JobFileError, TidemillError
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
+from tidemill.domain.pauses import Pause
 from tidemill.names import CANARY_TYPE, Env, Lane, Metric
 from tidemill.settings import setting
 from tidemill.telemetry.embedded_metrics import Values, embedded
@@ -120,6 +121,11 @@ class Telemetry:
         """The store did not accept a submission, and the caller continues without the job."""
         self._count(job_type.lane, Metric.NOT_ACCEPTED)
         logger().error("not accepted", extra={"job_type": job_type.name, "lane": job_type.lane, "error": str(error)})
+
+    def time_skipped(self, job_type: JobType, scheduled_at: str, pause: Pause) -> None:
+        """A time of the schedule fell into a pause, and the type does not make up for it."""
+        extra = {"job_type": job_type.name, "scheduled_at": scheduled_at, "pause": str(pause.target), "by": pause.by}
+        logger().info("scheduled time skipped", extra=extra)
 
     def published(self, published: Published) -> None:
         # They carry no metric: SQS counts the messages of a lane.

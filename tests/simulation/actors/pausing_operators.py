@@ -19,6 +19,7 @@ from tidemill.domain.limits import Rate
 from tidemill.domain.runtime_configuration import PAUSE_PREFIX
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.limit_item import LIMIT_PREFIX
+from tidemill.names import SCHEDULE_TENANT
 from tidemill.settings import setting
 from tidemill.system import clock
 
@@ -94,6 +95,7 @@ class PausingOperators:
         tenant = key.rpartition("#")[0]
         names = [f"lane={item['lane']['S']}", f"type={item['type']['S']}", f"tenant={tenant}"]
         names += [f"group={tenant} {item['group']['S']}"] if "group" in item else []
+        names += [f"schedule={item['type']['S']}"] if tenant == SCHEDULE_TENANT else []
         names += [f"limit={self._random.choice(sorted(limits))}"] if limits else []
         return self._random.choice(names)
 

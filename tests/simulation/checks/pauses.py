@@ -24,14 +24,18 @@ from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_
 from tests.simulation.world.sdk import LONGEST_OUTAGE_MS
 from tests.simulation.world.sqs_queue import Message, Queue
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
+from tidemill.domain.pauses import CATCH_UP_TAG
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
+from tidemill.names import SCHEDULE_TENANT
 
 #: A change acts within this time.
 _ACTS_WITHIN_MS: Final = 10_000
 #: Wake, late and more than once, with a lag of the index, and a time of the rate.
 _MOVES_ON_WITHIN_MS: Final = 20 * 60_000 + LONGEST_INDEX_LAG_MS
 _CONFIGURATION: Final = "!config"
+#: From the read of the configuration to the insert.
+_LONGEST_SUBMISSION_MS: Final = 60_000
 _PREFIX: Final = "pauses."
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
@@ -83,6 +87,8 @@ class PauseChecks:
             self.changes_follow_each_other(record)
             self._pauses_changed(record.after or {})
         before, after = record.before, record.after
+        if before is None and after and tenant_of(key) == SCHEDULE_TENANT:
+            self.paused_schedules_make_one_job(key, after)
         if not before or not after or "state" not in after or before["created_at"] != after["created_at"]:
             if after is None:
                 self._parked_ms.pop(key, None)
@@ -136,6 +142,17 @@ class PauseChecks:
         require(same, check, f"attempt {number_of(before, 'attempt')} -> {number_of(after, 'attempt')}", key)
         known = any(_name_of_line(stood.target) == after["wait"]["M"]["key"]["S"] for stood in self._pauses)
         require(known, "a job is parked for a pause that exists", after["wait"]["M"]["key"]["S"], key)
+
+    def paused_schedules_make_one_job(self, key: str, after: Item) -> None:
+        """While a pause stands, tick submits only the job that makes up for all times of the pause."""
+        task = self._world.scheduler.current
+        if _makes_up(after) or task is None or self._unread(task.process.name):
+            return
+        type_ = text_of(after, "type")
+        since_ms = self._now_ms - _ACTS_WITHIN_MS - _LONGEST_SUBMISSION_MS - self._skew_ms
+        stood = self._standing(_names(key, after) | {f"schedule={type_}"}, since_ms, self._now_ms)
+        what = f"submitted though {stood.target if stood else ''} was paused"
+        require_in_task(self._world.scheduler, stood is None, "a paused schedule makes one job", what, key)
 
     def paused_jobs_move_on(self, key: str, before: Item, after: Item) -> None:
         if state_of(after) is State.PARKED and _cause(after) == "pause":
@@ -216,7 +233,12 @@ def _names(key: str, item: Item) -> set[str]:
     """The targets of pauses that cover this job, except its limit key."""
     tenant = tenant_of(key)
     names = {f"lane={text_of(item, 'lane')}", f"type={text_of(item, 'type')}", f"tenant={tenant}"}
+    names |= {f"schedule={text_of(item, 'type')}"} if tenant == SCHEDULE_TENANT and _makes_up(item) else set()
     return names | ({f"group={tenant} {text_of(item, 'group')}"} if "group" in item else set())
+
+
+def _makes_up(item: Item) -> bool:
+    return "tags" in item and {"S": CATCH_UP_TAG} in item["tags"]["L"]
 
 
 def _limit_names(kind: str, limit_key: str | None, tenant: str) -> set[str]:

@@ -16,6 +16,12 @@ PAUSES: Final = (
         "a worker runs what is paused", modules.GATES, "return _parked(pause, now) if pause else None", "return None"
     ),
     Mutant(
+        "a paused schedule makes a job each time",
+        modules.PERIODIC,
+        "if pause is None:",
+        "if pause is None or job_type.catch_up:",
+    ),
+    Mutant(
         "a paused limit key is not asked for",
         modules.GATES,
         "if pause := self._context.configuration().pause_of_limit(slot.line, now=now):",

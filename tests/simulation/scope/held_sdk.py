@@ -9,8 +9,7 @@ from botocore.exceptions import ConnectTimeoutError, ReadTimeoutError
 from tests.simulation.scope.director import Director
 from tests.simulation.world.errors import ServiceError
 from tests.simulation.world.sdk import Answer, Sdk
-from tidemill.dynamodb.configuration_item import CONFIGURATION_KEY
-from tidemill.names import JOB_KEY
+from tidemill.names import CONFIGURATION_KEY, JOB_KEY
 
 
 class HeldSdk(Sdk):

@@ -1,7 +1,7 @@
 """The clock's call becomes one job, however often it is made; what cannot become one is heard of."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
@@ -9,12 +9,16 @@ import pytest
 from tests.support.deployed_functions import Mill, mill_on
 from tests.support.faulty_client import Fault
 from tests.support.job_tables import Table
+from tidemill import composition
+from tidemill.application.configuration import CACHED_FOR, Configurator
+from tidemill.application.job_types import JobTypes
 from tidemill.domain.errors import StoreUnavailableError, UnknownJobTypeError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.document import decode
 from tidemill.entrypoints.tick import handle
-from tidemill.names import SCHEDULE_TENANT, SCHEDULED_TIME, TICK_SCHEDULED_AT, TICK_TYPE
+from tidemill.names import SCHEDULE_TENANT, SCHEDULED_TIME, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
 
 TIME = "2026-01-01T03:00:00Z"
 
@@ -37,7 +41,8 @@ def _tick(scheduled_at: str = TIME, type_: str = "test.noop") -> None:
 
 
 def _jobs(mill: Mill) -> list[Job]:
-    return [decode(item) for item in mill.table.client.scan(TableName=mill.table.name)["Items"]]
+    items = mill.table.client.scan(TableName=mill.table.name)["Items"]
+    return [decode(item) for item in items if "state" in item]
 
 
 def test_a_call_submits_a_job_of_its_type_for_the_clock_s_own_tenant(mill: Mill) -> None:
@@ -77,6 +82,54 @@ def test_an_unknown_type_raises_so_that_the_alarm_fires(mill: Mill) -> None:
     with pytest.raises(UnknownJobTypeError):
         _tick(type_="test.gone")
     assert not _jobs(mill)
+
+
+def _pause(mill: Mill, target: str, **value: object) -> None:
+    store = DynamoConfiguration(mill.table.client, table=mill.table.name)
+    changes = Configurator(store=store, clock=mill.now)
+    changes.set(changes.read(), f"pauses.{target}", value, by="arn:ops", reason="")
+    mill.late += CACHED_FOR
+
+
+@pytest.mark.parametrize("target", ["schedule=test.noop", "type=test.noop", "lane=default", "tenant=schedule"])
+def test_all_times_of_a_pause_make_one_job_for_its_end(mill: Mill, target: str) -> None:
+    _pause(mill, target)
+    _tick("2026-01-01T03:00:00Z")
+    _tick("2026-01-01T04:00:00Z")
+
+    (job,) = _jobs(mill)
+    assert list(job.tags) == ["catch-up"]
+    pause = composition.configuration().current().pause_of(job, now=mill.now())
+    assert pause is not None
+    assert str(pause.target) == target
+
+
+def test_a_disabled_schedule_stops_no_job_but_the_one_that_makes_up(mill: Mill) -> None:
+    _tick("2026-01-01T03:00:00Z")
+    _pause(mill, "schedule=test.noop")
+
+    (job,) = _jobs(mill)
+    assert composition.configuration().current().pause_of(job, now=mill.now()) is None
+
+
+def test_a_type_without_catch_up_skips_the_times_of_a_pause(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    skips = replace(composition.known_job_types().get("test.noop"), catch_up=False)
+    monkeypatch.setattr(composition, "known_job_types", lambda: JobTypes({"test.noop": skips}))
+    _pause(mill, "schedule=test.noop")
+    assert handle({TICK_TYPE: "test.noop", TICK_SCHEDULED_AT: TIME}, Call()) == {}
+    assert not _jobs(mill)
+
+
+def test_an_operator_runs_a_disabled_schedule_once_a_second(mill: Mill) -> None:
+    _pause(mill, "schedule=test.noop")
+    requested = {TICK_TYPE: "test.noop", TICK_SCHEDULED_AT: TIME, TICK_REQUESTED: "true"}
+    answers = [handle(requested, Call()) for _ in range(2)]
+
+    (job,) = _jobs(mill)
+    assert answers == [{"id": job.id, "state": "queued"}] * 2
+    assert composition.configuration().current().pause_of(job, now=mill.now()) is None
+    _tick()
+    assert len(_jobs(mill)) == 2
 
 
 @pytest.mark.parametrize("fault", [Fault.NOT_SENT, Fault.ANSWER_LOST])

@@ -1,0 +1,39 @@
+"""Periodic jobs: the submission that a call of the scheduler makes, or why it makes none. Pure."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from tidemill.application.job_types import JobType
+from tidemill.domain.pauses import CATCH_UP_TAG, Pause
+from tidemill.domain.runtime_configuration import RuntimeConfiguration
+from tidemill.domain.submission import Submission
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call for a periodic type. It may arrive more than once, with the same time."""
+
+    #: As the scheduler writes it, or as the operator's command does.
+    scheduled_at: str
+    #: An operator asked for this run. It happens although the schedule is disabled.
+    requested: bool = False
+
+
+def submission(
+    call: Call, job_type: JobType, configuration: RuntimeConfiguration, *, now: datetime
+) -> Submission | Pause:
+    """The job to submit; or the pause because of which the schedule skips this time.
+
+    The key makes one job of all calls that mean the same: a scheduled time, a second of an operator, or all times
+    that fall into one pause.
+    """
+    name = job_type.name
+    if call.requested:
+        return Submission(type=name, key=f"{name} requested {call.scheduled_at}")
+    pause = configuration.pause_of_schedule(name, job_type.lane, now=now)
+    if pause is None:
+        return Submission(type=name, key=f"{name} {call.scheduled_at}")
+    if not job_type.catch_up:
+        return pause
+    # Publish parks it until the end of the pause.
+    return Submission(type=name, key=f"{name} catch-up {pause.since.isoformat()}", tags=[CATCH_UP_TAG])

@@ -1,0 +1,212 @@
+"""`tidemill schedules`: the periodic types. List them, run one now, disable and enable its schedule."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import click
+
+from tidemill.aws.clients import lambda_, translated
+from tidemill.cli.audit import audited
+from tidemill.cli.confirm import confirmed, require_confirmation
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import DASH, readable_time, timestamp, visible
+from tidemill.cli.installation import Installation
+from tidemill.cli.output import say, show, show_json, show_table
+from tidemill.cli.parameter_types import UNTIL, reason_text
+from tidemill.domain.job import Job
+from tidemill.domain.pauses import Pause, Scope, Target
+from tidemill.domain.runtime_configuration import PAUSE_PREFIX
+from tidemill.domain.schedule_times import next_time, period
+from tidemill.dynamodb.listing import Position, Wanted
+from tidemill.names import SCHEDULE_TENANT, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
+from tidemill.system import clock
+
+#: The last run of a type is looked for among the jobs of this time.
+_LOOKS_BACK: Final = timedelta(days=32)
+_reason_option = click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the record.")
+_yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+
+
+@click.group()
+def schedules() -> None:
+    """List the periodic job types, run one now, and disable or enable its schedule."""
+
+
+@schedules.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print each schedule as a line of JSON.")
+@click.pass_obj
+def list_(installation: Installation, *, as_json: bool) -> None:
+    """List the periodic types with their next and last run.
+
+    Times are in UTC. The next run of a rate is counted from the last. The last run comes from the listing index: a
+    stage without it shows none.
+    """
+    now = clock.now()
+    pauses = {pause.target: pause for pause in installation.configurator.read().pauses(now)}
+    keeps_listing = installation.keeps_listing
+    rows = []
+    for type_, expression in sorted(installation.deployment.schedules.items()):
+        last = _last(installation, type_, now) if keeps_listing else None
+        pause = pauses.get(_target(type_))
+        rows.append((type_, expression, _next(expression, last, now), last, pause))
+    if as_json:
+        for row in rows:
+            show_json(_as_json(*row), one_line=True)
+        return
+    titles = ("TYPE", "SCHEDULE (UTC)", "STATE", "NEXT", "LAST", "LAST JOB")
+    show_table(titles, [_row(*row) for row in rows])
+
+
+@schedules.command()
+@click.argument("type_", metavar="TYPE")
+@_reason_option
+@_yes_option
+@click.option("--json", "as_json", is_flag=True, help="Print the job as one JSON object.")
+@click.pass_obj
+def run(installation: Installation, type_: str, *, reason: str, yes: bool, as_json: bool) -> None:
+    """Submit one job of the periodic TYPE now, as its schedule does.
+
+    The schedule itself goes on. It also works while the schedule is disabled. A second command within the same second
+    finds the job of the first. `tidemill audit` shows who ran what.
+    """
+    require_confirmation(yes=yes)
+    _require_periodic(installation, type_)
+    if not confirmed(f"Run {type_} now?", yes=yes):
+        return
+    counts = {"submitted": 0}
+    with audited(installation, "schedules run", options={"type": type_}, counts=lambda: counts, reason=reason):
+        job = _submit(installation, type_)
+        counts["submitted"] = 1
+    if as_json:
+        show_json(dict(job))
+    else:
+        show(job["id"])
+
+
+@schedules.command()
+@click.argument("type_", metavar="TYPE")
+@_reason_option
+@click.option("--until", type=UNTIL, help="The end: 2h from now, the next 14:00 UTC, or a timestamp.")
+@_yes_option
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.pass_obj
+def disable(
+    installation: Installation, type_: str, *, reason: str, until: datetime | None, yes: bool, as_json: bool
+) -> None:
+    """Submit no further job of the periodic TYPE on its schedule.
+
+    It ends with `tidemill schedules enable`, or by itself at --until. Jobs that were submitted before go on. It acts
+    within 10 seconds, and deployments keep it.
+
+    The times meanwhile are skipped. Afterwards one job makes up for them, unless the type says catch_up=False.
+    """
+    require_confirmation(yes=yes)
+    _require_periodic(installation, type_)
+    present = installation.configurator.read()
+    end = f"until {readable_time(until)}" if until else "until it is enabled"
+    say(f"Disable the schedule of {type_} {end}.")
+    if not confirmed("Disable it now?", yes=yes):
+        return
+    name = PAUSE_PREFIX + str(_target(type_))
+    changed = installation.configurator.set(present, name, {}, by=installation.caller, reason=reason, until=until)
+    _show({"disabled": type_, "until": until and timestamp(until), "version": changed.version}, as_json=as_json)
+
+
+@schedules.command()
+@click.argument("type_", metavar="TYPE")
+@_reason_option
+@_yes_option
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.pass_obj
+def enable(installation: Installation, type_: str, *, reason: str, yes: bool, as_json: bool) -> None:
+    """Enable the schedule of TYPE again.
+
+    If one of its times fell into the pause, one job makes up for them within a minute or two, unless the type says
+    catch_up=False.
+    """
+    require_confirmation(yes=yes)
+    present = installation.configurator.read()
+    target = _target(type_)
+    disabled = [pause.target for pause in present.pauses(clock.now()) if pause.target.scope is Scope.SCHEDULE]
+    if target not in disabled:
+        names = ", ".join(one.name for one in disabled) or "nothing"
+        raise CommandError(f"the schedule of {type_} is not disabled", remedy=f"Disabled at present: {names}.")
+    if not confirmed(f"Enable the schedule of {type_} now?", yes=yes):
+        return
+    changed = installation.configurator.remove(
+        present, PAUSE_PREFIX + str(target), by=installation.caller, reason=reason
+    )
+    _show({"enabled": type_, "version": changed.version}, as_json=as_json)
+
+
+def _target(type_: str) -> Target:
+    return Target(scope=Scope.SCHEDULE, name=type_)
+
+
+def _require_periodic(installation: Installation, type_: str) -> None:
+    known = installation.deployment.schedules
+    if type_ not in known:
+        listed = ", ".join(sorted(known)) or "none"
+        raise CommandError(f"{visible(type_)} is not a periodic type", remedy=f"The periodic types are: {listed}.")
+
+
+def _submit(installation: Installation, type_: str) -> Mapping[str, str]:
+    """The id and the state of the job. The function `tick` submits it, so the deployed code checks the type."""
+    event = {TICK_TYPE: type_, TICK_SCHEDULED_AT: f"{clock.now():%Y-%m-%dT%H:%M:%SZ}", TICK_REQUESTED: "true"}
+    with translated():
+        answer = lambda_().invoke(FunctionName=installation.deployment.functions["tick"], Payload=json.dumps(event))
+    decoded: Any = json.loads(answer["Payload"].read())
+    if "FunctionError" in answer:
+        raise CommandError(f"tick did not submit the job: {visible(str(decoded.get('errorMessage', decoded)))}")
+    return {"id": str(decoded["id"]), "state": str(decoded["state"])}
+
+
+def _last(installation: Installation, type_: str, now: datetime) -> Job | None:
+    wanted = Wanted(tenant=SCHEDULE_TENANT, since=now - _LOOKS_BACK, type=type_)
+    page = installation.listing.page(wanted, below=Position(now + _LOOKS_BACK), limit=1, now=now)
+    return page.jobs[0] if page.jobs else None
+
+
+def _next(expression: str, last: Job | None, now: datetime) -> datetime | None:
+    """None if it is not known."""
+    if (every := period(expression)) is None:
+        return next_time(expression, after=now)
+    return None if last is None else last.created_at + ((now - last.created_at) // every + 1) * every
+
+
+def _row(type_: str, expression: str, next_: datetime | None, last: Job | None, pause: Pause | None) -> tuple[str, ...]:
+    return (
+        type_,
+        expression,
+        f"disabled by {pause.by}" if pause else "enabled",
+        readable_time(next_) if next_ else DASH,
+        f"{readable_time(last.created_at)} {last.state}" if last else DASH,
+        last.id if last else DASH,
+    )
+
+
+def _as_json(
+    type_: str, expression: str, next_: datetime | None, last: Job | None, pause: Pause | None
+) -> dict[str, Any]:
+    return {
+        "type": type_,
+        "schedule": expression,
+        "time_zone": "UTC",
+        "enabled": pause is None,
+        "disabled_by": pause and pause.by,
+        "since": pause and timestamp(pause.since),
+        "until": timestamp(pause.until) if pause and pause.until else None,
+        "reason": (pause.reason or None) if pause else None,
+        "next": next_ and timestamp(next_),
+        "last": None if last is None else {"id": last.id, "at": timestamp(last.created_at), "state": last.state},
+    }
+
+
+def _show(result: Mapping[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        show_json(dict(result))
+    else:
+        (what, type_), *_ = result.items()
+        show(f"{what} {visible(type_)}")

@@ -1,0 +1,125 @@
+"""`schedules`: list, run, disable and enable."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from io import BytesIO
+from typing import Any
+
+import pytest
+
+from tests.integration.cli.conftest import Cloud, run
+from tests.support.builders import a_job
+from tidemill.aws import clients
+from tidemill.dynamodb.indexes import Indexes
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.names import SCHEDULE_TENANT
+from tidemill.system import clock
+
+HOURLY, NIGHTLY = "reports.hourly", "reports.nightly"
+
+
+class Tick:
+    """Stands in for the client of Lambda: the function `tick`."""
+
+    def __init__(self, answer: Any, **changes: str) -> None:
+        self.answer = answer
+        self.changes = changes
+        self.events: list[Mapping[str, Any]] = []
+
+    def invoke(self, *, FunctionName: str, Payload: str) -> Mapping[str, Any]:  # noqa: N803 - the names in the API
+        assert FunctionName == "f-tick"
+        self.events.append(json.loads(Payload))
+        return {"Payload": BytesIO(json.dumps(self.answer).encode()), **self.changes}
+
+
+@pytest.fixture(autouse=True)
+def _periodic(cloud: Cloud) -> None:
+    stack = cloud.server.stacks[0]
+    schedules = json.dumps({HOURLY: "rate(1 hour)", NIGHTLY: "cron(0 3 * * ? *)"})
+    outputs = {**stack.outputs, "Schedules": schedules, "Functions": '{"tick": "f-tick"}'}
+    cloud.server.stacks[0] = replace(stack, outputs=outputs)
+
+
+def listed() -> dict[str, Any]:
+    result = run("schedules", "list", "--json")
+    assert result.exit_code == 0, result.stderr
+    return {one["type"]: one for one in map(json.loads, result.stdout.splitlines())}
+
+
+def test_each_schedule_has_its_times_and_its_last_job(cloud: Cloud) -> None:
+    began = clock.now() - timedelta(minutes=90)
+    store = DynamoJobStore(
+        clients.dynamodb(), table=cloud.table.name, retention=timedelta(days=30), indexes=Indexes(listed=True)
+    )
+    last = store.insert_if_absent(a_job(tenant=SCHEDULE_TENANT, type=HOURLY, created_at=began, due=began))
+
+    shown = listed()
+
+    assert list(shown) == [HOURLY, NIGHTLY]
+    assert (shown[HOURLY]["last"]["id"], shown[HOURLY]["last"]["state"]) == (last.id, "queued")
+    assert shown[HOURLY]["next"] == f"{began + timedelta(hours=2):%Y-%m-%dT%H:%M:%S.%f}"[:-3] + "Z"
+    assert shown[NIGHTLY]["next"].endswith("T03:00:00.000Z")
+    assert (shown[NIGHTLY]["last"], shown[NIGHTLY]["enabled"], shown[NIGHTLY]["time_zone"]) == (None, True, "UTC")
+    table = run("schedules", "list").stdout.splitlines()
+    assert table[1].split()[:4] == [HOURLY, "rate(1", "hour)", "enabled"]
+
+
+def test_a_schedule_is_disabled_and_enabled_with_its_record() -> None:
+    result = run("schedules", "disable", NIGHTLY, "--reason", "INC-7", "--until", "2099-01-31T12:00Z", "--yes")
+    assert (result.exit_code, result.stdout) == (0, f"disabled {NIGHTLY}\n")
+
+    shown = listed()[NIGHTLY]
+    assert (shown["enabled"], shown["reason"], shown["until"]) == (False, "INC-7", "2099-01-31T12:00:00.000Z")
+    assert shown["disabled_by"].startswith("arn:aws:sts:")
+    assert "disabled by arn:" in run("schedules", "list").stdout
+    assert f"PAUSED: schedule={NIGHTLY} by arn:" in run("status").stdout
+
+    assert run("schedules", "enable", NIGHTLY, "--yes").stdout == f"enabled {NIGHTLY}\n"
+    assert listed()[NIGHTLY]["enabled"] is True
+    again = run("schedules", "enable", NIGHTLY, "--yes")
+    assert again.exit_code == 1
+    assert f"the schedule of {NIGHTLY} is not disabled" in again.stderr
+
+
+def test_a_run_is_submitted_by_tick_and_audited(monkeypatch: pytest.MonkeyPatch) -> None:
+    tick = Tick({"id": "job-1", "state": "queued"})
+    monkeypatch.setattr("tidemill.cli.schedules.lambda_", lambda: tick)
+
+    result = run("schedules", "run", NIGHTLY, "--reason", "INC-7", "--yes")
+
+    assert (result.exit_code, result.stdout) == (0, "job-1\n")
+    (event,) = tick.events
+    assert (event["type"], event["requested"]) == (NIGHTLY, "true")
+    (entry,) = map(json.loads, run("audit", "--json").stdout.splitlines())
+    assert (entry["command"], entry["reason"], entry["counts"]) == ("schedules run", "INC-7", {"submitted": 1})
+    assert json.loads(run("schedules", "run", NIGHTLY, "--yes", "--json").stdout) == {"id": "job-1", "state": "queued"}
+
+
+def test_the_error_of_tick_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = Tick({"errorMessage": "unknown job type"}, FunctionError="Unhandled")
+    monkeypatch.setattr("tidemill.cli.schedules.lambda_", lambda: failed)
+
+    result = run("schedules", "run", NIGHTLY, "--yes")
+
+    assert result.exit_code == 1
+    assert "tick did not submit the job: unknown job type" in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("command", ["run", "disable"])
+def test_a_type_without_a_schedule_is_refused(command: str) -> None:
+    result = run("schedules", command, "mail.welcome", "--yes")
+
+    assert result.exit_code == 1
+    error = " ".join(result.stderr.split())
+    assert "mail.welcome is not a periodic type" in error
+    assert f"The periodic types are: {HOURLY}, {NIGHTLY}." in error
+
+
+@pytest.mark.parametrize("command", ["run", "disable", "enable"])
+def test_a_change_needs_a_confirmation(command: str) -> None:
+    result = run("schedules", command, NIGHTLY)
+
+    assert result.exit_code == 2
+    assert "pass --yes" in result.stderr
