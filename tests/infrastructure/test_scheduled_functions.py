@@ -10,6 +10,7 @@ from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, ver
 from tidemill.cdk.job_schedules import periodic
 from tidemill.names import (
     CANARY_INTERVAL_SECONDS,
+    CONFIGURATION_KEY,
     CONTINUE,
     RECONCILE_INTERVAL_SECONDS,
     SCHEDULED_TIME,
@@ -139,3 +140,15 @@ def test_a_stage_can_do_without_a_canary(synthesise: Synthesise) -> None:
     functions = [function for _, function in app.of_type("AWS::Lambda::Function")]
     assert "canary" not in {verb_of(function) for function in functions}
     assert not any("tidemill.canary" in json.dumps(function["Environment"]) for function in functions)
+
+
+def test_tick_reads_the_runtime_configuration_and_cannot_change_it(dev: Synthesised) -> None:
+    rights = {
+        json.dumps(statement["Action"]): statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"]
+        for name, policy in dev.of_type("AWS::IAM::Policy")
+        if name.startswith("TickRole")
+        for statement in policy["PolicyDocument"]["Statement"]
+        if "ForAllValues:StringLike" in statement.get("Condition", {})
+    }
+
+    assert [action for action, keys in rights.items() if CONFIGURATION_KEY in keys] == ['"dynamodb:GetItem"']

@@ -202,8 +202,8 @@ OPERATION: Final = (
         'sets={"state": text(State.QUEUED), "due": milliseconds(due)},\n        removes=(),',
     ),
     # Clocks and alarms.
-    Mutant("a tick forgets its time", modules.TICK, 'key=f"{type_} {scheduled_at}"', "key=type_"),
-    Mutant("a tick has no key", modules.TICK, 'type=type_, key=f"{type_} {scheduled_at}"', "type=type_"),
+    Mutant("a tick forgets its time", modules.PERIODIC, 'key=f"{name} {call.scheduled_at}"', "key=name"),
+    Mutant("a tick has no key", modules.PERIODIC, 'type=name, key=f"{name} {call.scheduled_at}"', "type=name"),
     Mutant(
         "reconcile passes groups over",
         modules.RECONCILE,
