@@ -31,7 +31,7 @@ _yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for con
 
 @click.group()
 def schedules() -> None:
-    """List the periodic job types, run one now, and disable or enable its schedule."""
+    """List, run, disable and enable periodic job types."""
 
 
 @schedules.command("list")
