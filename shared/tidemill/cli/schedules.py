@@ -20,7 +20,7 @@ from tidemill.domain.pauses import Pause, Scope, Target
 from tidemill.domain.runtime_configuration import PAUSE_PREFIX
 from tidemill.domain.schedule_times import next_time, period
 from tidemill.dynamodb.listing import Position, Wanted
-from tidemill.names import SCHEDULE_TENANT, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
+from tidemill.names import LIVE_ALIAS, SCHEDULE_TENANT, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
 from tidemill.system import clock
 
 #: The last run of a type is looked for among the jobs of this time.
@@ -156,7 +156,9 @@ def _submit(installation: Installation, type_: str) -> Mapping[str, str]:
     """The id and the state of the job. The function `tick` submits it, so the deployed code checks the type."""
     event = {TICK_TYPE: type_, TICK_SCHEDULED_AT: f"{clock.now():%Y-%m-%dT%H:%M:%SZ}", TICK_REQUESTED: "true"}
     with translated():
-        answer = lambda_().invoke(FunctionName=installation.deployment.functions["tick"], Payload=json.dumps(event))
+        answer = lambda_().invoke(
+            FunctionName=installation.deployment.functions["tick"], Qualifier=LIVE_ALIAS, Payload=json.dumps(event)
+        )
     decoded: Any = json.loads(answer["Payload"].read())
     if "FunctionError" in answer:
         raise CommandError(f"tick did not submit the job: {visible(str(decoded.get('errorMessage', decoded)))}")

@@ -14,7 +14,7 @@ from tests.support.builders import a_job
 from tidemill.aws import clients
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.names import SCHEDULE_TENANT
+from tidemill.names import LIVE_ALIAS, SCHEDULE_TENANT
 from tidemill.system import clock
 
 HOURLY, NIGHTLY = "reports.hourly", "reports.nightly"
@@ -28,8 +28,8 @@ class Tick:
         self.changes = changes
         self.events: list[Mapping[str, Any]] = []
 
-    def invoke(self, *, FunctionName: str, Payload: str) -> Mapping[str, Any]:  # noqa: N803 - the names in the API
-        assert FunctionName == "f-tick"
+    def invoke(self, *, FunctionName: str, Qualifier: str, Payload: str) -> Mapping[str, Any]:  # noqa: N803 - as in the API
+        assert (FunctionName, Qualifier) == ("f-tick", LIVE_ALIAS)
         self.events.append(json.loads(Payload))
         return {"Payload": BytesIO(json.dumps(self.answer).encode()), **self.changes}
 
