@@ -191,8 +191,7 @@ def test_a_function_of_one_tenant_reaches_only_its_jobs_and_payloads(
 ) -> None:
     """As IAM evaluates `ForAllValues:StringLike`, with the keys that the store writes."""
     app = synthesise(stage="dev", **settings)
-    # The other one of tick is a right to read the runtime configuration.
-    condition, *_ = [
+    condition, *_ = [  # tick may also read the runtime configuration
         statement["Condition"]
         for statement in _statements(app, _functions(app)[verb])
         if "JobsTable" in json.dumps(statement["Resource"]) and "index" not in json.dumps(statement["Resource"])
