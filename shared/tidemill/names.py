@@ -157,6 +157,8 @@ TICK_TYPE: Final = "type"
 TICK_SCHEDULED_AT: Final = "scheduled_at"
 #: Only in the event of an operator who asks for a run now.
 TICK_REQUESTED: Final = "requested"
+#: Only in the event of an operator who asks whether a payload fits the type: the payload. Tick then submits nothing.
+TICK_PAYLOAD: Final = "payload"
 #: EventBridge Scheduler replaces it with the scheduled time:
 #: https://docs.aws.amazon.com/scheduler/latest/UserGuide/managing-schedule-context-attributes.html
 SCHEDULED_TIME: Final = "<aws.scheduler.scheduled-time>"

@@ -69,10 +69,11 @@ WHOLE: Final = Part(0, 1)
 
 
 class _Redrive(Protocol):
-    def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str = "") -> Job:
+    def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str = "", edited: bool = False) -> Job:
         """Requeue a dead job with a fresh set of attempts; return it as written.
 
-        It is queued, or waiting if its group has passed it. `by` and `reason` are for the audit entry.
+        It is queued, or waiting if its group has passed it. `by` and `reason` are for the audit entry. With `edited`,
+        the payload of `job`, which `Payloads.put_away` has stored, replaces the one that it had.
         """
 
 

@@ -46,7 +46,7 @@ def _told(entry: Transition, job: Job) -> str:
         case Why.CLAIMED:
             version = f", on version {entry.version}" if entry.version else ""
             text = f"{run} began{_wait(job, entry.at)}{version}"
-        case Why.REDRIVEN:
+        case Why.REDRIVEN | Why.EDITED:
             found = next((redrive for redrive in job.redrives if redrive.at == entry.at), None)
             text = _redriven(found) if found else "redriven"
         case Why.CANCELLED:
@@ -129,7 +129,8 @@ def _failed(error: AttemptError) -> str:
 
 def _redriven(redrive: Redrive) -> str:
     why = f", because: {redrive.reason}" if redrive.reason else ""
-    return f"redriven by {redrive.by}{why}" + (f", after it had died: {redrive.death}" if redrive.death else "")
+    other = " with another payload" if redrive.edited else ""
+    return f"redriven{other} by {redrive.by}{why}" + (f", after it had died: {redrive.death}" if redrive.death else "")
 
 
 def _by(cancel: CancelRequest | None) -> str:

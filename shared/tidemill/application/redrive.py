@@ -1,11 +1,13 @@
 """Redrive: requeue dead jobs with a fresh set of attempts."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 
 from tidemill.application.job_filter import JobFilter
-from tidemill.application.ports import Clock, NewToken, RedriveStore, Unreadable, ignore_unreadable
-from tidemill.domain.errors import WriteRefusedError
+from tidemill.application.ports import Clock, NewToken, Payloads, RedriveStore, Unreadable, ignore_unreadable
+from tidemill.domain.errors import TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 
@@ -47,8 +49,34 @@ class Redriver:
 
     def redrive(self, job: Job, *, by: str, reason: str = "", refused: Refused = lambda _job, _current: None) -> bool:
         """False when the job has changed since it was read, for example by another redrive. Then calls `refused`."""
+        return self._redrive(job, by=by, reason=reason, refused=refused)
+
+    def redrive_with(
+        self,
+        job: Job,
+        payload: str,
+        payloads: Payloads,
+        *,
+        by: str,
+        reason: str = "",
+        refused: Refused = lambda _job, _current: None,
+    ) -> bool:
+        """As `redrive`, with another payload: JSON in ASCII, which the caller has compared with the model of the type.
+
+        The idempotency key still stands for the submission, so a replay of that finds this job.
+        """
+        # Reconcile deletes a payload that is old and that no document names, and this one is new.
+        stored = payloads.put_away(replace(job, payload=payload, payload_at=None, created_at=self._clock()))
+        edited = replace(job, payload=stored.payload, payload_at=stored.payload_at)
+        if self._redrive(edited, by=by, reason=reason, refused=refused, edited=True):
+            return True
+        with suppress(TidemillError):
+            payloads.delete(job.tenant, job.id, stored.payload_at)
+        return False
+
+    def _redrive(self, job: Job, *, by: str, reason: str, refused: Refused, edited: bool = False) -> bool:
         try:
-            self._store.redrive(job, token=self._new_token(), now=self._clock(), by=by, reason=reason)
+            self._store.redrive(job, token=self._new_token(), now=self._clock(), by=by, reason=reason, edited=edited)
         except WriteRefusedError as error:
             refused(job, error.current)
             return False

@@ -37,6 +37,15 @@ def is_tenant(name: str) -> bool:
     return _TENANT.fullmatch(name) is not None
 
 
+def payload_faults(job_type: JobType, payload: Mapping[str, Any]) -> list[str]:
+    """Why the model of the type refuses the payload, as it was decoded; empty if it does not."""
+    try:
+        job_type.parse(payload)
+    except InvalidPayloadError as error:
+        return list(map(str, error.faults))
+    return []
+
+
 def read_payload(payload: Mapping[str, Any]) -> tuple[str, Any]:
     """The payload as JSON text in ASCII, and decoded again, as its handler sees it. Raises `InvalidPayloadError`."""
     try:

@@ -104,7 +104,8 @@ def _error(error: AttemptError) -> str:
 
 def _redrive(entry: Redrive) -> str:
     reason = f", because: {visible(entry.reason)}" if entry.reason else ""
-    return f"{readable_time(entry.at)}  by {visible(entry.by)}, after death by: {entry.death or DASH}{reason}"
+    other = " with another payload" if entry.edited else ""
+    return f"{readable_time(entry.at)}  by {visible(entry.by)}{other}, after death by: {entry.death or DASH}{reason}"
 
 
 def _transition(entry: Transition) -> str:

@@ -16,6 +16,7 @@ from tidemill.cli.job_filter_options import as_options, job_filter_options, pace
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.own_jobs import change_own_jobs
 from tidemill.cli.parameter_types import DURATION, reason_text
+from tidemill.cli.redrive_payload import redrive_with_payload
 from tidemill.cli.redrive_plan import MOST_PLANNED, Plan
 from tidemill.cli.redrive_run import RedriveRun, Request, say_skipped
 
@@ -33,6 +34,7 @@ from tidemill.cli.redrive_run import RedriveRun, Request, say_skipped
     metavar="DURATION",
     help="Wait so long for probes.",
 )
+@click.option("--payload", metavar="JSON|-|@FILE", help="Another payload for the one job of ID.")
 @click.option("--own", is_flag=True, help="Your own jobs, by ID, over the HTTP API.")
 @click.option(
     "--reason",
@@ -56,6 +58,7 @@ def redrive(
     rate: int | None,
     no_probe: bool,
     probe_timeout: timedelta,
+    payload: str | None,
     own: bool,
     reason: str,
     dry_run: bool,
@@ -76,6 +79,9 @@ def redrive(
     if their probe succeeds in time; else they stay dead, and the exit code is 1. A probe has failed as soon as an
     attempt fails with the same error. An interruption does not stop probes: they are redriven jobs like all others.
 
+    --payload replaces the payload of one dead job. The deployed model of its type must accept it, or nothing is
+    changed. The job keeps its id, its idempotency key and what its handler has saved.
+
     With --own, it requeues your own dead jobs by ID.
 
     Each job records who redrove it, as AWS STS verifies it, and the --reason. `tidemill audit` lists the commands.
@@ -84,12 +90,17 @@ def redrive(
     dead or redriven: run the command again, and it continues with those that are still dead.
     """
     if own:
-        if not wanted.ids or wanted != JobFilter(ids=wanted.ids) or everything or dry_run or reason:
+        if not wanted.ids or wanted != JobFilter(ids=wanted.ids) or everything or dry_run or reason or payload:
             raise click.UsageError("--own requires IDs, and takes no other option than --yes and --json")
         change_own_jobs(installation, list(wanted.ids), "redrive", yes=yes, as_json=as_json)
         return
     _check_selection(selected=wanted != ANY_JOB, everything=everything)
     require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
+    if payload is not None:
+        if len(set(wanted.ids)) != 1 or wanted != JobFilter(ids=wanted.ids, tenant=wanted.tenant) or limit or rate:
+            raise click.UsageError("--payload requires one ID, and takes no other selection than --tenant")
+        redrive_with_payload(installation, wanted, payload, reason=reason, dry_run=dry_run, yes=yes, as_json=as_json)
+        return
     plan = Plan.of(installation.redriver.plan(wanted, unreadable=report_unreadable), limit=limit)
     if dry_run and as_json:
         show_json(plan.as_json())

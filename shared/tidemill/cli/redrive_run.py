@@ -123,7 +123,7 @@ class RedriveRun:
 
     def _write(self, job: Job) -> bool:
         redriven = self._installation.redriver.redrive(
-            job, by=self._installation.caller, reason=self._request.reason, refused=_say_why
+            job, by=self._installation.caller, reason=self._request.reason, refused=say_why
         )
         if redriven and self.probes:
             self.probes.redriven(job)
@@ -136,7 +136,7 @@ def _say_verdict(probe: Probe) -> None:
     say(visible(f"Probe {probe.job.id} {probe.verdict}: {type_}, {error}"), style=style)
 
 
-def _say_why(job: Job, current: Job | None) -> None:
+def say_why(job: Job, current: Job | None) -> None:
     """Say why a job was not redriven. It has changed since it was read."""
     if current is None or current.created_at != job.created_at:
         why = "it has been deleted in the meantime"

@@ -1,13 +1,12 @@
 """`tidemill schedules`: the periodic types. List them, run one now, disable and enable its schedule."""
 
-import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 import click
 
-from tidemill.aws.clients import lambda_, translated
+from tidemill.cli.ask_tick import ask_tick
 from tidemill.cli.audit import audited
 from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
@@ -20,7 +19,7 @@ from tidemill.domain.pauses import Pause, Scope, Target
 from tidemill.domain.runtime_configuration import PAUSE_PREFIX
 from tidemill.domain.schedule_times import next_time, period
 from tidemill.dynamodb.listing import Position, Wanted
-from tidemill.names import LIVE_ALIAS, SCHEDULE_TENANT, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
+from tidemill.names import SCHEDULE_TENANT, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
 from tidemill.system import clock
 
 #: The last run of a type is looked for among the jobs of this time.
@@ -155,13 +154,7 @@ def _require_periodic(installation: Installation, type_: str) -> None:
 def _submit(installation: Installation, type_: str) -> Mapping[str, str]:
     """The id and the state of the job. The function `tick` submits it, so the deployed code checks the type."""
     event = {TICK_TYPE: type_, TICK_SCHEDULED_AT: f"{clock.now():%Y-%m-%dT%H:%M:%SZ}", TICK_REQUESTED: "true"}
-    with translated():
-        answer = lambda_().invoke(
-            FunctionName=installation.deployment.functions["tick"], Qualifier=LIVE_ALIAS, Payload=json.dumps(event)
-        )
-    decoded: Any = json.loads(answer["Payload"].read())
-    if "FunctionError" in answer:
-        raise CommandError(f"tick did not submit the job: {visible(str(decoded.get('errorMessage', decoded)))}")
+    decoded = ask_tick(installation, event)
     return {"id": str(decoded["id"]), "state": str(decoded["state"])}
 
 

@@ -50,6 +50,7 @@ class Why(StrEnum):
     #: The jobs table was restored from a backup of a moment at which it ran.
     RESTORED = "table restored"
     REDRIVEN = "redriven"
+    EDITED = "redriven with another payload"
     #: Cancelled before, between or after its runs.
     CANCELLED = "cancelled"
     #: A running job was asked to end.

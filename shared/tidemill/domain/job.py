@@ -73,6 +73,8 @@ class Redrive:
     death: DeathReason | None = None
     #: Why it was redriven, in the operator's words.
     reason: str = ""
+    #: Whether the operator replaced the payload.
+    edited: bool = False
 
 
 #: In an audit entry: the tenant of the job, over HTTP.

@@ -100,7 +100,7 @@ WAIT: Final = _record(
     Wait, {"cause": _Form(text, lambda value: Cause(value["S"])), "key": _TEXT, "since": _TIME, "not_before": _TIME}
 )
 REDRIVES: Final = _list_of(
-    _record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH, "reason": _TEXT})
+    _record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH, "reason": _TEXT, "edited": _FLAG})
 )
 CANCEL: Final = _record(CancelRequest, {"by": _TEXT, "reason": _TEXT})
 

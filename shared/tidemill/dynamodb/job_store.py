@@ -159,8 +159,8 @@ class DynamoJobStore(JobReader):
 
         self._update(Write.RESEND, operator_writes.resend(job, now=now), mine=mine)
 
-    def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str = "") -> Job:
-        entry = Redrive(token=token, at=now, by=by, death=job.death, reason=reason)
+    def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str = "", edited: bool = False) -> Job:
+        entry = Redrive(token=token, at=now, by=by, death=job.death, reason=reason, edited=edited)
 
         def mine(current: Job) -> bool:
             return bool(current.redrives) and current.redrives[-1].token == token

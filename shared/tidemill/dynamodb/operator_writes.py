@@ -16,7 +16,7 @@ from tidemill.dynamodb.document import ATTEMPT_ERRORS, CANCEL, REDRIVES, SCHEMA_
 from tidemill.dynamodb.indexes import Indexes, in_line
 from tidemill.dynamodb.job_writes import ended
 from tidemill.dynamodb.update_requests import ATTENTION, Request, update, update_job
-from tidemill.names import TTL_ATTRIBUTE
+from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE
 
 #: The states in which a cancel ends a job at once.
 AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items() if before not in after)
@@ -190,7 +190,10 @@ def resend(job: Job, *, now: datetime) -> Request:
 
 
 def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: int | None = None) -> Request:
-    """Queue the job, or with a `sequence` put it at that position in its group, where it may wait."""
+    """Queue the job, or with a `sequence` put it at that position in its group, where it may wait.
+
+    If the entry says so, the payload of `job` replaces the stored one. Publish then deletes what that was stored in.
+    """
     redrivable = _states(state for state in TRANSITIONS[Write.REDRIVE] if state)
     sets = {
         "state": text(state),
@@ -201,7 +204,13 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
         *(TTL_ATTRIBUTE, "finished_at", "death", "releases", "nudges", "nudged_at", "hops", "deadline"),
         *("cancel_requested_at", "cancel", "run_at", "open_runs", *ATTENTION),
     ]
-    entries = [Transition(at=entry.at, state=state, cause=Why.REDRIVEN)]
+    entries = [Transition(at=entry.at, state=state, cause=Why.EDITED if entry.edited else Why.REDRIVEN)]
+    if entry.edited:
+        for name, held in (("payload", job.payload), (PAYLOAD_LOCATION_ATTRIBUTE, job.payload_at)):
+            if held is None:
+                removes.append(name)
+            else:
+                sets[name] = text(held)
     if job.state is State.DEAD and job.cancel_requested_at:
         # This write removes the request from the document.
         entries.insert(0, Transition(at=job.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED))

@@ -10,10 +10,12 @@ from typing import Any
 
 from tidemill import composition
 from tidemill.application.periodic import Call, submission
+from tidemill.application.validation import payload_faults
 from tidemill.domain.pauses import Pause
 from tidemill.names import (
     SCHEDULE_TENANT,
     SCHEDULED_TIME,
+    TICK_PAYLOAD,
     TICK_REQUESTED,
     TICK_SCHEDULED_AT,
     TICK_TYPE,
@@ -22,14 +24,16 @@ from tidemill.system import clock
 from tidemill.telemetry.tracing import tracing
 
 
-def handle(event: Mapping[str, Any], context: Any) -> dict[str, str]:
-    """The answer is for an operator who asks for a run: the id of the job, and its state."""
+def handle(event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+    """The answer is for an operator: the id and the state of the job, or the faults of a payload."""
     scheduled_at, now = event[TICK_SCHEDULED_AT], clock.now()
     if scheduled_at == SCHEDULED_TIME:
         # The scheduler of the emulator does not fill in the time. Schedules have a precision of one minute.
         scheduled_at = f"{now.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
     telemetry = composition.telemetry()
     job_type = composition.known_job_types().get(event[TICK_TYPE])
+    if TICK_PAYLOAD in event:
+        return {"faults": payload_faults(job_type, event[TICK_PAYLOAD])}
     call = Call(scheduled_at=scheduled_at, requested=TICK_REQUESTED in event)
     wanted = submission(call, job_type, composition.configuration().current(), now=now)
     if isinstance(wanted, Pause):

@@ -110,9 +110,11 @@ class OneJob:
     def unpark(self, job: Job, *, now: datetime, due: datetime) -> NoReturn:
         raise AssertionError(f"{job.id} was released at {now} for {due}; no limit here is full")
 
-    def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str = "") -> NoReturn:
+    def redrive(
+        self, job: Job, *, token: str, now: datetime, by: str, reason: str = "", edited: bool = False
+    ) -> NoReturn:
         raise AssertionError(
-            f"{job.id} was redriven at {now} by {by} {reason} for {token}; no DLQ message arrives here"
+            f"{job.id} was redriven at {now} by {by} {reason} {edited} for {token}; no DLQ message arrives here"
         )
 
     def release(self, job: Job, *, now: datetime, due: datetime) -> NoReturn:

@@ -18,7 +18,7 @@ from tidemill.domain.states import State
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.document import decode
 from tidemill.entrypoints.tick import handle
-from tidemill.names import SCHEDULE_TENANT, SCHEDULED_TIME, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
+from tidemill.names import SCHEDULE_TENANT, SCHEDULED_TIME, TICK_PAYLOAD, TICK_REQUESTED, TICK_SCHEDULED_AT, TICK_TYPE
 
 TIME = "2026-01-01T03:00:00Z"
 
@@ -130,6 +130,13 @@ def test_an_operator_runs_a_disabled_schedule_once_a_second(mill: Mill) -> None:
     assert composition.configuration().current().pause_of(job, now=mill.now()) is None
     _tick()
     assert len(_jobs(mill)) == 2
+
+
+def test_an_operator_asks_whether_a_payload_fits(mill: Mill) -> None:
+    asked = {TICK_TYPE: "test.noop", TICK_SCHEDULED_AT: ""}
+    assert handle({**asked, TICK_PAYLOAD: {}}, Call()) == {"faults": []}
+    assert handle({**asked, TICK_PAYLOAD: {"n": 1}}, Call()) == {"faults": []}
+    assert not _jobs(mill)
 
 
 @pytest.mark.parametrize("fault", [Fault.NOT_SENT, Fault.ANSWER_LOST])

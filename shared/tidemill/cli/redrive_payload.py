@@ -1,0 +1,84 @@
+"""`tidemill redrive ID --payload`: requeue one dead job with another payload."""
+
+import json
+from itertools import islice
+from typing import Final
+
+import click
+
+from tidemill.application.job_filter import JobFilter
+from tidemill.application.validation import read_payload
+from tidemill.cli.ask_tick import ask_tick
+from tidemill.cli.audit import audited
+from tidemill.cli.confirm import confirmed
+from tidemill.cli.errors import CommandError, report_unreadable
+from tidemill.cli.formatting import count, visible
+from tidemill.cli.installation import Installation
+from tidemill.cli.job_filter_options import as_options
+from tidemill.cli.json_input import read_payload as read_source
+from tidemill.cli.output import say, show, show_json
+from tidemill.cli.redrive_run import say_why
+from tidemill.domain.errors import PayloadTooLargeError
+from tidemill.domain.job import Job
+from tidemill.names import LARGEST_BODY_BYTES, TICK_PAYLOAD, TICK_SCHEDULED_AT, TICK_TYPE
+
+_NEVER: Final = ""
+
+
+def redrive_with_payload(
+    installation: Installation,
+    wanted: JobFilter,
+    source: str,
+    *,
+    reason: str,
+    dry_run: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """`source` is JSON, `@FILE`, or `-` for stdin. The deployed model decides before anything is written."""
+    value = json.loads(read_source(source))
+    payload, value = read_payload(value)
+    if len(payload) > LARGEST_BODY_BYTES:
+        raise PayloadTooLargeError(len(payload), LARGEST_BODY_BYTES)
+    job = _the_job(installation, wanted)
+    faults = ask_tick(installation, {TICK_TYPE: job.type, TICK_SCHEDULED_AT: _NEVER, TICK_PAYLOAD: value})["faults"]
+    if faults:
+        raise CommandError(
+            f"the payload does not fit the type {visible(job.type)}: {visible('; '.join(faults))}",
+            remedy="Nothing was changed. `tidemill dlq show ID` shows the present payload.",
+        )
+    say(visible(f"Redrive {job.id} of the type {job.type} with another payload of {count(len(payload), 'byte')}."))
+    if dry_run:
+        show("Nothing was changed.")
+        return
+    if not confirmed("Replace its payload and redrive it?", yes=yes):
+        return
+    counts = {"written": 0, "skipped": 1}
+    options = as_options(wanted) | {"payload": "replaced"}
+    with audited(installation, "redrive", options=options, counts=lambda: counts, reason=reason):
+        if installation.redriver.redrive_with(
+            job, payload, installation.payloads, by=installation.caller, reason=reason, refused=say_why
+        ):
+            counts |= {"written": 1, "skipped": 0}
+    if as_json:
+        show_json(counts)
+    else:
+        show(f"Redrove {counts['written']} of 1 job.")
+
+
+def _the_job(installation: Installation, wanted: JobFilter) -> Job:
+    found = list(islice(installation.redriver.plan(wanted, unreadable=report_unreadable), 2))
+    if len(found) > 1:
+        raise click.UsageError("several dead jobs have this ID: name the tenant with --tenant")
+    if found:
+        return found[0]
+    (job_id,) = set(wanted.ids)
+    likely = [wanted.tenant] if wanted.tenant else installation.own_tenants()
+    for tenant in installation.finder.any_job(job_id, likely=likely).tenants:
+        job = installation.store.get(tenant, job_id)
+        if job and wanted.tenant in {None, tenant}:
+            raise CommandError(
+                f"job {visible(job_id)} is {job.state}, and only a dead job is redriven",
+                remedy=f"`tidemill explain {job_id}` says more.",
+            )
+    raise CommandError(f"no dead job has the ID {visible(job_id)}", remedy="`tidemill dlq list` lists the dead jobs.")

@@ -1,0 +1,107 @@
+"""A redrive with another payload: what it writes, what it stores, and what it leaves after a refusal."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tests.support.builders import RETENTION, SECOND, brought_to, fresh_token, stored
+from tests.support.job_tables import Table
+from tests.support.single_job import Clock
+from tidemill.application.job_store import JobStore
+from tidemill.application.redrive import Redriver
+from tidemill.domain.history import Why
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.payloads import DynamoPayloads
+
+SHORT, LONG = '{"n":2}', json.dumps({"padding": "x" * 2_000})
+
+
+@pytest.fixture
+def redriver(store: JobStore, clock: Clock) -> Redriver:
+    return Redriver(store=store, clock=clock, new_token=fresh_token)
+
+
+@pytest.fixture
+def payloads(table: Table) -> DynamoPayloads:
+    def no_bucket() -> None:
+        raise AssertionError("no payload here is a file")
+
+    return DynamoPayloads(table.client, table=table.name, bucket=no_bucket, new_token=fresh_token)  # type: ignore[arg-type]
+
+
+def _dead(store: JobStore, payloads: DynamoPayloads, payload: str) -> Job:
+    return brought_to(store, State.DEAD, **_place(payloads, payload))
+
+
+def _place(payloads: DynamoPayloads, payload: str) -> dict[str, object]:
+    return {"payload": payload, "payload_at": None}
+
+
+@pytest.mark.parametrize("payload", [SHORT, LONG])
+def test_the_job_runs_with_the_other_payload_and_says_so(
+    redriver: Redriver, store: JobStore, payloads: DynamoPayloads, payload: str
+) -> None:
+    dead = brought_to(store, State.DEAD)
+
+    assert redriver.redrive_with(dead, payload, payloads, by="ada", reason="a typo")
+
+    job = stored(store, dead)
+    assert (payloads.load(job), job.state, job.attempt) == (payload, State.QUEUED, 0)
+    assert (job.payload is None, job.payload_at is not None) == (payload == LONG, payload == LONG)
+    assert (job.redrives[-1].edited, job.redrives[-1].by, job.history[-1].cause) == (True, "ada", Why.EDITED)
+    # A replay of the submission has the old body, and must find this job.
+    assert (job.id, job.body_hash) == (dead.id, dead.body_hash)
+
+
+def test_a_short_payload_replaces_a_long_one(redriver: Redriver, store: JobStore, payloads: DynamoPayloads) -> None:
+    dead = brought_to(store, State.DEAD)
+    redriver.redrive_with(dead, LONG, payloads, by="ada")
+    again = brought_to(store, State.DEAD, id=f"{dead.id}-2", payload=None, payload_at="item/token")
+
+    redriver.redrive_with(again, SHORT, payloads, by="ada")
+
+    assert (stored(store, again).payload, stored(store, again).payload_at) == (SHORT, None)
+
+
+def test_an_ordinary_redrive_keeps_the_payload(redriver: Redriver, store: JobStore) -> None:
+    dead = brought_to(store, State.DEAD)
+
+    assert redriver.redrive(replace(dead, payload=SHORT), by="ada")
+
+    assert (stored(store, dead).payload, stored(store, dead).redrives[-1].edited) == (dead.payload, False)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_refused_redrive_leaves_no_payload_behind(
+    redriver: Redriver, store: JobStore, payloads: DynamoPayloads, table: Table, clock: Clock, *, late: bool
+) -> None:
+    dead = brought_to(store, State.DEAD)
+    if late:
+        clock.now += RETENTION + SECOND
+    else:
+        redriver.redrive(dead, by="bob")
+
+    assert not redriver.redrive_with(dead, LONG, payloads, by="ada")
+
+    keys = [item["pk"]["S"] for item in table.client.scan(TableName=table.name)["Items"]]
+    assert not [key for key in keys if key.startswith("!payload")]
+    assert stored(store, dead).payload == dead.payload
+
+
+def test_a_new_payload_is_young_for_reconcile_though_its_job_is_old(
+    redriver: Redriver, store: JobStore, payloads: DynamoPayloads, table: Table, clock: Clock
+) -> None:
+    """Reconcile may read it before the document names it, and deletes what is old."""
+    dead = brought_to(store, State.DEAD)
+    clock.now += RETENTION / 2
+
+    redriver.redrive_with(dead, LONG, payloads, by="ada")
+
+    (stored_at,) = [
+        int(item["stored_at"]["N"])
+        for item in table.client.scan(TableName=table.name)["Items"]
+        if item["pk"]["S"].startswith("!payload")
+    ]
+    assert stored_at == int(clock.now.timestamp() * 1000)
