@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.control import Control
+from tidemill.application.health import HealthChecks
 from tidemill.application.job_types import JobTypes, measured
 from tidemill.application.migration import Migrator
 from tidemill.application.owed import Taker
@@ -24,6 +25,7 @@ from tidemill.application.table_pass import TablePasses
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
 from tidemill.aws.secret_keys import RotatingKey, key_versions
+from tidemill.dynamodb import canary_marks
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_scan import DynamoJobScan
@@ -121,6 +123,16 @@ def _submit(admit: Admit) -> Submit:
         new_id=ids.new_job_id,
         insert_once=idempotency.insert_once,
         admit=admit,
+    )
+
+
+@cache
+def health() -> HealthChecks:
+    return HealthChecks(
+        canaries=lambda: canary_marks.submitted(_dynamodb(), table=setting(Env.JOBS_TABLE)),
+        lanes=tuple(Lane) if os.environ.get(Env.CANARY) else (),
+        broken_job_files=len(known_job_types().faults),
+        clock=clock.now,
     )
 
 

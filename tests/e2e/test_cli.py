@@ -94,3 +94,20 @@ def test_an_operator_sees_redrives_reconciles_and_purges(tidemill: Tidemill) -> 
     purged = tidemill("purge", "--older-than", "0s", "--type", "demo.poison", "--yes")
     assert purged.returncode == 0, purged.stderr
     assert tidemill("get", job_id).returncode == 1
+
+
+def test_a_drifted_mapping_is_found_and_repaired(deployed: Deployed, tidemill: Tidemill) -> None:
+    """Before the drift nothing differs: each value of the real template is what the embedded AWS reports."""
+    lambda_ = deployed.app.client("lambda")
+    name = deployed.app.functions["work-bulk"]
+    (mapping,) = lambda_.list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
+    planned = json.loads(tidemill("repair", "--dry-run", "--json").stdout)
+    assert (planned["drifted"], planned["missing"], planned["not_compared"]) == ([], [], {})
+
+    lambda_.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
+    repaired = tidemill("repair", "--yes", "--reason", "test", "--json")
+    assert repaired.returncode == 0, repaired.stderr
+    result = json.loads(repaired.stdout)
+    assert [(each["kind"], each["setting"]) for each in result["drifted"]] == [("event source mapping", "Enabled")]
+    assert (result["restored"], result["failed"]) == (1, 0)
+    assert lambda_.get_event_source_mapping(UUID=mapping["UUID"])["State"] == "Enabled"

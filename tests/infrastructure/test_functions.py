@@ -82,7 +82,8 @@ UNBOUND = ["cloudwatch:GetMetricStatistics", "cloudwatch:DescribeAlarms", "lambd
 TABLES = ("JobsTable", "ShortenerClicksTable", "ShortenerLinksTable")
 #: All rights of each function except writing to its own log group: pairs of action and resource.
 RIGHTS: dict[str, Rights] = {
-    "submit": _of_jobs("GetItem", "PutItem", "DeleteItem") | _of_files("GetObject", "PutObject", "DeleteObject"),
+    "submit": _of_jobs("GetItem", "BatchGetItem", "PutItem", "DeleteItem")
+    | _of_files("GetObject", "PutObject", "DeleteObject"),
     "query": _of_jobs("GetItem", "BatchGetItem")
     | _of_jobs("Query", index=LISTING_INDEX)
     | _of_files("GetObject")
@@ -354,7 +355,7 @@ WORKING = SUBMITTING | {Env.LANES, Env.JOB_TIMEOUT_SECONDS}
 ENRICHING: set[str] = {Shortener.CLICKS_TABLE, Shortener.GEOIP_DATABASE}
 #: The environment variables of each function, except its stage and those of Powertools.
 VARIABLES: dict[str, set[str]] = {
-    "submit": SUBMITTING | {Env.JWT},
+    "submit": SUBMITTING | {Env.JWT, Env.CANARY},
     "query": LOADING | {Env.JWT, Env.CURSOR_KEY_SECRET},
     "control": LOADING | {Env.JWT},
     "publish": LOADING | {Env.LANES},

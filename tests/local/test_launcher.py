@@ -96,3 +96,19 @@ def test_a_table_takes_no_more_writes_in_a_second_than_its_maximum(
     monkeypatch.setattr(time, "time", lambda: 101.0)
     assert store._put_item({"TableName": "jobs"}) is None
     assert store._put_item({"TableName": "another"}) is None
+
+
+def test_a_new_table_has_the_ttl_and_the_recovery_of_its_template() -> None:
+    called: list[dict[str, Any]] = []
+    dynamodb = SimpleNamespace(_update_ttl=called.append, _update_continuous_backups=called.append)
+    handlers: dict[str, Any] = {"create": lambda logical_id, _properties, stack: (f"{stack}-{logical_id}", {})}
+    launcher.deploy_table_settings(handlers, dynamodb)
+    properties = {
+        "TimeToLiveSpecification": {"AttributeName": "expires_at", "Enabled": True},
+        "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
+    }
+
+    assert handlers["create"]("Jobs", properties, "stack") == ("stack-Jobs", {})
+    assert handlers["create"]("Plain", {}, "stack") == ("stack-Plain", {})
+
+    assert called == [{"TableName": "stack-Jobs", name: value} for name, value in properties.items()]

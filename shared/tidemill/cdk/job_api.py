@@ -1,6 +1,6 @@
 """`JobApi`: the API of jobs and the functions behind it, each with the rights that it needs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aws_cdk.aws_apigatewayv2 import HttpMethod
 
@@ -36,6 +36,7 @@ class JobApi:
         self.api = Api(functions.scope, "Api", config=self._config, name=f"{self._config.name}-jobs")
         self.api.add_route(HttpMethod.POST, "/jobs", submit)
         self.api.add_route(HttpMethod.POST, "/jobs/batch", submit)
+        self.api.add_route(HttpMethod.GET, "/health", submit)
         self.api.add_route(HttpMethod.GET, "/jobs", query)
         self.api.add_route(HttpMethod.GET, "/jobs/{id}", query)
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/cancel", control)
@@ -49,8 +50,11 @@ class JobApi:
         )
 
     def _submit(self) -> JobFunction:
-        submit = self._functions.api_function("submit", {**self._storage.submitting, **self._functions.callers})
-        self._storage.allow(submit, *ACCEPT)
+        # The health of a stage with canaries is also that of its lanes.
+        canaries: Mapping[str, str] = {Env.CANARY: "true"} if self._config.canary else {}
+        environment = {**self._storage.submitting, **self._functions.callers, **canaries}
+        submit = self._functions.api_function("submit", environment)
+        self._storage.allow(submit, *ACCEPT, GET_MANY)
         self._storage.files.allow(submit, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
         return submit
 

@@ -1,4 +1,7 @@
-"""`POST /jobs` makes one job with one conditional write, and `POST /jobs/batch` makes up to a hundred."""
+"""`POST /jobs` makes one job with one conditional write, and `POST /jobs/batch` makes up to a hundred.
+
+`GET /health` is here too: this function accepts jobs, so it has what the checks need.
+"""
 
 import json
 from collections.abc import Sequence
@@ -77,6 +80,19 @@ def _app() -> APIGatewayHttpResolver:
         ]
         _record([answer for answer in answers if isinstance(answer, Accepted)], [each["status"] for each in shown])
         return json_response(HTTPStatus.OK, {"jobs": shown})
+
+    @app.get("/health")
+    def health() -> Response[str]:
+        found = composition.health().read()
+        body = {
+            "ok": found.ok,
+            "checked_at": found.checked_at.isoformat(timespec="milliseconds"),
+            "checks": [
+                {"name": each.name, "ok": each.ok, "age_seconds": each.age and each.age.total_seconds()}
+                for each in found.checks
+            ],
+        }
+        return json_response(HTTPStatus.OK if found.ok else HTTPStatus.SERVICE_UNAVAILABLE, body)
 
     return app
 

@@ -42,12 +42,14 @@ def main() -> None:
     from ministack import app  # noqa: PLC0415 - reads its settings when imported
     from ministack.core import lambda_runtime  # noqa: PLC0415
     from ministack.services import dynamodb  # noqa: PLC0415
+    from ministack.services.cloudformation import provisioners  # noqa: PLC0415
 
     keep_settings_from_functions(lambda_runtime, settings)
     mark_busy_workers(lambda_runtime.Worker)
     drain_at_once(lambda_runtime.Worker)
     sign_as_own_role(lambda_runtime)
     throttle_writes(dynamodb)
+    deploy_table_settings(provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"], dynamodb)
     threading.Thread(target=publish_queue_metrics, daemon=True).start()
     if tied:
         threading.Thread(target=end_with_owner, daemon=True).start()
@@ -107,6 +109,23 @@ def sign_as_own_role(runtime: Any) -> None:
         return {"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": "secret", "AWS_SESSION_TOKEN": "token"}
 
     runtime.execution_credentials = credentials
+
+
+def deploy_table_settings(handlers: dict[str, Any], dynamodb: Any) -> None:
+    """Its CloudFormation ignores the TTL and the point-in-time recovery of a new table. Set them as the template says."""
+    create = handlers["create"]
+
+    def creating(logical_id: str, properties: dict[str, Any], stack: str) -> Any:
+        name, attributes = create(logical_id, properties, stack)
+        ttl = properties.get("TimeToLiveSpecification")
+        if ttl:
+            dynamodb._update_ttl({"TableName": name, "TimeToLiveSpecification": ttl})
+        recovery = properties.get("PointInTimeRecoverySpecification")
+        if recovery:
+            dynamodb._update_continuous_backups({"TableName": name, "PointInTimeRecoverySpecification": recovery})
+        return name, attributes
+
+    handlers["create"] = creating
 
 
 def throttle_writes(dynamodb: Any) -> None:

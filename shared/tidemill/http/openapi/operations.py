@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from tidemill.application.validation import TAG_PATTERN
 from tidemill.http.list_query import DEFAULT_PAGE, LARGEST_PAGE, LONGEST_CURSOR, LONGEST_TYPE
-from tidemill.http.openapi.responses import ANYWHERE, NOT_ACCEPTED, SECURED, WITH_BODY, good, problems
+from tidemill.http.openapi.responses import ANYWHERE, NOT_ACCEPTED, SECURED, UNHEALTHY, WITH_BODY, good, problems
 from tidemill.http.openapi.schemas import ref
 from tidemill.names import LARGEST_BATCH_BODY_BYTES, LARGEST_BODY_BYTES
 
@@ -75,6 +75,14 @@ _SUBMIT: Final[Operation] = {
         "422": problems("invalid-body", "unknown-job-type", "key-reused"),
         "503": NOT_ACCEPTED,
     },
+}
+_HEALTH: Final[Operation] = {
+    "operationId": "health",
+    "summary": "Get what was checked: whether jobs are accepted and get through",
+    "description": "`table`: the jobs table can be read. `lane_NAME`: a canary job of the lane, submitted "
+    "`age_seconds` ago, got through; where the stage has canaries. `job_files`: all deployed job files could be "
+    "imported; if not, only their types are affected, and the status stays 200. The answer may be 5 seconds old.",
+    "responses": SECURED | {"200": good("Jobs are accepted and get through.", "Health"), "503": UNHEALTHY},
 }
 _SUBMIT_BATCH: Final[Operation] = {
     "operationId": "submitJobs",
@@ -157,5 +165,6 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
     "/jobs/{id}/cancel": {"post": _CANCEL},
     "/jobs/{id}/redrive": {"post": _REDRIVE},
     "/jobs/{id}/retry": {"post": _RETRY},
+    "/health": {"get": _HEALTH},
     "/openapi.json": {"get": _DESCRIBE},
 }

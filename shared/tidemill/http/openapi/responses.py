@@ -78,6 +78,14 @@ NOT_ACCEPTED: Final = problems(
     gateway="API Gateway could not invoke the function.",
     headers=("Retry-After",),
 )
+_HEALTH: Final = good("Jobs are not accepted, or do not get through: the first check that is not `ok`.", "Health")
+#: The status 503 of the health: what was checked, or the problem of any route.
+UNHEALTHY: Final = {
+    **ANYWHERE["503"],
+    "description": f"{_HEALTH['description']} {ANYWHERE['503']['description']}",
+    "content": ANYWHERE["503"]["content"]
+    | {"application/json": {"schema": {"anyOf": [ref("Health"), ref("GatewayMessage")]}}},
+}
 #: The responses of every route that requires an identity.
 SECURED: Final = ANYWHERE | {
     "401": problems(gateway="The stage requires a token, and the request has no valid one."),

@@ -169,6 +169,15 @@ def schemas() -> Schema:
                 "cursor": _or_null(_TEXT),
             }
         ),
+        "Health": _object(
+            {
+                "ok": _FLAG,
+                "checked_at": _TIME,
+                "checks": _list_of(
+                    _object({"name": _TEXT, "ok": _FLAG, "age_seconds": _or_null({"type": "number", "minimum": 0})})
+                ),
+            }
+        ),
         "BatchAnswer": _BATCH_ANSWER,
         "BatchAnswers": _object({"jobs": _list_of(ref("BatchAnswer"))}),
         "AttemptError": _object(_ATTEMPT_ERROR),
