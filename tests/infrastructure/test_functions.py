@@ -51,6 +51,7 @@ SCHEDULES = {f"{call}ClockSchedule" for call in ("Canary", "Wake", "Reconcile")}
 #: Settings of a stage whose callers send tokens.
 TOKENS = {"jwt_issuer": "https://issuer.example", "jwt_audience": "jobs"}
 Rights = set[tuple[str, str]]
+FILE_ACTIONS = ("GetObject", "PutObject", "DeleteObject")
 
 
 def _of_jobs(*actions: str, index: str = "") -> Rights:
@@ -69,21 +70,19 @@ def _worker(lane: Lane) -> Rights:
         _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
         | _of_jobs("Query", index=ATTENTION_INDEX)
         | {(action, QUEUES[lane]) for action in CONSUME}
-        | _of_files("GetObject", "PutObject", "DeleteObject")
+        | _of_files(*FILE_ACTIONS)
     )
 
 
 #: Further rights of the example's job types, which are on the bulk lane.
 CLICK_ENRICH = {(f"dynamodb:{action}", "ShortenerClicksTable") for action in ("GetItem", "PutItem", "UpdateItem")}
-CLICK_REPORTS = {("dynamodb:Query", "ShortenerClicksTable"), ("dynamodb:GetItem", "ShortenerLinksTable")} | _of_files(
-    "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload", files=EXPORTS
-)
+CLICK_REPORTS = {("dynamodb:Query", "ShortenerClicksTable"), ("dynamodb:GetItem", "ShortenerLinksTable")}
+CLICK_REPORTS |= _of_files(*FILE_ACTIONS, "AbortMultipartUpload", files=EXPORTS)
 UNBOUND = ["cloudwatch:GetMetricStatistics", "cloudwatch:DescribeAlarms", "lambda:ListEventSourceMappings"]
 TABLES = ("JobsTable", "ShortenerClicksTable", "ShortenerLinksTable")
 #: All rights of each function except writing to its own log group: pairs of action and resource.
 RIGHTS: dict[str, Rights] = {
-    "submit": _of_jobs("GetItem", "BatchGetItem", "PutItem", "DeleteItem")
-    | _of_files("GetObject", "PutObject", "DeleteObject"),
+    "submit": _of_jobs("GetItem", "BatchGetItem", "PutItem", "DeleteItem") | _of_files(*FILE_ACTIONS),
     "query": _of_jobs("GetItem", "BatchGetItem")
     | _of_jobs("Query", index=LISTING_INDEX)
     | _of_files("GetObject")

@@ -113,10 +113,10 @@ def as_problem(error: Exception, *, request_id: str, under: str = "") -> Problem
 def _not_now(error: SubmissionPausedError | UnloadedJobTypeError) -> ProblemError:
     if isinstance(error, UnloadedJobTypeError):
         logger().warning("job type not loaded", extra={"error": str(error)})
-        code, detail, seconds = "job-type-not-loaded", f"job type {error.name!r} is not available now", 60
-    else:
-        code, detail, seconds = "paused", str(error), math.ceil(error.retry_after.total_seconds())
-    return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, code, detail, retry_after_seconds=seconds)
+        detail = f"job type {error.name!r} is not available now"
+        return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "job-type-not-loaded", detail, retry_after_seconds=60)
+    seconds = math.ceil(error.retry_after.total_seconds())
+    return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "paused", str(error), retry_after_seconds=seconds)
 
 
 def _fragment(path: str) -> str:

@@ -112,7 +112,7 @@ def sign_as_own_role(runtime: Any) -> None:
 
 
 def deploy_table_settings(handlers: dict[str, Any], dynamodb: Any) -> None:
-    """Its CloudFormation ignores the TTL and the point-in-time recovery of a new table. Set them as the template says."""
+    """Set TTL and point-in-time recovery of a new table as its template says, which CloudFormation here ignores."""
     create = handlers["create"]
 
     def creating(logical_id: str, properties: dict[str, Any], stack: str) -> Any:
