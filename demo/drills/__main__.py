@@ -27,10 +27,11 @@ def main() -> int:
 
 def _drill(names: Sequence[str], console: Console, *, minute_seconds: float) -> int:
     with deployed(console) as app, watched(app, minute_seconds=minute_seconds) as watch:
-        reports = []
+        stage = EmbeddedStage(app)
+        reports: list[runner.Report] = []
         for name in names:
             console.print(f"drill {name}", highlight=False)
-            drill = DRILLS[name](EmbeddedStage(app))
+            drill = DRILLS[name](stage)
             try:
                 reports.append(runner.run(drill, watch, runbook.fix(name, heading=drill.heading)))
             except (DrillError, CommandError, WaitError) as error:

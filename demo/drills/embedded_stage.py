@@ -137,6 +137,8 @@ def watched(app: App, *, minute_seconds: float) -> Iterator[AlarmLog]:
     subscription = sns.subscribe(
         TopicArn=app.outputs[Output.ALARM_TOPIC], Protocol="sqs", Endpoint=arn, ReturnSubscriptionArn=True
     )
+    # The CloudFormation of the embedded AWS leaves out TTL and backups of tables, so the alarm on drift would fire.
+    app.tidemill("repair", "--reason", "the embedded AWS has not set it", "--yes")
     log = app.folder / process.LOG
     offset = log.stat().st_size if log.exists() else 0
     process.restart(app.folder, minute_seconds=minute_seconds)

@@ -32,7 +32,7 @@ class FakeStage:
         self.loses = self.doubles = False
 
     def client(self, service: str) -> Any:
-        self.broken = True
+        self.broken = self.broken or not self.executed
         return self.sdk(service)
 
     def function(self, verb: str) -> str:
@@ -81,8 +81,8 @@ class FakeStage:
         self.broken = True
 
     def deploy(self, settings: Sequence[str]) -> None:
-        """A broken version."""
-        self.broken = True
+        """A broken or a fixed version."""
+        self.broken = self.broken or not self.executed
 
     def deploy_variable(self, verb: str, name: str, value: str) -> None:
         """A broken or a fixed version."""

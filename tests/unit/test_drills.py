@@ -80,8 +80,8 @@ def test_a_drill_fails_without_one_command_of_its_fix(drill: Drill) -> None:
 
 
 def test_a_drill_fails_if_another_page_fires(drill: Drill) -> None:
-    with pytest.raises(DrillError, match="another page fired: BrokenInvariant"):
-        _run(drill, _watch(drill, also="BrokenInvariant"))
+    with pytest.raises(DrillError, match="another page fired: FailedJobs"):
+        _run(drill, _watch(drill, also="FailedJobs"))
 
 
 def test_a_drill_fails_if_a_job_is_lost(drill: Drill) -> None:

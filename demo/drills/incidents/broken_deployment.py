@@ -14,6 +14,8 @@ class BrokenDeployment(Drill):
     name = "broken-deployment"
     alarm = "DeadJobsdefault"
     heading = "dead-jobs"
+    #: A deployment takes the processors of this host, where a minute of the alarms has a few seconds.
+    pages = frozenset({"LateCanary", "SilentScheduler"})
 
     def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
         self.stage.deploy([BROKEN])

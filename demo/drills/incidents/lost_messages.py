@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from demo.drills.drill import Drill
 from demo.drills.traffic import Traffic
+from tidemill.names import LIVE_ALIAS
 
 
 class LostMessages(Drill):
@@ -27,4 +28,4 @@ class LostMessages(Drill):
     def each_minute(self) -> None:
         """Ask for a pass over the table, as the next day does."""
         function = self.stage.function("reconcile")
-        self.stage.client("lambda").invoke(FunctionName=function, InvocationType="Event", Payload=b"{}")
+        self.stage.client("lambda").invoke(FunctionName=function, InvocationType="Event", Qualifier=LIVE_ALIAS)

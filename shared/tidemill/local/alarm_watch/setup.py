@@ -19,6 +19,8 @@ from tidemill.operator import alarm_states
 
 #: The stage `local` with the alarms that the embedded AWS cannot create from a template.
 _WITH_ALL_ALARMS: Final = ("metric_math=on",)
+#: The functions that no API calls. Their lines about a table that does not respond answer no caller.
+_BEHIND_NO_API: Final = frozenset({"publish", "work", "wake", "tick", "reconcile", "canary"})
 Templates = Mapping[str, Mapping[str, Any]]
 
 
@@ -55,7 +57,7 @@ def sources_of(outputs_by_stack: Mapping[str, Mapping[str, str]]) -> list[Source
         Source(
             log_group=json.loads(outputs[Output.LOG_GROUPS])[key],
             function=function,
-            api_id=_api_id(outputs),
+            api_id="" if key.partition("-")[0] in _BEHIND_NO_API else _api_id(outputs),
             table=outputs.get(Output.JOBS_TABLE, ""),
         )
         for outputs in outputs_by_stack.values()

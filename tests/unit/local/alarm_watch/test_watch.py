@@ -1,5 +1,6 @@
 """What the watch of alarms reads, creates and prints."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
@@ -170,16 +171,21 @@ def test_failed_invocations_are_read_from_the_log_of_the_emulator_once(tmp_path:
     assert list(failed.read()) == []
 
 
-def test_each_function_is_a_source_with_the_api_of_its_stack() -> None:
+def test_each_function_is_a_source_and_has_the_api_that_calls_it() -> None:
+    functions = {"submit": "app-Submit", "work": "app-Work", "work-bulk": "app-Bulk", "publish": "app-Publish"}
+    groups = {key: f"/{key}" for key in functions}
     found = sources_of(
         {
-            "app-Pipeline": {"Functions": '{"work": "app-Work"}', "LogGroups": '{"work": "/work"}', "ApiId": "a1"},
+            "app-Pipeline": {"Functions": json.dumps(functions), "LogGroups": json.dumps(groups), "ApiId": "a1"},
             "app-Links": {"Functions": '{"stats": "app-Stats"}', "LogGroups": '{"stats": "/s"}', "LinksApiId": "a2"},
             "app-Plain": {},
         }
     )
     assert [(each.function, each.log_group, each.api_id) for each in found] == [
-        ("app-Work", "/work", "a1"),
+        ("app-Submit", "/submit", "a1"),
+        ("app-Work", "/work", ""),
+        ("app-Bulk", "/work-bulk", ""),
+        ("app-Publish", "/publish", ""),
         ("app-Stats", "/s", "a2"),
     ]
 
