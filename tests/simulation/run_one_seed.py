@@ -36,8 +36,6 @@ _BATCHED: Final = 0.1
 _TENANTS_ACT_WITHIN_MS: Final = 60_000
 #: Operators ask for ended jobs until then, after the faults too, when more jobs have ended.
 _ASKED_AFTER_MS: Final = 120_000
-#: Wake forgets an empty line after 20 minutes.
-_LINES_LISTED_MS: Final = 25 * 60_000
 #: By then every document has expired and been deleted, and reconcile has run a day later.
 _ALL_EXPIRED_MS: Final = 4 * 86_400_000
 
@@ -121,9 +119,6 @@ def _run(world: World) -> float:
         quiet_ends_ms = quiet_begins_ms + bound_ms
         scheduler.run(until_ms=quiet_ends_ms, most_steps=_MOST_STEPS, over=checks.versions.rolled_back_at_rest)
         checks.versions.at_end_of_rollback()
-        if checks.versions.newer_jobs_are_parked():
-            # Wake of this version looks at their lines until it could take them for empty.
-            scheduler.run(until_ms=scheduler.now_ms + _LINES_LISTED_MS, most_steps=_MOST_STEPS, over=checks.look)
         world.rollout.deploy_again()
         quiet_begins_ms = max(scheduler.now_ms, world.rollout.ends_ms())
 

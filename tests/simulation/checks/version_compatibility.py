@@ -10,7 +10,7 @@ from tests.simulation.world.code_versions import MARK, PRESENT, Code, job_type
 from tests.simulation.world.world import World
 from tidemill.domain.errors import InvalidPayloadError, UnknownJobTypeError
 from tidemill.domain.job import DeathReason
-from tidemill.domain.states import TERMINAL, State
+from tidemill.domain.states import TERMINAL
 
 #: Errors of an attempt whose worker does not know the type or rejects the payload.
 _OTHER_VERSION_ERRORS: Final = frozenset({UnknownJobTypeError.__name__, InvalidPayloadError.__name__})
@@ -46,10 +46,6 @@ class VersionCompatibilityChecks:
         if world.stream.behind or any(queue.messages for queue in world.lanes.values()):
             return False
         return not [*self._left_behind()] and not [*self._unreported()]
-
-    def newer_jobs_are_parked(self) -> bool:
-        """Whether a line holds a job that this version cannot read."""
-        return any(state_of(item) is State.PARKED and _newer(item) for _, item in self._jobs())
 
     def at_end_of_rollback(self) -> None:
         """Check the state after a rollback. Raises `Violation`."""

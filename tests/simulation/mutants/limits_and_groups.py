@@ -60,10 +60,4 @@ ITEMS: Final = (
         "number(concurrency - len(adds) + gone)",
         "number(1 - len(adds) + gone)",
     ),
-    Mutant(
-        "a line is cleared although a newer version has jobs in it",
-        modules.RELEASE,
-        " and not unread and parked is None",
-        " and parked is None",
-    ),
 )
