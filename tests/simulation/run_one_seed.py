@@ -11,6 +11,7 @@ from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload,
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.invalid_callers import InvalidCallers
 from tests.simulation.actors.operators import Operators
+from tests.simulation.actors.overriding_operators import OverridingOperators
 from tests.simulation.actors.pausing_operators import PausingOperators
 from tests.simulation.actors.selecting_operators import SelectingOperators
 from tests.simulation.actors.tenants import Tenants
@@ -103,6 +104,7 @@ def _run(world: World) -> float:
     operators.plan(faults_end_ms)
     pausing = PausingOperators(world)
     pausing.plan(faults_end_ms)
+    OverridingOperators(world).plan(faults_end_ms)
     SelectingOperators(world).plan(faults_end_ms + _ASKED_AFTER_MS)
     invalid.plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms))
     Tenants(world).plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))

@@ -22,6 +22,7 @@ from tests.simulation.checks.limits import LimitChecks
 from tests.simulation.checks.lines import LineChecks
 from tests.simulation.checks.messages import MessageChecks
 from tests.simulation.checks.odd_values import OddValueChecks
+from tests.simulation.checks.overrides import OverrideChecks
 from tests.simulation.checks.owed_items import OwedItemChecks
 from tests.simulation.checks.parked_jobs import ParkedJobChecks
 from tests.simulation.checks.passes import PassChecks
@@ -82,6 +83,7 @@ class Checks:
         self._wake_reports = WakeReportChecks(world)
         self._waiting = ParkedJobChecks(world)
         self._pauses = PauseChecks(world)
+        self._overrides = OverrideChecks(world)
         self._job_files = JobFileChecks(world)
         self.payloads = PayloadChecks(world)
         self._explanations = ExplanationChecks(world)
@@ -137,6 +139,7 @@ class Checks:
         self._wake_reports.at_end()
         self._waiting.at_end()
         self._pauses.at_end()
+        self._overrides.at_end()
         self._job_files.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()

@@ -149,7 +149,8 @@ class DocumentChangeChecks:
             failed = _failed(before, after)
             nudged = number_of(after, "nudges") > number_of(before, "nudges")
             require(step == 0 if failed or nudged else step < 0, check, f"the attempt moved by {step}", key)
-            most = job_type(text_of(after, "type")).retry.max_attempts
+            type_ = text_of(after, "type")
+            most = max(job_type(type_).retry.max_attempts, *self._world.overridden_attempts[type_], 0)
             require(not failed or number_of(after, "attempt") < most, check, "it is retried beyond its policy", key)
 
     def only_the_owner_ends_a_run(self, key: str, before: Item | None, after: Item | None) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from tests.simulation.checks.table_watch import watch_jobs
@@ -21,7 +22,7 @@ class VersionCompatibilityChecks:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        watch_jobs(world, changed=[_require_compatible])
+        watch_jobs(world, changed=[partial(_require_compatible, world)])
 
     def at_end(self) -> None:
         self._no_attempt_is_lost_to_another_version()
@@ -82,7 +83,7 @@ class VersionCompatibilityChecks:
         return ((key[0], item) for key, item in self._world.jobs.items.items() if "state" in item)
 
 
-def _require_compatible(key: str, before: Item, after: Item) -> None:
+def _require_compatible(world: World, key: str, before: Item, after: Item) -> None:
     what = f"schema {number_of(before, 'schema')} became {number_of(after, 'schema')}"
     kept = number_of(after, "schema") >= number_of(before, "schema")
     require(kept, "no version overwrites a newer schema", what, key)
@@ -90,12 +91,14 @@ def _require_compatible(key: str, before: Item, after: Item) -> None:
     own = not run or number_of(after, "schema") == number_of(before, "schema")
     require(own, "a run can read its own document", what, key)
     require(MARK in after or MARK not in before, "unknown attributes are kept", f"{MARK} is gone", key)
-    _require_policy(key, after)
+    _require_policy(world, key, after)
 
 
-def _require_policy(key: str, item: Item) -> None:
+def _require_policy(world: World, key: str, item: Item) -> None:
     """A job dies by the retry policy of its own type, even if a worker does not know the type."""
-    over = number_of(item, "attempt") - job_type(text_of(item, "type")).retry.max_attempts
+    type_ = text_of(item, "type")
+    fewest = min([job_type(type_).retry.max_attempts, *world.overridden_attempts[type_]])
+    over = number_of(item, "attempt") - fewest
     least = {DeathReason.EXHAUSTED.value: 0, DeathReason.CRASHED.value: 1}.get(text_of(item, "death"), over)
     require(over >= least, "deaths follow the policy", f"{text_of(item, 'death')}, attempts left: {-over}", key)
 

@@ -28,6 +28,12 @@ PAUSES: Final = (
         "if (pause := self._context.configuration().pause_of_limit(slot.line, now=now)) and not pause:",
     ),
     Mutant(
+        "a run knows no override",
+        modules.GATES,
+        "self._job_type, self._declared_limit = declared.overridden(overrides), declared.limit",
+        "self._job_type, self._declared_limit = declared, declared.limit",
+    ),
+    Mutant(
         "the configuration is read once an hour",
         modules.CONFIGURATION,
         "CACHED_FOR: Final = timedelta(seconds=5)",

@@ -1,5 +1,6 @@
 """One world: the deployed app on a simulated AWS, with the faults of one seed."""
 
+from collections import defaultdict
 from collections.abc import Callable
 from random import Random
 from typing import Any, Final, Self
@@ -74,6 +75,8 @@ class World:
         #: Planned submissions of callers, and runs of handlers.
         self.submissions: list[Any] = []
         self.runs: list[Any] = []
+        #: By type, each number of attempts that an operator may have set.
+        self.overridden_attempts: dict[str, set[int]] = defaultdict(set)
         #: HTTP requests without a response yet.
         self.open_requests: list[Any] = []
         #: Called with each run when its handler ends.
