@@ -26,6 +26,7 @@ from tidemill.application.wake import Waker
 from tidemill.aws import clients
 from tidemill.aws.secret_keys import RotatingKey, key_versions
 from tidemill.dynamodb import canary_marks
+from tidemill.dynamodb.archive_files import BucketArchive
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_scan import DynamoJobScan
@@ -144,6 +145,11 @@ def control() -> Control:
 @cache
 def listing() -> DynamoListing:
     return DynamoListing(_dynamodb(), table=setting(Env.JOBS_TABLE), read=store().get_many)
+
+
+@cache
+def archive_files() -> BucketArchive:
+    return BucketArchive(clients.s3(), bucket=setting(Env.ARCHIVE_BUCKET))
 
 
 @cache

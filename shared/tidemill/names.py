@@ -39,6 +39,7 @@ class Env(StrEnum):
     INDEX_SHARDS = "TIDEMILL_INDEX_SHARDS"
     #: Bucket of the payloads that are too large for the table, and of the files that jobs write for download.
     FILES_BUCKET = "TIDEMILL_FILES_BUCKET"
+    ARCHIVE_BUCKET = "TIDEMILL_ARCHIVE_BUCKET"
     #: ARN of the secret that signs the cursors of listings.
     CURSOR_KEY_SECRET = "TIDEMILL_CURSOR_KEY_SECRET"  # noqa: S105 - the name of a variable
     #: JSON object: issuer and audience of the callers' tokens; empty if callers sign with SigV4.
@@ -151,6 +152,8 @@ CONFIGURATION_KEY: Final = "!config"
 # The prefixes of keys in the files bucket.
 PAYLOADS_PREFIX: Final = "payloads/"
 EXPORTS_PREFIX: Final = "exports/"
+#: Prefix of the object keys in the bucket of the archive.
+ARCHIVE_PREFIX: Final = "jobs/"
 
 #: The tenant of periodic jobs. It cannot equal a caller's tenant, which has at least two parts.
 SCHEDULE_TENANT: Final = "schedule"

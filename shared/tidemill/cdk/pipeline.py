@@ -20,6 +20,8 @@ from tidemill.cdk.alarm_catalogue import (
 )
 from tidemill.cdk.alarm_topic import AlarmTopics
 from tidemill.cdk.application_alarms import api_alarms
+from tidemill.cdk.archiver import Archiver
+from tidemill.cdk.archiver_alarms import archiver_alarms
 from tidemill.cdk.config import LaneConfig, StageConfig
 from tidemill.cdk.dashboard import Dashboard
 from tidemill.cdk.function_factory import FunctionFactory
@@ -54,13 +56,19 @@ class Pipeline(Construct):
         self.storage = Storage(self, config=config)
         self._lanes = [self._lane(lane, functions) for lane in config.lanes]
         self._publisher = self._publish(functions)
+        self._archiver = (
+            Archiver(self, "Archiver", config=config, code=functions.code, jobs=self.storage.jobs)
+            if config.archive
+            else None
+        )
         self._api = JobApi(functions, storage=self.storage)
         schedules = periodic(config.job_packages, root=app_folder)
         self._scheduled = ScheduledFunctions(
             functions, storage=self.storage, lanes=self._lanes, api=self._api.api, periodic=schedules
         )
+        readers = [each.mapping.ref for each in (self._publisher, self._archiver) if each]
         self._scheduled.compare_with_template(
-            [*(lane.mapping.event_source_mapping_id for lane in self._lanes), self._publisher.mapping.ref]
+            [*(lane.mapping.event_source_mapping_id for lane in self._lanes), *readers]
         )
         self._types = type_names(config.job_packages, root=app_folder) if config.metrics_by_type else []
         self.topics = AlarmTopics(self, config=config)
@@ -145,7 +153,8 @@ class Pipeline(Construct):
 
     def _functions(self) -> Mapping[str, JobFunction]:
         """By verb. The key of a worker outside the default lane is verb and lane."""
-        functions = (*self._api.functions, *self._scheduled.functions, self._publisher.function)
+        readers = [each.function for each in (self._publisher, self._archiver) if each]
+        functions = (*self._api.functions, *self._scheduled.functions, *readers)
         return {function.verb: function for function in functions} | {
             lane.function_key: lane.worker for lane in self._lanes
         }
@@ -161,6 +170,8 @@ class Pipeline(Construct):
         yield from engine_alarms(self._lanes, self.storage.jobs, self.topics, config=self.config)
         yield from api_alarms(self._api.api, self._api.functions, of="api")
         yield from publisher_alarms(self._publisher)
+        if self._archiver:
+            yield from archiver_alarms(self._archiver)
         yield from scheduler_alarms(self._scheduled, config=self.config)
 
     def _lane(self, config: LaneConfig, functions: FunctionFactory) -> Lane:

@@ -61,6 +61,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "metric_math": switch,
     "gradual_deployment": switch,
     "audit_retention_days": integer,
+    "archive": str,
     "index_shards": integer,
     "jobs_stream": str,
     "epoch": integer,

@@ -24,6 +24,10 @@ PATTERNS: Final[Sequence[Mapping[str, Any]]] = (
         }
     },
 )
+#: The archive needs the jobs that have ended.
+ARCHIVE_PATTERN: Final[Mapping[str, Any]] = {
+    "dynamodb": {"NewImage": {names.STATE_ATTRIBUTE: {"S": list(names.TERMINAL_STATES)}}}
+}
 BATCH_SIZE: Final = 100
 #: Retries of a batch. Lambda needs seven to halve a hundred records down to the one poison record. The others outlast a
 #: temporary fault of SQS: the job of a record that is given up waits until reconcile or an operator acts.

@@ -1,0 +1,69 @@
+"""`Archiver`: the function that writes ended jobs to a bucket, and the queue of records that it cannot write."""
+
+from aws_cdk import Acknowledgment, Aws, Stack, Validations
+from aws_cdk import aws_lambda as lambda_
+from constructs import Construct
+
+from tidemill import names
+from tidemill.cdk.config import OLDEST_RECORD_SECONDS, StageConfig
+from tidemill.cdk.dead_letter_queue import dead_letter_queue
+from tidemill.cdk.iam_actions import PUT_FILE
+from tidemill.cdk.job_function import JobFunction
+from tidemill.cdk.job_table import JobTable
+from tidemill.cdk.publisher import READ_STREAM
+from tidemill.cdk.stream_settings import ARCHIVE_PATTERN, BATCH_SIZE, RETRIES
+
+
+class Archiver(Construct):
+    """The second and last reader of the stream: a third one would be throttled.
+
+    https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
+    """
+
+    def __init__(
+        self, scope: Construct, id_: str, *, config: StageConfig, code: lambda_.AssetCode, jobs: JobTable
+    ) -> None:
+        super().__init__(scope, id_)
+        self.config = config
+        #: A message names a range of the stream, not a job: Lambda sends metadata only.
+        self.failures = dead_letter_queue(self, "Failures")
+        self.function = JobFunction(
+            self,
+            "Function",
+            config=config,
+            code=code,
+            verb="archive",
+            timeout_seconds=config.publish_timeout_seconds,
+            environment={names.Env.ARCHIVE_BUCKET: config.archive},
+        )
+        files = f"arn:{Aws.PARTITION}:s3:::{config.archive}/{names.ARCHIVE_PREFIX}*"
+        self.function.allow([PUT_FILE], [files])
+        Validations.of(self.function).acknowledge(
+            Acknowledgment(
+                id=f"AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:s3:::{config.archive}/{names.ARCHIVE_PREFIX}*]",
+                reason="The rest of the object key is known only when the job ends.",
+            )
+        )
+        self.function.allow(["sqs:SendMessage"], [self.failures.queue_arn])
+        self.function.allow(READ_STREAM, [jobs.stream_arn])
+        self.mapping = lambda_.CfnEventSourceMapping(
+            self,
+            "Mapping",
+            function_name=self.function.live.function_arn,
+            event_source_arn=jobs.stream_arn,
+            starting_position="TRIM_HORIZON",
+            batch_size=BATCH_SIZE,
+            parallelization_factor=config.stream_parallelization,
+            bisect_batch_on_function_error=True,
+            maximum_retry_attempts=RETRIES,
+            maximum_record_age_in_seconds=OLDEST_RECORD_SECONDS,
+            function_response_types=["ReportBatchItemFailures"],
+            destination_config=lambda_.CfnEventSourceMapping.DestinationConfigProperty(
+                on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=self.failures.queue_arn)
+            ),
+            filter_criteria=lambda_.CfnEventSourceMapping.FilterCriteriaProperty(
+                filters=[
+                    lambda_.CfnEventSourceMapping.FilterProperty(pattern=Stack.of(self).to_json_string(ARCHIVE_PATTERN))
+                ]
+            ),
+        )
