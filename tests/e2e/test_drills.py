@@ -12,8 +12,8 @@ from demo.drills.errors import DrillError
 from demo.drills.incidents.disabled_publisher import DisabledPublisher
 from tidemill.local.lifecycle import App
 
-#: So the alarms on silence are on after 20 seconds.
-MINUTE_SECONDS: Final = 2
+#: Long enough for what happens in a minute beside other tests, whose load must not fire another page.
+MINUTE_SECONDS: Final = 5
 #: Evaluations in which a stage does not recover by itself.
 PATIENCE: Final = 15
 
@@ -38,5 +38,5 @@ def test_a_drill_ends_an_incident_with_the_commands_of_the_runbook(drill: Disabl
 
 
 def test_a_drill_fails_without_the_commands_of_the_runbook(drill: DisabledPublisher, watch: AlarmLog) -> None:
-    with pytest.raises(DrillError, match=r"the stage did not recover: LateCanary, Page fire; job .* is queued"):
+    with pytest.raises(DrillError, match=r"the stage did not recover: .*LateCanary.* fire; job .* is queued"):
         runner.run(drill, watch, (), patience=PATIENCE)
