@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from aws_cdk import Stack
+from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
@@ -53,7 +53,16 @@ class Publisher(Construct):
         )
         queues = [queue.queue_arn for lane in lanes for queue in (lane.queue, lane.dead_letters)]
         self.function.allow(["sqs:SendMessage"], [*queues, self.failures.queue_arn])
-        self.function.allow(READ_STREAM, [jobs.stream_arn])
+        # A stream that is enabled again has another name, and a repair lets publish read it.
+        self.function.allow(READ_STREAM, [f"{jobs.table.table_arn}/stream/*"])
+        table = Stack.of(self).resolve(jobs.table.table_arn)
+        name = table if isinstance(table, str) else f"<{'.'.join(table['Fn::GetAtt'])}>"
+        Validations.of(self.function).acknowledge(
+            Acknowledgment(
+                id=f"AwsSolutions-IAM5[Resource::{name}/stream/*]",
+                reason="DynamoDB names a stream when it is enabled, and publish reads each one of its table.",
+            )
+        )
         # The L1 resource: the failure destination of the L2 construct grants more than `SendMessage`.
         self.mapping = lambda_.CfnEventSourceMapping(
             self,
