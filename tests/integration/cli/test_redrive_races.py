@@ -3,7 +3,7 @@
 import threading
 from collections import Counter
 from collections.abc import Iterable
-from datetime import datetime
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -56,12 +56,12 @@ class Interrupting:
         self._redrive = DynamoJobStore.redrive
         interrupting = self
 
-        def redrive(store: DynamoJobStore, job: Job, *, token: str, now: datetime, by: str, reason: str = "") -> Job:
+        def redrive(store: DynamoJobStore, job: Job, **how: Any) -> Job:
             with interrupting._lock:
                 interrupting._left -= 1
                 if interrupting._left < 0:
                     raise interrupting._error
-            return interrupting._redrive(store, job, token=token, now=now, by=by, reason=reason)
+            return interrupting._redrive(store, job, **how)
 
         monkeypatch.setattr(DynamoJobStore, "redrive", redrive)
 

@@ -26,7 +26,7 @@ class RedriveStore:
         self._lock = threading.Lock()
         self._broken = broken
 
-    def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str) -> Job:
+    def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str, edited: bool = False) -> Job:
         if job.id == self._broken:
             raise StoreUnavailableError("no answer")
         with self._lock:
