@@ -161,9 +161,10 @@ class AtRestChecks:
             elif report.ending is Ending.FENCED and settled:
                 # A document records only its last owner, so an earlier settle may look like a takeover.
                 since = [ms for ms, other in self._documents.settled.values() if other == key and ms > settled[0]]
-                # A thread that was frozen for a day may find that its document has expired.
+                # A thread that was frozen for a day may find that its document expired, and a new job with its id.
+                forgotten = report.verdict is Verdict.GONE or self._documents.inserted[key] > 1
                 require(
-                    report.verdict is Verdict.GONE or any(ms <= at_ms for ms in since),
+                    forgotten or any(ms <= at_ms for ms in since),
                     "reports match the documents",
                     "reported as fenced, but it was settled",
                     key,

@@ -154,9 +154,9 @@ OPERATION: Final = (
     ),
     Mutant(
         "a limit keeps to one tenant",
-        modules.GATES,
-        "tenants = [] if job_type.limit_spans_tenants else [job.tenant]",
-        "tenants = [job.tenant]",
+        modules.JOB_TYPES,
+        "tenants = [] if self.limit_spans_tenants else [tenant]",
+        "tenants = [tenant]",
     ),
     Mutant(
         "a slot too many",
