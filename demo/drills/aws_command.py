@@ -18,6 +18,12 @@ def run(words: Sequence[str], client: Callable[[str], Any]) -> None:
     """`words` begins with the service."""
     service, operation, *arguments = words
     sdk = client(service)
+    if operation == "wait":
+        state, *arguments = arguments
+        waiter = sdk.get_waiter(state.replace("-", "_"))
+        shape = sdk.meta.service_model.operation_model(waiter.config.operation).input_shape
+        waiter.wait(**_parameters(arguments, shape.members))
+        return
     method = operation.replace("-", "_")
     if method not in sdk.meta.method_to_api_mapping:
         raise ValueError(f"aws {service} has no operation {operation}")

@@ -20,6 +20,9 @@ class Drill(ABC):
     #: The pages that the incident also causes. No other page may fire.
     pages: ClassVar[frozenset[str]] = frozenset()
 
+    #: Whether jobs are submitted between the incident and its fix.
+    submits_during: ClassVar[bool] = True
+
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
 

@@ -47,10 +47,7 @@ class EmbeddedStage:
         return self.app.functions[verb]
 
     def mapping(self, verb: str) -> str:
-        (mapping, *_) = self.client("lambda").list_event_source_mappings(FunctionName=self.function(verb))[
-            "EventSourceMappings"
-        ]
-        return str(mapping["UUID"])
+        return self.app.mapping(verb)
 
     def schedule(self, verb: str) -> Mapping[str, Any]:
         scheduler = self.client("scheduler")

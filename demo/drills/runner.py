@@ -51,7 +51,8 @@ def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = 
 
     began = watch.now()
     values = drill.begin(traffic)
-    traffic.submit()
+    if drill.submits_during:
+        traffic.submit()
     _await(
         watch,
         lambda: drill.alarm in watch.firing,

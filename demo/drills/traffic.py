@@ -10,11 +10,14 @@ from demo.drills.stage import Stage
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.local.wait import wait_until
 
 #: The type of the jobs with an effect.
 TYPE: Final = "demo.ordered"
 #: The number of jobs in each part of a drill.
 JOBS: Final = 5
+#: For jobs on a healthy stage.
+PATIENCE_SECONDS: Final = 60
 #: The role of ordinary callers.
 CALLER: Final = "drill"
 #: The transitions by which a job is dispatched again without a run that reported a result.
@@ -36,10 +39,13 @@ class Traffic:
         #: All accepted jobs, and the ledger of those that have an effect.
         self._accepted: dict[str, str | None] = {}
 
-    def submit(self, number: int = JOBS) -> Sequence[str]:
-        """Submit jobs with an effect that is not idempotent: a second run shows in the ledger of the job."""
+    def submit(self, number: int = JOBS, **fields: Any) -> Sequence[str]:
+        """Submit jobs with an effect that is not idempotent: a second run shows in the ledger of the job.
+
+        `fields`: more of each job.
+        """
         ledgers = [uuid4().hex for _ in range(number)]
-        jobs = [{"type": TYPE, "payload": {"ledger": ledger, "number": 1}} for ledger in ledgers]
+        jobs = [{"type": TYPE, "payload": {"ledger": ledger, "number": 1}, **fields} for ledger in ledgers]
         ids = self._stage.submit(jobs, role=CALLER)
         self._accepted |= {id_: ledger for id_, ledger in zip(ids, ledgers, strict=True) if id_}
         return [id_ for id_ in ids if id_]
@@ -51,6 +57,10 @@ class Traffic:
             raise DrillError(f"{len(jobs) - len(ids)} of {len(jobs)} jobs were refused")
         self._accepted |= dict.fromkeys(ids)
         return ids
+
+    def settle(self) -> None:
+        """Wait until all jobs have ended. Raises WaitError."""
+        wait_until(self.ended, PATIENCE_SECONDS, "the jobs to end")
 
     def ended(self) -> bool:
         found = self._stage.jobs(self._accepted)

@@ -65,8 +65,7 @@ class Flood:
     def __init__(self, app: App) -> None:
         self._app = app
         self._lambda = app.client("lambda")
-        mappings = self._lambda.list_event_source_mappings(FunctionName=app.functions[f"work-{Lane.BULK}"])
-        (self._mapping,) = (mapping["UUID"] for mapping in mappings["EventSourceMappings"])
+        self._mapping = app.mapping(f"work-{Lane.BULK}")
         self._queues = {lane: urls["queue"] for lane, urls in json.loads(app.outputs[Output.LANES]).items()}
 
     def fill_bulk_lane(self) -> None:

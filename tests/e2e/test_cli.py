@@ -99,15 +99,14 @@ def test_an_operator_sees_redrives_reconciles_and_purges(tidemill: Tidemill) -> 
 def test_a_drifted_mapping_is_found_and_repaired(deployed: Deployed, tidemill: Tidemill) -> None:
     """Before the drift nothing differs: each value of the real template is what the embedded AWS reports."""
     lambda_ = deployed.app.client("lambda")
-    name = deployed.app.functions["work-bulk"]
-    (mapping,) = lambda_.list_event_source_mappings(FunctionName=name)["EventSourceMappings"]
+    mapping = deployed.app.mapping("work-bulk")
     planned = json.loads(tidemill("repair", "--dry-run", "--json").stdout)
     assert (planned["drifted"], planned["missing"], planned["not_compared"]) == ([], [], {})
 
-    lambda_.update_event_source_mapping(UUID=mapping["UUID"], Enabled=False)
+    lambda_.update_event_source_mapping(UUID=mapping, Enabled=False)
     repaired = tidemill("repair", "--yes", "--reason", "test", "--json")
     assert repaired.returncode == 0, repaired.stderr
     result = json.loads(repaired.stdout)
     assert [(each["kind"], each["setting"]) for each in result["drifted"]] == [("event source mapping", "Enabled")]
     assert (result["restored"], result["failed"]) == (1, 0)
-    assert lambda_.get_event_source_mapping(UUID=mapping["UUID"])["State"] == "Enabled"
+    assert lambda_.get_event_source_mapping(UUID=mapping)["State"] == "Enabled"

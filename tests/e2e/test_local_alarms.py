@@ -46,11 +46,9 @@ def _watch(deployed: Deployed) -> Iterator[None]:
 def publisher(deployed: Deployed) -> Iterator[str]:
     """The event source mapping of the publisher, which is enabled again after the test."""
     lambda_ = deployed.app.client("lambda")
-    (mapping,) = lambda_.list_event_source_mappings(FunctionName=deployed.app.functions["publish"])[
-        "EventSourceMappings"
-    ]
-    yield mapping["UUID"]
-    lambda_.update_event_source_mapping(UUID=mapping["UUID"], Enabled=True)
+    mapping = deployed.app.mapping("publish")
+    yield mapping
+    lambda_.update_event_source_mapping(UUID=mapping, Enabled=True)
 
 
 @pytest.mark.usefixtures("_watch")

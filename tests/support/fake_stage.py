@@ -14,7 +14,9 @@ from tidemill.names import Lane
 
 
 class FakeStage:
-    """Broken by a call of its client, a killed worker or a flood. Jobs end when all commands of the fix have run.
+    """Broken by a call of its client, a killed worker or a flood.
+
+    Jobs end before that, and when all commands of the fix have run.
 
     The alarm resolves with the last command, or with the last one that the runbook names before it resolves.
     """
@@ -67,7 +69,8 @@ class FakeStage:
         return ids
 
     def jobs(self, ids: Collection[str]) -> Mapping[str, Job]:
-        ended = len(self.executed) >= self._commands
+        healthy = not self.broken and not self.executed
+        ended = healthy or len(self.executed) >= self._commands
         return {
             id_: replace(self._jobs[id_], state=State.SUCCEEDED if ended else State.QUEUED)
             for id_ in ids

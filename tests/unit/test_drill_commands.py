@@ -60,6 +60,26 @@ def test_what_the_service_does_not_have_is_refused(words: tuple[str, ...], sent:
     assert sent == []
 
 
+def test_a_command_waits_for_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    statuses = ["CREATING", "ACTIVE"]
+    answers = ({"Table": {"TableStatus": status}} for status in statuses)
+    asked: list[tuple[str, Any]] = []
+
+    def answer(_: object, name: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        asked.append((name, parameters))
+        return next(answers)
+
+    monkeypatch.setattr("botocore.client.BaseClient._make_api_call", answer)
+    monkeypatch.setattr("botocore.waiter.time.sleep", lambda _: None)
+    _run("dynamodb", "wait", "table-exists", "--table-name", "jobs")
+    assert asked == [("DescribeTable", {"TableName": "jobs"})] * len(statuses)
+
+
+def test_a_state_that_the_service_does_not_have_is_refused() -> None:
+    with pytest.raises(ValueError, match="Waiter does not exist: table_sleeps"):
+        _run("dynamodb", "wait", "table-sleeps", "--table-name", "jobs")
+
+
 def _log(tmp_path: Path, text: str) -> AlarmLog:
     (tmp_path / "alarms.log").write_text(text)
     return AlarmLog(tmp_path / "alarms.log", minute_seconds=60, sleep=lambda _: None)

@@ -11,8 +11,10 @@ from demo.drills import runbook, runner
 from demo.drills.drill import Drill
 from demo.drills.errors import DrillError
 from demo.drills.incidents import DRILLS
-from demo.drills.traffic import Traffic
+from demo.drills.incidents.restore import Restore
+from demo.drills.traffic import JOBS, Traffic
 from tests.support.fake_stage import DeafWatch, FakeStage, FakeWatch
+from tidemill.local.wait import WaitError
 
 #: Evaluations.
 PATIENCE: Final = 8
@@ -102,6 +104,23 @@ def test_a_drill_begins_on_a_healthy_stage_only(drill: Drill) -> None:
     watch.next()
     with pytest.raises(DrillError, match="the stage is not healthy"):
         _run(drill, watch)
+
+
+def test_a_restore_submits_no_job_between_its_restore_point_and_its_fix() -> None:
+    report = _run(Restore(FakeStage(_fix(Restore))))
+
+    assert report.jobs == 3 * JOBS
+
+
+def test_a_restore_point_comes_after_the_end_of_earlier_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("demo.drills.traffic.PATIENCE_SECONDS", 0)
+    stage = FakeStage(_fix(Restore))
+    traffic = Traffic(stage)
+    traffic.submit()
+    stage.broken = True
+    with pytest.raises(WaitError, match="the jobs to end"):
+        Restore(stage).begin(traffic)
+    stage.sdk.assert_not_called()
 
 
 def test_a_block_below_another_heading_is_not_found() -> None:

@@ -13,6 +13,7 @@ from demo.drills.incidents.lost_messages import LostMessages
 from demo.drills.incidents.lost_stream import LostStream
 from demo.drills.incidents.partition import Partition
 from demo.drills.incidents.poison_flood import PoisonFlood
+from demo.drills.incidents.restore import Restore
 from demo.drills.incidents.tenant_flood import TenantFlood
 from demo.drills.incidents.throttled_store import ThrottledStore
 
@@ -30,5 +31,7 @@ DRILLS: Final[Mapping[str, type[Drill]]] = {
         Partition,
         BrokenDeployment,
         LostStream,
+        # It replaces the jobs table of the stage.
+        Restore,
     )
 }

@@ -79,6 +79,15 @@ class App:
         """The names of the deployed functions by their verbs."""
         return dict(json.loads(self.outputs[Output.FUNCTIONS]))
 
+    def mapping(self, verb: str) -> str:
+        """The UUID of the event source mapping of a function: the first one, if a repair added another."""
+        lambda_ = self.client("lambda")
+        live = lambda_.get_alias(FunctionName=self.functions[verb], Name=LIVE_ALIAS)["AliasArn"]
+        # A mapping of an alias is not listed under the name of the function:
+        # https://docs.aws.amazon.com/lambda/latest/api/API_ListEventSourceMappings.html
+        (mapping, *_) = lambda_.list_event_source_mappings(FunctionName=live)["EventSourceMappings"]
+        return str(mapping["UUID"])
+
     @property
     def api_url(self) -> str:
         return self.url_of(Output.API_ID)
