@@ -1,4 +1,4 @@
-"""`python -m demo.figures [flood|groups|log-bytes|wake]` measures and prints one figure, or all."""
+"""`python -m demo.figures [flood|groups|log-bytes|redrive|wake]` measures and prints one figure, or all."""
 
 import argparse
 import sys
@@ -6,10 +6,16 @@ from typing import Final
 
 from rich.console import Console
 
-from demo.figures import flood, groups, log_bytes, wake
+from demo.figures import flood, groups, log_bytes, redrive, wake
 from tidemill.local.terminal_command import run
 
-FIGURES: Final = {"flood": flood.main, "groups": groups.main, "log-bytes": log_bytes.main, "wake": wake.main}
+FIGURES: Final = {
+    "flood": flood.main,
+    "groups": groups.main,
+    "log-bytes": log_bytes.main,
+    "redrive": redrive.main,
+    "wake": wake.main,
+}
 
 
 def main() -> int:

@@ -251,11 +251,17 @@ def calls(cloud: Cloud) -> Iterator[Counter[str]]:
         service.meta.events.unregister("before-call", note)
 
 
-def test_one_job_takes_five_calls_and_none_to_a_queue(cloud: Cloud, calls: Counter[str]) -> None:
+@pytest.mark.parametrize("full", [False, True])
+def test_one_job_takes_five_calls_and_none_to_a_queue(cloud: Cloud, calls: Counter[str], *, full: bool) -> None:
     """The job is read for the plan and for the redrive, and the audit entry takes two writes."""
-    job = cloud.dead_job()
-    for _ in range(20):
-        cloud.dead_job()
+    job = cloud.dead_job(dead_letter=False)
+    if full:
+        for _ in range(20):
+            cloud.dead_job()
+        for number in range(100):
+            cloud.write(f"message {number}")
+    _, queue, _ = cloud.contents()
+    assert queue["ApproximateNumberOfMessages"] == ("120" if full else "0")
     calls.clear()
 
     assert run("redrive", job.id, "--tenant", job.tenant, "--yes").exit_code == 0
