@@ -25,13 +25,14 @@ class Deployed:
         self.queue_url: str = urls["queue"]
         self.dead_letters_url: str = urls["dead_letters"]
 
-    def submit(self, type_: str, payload: dict[str, Any], *, key: str | None = None) -> Answer:
-        body = json.dumps({"type": type_, "payload": payload}).encode()
+    def submit(self, type_: str, payload: dict[str, Any], *, key: str | None = None, **fields: Any) -> Answer:
+        """Submit a job with the other members in `fields`."""
+        body = json.dumps({"type": type_, "payload": payload, **fields}).encode()
         return self.app.request("POST", "/jobs", body=body, key=key)
 
-    def accepted(self, type_: str, payload: dict[str, Any]) -> str:
+    def accepted(self, type_: str, payload: dict[str, Any], **fields: Any) -> str:
         """Submit a job that must be accepted. Returns its id."""
-        answer = self.submit(type_, payload, key=str(uuid4()))
+        answer = self.submit(type_, payload, key=str(uuid4()), **fields)
         assert answer.status == 202, answer
         return str(answer.json()["id"])
 
@@ -57,6 +58,14 @@ class Deployed:
     def tenant_of(self, job_id: str) -> str:
         """The tenant that owns the job."""
         return self.document(job_id).tenant
+
+    def ledger(self, name: str) -> list[str]:
+        """The words that demo jobs have written under this name."""
+        dynamodb = self.app.client("dynamodb")
+        (table,) = [table for table in dynamodb.list_tables()["TableNames"] if "DemoLedger" in table]
+        key = {"name": {"S": name}}
+        item = dynamodb.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {"words": {"L": []}})
+        return [word["S"] for word in item["words"]["L"]]
 
     def stored(self) -> int:
         """The number of job documents."""

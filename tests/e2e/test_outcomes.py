@@ -11,36 +11,19 @@ from tidemill.local.wait import wait_until
 from tidemill.names import Output
 
 
-def accepted(deployed: Deployed, type_: str, payload: dict[str, Any], **asked: Any) -> str:
-    """Submit with the other members in `asked`. Returns the id."""
-    body = json.dumps({"type": type_, "payload": payload, **asked}).encode()
-    answer = deployed.app.request("POST", "/jobs", body=body)
-    assert answer.status == 202, answer
-    return str(answer.json()["id"])
-
-
-def ledger(deployed: Deployed, name: str) -> list[str]:
-    """The words that demo jobs have written under this name."""
-    dynamodb = deployed.app.client("dynamodb")
-    (table,) = [table for table in dynamodb.list_tables()["TableNames"] if "DemoLedger" in table]
-    key = {"name": {"S": name}}
-    item = dynamodb.get_item(TableName=table, Key=key, ConsistentRead=True).get("Item", {"words": {"L": []}})
-    return [word["S"] for word in item["words"]["L"]]
-
-
 def time(job: dict[str, Any], name: str) -> datetime:
     return datetime.fromisoformat(job[name])
 
 
 def test_a_snoozed_job_comes_back_when_it_said_and_has_used_up_no_attempt(deployed: Deployed) -> None:
-    job = deployed.until(accepted(deployed, "demo.snooze", {"seconds": 5}), state="succeeded")
+    job = deployed.until(deployed.accepted("demo.snooze", {"seconds": 5}), state="succeeded")
     assert (job["result"], job["errors"]) == ({"attempts": 1}, [])
     assert job["hops"] >= 1
     assert time(job, "claimed_at") >= time(job, "created_at") + timedelta(seconds=5)
 
 
 def test_a_job_that_continues_goes_on_where_it_was_and_shows_how_far_it_is(deployed: Deployed) -> None:
-    job_id = accepted(deployed, "demo.steps", {"steps": 20, "seconds": 0.2})
+    job_id = deployed.accepted("demo.steps", {"steps": 20, "seconds": 0.2})
     seen = deployed.until(job_id, state="running", holds=lambda job: 0 < (job["progress"]["done"] or 0) < 20)
     assert seen["progress"]["total"] == 20
     job = deployed.until(job_id, state="succeeded")
@@ -49,13 +32,13 @@ def test_a_job_that_continues_goes_on_where_it_was_and_shows_how_far_it_is(deplo
 
 
 def test_a_job_that_gives_up_is_dead_with_its_reason(deployed: Deployed) -> None:
-    job = deployed.until(accepted(deployed, "demo.give_up", {"guest": "Ada"}), state="dead")
+    job = deployed.until(deployed.accepted("demo.give_up", {"guest": "Ada"}), state="dead")
     assert (job["death"], job["attempt"]) == ("gave up", 1)
     assert job["errors"][0]["message"] == "Ada has declined"
 
 
 def test_a_running_job_that_is_cancelled_ends_at_its_next_step(deployed: Deployed) -> None:
-    job_id = accepted(deployed, "demo.steps", {"steps": 1000, "seconds": 0.2})
+    job_id = deployed.accepted("demo.steps", {"steps": 1000, "seconds": 0.2})
     deployed.until(job_id, state="running", holds=lambda job: (job["progress"]["done"] or 0) > 0)
     assert deployed.app.request("POST", f"/jobs/{job_id}/cancel").status in {200, 202}
     job = deployed.until(job_id, state="cancelled")
@@ -64,13 +47,13 @@ def test_a_running_job_that_is_cancelled_ends_at_its_next_step(deployed: Deploye
 
 
 def test_a_job_that_has_not_started_is_cancelled_at_once(deployed: Deployed) -> None:
-    job_id = accepted(deployed, "demo.flaky", {"failures": 0}, delay_seconds=1200)
+    job_id = deployed.accepted("demo.flaky", {"failures": 0}, delay_seconds=1200)
     assert deployed.app.request("POST", f"/jobs/{job_id}/cancel").status == 200
     assert deployed.job(job_id)["state"] == "cancelled"
 
 
 def test_retry_after_sets_the_delay_and_overrides_the_backoff_of_the_type(deployed: Deployed) -> None:
-    job = deployed.until(accepted(deployed, "demo.busy", {"retry_after_seconds": 1}), state="succeeded")
+    job = deployed.until(deployed.accepted("demo.busy", {"retry_after_seconds": 1}), state="succeeded")
     (error,) = job["errors"]
     assert (error["class"], error["message"]) == ("RetryAfter", "the service is busy")
     assert time(error, "next_due") - time(error, "at") == timedelta(seconds=1)
@@ -78,18 +61,18 @@ def test_retry_after_sets_the_delay_and_overrides_the_backoff_of_the_type(deploy
 
 def test_an_effect_and_a_follow_up_job_commit_once_with_the_success(deployed: Deployed) -> None:
     number = uuid4().hex
-    job_id = accepted(deployed, "demo.order", {"number": number})
+    job_id = deployed.accepted("demo.order", {"number": number})
     deployed.until(job_id, state="succeeded")
     reference = {"schema": 1, "tenant": deployed.tenant_of(job_id), "id": job_id, "generation": 1, "trace": "again"}
     deployed.send(json.dumps(reference), times=3)
-    wait_until(lambda: len(ledger(deployed, number)) > 1, PATIENCE_SECONDS, "the receipt")
+    wait_until(lambda: len(deployed.ledger(number)) > 1, PATIENCE_SECONDS, "the receipt")
     deployed.drained()
-    assert ledger(deployed, number) == ["booked", "receipt sent"]
+    assert deployed.ledger(number) == ["booked", "receipt sent"]
 
 
 def test_a_job_over_its_own_time_is_settled_while_its_batch_goes_on(deployed: Deployed) -> None:
-    late = accepted(deployed, "demo.overtime", {})
-    others = [accepted(deployed, "demo.flaky", {"failures": 0}) for _ in range(3)]
+    late = deployed.accepted("demo.overtime", {})
+    others = [deployed.accepted("demo.flaky", {"failures": 0}) for _ in range(3)]
     job = deployed.until(late, state="dead")
     (error,) = job["errors"]
     allowed = "it took longer than the 0.5 s that `timeout_seconds` of demo.overtime allows"
@@ -126,12 +109,12 @@ def worker_log(deployed: Deployed, message: str, *job_ids: str) -> list[dict[str
 def test_jobs_of_a_group_run_in_the_order_accepted_though_one_is_tried_twice(deployed: Deployed) -> None:
     group = uuid4().hex
     ids = [
-        accepted(
-            deployed, "demo.ordered", {"ledger": group, "number": number, "failures": int(number == 1)}, group=group
+        deployed.accepted(
+            "demo.ordered", {"ledger": group, "number": number, "failures": int(number == 1)}, group=group
         )
         for number in range(5)
     ]
     for job_id in ids:
         deployed.until(job_id, state="succeeded")
-    assert ledger(deployed, group) == ["0", "1", "2", "3", "4"]
+    assert deployed.ledger(group) == ["0", "1", "2", "3", "4"]
     assert [deployed.job(job_id)["sequence"] for job_id in ids] == [1, 2, 3, 4, 5]
