@@ -92,8 +92,10 @@ class ParkedJobChecks:
             # The slot is free from the time at which fewer than all are taken.
             free_ms = max(self._written_ms[key], ends[slots - 1] if len(ends) >= slots else 0)
             since = [int(item["wait"]["M"]["since"]["N"]) for item in self._parked[key].values()]
-            # Wake frees a reservation whose job did not come in time, such as behind a long run.
-            unused = any(name.startswith("+") and until <= now_ms for name, until in _held(before).items())
+            # Wake frees a reservation whose job did not come in time, such as behind a long run, and the slot of a run
+            # whose worker was killed.
+            killed = bool(self._world.scheduler.interrupted)
+            unused = any((killed or name.startswith("+")) and until <= now_ms for name, until in _held(before).items())
             if since and not (self._calm and unused):
                 self._idle = max(self._idle, (now_ms - max(free_ms, min(since), self._calm_since_ms), key))
         self._written_ms[key] = now_ms
