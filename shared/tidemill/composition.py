@@ -99,8 +99,17 @@ def known_job_types() -> JobTypes:
 
 @cache
 def configuration() -> CachedConfiguration:
-    source = DynamoConfiguration(_dynamodb(), table=setting(Env.JOBS_TABLE))
-    return CachedConfiguration(source.read, clock=clock.now, failed=configuration_not_read)
+    table = setting(Env.JOBS_TABLE)
+    record = DynamoConfiguration(_dynamodb(), table=table)
+    place = os.environ.get(Env.APP_CONFIG)
+    if not place:
+        return CachedConfiguration(record.read, clock=clock.now, failed=configuration_not_read)
+    from tidemill.powertools import app_config  # noqa: PLC0415 - a slow import, and only such a stage needs it
+
+    copy = app_config.over(record, place=place, table=table)
+    return CachedConfiguration(
+        copy.read, clock=clock.now, failed=configuration_not_read, lasts=app_config.POLL_INTERVAL
+    )
 
 
 @cache

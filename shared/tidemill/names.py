@@ -24,6 +24,8 @@ class Env(StrEnum):
     JOBS_TABLE = "TIDEMILL_JOBS_TABLE"
     #: How often the jobs were restored from a backup; absent for never. Messages of other epochs are not acted on.
     EPOCH = "TIDEMILL_EPOCH"
+    #: JSON object with the members of `powertools.app_config.Place`. Absent where the jobs table is the source.
+    APP_CONFIG = "TIDEMILL_APP_CONFIG"
     #: JSON object: lane name to `{"queue": url, "dead_letters": url}`. Read by publish.
     LANES = "TIDEMILL_LANES"
     #: Comma-separated packages that hold job types, e.g. `functions.jobs`.
@@ -73,6 +75,8 @@ class Output(StrEnum):
     JOBS_TABLE = "JobsTable"
     #: As `Env.EPOCH`, always present.
     EPOCH = "Epoch"
+    #: As `Env.APP_CONFIG`; absent where that is.
+    APP_CONFIG = "AppConfig"
     FILES_BUCKET = "FilesBucket"
     #: JSON, as `Env.LANES`.
     LANES = "Lanes"

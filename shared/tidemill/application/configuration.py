@@ -45,14 +45,20 @@ class ConfigurationStore(Protocol):
 class CachedConfiguration:
     """The configuration of one execution environment. Its threads share it.
 
-    One read serves all uses of `CACHED_FOR`. If a read fails, the last known values hold, and the next read is made as
+    One read serves all uses of `lasts`. If a read fails, the last known values hold, and the next read is made as
     late as after a success. Before the first successful read, nothing is set.
     """
 
     def __init__(
-        self, read: Callable[[], RuntimeConfiguration], *, clock: Clock, failed: Callable[[Exception], None]
+        self,
+        read: Callable[[], RuntimeConfiguration],
+        *,
+        clock: Clock,
+        failed: Callable[[Exception], None],
+        lasts: timedelta = CACHED_FOR,
     ) -> None:
         self._read = read
+        self._lasts = lasts
         self._clock = clock
         self._failed = failed
         self._reading = threading.Lock()
@@ -60,7 +66,7 @@ class CachedConfiguration:
         self._read_at: datetime | None = None
 
     def current(self) -> RuntimeConfiguration:
-        """At most `CACHED_FOR` old, and the time of a read; older only if reads fail."""
+        """At most `lasts` old, and the time of a read; older only if reads fail."""
         if self._fresh():
             return self._known
         with self._reading:
@@ -71,7 +77,7 @@ class CachedConfiguration:
 
     def _fresh(self) -> bool:
         # A clock that was set back must not keep the value for ever.
-        return self._read_at is not None and timedelta(0) <= self._clock() - self._read_at < CACHED_FOR
+        return self._read_at is not None and timedelta(0) <= self._clock() - self._read_at < self._lasts
 
     def _read_again(self) -> None:
         began = self._clock()
@@ -97,6 +103,10 @@ class Configurator:
                 f"the runtime configuration has version {present.version}, not {expected}: nothing was changed"
             )
         return present
+
+    def acting(self) -> RuntimeConfiguration:
+        """What the functions read."""
+        return self._store.read()
 
     def history(self, *, most: int) -> Sequence[Change]:
         return self._store.history(most=most)

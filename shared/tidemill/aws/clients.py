@@ -126,6 +126,17 @@ def sqs() -> "SQSClient":
 
 
 @cache
+def app_config_data() -> Any:
+    return boto3.client("appconfigdata", config=CONFIG)
+
+
+@cache
+def app_config() -> Any:
+    """For the command line."""
+    return boto3.client("appconfig", config=CONFIG.merge(Config(read_timeout=10)))
+
+
+@cache
 def sts() -> "STSClient":
     return boto3.client("sts", config=CONFIG)
 

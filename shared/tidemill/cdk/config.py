@@ -232,6 +232,8 @@ class StageConfig:
     contributor_insights: bool = False
     #: Name of an existing bucket that keeps the documents of ended jobs. Empty: no archive.
     archive: str = ""
+    #: Where the functions read the runtime configuration: `table` or `appconfig`.
+    configuration_source: str = "table"
     #: ARN or name of the permissions boundary of every role. Empty: no boundary.
     permissions_boundary: str = ""
     #: Qualifier of the bootstrap stack. Empty: CDK's default.
@@ -259,6 +261,7 @@ class StageConfig:
             r"(arn:[\w-]+:lambda:[\w-]+:\d{12}:layer:[\w-]+:\d+)?",
             "the ARN of the version of a layer",
         )
+        _require_form("configuration_source", self.configuration_source, r"table|appconfig", "table or appconfig")
         _require_form("archive", self.archive, r"([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?", "the name of a bucket")
         _require(not self.tracing_layer or self.tracing, "tracing_layer needs tracing=on")
         _require(

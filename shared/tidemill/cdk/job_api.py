@@ -55,6 +55,7 @@ class JobApi:
         environment = {**self._storage.submitting, **self._functions.callers, **canaries}
         submit = self._functions.api_function("submit", environment)
         self._storage.allow(submit, *ACCEPT, GET_MANY)
+        self._storage.allow_app_config(submit)
         self._storage.files.allow(submit, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
         return submit
 

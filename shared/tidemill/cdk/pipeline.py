@@ -105,6 +105,7 @@ class Pipeline(Construct):
             Output.API_URL: self._api.api.api.api_endpoint,
             Output.JOBS_TABLE: jobs.table.table_name,
             Output.EPOCH: str(self.config.epoch),
+            **({Output.APP_CONFIG: self.storage.app_config} if self.storage.app_config else {}),
             Output.FILES_BUCKET: self.storage.files.bucket.bucket_name,
             Output.LANES: lane_urls(self, self._lanes),
             Output.SCHEDULES: json.dumps({job_type.type: job_type.expression for job_type in schedules}),
@@ -186,6 +187,7 @@ class Pipeline(Construct):
         # Claim, settle and release update the job. A worker also accepts follow-up jobs and advances groups.
         # Besides advancing groups, a worker releases the parked jobs that wait for its limit slot.
         self.storage.allow(lane.worker, *ADVANCE, GET_MANY)
+        self.storage.allow_app_config(lane.worker)
         lane.worker.allow([QUERY], [self.storage.jobs.index_arn(ATTENTION_INDEX)])
         # It deletes the payload of a follow-up job that does not come into being.
         self.storage.files.allow(lane.worker, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
@@ -206,6 +208,7 @@ class Pipeline(Construct):
             environment=self.storage.loading,
         )
         self.storage.allow(publisher.function, *ADVANCE)
+        self.storage.allow_app_config(publisher.function)
         self.storage.files.allow(publisher.function, [DELETE_FILE], of=[PAYLOADS_PREFIX])
         return publisher
 

@@ -132,6 +132,7 @@ class ScheduledFunctions:
         wake.allow([QUERY], [self._storage.jobs.index_arn(names.ATTENTION_INDEX)])
         # Owed work advances groups and deletes payloads. The release of parked jobs reads limits and updates them.
         self._storage.allow(wake, GET_MANY, *ADVANCE)
+        self._storage.allow_app_config(wake)
         self._storage.files.allow(wake, [DELETE_FILE], of=[names.PAYLOADS_PREFIX])
         return wake
 

@@ -62,6 +62,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "gradual_deployment": switch,
     "audit_retention_days": integer,
     "archive": str,
+    "configuration_source": str,
     "index_shards": integer,
     "jobs_stream": str,
     "epoch": integer,

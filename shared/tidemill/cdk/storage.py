@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from constructs import Construct
 
+from tidemill.cdk.app_config import AppConfig
 from tidemill.cdk.config import StageConfig
 from tidemill.cdk.files_bucket import FilesBucket
 from tidemill.cdk.iam_actions import GET
@@ -18,10 +19,16 @@ class Storage:
     def __init__(self, scope: Construct, *, config: StageConfig) -> None:
         self.jobs = JobTable(scope, "Jobs", config=config)
         self.files = FilesBucket(scope, "Files", config=config)
+        self._app_config = (
+            AppConfig(scope, "Configuration", config=config) if config.configuration_source == "appconfig" else None
+        )
+        #: JSON with the ids of the resources of AppConfig. Empty: the table is the source of the configuration.
+        self.app_config = self._app_config.place if self._app_config else ""
         #: Environment of functions that read or write jobs.
         self.storing: Mapping[str, str] = {
             Env.JOBS_TABLE: self.jobs.table.table_name,
             **({Env.EPOCH: str(config.epoch)} if config.epoch else {}),
+            **({Env.APP_CONFIG: self.app_config} if self.app_config else {}),
             Env.RETENTION_DAYS: str(config.job_retention_days),
             Env.LISTING: "true" if config.listing else "",
             Env.INDEX_SHARDS: str(config.index_shards),
@@ -38,3 +45,9 @@ class Storage:
     def allow_configuration(self, function: JobFunction) -> None:
         """Allow a function that may not read the whole table to read the runtime configuration."""
         function.allow([GET], [self.jobs.table.table_arn], only_if=items_like(CONFIGURATION_KEY))
+        self.allow_app_config(function)
+
+    def allow_app_config(self, function: JobFunction) -> None:
+        """Allow a function that reads the runtime configuration to read its copy in AppConfig, if there is one."""
+        if self._app_config:
+            self._app_config.allow(function)

@@ -33,6 +33,10 @@ def get(installation: Installation, name: str | None, *, as_json: bool) -> None:
     Each setting has who set it, when, why, and until when.
     """
     present = installation.configurator.read()
+    if installation.deployment.app_config:
+        acting = installation.configurator.acting().version
+        if acting != present.version:
+            say(f"AppConfig has version {acting}, which the functions read. The next change deploys all settings.")
     now = clock.now()
     settings = {key: one for key, one in present.settings.items() if one.in_force(now) and name in {None, key}}
     if name is not None and name not in settings:
@@ -92,8 +96,8 @@ def set_(
 
     flags.NAME is a flag for the code of your job types, which reads it from run.flags. types.TYPE.OPTION overrides an
     option of a job type: max_attempts, backoff_seconds, backoff_cap_seconds, timeout_seconds, concurrency_per_key or
-    rate_per_key. A change acts within 10 seconds, and deployments keep it. It records who made it, as AWS STS verifies
-    it, and the --reason.
+    rate_per_key. A change acts within 10 seconds, or within 60 where the stage has AppConfig as its source, and
+    deployments keep it. It records who made it, as AWS STS verifies it, and the --reason.
 
     If the configuration changes between the question and your answer, the command changes nothing and says so.
     """

@@ -92,8 +92,13 @@ class Installation:
 
     @cached_property
     def configurator(self) -> Configurator:
-        table = self.deployment.jobs_table
-        return Configurator(store=DynamoConfiguration(clients.dynamodb(), table=table), clock=clock.now)
+        table, place = self.deployment.jobs_table, self.deployment.app_config
+        record = DynamoConfiguration(clients.dynamodb(), table=table)
+        if not place:
+            return Configurator(store=record, clock=clock.now)
+        from tidemill.powertools import app_config  # noqa: PLC0415 - Powertools is not needed for other stages
+
+        return Configurator(store=app_config.over(record, place=place, table=table), clock=clock.now)
 
     def waiting(self, line: Line) -> Counted:
         """The parked jobs of this line."""

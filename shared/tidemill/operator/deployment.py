@@ -35,6 +35,8 @@ class Deployment:
     jobs_table: str
     #: How often the jobs were restored from a backup.
     epoch: int
+    #: JSON of `powertools.app_config.Place`; empty where the functions read their configuration from the table.
+    app_config: str
     files_bucket: str
     #: By lane name. A plain string, because a newer stack may have lanes that this code does not know.
     lanes: Mapping[str, LaneUrls]
@@ -178,6 +180,7 @@ def _read(stack: "StackTypeDef", *, region: str, endpoint: str) -> Deployment:
             jobs_table=outputs[Output.JOBS_TABLE],
             # A stack of an older version lacks this output.
             epoch=int(outputs.get(Output.EPOCH, 0)),
+            app_config=outputs.get(Output.APP_CONFIG, ""),
             files_bucket=outputs[Output.FILES_BUCKET],
             retention=timedelta(days=int(outputs[Output.RETENTION_DAYS])),
             # A stack of an older version lacks this output.

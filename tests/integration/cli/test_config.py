@@ -7,6 +7,7 @@ import pytest
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import a_job
+from tests.support.fake_app_config import FakeAppConfig
 from tidemill.application.configuration import Configurator
 from tidemill.aws import clients
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
@@ -141,3 +142,25 @@ def test_status_and_explain_name_the_overrides(cloud: Cloud) -> None:
     explained = " ".join(run("explain", job.id).stdout.split())
     assert "max_attempts of its type is 3 by arn:aws:sts:" in explained
     assert "timeout_seconds" not in explained
+
+
+def test_where_appconfig_is_the_source_the_command_deploys_and_shows_what_is_not_deployed(
+    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    aws = FakeAppConfig()
+    place = json.dumps({"application": "app1", "environment": "env1", "profile": "pro1", "strategy": "str1"})
+    for stack in cloud.server.stacks:
+        stack.outputs["AppConfig"] = place
+    monkeypatch.setattr(clients, "app_config", lambda: aws)
+    monkeypatch.setattr(clients, "app_config_data", lambda: aws)
+
+    assert run("config", "set", "flags.a", "1", "--yes").exit_code == 0
+    assert json.loads(aws.deployed or b"")["version"] == 1
+    assert "AppConfig has version" not in run("config", "get").stderr
+
+    aws.deployment_errors = ["InternalServerException"]
+    failed = run("config", "set", "flags.a", "2", "--yes")
+    assert failed.exit_code == 1
+    assert "version 2 is in the history, but AppConfig did not take it" in failed.stderr
+    assert "AppConfig has version 1, which the functions read" in run("config", "get").stderr
+    assert [one["version"] for one in lines("config", "history")] == [2, 1]

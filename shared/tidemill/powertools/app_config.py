@@ -1,0 +1,162 @@
+"""The runtime configuration in AWS AppConfig, read as a store of Powertools' feature flags.
+
+The item of the jobs table stays the record of all changes. AppConfig has a copy of it, which the functions read.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from aws_lambda_powertools.utilities.feature_flags import AppConfigStore, ConfigurationStoreError
+from botocore.exceptions import ClientError
+
+from tidemill.application.configuration import ConfigurationStore
+from tidemill.aws import clients
+from tidemill.aws.clients import AWS_ERRORS
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.pauses import Drain
+from tidemill.domain.runtime_configuration import Change, RuntimeConfiguration
+
+#: AppConfig may refuse a session that polls more often than each 15 s.
+#: https://docs.aws.amazon.com/appconfig/2019-10-09/APIReference/API_appconfigdata_StartConfigurationSession.html
+POLL_INTERVAL: Final = timedelta(seconds=20)
+#: A deployment takes seconds, and an environment has one at a time.
+_TRIES: Final = 10
+_PAUSE_SECONDS: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """The ids of the resources of AppConfig."""
+
+    application: str
+    environment: str
+    profile: str
+    strategy: str
+
+
+class AppConfigConfiguration:
+    """`ConfigurationStore` over the store in the jobs table, with a copy in AppConfig.
+
+    `reader` is a client of `appconfigdata`, and `writer` one of `appconfig`.
+    """
+
+    def __init__(
+        self,
+        record: ConfigurationStore,
+        *,
+        place: Place,
+        table: str,
+        reader: Any,
+        writer: Callable[[], Any],
+        pause: Callable[[float], None],
+    ) -> None:
+        self._record = record
+        self._place = place
+        self._table = table
+        self._reader = reader
+        self._writer = writer
+        self._pause = pause
+        self._session: AppConfigStore | None = None
+        self._answered = False
+
+    def read(self, *, consistent: bool = False) -> RuntimeConfiguration:
+        """The copy, or with `consistent` the record.
+
+        Until AppConfig has answered once, and while its copy is of another table, it is the record, too.
+        """
+        if consistent:
+            return self._record.read(consistent=True)
+        try:
+            copy = self._copy()
+        except StoreUnavailableError:
+            if self._answered:
+                raise
+            return self._record.read()
+        self._answered = True
+        # A restored table has settings of its own, such as the pauses of `tidemill recover`.
+        if copy["table"] != self._table:
+            return self._record.read()
+        return RuntimeConfiguration(version=int(copy["version"]), document=copy["document"])
+
+    def write(self, configuration: RuntimeConfiguration, change: Change, drain: Drain | None = None) -> None:
+        """Write the record, then the copy. Raises also `StoreUnavailableError` if only the record was written."""
+        self._record.write(configuration, change, drain)
+        try:
+            self._deploy_latest()
+        except AWS_ERRORS as error:
+            raise StoreUnavailableError(
+                f"version {configuration.version} is in the history, but AppConfig did not take it, so it does not act "
+                f"until the next change: {error}"
+            ) from error
+
+    def history(self, *, most: int) -> Sequence[Change]:
+        return self._record.history(most=most)
+
+    def _copy(self) -> dict[str, Any]:
+        place = self._place
+        if self._session is None:
+            self._session = AppConfigStore(
+                application=place.application,
+                environment=place.environment,
+                name=place.profile,
+                # `CachedConfiguration` decides when to read.
+                max_age=0,
+                boto3_client=self._reader,
+            )
+        try:
+            return self._session.get_raw_configuration
+        except ConfigurationStoreError as error:
+            # A token is for one call and for a day. Powertools would keep one that was used or is too old.
+            self._session = None
+            raise StoreUnavailableError(f"AppConfig did not answer: {error.__cause__ or error}") from error
+
+    def _deploy_latest(self) -> None:
+        """Another operator may have written a newer record meanwhile, whose copy this one must not replace for long."""
+        present = self._record.read(consistent=True)
+        while True:
+            self._deploy(present)
+            latest = self._record.read(consistent=True)
+            if latest.version == present.version:
+                return
+            present = latest
+
+    def _deploy(self, present: RuntimeConfiguration) -> None:
+        copy = {"table": self._table, "version": present.version, "document": present.document}
+        writer, place = self._writer(), self._place
+        made = writer.create_hosted_configuration_version(
+            ApplicationId=place.application,
+            ConfigurationProfileId=place.profile,
+            ContentType="application/json",
+            Content=json.dumps(copy).encode(),
+        )
+        for last in [False] * (_TRIES - 1) + [True]:
+            try:
+                writer.start_deployment(
+                    ApplicationId=place.application,
+                    EnvironmentId=place.environment,
+                    DeploymentStrategyId=place.strategy,
+                    ConfigurationProfileId=place.profile,
+                    ConfigurationVersion=str(made["VersionNumber"]),
+                )
+            except ClientError as error:
+                if last or error.response["Error"]["Code"] != "ConflictException":
+                    raise
+                self._pause(_PAUSE_SECONDS)
+            else:
+                return
+
+
+def over(record: ConfigurationStore, *, place: str, table: str) -> AppConfigConfiguration:
+    """With the clients of this process. `place` is the JSON of `Env.APP_CONFIG`."""
+    return AppConfigConfiguration(
+        record,
+        place=Place(**json.loads(place)),
+        table=table,
+        reader=clients.app_config_data(),
+        writer=clients.app_config,
+        pause=time.sleep,
+    )

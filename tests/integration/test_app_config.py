@@ -1,0 +1,164 @@
+"""Both stores of the runtime configuration: the jobs table alone, and with a copy in AppConfig."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import pytest
+
+from tests.support.builders import SECOND
+from tests.support.deployed_functions import Mill
+from tests.support.fake_app_config import FakeAppConfig
+from tidemill import composition
+from tidemill.application.configuration import CachedConfiguration, ConfigurationStore, Configurator
+from tidemill.aws import clients
+from tidemill.domain.errors import ConfigurationConflictError, StoreUnavailableError
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.names import Env
+from tidemill.powertools.app_config import POLL_INTERVAL, AppConfigConfiguration, Place
+
+PLACE = Place(application="app1", environment="env1", profile="pro1", strategy="str1")
+
+
+@dataclass
+class World:
+    mill: Mill
+    aws: FakeAppConfig = field(default_factory=FakeAppConfig)
+    pauses: list[float] = field(default_factory=list)
+
+    @property
+    def record(self) -> DynamoConfiguration:
+        return DynamoConfiguration(self.mill.client, table=self.mill.table.name)  # type: ignore[arg-type]  # a proxy
+
+    def copied(self, table: str = "") -> AppConfigConfiguration:
+        """A store of one execution environment."""
+        return AppConfigConfiguration(
+            self.record,
+            place=PLACE,
+            table=table or self.mill.table.name,
+            reader=self.aws,
+            writer=lambda: self.aws,
+            pause=self.pauses.append,
+        )
+
+    def set(self, store: ConfigurationStore, name: str, value: object) -> int:
+        operator = Configurator(store=store, clock=self.mill.now)
+        return operator.set(operator.read(), f"flags.{name}", value, by="arn:ops", reason="a test").version
+
+
+@pytest.fixture
+def world(mill: Mill) -> World:
+    return World(mill)
+
+
+STORES: list[Callable[[World], ConfigurationStore]] = [lambda world: world.record, lambda world: world.copied()]
+
+
+@pytest.mark.parametrize("make", STORES, ids=["table", "appconfig"])
+def test_each_store_gives_the_functions_each_change_and_keeps_its_record(
+    world: World, make: Callable[[World], ConfigurationStore]
+) -> None:
+    store, functions = make(world), make(world)
+    assert (store.read().version, store.read(consistent=True).version) == (0, 0)
+    for value in (1, 2):
+        world.set(store, "a", value)
+        assert functions.read().flags(world.mill.now()) == {"a": value}
+        assert functions.read() == functions.read() == store.read(consistent=True)
+
+    assert [(one.version, one.value, one.by, one.reason) for one in store.history(most=5)] == [
+        (2, 2, "arn:ops", "a test"),
+        (1, 1, "arn:ops", "a test"),
+    ]
+
+
+@pytest.mark.parametrize("make", STORES, ids=["table", "appconfig"])
+def test_in_each_store_one_of_two_operators_gets_a_conflict(
+    world: World, make: Callable[[World], ConfigurationStore]
+) -> None:
+    store = make(world)
+    operator = Configurator(store=store, clock=world.mill.now)
+    seen = operator.read()
+    world.set(store, "a", 1)
+
+    with pytest.raises(ConfigurationConflictError):
+        operator.set(seen, "flags.b", 2, by="arn:late", reason="")
+    assert make(world).read().flags(world.mill.now()) == {"a": 1}
+
+
+def test_while_appconfig_fails_the_last_known_values_hold_and_a_new_session_follows(world: World) -> None:
+    world.mill.stop_clock()
+    failures: list[Exception] = []
+    world.set(world.copied(), "a", 1)
+    cached = CachedConfiguration(world.copied().read, clock=world.mill.now, failed=failures.append, lasts=POLL_INTERVAL)
+    assert cached.current().version == 1
+    world.set(world.copied(), "a", 2)
+    world.aws.poll_errors = ["InternalServerException"]
+
+    world.mill.late += POLL_INTERVAL
+    assert [cached.current().version for _ in range(3)] == [1, 1, 1]
+    assert [type(one) for one in failures] == [StoreUnavailableError]
+    world.mill.late += POLL_INTERVAL
+    assert cached.current().version == 2
+
+
+def test_appconfig_is_polled_at_most_each_fifteen_seconds_and_a_change_acts_within_sixty(world: World) -> None:
+    world.mill.stop_clock()
+    world.set(world.copied(), "a", 1)
+    cached = CachedConfiguration(world.copied().read, clock=world.mill.now, failed=pytest.fail, lasts=POLL_INTERVAL)
+    for _ in range(60):
+        cached.current()
+        world.mill.late += SECOND
+
+    assert world.aws.polls == 3
+    assert timedelta(seconds=15) <= POLL_INTERVAL <= timedelta(seconds=45)
+
+
+def test_until_appconfig_has_answered_once_the_functions_read_the_table(world: World) -> None:
+    world.set(world.record, "a", 1)
+
+    assert world.copied().read().version == 1
+
+
+def test_the_copy_of_another_table_does_not_act(world: World) -> None:
+    world.set(world.copied(table="before-the-restore"), "a", 1)
+    world.set(world.record, "b", 2)
+
+    assert world.copied().read().version == 2
+
+
+def test_a_change_that_appconfig_refused_is_deployed_with_the_next(world: World) -> None:
+    world.set(world.copied(), "a", 1)
+    world.aws.deployment_errors = ["InternalServerException"]
+    with pytest.raises(StoreUnavailableError, match="version 2 is in the history, but AppConfig did not take it"):
+        world.set(world.copied(), "b", 2)
+    assert (world.copied().read().version, world.record.read().version) == (1, 2)
+
+    world.set(world.copied(), "c", 3)
+    assert world.copied().read().flags(world.mill.now()) == {"a": 1, "b": 2, "c": 3}
+
+
+def test_a_deployment_waits_for_the_one_before_it(world: World) -> None:
+    world.aws.deployment_errors = ["ConflictException"] * 2
+    world.set(world.copied(), "a", 1)
+
+    assert (world.copied().read().version, len(world.pauses)) == (1, 2)
+
+
+def test_a_late_deployment_of_an_older_version_is_followed_by_the_newer(world: World) -> None:
+    world.aws.meanwhile = lambda: world.set(world.copied(), "b", 2)
+    world.set(world.copied(), "a", 1)
+
+    assert [json.loads(one)["version"] for one in world.aws.versions] == [1, 2, 2]
+    assert world.copied().read().version == 2
+
+
+def test_the_functions_of_such_a_stage_read_appconfig(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(Env.APP_CONFIG, json.dumps(dict.fromkeys(PLACE.__slots__, "id")))
+    monkeypatch.setattr(clients, "app_config_data", lambda: world.aws)
+    composition.configuration.cache_clear()
+    world.set(world.copied(), "a", 1)
+
+    assert composition.configuration().current().flags(world.mill.now()) == {"a": 1}
+    assert world.aws.polls == 1
+    composition.configuration.cache_clear()
