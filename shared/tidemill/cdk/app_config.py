@@ -24,7 +24,7 @@ _SCHEMA: Final = {
 
 
 class AppConfig(Construct):
-    """It begins without a document, and no deployment of the stack writes one: `tidemill config set` does.
+    """It begins without a document, and no deployment of the stack writes one: operators do.
 
     Its resources outlive the stack, since operators have added versions that the stack does not know.
     """

@@ -57,7 +57,6 @@ NEWEST_TESTED_PYTHON: Final = "3.13"
 #: Supported Lambda runtimes for which `functions/requirements.txt` has wheels.
 PYTHON_VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
 
-
 #: The minor version of the Python that runs the synth.
 HOST_PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
