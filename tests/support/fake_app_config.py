@@ -21,7 +21,7 @@ class FakeAppConfig:
         #: Errors of the next deployments.
         self.deployment_errors: list[str] = []
         #: Called before the next deployment.
-        self.meanwhile: Callable[[], None] | None = None
+        self.meanwhile: Callable[[], object] | None = None
         self._tokens: dict[str, bytes | None] = {}
 
     def create_hosted_configuration_version(self, *, Content: bytes, **_: str) -> dict[str, Any]:  # noqa: N803

@@ -1,6 +1,7 @@
 """`config` over the table of a deployed Tidemill."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -149,8 +150,9 @@ def test_where_appconfig_is_the_source_the_command_deploys_and_shows_what_is_not
 ) -> None:
     aws = FakeAppConfig()
     place = json.dumps({"application": "app1", "environment": "env1", "profile": "pro1", "strategy": "str1"})
-    for stack in cloud.server.stacks:
-        stack.outputs["AppConfig"] = place
+    cloud.server.stacks = [
+        replace(stack, outputs={**stack.outputs, "AppConfig": place}) for stack in cloud.server.stacks
+    ]
     monkeypatch.setattr(clients, "app_config", lambda: aws)
     monkeypatch.setattr(clients, "app_config_data", lambda: aws)
 
