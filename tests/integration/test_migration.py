@@ -14,6 +14,7 @@ from tidemill import Continue, Run, composition
 from tidemill.application.migration import Migration, Progress
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
+from tidemill.dynamodb.payloads import payload_item
 from tidemill.migration.job import MigrationRequest, migrate
 from tidemill.names import MIGRATION_TENANT
 from tidemill.system import clock
@@ -69,6 +70,18 @@ def test_a_job_that_is_claimed_meanwhile_is_left_with_its_payload(mill: Mill) ->
     assert (progress.left, progress.rewritten) == (1, 0)
     assert "unit" not in _payload(job)
     assert mill.stored() == items
+
+
+def test_a_new_payload_is_young_for_reconcile_though_its_job_is_old(mill: Mill) -> None:
+    """Reconcile may read it before the document names it, and deletes what is old."""
+    job = _put(mill, payload_of(10_000), created_at=clock.now() - timedelta(days=20))
+    began = clock.now()
+
+    assert _run().rewritten == 1
+
+    payloads = filter(None, map(payload_item, mill.table.client.scan(TableName=mill.table.name)["Items"]))
+    (payload,) = [one for one in payloads if one.job_id == job.id]
+    assert payload.stored_at >= began - timedelta(milliseconds=1)
 
 
 def test_a_job_that_runs_is_taken_up_in_the_next_pass(mill: Mill) -> None:

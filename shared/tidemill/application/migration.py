@@ -186,7 +186,7 @@ class Migrator:
 
     def _rewritten(self, job: Job, payload: str) -> bool:
         """False if the job has changed since it was read."""
-        stored = self._payloads.put_away(replace(job, payload=payload, payload_at=None))
+        stored = self._payloads.put_away(replace(job, payload=payload, payload_at=None), now=self._clock())
         try:
             self._store.rewrite(job, stored)
         except WriteRefusedError:

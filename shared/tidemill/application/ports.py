@@ -82,8 +82,12 @@ Draw = Callable[[], float]
 class Payloads(Protocol):
     """The payloads that are too large for a document."""
 
-    def put_away(self, job: Job) -> Job:
-        """`job` as it is to be written. A large payload is stored apart, and the job names its location."""
+    def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
+        """`job` as it is to be written. A large payload is stored apart, and the job names its location.
+
+        A payload that replaces one needs `now`: reconcile deletes a payload that is old and that no document names.
+        By default it is as old as its job.
+        """
 
     def load(self, job: Job) -> str:
         """The payload as JSON text. Raises `MalformedDocumentError` if it is gone."""

@@ -65,8 +65,7 @@ class Redriver:
 
         The idempotency key still stands for the submission, so a replay of that finds this job.
         """
-        # Reconcile deletes a payload that is old and that no document names, and this one is new.
-        stored = payloads.put_away(replace(job, payload=payload, payload_at=None, created_at=self._clock()))
+        stored = payloads.put_away(replace(job, payload=payload, payload_at=None), now=self._clock())
         edited = replace(job, payload=stored.payload, payload_at=stored.payload_at)
         if self._redrive(edited, by=by, reason=reason, refused=refused, edited=True):
             return True

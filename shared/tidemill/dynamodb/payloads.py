@@ -9,6 +9,7 @@ import base64
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
@@ -100,16 +101,17 @@ class DynamoPayloads:
         self._bucket = bucket
         self._new_token = new_token
 
-    def put_away(self, job: Job) -> Job:
+    def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
         if job.payload is None or _stays_inline(job):
             return job
         kind = Kind.ITEM if len(job.payload) <= LARGEST_ITEM_BYTES else Kind.FILE
         place = Place(job.tenant, job.id, f"{kind}/{self._new_token()}")
         with translated():
             if kind is Kind.ITEM:
+                stored_at = milliseconds(now or job.created_at)
                 self._client.put_item(
                     TableName=self._table,
-                    Item=place.item_key | {"payload": text(job.payload), "stored_at": milliseconds(job.created_at)},
+                    Item=place.item_key | {"payload": text(job.payload), "stored_at": stored_at},
                 )
             else:
                 bucket = self._bucket()

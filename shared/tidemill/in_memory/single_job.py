@@ -127,7 +127,7 @@ class OneJob:
 class Inline:
     """`Payloads` that keeps every payload in its document."""
 
-    def put_away(self, job: Job) -> Job:
+    def put_away(self, job: Job, *, now: datetime | None = None) -> Job:  # noqa: ARG002 - nothing is stored apart
         return job
 
     def load(self, job: Job) -> str:
