@@ -1,17 +1,17 @@
 """`Archiver`: the function that writes ended jobs to a bucket, and the queue of records that it cannot write."""
 
-from aws_cdk import Acknowledgment, Aws, Stack, Validations
+from aws_cdk import Acknowledgment, Aws, Validations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from tidemill import names
-from tidemill.cdk.config import OLDEST_RECORD_SECONDS, StageConfig
+from tidemill.cdk.config import StageConfig
 from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.iam_actions import PUT_FILE
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
-from tidemill.cdk.publisher import READ_STREAM
-from tidemill.cdk.stream_settings import ARCHIVE_PATTERN, BATCH_SIZE, RETRIES
+from tidemill.cdk.stream_mapping import READ_STREAM, stream_mapping
+from tidemill.cdk.stream_settings import ARCHIVE_PATTERN
 
 
 class Archiver(Construct):
@@ -46,24 +46,6 @@ class Archiver(Construct):
         )
         self.function.allow(["sqs:SendMessage"], [self.failures.queue_arn])
         self.function.allow(READ_STREAM, [jobs.stream_arn])
-        self.mapping = lambda_.CfnEventSourceMapping(
-            self,
-            "Mapping",
-            function_name=self.function.live.function_arn,
-            event_source_arn=jobs.stream_arn,
-            starting_position="TRIM_HORIZON",
-            batch_size=BATCH_SIZE,
-            parallelization_factor=config.stream_parallelization,
-            bisect_batch_on_function_error=True,
-            maximum_retry_attempts=RETRIES,
-            maximum_record_age_in_seconds=OLDEST_RECORD_SECONDS,
-            function_response_types=["ReportBatchItemFailures"],
-            destination_config=lambda_.CfnEventSourceMapping.DestinationConfigProperty(
-                on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=self.failures.queue_arn)
-            ),
-            filter_criteria=lambda_.CfnEventSourceMapping.FilterCriteriaProperty(
-                filters=[
-                    lambda_.CfnEventSourceMapping.FilterProperty(pattern=Stack.of(self).to_json_string(ARCHIVE_PATTERN))
-                ]
-            ),
+        self.mapping = stream_mapping(
+            self, self.function, config=config, jobs=jobs, failures=self.failures, patterns=[ARCHIVE_PATTERN]
         )

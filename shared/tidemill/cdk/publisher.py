@@ -1,27 +1,19 @@
 """`Publisher`: the function that reads the jobs table's stream, and the queue of records that it cannot process."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from aws_cdk import Acknowledgment, Stack, Validations
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from tidemill import names
-from tidemill.cdk.config import OLDEST_RECORD_SECONDS, StageConfig
+from tidemill.cdk.config import StageConfig
 from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
 from tidemill.cdk.lane import Lane, lane_urls
-from tidemill.cdk.stream_settings import BATCH_SIZE, PATTERNS, RETRIES
-
-#: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/iam-policy-example-lamda-process-dynamodb-streams.html
-READ_STREAM: Final = (
-    "dynamodb:DescribeStream",
-    "dynamodb:GetRecords",
-    "dynamodb:GetShardIterator",
-    "dynamodb:ListStreams",
-)
+from tidemill.cdk.stream_mapping import READ_STREAM, stream_mapping
+from tidemill.cdk.stream_settings import PATTERNS
 
 
 class Publisher(Construct):
@@ -63,29 +55,6 @@ class Publisher(Construct):
                 reason="DynamoDB names a stream when it is enabled, and publish reads each one of its table.",
             )
         )
-        # The L1 resource: the failure destination of the L2 construct grants more than `SendMessage`.
-        self.mapping = lambda_.CfnEventSourceMapping(
-            self,
-            "Mapping",
-            function_name=self.function.live.function_arn,
-            event_source_arn=jobs.stream_arn,
-            starting_position="TRIM_HORIZON",
-            batch_size=BATCH_SIZE,
-            # With several batches of a shard at once, an urgent job waits for fewer records of other jobs. Lambda keeps
-            # the order of the records of one item, and publish needs no other order:
-            # https://docs.aws.amazon.com/lambda/latest/dg/with-ddb.html
-            parallelization_factor=config.stream_parallelization,
-            bisect_batch_on_function_error=True,
-            maximum_retry_attempts=RETRIES,
-            maximum_record_age_in_seconds=OLDEST_RECORD_SECONDS,
-            function_response_types=["ReportBatchItemFailures"],
-            destination_config=lambda_.CfnEventSourceMapping.DestinationConfigProperty(
-                on_failure=lambda_.CfnEventSourceMapping.OnFailureProperty(destination=self.failures.queue_arn)
-            ),
-            filter_criteria=lambda_.CfnEventSourceMapping.FilterCriteriaProperty(
-                filters=[
-                    lambda_.CfnEventSourceMapping.FilterProperty(pattern=Stack.of(self).to_json_string(pattern))
-                    for pattern in PATTERNS
-                ]
-            ),
+        self.mapping = stream_mapping(
+            self, self.function, config=config, jobs=jobs, failures=self.failures, patterns=PATTERNS
         )

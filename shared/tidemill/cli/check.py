@@ -19,6 +19,7 @@ from tidemill.cli.job_filter_options import read_units_option
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.domain.states import TERMINAL, State
 from tidemill.operator import synthesised_app
+from tidemill.operator.deployed_template import deployed_template
 from tidemill.operator.deployment import stacks_of
 from tidemill.operator.synthesised_app import AssemblyError, SynthesisedApp
 from tidemill.system import clock, job_type_loader
@@ -153,7 +154,7 @@ def _tight_limits(installation: Installation, models: ModelCheck) -> Iterator[st
 def _replaced(installation: Installation, app: SynthesisedApp) -> Iterator[str]:
     client = clients.cloudformation()
     for stack in sorted(set(stacks_of(client, installation.deployment.stage)) & set(app.templates)):
-        for change in synthesised_app.replaced(synthesised_app.deployed_template(client, stack), app.templates[stack]):
+        for change in synthesised_app.replaced(deployed_template(client, stack), app.templates[stack]):
             yield f"{stack}: {change}, so its content would be lost or left behind"
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tidemill.aws.clients import translated
 from tidemill.names import TICK_TYPE, WAKE_PART
 from tidemill.operator.comparisons.catalogue import comparisons
+from tidemill.operator.deployed_template import deployed_template
 from tidemill.operator.expected_resource import Expected, Kind
 from tidemill.operator.template_values import TemplateValues, UnknownValueError
 
@@ -25,8 +26,8 @@ _DEFAULT_GROUP: Final = "default"
 
 def read(client: "CloudFormationClient", stack: str, functions: Mapping[str, str]) -> list[Expected]:
     """The expected states of a deployed stack. `functions` is its output of that name."""
+    template = deployed_template(client, stack)
     with translated():
-        template: Any = client.get_template(StackName=stack)["TemplateBody"]
         stack_id = client.describe_stacks(StackName=stack)["Stacks"][0]["StackId"]
         pages = client.get_paginator("list_stack_resources").paginate(StackName=stack)
         physical_ids = {
@@ -34,9 +35,7 @@ def read(client: "CloudFormationClient", stack: str, functions: Mapping[str, str
             for page in pages
             for resource in page["StackResourceSummaries"]
         }
-    # The SDK decodes a template that is a JSON object.
-    decoded = json.loads(template) if isinstance(template, str) else template
-    return list(expected(decoded, physical_ids=physical_ids, functions=functions, stack_id=stack_id))
+    return list(expected(template, physical_ids=physical_ids, functions=functions, stack_id=stack_id))
 
 
 def expected(

@@ -4,14 +4,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from tidemill.aws.clients import translated
 from tidemill.domain.errors import TidemillError
 from tidemill.names import Env
-
-if TYPE_CHECKING:
-    from mypy_boto3_cloudformation import CloudFormationClient
 
 Template = Mapping[str, Any]
 
@@ -60,14 +56,6 @@ def job_packages(template: Template) -> list[str]:
         if packages := variables.get(Env.JOB_PACKAGES):
             return str(packages).split(",")
     raise AssemblyError(f"no function of the synthesised stack has the variable {Env.JOB_PACKAGES}")
-
-
-def deployed_template(client: "CloudFormationClient", stack: str) -> Template:
-    with translated():
-        template: Any = client.get_template(StackName=stack)["TemplateBody"]
-    # The SDK decodes a template that is a JSON object.
-    decoded: Template = json.loads(template) if isinstance(template, str) else template
-    return decoded
 
 
 def replaced(deployed: Template, synthesised: Template) -> Iterator[str]:
