@@ -3,6 +3,7 @@
 import traceback
 from collections import Counter
 from dataclasses import dataclass
+from random import Random
 from typing import Final
 
 from tests.simulation.actors.alarms import Alarms
@@ -95,6 +96,8 @@ def _run(world: World) -> float:
         world.lanes[Lane.DEFAULT].emptied_until_ms = scheduler.now_ms + faults_seconds * 1000
     faults_end_ms = scheduler.now_ms + faults_seconds * 1000
     world.rollout.plan(faults_end_ms)
+    for name, downstream in world.downstreams.items():
+        downstream.plan(Random(f"{name} {world.seed}"), faults_end_ms)
     workload = Workload(world)
     invalid = InvalidCallers(world)
     eventbridge = EventBridgeScheduler(world)

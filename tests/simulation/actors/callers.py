@@ -32,6 +32,9 @@ _CROWDED: Final = 0.9
 _CROWDED_AND_FAULTY: Final = 0.15
 _CROWD: Final = 6
 _LIMITED: Final = ("sim.limited", "sim.slots", "sim.paced")
+#: Share of the seeds with jobs that call a downstream, and the most of them.
+_DEPENDENT: Final = 0.2
+_MOST_DEPENDENTS: Final = 10
 #: Faults that are counted when they begin and fail calls later.
 _LASTING: Final = (Fault.SERVICE_OUTAGE, Fault.GROUP_THROTTLED, Fault.TRANSACTION_UNDER_WAY, Fault.FROZEN_MID_CALL)
 _GROUPS: Final = ("orders", "orders", "mail")
@@ -138,7 +141,7 @@ class Workload:
 
 
 def further_submissions(world: World) -> list[PlannedSubmission]:
-    """In some seeds, jobs whose handlers return odd values, or a crowd of jobs of one limit key.
+    """In some seeds, jobs with odd values, a crowd of jobs of one limit key, or jobs that call a downstream.
 
     Their own chance leaves the other seeds as they are.
     """
@@ -151,6 +154,10 @@ def further_submissions(world: World) -> list[PlannedSubmission]:
         kind = random.choice(_LIMITED)
         payload = {"key": "crowd", "seconds": random.choice([0, 1, 20])}
         made += [Submission(type=kind, payload=payload, key=f"crowd-{number}") for number in range(_CROWD)]
+    if random.random() < _DEPENDENT:
+        payload = {"seconds": random.choice([0, 0, 1]), "fails": random.choice([0, 0, 0, 1])}
+        jobs = range(random.randint(1, _MOST_DEPENDENTS))
+        made += [Submission(type="sim.dependent", payload=payload, key=f"dependent-{number}") for number in jobs]
     return [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 5_000)) for one in made]
 
 

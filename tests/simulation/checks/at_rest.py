@@ -28,6 +28,8 @@ _EXPLAINED: Final = frozenset(
         *("InvalidPayloadError", "UnknownJobTypeError"),
         # The result repeats a large payload.
         "ResultError",
+        # Of the service that a handler calls.
+        *("DownstreamStatusError", "TimeoutError"),
         *filter(None, (value.error for value in ODD_VALUES.values())),
     }
 )

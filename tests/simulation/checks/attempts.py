@@ -7,6 +7,7 @@ from tests.simulation.checks.odd_values import ODD_TYPE
 from tests.simulation.checks.violation import require
 from tests.simulation.jobs.handler_runs import BrokenError, HandlerRun
 from tests.simulation.world.code_versions import job_type
+from tests.simulation.world.downstream import DownstreamStatusError
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import RAISED
 from tests.simulation.world.world import World
@@ -16,6 +17,8 @@ from tidemill.domain.errors import NewerSchemaError, TidemillError
 
 #: Errors that a function raises to be invoked again.
 _RETRIED: Final = frozenset({"StoreUnavailableError", "TransactionConflictError", "NewerSchemaError"})
+#: Errors that handlers raise, or let through.
+_OF_HANDLERS: Final = (TidemillError, BrokenError, DownstreamStatusError, TimeoutError)
 #: Endings of a message that claimed no job.
 NO_RUN: Final = frozenset({Ending.REFUSED, Ending.REDRIVEN, Ending.MALFORMED, Ending.NOT_STARTED})
 #: Longest delay between a timeout and its detection.
@@ -44,7 +47,7 @@ class AttemptChecks:
         for _, by, report in self._world.reports:
             # The check of odd values names the error of each.
             odd = report.job is not None and report.job.type == ODD_TYPE
-            expected = odd or report.cause is None or isinstance(report.cause, TidemillError | BrokenError)
+            expected = odd or report.cause is None or isinstance(report.cause, _OF_HANDLERS)
             require(expected, check, f"{by}: {report.cause!r}", "*")
         for _, who, what in self._world.trace.lines:
             if what.startswith(RAISED):

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from tests.simulation.jobs.handler_runs import BrokenError, crash_process, effect, running
 from tests.simulation.jobs.odd_values import ODD_VALUES
+from tests.simulation.world.installed_patches import world
 from tidemill import (
     Cancelled,
     Continue,
@@ -211,6 +212,15 @@ def paced(plan: Plan, run: Run) -> Done:
 def metered(plan: Plan, run: Run) -> Done:
     with running(run, limit_key=""):
         _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
+@job_type("sim.dependent", payload=Plan, max_attempts=4, backoff_cap_seconds=20)
+def dependent(plan: Plan, run: Run) -> Done:
+    """Calls a service that may be down or slow."""
+    with running(run):
+        _step(plan, run)
+        world().downstreams["payments"].call()
         return Done(writes=[effect(run)])
 
 

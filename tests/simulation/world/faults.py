@@ -62,6 +62,9 @@ class Fault(StrEnum):
     STREAM_TRIMMED = "stream records lost"
     POISON = "handler kills its process"
     STRAY_THREAD = "handler outlives its time"
+    # A service outside AWS.
+    DOWNSTREAM_DOWN = "downstream is down"
+    DOWNSTREAM_SLOW = "downstream is slow"
     # Callers, operators, tenants, schedules and alarms.
     CALLER_REPEATS = "caller submits again"
     KEY_REUSED = "key used for another body"

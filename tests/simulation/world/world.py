@@ -9,6 +9,7 @@ from tests.simulation.deployment import CURSOR_KEY_SECRET, Deployment
 from tests.simulation.world.async_invocations import AsyncInvocations
 from tests.simulation.world.cloudwatch import CloudWatch
 from tests.simulation.world.code_versions import Rollout
+from tests.simulation.world.downstream import Downstream
 from tests.simulation.world.dynamodb import DynamoDB
 from tests.simulation.world.dynamodb_table import Record, Schema, Table
 from tests.simulation.world.faults import Fault, Faults
@@ -28,6 +29,8 @@ from tests.simulation.world.trace import Change, Trace
 from tests.simulation.world.transactions import Transactions
 
 LONGEST_INDEX_LAG_MS: Final = 90_000
+#: The service that jobs of the type `sim.dependent` call.
+PAYMENTS: Final = "payments"
 
 
 class World:
@@ -70,6 +73,8 @@ class World:
                 "secretsmanager": [Secrets({CURSOR_KEY_SECRET: "simulated"})],
             },
         )
+        #: By name, the services that handlers call.
+        self.downstreams = {PAYMENTS: Downstream(self.scheduler, self.faults)}
         self.effects = self._table(Table("effects", Schema(names=("pk",), types=("S",))))
         self.jobs.watchers.append(self._changed)
         #: Planned submissions of callers, and runs of handlers.
@@ -230,4 +235,4 @@ def _described(change: Change) -> str:
     return f"{change.key}: {short(before)} -> {short(after)}"
 
 
-__all__ = ["World"]
+__all__ = ["LONGEST_INDEX_LAG_MS", "PAYMENTS", "World"]
