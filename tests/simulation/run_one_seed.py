@@ -107,6 +107,8 @@ def _run(world: World) -> float:
     operators.plan(faults_end_ms)
     pausing = PausingOperators(world)
     pausing.plan(faults_end_ms)
+    if eventbridge.ticks:
+        pausing.plan_schedules(faults_end_ms)
     OverridingOperators(world).plan(faults_end_ms)
     SelectingOperators(world).plan(faults_end_ms + _ASKED_AFTER_MS)
     invalid.plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms))
@@ -134,7 +136,7 @@ def _run(world: World) -> float:
     scheduler.run(until_ms=quiet_begins_ms + bound_ms, most_steps=_MOST_STEPS, over=at_rest)
     rested_at = (scheduler.now_ms - quiet_begins_ms) / bound_ms
     checks.at_end()
-    eventbridge.at_end()
+    checks.schedules.at_end(eventbridge.ticked)
     invalid.at_end()
     scheduler.run(until_ms=scheduler.now_ms + _ALL_EXPIRED_MS, most_steps=_MOST_STEPS, over=checks.payloads.at_rest)
     checks.payloads.at_end()

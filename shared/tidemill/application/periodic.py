@@ -25,15 +25,26 @@ def submission(
     """The job to submit; or the pause because of which the schedule skips this time.
 
     The key makes one job of all calls that mean the same: a scheduled time, a second of an operator, or all times
-    that fall into one pause.
+    that fall into one pause. Whether a time does depends on that time alone: a call that is delivered once before and
+    once in a pause, or once in a pause and once after it, gets the same key.
     """
     name = job_type.name
     if call.requested:
         return Submission(type=name, key=f"{name} requested {call.scheduled_at}")
-    pause = configuration.pause_of_schedule(name, job_type.lane, now=now)
+    scheduled = _time(call.scheduled_at) or now
+    pause = configuration.pause_of_schedule(name, job_type.lane, scheduled=scheduled)
     if pause is None:
         return Submission(type=name, key=f"{name} {call.scheduled_at}")
     if not job_type.catch_up:
         return pause
-    # Publish parks it until the end of the pause.
+    # Publish parks it until the end of the pause, if that is still to come.
     return Submission(type=name, key=f"{name} catch-up {pause.since.isoformat()}", tags=[CATCH_UP_TAG])
+
+
+def _time(text: str) -> datetime | None:
+    """None if the scheduler does not write a time with a zone, as it should."""
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return time if time.tzinfo else None

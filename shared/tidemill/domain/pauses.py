@@ -17,6 +17,12 @@ from tidemill.names import SCHEDULE_TENANT, Lane
 DRAIN_PER_SECOND: Final = 10
 LARGEST_DRAIN_PER_SECOND: Final = 100
 _SECOND: Final = timedelta(seconds=1)
+#: A change of the configuration reaches each function within this time.
+ACTS_WITHIN: Final = timedelta(seconds=10)
+#: How long a call of the scheduler may come after its time: a day until Lambda accepts it, then six hours of retries.
+#: https://docs.aws.amazon.com/scheduler/latest/APIReference/API_RetryPolicy.html
+#: https://docs.aws.amazon.com/lambda/latest/api/API_PutFunctionEventInvokeConfig.html
+LATEST_CALL: Final = timedelta(hours=30)
 #: Of a periodic job that makes up for the times of a pause. No other job of the tenant of periodic jobs has it.
 CATCH_UP_TAG: Final = "catch-up"
 #: The members of the value of a pause.
@@ -70,6 +76,16 @@ class Target:
         """Where its jobs wait."""
         return Line.for_pause(str(self))
 
+    @property
+    def stops_schedules(self) -> bool:
+        """Whether it may be the target of a pause that stops a schedule."""
+        return self.scope in {Scope.SCHEDULE, Scope.TYPE, Scope.LANE} or self == _ALL_SCHEDULES
+
+    def stops_schedule(self, type_: str, lane: Lane) -> bool:
+        """Whether its pause stops the schedule of this type, or each of its jobs."""
+        names = {Scope.SCHEDULE: type_, Scope.TYPE: type_, Scope.LANE: lane, Scope.TENANT: SCHEDULE_TENANT}
+        return names.get(self.scope) == self.name
+
     def covers(self, job: Job) -> bool:
         """Not for a limit key, which only a worker knows."""
         match self.scope:
@@ -85,6 +101,9 @@ class Target:
                 return (job.tenant, job.type) == (SCHEDULE_TENANT, self.name) and CATCH_UP_TAG in job.tags
             case Scope.LIMIT:
                 return False
+
+
+_ALL_SCHEDULES: Final = Target(scope=Scope.TENANT, name=SCHEDULE_TENANT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +124,14 @@ class Pause:
     def order(self) -> tuple[int, str]:
         """Of several pauses that cover a job, the first one has it."""
         return list(Scope).index(self.target.scope), str(self.target)
+
+    def holds(self, scheduled: datetime) -> bool:
+        """Whether this time of a schedule falls into the pause. The present time does not matter.
+
+        So all deliveries of one call get the same answer, also those that a function with an older configuration
+        handles: a time this early came before each function knew of the pause.
+        """
+        return self.since + ACTS_WITHIN <= scheduled and (self.until is None or scheduled < self.until)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

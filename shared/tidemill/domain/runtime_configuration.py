@@ -7,16 +7,16 @@ version of the code reads the settings that it knows, and keeps all others as th
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.job import Job
-from tidemill.domain.pauses import Drain, Pause, Scope, Target, options_of
+from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL, Drain, Pause, Scope, Target, options_of
 from tidemill.domain.type_overrides import NO_OVERRIDES, Overridden, TypeOverrides
 from tidemill.domain.waiting import Line
-from tidemill.names import SCHEDULE_TENANT, Lane
+from tidemill.names import Lane
 
 #: A flag is for the code of the app. The engine does not read it.
 FLAG_PREFIX: Final = "flags."
@@ -28,6 +28,10 @@ _FLAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 #: In bytes of JSON. Each execution environment that is at work reads the document every few seconds.
 LARGEST_DOCUMENT: Final = 32 * 1024
 _SETTINGS: Final = "settings"
+#: A list of the pauses of schedules that have ended or were replaced. A late call may have a time that fell into one.
+_PAST_PAUSES: Final = "past_pauses"
+#: So that they leave room for the settings.
+_MOST_PAST_PAUSES: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +64,18 @@ class RuntimeConfiguration:
     settings: Mapping[str, Setting] = field(init=False, default_factory=dict)
     #: Those among them, also if their end has passed.
     _pauses: Sequence[Pause] = field(init=False, default=())
-    #: Likewise.
+    #: Those that stop schedules, also if they have ended or were replaced.
+    _pauses_of_schedules: Sequence[Pause] = field(init=False, default=())
+    #: As `_pauses`.
     _overrides: Sequence["Override"] = field(init=False, default=())
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", _settings(self.document))
         pauses = filter(None, map(_pause, self.settings.values()))
         object.__setattr__(self, "_pauses", sorted(pauses, key=lambda pause: pause.order))
+        past = filter(None, map(_pause, _past_pauses(self.document)))
+        of_schedules = (pause for pause in (*self._pauses, *past) if pause.target.stops_schedules)
+        object.__setattr__(self, "_pauses_of_schedules", sorted(of_schedules, key=lambda pause: pause.order))
         overrides = filter(None, map(_override, self.settings.values()))
         object.__setattr__(self, "_overrides", tuple(overrides))
 
@@ -86,11 +95,13 @@ class RuntimeConfiguration:
         """The first pause in force that covers the job, except one of its limit key."""
         return next((pause for pause in self.pauses(now) if pause.target.covers(job)), None)
 
-    def pause_of_schedule(self, type_: str, lane: Lane, *, now: datetime) -> Pause | None:
-        """The first pause in force that stops the schedule of this type, or each of its jobs."""
-        names = {Scope.SCHEDULE: type_, Scope.TYPE: type_, Scope.LANE: lane, Scope.TENANT: SCHEDULE_TENANT}
-        stops = (pause for pause in self.pauses(now) if names.get(pause.target.scope) == pause.target.name)
-        return next(stops, None)
+    def pause_of_schedule(self, type_: str, lane: Lane, *, scheduled: datetime) -> Pause | None:
+        """The first pause that stops the schedule of this type, or each of its jobs, at this time.
+
+        It may have ended since.
+        """
+        stops = (pause for pause in self._pauses_of_schedules if pause.target.stops_schedule(type_, lane))
+        return next((pause for pause in stops if pause.holds(scheduled)), None)
 
     def pause_of_line(self, line: Line, *, now: datetime) -> Pause | None:
         """The pause in force whose jobs wait in this line."""
@@ -120,7 +131,7 @@ class RuntimeConfiguration:
         """
         check(setting)
         entries = {**self._entries_in_force(setting.at), setting.name: _encoded(setting)}
-        document = {**self.document, _SETTINGS: entries}
+        document = {**self.document, **self._past(setting.name, setting.at), _SETTINGS: entries}
         try:
             size = len(json.dumps(document, allow_nan=False))
         except ValueError as error:
@@ -140,7 +151,22 @@ class RuntimeConfiguration:
         entries = self._entries_in_force(now)
         if name not in entries:
             raise InvalidSettingError(f"no setting {name!r} is in force")
-        return {**self.document, _SETTINGS: {key: entry for key, entry in entries.items() if key != name}}
+        entries.pop(name)
+        return {**self.document, **self._past(name, now), _SETTINGS: entries}
+
+    def _past(self, name: str, now: datetime) -> dict[str, Any]:
+        """The member of the past pauses after a change of this setting. Empty if it never had one."""
+        past = [
+            setting for setting in _past_pauses(self.document) if setting.until and now < setting.until + LATEST_CALL
+        ]
+        for setting in self.settings.values():
+            pause = _pause(setting)
+            if pause and pause.target.stops_schedules and (setting.name == name or not setting.in_force(now)):
+                # A function may use the pause until then.
+                until = min(setting.until or now + ACTS_WITHIN, now + ACTS_WITHIN)
+                past.append(replace(setting, until=until, value={}, reason=""))
+        entries = [{"name": setting.name, **_encoded(setting)} for setting in past[-_MOST_PAST_PAUSES:]]
+        return {_PAST_PAUSES: entries} if entries or _PAST_PAUSES in self.document else {}
 
     def _entries_in_force(self, now: datetime) -> dict[str, Any]:
         def ended(name: str) -> bool:
@@ -236,6 +262,16 @@ def _entries(document: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _settings(document: Mapping[str, Any]) -> dict[str, Setting]:
     return {name: setting for name, entry in _entries(document).items() if (setting := _decoded(name, entry))}
+
+
+def _past_pauses(document: Mapping[str, Any]) -> list[Setting]:
+    entries = document.get(_PAST_PAUSES)
+    named = (
+        [(entry.get("name"), entry) for entry in entries if isinstance(entry, dict)]
+        if isinstance(entries, list)
+        else []
+    )
+    return [setting for name, entry in named if isinstance(name, str) and (setting := _decoded(name, entry))]
 
 
 def _encoded(setting: Setting) -> dict[str, Any]:

@@ -31,6 +31,10 @@ _DENSE: Final = 0.05
 #: Share of the pauses at which another operator changes another setting.
 _AT_ONCE: Final = 0.3
 _LASTS_MS: Final = (2_000, 20_000, 120_000, 900_000, 4 * 3_600_000)
+#: Share of the seeds with periodic jobs in which operators pause these.
+_DISABLING: Final = 0.6
+_FIRST_TIMES_MS: Final = 300_000
+_PERIODIC: Final = "sim.periodic"
 #: After the faults, the pauses that an operator has forgotten end.
 _TIDY_MS: Final = 60_000
 _SECOND: Final = timedelta(seconds=1)
@@ -51,14 +55,24 @@ class PausingOperators:
             begins_ms = min(scheduler.now_ms + random.choice([0, 1_000, 30_000, 600_000]), until_ms)
             scheduler.at(scheduler.now_ms + random.randint(0, begins_ms - scheduler.now_ms), self._begin, until_ms)
 
+    def plan_schedules(self, until_ms: int) -> None:
+        """Pause the periodic jobs, or their schedule, about its first times."""
+        scheduler, random = self._world.scheduler, Random(f"disabled schedules {self._world.seed}")
+        if random.random() >= _DISABLING or self._world.faults.rates.get(Fault.KILLED_BEFORE, 0.0) > _DENSE:
+            return
+        for _ in range(random.randint(1, _MOST_PAUSES)):
+            begins_ms = min(scheduler.now_ms + random.randint(0, _FIRST_TIMES_MS), until_ms)
+            target = random.choice([f"schedule={_PERIODIC}", f"type={_PERIODIC}", f"tenant={SCHEDULE_TENANT}"])
+            scheduler.at(begins_ms, self._begin, until_ms, target)
+
     def resume_all(self) -> None:
         """Every minute from now on, until it succeeds."""
         if any(key.startswith("!config") for (key,) in self._world.jobs.items):
             run_tool(self._world, "eve", self._resume_all)
         self._world.scheduler.after(_TIDY_MS, self.resume_all)
 
-    def _begin(self, until_ms: int) -> None:
-        target = self._target()
+    def _begin(self, until_ms: int, target: str | None = None) -> None:
+        target = target or self._target()
         lasts_ms = self._random.choice(_LASTS_MS)
         ends_ms = min(self._world.scheduler.now_ms + lasts_ms, until_ms)
         value: dict[str, Any] = {"rate": self._random.choice([1, 10, 100])}

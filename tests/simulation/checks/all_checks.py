@@ -29,6 +29,7 @@ from tests.simulation.checks.passes import PassChecks
 from tests.simulation.checks.pauses import PauseChecks
 from tests.simulation.checks.payloads import PayloadChecks
 from tests.simulation.checks.read_documents import ReadDocumentChecks
+from tests.simulation.checks.schedules import ScheduleChecks
 from tests.simulation.checks.stray_threads import StrayThreadChecks
 from tests.simulation.checks.transitions import TransitionChecks
 from tests.simulation.checks.use_case_reports import UseCaseReportChecks
@@ -83,6 +84,7 @@ class Checks:
         self._wake_reports = WakeReportChecks(world)
         self._waiting = ParkedJobChecks(world)
         self._pauses = PauseChecks(world)
+        self.schedules = ScheduleChecks(world)
         self._overrides = OverrideChecks(world)
         self._job_files = JobFileChecks(world)
         self.payloads = PayloadChecks(world)

@@ -34,8 +34,6 @@ _ACTS_WITHIN_MS: Final = 10_000
 #: Wake, late and more than once, with a lag of the index, and a time of the rate.
 _MOVES_ON_WITHIN_MS: Final = 20 * 60_000 + LONGEST_INDEX_LAG_MS
 _CONFIGURATION: Final = "!config"
-#: From the read of the configuration to the insert.
-_LONGEST_SUBMISSION_MS: Final = 60_000
 _PREFIX: Final = "pauses."
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
@@ -87,8 +85,6 @@ class PauseChecks:
             self.changes_follow_each_other(record)
             self._pauses_changed(record.after or {})
         before, after = record.before, record.after
-        if before is None and after and tenant_of(key) == SCHEDULE_TENANT:
-            self.paused_schedules_make_one_job(key, after)
         if not before or not after or "state" not in after or before["created_at"] != after["created_at"]:
             if after is None:
                 self._parked_ms.pop(key, None)
@@ -142,17 +138,6 @@ class PauseChecks:
         require(same, check, f"attempt {number_of(before, 'attempt')} -> {number_of(after, 'attempt')}", key)
         known = any(_name_of_line(stood.target) == after["wait"]["M"]["key"]["S"] for stood in self._pauses)
         require(known, "a job is parked for a pause that exists", after["wait"]["M"]["key"]["S"], key)
-
-    def paused_schedules_make_one_job(self, key: str, after: Item) -> None:
-        """While a pause stands, tick submits only the job that makes up for all times of the pause."""
-        task = self._world.scheduler.current
-        if _makes_up(after) or task is None or self._unread(task.process.name):
-            return
-        type_ = text_of(after, "type")
-        since_ms = self._now_ms - _ACTS_WITHIN_MS - _LONGEST_SUBMISSION_MS - self._skew_ms
-        stood = self._standing(_names(key, after) | {f"schedule={type_}"}, since_ms, self._now_ms)
-        what = f"submitted though {stood.target if stood else ''} was paused"
-        require_in_task(self._world.scheduler, stood is None, "a paused schedule makes one job", what, key)
 
     def paused_jobs_move_on(self, key: str, before: Item, after: Item) -> None:
         if state_of(after) is State.PARKED and _cause(after) == "pause":

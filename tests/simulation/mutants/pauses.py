@@ -22,6 +22,18 @@ PAUSES: Final = (
         "if pause is None or job_type.catch_up:",
     ),
     Mutant(
+        "a time before a pause falls into it",
+        modules.PAUSES,
+        "return self.since + ACTS_WITHIN <= scheduled and (",
+        "return self.since <= scheduled + 1000 * ACTS_WITHIN and (",
+    ),
+    Mutant(
+        "a pause that has ended is forgotten",
+        modules.RUNTIME_CONFIGURATION,
+        "for pause in (*self._pauses, *past) if",
+        "for pause in (*self._pauses, *past)[: len(self._pauses)] if",
+    ),
+    Mutant(
         "a paused limit key is not asked for",
         modules.GATES,
         "if pause := self._context.configuration().pause_of_limit(slot.line, now=now):",

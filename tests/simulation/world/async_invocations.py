@@ -3,6 +3,7 @@
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-error-handling.html
 """
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from tests.simulation.world.faults import Fault, Faults
@@ -43,6 +44,8 @@ class AsyncInvocations:
         self.under_way = 0
         #: Events that Lambda discarded.
         self.discarded: list[Any] = []
+        #: Called with each event that the function handled, and its answer.
+        self.answer_watchers: list[Callable[[Any, Any], None]] = []
 
     def invoke(self, event: Any) -> None:
         self.under_way += 1
@@ -69,6 +72,8 @@ class AsyncInvocations:
                 return self._discard(event, "too old")
             self._scheduler.sleep(pause_ms)
         self.under_way -= 1
+        for watch in self.answer_watchers:
+            watch(event, answer)
         if self._faults.occurs(Fault.INVOCATION_REPEATED):
             # "it's possible for it to receive the same event from Lambda multiple times"
             self._scheduler.after(self._scheduler.random.randint(0, _REPEATED_WITHIN_MS), self.invoke, event)

@@ -1,14 +1,17 @@
 """The runtime configuration: settings by name, what a version knows of them, and what it keeps of others."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from tests.support.builders import NOW, SECOND
-from tests.support.configurations import A_FLAG, configured
+from tests.support.configurations import A_FLAG, configured, paused
 from tidemill.domain.errors import InvalidSettingError
+from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL
 from tidemill.domain.runtime_configuration import LARGEST_DOCUMENT, NOTHING_SET, RuntimeConfiguration
+from tidemill.names import Lane
 
 
 def test_a_setting_is_read_as_it_was_set() -> None:
@@ -89,3 +92,52 @@ def test_removing_what_is_not_set_is_refused() -> None:
     with pytest.raises(InvalidSettingError, match=r"no setting 'flags\.colour' is in force"):
         NOTHING_SET.without_setting(A_FLAG.name, now=NOW)
     assert configured(A_FLAG).without_setting(A_FLAG.name, now=NOW) == {"settings": {}}
+
+
+def _target_at(made: RuntimeConfiguration, seconds: float) -> str | None:
+    """Of the pause that stops the schedule of the type "t" at this time after `NOW`."""
+    pause = made.pause_of_schedule("t", Lane.BULK, scheduled=NOW + seconds * SECOND)
+    return str(pause.target) if pause else None
+
+
+def test_the_times_of_a_pause_begin_and_end_when_each_function_knows_of_it() -> None:
+    acts = ACTS_WITHIN // SECOND
+    made = configured(paused("lane=bulk"))
+    made = RuntimeConfiguration(document=made.without_setting("pauses.lane=bulk", now=NOW + 60 * SECOND))
+
+    assert not made.pauses(NOW + 61 * SECOND)
+    assert [_target_at(made, at) for at in (acts - 1, acts, 59 + acts, 60 + acts)] == [None, *["lane=bulk"] * 2, None]
+
+
+def test_the_times_of_a_pause_with_an_end_do_not_go_beyond_it() -> None:
+    made = configured(paused("type=t", until=NOW + 60 * SECOND))
+    later = configured(replace(A_FLAG, at=NOW + 3600 * SECOND), **made.document)
+    early = RuntimeConfiguration(document=made.without_setting("pauses.type=t", now=NOW + 55 * SECOND))
+
+    for each in (made, later, early):
+        assert [_target_at(each, at) for at in (59, 60)] == ["type=t", None]
+
+
+def test_a_past_pause_is_kept_for_the_latest_call_and_only_if_it_stopped_schedules() -> None:
+    targets = ("schedule=t", "type=t", "lane=bulk", "tenant=schedule", "tenant=a:b", "group=a:b g", "limit=x")
+    made = configured(*(paused(target, until=NOW + SECOND) for target in targets))
+    after = NOW + SECOND + LATEST_CALL
+    kept = configured(replace(A_FLAG, at=after - SECOND), **made.document)
+
+    assert [entry["name"] for entry in kept.document["past_pauses"]] == [f"pauses.{target}" for target in targets[:4]]
+    assert configured(replace(A_FLAG, at=after), **kept.document).document["past_pauses"] == []
+
+
+def test_many_past_pauses_leave_room_for_settings() -> None:
+    made = NOTHING_SET
+    for number in range(100):
+        at = NOW + number * timedelta(minutes=1)
+        made = configured(paused("type=t", at=at, reason="long " * 100), **made.document)
+
+    assert len(made.document["past_pauses"]) == 20
+    assert len(str(made.document)) < 5_000
+
+
+@pytest.mark.parametrize("past", [7, "text", [7, {}, {"name": 7}, {"name": "pauses.type=t"}]])
+def test_past_pauses_of_an_unknown_form_are_skipped(past: Any) -> None:
+    assert _target_at(RuntimeConfiguration(document={"past_pauses": past}), 0) is None

@@ -14,6 +14,7 @@ from tidemill.application.configuration import CACHED_FOR, Configurator
 from tidemill.application.job_types import JobTypes
 from tidemill.domain.errors import StoreUnavailableError, UnknownJobTypeError
 from tidemill.domain.job import Job
+from tidemill.domain.pauses import ACTS_WITHIN
 from tidemill.domain.states import State
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.document import decode
@@ -84,24 +85,108 @@ def test_an_unknown_type_raises_so_that_the_alarm_fires(mill: Mill) -> None:
     assert not _jobs(mill)
 
 
+def _changes(mill: Mill) -> Configurator:
+    return Configurator(store=DynamoConfiguration(mill.table.client, table=mill.table.name), clock=mill.now)
+
+
 def _pause(mill: Mill, target: str, **value: object) -> None:
-    store = DynamoConfiguration(mill.table.client, table=mill.table.name)
-    changes = Configurator(store=store, clock=mill.now)
+    changes = _changes(mill)
     changes.set(changes.read(), f"pauses.{target}", value, by="arn:ops", reason="")
-    mill.late += CACHED_FOR
+    mill.late += ACTS_WITHIN
+
+
+def _resume(mill: Mill, target: str) -> None:
+    changes = _changes(mill)
+    changes.remove(changes.read(), f"pauses.{target}", by="arn:ops", reason="")
+    mill.late += ACTS_WITHIN
+
+
+def _time(mill: Mill, after: timedelta = timedelta(0)) -> str:
+    return f"{mill.now() + after:%Y-%m-%dT%H:%M:%S.%fZ}"
 
 
 @pytest.mark.parametrize("target", ["schedule=test.noop", "type=test.noop", "lane=default", "tenant=schedule"])
 def test_all_times_of_a_pause_make_one_job_for_its_end(mill: Mill, target: str) -> None:
     _pause(mill, target)
-    _tick("2026-01-01T03:00:00Z")
-    _tick("2026-01-01T04:00:00Z")
+    _tick(_time(mill))
+    _tick(_time(mill, timedelta(hours=1)))
 
     (job,) = _jobs(mill)
     assert list(job.tags) == ["catch-up"]
     pause = composition.configuration().current().pause_of(job, now=mill.now())
     assert pause is not None
     assert str(pause.target) == target
+
+
+def test_a_time_before_a_pause_keeps_its_job_when_it_is_delivered_again_in_the_pause(mill: Mill) -> None:
+    before = _time(mill)
+    _tick(before)
+    _pause(mill, "schedule=test.noop")
+    _tick(before)
+
+    (job,) = _jobs(mill)
+    assert not job.tags
+
+
+def test_a_time_that_a_function_may_handle_before_it_knows_of_the_pause_does_not_fall_into_it(mill: Mill) -> None:
+    begin = mill.now()
+    composition.configuration().current()
+    changes = _changes(mill)
+    changes.set(changes.read(), "pauses.schedule=test.noop", {}, by="arn:ops", reason="")
+    early = f"{begin + CACHED_FOR / 2:%Y-%m-%dT%H:%M:%S.%fZ}"
+    mill.late += CACHED_FOR / 2
+    _tick(early)
+    mill.late += ACTS_WITHIN
+    _tick(early)
+    assert len(_jobs(mill)) == 1
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["", "and paused again"])
+def test_a_time_of_a_pause_that_has_ended_makes_no_second_job(mill: Mill, again: bool) -> None:
+    _pause(mill, "schedule=test.noop")
+    inside = _time(mill)
+    _tick(inside)
+    _resume(mill, "schedule=test.noop")
+    if again:
+        _pause(mill, "schedule=test.noop")
+    mill.late += timedelta(hours=20)
+    _tick(inside)
+    assert len(_jobs(mill)) == 1
+
+
+def test_a_pause_that_replaces_another_leaves_it_its_times(mill: Mill) -> None:
+    _pause(mill, "schedule=test.noop")
+    inside = _time(mill)
+    _tick(inside)
+    _pause(mill, "schedule=test.noop")
+    _tick(inside)
+    assert len(_jobs(mill)) == 1
+    _tick(_time(mill))
+    assert len(_jobs(mill)) == 2
+
+
+def test_a_time_that_a_function_may_handle_before_it_knows_of_the_end_falls_into_the_pause(mill: Mill) -> None:
+    _pause(mill, "schedule=test.noop")
+    composition.configuration().current()
+    changes = _changes(mill)
+    changes.remove(changes.read(), "pauses.schedule=test.noop", by="arn:ops", reason="")
+    mill.late += CACHED_FOR / 2
+    late = _time(mill)
+    _tick(late)
+    mill.late += ACTS_WITHIN
+    _tick(late)
+    (job,) = _jobs(mill)
+    assert list(job.tags) == ["catch-up"]
+    _tick(_time(mill))
+    assert len(_jobs(mill)) == 2
+
+
+@pytest.mark.parametrize("written", ["soon", "2026-01-01T03:00:00"])
+def test_an_unreadable_time_falls_into_the_pause_in_force(mill: Mill, written: str) -> None:
+    _pause(mill, "schedule=test.noop")
+    _tick(written)
+    (job,) = _jobs(mill)
+    assert list(job.tags) == ["catch-up"]
 
 
 def test_a_disabled_schedule_stops_no_job_but_the_one_that_makes_up(mill: Mill) -> None:
@@ -116,7 +201,7 @@ def test_a_type_without_catch_up_skips_the_times_of_a_pause(mill: Mill, monkeypa
     skips = replace(composition.known_job_types().get("test.noop"), catch_up=False)
     monkeypatch.setattr(composition, "known_job_types", lambda: JobTypes({"test.noop": skips}))
     _pause(mill, "schedule=test.noop")
-    assert handle({TICK_TYPE: "test.noop", TICK_SCHEDULED_AT: TIME}, Call()) == {}
+    assert handle({TICK_TYPE: "test.noop", TICK_SCHEDULED_AT: _time(mill)}, Call()) == {}
     assert not _jobs(mill)
 
 
