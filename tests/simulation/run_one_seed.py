@@ -106,11 +106,8 @@ def _run(world: World) -> float:
     Alarms(world)
     operators.plan(faults_end_ms)
     pausing = PausingOperators(world)
-    pausing.plan(faults_end_ms)
-    if eventbridge.ticks:
-        pausing.plan_schedules(faults_end_ms)
-    OverridingOperators(world).plan(faults_end_ms)
-    SelectingOperators(world).plan(faults_end_ms + _ASKED_AFTER_MS)
+    pausing.plan(faults_end_ms, periodic=eventbridge.ticks)
+    _plan_operators(world, faults_end_ms)
     invalid.plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms))
     Tenants(world).plan(min(faults_end_ms, scheduler.now_ms + workload.window_ms + _TENANTS_ACT_WITHIN_MS))
     sweeper.begin()
@@ -141,6 +138,12 @@ def _run(world: World) -> float:
     scheduler.run(until_ms=scheduler.now_ms + _ALL_EXPIRED_MS, most_steps=_MOST_STEPS, over=checks.payloads.at_rest)
     checks.payloads.at_end()
     return rested_at
+
+
+def _plan_operators(world: World, until_ms: int) -> None:
+    """Those with a chance of their own, who leave all else as it is in seeds without them."""
+    OverridingOperators(world).plan(until_ms)
+    SelectingOperators(world).plan(until_ms + _ASKED_AFTER_MS)
 
 
 def _submit(world: World, workload: Workload, until_ms: int) -> None:

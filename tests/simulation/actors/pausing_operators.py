@@ -47,7 +47,10 @@ class PausingOperators:
         self._world = world
         self._random = Random(f"pauses {world.seed}")
 
-    def plan(self, until_ms: int) -> None:
+    def plan(self, until_ms: int, *, periodic: bool) -> None:
+        """`periodic`: this world has periodic jobs."""
+        if periodic:
+            self._plan_schedules(until_ms)
         scheduler, random = self._world.scheduler, self._random
         if random.random() >= _PAUSING or self._world.faults.rates.get(Fault.KILLED_BEFORE, 0.0) > _DENSE:
             return
@@ -55,7 +58,7 @@ class PausingOperators:
             begins_ms = min(scheduler.now_ms + random.choice([0, 1_000, 30_000, 600_000]), until_ms)
             scheduler.at(scheduler.now_ms + random.randint(0, begins_ms - scheduler.now_ms), self._begin, until_ms)
 
-    def plan_schedules(self, until_ms: int) -> None:
+    def _plan_schedules(self, until_ms: int) -> None:
         """Pause the periodic jobs, or their schedule, about its first times."""
         scheduler, random = self._world.scheduler, Random(f"disabled schedules {self._world.seed}")
         if random.random() >= _DISABLING or self._world.faults.rates.get(Fault.KILLED_BEFORE, 0.0) > _DENSE:
