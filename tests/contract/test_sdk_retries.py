@@ -106,6 +106,18 @@ def test_a_settle_whose_response_was_lost_is_recognized_after_another_claim(
     assert stored(store, running).owner == "another"
 
 
+def test_a_rewrite_whose_response_was_lost_is_recognized_after_a_run(store: DynamoJobStore) -> None:
+    """A refusal would have the payload deleted that the document names."""
+    queued = brought_to(store, State.QUEUED)
+    rewritten = replace(queued, payload=None, payload_at="item/of-this-call")
+    store.rewrite(queued, rewritten)
+    store.settle(claimed(store, queued), SETTLEMENTS[State.RETRYING], now=NOW)
+
+    store.rewrite(queued, rewritten)
+
+    assert stored(store, queued).payload_at == "item/of-this-call"
+
+
 def test_a_second_nudge_of_the_same_instant_is_refused_once_the_job_has_moved_on(store: DynamoJobStore) -> None:
     queued = brought_to(store, State.QUEUED)
     store.nudge(queued, now=LATER, limit=LIMIT)

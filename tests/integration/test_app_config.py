@@ -86,14 +86,15 @@ def test_in_each_store_one_of_two_operators_gets_a_conflict(
     assert make(world).read().flags(world.mill.now()) == {"a": 1}
 
 
-def test_while_appconfig_fails_the_last_known_values_hold_and_a_new_session_follows(world: World) -> None:
+@pytest.mark.parametrize("code", ["InternalServerException", "AccessDeniedException"])
+def test_while_appconfig_fails_the_last_known_values_hold_and_a_new_session_follows(world: World, code: str) -> None:
     world.mill.stop_clock()
     failures: list[Exception] = []
     world.set(world.copied(), "a", 1)
     cached = CachedConfiguration(world.copied().read, clock=world.mill.now, failed=failures.append, lasts=POLL_INTERVAL)
     assert cached.current().version == 1
     world.set(world.copied(), "a", 2)
-    world.aws.poll_errors = ["InternalServerException"]
+    world.aws.poll_errors = [code]
 
     world.mill.late += POLL_INTERVAL
     assert [cached.current().version for _ in range(3)] == [1, 1, 1]
@@ -118,8 +119,10 @@ def test_appconfig_is_polled_at_most_each_fifteen_seconds_and_a_change_acts_with
     assert timedelta(seconds=15) <= POLL_INTERVAL <= timedelta(seconds=45)
 
 
-def test_until_appconfig_has_answered_once_the_functions_read_the_table(world: World) -> None:
+@pytest.mark.parametrize("code", ["ResourceNotFoundException", "AccessDeniedException"])
+def test_until_appconfig_has_answered_once_the_functions_read_the_table(world: World, code: str) -> None:
     world.set(world.record, "a", 1)
+    world.aws.poll_errors = [code]
 
     assert world.copied().read().version == 1
 

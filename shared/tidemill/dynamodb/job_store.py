@@ -171,9 +171,16 @@ class DynamoJobStore(JobReader):
 
     def rewrite(self, job: Job, stored: Job) -> None:
         def mine(current: Job) -> bool:
-            """Also if another migration wrote the same payload into the document."""
-            same = (current.created_at, current.generation) == (job.created_at, job.generation)
-            return same and (current.payload, current.payload_at) == (stored.payload, stored.payload_at)
+            """Also if another migration wrote the same payload into the document.
+
+            A location is unique, so a document that names it is of this call, even if a run has raised the generation
+            since the first send. The caller deletes the payload after a refusal.
+            """
+            if current.created_at != job.created_at:
+                return False
+            if stored.payload_at is not None:
+                return current.payload_at == stored.payload_at
+            return (current.generation, current.payload) == (job.generation, stored.payload)
 
         self._update(Write.REWRITE, operator_writes.rewrite(job, stored), mine=mine)
 

@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from aws_lambda_powertools.utilities.feature_flags import AppConfigStore, ConfigurationStoreError
+from aws_lambda_powertools.utilities.feature_flags.exceptions import StoreClientError
 from botocore.exceptions import ClientError
 
 from tidemill.application.configuration import ConfigurationStore
@@ -109,7 +110,8 @@ class AppConfigConfiguration:
             )
         try:
             return self._session.get_raw_configuration
-        except ConfigurationStoreError as error:
+        # The second is for AccessDenied alone, and no subclass of the first.
+        except (ConfigurationStoreError, StoreClientError) as error:
             # A token is for one call and for a day. Powertools would keep one that was used or is too old.
             self._session = None
             raise StoreUnavailableError(f"AppConfig did not answer: {error.__cause__ or error}") from error
