@@ -101,6 +101,19 @@ def test_a_run_does_not_start_on_an_arrival_time_that_has_moved_on(limits: Dynam
     assert both(table, limits.look(LINE), enter) == [True, False]
 
 
+@pytest.mark.parametrize("promised", [timedelta(0), timedelta(days=1)])
+def test_of_two_runs_that_find_the_times_of_a_former_rate_one_enters(
+    limits: DynamoLimits, table: Table, promised: timedelta
+) -> None:
+    limits.acquire(a_slot(Limit(rate=Rate(count=1, period=timedelta(days=1)))), now=NOW)
+    seen = limits.look(LINE)
+    if promised:
+        assert applied(table, limit_item.promise(a_slot(PACED), PACE, seen, NOW + promised, now=NOW))
+        seen = limits.look(LINE)
+
+    assert both(table, seen, lambda state: limit_item.enter(a_slot(PACED), state, now=NOW + SECOND)) == [True, False]
+
+
 def test_a_burst_that_two_runs_use_up_counts_both(limits: DynamoLimits, table: Table) -> None:
     burst = Limit(rate=Rate(count=3, period=timedelta(minutes=1)))
     limits.acquire(a_slot(burst), now=NOW)

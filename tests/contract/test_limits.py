@@ -254,6 +254,21 @@ def test_while_a_line_stands_a_newcomer_gets_only_a_near_time(limits: DynamoLimi
     assert limits.acquire(a_slot(slowly), now=later) == NOW + 200 * SECOND
 
 
+@pytest.mark.parametrize("period", [timedelta(seconds=100), timedelta(days=1)])
+@pytest.mark.parametrize("released", [False, True])
+def test_the_times_of_an_override_do_not_outlive_it(limits: DynamoLimits, period: timedelta, *, released: bool) -> None:
+    """A slow rate moves the arrival time on by its interval, and gives a job that waits a time after it."""
+    slowly = Limit(rate=Rate(count=1, period=period))
+    assert limits.acquire(a_slot(slowly), now=NOW) == IN
+    assert limits.acquire(a_slot(slowly), now=NOW) != IN
+
+    now = NOW + SECOND
+    told = [limits.acquire(a_slot(THREE_A_MINUTE, released=released), now=now) for _ in range(3)]
+
+    assert isinstance(told[0], Entered)
+    assert told[1:] == [now + 20 * SECOND, LINE if period.days else now + 40 * SECOND]
+
+
 def test_a_newcomer_does_not_take_the_time_that_was_promised_to_a_released_job(limits: DynamoLimits) -> None:
     for _ in range(4):
         limits.acquire(a_slot(THREE_A_MINUTE), now=NOW)

@@ -185,6 +185,7 @@ def _parked(facts: Facts) -> Answer:
             f"The next run that ends, or wake, releases the first job of the line. {latest}",
             until=job.due,
         )
+    state = state.under(limit.rate, now) if state and limit and limit.rate else state
     if state and limit and limit.rate and (begins := max(earliest(limit.rate, state.arrival), state.promised)) > now:
         rate = f"{limit.rate.count} in {limit.rate.period.total_seconds():g} s"
         return _said(

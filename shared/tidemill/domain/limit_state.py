@@ -12,7 +12,7 @@ alone decides.
 import base64
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -45,6 +45,8 @@ class LimitState:
     held: Mapping[str, datetime] | None = field(default_factory=dict)
     arrival: datetime = EPOCH
     promised: datetime = EPOCH
+    #: The interval of the rate that moved `arrival` on last. None before that, and if an older version did.
+    spacing: timedelta | None = None
     #: Whether jobs may be parked.
     marked: bool = False
     #: The tenant and id of the job that was the last to mark it, and when that was.
@@ -68,13 +70,29 @@ class LimitState:
         others = (name for name in self.held or () if name.startswith(_RESERVATION))
         return job if job in (self.held or ()) else next(others, None)
 
+    def under(self, rate: Rate, now: datetime) -> "LimitState":
+        """Without the times that only another rate can have set, such as an override that was removed since.
+
+        A slow rate sets times up to a day ahead. They must not outlive it: one run may start at once.
+        """
+        if self.spacing in {None, interval(rate)}:
+            return self
+        late = self.arrival > now + burst(rate) + interval(rate)
+        far = self.promised > now + AHEAD + interval(rate)
+        return replace(
+            self,
+            arrival=now + burst(rate) if late else self.arrival,
+            promised=now if far else self.promised,
+        )
+
     def turns(self, now: datetime, *, leaving: str | None = None) -> list[datetime]:
         """When the next parked jobs may start, one time for each. `leaving` is a slot that is given back with them."""
         if self.limit is None:
             return [now] * MOST_AT_ONCE
         times = [now] * MOST_AT_ONCE
         if rate := self.limit.rate:
-            first = max(now, self.promised, earliest(rate, self.arrival))
+            known = self.under(rate, now)
+            first = max(now, known.promised, earliest(rate, known.arrival))
             times = [first + number * interval(rate) for number in range(MOST_AT_ONCE)]
             times = [at for at in times if at <= now + AHEAD]
         if self.limit.concurrency is not None:

@@ -43,6 +43,8 @@ HELD: Final = "held"
 #: Epoch microseconds, as `promised`: an interval may be shorter than a millisecond.
 ARRIVAL: Final = "arrival"
 PROMISED: Final = "promised"
+#: In microseconds.
+SPACING: Final = "spacing"
 #: The token of the run that entered last, for a limit key without slots.
 LAST_RUN: Final = "last_run"
 #: The job that was the last to find no room, and when.
@@ -123,7 +125,11 @@ def enter(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
         )
     if slot.limit.rate:
         _start(write, slot.limit.rate, state, now)
-        if not slot.released:
+        if state.under(slot.limit.rate, now).promised != state.promised:
+            # Another job has got a time since, at the present rate.
+            write.conditions.append(_unchanged(write, PROMISED, state.promised))
+            write.set(PROMISED, _microseconds(now))
+        elif not slot.released:
             # The times until then are promised to jobs that came before.
             write.conditions.append(f"(attribute_not_exists({write.name(PROMISED)}) OR #{PROMISED} <= :now_exactly)")
             write.value("now_exactly", _microseconds(now))
@@ -250,6 +256,7 @@ def decoded(item: Item) -> LimitState:
         held=None if held is None else {name: from_milliseconds(until) for name, until in held.items()},
         arrival=_time(item, ARRIVAL),
         promised=_time(item, PROMISED),
+        spacing=int(item[SPACING]["N"]) * _MICROSECOND if SPACING in item else None,
         marked=ATTENTION_KEY in item,
         last=(tenant, job_id) if LAST in item else None,
         last_at=from_milliseconds(item[LAST_AT]) if LAST_AT in item else EPOCH,
@@ -313,6 +320,13 @@ def _change_slots(
 def _start(write: _Write, rate: Rate, state: LimitState, now: datetime) -> None:
     """Move the arrival time on."""
     name = write.name(ARRIVAL)
+    write.set(SPACING, number(interval(rate) // _MICROSECOND))
+    known = state.under(rate, now).arrival
+    if known != state.arrival:
+        # Another run has started since, at the present rate.
+        write.conditions.append(_unchanged(write, ARRIVAL, state.arrival))
+        write.set(ARRIVAL, _microseconds(known + interval(rate)))
+        return
     write.value("now_exactly", _microseconds(now))
     if state.arrival > now:
         # Other runs have used up the burst since. The table adds, so of two concurrent runs both count.

@@ -112,9 +112,10 @@ class DynamoLimits:
             if len(state.taken(now) - {spare}) >= limit.concurrency:
                 return slot.line
         if limit.rate:
-            at = earliest(limit.rate, state.arrival)
+            known = state.under(limit.rate, now)
+            at = earliest(limit.rate, known.arrival)
             if not slot.released or at > now:
-                at = max(at, state.promised)
+                at = max(at, known.promised)
             if at > now:
                 # While a line stands, the later times are for those who wait in it.
                 return at if at <= now + (NEAR if state.marked else AHEAD) else slot.line

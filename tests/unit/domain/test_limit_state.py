@@ -1,6 +1,7 @@
 """The arithmetic of a limit item: slots, reservations, rates, and the turns of parked jobs."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -102,6 +103,29 @@ def test_concurrency_and_rate_bound_the_turns_together() -> None:
 
     assert LimitState(limit=both, held={"a": NOW + SECOND}).turns(NOW) == [NOW]
     assert LimitState(limit=both).turns(NOW) == [NOW, NOW + SECOND]
+
+
+def test_a_changed_rate_lets_parked_jobs_start_though_the_times_of_the_former_lie_far_ahead() -> None:
+    day = timedelta(days=1)
+    state = LimitState(limit=Limit(rate=EVERY_50_S), arrival=NOW + day, promised=NOW + 2 * day, spacing=day)
+
+    assert state.turns(NOW) == [NOW, NOW + 50 * SECOND, NOW + 100 * SECOND]
+
+
+@pytest.mark.parametrize("spacing", [None, 50 * SECOND])
+def test_times_far_ahead_hold_unless_another_rate_has_set_them(spacing: timedelta | None) -> None:
+    """The look at the clock may be hours old."""
+    state = LimitState(arrival=NOW + timedelta(hours=1), promised=NOW + timedelta(hours=1), spacing=spacing)
+
+    assert state.under(EVERY_50_S, NOW) == state
+
+
+def test_times_that_a_changed_rate_would_set_hold() -> None:
+    state = LimitState(arrival=NOW + 100 * SECOND, promised=NOW + AHEAD + 50 * SECOND, spacing=SECOND)
+
+    assert state.under(EVERY_50_S, NOW) == state
+    late = LimitState(arrival=NOW + 100 * SECOND + MICROSECOND, promised=state.promised + MICROSECOND, spacing=SECOND)
+    assert late.under(EVERY_50_S, NOW) == replace(late, arrival=NOW + 50 * SECOND, promised=NOW)
 
 
 def test_an_interval_is_rounded_up_so_that_rounding_never_adds_a_run() -> None:
