@@ -4,6 +4,7 @@
 """
 
 from tidemill.application.job_types import JobType, Run
+from tidemill.domain.adaptive_limit import Adaptive
 from tidemill.domain.errors import (
     CancelRequestedError,
     InvalidPayloadError,
@@ -30,6 +31,7 @@ from tidemill.settings import SettingError, setting
 
 __all__ = [
     "EXPORTS_PREFIX",
+    "Adaptive",
     "CancelRequestedError",
     "Cancelled",
     "Continue",

@@ -13,7 +13,7 @@ from tidemill.application.attempt_gates import OUT_OF_TIME, Gates, StrayBeside, 
 from tidemill.application.attempt_report import Ending, Report, RunObserver, Unobserved
 from tidemill.application.handler_context import HandlerContext, HandlerScope, SettleScope
 from tidemill.application.handler_results import checkpoint_text, outcome_of_value
-from tidemill.application.job_types import Run
+from tidemill.application.job_types import Run, observe_nothing
 from tidemill.application.ports import Checkpoint
 from tidemill.application.run_log import RunLog
 from tidemill.application.settle import AttemptContext, Settler, put_back_time
@@ -191,6 +191,7 @@ class Attempt:
 
         In this order: the next run of the limit key finds what this one has written.
         """
+        self._gates.ended_with(outcome)
         try:
             self._settle(outcome)
         finally:
@@ -217,7 +218,9 @@ class Attempt:
                 return
         message = f"it took longer than {self._time_allowed()}"
         # The handler may still run, in its thread. Its slot is released there.
-        self._settle(Failed(error_class=JobTimeoutError.__name__, message=message))
+        timed_out = Failed(error_class=JobTimeoutError.__name__, message=message)
+        self._gates.ended_with(timed_out)
+        self._settle(timed_out)
 
     def unavailable(self, error: Exception) -> None:
         """The store did not respond: put the message back until the lease ends. No-op if the attempt has ended.
@@ -238,8 +241,8 @@ class Attempt:
 
     def release_slot(self) -> None:
         """Also for a stray: its process ends now, so the slot need not wait for the end of the lease."""
-        if self._job:
-            self._gates.release_slot(self._job)
+        if job := self._job:
+            self._gates.release_slot(job, lambda change: self._observer.lowered(job, change))
 
     def _end(self, report: Report) -> None:
         """End an attempt that settles nothing, unless it has ended."""
@@ -265,7 +268,7 @@ class Attempt:
 
     def _call_handler(self, job: Job, context: HandlerContext) -> Any:
         """What the handler returns."""
-        job_type = self._gates.known_type()
+        job_type, measured = self._gates.known_type(), self._gates.measured
         run = Run(
             job_id=job.id,
             tenant=job.tenant,
@@ -281,8 +284,11 @@ class Attempt:
             log=RunLog(context.fields),
             save=self._save_checkpoint,
             read_flags=self._context.flags,
+            observe=measured.observed if measured else observe_nothing,
         )
         self._begin_handler()
+        if measured:
+            measured.begin()
         try:
             return job_type.handler(self._gates.payload, run)
         except Exception:
@@ -291,6 +297,8 @@ class Attempt:
             # For example `SystemExit` or a cancelled coroutine. It ends the attempt, not the thread.
             raise TidemillError(f"the handler tried to end its process: {exit_!r}") from exit_
         finally:
+            if measured:
+                measured.end()
             self._in_handler = False
 
     def _begin_handler(self) -> None:

@@ -161,8 +161,8 @@ OPERATION: Final = (
     Mutant(
         "a slot too many",
         modules.LIMIT,
-        "number(concurrency - len(adds) + gone)",
-        "number(concurrency + 1 - len(adds) + gone)",
+        "number(limit.concurrency - len(adds) + gone)",
+        "number(limit.concurrency + 1 - len(adds) + gone)",
     ),
     Mutant(
         "a rate is ignored",
