@@ -59,6 +59,19 @@ OPERATION: Final = (
         '"(#due <= :overdue OR attribute_exists(#due))",',
     ),
     Mutant("nudge leaves the owner", modules.OPERATORS, '        removes = ["owner"]\n', "        removes = []\n"),
+    # Redrives with probes.
+    Mutant(
+        "a probe that died again counts as a success",
+        "tidemill.application.probes",
+        "    if current.state is State.SUCCEEDED:\n",
+        "    if current.state.terminal:\n",
+    ),
+    Mutant(
+        "jobs follow a probe that did not succeed",
+        "tidemill.application.probes",
+        "if probe and probe.verdict is Verdict.SUCCEEDED and (",
+        "if probe and (",
+    ),
     # Groups.
     Mutant(
         "a group forgets its order",
