@@ -1,6 +1,8 @@
-"""Operators who redrive all dead jobs with probes, and a check of which jobs they redrove."""
+"""Operators who redrive all dead jobs with probes, or one with another payload; and a check of the probes."""
 
+import json
 import time
+from contextlib import suppress
 from datetime import timedelta
 from random import Random
 from typing import Final
@@ -15,6 +17,7 @@ from tidemill.application.group_order import in_group_order
 from tidemill.application.job_filter import ANY_JOB
 from tidemill.application.probes import Cause, Probe, Probes, Verdict, cause_of
 from tidemill.application.redrive import Redriver
+from tidemill.application.validation import read_payload
 from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -24,6 +27,9 @@ _CHECK: Final = "jobs follow a probe that succeeded"
 #: Share of seeds with such an operator.
 _SHARE: Final = 0.3
 _TIMEOUT: Final = timedelta(seconds=30)
+#: Such an operator edits the payload of one dead job first, at this chance.
+_EDITING: Final = 0.5
+_EDITABLE: Final = "sim.effect"
 
 
 class ProbingOperators:
@@ -37,7 +43,22 @@ class ProbingOperators:
         known = not self._world.rollout.planned and Fault.CLOCK_FAR_OFF not in self._world.faults.rates
         if self._random.random() < _SHARE and known:
             at_ms = self._random.randint(self._world.scheduler.now_ms, until_ms)
+            if self._random.random() < _EDITING:
+                self._world.scheduler.at(at_ms, run_tool, self._world, "eve", self._edit)
             self._world.scheduler.at(at_ms, run_tool, self._world, "eve", self._redrive)
+
+    def _edit(self, _process: Process) -> None:
+        """Give a dead job a payload with which no attempt fails. Its model must accept it."""
+        redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
+        job = next((job for job in redriver.plan(ANY_JOB, began=clock.now()) if job.type == _EDITABLE), None)
+        if job is None:
+            return
+        payloads = composition.payloads()
+        text, value = read_payload({**json.loads(payloads.load(job)), "fails": 0})
+        composition.known_job_types().get(job.type).parse(value)
+        self._world.log("eve", f"edits the payload of {job.id}")
+        with suppress(TransactionConflictError):
+            redriver.redrive_with(job, text, payloads, by="eve")
 
     def _redrive(self, _process: Process) -> None:
         store, began = composition.store(), clock.now()
