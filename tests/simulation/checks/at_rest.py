@@ -37,8 +37,8 @@ _EXPLAINED: Final = frozenset(
 _GROUP_GOES_ON_WITHIN_MS: Final = 2 * 3_600_000
 #: Endings that a worker reports for a run that it settled itself.
 _SETTLED: Final = frozenset(Ending) - {Ending.FENCED, Ending.REFUSED, Ending.NOT_STARTED, Ending.UNAVAILABLE}
-#: A message that wake has caused reaches its worker within this time, if no fault delays it.
-_ON_ITS_WAY_MS: Final = 1_000
+#: Publish has sent the message of a woken job by then, or it is owed work: its calls may take long.
+_ON_ITS_WAY_MS: Final = 60_000
 
 
 class AtRestChecks:

@@ -84,8 +84,8 @@ OPERATION: Final = (
     Mutant(
         "a migration forgets the jobs that it left",
         "tidemill.application.migration",
-        "if not migration.dry_run and not self._rewritten(job, after):\n            return replace(progress, left=progress.left + 1)",
-        "if not migration.dry_run and not self._rewritten(job, after):\n            return progress",
+        "not self._rewritten(job, after):\n            return replace(progress, left=progress.left + 1)",
+        "not self._rewritten(job, after):\n            return progress",
     ),
     Mutant(
         "a migration skips a job when it goes on",
