@@ -299,7 +299,7 @@ def _failed(before: Item | None, after: Item | None) -> bool:
 
 
 def _rewritten(before: Item, after: Item) -> bool:
-    """A write that replaces the payload, and is no redrive with another payload."""
+    """A write that replaces the payload, except a redrive with another payload."""
     kept = all(before.get(name) == after.get(name) for name in ("payload", "payload_at"))
     return not kept and before["generation"] == after["generation"]
 
