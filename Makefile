@@ -31,7 +31,7 @@ LOCK := UV_CUSTOM_COMPILE_COMMAND='make lock' $(PY) -m uv pip compile -q --unive
 SOURCES := app.py demo functions shared stacks tests tools
 
 .DEFAULT_GOAL := help
-.PHONY: help demo drill test test-fast cover up down lint synth docs dashboard figures simulate mutants scope model lock clean setup-app setup-dev wheel
+.PHONY: help demo drill test test-fast cover up down lint synth docs dashboard figures bench simulate mutants scope model lock clean setup-app setup-dev wheel
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,9 @@ down: setup-app ## stop what `make up` started and remove its state
 
 figures: setup-app ## measure on an embedded AWS and print (FIGURE=flood, groups, log-bytes, redrive or wake)
 	@$(PY) -m demo.figures $(FIGURE)
+
+bench: setup-dev ## measure beside the textbook build: writes, calls, CPU, times, dollars
+	@$(PY) -m tests.benchmarks
 
 drill: setup-app ## break an embedded AWS, and fix it with the commands of the runbook (NAME=disabled-publisher, or all)
 	@$(PY) -m demo.drills $(NAME) $(if $(MINUTE),--minute-seconds $(MINUTE))

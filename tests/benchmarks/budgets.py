@@ -1,0 +1,89 @@
+"""The budgets of the design, and what a run says about them. A missed budget fails nothing that is timed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+#: A small payload.
+SMALL: Final = "0"
+SLOW_BATCH: Final = "batch, 20 ms a call, 0 ms of work"
+SLOW_BATCH_WITH_WORK: Final = "batch, 20 ms a call, 50 ms of work"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    name: str
+    textbook: float | None
+    tidemill: float
+    #: The largest of `held_against_budget` that the budget allows.
+    budget: float
+    #: Whether the budget is for the ratio to textbook, and not for the figure of Tidemill itself.
+    of_ratio: bool
+
+    @property
+    def ratio(self) -> float | None:
+        return self.tidemill / self.textbook if self.textbook else None
+
+    @property
+    def held_against_budget(self) -> float:
+        return self.ratio or 0.0 if self.of_ratio else self.tidemill
+
+    @property
+    def met(self) -> bool:
+        return self.held_against_budget <= self.budget
+
+
+def figures(found: Mapping[str, Any]) -> list[Figure]:
+    """Of the document that `make bench` writes."""
+
+    def exact(name: str, budget: float) -> Figure:
+        counted = found["counted"]
+        return Figure(
+            name=f"{name} per job",
+            textbook=counted["textbook"][SMALL][name],
+            tidemill=counted["tidemill"][SMALL][name],
+            budget=budget,
+            of_ratio=False,
+        )
+
+    def ratio(name: str, budget: float, *path: str) -> Figure:
+        textbook, tidemill = (_at(found, path, build) for build in ("textbook", "tidemill"))
+        return Figure(name=name, textbook=textbook, tidemill=tidemill, budget=budget, of_ratio=True)
+
+    wall = found["wall"]
+    return [
+        exact("table writes", 3),
+        exact("write units", 3),
+        exact("calls", 3.1),
+        ratio("producer CPU, ms per job", 0.3, "cpu", "producer"),
+        ratio("consumer CPU, ms per job", 0.5, "cpu", "consumer"),
+        ratio("batch of 10 at 20 ms a call, ms", 0.06, "wall", SLOW_BATCH),
+        Figure(
+            name="the same, in two round trips",
+            textbook=None,
+            tidemill=wall["tidemill"][SLOW_BATCH] / 40,
+            budget=1.25,
+            of_ratio=False,
+        ),
+        Figure(
+            name="with 50 ms of work, in two round trips and the work",
+            textbook=None,
+            tidemill=wall["tidemill"][SLOW_BATCH_WITH_WORK] / 90,
+            budget=1.25,
+            of_ratio=False,
+        ),
+        ratio("cold start CPU, ms", 0.6, "cold_start", "cpu"),
+        Figure(
+            name="log bytes per job",
+            textbook=found["log_bytes"]["textbook"],
+            tidemill=found["log_bytes"]["tidemill"],
+            budget=1536,
+            of_ratio=False,
+        ),
+        ratio("dollars per million jobs", 0.55, "dollars", "total"),
+    ]
+
+
+def _at(found: Mapping[str, Any], path: tuple[str, ...], build: str) -> float:
+    first, name = path
+    return float(found[first][build][name])

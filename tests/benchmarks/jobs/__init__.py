@@ -1,0 +1,1 @@
+"""The job types of the benchmark."""

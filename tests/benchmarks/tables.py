@@ -1,0 +1,57 @@
+"""Prints the figures as tables of Markdown, so that docs/performance.md can show them as they are."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tests.benchmarks.budgets import figures
+
+
+def markdown(found: Mapping[str, Any]) -> str:
+    return "\n\n".join((_budgets(found), _by_size(found), *(_sides(found, *part) for part in _PARTS))) + "\n"
+
+
+_PARTS = (
+    ("cpu", "CPU, ms per job"),
+    ("wall", "wall time, ms"),
+    ("cold_start", "first invocation of a fresh worker: CPU in ms, peak memory in MB"),
+    ("dollars", "dollars per million jobs"),
+)
+
+
+def _budgets(found: Mapping[str, Any]) -> str:
+    rows = [
+        [
+            figure.name,
+            "" if figure.textbook is None else f"{figure.textbook:,.2f}",
+            f"{figure.tidemill:,.2f}",
+            "" if figure.ratio is None else f"{figure.ratio:.2f}",
+            f"ratio {figure.budget:g}" if figure.of_ratio else f"{figure.budget:,g}",
+            "yes" if figure.met else "no",
+        ]
+        for figure in figures(found)
+    ]
+    return _table(["figure", "textbook", "Tidemill", "ratio", "budget", "met"], rows)
+
+
+def _by_size(found: Mapping[str, Any]) -> str:
+    counted = found["counted"]
+    names = ("table writes", "write units", "calls", "bytes")
+    heads = ["padding of the payload, bytes", *(f"{name}: textbook, Tidemill" for name in names)]
+    rows = [
+        [f"{int(size):,}", *(f"{counted['textbook'][size][name]:,.6g}, {ours[name]:,.6g}" for name in names)]
+        for size, ours in counted["tidemill"].items()
+    ]
+    return _table(heads, rows)
+
+
+def _sides(found: Mapping[str, Any], part: str, title: str) -> str:
+    textbook, tidemill = found[part]["textbook"], found[part]["tidemill"]
+    rows = [
+        [name, f"{textbook[name]:,.2f}" if name in textbook else "", f"{ours:,.2f}"] for name, ours in tidemill.items()
+    ]
+    return _table([title, "textbook", "Tidemill"], rows)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

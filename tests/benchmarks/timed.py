@@ -1,0 +1,82 @@
+"""CPU and wall time of both builds, in turn, so that a slow moment of the machine falls on both."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any, Final
+
+from tests.benchmarks.builds import BUILDS, Build, lambda_event, queued
+from tests.benchmarks.loopback_client import Loopback
+
+#: A batch of a lane.
+JOBS: Final = 10
+CPU_ROUNDS: Final = 40
+WALL_ROUNDS: Final = 7
+#: Milliseconds of a call, and of the work of one job.
+DELAYS: Final = (5, 20)
+WORK: Final = (0, 50)
+
+
+@dataclass
+class Samples:
+    by_name: dict[str, list[float]] = field(default_factory=dict)
+
+    def time(self, name: str, clock: Callable[[], float], act: Callable[[], object]) -> None:
+        began = clock()
+        act()
+        self.by_name.setdefault(name, []).append((clock() - began) * 1000)
+
+    def medians(self, per: int) -> dict[str, float]:
+        return {name: median(found) / per for name, found in self.by_name.items()}
+
+
+def cpu(aws: Loopback) -> dict[str, dict[str, float]]:
+    """By build: milliseconds of CPU time per job of producer, publisher and consumer, in all threads."""
+    samples = {build.name: Samples() for build in BUILDS}
+    for build in BUILDS:
+        build.work(queued(build, aws, {}, jobs=JOBS))
+    for number in range(CPU_ROUNDS):
+        for build in _in_turn(number):
+            _cpu_of_batch(build, aws, samples[build.name])
+    return {name: found.medians(JOBS) for name, found in samples.items()}
+
+
+def _cpu_of_batch(build: Build, aws: Loopback, samples: Samples) -> None:
+    def submit() -> None:
+        for _ in range(JOBS):
+            build.submit({})
+
+    aws.take()
+    samples.time("producer", time.process_time, submit)
+    taken = aws.take()
+    samples.time("publisher", time.process_time, lambda: build.publish(taken))
+    event = lambda_event([*taken["sent"], *aws.take()["sent"]])
+    samples.time("consumer", time.process_time, lambda: build.work(event))
+
+
+def wall(aws: Loopback) -> dict[str, dict[str, float]]:
+    """By build: milliseconds of a batch of ten by delay of a call and work of a job, and of one submission."""
+    samples = {build.name: Samples() for build in BUILDS}
+    for delay in DELAYS:
+        for number in range(WALL_ROUNDS):
+            for build in _in_turn(number):
+                for work in WORK:
+                    payload = {"milliseconds": work}
+                    event = queued(build, aws, payload, jobs=JOBS)
+                    aws.take(delay_seconds=delay / 1000)
+                    _timed(samples[build.name], f"batch, {delay} ms a call, {work} ms of work", build.work, event)
+                _timed(samples[build.name], f"submission, {delay} ms a call", build.submit, {})
+                inserted = aws.take(delay_seconds=delay / 1000)
+                _timed(samples[build.name], f"publication, {delay} ms a call", build.publish, inserted)
+                aws.take()
+    return {name: found.medians(1) for name, found in samples.items()}
+
+
+def _timed(samples: Samples, name: str, act: Callable[[Mapping[str, Any]], None], argument: Mapping[str, Any]) -> None:
+    samples.time(name, time.perf_counter, lambda: act(argument))
+
+
+def _in_turn(number: int) -> tuple[Build, ...]:
+    """Neither build is always the first of a round."""
+    return BUILDS if number % 2 else BUILDS[::-1]

@@ -1,0 +1,54 @@
+"""What `make bench` counts is exact, so it is a gate: the figures of the design, and those of the textbook build."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tools.paths import ROOT
+
+#: By bytes of padding in the payload: table writes, write units, index write units, reads and calls of one job.
+TEXTBOOK = {
+    "0": (7, 7, 0, 0, 8),
+    "1000": (7, 11, 0, 0, 8),
+    "4000": (7, 20, 0, 0, 8),
+    "16000": (7, 67, 0, 0, 8),
+    "64000": (7, 255, 0, 0, 8),
+}
+#: A payload above 400 bytes is an item of its own, which takes one write and one read.
+TIDEMILL = {
+    "0": (3, 3, 0, 0, 3.1),
+    "1000": (4, 5, 0, 1, 5.1),
+    "4000": (4, 8, 0, 1, 5.1),
+    "16000": (4, 19, 0, 1, 5.1),
+    "64000": (4, 66, 0, 1, 5.1),
+}
+NAMES = ("table writes", "write units", "index write units", "reads", "calls")
+
+
+def counted(*options: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.benchmarks", "--counted", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {
+        build: {size: tuple(counts[name] for name in NAMES) for size, counts in by_size.items()}
+        for build, by_size in json.loads(done.stdout).items()
+    }
+
+
+@pytest.mark.slow
+def test_both_builds_cost_what_the_page_of_performance_says() -> None:
+    assert counted() == {"textbook": TEXTBOOK, "tidemill": TIDEMILL}
+
+
+@pytest.mark.slow
+def test_the_listing_index_costs_one_more_write_unit() -> None:
+    listed = {size: (writes, units, 1, reads, calls) for size, (writes, units, _, reads, calls) in TIDEMILL.items()}
+
+    assert counted("--listing")["tidemill"] == listed
