@@ -134,6 +134,7 @@ def test_an_invalid_stage_raises(change: dict[str, Any], message: str) -> None:
         ({"tags": "cost"}, "tags: 'cost' is invalid: use the form key=value"),
         ({"listing": "no"}, "listing: 'no' is invalid: use on or off"),
         ({"qualifier": "UPPER"}, "qualifier 'UPPER'"),
+        ({"jobs_stream": "arn"}, "jobs_stream names the table of one stage: add -c stage=STAGE"),
     ],
 )
 def test_an_invalid_setting_raises_with_its_name(context: dict[str, Any], message: str) -> None:

@@ -33,6 +33,8 @@ class Recovery:
     #: The name of the table that was recovered: a restored copy of it needs a recovery of its own.
     table: str
     began_at: datetime
+    #: The name of the table in use, whose place it takes. Empty: a version that did not record it began the recovery.
+    replaces: str = ""
 
 
 class RecoveryLog(Protocol):
@@ -101,11 +103,13 @@ class Recovered:
     may_run_again: bool = False
 
 
-def recovery_of(found: Recovery | None, *, table: str, deployed_epoch: int, now: datetime) -> Recovery:
+def recovery_of(found: Recovery | None, *, table: str, replaces: str, deployed_epoch: int, now: datetime) -> Recovery:
     """The recovery of `table` to continue, or a new one. `found` is the one that the table has."""
-    if found and found.table == table and found.epoch > deployed_epoch:
+    same = found is not None and found.table == table and found.replaces in {"", replaces}
+    if found and same and found.epoch > deployed_epoch:
         return found
-    return Recovery(epoch=max(found.epoch if found else 0, deployed_epoch) + 1, table=table, began_at=now)
+    epoch = max(found.epoch if found else 0, deployed_epoch) + 1
+    return Recovery(epoch=epoch, table=table, replaces=replaces, began_at=now)
 
 
 def ran_since(restored: Job, former: Job | None) -> bool:

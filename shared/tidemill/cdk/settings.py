@@ -104,6 +104,11 @@ def from_context(
         # CDK's own keys contain colons, slashes or dashes. A plain word is a setting of this app.
         if re.fullmatch(r"[a-z_]+", key) and key not in known and key != "stage":
             raise SettingError(f"unknown setting {key!r}: use one of stage, {', '.join(known)}")
+    if "jobs_stream" in context and "stage" not in context:
+        # Without a name, the stage is the default one, whichever one the table belongs to.
+        raise SettingError(
+            "jobs_stream names the table of one stage: add -c stage=STAGE, or set it in stacks/stages.py"
+        )
     stage = str(context.get("stage", DEFAULT_STAGE))
     if stage not in stages:
         raise SettingError(f"unknown stage {stage!r}: use one of {', '.join(stages)}")

@@ -12,6 +12,7 @@ import click
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.model_check import CheckedType, ModelCheck
 from tidemill.aws import clients
+from tidemill.cli.check_refusals import Refusal, refusals
 from tidemill.cli.errors import CommandError, report_unreadable_item
 from tidemill.cli.formatting import count, visible
 from tidemill.cli.installation import Installation
@@ -39,7 +40,7 @@ class _Found:
     items: int
     whole: bool
     types: Sequence[CheckedType]
-    refusals: Sequence[str]
+    refusals: Sequence[Refusal]
     warnings: Sequence[str]
 
 
@@ -73,6 +74,9 @@ def check(installation: Installation, *, folder: Path, read_units: int, most_rea
     Refuses with exit code 1 if a job file cannot be imported, or if the new payload model of a type refuses a live job.
     It names up to three such jobs of each type with the field and the message, and shows no payloads.
 
+    Also refuses a deployment that would leave the jobs table in use for another one, unless `tidemill recover` made
+    that one ready to replace it, and a lower epoch.
+
     Warns of types with live jobs that the new code lacks, of limits below what is in use now, and of tables, queues and
     buckets that CloudFormation would remove or replace.
 
@@ -86,8 +90,8 @@ def check(installation: Installation, *, folder: Path, read_units: int, most_rea
         _show(found)
     if found.refusals:
         raise CommandError(
-            f"do not deploy: {'; '.join(found.refusals)}",
-            remedy="Accept the old payloads too, change them with `tidemill migrate`, or let these jobs end first.",
+            f"do not deploy: {'; '.join(refusal.text for refusal in found.refusals)}",
+            remedy=" ".join(dict.fromkeys(refusal.remedy for refusal in found.refusals)),
         )
 
 
@@ -122,22 +126,20 @@ def _checked(installation: Installation, app: SynthesisedApp, read_units: int, m
         items=items,
         whole=cursor is None,
         types=types,
-        refusals=[
-            *map(str, job_types.faults),
-            *(f"the new model of {found.name} refuses live jobs" for found in types if found.refused),
-        ],
+        refusals=list(refusals(installation, app, job_types, types)),
         warnings=[
-            *(_gone(found) for found in types if not found.known),
+            *(_gone(found, parked=job_types.lacks(found.name)) for found in types if not found.known),
             *_tight_limits(installation, models),
             *_replaced(installation, app),
         ],
     )
 
 
-def _gone(found: CheckedType) -> str:
-    return (
-        f"{count(found.live, 'live job')} of the type {found.name}, which the new code lacks, would wait and then die"
-    )
+def _gone(found: CheckedType, *, parked: bool) -> str:
+    jobs = f"{count(found.live, 'live job')} of the type {found.name}"
+    if parked:
+        return f"{jobs}, which a broken job file may declare, would be parked until fixed code is deployed"
+    return f"{jobs}, which the new code lacks, would wait and then die"
 
 
 def _tight_limits(installation: Installation, models: ModelCheck) -> Iterator[str]:
@@ -203,6 +205,6 @@ def _as_json(found: _Found, stack: str) -> dict[str, Any]:
             }
             for one in found.types
         ],
-        "refusals": list(found.refusals),
+        "refusals": [refusal.text for refusal in found.refusals],
         "warnings": list(found.warnings),
     }

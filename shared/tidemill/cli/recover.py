@@ -21,6 +21,7 @@ from tidemill.cli.formatting import count, readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.cli.parameter_types import reason_text
+from tidemill.cli.restore_settings import deploy_command, restore_settings
 from tidemill.cli.restored_table import RestoredTable
 from tidemill.domain.pauses import Scope
 from tidemill.system import clock
@@ -66,7 +67,7 @@ def recover(
     """Make TABLE, restored from a backup, ready for use.
 
     Turns on its stream, TTL, backups and protection, checks its indexes, and raises its epoch: no function from before
-    the restore acts on its jobs. Dispatches each job anew. Then deploy with the settings that it prints.
+    the restore acts on its jobs. Dispatches each job anew. Then deploy with the command that it prints.
 
     Reports each job that may run again, because it ran after the restore point, and each job that is missing, because
     it was accepted after it. For this it reads the table in use, whose lanes must be paused, so that no further job
@@ -82,7 +83,10 @@ def recover(
     elif not dry_run:
         _require_pause(installation)
     seen = restored.log.read()
-    recovery = recovery_of(seen, table=table_name, deployed_epoch=installation.deployment.epoch, now=clock.now())
+    in_use = installation.deployment
+    recovery = recovery_of(
+        seen, table=table_name, replaces=in_use.jobs_table, deployed_epoch=in_use.epoch, now=clock.now()
+    )
     _show_plan(restored, recovery, continued=recovery == seen)
     if not dry_run and not confirmed(f"Recover {visible(table_name)} now?", yes=yes):
         return
@@ -100,14 +104,14 @@ def recover(
                 restored.log.write(recovery, seen=seen)
         for each in chain(restored.recovered(recovery, change=not dry_run), restored.missing()):
             report.add(each)
+    settings = restore_settings(installation.deployment, jobs_stream=restored.facts.stream_arn, epoch=recovery.epoch)
     if as_json:
-        settings = {"jobs_stream": restored.facts.stream_arn, "epoch": recovery.epoch}
         restored_to = restored.facts.restored_to
         show_json(report.counts() | {"settings": settings, "restored_to": restored_to and timestamp(restored_to)})
     else:
         report.show(former_read=former is not None)
         if not dry_run:
-            show(f"Next: npx cdk deploy --all -c jobs_stream={restored.facts.stream_arn} -c epoch={recovery.epoch}")
+            show(f"Next: {deploy_command(settings)}")
 
 
 def _require_pause(installation: Installation) -> None:

@@ -43,6 +43,7 @@ class DynamoRecoveryLog:
             JOB_KEY: text(_KEY),
             "epoch": number(recovery.epoch),
             "table": text(recovery.table),
+            "replaces": text(recovery.replaces),
             "began_at": milliseconds(recovery.began_at),
         }
         condition: dict[str, Any]
@@ -119,5 +120,8 @@ class RestoredPages:
 
 def _decoded(item: Item) -> Recovery:
     return Recovery(
-        epoch=int(item["epoch"]["N"]), table=item["table"]["S"], began_at=from_milliseconds(item["began_at"])
+        epoch=int(item["epoch"]["N"]),
+        table=item["table"]["S"],
+        began_at=from_milliseconds(item["began_at"]),
+        replaces=item.get("replaces", text(""))["S"],
     )

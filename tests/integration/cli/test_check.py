@@ -152,13 +152,20 @@ def test_a_validator_that_raises_refuses(cloud: Cloud, copy: WorkingCopy, raised
     assert ("the model raises KeyError" in result.stdout) is raised.startswith("KeyError")
 
 
-def test_a_broken_job_file_is_refused(cloud: Cloud, copy: WorkingCopy) -> None:
+def test_a_broken_job_file_is_refused_and_its_jobs_would_be_parked(cloud: Cloud, copy: WorkingCopy) -> None:
+    live_job(cloud)
     copy.writes("1 / 0\n")
 
     result = copy.check()
 
     assert result.exit_code == 1
     assert f"do not deploy: {copy.package}/mail.py, line 1: ZeroDivisionError" in result.stderr.replace("\n", " ")
+    assert "What to do: Correct the job file" in result.stderr
+    assert "`tidemill migrate`" not in result.stderr
+    (warning,) = json.loads(copy.check("--json").stdout)["warnings"]
+    assert warning.startswith(
+        "1 live job of the type mail.welcome, which a broken job file may declare, would be parked"
+    )
 
 
 def test_a_type_with_live_jobs_that_the_new_code_lacks_is_a_warning(cloud: Cloud, copy: WorkingCopy) -> None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,14 @@ from tests.support.builders import (
     reference_to,
 )
 from tests.support.job_tables import client
+from tidemill.application.recover import recovery_of
 from tidemill.aws import clients
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.restored_table import DynamoRecoveryLog
 from tidemill.system import clock
 
 RESTORED = "jobs-restored"
@@ -142,7 +144,12 @@ def test_the_table_has_what_its_stack_would_have_given_it(restored: Restored) ->
 
     dynamodb = client("dynamodb")
     table = dynamodb.describe_table(TableName=RESTORED)["Table"]
-    assert settings == {"jobs_stream": table["LatestStreamArn"], "epoch": 1}
+    assert settings == {
+        "stage": "dev",
+        "gradual_deployment": "off",
+        "jobs_stream": table["LatestStreamArn"],
+        "epoch": 1,
+    }
     assert table["StreamSpecification"] == {"StreamEnabled": True, "StreamViewType": "NEW_AND_OLD_IMAGES"}
     assert table["DeletionProtectionEnabled"]
     ttl = dynamodb.describe_time_to_live(TableName=RESTORED)["TimeToLiveDescription"]
@@ -151,6 +158,35 @@ def test_the_table_has_what_its_stack_would_have_given_it(restored: Restored) ->
     assert backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"] == "ENABLED"
     for name in (RESTORED, restored.cloud.table.name):
         dynamodb.update_table(TableName=name, DeletionProtectionEnabled=False)
+
+
+@pytest.mark.usefixtures("paused")
+@pytest.mark.parametrize(
+    ("label", "options"), [("prod", "-c stage=prod"), ("prod-acme", "-c stage=prod -c installation=acme")]
+)
+def test_the_printed_deployment_is_one_of_the_restored_stage(cloud: Cloud, label: str, options: str) -> None:
+    stack = cloud.server.stacks[0]
+    cloud.server.stacks[0] = replace(stack, tags={**stack.tags, "tidemill:stage": label})
+
+    printed = run("recover", RESTORED, "--yes").stdout.replace("\n", " ")
+
+    assert f"npx cdk deploy --all {options} -c gradual_deployment=off -c jobs_stream=arn:" in printed
+    assert printed.endswith(" -c epoch=1 ")
+
+
+@pytest.mark.usefixtures("paused")
+def test_the_recovery_says_which_table_it_replaces(cloud: Cloud, restored: Restored) -> None:
+    _recovered()
+
+    log = DynamoRecoveryLog(clients.dynamodb(), table=RESTORED)
+    recovery = log.read()
+
+    assert recovery is not None
+    assert recovery.replaces == cloud.table.name
+    # A recovery for another stage is another one.
+    other = recovery_of(recovery, table=RESTORED, replaces="jobs-of-dev", deployed_epoch=0, now=LATER)
+    assert other.epoch == recovery.epoch + 1
+    assert restored.job(restored.ahead).nudged_at == clock.now()
 
 
 @pytest.mark.usefixtures("paused")

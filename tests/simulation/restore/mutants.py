@@ -62,7 +62,7 @@ MUTANTS: Final = (
     Mutant(
         "the epoch stays",
         _RECOVER,
-        "return Recovery(epoch=max(found.epoch if found else 0, deployed_epoch) + 1,",
-        "return Recovery(epoch=max(found.epoch if found else 0, deployed_epoch),",
+        "epoch = max(found.epoch if found else 0, deployed_epoch) + 1",
+        "epoch = max(found.epoch if found else 0, deployed_epoch)",
     ),
 )

@@ -63,7 +63,7 @@ class RestoringOperator:
         client = clients.dynamodb()
         log = DynamoRecoveryLog(client, table=table)
         seen = log.read()
-        recovery = recovery_of(seen, table=table, deployed_epoch=0, now=clock.now())
+        recovery = recovery_of(seen, table=table, replaces=JOBS_TABLE, deployed_epoch=0, now=clock.now())
         if recovery != seen:
             log.write(recovery, seen=seen)
         restored, former = (DynamoJobStore(client, table=name, retention=_RETENTION) for name in (table, JOBS_TABLE))

@@ -1,0 +1,48 @@
+"""What forbids a deployment, each with what to do."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tidemill.application.job_types import JobTypes
+from tidemill.application.model_check import CheckedType
+from tidemill.application.recover import Recovery
+from tidemill.aws import clients
+from tidemill.cli.installation import Installation
+from tidemill.dynamodb.restored_table import DynamoRecoveryLog
+from tidemill.operator import restored_table
+from tidemill.operator.deployed_template import deployed_template
+from tidemill.operator.synthesised_app import SynthesisedApp
+from tidemill.operator.table_change import table_change
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """One reason."""
+
+    text: str
+    remedy: str
+
+
+def refusals(
+    installation: Installation, app: SynthesisedApp, job_types: JobTypes, checked: Iterable[CheckedType]
+) -> Iterator[Refusal]:
+    stack = installation.deployment.stack
+    deployed = deployed_template(clients.cloudformation(), stack)
+    if change := table_change(installation.deployment, deployed, app.templates[stack], _recovery_in):
+        yield Refusal(
+            change,
+            "Set jobs_stream and epoch of this stage in stacks/stages.py as `tidemill recover` printed them, or give "
+            "them with -c, and synthesise again.",
+        )
+    for fault in job_types.faults:
+        yield Refusal(str(fault), "Correct the job file, or install what it imports beside the command.")
+    for found in checked:
+        if found.refused:
+            yield Refusal(
+                f"the new model of {found.name} refuses live jobs",
+                "Accept the old payloads too, change them with `tidemill migrate`, or let these jobs end first.",
+            )
+
+
+def _recovery_in(table: str) -> Recovery | None:
+    return DynamoRecoveryLog(clients.dynamodb(), table=table).read() if restored_table.read(table) else None
