@@ -46,6 +46,7 @@ def rollback(
     rollback left is not chosen again.
 
     A version has code, environment, timeout and memory. Rights, queues, schedules, alarms and tables stay as deployed.
+    Refuses to return to a version with another jobs table, or with another epoch of it, from before a restore.
 
     A rollback lasts until a deployment changes the function: deploy the fix. `tidemill status` shows it until then.
     """
@@ -53,6 +54,7 @@ def rollback(
         raise click.UsageError("--to and --forward exclude each other")
     require_confirmation(yes=yes or dry_run)
     moves = [move for move in _plan(installation, functions, code, forward=forward) if move.needed]
+    _refuse_another_table(moves)
     result: dict[str, Any] = {"dry_run": dry_run, "moves": [_as_json(move) for move in moves]}
     if not moves or dry_run:
         show_json(result) if as_json else _show(moves, stderr=False)
@@ -100,6 +102,18 @@ def _plan(installation: Installation, keys: tuple[str, ...], code: str | None, *
     if lacking := set(keys) - {move.function.key for move in moves}:
         raise CommandError(f"no earlier version to return to: {', '.join(sorted(lacking))}")
     return moves
+
+
+def _refuse_another_table(moves: Sequence[Move]) -> None:
+    """A function of the table from before would write to it, and give back the messages of the table in use."""
+    if across := [move for move in moves if move.across_restore]:
+        named = ", ".join(f"{move.function.key} {move.to.number}" for move in across)
+        first = across[0].to
+        raise CommandError(
+            f"versions from before a restore have the jobs table {first.table} of epoch {first.epoch}, which is not the "
+            f"one in use: {named}",
+            remedy="Deploy a fix, or name a version from after the restore with --to.",
+        )
 
 
 def _show(moves: Sequence[Move], *, stderr: bool) -> None:

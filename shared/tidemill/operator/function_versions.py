@@ -25,6 +25,14 @@ class Version:
     #: The version of the code, as log lines show it. Empty if the function does not know it.
     code: str
     published_at: datetime
+    #: The jobs table of its environment. Empty if it has none.
+    table: str = ""
+    #: Of that table.
+    epoch: int = 0
+
+    def same_jobs(self, other: "Version") -> bool:
+        """Whether both act on one jobs table, and on the messages of one epoch."""
+        return (self.table, self.epoch) == (other.table, other.epoch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +117,20 @@ def _read(client: Any, key: str, name: str, deployed: int) -> FunctionVersions:
 
 
 def _version(configuration: Mapping[str, Any]) -> Version:
+    variables = _variables(configuration)
     return Version(
         number=int(configuration["Version"]),
         code=_code(configuration),
         published_at=datetime.fromisoformat(configuration["LastModified"]),
+        table=variables.get(Env.JOBS_TABLE, ""),
+        epoch=int(variables.get(Env.EPOCH) or 0),
     )
 
 
 def _code(configuration: Mapping[str, Any]) -> str:
-    return str(configuration.get("Environment", {}).get("Variables", {}).get(Env.CODE_VERSION, ""))
+    return _variables(configuration).get(Env.CODE_VERSION, "")
+
+
+def _variables(configuration: Mapping[str, Any]) -> Mapping[str, str]:
+    found: Mapping[str, str] = configuration.get("Environment", {}).get("Variables", {})
+    return found

@@ -36,6 +36,11 @@ class Move:
     def needed(self) -> bool:
         return self.function.shared or self.function.live != self.to.number
 
+    @property
+    def across_restore(self) -> bool:
+        """Whether the version has another jobs table than the deployed one, or messages of another epoch."""
+        return not self.to.same_jobs(_deployed(self.function))
+
     def __str__(self) -> str:
         """For the audit log: the key of the function, and the numbers of the versions."""
         return f"{self.function.key}:{self.function.live}:{self.to.number}"

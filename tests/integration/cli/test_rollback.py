@@ -11,7 +11,7 @@ from tests.integration.cli.conftest import Cloud, run
 from tests.integration.cli.loopback import Stack
 from tests.integration.cli.versioned_functions import VersionedFunctions
 from tidemill.aws import clients
-from tidemill.names import Output
+from tidemill.names import Env, Output
 
 PIPELINE: Final = ("submit", "publish", "work")
 AT: Final = datetime(2026, 2, 1, tzinfo=UTC)
@@ -278,3 +278,34 @@ def test_status_shows_what_is_rolled_back(functions: VersionedFunctions) -> None
     (shown,) = json.loads(run("status", "--json").stdout)["rolled_back"]
     assert shown == {"function": "work", "live": 1, "deployed": 2, "code": "old"}
     assert functions.calls["UpdateAlias"] == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({Env.JOBS_TABLE: "jobs"}, {Env.JOBS_TABLE: "jobs-restored", Env.EPOCH: "1"}),
+        ({Env.JOBS_TABLE: "jobs", Env.EPOCH: "1"}, {Env.JOBS_TABLE: "jobs", Env.EPOCH: "2"}),
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("work",), ("--to", "old")])
+def test_no_function_returns_to_the_table_of_before_a_restore(
+    functions: VersionedFunctions, options: Sequence[str], before: dict[str, str], after: dict[str, str]
+) -> None:
+    functions.variables = {("f-work", 1): before, ("f-work", 2): after}
+
+    result = run("rollback", *options, "--yes")
+
+    assert result.exit_code == 1
+    assert (
+        f"the jobs table jobs of epoch {before.get(Env.EPOCH, 0)}, which is not the one in use: work 1" in result.stderr
+    )
+    assert set(versions(functions).values()) == {2}
+    assert run("rollback", *options, "--dry-run").exit_code == 1
+
+
+def test_the_deployed_version_is_returned_to_from_before_a_restore(functions: VersionedFunctions) -> None:
+    functions.variables = {("f-work", 1): {Env.JOBS_TABLE: "jobs"}, ("f-work", 2): {Env.JOBS_TABLE: "jobs-restored"}}
+    functions.live["f-work"] = 1
+
+    assert run("rollback", "--forward", "--yes").exit_code == 0
+    assert set(versions(functions).values()) == {2}

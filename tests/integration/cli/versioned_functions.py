@@ -32,6 +32,8 @@ class VersionedFunctions:
     losing: set[str] = field(default_factory=set)
     #: The numbers of the deleted versions of each function.
     deleted: dict[str, list[int]] = field(default_factory=dict)
+    #: More variables of the environment, by name and number.
+    variables: dict[tuple[str, int], Mapping[str, str]] = field(default_factory=dict)
     #: When each version of a function was published, by name; otherwise one day after the other.
     published: dict[str, Sequence[datetime]] = field(default_factory=dict)
 
@@ -98,5 +100,7 @@ class VersionedFunctions:
         return {
             "Version": str(number),
             "LastModified": published[number - 1].strftime("%Y-%m-%dT%H:%M:%S.000+0000"),
-            "Environment": {"Variables": {Env.CODE_VERSION: self.codes[name][number - 1]}},
+            "Environment": {
+                "Variables": {Env.CODE_VERSION: self.codes[name][number - 1], **self.variables.get((name, number), {})}
+            },
         }
