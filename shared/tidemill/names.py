@@ -101,6 +101,10 @@ class Output(StrEnum):
 #: The alias of every function. Routes, mappings, schedules and topics call it, and not the function.
 LIVE_ALIAS: Final = "live"
 
+#: In the metadata of a template: an existing table that the stack adopts, in the form of a resource. CloudFormation
+#: leaves it alone; drift and repair compare it.
+ADOPTED_TABLE: Final = "TidemillAdoptedTable"
+
 #: In the description of an alarm: after its meaning, and before the link to its heading in the runbook.
 ALARM_ADVICE: Final = " What to do: "
 

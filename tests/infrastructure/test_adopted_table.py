@@ -7,6 +7,7 @@ import pytest
 
 from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, without_digests
 from tidemill.names import Env
+from tidemill.operator.expected_resource import Expected, Kind, LatestStream
 from tidemill.operator.expected_state import expected
 
 TABLE_ARN: Final = "arn:aws:dynamodb:eu-central-1:123456789012:table/jobs-restored"
@@ -98,8 +99,24 @@ def test_synth_says_what_is_not_in_the_stack(adopted: Synthesised, dev: Synthesi
     assert not [each for each in dev.warnings if warning in each]
 
 
-def test_each_compared_value_of_the_stage_is_understood(adopted: Synthesised) -> None:
-    ids = {logical_id: f"physical-{logical_id}" for logical_id in adopted.pipeline["Resources"]}
+def _expected(app: Synthesised) -> list[Expected]:
+    ids = {logical_id: f"physical-{logical_id}" for logical_id in app.pipeline["Resources"]}
     stack_id = "arn:aws:cloudformation:eu-central-1:123456789012:stack/Tidemill-dev-Pipeline/guid"
-    states = list(expected(adopted.pipeline, physical_ids=ids, functions={}, stack_id=stack_id))
-    assert [state for state in states if state.unreadable] == []
+    return list(expected(app.pipeline, physical_ids=ids, functions={}, stack_id=stack_id))
+
+
+def test_each_compared_value_of_the_stage_is_understood(adopted: Synthesised) -> None:
+    assert [state for state in _expected(adopted) if state.unreadable] == []
+
+
+@pytest.mark.parametrize("stage", ["dev", "prod"])
+def test_the_adopted_table_and_its_stream_are_compared_as_those_of_the_stack_are(
+    synthesise: Synthesise, stage: str
+) -> None:
+    adopted, own = (_expected(synthesise(stage=stage, **settings)) for settings in ({"jobs_stream": STREAM_ARN}, {}))
+
+    (table,) = [each for each in adopted if each.physical_id == "jobs-restored"]
+    (own_table,) = [each for each in own if each.logical_id == OWN_TABLE]
+    assert (table.kind, table.settings) == (Kind.TABLE, own_table.settings)
+    (mapping,) = [each for each in adopted if "EventSourceArn" in each.settings]
+    assert mapping.settings["EventSourceArn"] == LatestStream("jobs-restored")

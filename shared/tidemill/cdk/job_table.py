@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from aws_cdk import Annotations
+from aws_cdk import Annotations, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from constructs import Construct
 
@@ -56,6 +56,15 @@ class JobTable(Construct):
             "`tidemill recover` sets them on a restored table.",
         )
         table_arn, _, _ = self._config.jobs_stream.partition("/stream/")
+        # As `_created` sets them.
+        properties = {
+            "TableName": table_arn.rpartition("/")[2],
+            "StreamSpecification": {"StreamViewType": dynamodb.StreamViewType.NEW_AND_OLD_IMAGES.value},
+            "TimeToLiveSpecification": {"AttributeName": names.TTL_ATTRIBUTE, "Enabled": True},
+            "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": self._config.point_in_time_recovery},
+            "DeletionProtectionEnabled": self._config.protected,
+        }
+        Stack.of(self).add_metadata(names.ADOPTED_TABLE, {"Type": "AWS::DynamoDB::Table", "Properties": properties})
         return dynamodb.Table.from_table_attributes(
             self, "Table", table_arn=table_arn, table_stream_arn=self._config.jobs_stream
         )

@@ -110,8 +110,8 @@ def _refuse_another_table(moves: Sequence[Move]) -> None:
         named = ", ".join(f"{move.function.key} {move.to.number}" for move in across)
         first = across[0].to
         raise CommandError(
-            f"versions from before a restore have the jobs table {first.table} of epoch {first.epoch}, which is not the "
-            f"one in use: {named}",
+            f"versions from before a restore have the jobs table {first.table} of epoch {first.epoch}, "
+            f"which is not the one in use: {named}",
             remedy="Deploy a fix, or name a version from after the restore with --to.",
         )
 

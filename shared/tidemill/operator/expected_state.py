@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.aws.clients import translated
-from tidemill.names import TICK_TYPE, WAKE_PART
+from tidemill.names import ADOPTED_TABLE, TICK_TYPE, WAKE_PART
 from tidemill.operator.comparisons.catalogue import comparisons
 from tidemill.operator.deployed_template import deployed_template
 from tidemill.operator.expected_resource import Expected, Kind
@@ -42,7 +42,9 @@ def expected(
     template: Mapping[str, Any], *, physical_ids: Mapping[str, str], functions: Mapping[str, str], stack_id: str
 ) -> Iterator[Expected]:
     """Pure. `physical_ids` is by logical id. Ordered as `Kind` is."""
-    resources = template.get("Resources", {})
+    adopted = _adopted(template)
+    resources = {**template.get("Resources", {}), **adopted}
+    physical_ids = {**physical_ids, **{id_: each["Properties"]["TableName"] for id_, each in adopted.items()}}
     values = TemplateValues(resources=resources, physical_ids=physical_ids, stack_id=stack_id)
     keys = {name: key for key, name in functions.items()}
     for comparison in comparisons().values():
@@ -63,6 +65,12 @@ def expected(
                     continue
                 for target in targets or [made.physical_id]:
                     yield replace(made, physical_id=target, settings=settings)
+
+
+def _adopted(template: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An existing table that the stack uses as its own. A template has it among its metadata only."""
+    found = template.get("Metadata", {}).get(ADOPTED_TABLE)
+    return {ADOPTED_TABLE: found} if found else {}
 
 
 def _call(

@@ -12,6 +12,7 @@ from tests.integration.cli.conftest import Cloud
 from tests.integration.cli.loopback import ACCOUNT
 from tests.support.job_tables import REGION
 from tidemill.aws import clients
+from tidemill.names import ADOPTED_TABLE
 from tidemill.operator.expected_resource import Kind
 
 QUEUE_ARN: Final = f"arn:aws:sqs:{REGION}:{ACCOUNT}:queue"
@@ -131,6 +132,18 @@ def deploy_every_kind(cloud: Cloud) -> None:
         "RetryPolicy": {"MaximumEventAgeInSeconds": 60, "MaximumRetryAttempts": 0},
         "DeadLetterConfig": {"Arn": LETTERS_ARN},
     }
+
+
+def adopt(cloud: Cloud) -> None:
+    """The same stack with an existing table, as `cdk.job_table` makes its template."""
+    stack = cloud.server.stacks[0]
+    template: dict[str, Any] = json.loads(json.dumps(stack.template))
+    table = template["Resources"].pop("Jobs")
+    table["Properties"]["TableName"] = cloud.table.name
+    template["Metadata"] = {ADOPTED_TABLE: table}
+    template["Resources"]["PublishMapping"]["Properties"]["EventSourceArn"] = latest_stream(cloud)
+    resources = {id_: name for id_, name in stack.resources.items() if id_ != "Jobs"}
+    cloud.server.stacks[0] = replace(stack, template=template, resources=resources)
 
 
 def latest_stream(cloud: Cloud) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.integration.cli.compared_stack import DRIFTS, deploy_every_kind, disable_stream, latest_stream
+from tests.integration.cli.compared_stack import DRIFTS, adopt, deploy_every_kind, disable_stream, latest_stream
 from tests.integration.cli.conftest import Cloud, run
 from tests.integration.cli.stored_resources import StoredAlarms, StoredQueues
 from tests.support.job_tables import REGION
@@ -77,7 +77,23 @@ def test_the_plan_says_what_is_and_what_should_be_and_changes_nothing(deployed: 
     assert drifted(STACK)
 
 
-def test_a_lost_stream_gets_a_second_mapping_that_a_repeat_does_not_double(deployed: Cloud) -> None:
+@pytest.mark.parametrize(("kind", "setting"), [each for each in DRIFTS if each[0] is Kind.TABLE])
+def test_each_difference_of_an_adopted_table_is_restored(deployed: Cloud, kind: Kind, setting: str) -> None:
+    adopt(deployed)
+    assert drifted(STACK) == {}
+    DRIFTS[kind, setting](deployed)
+
+    ((resource, difference),) = drifted(STACK).items()
+    assert resource == "table TidemillAdoptedTable"
+    assert difference.startswith(f"{setting} is ")
+    assert run("repair", "--yes").exit_code == 0
+    assert drifted(STACK) == {}
+
+
+@pytest.mark.parametrize("adopted", [False, True])
+def test_a_lost_stream_gets_a_second_mapping_that_a_repeat_does_not_double(deployed: Cloud, *, adopted: bool) -> None:
+    if adopted:
+        adopt(deployed)
     disable_stream(deployed)
     result = run("repair", "--yes")
     assert result.exit_code == 0

@@ -36,10 +36,14 @@ class Mappings:
         # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-eventsourcemapping.html
         enabled = properties.get("Enabled", True) is not False
         found = {"Enabled": enabled, **picked(properties, SETTINGS)}
-        source = properties.get(STREAM)
         # Only a stream can get another ARN.
-        is_stream = isinstance(source, dict) and "StreamArn" in source.get("Fn::GetAtt", ())
-        return {**found, STREAM: source} if is_stream else found
+        match properties.get(STREAM):
+            case {"Fn::GetAtt": [_, "StreamArn"]} as source:
+                return {**found, STREAM: source}
+            # Of an adopted table.
+            case str(arn) if "/stream/" in arn:
+                return {**found, STREAM: LatestStream(arn.split("/")[1])}
+        return found
 
     def read(self, expected: Expected) -> Found:
         with translated():
