@@ -8,7 +8,7 @@ from rich.console import Console
 
 from demo.drills import runbook, runner
 from demo.drills.embedded_stage import MINUTE_SECONDS, EmbeddedStage, watched
-from demo.drills.errors import DrillError
+from demo.drills.errors import DrillError, NotRecoveredError
 from demo.drills.incidents import DRILLS
 from demo.drills.table import table
 from tidemill.local.lifecycle import CommandError, deployed
@@ -20,9 +20,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m demo.drills")
     parser.add_argument("names", nargs="*", choices=["all", *DRILLS], default="all", help="the default is all")
     parser.add_argument("--minute-seconds", type=float, default=MINUTE_SECONDS, help="of the alarms")
+    parser.add_argument(
+        "--without-fix", action="store_true", help="run no command of the runbook, and fail if the stage recovers"
+    )
     arguments = parser.parse_args()
     names = list(DRILLS) if "all" in arguments.names else arguments.names
-    return run(lambda console: _drill(names, console, minute_seconds=arguments.minute_seconds))
+    drill = _without_fix if arguments.without_fix else _drill
+    return run(lambda console: drill(names, console, minute_seconds=arguments.minute_seconds))
 
 
 def _drill(names: Sequence[str], console: Console, *, minute_seconds: float) -> int:
@@ -39,6 +43,23 @@ def _drill(names: Sequence[str], console: Console, *, minute_seconds: float) -> 
                 break
         Console().print(table(reports, minute_seconds=minute_seconds))
     return 0 if len(reports) == len(names) else 1
+
+
+def _without_fix(names: Sequence[str], console: Console, *, minute_seconds: float) -> int:
+    recovered = []
+    for name in names:
+        # The incident stays, so each drill has a stage of its own.
+        with deployed(console) as app, watched(app, minute_seconds=minute_seconds) as watch:
+            console.print(f"drill {name}, without its fix", highlight=False)
+            try:
+                runner.run(DRILLS[name](EmbeddedStage(app)), watch, ())
+            except NotRecoveredError as error:
+                Console().print(f"{name}: {error}", markup=False, soft_wrap=True)
+            else:
+                recovered.append(name)
+    if recovered:
+        console.print(f"tidemill: recovered without a fix: {', '.join(recovered)}", style="red", markup=False)
+    return 1 if recovered else 0
 
 
 if __name__ == "__main__":

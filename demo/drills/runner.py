@@ -8,7 +8,7 @@ from typing import Final
 from demo.drills import runbook
 from demo.drills.alarm_watch import PAGE, AlarmWatch
 from demo.drills.drill import Drill
-from demo.drills.errors import DrillError
+from demo.drills.errors import DrillError, NotRecoveredError
 from demo.drills.traffic import Replays, Traffic
 
 #: Evaluations to wait for: the stage to be healthy, the alarm to fire, and the stage to be healthy again.
@@ -33,10 +33,12 @@ class Report:
     #: The number of accepted jobs.
     jobs: int
     replays: Replays
+    #: The pages that fired besides the alarm. The drill allows each of them.
+    other_pages: frozenset[str]
 
 
 def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = PATIENCE) -> Report:
-    """`fix` holds the lines of the runbook. Raises DrillError."""
+    """`fix` holds the lines of the runbook. Raises DrillError, and NotRecoveredError if the fix does not help."""
     watched = drill.expected | {PAGE}
     _await(
         watch,
@@ -76,6 +78,7 @@ def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = 
         patience,
         lambda: f"the stage did not recover: {_names(watch.firing)} fire; {_shown(traffic)}",
         each=lambda: _execute_all(repeated, drill),
+        kind=NotRecoveredError,
     )
     recovered = watch.now()
 
@@ -83,7 +86,15 @@ def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = 
         raise DrillError(f"another page fired: {_names(other)}")
     if list(traffic.faults()):
         raise DrillError(_shown(traffic))
-    return Report(drill.name, drill.alarm, detected - began, recovered - detected, len(traffic), traffic.replays())
+    return Report(
+        name=drill.name,
+        alarm=drill.alarm,
+        detected=detected - began,
+        recovered=recovered - detected,
+        jobs=len(traffic),
+        replays=traffic.replays(),
+        other_pages=watch.pages - {drill.alarm},
+    )
 
 
 def _parts(lines: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
@@ -111,13 +122,14 @@ def _await(
     error: Callable[[], str],
     *,
     each: Callable[[], None] = lambda: None,
+    kind: type[DrillError] = DrillError,
 ) -> None:
     for _ in range(patience):
         watch.next()
         if holds():
             return
         each()
-    raise DrillError(f"after {patience} evaluations, {error()}")
+    raise kind(f"after {patience} evaluations, {error()}")
 
 
 def _names(alarms: frozenset[str]) -> str:

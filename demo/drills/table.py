@@ -19,7 +19,6 @@ def table(reports: Sequence[Report], *, minute_seconds: float) -> Table:
             *(report.name, report.alarm, f"{report.detected:.0f}", f"{report.detected / minute_seconds:.0f}"),
             *(f"{report.recovered:.0f}", str(report.jobs), str(replays.messages)),
             f"{replays.succeeded} of {replays.jobs}",
-            # The drill fails if another page fires.
-            "none",
+            ", ".join(sorted(report.other_pages)) or "none",
         )
     return made

@@ -1,13 +1,14 @@
-"""A stage whose incident shows in an alarm, and ends when the commands of the runbook have run."""
+"""A stage whose incident shows in an alarm, and ends when what undoes it has been done."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from unittest.mock import MagicMock
 
 from demo.drills.alarm_watch import PAGE
-from demo.drills.runner import RESOLVED
 from tests.support.builders import a_job
+from tests.support.drill_cures import CURES
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.names import Lane
@@ -16,15 +17,14 @@ from tidemill.names import Lane
 class FakeStage:
     """Broken by a call of its client, a killed worker or a flood.
 
-    Jobs end before that, and when all commands of the fix have run.
-
-    The alarm resolves with the last command, or with the last one that the runbook names before it resolves.
+    Jobs end before that, and after the whole cure of this drill. The alarm resolves with its part of the cure. Other
+    commands and deployments change nothing.
     """
 
-    def __init__(self, lines: Sequence[str]) -> None:
-        commands = [line for line in lines if line == RESOLVED or not line.startswith("#")]
-        self._resolves = commands.index(RESOLVED) if RESOLVED in commands else len(commands)
-        self._commands = len([line for line in commands if line != RESOLVED])
+    def __init__(self, drill: str) -> None:
+        cure = CURES[drill]
+        self._needed = [*cure.alarm, *cure.jobs]
+        self._left_for_jobs = len(cure.jobs)
         self.sdk = MagicMock()
         self.broken = False
         self.executed: list[str] = []
@@ -70,7 +70,7 @@ class FakeStage:
 
     def jobs(self, ids: Collection[str]) -> Mapping[str, Job]:
         healthy = not self.broken and not self.executed
-        ended = healthy or len(self.executed) >= self._commands
+        ended = healthy or not self._needed
         return {
             id_: replace(self._jobs[id_], state=State.SUCCEEDED if ended else State.QUEUED)
             for id_ in ids
@@ -86,14 +86,21 @@ class FakeStage:
     def deploy(self, settings: Sequence[str]) -> None:
         """A broken or a fixed version."""
         self.broken = self.broken or not self.executed
+        self._cured(f"deploy {' '.join(settings)}")
 
     def deploy_variable(self, verb: str, name: str, value: str) -> None:
         """A broken or a fixed version."""
         self.broken = self.broken or not self.executed
+        self._cured(f"deploy {verb} {name}={value}")
 
     def execute(self, words: Sequence[str]) -> None:
         self.executed.append(" ".join(words))
-        self.broken = self.broken and len(self.executed) < self._resolves
+        self._cured(self.executed[-1])
+
+    def _cured(self, what: str) -> None:
+        if self._needed and re.fullmatch(self._needed[0], what):
+            del self._needed[0]
+            self.broken = self.broken and len(self._needed) > self._left_for_jobs
 
 
 class FakeWatch:

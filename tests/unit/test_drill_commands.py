@@ -123,6 +123,15 @@ def test_an_alarm_of_another_stack_keeps_its_name() -> None:
     assert alarm_id("Tidemill-local-Shortener-ApiErrors0A1B2C3D-1") == "Tidemill-local-Shortener-ApiErrors"
 
 
+def test_the_page_of_drills_has_the_other_pages_of_each_drill() -> None:
+    page = (ROOT / "docs" / "operations" / "drills.md").read_text()
+    _, _, section = page.partition("## Other pages")
+    rows = [line.split(" | ") for line in section.partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    assert {name.strip("| `"): pages for name, pages, _ in rows} == {
+        drill.name: ", ".join(sorted(drill.pages)) for drill in DRILLS.values() if drill.pages
+    }
+
+
 def test_the_page_of_drills_has_each_drill_with_its_alarm_and_heading() -> None:
     page = (ROOT / "docs" / "operations" / "drills.md").read_text()
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `") and "runbook.md" in line]

@@ -3,15 +3,20 @@
 import re
 import shlex
 from collections.abc import Sequence
+from io import StringIO
 from typing import Final
 
 import pytest
+from rich.console import Console
 
 from demo.drills import runbook, runner
 from demo.drills.drill import Drill
 from demo.drills.errors import DrillError
 from demo.drills.incidents import DRILLS
+from demo.drills.incidents.lost_messages import LostMessages
+from demo.drills.incidents.poison_flood import PoisonFlood
 from demo.drills.incidents.restore import Restore
+from demo.drills.table import table
 from demo.drills.traffic import JOBS, Traffic
 from tests.support.fake_stage import DeafWatch, FakeStage, FakeWatch
 from tidemill.local.wait import WaitError
@@ -31,7 +36,7 @@ def _commands(lines: Sequence[str]) -> list[str]:
 @pytest.fixture(params=DRILLS.values(), ids=tuple(DRILLS))
 def drill(request: pytest.FixtureRequest) -> Drill:
     made: type[Drill] = request.param
-    return made(FakeStage(_fix(made)))
+    return made(FakeStage(made.name))
 
 
 def _stage(drill: Drill) -> FakeStage:
@@ -74,11 +79,42 @@ def test_a_drill_fails_without_its_fix(drill: Drill) -> None:
         _run(drill, fix=[])
 
 
-def test_a_drill_fails_without_one_command_of_its_fix(drill: Drill) -> None:
-    lines = list(_fix(type(drill)))
-    lines.remove(_commands(lines)[-1])
-    with pytest.raises(DrillError, match="the stage did not recover"):
+@pytest.mark.parametrize(
+    ("made", "line"),
+    [(drill, line) for drill in DRILLS.values() for line in _commands(_fix(drill))],
+    ids=lambda value: value.name if isinstance(value, type) else value,
+)
+@pytest.mark.parametrize("instead", [[], ["tidemill status"]], ids=["dropped", "replaced"])
+def test_a_drill_fails_without_one_command_of_its_fix(made: type[Drill], line: str, instead: list[str]) -> None:
+    drill, lines = made(FakeStage(made.name)), list(_fix(made))
+    number = lines.index(line)
+    lines[number : number + 1] = instead
+    with pytest.raises(DrillError, match=r"the stage did not recover|still fire"):
         _run(drill, fix=lines)
+
+
+@pytest.mark.parametrize("made", [PoisonFlood, Restore])
+def test_a_drill_fails_without_the_deployment_of_its_fix(made: type[Drill]) -> None:
+    lines = [line for line in _fix(made) if not line.startswith(runner.DEPLOY)]
+    with pytest.raises(DrillError, match="the stage did not recover"):
+        _run(made(FakeStage(made.name)), fix=lines)
+
+
+def test_a_drill_fails_if_its_commands_come_in_another_order() -> None:
+    lines = [line for line in _fix(LostMessages) if not line.startswith("#")]
+    with pytest.raises(DrillError, match="the stage did not recover"):
+        _run(LostMessages(FakeStage(LostMessages.name)), fix=lines[::-1])
+
+
+def test_a_report_names_the_other_pages_that_the_drill_allows(drill: Drill) -> None:
+    allowed = min(drill.pages, default="")
+    report = _run(drill, _watch(drill, also=allowed))
+
+    assert report.other_pages == drill.pages & {allowed}
+    console = Console(width=200, record=True, file=StringIO())
+    console.print(table([report], minute_seconds=3))
+    (row,) = [line for line in console.export_text().splitlines() if drill.name in line]
+    assert row.split("│")[-2].strip() == (allowed or "none")
 
 
 def test_a_drill_fails_if_another_page_fires(drill: Drill) -> None:
@@ -107,14 +143,14 @@ def test_a_drill_begins_on_a_healthy_stage_only(drill: Drill) -> None:
 
 
 def test_a_restore_submits_no_job_between_its_restore_point_and_its_fix() -> None:
-    report = _run(Restore(FakeStage(_fix(Restore))))
+    report = _run(Restore(FakeStage(Restore.name)))
 
     assert report.jobs == 3 * JOBS
 
 
 def test_a_restore_point_comes_after_the_end_of_earlier_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("demo.drills.traffic.PATIENCE_SECONDS", 0)
-    stage = FakeStage(_fix(Restore))
+    stage = FakeStage(Restore.name)
     traffic = Traffic(stage)
     traffic.submit()
     stage.broken = True

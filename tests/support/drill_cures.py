@@ -1,0 +1,58 @@
+"""What the stage of each incident needs before it is healthy again, whatever the runbook says.
+
+Each entry is a pattern of one command of an operator, or of a deployment. They must come in this order.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class Cure:
+    """`alarm` lists what ends the alarm, and `jobs` what else must happen before the jobs can end."""
+
+    alarm: Sequence[str]
+    jobs: Sequence[str] = ()
+
+
+_REDRIVEN: Final = ("tidemill redrive --type {} .*--yes", "tidemill dlq sweep --yes")
+_SENT_AGAIN: Final = "tidemill reconcile --overdue-by 1"
+
+
+def _redriven(type_: str) -> list[str]:
+    return [each.format(type_) for each in _REDRIVEN]
+
+
+CURES: Final[Mapping[str, Cure]] = {
+    "disabled-publisher": Cure(["aws lambda update-event-source-mapping --uuid mapping-publish --enabled"]),
+    "poison-flood": Cure(["deploy work TIDEMILL_DEMO_FIXED=yes", *_redriven("demo.poison")]),
+    # Its paused jobs are the ones that kill their workers.
+    "killed-workers": Cure(["tidemill pause type=demo.slow .*"], ["tidemill resume type=demo.slow .*"]),
+    "disabled-scheduler": Cure(
+        ['aws scheduler update-schedule --cli-input-json .*"schedule-wake".*"State": "ENABLED".*']
+    ),
+    "lost-messages": Cure(
+        ["aws lambda update-event-source-mapping --uuid mapping-work --filter-criteria {}", _SENT_AGAIN]
+    ),
+    "tenant-flood": Cure(["tidemill pause tenant=flood .*"], ["tidemill resume tenant=flood .*"]),
+    "drifted-mapping": Cure(["tidemill repair .*--yes"]),
+    "throttled-store": Cure(
+        ["aws dynamodb update-table --table-name jobs --on-demand-throughput MaxWriteRequestUnits=-1"]
+    ),
+    # The broken version was published by hand, so the deployed one is ahead.
+    "partition": Cure(["tidemill rollback --forward .*--yes"]),
+    "broken-deployment": Cure(["tidemill rollback (?!--forward).*--yes", *_redriven("demo.ordered")]),
+    # A new stream has none of the earlier changes.
+    "lost-stream": Cure(["tidemill repair .*--yes"], [_SENT_AGAIN]),
+    "restore": Cure(
+        [
+            # A recovery is refused as long as a job may start, or the table is not there.
+            *(f"tidemill pause lane={lane} --reject-new .*" for lane in ("critical", "default", "bulk")),
+            "aws dynamodb restore-table-from-backup --backup-arn .+ --target-table-name jobs-restored",
+            "aws dynamodb wait table-exists --table-name jobs-restored",
+            "tidemill recover jobs-restored .*--yes",
+            "deploy jobs_stream=.+ epoch=1",
+        ]
+    ),
+}
