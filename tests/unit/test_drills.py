@@ -82,7 +82,7 @@ def test_a_drill_fails_without_its_fix(drill: Drill) -> None:
 @pytest.mark.parametrize(
     ("made", "line"),
     [(drill, line) for drill in DRILLS.values() for line in _commands(_fix(drill))],
-    ids=lambda value: value.name if isinstance(value, type) else value,
+    ids=[f"{drill.name} {line}" for drill in DRILLS.values() for line in _commands(_fix(drill))],
 )
 @pytest.mark.parametrize("instead", [[], ["tidemill status"]], ids=["dropped", "replaced"])
 def test_a_drill_fails_without_one_command_of_its_fix(made: type[Drill], line: str, instead: list[str]) -> None:
