@@ -1,4 +1,4 @@
-"""What the stage of each incident needs before it is healthy again, whatever the runbook says.
+"""What the stage of each incident needs before it is healthy again. Independent of the runbook.
 
 Each entry is a pattern of one command of an operator, or of a deployment. They must come in this order.
 """
