@@ -4,8 +4,10 @@
 """
 
 from tidemill.application.job_types import JobType, Run
-from tidemill.domain.adaptive_limit import Adaptive
+from tidemill.breaker import Breaker
+from tidemill.domain.downstream_errors import ErrorClass
 from tidemill.domain.errors import (
+    BreakerOpenError,
     CancelRequestedError,
     InvalidPayloadError,
     JobTimeoutError,
@@ -31,11 +33,13 @@ from tidemill.settings import SettingError, setting
 
 __all__ = [
     "EXPORTS_PREFIX",
-    "Adaptive",
+    "Breaker",
+    "BreakerOpenError",
     "CancelRequestedError",
     "Cancelled",
     "Continue",
     "Done",
+    "ErrorClass",
     "GiveUp",
     "InvalidPayloadError",
     "JobTimeoutError",

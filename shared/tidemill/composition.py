@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.control import Control
 from tidemill.application.health import HealthChecks
@@ -27,6 +28,7 @@ from tidemill.aws import clients
 from tidemill.aws.secret_keys import RotatingKey, key_versions
 from tidemill.dynamodb import canary_marks
 from tidemill.dynamodb.archive_files import BucketArchive
+from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_scan import DynamoJobScan
@@ -47,7 +49,7 @@ from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.sqs.lanes import LaneUrls, SqsLanes
 from tidemill.system import clock, ids, job_type_loader, own_process, random_draw
 from tidemill.telemetry import handler_output, throttled_writes
-from tidemill.telemetry.outcome_log import Telemetry, configuration_not_read, job_files_broken
+from tidemill.telemetry.outcome_log import Telemetry, breaker_moved, configuration_not_read, job_files_broken
 from tidemill.telemetry.tracing import tracing
 from tidemill.worker.lane_messages import LaneMessages
 from tidemill.worker.lane_worker import Worker
@@ -253,6 +255,7 @@ def worker() -> Worker:
             draw=random_draw.draw,
             pause=time.sleep,
             configuration=configuration().current,
+            breakers=breakers(),
         ),
         lane=lane,
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),
@@ -282,6 +285,12 @@ def limits() -> DynamoLimits:
 
 
 @cache
+def breakers() -> Breakers:
+    store = DynamoBreakers(_dynamodb(), table=setting(Env.JOBS_TABLE))
+    return Breakers(store, clock=clock.now, moved=breaker_moved)
+
+
+@cache
 def releaser() -> Releaser:
     """It imports the job types only if a line waits for one."""
     return Releaser(
@@ -290,6 +299,7 @@ def releaser() -> Releaser:
         clock=clock.now,
         configuration=configuration().current,
         lacks_type=lambda name: known_job_types().lacks(name),
+        breakers=breakers(),
     )
 
 

@@ -20,6 +20,10 @@ def require_name(name: object) -> None:
     _declared(option_values.type_name, name)
 
 
+def require_downstream(name: object) -> None:
+    _declared(option_values.downstream_name, name)
+
+
 def require_model(payload: object) -> None:
     if not (isinstance(payload, type) and issubclass(payload, BaseModel)):
         raise DeclarationError(f"payload is {payload!r}; it must be a subclass of pydantic.BaseModel")

@@ -7,7 +7,7 @@ class Welcome(BaseModel):
 def welcome(payload: Welcome, run: Run) -> None: ...
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, Literal, TypeVar, get_args
@@ -16,7 +16,8 @@ from pydantic import BaseModel
 
 from tidemill import declaration_checks as checks
 from tidemill.application.job_types import JobType, Run
-from tidemill.domain.adaptive_limit import Adaptive
+from tidemill.breaker import Breaker, policies
+from tidemill.domain.downstream_errors import Classify
 from tidemill.domain.errors import DeclarationError
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.retry import DEFAULT_BACKOFF_CAP_SECONDS, RetryPolicy
@@ -42,13 +43,15 @@ def job_type(
     timeout_seconds: float | None = None,
     retention_days: float | None = None,
     on_dead: OnDead = "skip",
-    concurrency_per_key: int | Adaptive | None = None,
+    concurrency_per_key: int | None = None,
     rate_per_key: Rate | None = None,
     key: Callable[[Payload], str] | None = None,
     across_tenants: bool = False,
     unique_seconds: float | None = None,
     schedule: str | None = None,
     catch_up: bool = True,
+    depends_on: Sequence[str | Breaker] = (),
+    classify: Classify | None = None,
 ) -> Callable[[Callable[[Payload, Run], Any]], JobType]:
     """Declare a job type. The worker calls the handler with the payload as its model, and with the run.
 
@@ -63,25 +66,28 @@ def job_type(
 
     `key` makes a limit key from the payload; without it, all jobs of the type share one. Of the jobs with the same
     limit key, at most `concurrency_per_key` run at once, and runs start no more often than `rate_per_key`: for each
-    tenant, or with `across_tenants` for all tenants together. With `Adaptive(…)`, the concurrency follows what the runs
-    measure. With `unique_seconds`, the same payload makes at most one job in each such period. With `schedule`, the
-    scheduler submits jobs with an empty payload: `rate(1 hour)` or `cron(0 3 * * ? *)`. Write it as a literal, because
-    the stack reads it from the source. While an operator pauses it, its times are skipped; with `catch_up`, one job
-    makes up for them afterwards.
+    tenant, or with `across_tenants` for all tenants together. With `unique_seconds`, the same payload makes at most one
+    job in each such period. With `schedule`, the scheduler submits jobs with an empty payload: `rate(1 hour)` or
+    `cron(0 3 * * ? *)`. Write it as a literal, because the stack reads it from the source. While an operator pauses it,
+    its times are skipped; with `catch_up`, one job makes up for them afterwards.
+
+    `depends_on` names the downstreams that a run calls. While the breaker of one is open, the jobs of the type are
+    parked and use no attempt. `classify` gets an error of the handler and returns its `ErrorClass`, or None to leave it
+    to the rules of Tidemill: only transient and throttled errors count against a breaker.
     """
     checks.require_name(name)
     checks.require_model(payload)
     checks.require_one_of("lane", lane, Lane)
     checks.require_one_of("on_dead", on_dead, get_args(OnDead))
-    adaptive = concurrency_per_key if isinstance(concurrency_per_key, Adaptive) else None
-    concurrency = None if isinstance(concurrency_per_key, Adaptive) else concurrency_per_key
-    checks.require_whole(max_attempts=max_attempts, max_hops=max_hops, concurrency_per_key=concurrency)
+    checks.require_whole(max_attempts=max_attempts, max_hops=max_hops, concurrency_per_key=concurrency_per_key)
     checks.require_number(backoff_seconds=backoff_seconds, backoff_cap_seconds=backoff_cap_seconds)
     checks.require_flag(across_tenants=across_tenants, catch_up=catch_up)
     checks.require_instance("rate_per_key", rate_per_key, Rate)
     checks.require_instance("schedule", schedule, str)
     if key is not None:
         checks.require_callable("key", key, "payload")
+    if classify is not None:
+        checks.require_callable("classify", classify, "error")
     bounded = concurrency_per_key is not None or rate_per_key is not None
     if (key is not None or across_tenants) and not bounded:
         raise DeclarationError(
@@ -107,12 +113,14 @@ def job_type(
         timeout=checks.duration("timeout_seconds", timeout_seconds, _SECOND),
         retention=checks.duration("retention_days", retention_days, _DAY),
         blocks=on_dead == "block",
-        limit=Limit(concurrency=concurrency, adaptive=adaptive, rate=rate_per_key) if bounded else None,
+        limit=Limit(concurrency=concurrency_per_key, rate=rate_per_key) if bounded else None,
         limit_key=key,
         limit_spans_tenants=across_tenants,
         unique=checks.duration("unique_seconds", unique_seconds, _SECOND),
         schedule=schedule,
         catch_up=catch_up,
+        depends_on=policies(depends_on),
+        classify=classify,
     )
 
     def declare(handler: Callable[[Payload, Run], Any]) -> JobType:

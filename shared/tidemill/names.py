@@ -258,8 +258,6 @@ class Metric(StrEnum):
     #: Jobs that were parked (a full limit, a pause, a type that is not loaded), and those that wake released.
     PARKED = "JobsParked"
     UNPARKED = "JobsUnparked"
-    #: Decreases of an adaptive concurrency.
-    CONCURRENCY_LOWERED = "ConcurrencyLowered"
     #: Scheduled jobs that wake put on their lanes because they are due.
     WOKEN = "JobsWoken"
     #: Groups whose next job was put on its lane.
@@ -300,6 +298,8 @@ class Metric(StrEnum):
     TIMEOUT_ERRORS = "ErrorsTimeout"
     CRASH_ERRORS = "ErrorsCrash"
     OTHER_ERRORS = "ErrorsOther"
+    #: A worker opened the breaker of a downstream.
+    BREAKER_OPENED = "BreakersOpened"
     #: Job files that a function could not load, counted when it starts and with each batch of a worker.
     BROKEN_JOB_FILES = "BrokenJobFiles"
     #: Milliseconds from the claim to the settle.

@@ -11,15 +11,17 @@ from typing import Any, Final
 
 from tidemill.application.attempt_gates import OUT_OF_TIME, Gates, StrayBeside, WaitUntilAlone
 from tidemill.application.attempt_report import Ending, Report, RunObserver, Unobserved
+from tidemill.application.breaker_use import CURRENT_USE
 from tidemill.application.handler_context import HandlerContext, HandlerScope, SettleScope
 from tidemill.application.handler_results import checkpoint_text, outcome_of_value
-from tidemill.application.job_types import Run, observe_nothing
+from tidemill.application.job_types import Run
 from tidemill.application.ports import Checkpoint
 from tidemill.application.run_log import RunLog
 from tidemill.application.settle import AttemptContext, Settler, put_back_time
 from tidemill.domain.claim_verdict import Verdict, judge
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.errors import (
+    BreakerOpenError,
     CancelRequestedError,
     JobTimeoutError,
     LeaseLostError,
@@ -160,22 +162,9 @@ class Attempt:
 
     def run(self) -> Outcome:
         """Pass the gates in this order, then call the handler. The caller hands an exception to `finish`."""
-        job, gates = self._claimed(), self._gates
+        job = self._claimed()
         try:
-            for gate in (
-                gates.on_time,
-                gates.allowed_to_run,
-                gates.not_paused,
-                gates.type_known,
-                gates.alone_if_suspect,
-                gates.time_of_type,
-                gates.payload_fits,
-                gates.within_limits,
-                gates.without_stray,
-            ):
-                if outcome := gate(job):
-                    return outcome
-            return self._handled(job)
+            return self._run_or_park(job)
         except UnloadedJobTypeError as unloaded:
             # Of a job that was to follow this one.
             return self._gates.parked_for_type(job, unloaded)
@@ -186,12 +175,32 @@ class Attempt:
             ceiling_seconds = min(FIRST_OUTAGE_HOLD_SECONDS * 2.0**holds, LONGEST_OUTAGE_HOLD_SECONDS)
             return self._context.held_below(ceiling_seconds, HoldCause.OUTAGE)
 
+    def _run_or_park(self, job: Job) -> Outcome:
+        gates = self._gates
+        try:
+            for gate in (
+                gates.on_time,
+                gates.allowed_to_run,
+                gates.not_paused,
+                gates.type_known,
+                gates.alone_if_suspect,
+                gates.time_of_type,
+                gates.payload_fits,
+                gates.downstreams_work,
+                gates.within_limits,
+                gates.without_stray,
+            ):
+                if outcome := gate(job):
+                    return outcome
+            return self._handled(job)
+        except BreakerOpenError as error:
+            return gates.parked_for_breaker(job, error.name)
+
     def finish(self, outcome: Outcome) -> None:
         """Settle, unless the attempt has ended, and release the slot. Raises `StoreUnavailableError`.
 
         In this order: the next run of the limit key finds what this one has written.
         """
-        self._gates.ended_with(outcome)
         try:
             self._settle(outcome)
         finally:
@@ -216,11 +225,15 @@ class Attempt:
             if self._job is None:
                 self._end_locked(Report(ending=Ending.NOT_STARTED, put_back_until=self._context.clock()))
                 return
-        message = f"it took longer than {self._time_allowed()}"
         # The handler may still run, in its thread. Its slot is released there.
-        timed_out = Failed(error_class=JobTimeoutError.__name__, message=message)
-        self._gates.ended_with(timed_out)
-        self._settle(timed_out)
+        self._settle(self._timed_out(JobTimeoutError(f"it took longer than {self._time_allowed()}")))
+
+    def _timed_out(self, error: JobTimeoutError) -> Outcome:
+        """Failed, unless a downstream whose breaker is open took too long."""
+        if self._in_handler and (name := self._gates.called_downstreams(error)):
+            with contextlib.suppress(StoreUnavailableError):
+                return self._gates.parked_for_breaker(self._claimed(), name)
+        return Failed.because(error)
 
     def unavailable(self, error: Exception) -> None:
         """The store did not respond: put the message back until the lease ends. No-op if the attempt has ended.
@@ -241,8 +254,8 @@ class Attempt:
 
     def release_slot(self) -> None:
         """Also for a stray: its process ends now, so the slot need not wait for the end of the lease."""
-        if job := self._job:
-            self._gates.release_slot(job, lambda change: self._observer.lowered(job, change))
+        if self._job:
+            self._gates.release_slot(self._job)
 
     def _end(self, report: Report) -> None:
         """End an attempt that settles nothing, unless it has ended."""
@@ -268,7 +281,7 @@ class Attempt:
 
     def _call_handler(self, job: Job, context: HandlerContext) -> Any:
         """What the handler returns."""
-        job_type, measured = self._gates.known_type(), self._gates.measured
+        job_type = self._gates.known_type()
         run = Run(
             job_id=job.id,
             tenant=job.tenant,
@@ -284,22 +297,23 @@ class Attempt:
             log=RunLog(context.fields),
             save=self._save_checkpoint,
             read_flags=self._context.flags,
-            observe=measured.observed if measured else observe_nothing,
         )
         self._begin_handler()
-        if measured:
-            measured.begin()
+        token = CURRENT_USE.set(self._gates.breakers)
         try:
-            return job_type.handler(self._gates.payload, run)
-        except Exception:
+            value = job_type.handler(self._gates.payload, run)
+        except Exception as error:
+            if name := self._gates.called_downstreams(error):
+                raise BreakerOpenError(name) from error
             raise
         except BaseException as exit_:
             # For example `SystemExit` or a cancelled coroutine. It ends the attempt, not the thread.
             raise TidemillError(f"the handler tried to end its process: {exit_!r}") from exit_
         finally:
-            if measured:
-                measured.end()
+            CURRENT_USE.reset(token)
             self._in_handler = False
+        self._gates.called_downstreams(None)
+        return value
 
     def _begin_handler(self) -> None:
         """Raises `JobTimeoutError` if time is up: another thread may be settling the attempt as failed."""

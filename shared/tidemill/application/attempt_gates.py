@@ -10,10 +10,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from tidemill.application.breaker_use import BreakerUse
 from tidemill.application.job_types import JobType
-from tidemill.application.measured_run import MeasuredRun
 from tidemill.application.ports import Entered, LimitSlot
-from tidemill.application.release import Tell
 from tidemill.application.settle import AttemptContext
 from tidemill.domain.errors import (
     InvalidPayloadError,
@@ -45,8 +44,8 @@ LONGEST_SUSPECT_HOLD_SECONDS: Final = 3.0
 #: Another version of the code may know a type that this one does not, and may allow it the most that any type may have.
 UNKNOWN_TYPE_POLICY: Final = RetryPolicy(max_attempts=LARGEST_MAX_ATTEMPTS, max_hops=LARGEST_MAX_HOPS)
 
-#: How fast the jobs of a type start once it is loaded again: as after a pause.
-_RATE_OF_A_TYPE: Final = Rate(count=DRAIN_PER_SECOND, period=timedelta(seconds=1))
+#: How fast the jobs of a type start once it is loaded again: as after a pause. The line of a breaker has its own rate.
+_RATE_OF_A_LINE: Final = Rate(count=DRAIN_PER_SECOND, period=timedelta(seconds=1))
 
 #: The error of an attempt whose handler has not started.
 OUT_OF_TIME: Final = "the time of the attempt ran out before its handler could start"
@@ -78,8 +77,6 @@ class Gates:
         self._deadline_moved = deadline_moved
         self._slot: LimitSlot | None = None
         self._entered = Entered()
-        #: For a run that has entered an adaptive limit.
-        self.measured: MeasuredRun | None = None
         #: The line of the limit that the job asked for a slot, if it did.
         self._asked: Line | None = None
         self.deadline = deadline
@@ -89,6 +86,8 @@ class Gates:
         self._job_type: JobType | None = None
         self._unknown: UnknownJobTypeError | None = None
         self._declared_limit: Limit | None = None
+        #: Set by `read_type`, if the worker counts calls of downstreams.
+        self.breakers: BreakerUse | None = None
         #: Set by `payload_fits`.
         self.payload: Any = None
 
@@ -101,6 +100,10 @@ class Gates:
             return
         overrides = self._context.configuration().overrides_of(job.type, now=self._context.clock())
         self._job_type, self._declared_limit = declared.overridden(overrides), declared.limit
+        if self._context.breakers:
+            self.breakers = BreakerUse(
+                self._context.breakers, job, depends_on=declared.depends_on, rules=declared.classify
+            )
 
     @property
     def policy(self) -> RetryPolicy:
@@ -130,9 +133,12 @@ class Gates:
 
     def parked_for_type(self, job: Job, unloaded: UnloadedJobTypeError) -> Outcome:
         """The job waits until the deployed code can load the type: its own, or that of a job which follows it."""
-        now, line = self._context.clock(), Line.for_type(unloaded.name)
+        return self._parked_in_listed_line(job, Line.for_type(unloaded.name))
+
+    def _parked_in_listed_line(self, job: Job, line: Line) -> Outcome:
+        now = self._context.clock()
         # Before the park, so that wake knows the line even if this worker dies.
-        self._context.limits.list_line(line, _RATE_OF_A_TYPE, job=(job.tenant, job.id), now=now)
+        self._context.limits.list_line(line, _RATE_OF_A_LINE, job=(job.tenant, job.id), now=now)
         return Parked(Wait(cause=line.cause, key=line.key, since=now))
 
     def alone_if_suspect(self, job: Job) -> Outcome | None:
@@ -159,6 +165,19 @@ class Gates:
             return self._left_to_another_version(job, refusal)
         return None
 
+    def downstreams_work(self, _job: Job) -> None:
+        """Raises `BreakerOpenError`: see `parked_for_breaker`."""
+        if self.breakers:
+            self.breakers.admit_all()
+
+    def called_downstreams(self, error: Exception | None) -> str | None:
+        """The handler has ended. The name of the open breaker that its error belongs to, if there is one."""
+        return self.breakers.ended(error) if self.breakers and not self._has_ended() else None
+
+    def parked_for_breaker(self, job: Job, name: str) -> Outcome:
+        """The job waits until the breaker closes, or until it is elected to probe the downstream."""
+        return self._parked_in_listed_line(job, Line.for_breaker(name))
+
     def within_limits(self, job: Job) -> Outcome | None:
         """Take a slot of the job's limit. `release_slot` gives it back."""
         now = self._context.clock()
@@ -172,8 +191,6 @@ class Gates:
         self._asked = slot.line
         if isinstance(entered, Entered):
             self._entered = entered
-            if slot.limit.adaptive:
-                self.measured = MeasuredRun(entered, self._context.clock)
             return None
         self._slot = None
         wait = Wait(cause=slot.line.cause, key=slot.line.key, since=now)
@@ -185,18 +202,12 @@ class Gates:
             return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS, HoldCause.STRAY)
         return None
 
-    def ended_with(self, outcome: Outcome) -> None:
-        """For an adaptive limit. The first outcome counts: a run that timed out may still return something."""
-        if self._slot and self.measured and self._slot.sample is None:
-            self._slot = replace(self._slot, sample=self.measured.sample(outcome))
-
-    def release_slot(self, job: Job, tell: Tell) -> None:
-        """Give back the slot of the run, and the turn that the job did not use. Best effort: both end by themselves.
-
-        `tell` gets the decrease of an adaptive concurrency that the run caused.
-        """
-        if self._slot and self._slot.limit.has_slots:
-            self._context.releaser.leave(self._slot, line_stands=self._entered.line_stands, tell=tell)
+    def release_slot(self, job: Job) -> None:
+        """Give back the slot of the run, and the turn that the job did not use. Best effort: both end by themselves."""
+        if self._slot and self._slot.limit.concurrency:
+            self._context.releaser.leave(self._slot, line_stands=self._entered.line_stands)
+        if self.breakers:
+            self.breakers.give_up()
         if job.wait and job.wait.line != self._asked:
             self._context.releaser.pass_on(job)
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final
 
+from tidemill.application.explain_breaker import parked_by_breaker
 from tidemill.application.explanation import Answer, Facts, Reason
 from tidemill.application.time_text import moment
-from tidemill.domain.adaptive_limit import Adapted, Adaptive, Trouble
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import earliest
@@ -25,16 +25,18 @@ _HOLDS: Final[Mapping[HoldCause | None, str]] = {
     HoldCause.STRAY: "a handler in its process ran on beyond its time, and the process was about to end",
     HoldCause.OUTAGE: "the store did not respond to its worker",
     HoldCause.TYPE: "its worker could not load its type, because a job file was broken",
+    HoldCause.BREAKER: "the breaker of its downstream was open",
     HoldCause.VERSION: "its worker does not know its type, or refuses its payload; during a deployment this passes",
     None: "another version of the code held it",
 }
-_TROUBLES: Final[Mapping[Trouble | None, str]] = {
-    Trouble.SLOW: "because a run took longer than the target",
-    Trouble.THROTTLED: "because the downstream throttled",
-    Trouble.TIMEOUT: "because a run timed out",
-    Trouble.ERROR: "because a run failed",
-}
 _RECONCILE: Final = "Reconcile sends it again when it is overdue by its limit; `tidemill reconcile` does so now."
+
+#: Of a released job that has a time, by the cause of its wait. The braces stand for the key of its line.
+_RELEASED: Final[Mapping[Cause, tuple[Reason, str]]] = {
+    Cause.PAUSE: (Reason.RESUMED, "The pause {} has ended"),
+    Cause.TYPE: (Reason.LOADED, "Its type {} is loaded again"),
+    Cause.BREAKER: (Reason.BREAKER_RELEASED, "The breaker {} released it"),
+}
 
 
 def explain(facts: Facts) -> Answer:
@@ -106,10 +108,9 @@ def _not_due(facts: Facts) -> Answer:
     via = ["Wake puts it on its lane up to five minutes before."] if job.state is State.SCHEDULED else []
     if job.state is State.SCHEDULED and (stopped := _stopped("wake", facts)):
         via = [stopped]
-    if job.state is State.QUEUED and job.wait and job.wait.cause is Cause.PAUSE:
-        text, reason = f"The pause {job.wait.key} has ended, and it starts {when}.", Reason.RESUMED
-    elif job.state is State.QUEUED and job.wait and job.wait.cause is Cause.TYPE:
-        text, reason = f"Its type {job.wait.key} is loaded again, and it starts {when}.", Reason.LOADED
+    if job.state is State.QUEUED and job.wait and (released := _RELEASED.get(job.wait.cause)):
+        reason, begins = released
+        text = f"{begins.format(job.wait.key)}, and it starts {when}."
     elif job.holds and job.hold_cause is HoldCause.LIMIT:
         key = job.wait.key if job.wait else "of its type"
         text, reason = f"The limit {key} lets it start {when}.", Reason.TURN
@@ -181,15 +182,18 @@ def _parked(facts: Facts) -> Answer:
         return _paused(facts, job.wait)
     if job.wait and job.wait.cause is Cause.TYPE:
         return _unloaded(facts, job.wait)
+    if job.wait and job.wait.cause is Cause.BREAKER:
+        place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
+        stopped = _stopped("wake", facts) or ""
+        return parked_by_breaker(facts, job.wait.key, place=place, wake_stopped=stopped)
     wait, limit = job.wait, state.limit if state else None
     name = f"The {wait.cause} {wait.key}" if wait else "Its limit"
     place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
     latest = f"It is released {moment(job.due, now)} at the latest."
-    slots = limit.slots(state.adapted) if state and limit else None
-    if state and limit and slots is not None and len(state.taken(now)) >= slots:
+    if state and limit and limit.concurrency is not None and len(state.taken(now)) >= limit.concurrency:
         return _said(
             Reason.NO_SLOT,
-            f"{name} has {_all_slots(slots)} in use.{_adapts(limit.adaptive, state.adapted, now)}{place}",
+            f"{name} has {_all_slots(limit.concurrency)} in use.{place}",
             f"The next run that ends, or wake, releases the first job of the line. {latest}",
             until=job.due,
         )
@@ -230,16 +234,6 @@ def _before(number: int) -> str:
 
 def _all_slots(number: int) -> str:
     return "its only slot" if number == 1 else f"all its {number} slots"
-
-
-def _adapts(bounds: Adaptive | None, adapted: Adapted | None, now: datetime) -> str:
-    if bounds is None:
-        return ""
-    fell = ""
-    if adapted and adapted.fell_at:
-        why = _TROUBLES.get(adapted.why, "for a reason that only a newer version knows")
-        fell = f", and was lowered last {moment(adapted.fell_at, now)}, {why}"
-    return f" The number adapts between {bounds.floor} and {bounds.ceiling}{fell}."
 
 
 def _paused(facts: Facts, wait: Wait) -> Answer:

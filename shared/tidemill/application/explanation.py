@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from tidemill.application.owed import Owed
+from tidemill.domain.breaker import Breaker
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.pauses import Pause
@@ -37,6 +38,10 @@ class Reason(StrEnum):
     UNLOADED = "a broken job file keeps its type from being loaded"
     #: Wake gives it a time.
     RESUMED = "its pause has ended"
+    BREAKER_OPEN = "the breaker of its downstream is open"
+    BREAKER_CLOSED = "the breaker of its downstream has closed"
+    #: To probe the downstream, or as one of those that start after it closed.
+    BREAKER_RELEASED = "its breaker gave it a time"
     WAKE_LATE = "its time has come, and wake has not queued it"
     BEHIND_HEAD = "another job of its group is before it"
     BLOCKED = "a dead job blocks its group"
@@ -89,6 +94,8 @@ class Facts:
     #: Of a parked job: the use of its limit, with these overrides, and the jobs that are before it in its line.
     limit: LimitState | None = None
     before_it: int | None = None
+    #: Of a parked job that waits for it.
+    breaker: Breaker | None = None
     #: Work of this job, or of its group, that publish stored for wake.
     owed: Owed | None = None
     lane: LaneDepth | None = None

@@ -24,6 +24,7 @@ _PLAIN: Final[Mapping[str, str]] = {
     Why.TURN: "it became the head of its group",
     Why.ROOM: "it was released from its line",
     Why.RESUMED: "it was released from its pause",
+    Why.BREAKER: "its breaker released it",
     Why.NUDGED: "it was overdue, so its message was sent again",
     Why.RUN_LOST: "the lease of {run} was over, so its message was sent again",
 }

@@ -8,6 +8,8 @@ from logging import Logger, LoggerAdapter
 from typing import Any
 
 from tidemill.application.run_log import RunLog
+from tidemill.domain.breaker import BreakerPolicy
+from tidemill.domain.downstream_errors import Classify
 from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJobTypeError
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
@@ -20,14 +22,6 @@ SaveCheckpoint = Callable[[Any, int | None, int | None], None]
 
 #: As `Run.flags`.
 ReadFlags = Callable[[], Mapping[str, Any]]
-
-
-#: Takes the seconds, if known, and whether the downstream throttled.
-Observe = Callable[[float | None, bool], None]
-
-
-def observe_nothing(_seconds: float | None, _throttled: bool) -> None:  # noqa: FBT001 - `Run.observed` names it
-    """For a run whose concurrency does not adapt."""
 
 
 def _save_nothing(_state: Any, _done: int | None, _total: int | None) -> None:
@@ -59,7 +53,6 @@ class Run:
     log: "LoggerAdapter[Logger]" = field(default_factory=lambda: RunLog({}), repr=False, compare=False)
     save: SaveCheckpoint = field(default=_save_nothing, repr=False, compare=False)
     read_flags: ReadFlags = field(default=dict, repr=False, compare=False)
-    observe: Observe = field(default=observe_nothing, repr=False, compare=False)
 
     @property
     def flags(self) -> Mapping[str, Any]:
@@ -69,14 +62,6 @@ class Run:
         most 5 seconds old. If they cannot be read, it returns the last known ones.
         """
         return self.read_flags()
-
-    def observed(self, seconds: float | None = None, *, throttled: bool = False) -> None:
-        """Report a call of the downstream, for a type whose concurrency adapts. Other types ignore it.
-
-        The slowest reported call counts instead of the time of the whole handler. `throttled` says that the downstream
-        asked for fewer calls. Raises `ValueError` for a time below 0.
-        """
-        self.observe(seconds, throttled)
 
     def checkpoint(self, state: Any = None, *, done: int | None = None, total: int | None = None) -> None:
         """Save a state to resume from, and the progress of the job, with one write.
@@ -117,6 +102,9 @@ class JobType:
     schedule: str | None = None
     #: Whether one job makes up for the times of the schedule that fall into a pause.
     catch_up: bool = True
+    #: The downstreams that a run calls, and the rules of the type for their errors.
+    depends_on: tuple[BreakerPolicy, ...] = ()
+    classify: Classify | None = None
 
     def limit_line(self, payload: Any, tenant: str) -> Line | None:
         """The line of the limit key of this parsed payload; None if the type has no limit."""

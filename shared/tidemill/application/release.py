@@ -10,16 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.ports import Clock, Draw, Limits, LimitSlot, Part, ReleaseStore
-from tidemill.domain.adaptive_limit import Change, Sample, change_after, changed
-from tidemill.domain.errors import (
-    MalformedDocumentError,
-    OutdatedChangeError,
-    StoreUnavailableError,
-    TidemillError,
-    WriteRefusedError,
-)
+from tidemill.application.probe_election import elect_probe
+from tidemill.domain.breaker import drain_rate
+from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import MOST_AT_ONCE, RESERVED, LimitState, Turn, reservation_name, run_name
 from tidemill.domain.limits import Limit
@@ -31,14 +27,6 @@ _TRIES: Final = 4
 #: A worker lists the line before it parks the job. No invocation lasts longer than 15 minutes, so after this time that
 #: job is parked, and the index shows it. https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
 LISTED_AT_LEAST: Final = timedelta(minutes=20)
-
-
-#: Gets the change of a run that lowered an adaptive concurrency.
-Tell = Callable[[Change], None]
-
-
-def tell_nobody(_change: Change) -> None:
-    """`Tell` of a caller that writes no log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +49,7 @@ class Releaser:
         clock: Clock,
         configuration: CurrentConfiguration = nothing_set,
         lacks_type: Callable[[str], bool] = lambda _name: False,
+        breakers: Breakers | None = None,
     ) -> None:
         """`lacks_type` says whether a broken job file keeps the deployed code from knowing this job type."""
         self._store = store
@@ -68,47 +57,38 @@ class Releaser:
         self._clock = clock
         self._configuration = configuration
         self._lacks_type = lacks_type
+        self._breakers = breakers
 
     def release(
-        self,
-        line: Line,
-        *,
-        leaving: str | None = None,
-        limit: Limit | None = None,
-        parked: Job | None = None,
-        sample: Sample | None = None,
-        tell: Tell = tell_nobody,
+        self, line: Line, *, leaving: str | None = None, limit: Limit | None = None, parked: Job | None = None
     ) -> list[Job]:
         """The released jobs. `leaving` is a slot that its holder gives back: the first job gets it, or it is free.
 
         `limit` is the declared one, if the caller knows it: the item has that of the last job that found no room.
-        `parked` is a job that was just parked, which the index may not show yet. `sample` is what the leaving run
-        measured, and `tell` gets the decrease that it caused. Raises `StoreUnavailableError`.
+        `parked` is a job that was just parked, which the index may not show yet. Raises `StoreUnavailableError`.
         """
         released: list[Job] = []
         for _ in range(_TRIES):
             now = self._clock()
             state = self._limits.look(line)
-            state = replace(state, limit=self._in_force(line, limit or state.limit, now))
+            state = replace(state, limit=self._in_force(line, state, limit, now))
             if leaving not in (state.held or ()):
                 leaving = None
-            change = _change(state, leaving, sample, now)
-            times = _with_change(state, change).turns(now, leaving=leaving)
+            times = state.turns(now, leaving=leaving)
             most = len(times) + state.reservations()
-            waiting, unread = self._waiting(line, state, parked, most=most)
+            waiting, unread = self._waiting(line, state, parked, most=most) if state.marked else ([], False)
             turns = _turns(waiting, state, times)
             if leaving is not None and all(turn.reserved for _, turn in turns):
                 # A job may be parked just now, and have found the slot taken. So free it before the last look.
-                leaving = self._vacated(line, leaving, change, tell)
+                self._limits.vacate(line, leaving)
+                leaving = None
                 continue
             if not waiting:
                 # The jobs of a newer version can be released by that version alone, which finds them by the mark.
                 if times and state.marked and not unread and parked is None and state.last_at < now - LISTED_AT_LEAST:
                     self._limits.clear(line, state)
                 break
-            granted = [turn for _, turn in turns]
-            if self._limits.reserve(line, state, granted, leaving=leaving, now=now, change=change):
-                _tell(tell, change)
+            if self._limits.reserve(line, state, [turn for _, turn in turns], leaving=leaving, now=now):
                 leaving = None
                 unused = [turn for job, turn in turns if not self._unpark(job, turn, released)]
                 if not unused:
@@ -120,36 +100,14 @@ class Releaser:
             self._limits.vacate(line, leaving)
         return released
 
-    def leave(self, slot: LimitSlot, *, line_stands: bool, tell: Tell = tell_nobody) -> None:
+    def leave(self, slot: LimitSlot, *, line_stands: bool) -> None:
         """Give the slot of a run back, to the first job of its line if there is one.
 
-        An adaptive concurrency changes with the same write, and `tell` gets the decrease that the run caused.
         Best effort: a slot that is not given back is free when its lease ends, and then wake releases a job.
         """
         with suppress(TidemillError):
-            if line_stands or self._handed_over(slot, tell):
-                self.release(slot.line, leaving=run_name(slot.token), limit=slot.lasting, sample=slot.sample, tell=tell)
-
-    def _handed_over(self, slot: LimitSlot, tell: Tell) -> bool:
-        """As `Limits.release`. The change counts with what the run knew when it entered."""
-        sample, bounds = slot.sample, slot.limit.adaptive
-        change = change_after(bounds, sample.entered, sample, now=self._clock()) if bounds and sample else None
-        try:
-            left = self._limits.release(slot, change)
-        except OutdatedChangeError:
-            return self._limits.release(slot)
-        if not left:
-            _tell(tell, change)
-        return left
-
-    def _vacated(self, line: Line, name: str, change: Change | None, tell: Tell) -> str | None:
-        """None once the slot is free, or the name again if its run must measure anew."""
-        try:
-            self._limits.vacate(line, name, change)
-        except OutdatedChangeError:
-            return name
-        _tell(tell, change)
-        return None
+            if line_stands or self._limits.release(slot):
+                self.release(slot.line, leaving=run_name(slot.token), limit=slot.lasting)
 
     def pass_on(self, job: Job) -> None:
         """A released job did not ask for its slot: the next of its line gets it. Best effort, as `leave`.
@@ -159,12 +117,26 @@ class Releaser:
         if job.wait and job.wait.cause is Cause.LIMIT:
             with suppress(TidemillError):
                 self.release(job.wait.line, leaving=reservation_name(job.tenant, job.id))
+        elif job.wait and job.wait.cause is Cause.BREAKER:
+            # After each run, so that the line drains at its rate, which grows faster than wake comes.
+            with suppress(TidemillError):
+                self.release_from_breaker(job.wait.line)
 
     def look_again(self, job: Job) -> None:
         """After the park of `job`: a run may have left before it could see that the job waits. Best effort, as wake."""
         if job.wait and job.wait.cause is Cause.LIMIT:
             with suppress(TidemillError):
                 self.release(job.wait.line, parked=job)
+        elif job.wait and job.wait.cause is Cause.BREAKER:
+            with suppress(TidemillError):
+                self.release_from_breaker(job.wait.line, parked=job)
+
+    def release_from_breaker(self, line: Line, *, parked: Job | None = None) -> list[Job]:
+        """The next jobs if the breaker has closed, or else its probe, if it needs one. Arguments as `release`."""
+        if self._breakers is None or self._breakers.look(line.key).closed:
+            return self.release(line, parked=parked)
+        probe = elect_probe(line, breakers=self._breakers, store=self._store, clock=self._clock, parked=parked)
+        return [probe] if probe else []
 
     def release_all(self, *, part: Part, in_time: Callable[[], bool], draw: Draw) -> Released:
         """Release from every line, in random order, so that none is always the one for which no time is left.
@@ -181,7 +153,8 @@ class Releaser:
             try:
                 if line.cause is Cause.TYPE and self._lacks_type(line.key):
                     continue
-                while in_time() and (released := self.release(line)):
+                release = self.release_from_breaker if line.cause is Cause.BREAKER else self.release
+                while in_time() and (released := release(line)):
                     jobs += released
                     if len(released) < MOST_AT_ONCE:
                         break
@@ -193,13 +166,17 @@ class Releaser:
                 left += not in_time()
         return Released(jobs=tuple(jobs), left=left, failed=tuple(failed))
 
-    def _in_force(self, line: Line, declared: Limit | None, now: datetime) -> Limit | None:
+    def _in_force(self, line: Line, state: LimitState, declared: Limit | None, now: datetime) -> Limit | None:
         """With the overrides of the type, unless the line is that of a pause or its type cannot be read."""
+        declared = declared or state.limit
+        if line.cause is Cause.BREAKER and self._breakers:
+            # At the time that the next job gets.
+            return Limit(rate=drain_rate(self._breakers.look(line.key), at=max(now, state.promised)))
         return self._configuration().overrides_of(line.type, now=now).limit(declared) if line.type else declared
 
     def _waiting(self, line: Line, state: LimitState, parked: Job | None, *, most: int) -> tuple[list[Job], bool]:
         """The first jobs of the line, and whether it shows one that only a newer version can read."""
-        if most <= 0 or not state.marked:
+        if most <= 0:
             return [], False
         unread: list[str] = []
         jobs = self._store.parked(
@@ -231,20 +208,6 @@ class Releaser:
             return current is not None and not current.state.terminal and current.generation <= job.generation + 1
         released.append(job)
         return True
-
-
-def _change(state: LimitState, leaving: str | None, sample: Sample | None, now: datetime) -> Change | None:
-    bounds = state.limit.adaptive if state.limit else None
-    return change_after(bounds, state.adapted, sample, now=now) if bounds and leaving else None
-
-
-def _with_change(state: LimitState, change: Change | None) -> LimitState:
-    return replace(state, adapted=changed(state.adapted, change)) if change and state.adapted else state
-
-
-def _tell(tell: Tell, change: Change | None) -> None:
-    if change and change.lowered:
-        tell(change)
 
 
 def _turns(waiting: Sequence[Job], state: LimitState, times: Sequence[datetime]) -> list[tuple[Job, Turn]]:

@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tidemill.application.attempt_report import Ending, Report, RunObserver
+from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads
@@ -77,10 +78,18 @@ class AttemptContext:
     draw: Draw
     pause: Callable[[float], None]
     configuration: CurrentConfiguration = nothing_set
+    #: None: calls of downstreams are not counted, as in a test of a handler.
+    breakers: Breakers | None = None
 
     @property
     def releaser(self) -> Releaser:
-        return Releaser(store=self.store, limits=self.limits, clock=self.clock, configuration=self.configuration)
+        return Releaser(
+            store=self.store,
+            limits=self.limits,
+            clock=self.clock,
+            configuration=self.configuration,
+            breakers=self.breakers,
+        )
 
     def flags(self) -> Mapping[str, Any]:
         """As `Run.flags`."""

@@ -32,7 +32,7 @@ def audit(installation: Installation, *, limit: int, as_json: bool) -> None:
             show_json(_as_json(entry), one_line=True)
     elif entries:
         show_table(
-            ("BEGAN", "COMMAND", "END", "CHANGED", "BY", "REASON", "OPTIONS"),
+            ("BEGAN", "COMMAND", "END", "JOBS", "BY", "REASON", "OPTIONS"),
             [
                 (
                     readable_time(entry.began_at),

@@ -37,6 +37,14 @@ class RetryAfter(TidemillError):  # noqa: N818 - names the remedy, where the oth
         self.delay = timedelta(seconds=max(within, 0.0))
 
 
+class BreakerOpenError(TidemillError):
+    """Raised instead of a call: the breaker of the downstream is open. Let it propagate, and the job waits for it."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the breaker {name} is open")
+        self.name = name
+
+
 class CancelRequestedError(TidemillError):
     """Raised by `run.checkpoint` when a cancel was requested. Let it propagate, and the job is cancelled."""
 
@@ -92,10 +100,6 @@ class TransactionTooLargeError(PermanentJobError):
             f"the settle with its writes and follow-up jobs needs {entries} transaction entries, "
             f"but the limit is {limit}; return Continue and do it in parts"
         )
-
-
-class OutdatedChangeError(TidemillError):
-    """Another run has lowered an adaptive concurrency since this one entered, so its own change no longer applies."""
 
 
 class KeyReusedError(TidemillError):

@@ -43,6 +43,8 @@ class Why(StrEnum):
     #: Publish parked it instead of sending its message. It names no operator, since the tenant reads it.
     PAUSED = "paused by an operator"
     RESUMED = "released from its pause"
+    #: To probe its downstream, or since its breaker has closed.
+    BREAKER = "released by its breaker"
     #: Its message was lost or late, so it was dispatched again.
     NUDGED = "nudged"
     #: As nudged, for a run whose lease was over.

@@ -18,6 +18,8 @@ class HoldCause(StrEnum):
     OUTAGE = "outage"
     #: Its worker could not load its type, because a job file is broken.
     TYPE = "type"
+    #: The breaker of its downstream was open, or opened because of its run.
+    BREAKER = "breaker"
     #: Its worker does not know its type, or refuses its payload.
     VERSION = "version"
 

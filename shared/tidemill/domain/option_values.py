@@ -17,10 +17,18 @@ LONGEST_NAME: Final = 64
 
 
 def type_name(name: object) -> str:
+    return _name("job type", name, "mail.welcome")
+
+
+def downstream_name(name: object) -> str:
+    return _name("downstream", name, "payments")
+
+
+def _name(what: str, name: object, example: str) -> str:
     if not isinstance(name, str) or not _TYPE_NAME.fullmatch(name) or len(name) > LONGEST_NAME:
         raise ValueError(
-            f"the name of the job type is {name!r}; use words of lower-case letters, digits, _ and -, joined by dots, "
-            f"such as 'mail.welcome', of at most {LONGEST_NAME} characters"
+            f"the name of the {what} is {name!r}; use words of lower-case letters, digits, _ and -, joined by dots, "
+            f"such as {example!r}, of at most {LONGEST_NAME} characters"
         )
     return name
 

@@ -23,6 +23,8 @@ class Cause(StrEnum):
     PAUSE = "pause"
     #: The deployed code could not load its type, because a job file is broken.
     TYPE = "type"
+    #: The breaker of its downstream is open.
+    BREAKER = "breaker"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,10 @@ class Line:
     @classmethod
     def for_type(cls, name: str) -> "Line":
         return cls(Cause.TYPE, _short(name))
+
+    @classmethod
+    def for_breaker(cls, name: str) -> "Line":
+        return cls(Cause.BREAKER, _short(name))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,12 +100,11 @@ def park(job: Job, wait: Wait, *, now: datetime) -> Request:
 def unpark(job: Job, *, now: datetime, due: datetime) -> Request:
     wait = job.wait
     due = max(due, wait.not_before) if wait and wait.not_before else due
-    resumed = wait is not None and wait.cause is Cause.PAUSE
     return _update_as_read(
         job,
         sets={"state": text(State.QUEUED), "due": milliseconds(due)},
         removes=ATTENTION,
-        entries=[Transition(at=now, state=State.QUEUED, cause=Why.RESUMED if resumed else Why.ROOM)],
+        entries=[Transition(at=now, state=State.QUEUED, cause=_released_by(wait))],
         # A new generation: each message that was sent before the job was parked stays stale.
         expressions=["#generation = #generation + :one"],
         conditions=[
@@ -121,6 +120,11 @@ def unpark(job: Job, *, now: datetime, due: datetime) -> Request:
             ":one": number(1),
         },
     )
+
+
+def _released_by(wait: Wait | None) -> Why:
+    causes = {Cause.PAUSE: Why.RESUMED, Cause.BREAKER: Why.BREAKER}
+    return causes.get(wait.cause, Why.ROOM) if wait else Why.ROOM
 
 
 def nudge(job: Job, *, now: datetime, limit: timedelta, last: bool, retention: timedelta, indexes: Indexes) -> Request:

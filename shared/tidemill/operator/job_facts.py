@@ -9,6 +9,7 @@ from tidemill.application.owed import Kind, Owed, Work
 from tidemill.application.ports import Clock
 from tidemill.aws.attribute_values import milliseconds, text
 from tidemill.aws.clients import AWS_ERRORS, translated
+from tidemill.domain.breaker import Breaker
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState
@@ -16,6 +17,7 @@ from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfigurat
 from tidemill.domain.states import State
 from tidemill.domain.type_overrides import TypeOverrides
 from tidemill.domain.waiting import Cause, Line
+from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.group_items import decoded_head, head_key
 from tidemill.dynamodb.indexes import line_partition
@@ -78,6 +80,7 @@ class JobFacts:
             if line and line.cause is Cause.LIMIT
             else None,
             before_it=self._before(job, line) if line else None,
+            breaker=self._breaker(line) if line and line.cause is Cause.BREAKER else None,
             owed=self._owed(job) if ready or job.state is State.WAITING else None,
             lane=self._lane(job.lane) if ready else None,
         )
@@ -100,6 +103,9 @@ class JobFacts:
     def _limit(self, line: Line, overrides: TypeOverrides) -> LimitState:
         state = DynamoLimits(self._dynamodb, table=self._table).look(line)
         return replace(state, limit=overrides.limit(state.limit))
+
+    def _breaker(self, line: Line) -> Breaker:
+        return DynamoBreakers(self._dynamodb, table=self._table).read(line.key, consistent=True)
 
     def _before(self, job: Job, line: Line) -> int:
         with translated():

@@ -161,11 +161,10 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         dead = begin(partial(_dead, counts, table, now))
         owed = begin(counts.owed)
         parked = begin(partial(counts.parked, DynamoLimits(clients.dynamodb(), table=table).lines))
-        configured = begin(partial(_configured, counts, table, now))
+        pauses = begin(partial(_pauses, counts, table, now))
+        overrides = begin(partial(_overrides, table, now))
         rolled_back = begin(partial(_rolled_back, deployment.stage))
         sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
-        found = configured.result()
-        pauses, overrides = (found, found) if isinstance(found, Unread) else found
         return SystemStatus(
             at=now,
             lanes={lane: future.result() for lane, future in lanes.items()},
@@ -176,20 +175,20 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
             dead=dead.result(),
             owed=owed.result(),
             parked=parked.result(),
-            pauses=pauses,
-            overrides=overrides,
+            pauses=pauses.result(),
+            overrides=overrides.result(),
             rolled_back=rolled_back.result(),
             sample=sample.result(),
         )
 
 
-def _configured(
-    counts: AttentionCounts, table: str, now: datetime
-) -> tuple[tuple[tuple[Pause, Counted], ...], tuple[Override, ...]]:
-    """The pauses with the jobs in their lines, and the overrides."""
+def _pauses(counts: AttentionCounts, table: str, now: datetime) -> tuple[tuple[Pause, Counted], ...]:
     configuration = DynamoConfiguration(clients.dynamodb(), table=table).read(consistent=True)
-    pauses = tuple((pause, counts.in_line(pause.target.line)) for pause in configuration.pauses(now))
-    return pauses, tuple(configuration.overrides(now))
+    return tuple((pause, counts.in_line(pause.target.line)) for pause in configuration.pauses(now))
+
+
+def _overrides(table: str, now: datetime) -> tuple[Override, ...]:
+    return tuple(DynamoConfiguration(clients.dynamodb(), table=table).read(consistent=True).overrides(now))
 
 
 def _rolled_back(stage: str) -> tuple[RolledBack, ...]:

@@ -21,6 +21,7 @@ from tidemill.application.release import Released
 from tidemill.application.submit import Accepted
 from tidemill.application.table_pass import PassReport
 from tidemill.application.wake import Woken
+from tidemill.domain.breaker import Breaker
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.errors import JobFileError, TidemillError
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
@@ -52,6 +53,25 @@ def logger() -> Logger:
 def configuration_not_read(error: Exception) -> None:
     """The last known values hold."""
     logger().warning("runtime configuration not read", extra={"error": f"{type(error).__name__}: {error}"})
+
+
+def breaker_moved(before: Breaker, after: Breaker) -> None:
+    """One line for each transition, with the figures that led to it."""
+    extra = {
+        "breaker": after.name,
+        "before": before.state,
+        "state": after.state,
+        "failures": before.failures,
+        "calls": before.calls,
+        "probes": after.probes,
+        "reopened": after.reopened,
+        "probe": after.probe[1] if after.probe else None,
+        "probe_at": after.probe_at.isoformat(),
+    }
+    changed = before.closed != after.closed
+    metrics = {Metric.BREAKER_OPENED: 1} if before.closed and not after.closed else {}
+    line = logger().warning if changed else logger().info
+    line("breaker moved", extra=extra | embedded(metrics, stage=setting(Env.STAGE), lane=Lane.DEFAULT))
 
 
 def job_files_broken(faults: Sequence[JobFileError]) -> None:

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from tests.simulation.checks.adaptive_limits import AdaptiveLimitChecks
 from tests.simulation.checks.at_rest import AtRestChecks
 from tests.simulation.checks.attempts import AttemptChecks
+from tests.simulation.checks.breakers import BreakerChecks
 from tests.simulation.checks.crashes import CrashChecks
 from tests.simulation.checks.dispatches import DispatchChecks
 from tests.simulation.checks.document_changes import DocumentChangeChecks
@@ -66,7 +66,6 @@ class Checks:
         self._lines = LineChecks(world)
         self._strays = StrayThreadChecks(world, self._documents)
         LimitItemChecks(world)
-        AdaptiveLimitChecks(world)
         TransitionChecks(world)
         LimitRoomChecks(world)
         OwedItemChecks(world)
@@ -88,6 +87,7 @@ class Checks:
         self._pauses = PauseChecks(world)
         self.schedules = ScheduleChecks(world)
         self._overrides = OverrideChecks(world)
+        self._breakers = BreakerChecks(world)
         self._job_files = JobFileChecks(world)
         self.payloads = PayloadChecks(world)
         self._explanations = ExplanationChecks(world)
@@ -144,6 +144,7 @@ class Checks:
         self._waiting.at_end()
         self._pauses.at_end()
         self._overrides.at_end()
+        self._breakers.at_end()
         self._job_files.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()

@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final
 
-from tests.simulation.checks.adaptive_limits import slots_in
 from tests.simulation.checks.explained_details import FURTHER, details
 from tests.simulation.checks.violation import (
     Item,
@@ -45,6 +44,7 @@ _HOLD_WORDS: Final = {
     "outage": "store did not respond",
     "version": "does not know its type",
     "pause": "had paused it",
+    "breaker": "breaker of its downstream",
 }
 
 
@@ -177,9 +177,12 @@ class ExplanationChecks:
             return (Reason.PAUSED if key in self._pauses() else Reason.RESUMED), ""
         if text_of(item["wait"]["M"], "cause") == "type":
             return Reason.UNLOADED, key
+        if text_of(item["wait"]["M"], "cause") == "breaker":
+            closed = text_of(self._item(f"!breaker#{key}") or {}, "circuit") in {"", "closed"}
+            return (Reason.BREAKER_CLOSED if closed else Reason.BREAKER_OPEN), key
         limit = self._item(f"!limit#{key}") or {}
         used = sum(int(until["N"]) > self._now_ms for until in limit.get("held", {"M": {}})["M"].values())
-        if "slots" in limit and used >= slots_in(limit):
+        if "slots" in limit and used >= number_of(limit, "slots"):
             return Reason.NO_SLOT, key
         if "period" in limit:
             count = number_of(limit, "count")
@@ -230,7 +233,7 @@ def _cause(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Reason
         case State.WAITING:
             return Reason.DELAYED
         case State.PARKED:
-            released = {"pause": Reason.RESUMED, "type": Reason.LOADED}
+            released = {"pause": Reason.RESUMED, "type": Reason.LOADED, "breaker": Reason.BREAKER_RELEASED}
             return released.get(text_of(before["wait"]["M"], "cause"), Reason.TURN)
         case State.DEAD:
             return Reason.REDRIVEN

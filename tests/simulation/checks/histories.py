@@ -34,6 +34,8 @@ _ENDS_OF_WAITS: Final = {
     "waiting": "its turn in the group",
     "dead": "redriven",
 }
+#: By the cause of the wait, where it has a cause of its own.
+_ENDS_OF_LINES: Final = {"pause": "released from its pause", "breaker": "released by its breaker"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +172,8 @@ def _expected(before: Item, after: Item) -> list[Expected]:
         cause = "cancelled"
     elif now is State.PARKED:
         cause = "paused by an operator"
-    elif was is State.PARKED and before["wait"]["M"]["cause"]["S"] == "pause":
-        cause = "released from its pause"
+    elif was is State.PARKED:
+        cause = _ENDS_OF_LINES.get(before["wait"]["M"]["cause"]["S"], cause)
     return [Expected(now, frozenset({cause}), at_ms)]
 
 

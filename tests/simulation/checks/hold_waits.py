@@ -39,6 +39,7 @@ class HoldWaitChecks:
         happened = {
             "limit": job_type(text_of(after, "type")).limit is not None,
             "pause": any(key.startswith("!pause#") for (key,) in world.jobs.items),
+            "breaker": any(key.startswith("!breaker#") for (key,) in world.jobs.items),
             "outage": world.sdk.gave_up[process] > 0,
             "type": world.rollout.broken,
             "version": world.rollout.planned,

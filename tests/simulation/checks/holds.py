@@ -35,14 +35,15 @@ class HoldChecks:
     def held_jobs_have_not_run(self, key: str, owner: str, after: Item) -> None:
         """A job is held instead of a run. The result of a run that ended is settled, even if a call after it fails."""
         ran = any(run.owner == owner and run.key == key for run in self._world.runs)
-        calling = text_of(after, "type") in _CALLING
+        # A breaker parks the job after its run.
+        calling = text_of(after, "type") in _CALLING or text_of(after, "hold_cause") == "breaker"
         # Then two may run at once, and the document names the later one when the handler of the earlier one begins.
         far_off = bool(self._world.faults.counted[Fault.CLOCK_FAR_OFF])
         require(calling or far_off or not ran, "a held job has not run", f"held by {text_of(after, 'hold_cause')}", key)
 
     def waiting_jobs_name_their_limit(self, key: str, after: Item) -> None:
         cause = text_of(after, "hold_cause")
-        fits = ("wait" in after) is (cause in {"limit", "pause", "type"})
+        fits = ("wait" in after) is (cause in {"limit", "pause", "type", "breaker"})
         require(fits, "a job that waits for a limit says so", f"held by {cause}, wait: {after.get('wait')}", key)
 
     def times_differ(self, key: str, after: Item) -> None:

@@ -1,0 +1,170 @@
+"""The breakers of one execution environment: cached states, counted results, and the transitions that follow.
+
+A closed breaker costs one read in each `CACHED_FOR`, and no write. A failure costs a write, which
+tells its worker at once whether the breaker is open.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from tidemill.application.ports import Clock
+from tidemill.domain import breaker as rules
+from tidemill.domain.breaker import Breaker, BreakerPolicy
+from tidemill.domain.errors import TidemillError
+from tidemill.domain.job import Job
+
+#: How long an environment uses what it has read. A worker that has just failed knows more at once; another one may
+#: begin a run for so long after a breaker opened or closed.
+CACHED_FOR: Final = timedelta(seconds=2)
+#: How often a transition is tried. Each try uses the item that refused the one before.
+_TRIES: Final = 4
+
+
+class BreakerStore(Protocol):
+    """The breakers in the table. All methods raise `StoreUnavailableError`."""
+
+    def read(self, name: str, *, consistent: bool = False) -> Breaker:
+        """A closed one if the table has none of that name."""
+
+    def fail(self, seen: Breaker, policy: BreakerPolicy, *, calls: int, run: str, now: datetime) -> Breaker:
+        """Count a failure of a closed breaker, once for each `run`; the breaker after it. An open one counts none."""
+
+    def move(self, seen: Breaker, after: Breaker) -> tuple[bool, Breaker]:
+        """Whether `after` was written, and the present breaker: refused if another worker has moved it since `seen`."""
+
+
+#: Gets a breaker before and after each transition that this environment has written.
+Moved = Callable[[Breaker, Breaker], None]
+
+
+@dataclass(slots=True)
+class _Known:
+    breaker: Breaker
+    read_at: datetime
+    #: Successes since `counted_from` that no write has counted.
+    successes: int = 0
+    counted_from: datetime | None = None
+
+
+class Breakers:
+    """Threads share it. A store that does not respond leaves the last known state, and changes no outcome of a job."""
+
+    def __init__(self, store: BreakerStore, *, clock: Clock, moved: Moved = lambda _before, _after: None) -> None:
+        self._store = store
+        self._clock = clock
+        self._moved = moved
+        self._lock = threading.Lock()
+        self._known: dict[str, _Known] = {}
+
+    def look(self, name: str, *, afresh: bool = False) -> Breaker:
+        """At most `CACHED_FOR` old; older only if it cannot be read. `afresh` reads it consistently."""
+        now, known = self._clock(), self._known.get(name)
+        # A clock that was set back must not keep the value for ever.
+        if known and not afresh and timedelta(0) <= now - known.read_at < CACHED_FOR:
+            return known.breaker
+        try:
+            return self._learned(self._store.read(name, consistent=afresh))
+        except (TidemillError, ValueError):
+            # The next read is made as late as after a success.
+            return self._learned(known.breaker if known else Breaker(name=name))
+
+    def admits(self, policy: BreakerPolicy, job: Job) -> bool:
+        """Whether the run of this job may call the downstream: the breaker is closed, or the job is its probe."""
+        breaker = self.look(policy.name)
+        if not breaker.closed:
+            # The job may have been released for it a moment ago.
+            breaker = self.look(policy.name, afresh=True)
+        for _ in range(_TRIES):
+            now = self._clock()
+            if breaker.closed:
+                return True
+            # With no job in the line, the next one that comes is the probe.
+            free = breaker.may_elect(now=now) and breaker.next_probe_at(now=now) <= now
+            if not (breaker.probed_by(job, now=now) or free):
+                return False
+            after = rules.probing(breaker, job, now=now, lease_end=job.due or now)
+            written, breaker = self._move(breaker, after)
+            if written:
+                return True
+        return False
+
+    def succeeded(self, policy: BreakerPolicy, job: Job) -> None:
+        """A call succeeded, or the downstream refused it for ever, which only one that works does."""
+        known, now = self._known.get(policy.name), self._clock()
+        if known is None:
+            return
+        if not known.breaker.closed:
+            self._resolve(policy.name, job, lambda breaker: rules.closed(breaker, now=self._clock()))
+            return
+        with self._lock:
+            if known.counted_from is None or known.counted_from <= now - policy.window:
+                known.successes, known.counted_from = 0, now
+            known.successes += 1
+
+    def failed(self, policy: BreakerPolicy, job: Job) -> Breaker:
+        """A call failed, and the downstream is to blame. The breaker after it."""
+        breaker, now = self.look(policy.name), self._clock()
+        try:
+            if breaker.closed:
+                calls = 1 + self._take_successes(policy, now)
+                breaker = self._learned(
+                    self._store.fail(breaker, policy, calls=calls, run=job.owner or job.id, now=now)
+                )
+            if rules.trips(breaker, policy):
+                _, breaker = self._move(breaker, rules.opened(breaker, policy, now=now))
+            else:
+                breaker = self._resolve(policy.name, job, lambda probed: rules.given_up(probed, failed=True))
+        except TidemillError:
+            # It was not counted. The job has failed all the same.
+            breaker = self.look(policy.name)
+        return breaker
+
+    def give_up(self, name: str, job: Job) -> Breaker:
+        """The run has ended. If the job is still the probe, its result is unknown, and another one is elected."""
+        return self._resolve(name, job, lambda breaker: rules.given_up(breaker, failed=False))
+
+    def elect(self, breaker: Breaker, job: Job) -> datetime | None:
+        """The time of its probe, if the job is now the elected one. Raises `StoreUnavailableError`."""
+        after = rules.elected(breaker, job, now=self._clock())
+        written, _ = self._move(breaker, after)
+        return after.probe_at if written else None
+
+    def _resolve(self, name: str, job: Job, change: Callable[[Breaker], Breaker]) -> Breaker:
+        """The transition that ends the probe of this job. A breaker that another job probes stays as it is."""
+        breaker = self.look(name)
+        try:
+            for _ in range(_TRIES):
+                if breaker.closed or breaker.probe != (job.tenant, job.id):
+                    break
+                written, breaker = self._move(breaker, change(breaker))
+                if written:
+                    break
+        except TidemillError:
+            # The probe ends with its time, and wake elects another.
+            return self.look(name)
+        return breaker
+
+    def _move(self, seen: Breaker, after: Breaker) -> tuple[bool, Breaker]:
+        written, present = self._store.move(seen, after)
+        self._learned(present)
+        if written:
+            self._moved(seen, after)
+        return written, present
+
+    def _learned(self, breaker: Breaker) -> Breaker:
+        with self._lock:
+            if known := self._known.get(breaker.name):
+                known.breaker, known.read_at = breaker, self._clock()
+            else:
+                self._known[breaker.name] = _Known(breaker, self._clock())
+        return breaker
+
+    def _take_successes(self, policy: BreakerPolicy, now: datetime) -> int:
+        with self._lock:
+            known = self._known[policy.name]
+            counts = known.counted_from is not None and known.counted_from > now - policy.window
+            taken, known.successes, known.counted_from = known.successes if counts else 0, 0, None
+            return taken

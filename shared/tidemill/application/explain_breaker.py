@@ -1,0 +1,30 @@
+"""Why a job that waits for the breaker of its downstream is not running."""
+
+from tidemill.application.explanation import Answer, Facts, Reason
+from tidemill.application.time_text import moment
+from tidemill.domain.breaker import Breaker
+
+
+def parked_by_breaker(facts: Facts, name: str, *, place: str, wake_stopped: str) -> Answer:
+    """Of a parked job, in the line of this breaker. `place` says how many are before it."""
+    breaker, job, now = facts.breaker, facts.job, facts.now
+    latest = f"It is released {moment(job.due, now)} at the latest."
+    if breaker is None or breaker.closed:
+        closed = f"The breaker {name} has closed.{place} The jobs of its line start in order, at a rate that grows."
+        return Answer(
+            reason=Reason.BREAKER_CLOSED, sentences=tuple(filter(None, (closed, wake_stopped, latest))), until=job.due
+        )
+    opened = f"The breaker {name} is {breaker.state} since {moment(breaker.since, now)}. {_next_probe(facts, breaker)}"
+    after = "Once a probe succeeds, the jobs of its line start in order, at a rate that grows."
+    return Answer(
+        reason=Reason.BREAKER_OPEN,
+        sentences=tuple(filter(None, (f"{opened}{place}", after, wake_stopped, latest))),
+        until=job.due,
+    )
+
+
+def _next_probe(facts: Facts, breaker: Breaker) -> str:
+    if breaker.probe is None:
+        return "Wake elects the job of the next probe."
+    _tenant, job_id = breaker.probe
+    return f"The next probe is {moment(breaker.probe_at, facts.now)}, by job {job_id}."

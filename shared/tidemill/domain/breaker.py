@@ -1,0 +1,167 @@
+"""A circuit breaker: when calls of a downstream stop, who probes it, and how fast its jobs start again. Pure.
+
+All workers share one record for each downstream. Closed: calls pass, and failures are counted in a window. Open: no
+call passes. Half-open: one elected job, the probe, calls the downstream, and its result closes or opens the breaker.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from tidemill.domain.job import Job
+from tidemill.domain.limits import Rate
+from tidemill.domain.pauses import LARGEST_DRAIN_PER_SECOND
+from tidemill.domain.time_constants import EPOCH
+
+_SECOND: Final = timedelta(seconds=1)
+#: How long an elected job may take to reach a worker, from the time of its probe.
+PROBE_EXPECTED_WITHIN: Final = timedelta(minutes=1)
+#: The rate right after the breaker closed, and the time in which it doubles.
+FIRST_DRAIN_PER_SECOND: Final = 2
+DRAIN_DOUBLES_EVERY: Final = timedelta(seconds=10)
+#: A breaker that opens again so soon after it closed has reopened: it is the same outage.
+SAME_OUTAGE: Final = timedelta(minutes=5)
+
+
+class BreakerState(StrEnum):
+    """Whether calls pass. An unknown value raises `ValueError`."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half-open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakerPolicy:
+    """The settings of one breaker. The defaults of threshold and ratio need five failures, and half of the calls."""
+
+    name: str
+    #: It opens after so many failures in one window, if they are at least this part of the calls.
+    failure_threshold: int = 5
+    failure_ratio: float = 0.5
+    window: timedelta = timedelta(seconds=10)
+    #: The time between two probes.
+    probe_interval: timedelta = timedelta(seconds=15)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    """What the table says of one downstream. A missing item is a closed breaker."""
+
+    name: str
+    state: BreakerState = BreakerState.CLOSED
+    #: When it got this state; for a half-open one, when it opened. `EPOCH` before its first transition.
+    since: datetime = EPOCH
+    #: Failed calls, and calls that the workers who saw a failure have made, since `window_from`.
+    failures: int = 0
+    calls: int = 0
+    window_from: datetime = EPOCH
+    #: The elected job, its time, and when another may take its place. None: the next one is not elected yet.
+    probe: tuple[str, str] | None = None
+    probe_at: datetime = EPOCH
+    probe_until: datetime = EPOCH
+    #: Those of this outage that failed, and how often the breaker opened again.
+    probes: int = 0
+    reopened: int = 0
+    #: As the worker that opened it declares it.
+    probe_interval: timedelta = timedelta(seconds=15)
+    #: The last run that counted a failure, since the SDK may send its write again.
+    last_run: str = ""
+    #: Each transition counts one up.
+    version: int = 0
+
+    @property
+    def closed(self) -> bool:
+        return self.state is BreakerState.CLOSED
+
+    def probed_by(self, job: Job, *, now: datetime) -> bool:
+        """Whether the job is the elected one, and has come in time."""
+        return not self.closed and self.probe == (job.tenant, job.id) and now < self.probe_until
+
+    def may_elect(self, *, now: datetime) -> bool:
+        """Whether it needs a probe: none is elected, or the elected one has not come in time."""
+        return not self.closed and (self.probe is None or self.probe_until <= now)
+
+    def next_probe_at(self, *, now: datetime) -> datetime:
+        return max(now, self.probe_at + self.probe_interval)
+
+
+def window_is_over(breaker: Breaker, policy: BreakerPolicy, *, now: datetime) -> bool:
+    return breaker.window_from <= now - policy.window
+
+
+def trips(breaker: Breaker, policy: BreakerPolicy) -> bool:
+    """Whether a closed breaker opens, right after a failure was counted."""
+    enough = breaker.failures >= policy.failure_threshold
+    return breaker.closed and enough and breaker.failures >= policy.failure_ratio * breaker.calls
+
+
+def opened(breaker: Breaker, policy: BreakerPolicy, *, now: datetime) -> Breaker:
+    """The first probe comes an interval later."""
+    again = breaker.since > EPOCH and now - breaker.since < SAME_OUTAGE
+    return replace(
+        _next(breaker),
+        state=BreakerState.OPEN,
+        since=now,
+        probe=None,
+        probe_at=now,
+        probe_until=EPOCH,
+        probes=0,
+        reopened=breaker.reopened + 1 if again else 0,
+        probe_interval=policy.probe_interval,
+    )
+
+
+def elected(breaker: Breaker, job: Job, *, now: datetime) -> Breaker:
+    """The job will probe the downstream at `probe_at`."""
+    at = breaker.next_probe_at(now=now)
+    return replace(
+        _next(breaker),
+        state=BreakerState.OPEN,
+        probe=(job.tenant, job.id),
+        probe_at=at,
+        probe_until=at + PROBE_EXPECTED_WITHIN,
+    )
+
+
+def probing(breaker: Breaker, job: Job, *, now: datetime, lease_end: datetime) -> Breaker:
+    """The probe begins. Until its lease ends, no other job may."""
+    return replace(
+        _next(breaker),
+        state=BreakerState.HALF_OPEN,
+        probe=(job.tenant, job.id),
+        probe_at=now,
+        probe_until=lease_end,
+    )
+
+
+def given_up(breaker: Breaker, *, failed: bool) -> Breaker:
+    """The probe failed, or its job did not call the downstream. The next one comes an interval after it."""
+    probes = breaker.probes + failed
+    return replace(_next(breaker), state=BreakerState.OPEN, probe=None, probe_until=EPOCH, probes=probes)
+
+
+def closed(breaker: Breaker, *, now: datetime) -> Breaker:
+    """The probe succeeded. Failures are counted anew."""
+    return replace(
+        _next(breaker),
+        state=BreakerState.CLOSED,
+        since=now,
+        failures=0,
+        calls=0,
+        window_from=EPOCH,
+        probe=None,
+        probe_until=EPOCH,
+    )
+
+
+def drain_rate(breaker: Breaker, *, at: datetime) -> Rate:
+    """How fast the parked jobs start at that time: it doubles, so that a downstream which recovers is not overrun."""
+    doublings = min((at - breaker.since) / DRAIN_DOUBLES_EVERY, 16)
+    per_second = FIRST_DRAIN_PER_SECOND * 2 ** max(doublings, 0)
+    return Rate(count=min(int(per_second), LARGEST_DRAIN_PER_SECOND), period=_SECOND)
+
+
+def _next(breaker: Breaker) -> Breaker:
+    return replace(breaker, version=breaker.version + 1)

@@ -1,0 +1,171 @@
+"""The breaker of a downstream in DynamoDB: one item, which is also the line of the jobs that wait for it."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from tidemill.aws.attribute_values import milliseconds, number, text
+from tidemill.aws.clients import Item, translated
+from tidemill.aws.conditional_writes import refusing_item
+from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState, window_is_over
+from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.time_constants import MILLISECOND
+from tidemill.domain.waiting import Line
+from tidemill.dynamodb import limit_item
+from tidemill.dynamodb.document import from_milliseconds
+from tidemill.names import TTL_ATTRIBUTE
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+#: Not `state`, which only the document of a job has.
+_STATE: Final = "circuit"
+_PROBE: Final = "probe"
+_LAST_RUN: Final = "counted_run"
+_WINDOW: Final = "window_from"
+_INTERVAL: Final = "probe_interval"
+_TIMES: Final = ("since", _WINDOW, "probe_at", "probe_until")
+_NUMBERS: Final = ("failures", "calls", "probes", "reopened", "version")
+#: How often a failure is counted. Each try uses the item that refused the one before.
+_TRIES: Final = 4
+
+
+class DynamoBreakers:
+    """`BreakerStore` over one table of jobs. All methods raise `StoreUnavailableError`."""
+
+    def __init__(self, client: "DynamoDBClient", *, table: str) -> None:
+        self._client = client
+        self._table = table
+
+    def read(self, name: str, *, consistent: bool = False) -> Breaker:
+        with translated():
+            answer = self._client.get_item(TableName=self._table, Key=_key(name), ConsistentRead=consistent)
+        return _decoded(name, answer.get("Item", {}))
+
+    def fail(self, seen: Breaker, policy: BreakerPolicy, *, calls: int, run: str, now: datetime) -> Breaker:
+        for _ in range(_TRIES):
+            over = window_is_over(seen, policy, now=now)
+            written, seen = self._update(
+                seen.name, _first_failure(calls, run, policy, now) if over else _failure(calls, run, policy, now)
+            )
+            if written or not seen.closed or seen.last_run == run:
+                return seen
+        raise StoreUnavailableError(f"other workers write the item of the breaker {seen.name}")
+
+    def move(self, seen: Breaker, after: Breaker) -> tuple[bool, Breaker]:
+        written, present = self._update(after.name, _transition(seen, after))
+        # The SDK sends an applied write again, which its own success refuses.
+        return written or _content(present) == _content(after), present
+
+    def _update(self, name: str, request: dict[str, Any]) -> tuple[bool, Breaker]:
+        """Whether it was written, and the item after it, or the one that refused it."""
+        try:
+            with translated():
+                answer: Any = self._client.update_item(
+                    TableName=self._table,
+                    Key=_key(name),
+                    ReturnValues="ALL_NEW",
+                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
+                    **request,
+                )
+        except ClientError as error:
+            return False, _decoded(name, refusing_item(error) or {})
+        return True, _decoded(name, answer.get("Attributes", {}))
+
+
+def _content(breaker: Breaker) -> Sequence[Any]:
+    """Tells the transition of one worker from that of another."""
+    times = (milliseconds(breaker.since), milliseconds(breaker.probe_at))
+    return breaker.version, breaker.state, breaker.probe, *times
+
+
+def _failure(calls: int, run: str, policy: BreakerPolicy, now: datetime) -> dict[str, Any]:
+    return _counting(
+        "ADD #failures :one, #calls :calls SET #run = :run REMOVE #ttl",
+        # The window is over, and the failures of an earlier one do not count.
+        "#window > :begin",
+        {":calls": number(calls), ":run": text(run), ":begin": milliseconds(now - policy.window)},
+    )
+
+
+def _first_failure(calls: int, run: str, policy: BreakerPolicy, now: datetime) -> dict[str, Any]:
+    return _counting(
+        "SET #failures = :one, #calls = :calls, #window = :now, #run = :run REMOVE #ttl",
+        # Another worker has begun a window since, and its failures count.
+        "(attribute_not_exists(#window) OR #window <= :begin)",
+        {
+            ":calls": number(calls),
+            ":run": text(run),
+            ":begin": milliseconds(now - policy.window),
+            ":now": milliseconds(now),
+        },
+    )
+
+
+def _counting(expression: str, in_window: str, values: Item) -> dict[str, Any]:
+    conditions = [
+        in_window,
+        # It has opened since. Failures count only while it is closed.
+        "(attribute_not_exists(#state) OR #state = :closed)",
+        # The SDK sends an applied write again: it must count once.
+        "(attribute_not_exists(#run) OR #run <> :run)",
+    ]
+    return {
+        "UpdateExpression": expression,
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": {
+            "#failures": "failures",
+            "#calls": "calls",
+            "#window": _WINDOW,
+            "#run": _LAST_RUN,
+            "#state": _STATE,
+            "#ttl": TTL_ATTRIBUTE,
+        },
+        "ExpressionAttributeValues": values | {":one": number(1), ":closed": text(BreakerState.CLOSED)},
+    }
+
+
+def _transition(seen: Breaker, after: Breaker) -> dict[str, Any]:
+    values = {name: milliseconds(getattr(after, name)) for name in _TIMES}
+    values |= {name: number(getattr(after, name)) for name in _NUMBERS}
+    values |= {
+        _STATE: text(after.state),
+        _INTERVAL: number(after.probe_interval // MILLISECOND),
+        _PROBE: text("#".join(after.probe or ())),
+    }
+    names = {f"#{name}": name for name in (*values, TTL_ATTRIBUTE, limit_item.PROMISED)}
+    placeholders = {f":{name}": value for name, value in values.items()}
+    if seen.version:
+        # Another worker has moved the breaker since it was read.
+        condition = "#version = :seen"
+        placeholders[":seen"] = number(seen.version)
+    else:
+        # Another worker has made the first transition since.
+        condition = "attribute_not_exists(#version)"
+    # The times that were promised before count no more: those jobs are parked again, or start.
+    sets = ", ".join(f"#{name} = :{name}" for name in values)
+    return {
+        "UpdateExpression": f"SET {sets} REMOVE #{TTL_ATTRIBUTE}, #{limit_item.PROMISED}",
+        "ConditionExpression": condition,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": placeholders,
+    }
+
+
+def _decoded(name: str, item: Item) -> Breaker:
+    found: dict[str, Any] = {each: from_milliseconds(item[each]) for each in _TIMES if each in item}
+    found |= {each: int(item[each]["N"]) for each in _NUMBERS if each in item}
+    if _STATE in item:
+        found["state"] = BreakerState(item[_STATE]["S"])
+        tenant, _, job_id = item[_PROBE]["S"].rpartition("#")
+        found["probe"] = (tenant, job_id) if job_id else None
+        found["probe_interval"] = timedelta(milliseconds=int(item[_INTERVAL]["N"]))
+    if _LAST_RUN in item:
+        found["last_run"] = item[_LAST_RUN]["S"]
+    return Breaker(name=name, **found)
+
+
+def _key(name: str) -> Item:
+    return limit_item.item_key(Line.for_breaker(name))

@@ -1,0 +1,291 @@
+"""Breakers over one table: counted failures, the opening, one probe, the drain, and runs that wait."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.builders import INVOCATION, NOW, SECOND, a_job, a_job_type, stored, types_of
+from tests.support.faulty_client import FaultyClient
+from tests.support.job_tables import Table
+from tests.support.single_job import Clock, carried_out, tools
+from tidemill import Breaker as Declared
+from tidemill import Run, StoreUnavailableError
+from tidemill.application.attempt import Attempt
+from tidemill.application.attempt_report import Ending, Report
+from tidemill.application.breakers import CACHED_FOR, Breakers
+from tidemill.application.release import Releaser
+from tidemill.domain.breaker import Breaker, BreakerState
+from tidemill.domain.job import Job, reference_to
+from tidemill.domain.states import State
+from tidemill.dynamodb.breaker_item import DynamoBreakers
+from tidemill.dynamodb.job_store import DynamoJobStore
+from tidemill.dynamodb.limits import DynamoLimits
+
+PAYMENTS = Declared("payments", failure_threshold=2, window_seconds=10, probe_seconds=15)
+
+
+class Downstream:
+    """A worker with its own environment, whose handler calls a service that is down while `error` is set."""
+
+    def __init__(
+        self, client: FaultyClient, table: Table, store: DynamoJobStore, limits: DynamoLimits, clock: Clock
+    ) -> None:
+        self.error: Exception | None = TimeoutError("down")
+        self.calls = 0
+        self.moves: list[tuple[Breaker, Breaker]] = []
+        self.clock = clock
+        self._store = store
+        self.stored = DynamoBreakers(client, table=table.name)  # type: ignore[arg-type]  # a proxy
+        self.breakers = Breakers(
+            self.stored, clock=clock, moved=lambda before, after: self.moves.append((before, after))
+        )
+        self.type = replace(a_job_type(self._handle, max_attempts=3), depends_on=(PAYMENTS.policy,))
+        self._context = replace(tools(store, types_of(self.type), clock), breakers=self.breakers, limits=limits)
+
+    @property
+    def breaker(self) -> Breaker:
+        return self.stored.read("payments", consistent=True)
+
+    @property
+    def releaser(self) -> Releaser:
+        return self._context.releaser
+
+    def run(self, job: Job) -> Report:
+        context = self._context
+        return carried_out(Attempt(reference_to(job), context, deadline=self.clock.now + INVOCATION))
+
+    def submit(self, **changes: Any) -> Job:
+        job = a_job(due=self.clock.now, **changes)
+        self._store.insert_if_absent(job)
+        return job
+
+    def fail_twice(self) -> list[Job]:
+        jobs = [self.submit(), self.submit(created_at=NOW + SECOND)]
+        for job in jobs:
+            self.run(job)
+        return jobs
+
+    def _handle(self, _payload: Any, _run: Run) -> None:
+        self.calls += 1
+        if self.error:
+            raise self.error
+
+
+@pytest.fixture
+def downstream(
+    client: FaultyClient, table: Table, store: DynamoJobStore, limits: DynamoLimits, clock: Clock
+) -> Downstream:
+    return Downstream(client, table, store, limits, clock)
+
+
+def test_the_run_that_reaches_the_threshold_opens_it_and_keeps_its_attempt(
+    downstream: Downstream, store: DynamoJobStore
+) -> None:
+    first, second = downstream.fail_twice()
+
+    assert downstream.breaker.state is BreakerState.OPEN
+    assert (stored(store, first).state, stored(store, first).attempt) == (State.RETRYING, 1)
+    waiting = stored(store, second)
+    assert (waiting.attempt, len(waiting.errors)) == (0, 0)
+    assert waiting.state is State.QUEUED, "it is elected as the probe"
+    assert waiting.due == NOW + 15 * SECOND
+
+
+def test_a_dependent_is_parked_without_a_call_while_it_is_open(downstream: Downstream, store: DynamoJobStore) -> None:
+    downstream.fail_twice()
+    calls, job = downstream.calls, downstream.submit()
+
+    assert downstream.run(job).ending is Ending.PARKED
+
+    parked = stored(store, job)
+    assert parked.wait is not None
+    assert (str(parked.wait.cause), parked.wait.key, parked.attempt) == ("breaker", "payments", 0)
+    assert downstream.calls == calls
+
+
+def test_a_probe_that_fails_is_followed_by_another_an_interval_later(
+    downstream: Downstream, store: DynamoJobStore
+) -> None:
+    _, probe = downstream.fail_twice()
+    downstream.clock.now = NOW + 15 * SECOND
+
+    downstream.run(stored(store, probe))
+
+    assert (downstream.breaker.state, downstream.breaker.probes) == (BreakerState.OPEN, 1)
+    again = stored(store, probe)
+    assert (again.state, again.attempt, again.due) == (State.QUEUED, 0, NOW + 30 * SECOND)
+
+
+def test_only_the_elected_job_probes(downstream: Downstream, store: DynamoJobStore) -> None:
+    downstream.fail_twice()
+    other = downstream.submit(created_at=NOW - SECOND)
+    downstream.clock.now = NOW + 15 * SECOND
+    calls = downstream.calls
+
+    assert downstream.run(other).ending is Ending.PARKED
+    assert downstream.calls == calls
+
+
+def test_a_probe_that_succeeds_closes_it_and_the_line_drains(downstream: Downstream, store: DynamoJobStore) -> None:
+    _, probe = downstream.fail_twice()
+    waiting = [downstream.submit(created_at=NOW + number * SECOND) for number in range(2, 6)]
+    for job in waiting:
+        downstream.run(job)
+    downstream.error, downstream.clock.now = None, NOW + 15 * SECOND
+
+    assert downstream.run(stored(store, probe)).ending is Ending.SUCCEEDED
+
+    assert downstream.breaker.state is BreakerState.CLOSED
+    released = [stored(store, job) for job in waiting]
+    assert {job.state for job in released} == {State.QUEUED}
+    assert [job.due for job in released] == [downstream.clock.now + number * SECOND / 2 for number in range(4)]
+
+
+def test_a_probe_whose_downstream_refuses_its_call_for_ever_closes_it(
+    downstream: Downstream, store: DynamoJobStore
+) -> None:
+    class NotFoundError(Exception):
+        status_code = 404
+
+    _, probe = downstream.fail_twice()
+    downstream.error, downstream.clock.now = NotFoundError(), NOW + 15 * SECOND
+
+    assert downstream.run(stored(store, probe)).ending is Ending.RETRYING
+    assert downstream.breaker.state is BreakerState.CLOSED
+
+
+def test_a_defect_of_the_handler_neither_opens_nor_closes_it(downstream: Downstream, store: DynamoJobStore) -> None:
+    downstream.error = KeyError("a")
+    for _ in range(3):
+        downstream.run(downstream.submit())
+    assert downstream.breaker == Breaker(name="payments")
+    downstream.error = TimeoutError()
+    _, probe = downstream.fail_twice()
+    downstream.error, downstream.clock.now = KeyError("a"), NOW + 15 * SECOND
+
+    assert downstream.run(stored(store, probe)).ending is Ending.RETRYING
+    assert downstream.breaker.state is BreakerState.OPEN
+
+
+def test_wake_replaces_a_probe_that_does_not_come(downstream: Downstream, store: DynamoJobStore) -> None:
+    _, probe = downstream.fail_twice()
+    store.cancel(stored(store, probe), now=NOW)
+    other = downstream.submit()
+    downstream.run(other)
+    assert downstream.releaser.release_from_breaker(_line(stored(store, other))) == []
+    downstream.clock.now = downstream.breaker.probe_until
+
+    (elected,) = downstream.releaser.release_from_breaker(_line(stored(store, other)))
+
+    assert elected.id == other.id
+    assert downstream.breaker.probe == (other.tenant, other.id)
+
+
+def test_an_open_breaker_without_waiting_jobs_is_probed_by_the_next_that_comes(
+    downstream: Downstream, store: DynamoJobStore
+) -> None:
+    _, probe = downstream.fail_twice()
+    store.cancel(stored(store, probe), now=NOW)
+    downstream.error, downstream.clock.now = None, downstream.breaker.probe_until
+
+    assert downstream.run(downstream.submit()).ending is Ending.SUCCEEDED
+    assert downstream.breaker.state is BreakerState.CLOSED
+
+
+def test_failures_of_an_earlier_window_do_not_count(downstream: Downstream) -> None:
+    downstream.run(downstream.submit())
+    downstream.clock.now = NOW + 10 * SECOND
+
+    downstream.run(downstream.submit())
+
+    assert (downstream.breaker.failures, downstream.breaker.state) == (1, BreakerState.CLOSED)
+
+
+def test_successes_since_the_last_write_count_as_calls(downstream: Downstream) -> None:
+    downstream.error = None
+    for _ in range(4):
+        downstream.run(downstream.submit())
+    downstream.error = TimeoutError()
+
+    for _ in range(2):
+        downstream.run(downstream.submit())
+
+    assert (downstream.breaker.failures, downstream.breaker.calls) == (2, 6)
+    assert downstream.breaker.state is BreakerState.CLOSED
+
+
+def test_a_healthy_downstream_costs_one_read_in_each_time_of_the_cache_and_no_write(downstream: Downstream) -> None:
+    class ReadOnly(DynamoBreakers):
+        """Fails a test that writes."""
+
+        def read(self, name: str, *, consistent: bool = False) -> Breaker:
+            reads.append(consistent)
+            return downstream.stored.read(name, consistent=consistent)
+
+    reads: list[bool] = []
+    downstream.breakers._store = ReadOnly(None, table="")  # type: ignore[arg-type]
+    downstream.error = None
+    for _ in range(3):
+        downstream.run(downstream.submit())
+    assert reads == [False]
+    downstream.clock.now = NOW + CACHED_FOR
+
+    assert downstream.run(downstream.submit()).ending is Ending.SUCCEEDED
+    assert reads == [False, False]
+
+
+def test_an_open_breaker_of_a_block_parks_the_job(downstream: Downstream, store: DynamoJobStore) -> None:
+    entered = []
+
+    def handle(_payload: Any, _run: Run) -> None:
+        with PAYMENTS:
+            entered.append(1)
+            raise TimeoutError
+
+    downstream.type = a_job_type(handle, max_attempts=3)
+    context = replace(
+        tools(store, types_of(downstream.type), downstream.clock),
+        breakers=downstream.breakers,
+        limits=downstream.releaser._limits,
+    )
+    endings = []
+    for _ in range(4):
+        attempt = Attempt(reference_to(downstream.submit()), context, deadline=NOW + timedelta(minutes=1))
+        endings.append(carried_out(attempt).ending)
+
+    assert endings == [Ending.RETRYING, Ending.PARKED, Ending.PARKED, Ending.PARKED]
+    assert len(entered) == 2
+
+
+def test_outside_of_a_worker_a_block_only_runs() -> None:
+    assert PAYMENTS.call(lambda value: value + 1, 1) == 2
+    with pytest.raises(TimeoutError), PAYMENTS:
+        raise TimeoutError
+
+
+def test_each_opening_and_each_closing_is_reported_once(downstream: Downstream, store: DynamoJobStore) -> None:
+    _, probe = downstream.fail_twice()
+    downstream.error, downstream.clock.now = None, NOW + 15 * SECOND
+    downstream.run(stored(store, probe))
+
+    states = [(str(before.state), str(after.state)) for before, after in downstream.moves]
+
+    assert states == [("closed", "open"), ("open", "open"), ("open", "half-open"), ("half-open", "closed")]
+
+
+def test_a_worker_that_cannot_read_it_goes_on(downstream: Downstream) -> None:
+    class Out(DynamoBreakers):
+        def read(self, _name: str, *, consistent: bool = False) -> Breaker:
+            raise StoreUnavailableError(f"consistent={consistent}")
+
+    downstream.breakers._store = Out(None, table="")  # type: ignore[arg-type]
+    downstream.error = None
+
+    assert downstream.run(downstream.submit()).ending is Ending.SUCCEEDED
+
+
+def _line(job: Job) -> Any:
+    assert job.wait is not None
+    return job.wait.line

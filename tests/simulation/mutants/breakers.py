@@ -1,0 +1,39 @@
+"""Circuit breakers."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+BREAKERS: Final = (
+    Mutant(
+        "each job probes an open breaker",
+        modules.BREAKER,
+        "return not self.closed and self.probe == (job.tenant, job.id) and now < self.probe_until",
+        "return not self.closed",
+    ),
+    Mutant(
+        "a run that meets an open breaker uses its attempt",
+        modules.BREAKER_USE,
+        "if counts and not self._breakers.look(name).closed)",
+        "if counts and not self._breakers.look(name).name)",
+    ),
+    Mutant(
+        "a probe that succeeds closes nothing",
+        modules.BREAKERS,
+        "lambda breaker: rules.closed(breaker, now=self._clock())",
+        "lambda breaker: rules.given_up(breaker, failed=True)",
+    ),
+    Mutant(
+        "only wake elects a probe",
+        modules.RELEASE,
+        "self.release_from_breaker(job.wait.line, parked=job)",
+        "job.wait.line",
+    ),
+    Mutant(
+        "the line of a closed breaker stands still",
+        modules.RELEASE,
+        "            return self.release(line, parked=parked)",
+        "            return []",
+    ),
+)

@@ -1,0 +1,82 @@
+"""The rules of a breaker: when it opens, who probes it, and how fast its jobs start again."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.support.builders import NOW, SECOND, a_job
+from tidemill.domain import breaker as rules
+from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState
+
+POLICY = BreakerPolicy(name="payments", failure_threshold=3, failure_ratio=0.5, probe_interval=15 * SECOND)
+FAILING = Breaker(name="payments", failures=3, calls=3, window_from=NOW)
+OPEN = rules.opened(FAILING, POLICY, now=NOW)
+JOB = a_job()
+
+
+@pytest.mark.parametrize(
+    ("failures", "calls", "trips"), [(2, 2, False), (3, 3, True), (3, 6, True), (3, 7, False), (4, 7, True)]
+)
+def test_it_opens_at_the_threshold_if_the_failures_are_enough_of_the_calls(
+    failures: int, calls: int, trips: bool
+) -> None:
+    assert rules.trips(replace(FAILING, failures=failures, calls=calls), POLICY) is trips
+
+
+def test_an_open_breaker_does_not_open_again() -> None:
+    assert not rules.trips(replace(OPEN, failures=9, calls=9), POLICY)
+
+
+def test_the_first_probe_comes_an_interval_after_the_opening() -> None:
+    elected = rules.elected(OPEN, JOB, now=NOW + SECOND)
+    assert (elected.probe, elected.probe_at) == ((JOB.tenant, JOB.id), NOW + 15 * SECOND)
+
+
+def test_only_the_elected_job_probes_and_only_in_time() -> None:
+    elected = rules.elected(OPEN, JOB, now=NOW)
+    assert elected.probed_by(JOB, now=elected.probe_at)
+    assert not elected.probed_by(a_job(), now=elected.probe_at)
+    assert not elected.probed_by(JOB, now=elected.probe_until)
+
+
+def test_another_job_is_elected_only_if_the_first_has_not_come() -> None:
+    elected = rules.elected(OPEN, JOB, now=NOW)
+    assert OPEN.may_elect(now=NOW)
+    assert not elected.may_elect(now=elected.probe_at)
+    assert elected.may_elect(now=elected.probe_until)
+
+
+def test_a_probe_that_began_is_alone_until_its_lease_ends() -> None:
+    probing = rules.probing(OPEN, JOB, now=NOW, lease_end=NOW + 300 * SECOND)
+    assert probing.state is BreakerState.HALF_OPEN
+    assert not probing.may_elect(now=NOW + 299 * SECOND)
+
+
+def test_the_next_probe_comes_an_interval_after_one_that_failed() -> None:
+    probing = rules.probing(OPEN, JOB, now=NOW + 20 * SECOND, lease_end=NOW + 300 * SECOND)
+    failed = rules.given_up(probing, failed=True)
+    assert (failed.state, failed.probe, failed.probes) == (BreakerState.OPEN, None, 1)
+    assert failed.next_probe_at(now=NOW + 21 * SECOND) == NOW + 35 * SECOND
+
+
+def test_a_closed_breaker_counts_anew() -> None:
+    closed = rules.closed(OPEN, now=NOW + SECOND)
+    assert (closed.state, closed.failures, closed.calls) == (BreakerState.CLOSED, 0, 0)
+    assert not rules.trips(closed, POLICY)
+
+
+@pytest.mark.parametrize(("after", "reopened"), [(timedelta(minutes=4), 1), (timedelta(minutes=6), 0)])
+def test_it_has_reopened_if_it_opens_soon_after_it_closed(after: timedelta, reopened: int) -> None:
+    closed = rules.closed(OPEN, now=NOW)
+    assert rules.opened(closed, POLICY, now=NOW + after).reopened == reopened
+
+
+@pytest.mark.parametrize(("seconds", "per_second"), [(0, 2), (10, 4), (20, 8), (40, 32), (60, 100), (10_000_000, 100)])
+def test_the_rate_of_the_drain_doubles_up_to_its_bound(seconds: int, per_second: int) -> None:
+    closed = rules.closed(OPEN, now=NOW)
+    assert rules.drain_rate(closed, at=NOW + seconds * SECOND).count == per_second
+
+
+def test_each_transition_counts_the_version_up() -> None:
+    assert [OPEN.version, rules.closed(OPEN, now=NOW).version] == [1, 2]

@@ -1,0 +1,74 @@
+"""The classes of errors: by the rules of the type, by code and status, and by class."""
+
+import socket
+import urllib.error
+from email.message import Message
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ConnectTimeoutError, EndpointConnectionError, ReadTimeoutError
+
+from tidemill.domain.downstream_errors import ErrorClass, classify
+from tidemill.domain.errors import JobTimeoutError, PermanentJobError, RetryAfter, StoreUnavailableError
+
+
+def _client_error(code: str, status: int) -> ClientError:
+    answer: Any = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return ClientError(answer, "Call")
+
+
+class _ResponseError(Exception):
+    """As requests and httpx raise it."""
+
+    def __init__(self, status_code: int) -> None:
+        super().__init__(status_code)
+        self.response = SimpleNamespace(status_code=status_code)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (TimeoutError(), ErrorClass.TRANSIENT),
+        (ConnectionResetError(), ErrorClass.TRANSIENT),
+        (socket.gaierror(), ErrorClass.TRANSIENT),
+        (urllib.error.URLError("refused"), ErrorClass.TRANSIENT),
+        (urllib.error.HTTPError("http://a.invalid", 503, "", Message(), None), ErrorClass.TRANSIENT),
+        (urllib.error.HTTPError("http://a.invalid", 404, "", Message(), None), ErrorClass.PERMANENT),
+        (_ResponseError(429), ErrorClass.THROTTLED),
+        (_ResponseError(408), ErrorClass.TRANSIENT),
+        (_ResponseError(500), ErrorClass.TRANSIENT),
+        (_ResponseError(422), ErrorClass.PERMANENT),
+        (_client_error("ThrottlingException", 400), ErrorClass.THROTTLED),
+        (_client_error("InternalServerError", 500), ErrorClass.TRANSIENT),
+        (_client_error("ValidationException", 400), ErrorClass.PERMANENT),
+        (EndpointConnectionError(endpoint_url="http://a.invalid"), ErrorClass.TRANSIENT),
+        (ConnectTimeoutError(endpoint_url="http://a.invalid"), ErrorClass.TRANSIENT),
+        (ReadTimeoutError(endpoint_url="http://a.invalid"), ErrorClass.TRANSIENT),
+        (RetryAfter(5), ErrorClass.THROTTLED),
+        (PermanentJobError("no"), ErrorClass.PERMANENT),
+        (JobTimeoutError("slow"), ErrorClass.TRANSIENT),
+        (StoreUnavailableError("ours"), ErrorClass.DEFECT),
+        (KeyError("a"), ErrorClass.DEFECT),
+        (FileNotFoundError(), ErrorClass.DEFECT),
+    ],
+)
+def test_an_error_has_its_class(error: Exception, expected: ErrorClass) -> None:
+    assert classify(error) is expected
+
+
+def test_the_rules_of_the_type_come_first() -> None:
+    assert classify(KeyError("a"), lambda _error: "transient") is ErrorClass.TRANSIENT
+    assert classify(TimeoutError(), lambda _error: None) is ErrorClass.TRANSIENT
+
+
+def test_a_rule_that_fails_counts_nothing() -> None:
+    def broken(_error: Exception) -> str:
+        raise ValueError
+
+    assert classify(TimeoutError(), broken) is ErrorClass.DEFECT
+    assert classify(TimeoutError(), lambda _error: "unheard of") is ErrorClass.DEFECT
+
+
+def test_only_what_the_downstream_is_to_blame_for_counts() -> None:
+    assert {each for each in ErrorClass if each.counts} == {ErrorClass.TRANSIENT, ErrorClass.THROTTLED}
