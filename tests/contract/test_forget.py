@@ -1,15 +1,14 @@
 """`forget`: generation = :g, finished_at = :f; and `ended`, which finds the jobs to forget."""
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
-from tests.support.builders import MILLISECOND, NOW, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
+from tests.support.builders import NOW, SECOND, SETTLEMENTS, a_job, brought_to, claimed, stored
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import JobStore
-from tidemill.domain.errors import TidemillError, WriteRefusedError
+from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.states import TERMINAL, State
 
 
@@ -62,31 +61,3 @@ def test_forget_of_a_missing_job_succeeds(store: JobStore, client: FaultyClient,
     store.forget(ended)
 
     assert store.get(ended.tenant, ended.id) is None
-
-
-def test_ended_finds_exactly_the_jobs_that_ended_before_a_time(store: JobStore) -> None:
-    ended = [brought_to(store, state) for state in sorted(TERMINAL)]
-    for state in set(State) - TERMINAL:
-        brought_to(store, state)
-
-    assert {job.id for job in store.ended(before=NOW)} == {job.id for job in ended}
-    assert list(store.ended(before=NOW - MILLISECOND)) == []
-
-
-def test_ended_omits_a_redriven_job(store: JobStore) -> None:
-    store.redrive(brought_to(store, State.DEAD), token="a redrive", now=NOW, by="ada")
-
-    assert list(store.ended(before=NOW + timedelta(days=1))) == []
-
-
-def test_an_unreadable_document_is_reported_and_hides_no_others(store: JobStore, table: Table) -> None:
-    jobs = [brought_to(store, State.SUCCEEDED) for _ in range(3)]
-    item = table.item(jobs[1])
-    assert item is not None
-    table.client.put_item(TableName=table.name, Item=item | {"state": {"S": "perplexed"}})
-    unreadable: list[tuple[str, str, TidemillError]] = []
-
-    found = store.ended(before=NOW, unreadable=lambda *what: unreadable.append(what))
-
-    assert {job.id for job in found} == {jobs[0].id, jobs[2].id}
-    assert [(tenant, job_id) for tenant, job_id, _ in unreadable] == [(jobs[1].tenant, jobs[1].id)]

@@ -206,9 +206,6 @@ class ControlStore(_Read, _Redrive, Protocol):
 class PurgeStore(GroupStore, Protocol):
     """For purge."""
 
-    def ended(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        """Every terminal job that ended before that time, in any order. Reads the whole table."""
-
     def forget(self, job: Job) -> None:
         """Delete a terminal job that has not changed since it was read. Does nothing if it is gone."""
 

@@ -1,24 +1,16 @@
 """Purge: delete finished jobs before they expire, on an operator's request."""
 
-from collections.abc import Iterator
-
-from tidemill.application.job_filter import JobFilter
-from tidemill.application.ports import Clock, PurgeStore, Unreadable, ignore_unreadable
+from tidemill.application.ports import Clock, PurgeStore
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 
 
 class Purger:
-    """Each method may be repeated, and two callers may work at once."""
+    """It may be repeated, and two callers may work at once."""
 
     def __init__(self, *, store: PurgeStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-
-    def plan(self, wanted: JobFilter, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        """The finished jobs that match, by a scan of the whole table. Changes nothing."""
-        ended = self._store.ended(before=self._clock(), unreadable=unreadable)
-        return (job for job in ended if job.state.terminal and job in wanted)
 
     def purge(self, job: Job) -> bool:
         """False when the job has changed since it was read: redriven, or redriven and ended again.

@@ -9,10 +9,11 @@ import click
 from tidemill.application.job_filter import JobFilter
 from tidemill.cli.bulk_change import BulkChange
 from tidemill.cli.confirm import require_confirmation
-from tidemill.cli.errors import report_unreadable
+from tidemill.cli.errors import report_unreadable_item
 from tidemill.cli.installation import Installation
-from tidemill.cli.job_filter_options import job_filter_options, pace_options
+from tidemill.cli.job_filter_options import job_filter_options, pace_options, read_units_option
 from tidemill.cli.parameter_types import DURATION, reason_text
+from tidemill.cli.scanned_jobs import scanned_jobs
 from tidemill.domain.states import TERMINAL, State
 from tidemill.system import clock
 
@@ -26,6 +27,7 @@ _STATES: Final = click.Choice(sorted(map(str, TERMINAL)))
 )
 @click.option("--state", "states", multiple=True, type=_STATES, help="Only jobs in this state; repeatable.")
 @pace_options
+@read_units_option
 @click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
 @click.option("--dry-run", is_flag=True, help="Print the plan and change nothing.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
@@ -39,6 +41,7 @@ def purge(
     states: tuple[str, ...],
     limit: int | None,
     rate: int | None,
+    read_units: int,
     reason: str,
     dry_run: bool,
     yes: bool,
@@ -46,14 +49,15 @@ def purge(
 ) -> None:
     """Delete finished jobs of all tenants before they expire.
 
-    Scans the whole table. A job must match all options. Live jobs are never deleted. A deleted job cannot be redriven.
-    Its idempotency key is forgotten: a submission with the same key creates a new job.
+    Scans the whole table, at a limited rate. A job must match all options. Live jobs are never deleted. A deleted job
+    cannot be redriven. Its idempotency key is forgotten: a submission with the same key creates a new job.
 
     Safe to repeat and to run concurrently. `tidemill audit` shows who purged what.
     """
     require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
     before = clock.now() - older_than
-    wanted = replace(wanted, states=tuple(map(State, states)), ended_until=min(before, wanted.ended_until or before))
+    chosen = tuple(map(State, states)) or tuple(TERMINAL)
+    wanted = replace(wanted, states=chosen, ended_until=min(before, wanted.ended_until or before))
     change = BulkChange(
         name="purge",
         action="delete",
@@ -66,5 +70,5 @@ def purge(
         yes=yes,
         as_json=as_json,
     )
-    purger = installation.purger
-    change.run(installation, purger.plan(wanted, unreadable=report_unreadable), purger.purge)
+    found = scanned_jobs(installation, wanted, read_units, report_unreadable_item)
+    change.run(installation, found, installation.purger.purge)

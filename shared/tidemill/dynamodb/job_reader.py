@@ -81,22 +81,12 @@ class JobReader:
 
     def overdue(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
         # Waiting and terminal jobs have no `due`.
-        return self._scan("due", milliseconds(before), unreadable)
-
-    def ended(self, *, before: datetime, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
-        # A redrive removes `finished_at`.
-        return self._scan("finished_at", milliseconds(before), unreadable)
-
-    def _scan(self, attribute: str, until: Item, unreadable: Unreadable) -> Iterator[Job]:
-        """Every job of the table whose `attribute` is at most `until`.
-
-        Read eventually, which costs half: each use of a job is conditional on what was read.
-        """
+        # Read eventually, which costs half: each use of a job is conditional on what was read.
         pages = self._client.get_paginator("scan").paginate(
             TableName=self._table,
-            FilterExpression="#at <= :until",
-            ExpressionAttributeNames={"#at": attribute},
-            ExpressionAttributeValues={":until": until},
+            FilterExpression="#due <= :before",
+            ExpressionAttributeNames={"#due": "due"},
+            ExpressionAttributeValues={":before": milliseconds(before)},
         )
         with translated():
             for page in pages:

@@ -25,7 +25,6 @@ from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
 from tidemill import composition
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.job_search import JobSearch
-from tidemill.application.purge import Purger
 from tidemill.application.read_pace import ReadPace
 from tidemill.application.redrive import Redriver
 from tidemill.aws import clients
@@ -74,7 +73,7 @@ class SelectingOperators:
         ended = [number_of(item, "finished_at") for item in self._jobs().values() if "finished_at" in item]
         before_ms = random.choice(ended) if ended and random.random() < _AGED else None
         purge = JobFilter(
-            states=[State(state) for state in states],
+            states=[State(state) for state in states or TERMINAL],
             types=types,
             ended_until=None if before_ms is None else _EPOCH + timedelta(milliseconds=before_ms),
         )
@@ -84,8 +83,7 @@ class SelectingOperators:
             early = before_ms is None or number_of(item, "finished_at") < before_ms
             return state_of(item) in TERMINAL and chosen and early
 
-        purger = Purger(store=composition.store(), clock=clock.now)
-        self._require_same(lambda: purger.plan(purge), fits, lag_ms=0, expired=True)
+        self._require_same(lambda: self._found(purge), fits, lag_ms=self._lag_ms, expired=False)
 
     def _redrive(self) -> None:
         jobs = self._jobs().values()
@@ -126,14 +124,13 @@ class SelectingOperators:
             )
 
         wanted = JobFilter(**{name: chosen[name] for name in names})
+        self._require_same(lambda: self._found(wanted), fits, lag_ms=self._lag_ms, expired=False)
+
+    def _found(self, wanted: JobFilter) -> Iterator[Job]:
         pace = ReadPace(_READ_UNITS, clock=clock.now, pause=time.sleep)
         search = JobSearch(DynamoJobScan(clients.dynamodb(), table=JOBS_TABLE), pace)
-
-        def plan() -> Iterator[Job]:
-            steps = search.steps(wanted, now=clock.now(), after=None, most_jobs=None, most_units=math.inf)
-            return (job for step in steps for job in step.jobs)
-
-        self._require_same(plan, fits, lag_ms=self._lag_ms, expired=False)
+        steps = search.steps(wanted, now=clock.now(), after=None, most_jobs=None, most_units=math.inf)
+        return (job for step in steps for job in step.jobs)
 
     def _count(self) -> None:
         """As `tidemill status`. The count is checked if it did not change meanwhile, and the index never lagged."""

@@ -7,17 +7,15 @@ from tests.support.builders import (
     SECOND,
     SETTLEMENTS,
     a_job,
-    behind_an_ended_head,
     brought_to,
     claimed,
     fresh_token,
     stored,
 )
 from tests.support.single_job import Clock
-from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.application.ports import JobStore
 from tidemill.application.purge import Purger
-from tidemill.domain.states import TERMINAL, State
+from tidemill.domain.states import State
 
 
 @pytest.fixture
@@ -28,31 +26,6 @@ def clock() -> Clock:
 @pytest.fixture
 def purger(store: JobStore, clock: Clock) -> Purger:
     return Purger(store=store, clock=clock)
-
-
-def planned(purger: Purger, **which: object) -> set[str]:
-    return {job.id for job in purger.plan(JobFilter(**which))}  # type: ignore[arg-type]  # as the test has it
-
-
-def test_the_plan_selects_ended_jobs_and_changes_nothing(purger: Purger, store: JobStore) -> None:
-    jobs = {state: brought_to(store, state) for state in State}
-    other = brought_to(store, State.SUCCEEDED, type="test.other")
-    ended = {jobs[state].id for state in TERMINAL} | {other.id}
-
-    assert planned(purger) == ended
-    assert planned(purger, states=[State.DEAD, State.CANCELLED]) == {jobs[State.DEAD].id, jobs[State.CANCELLED].id}
-    assert planned(purger, types=["test.other"]) == {other.id}
-    assert planned(purger, types=["test.other"], states=[State.DEAD]) == set()
-    assert planned(purger, ended_until=NOW) == set()
-    assert planned(purger, ended_until=NOW + SECOND) == ended
-    assert {stored(store, job) for job in jobs.values()} == set(jobs.values())
-
-
-@pytest.mark.parametrize("state", sorted(set(State) - TERMINAL))
-def test_live_jobs_cannot_be_selected(purger: Purger, store: JobStore, state: State) -> None:
-    brought_to(store, state)
-
-    assert planned(purger, states=[state]) == set()
 
 
 def test_a_purged_job_is_deleted_and_may_be_purged_again(purger: Purger, store: JobStore) -> None:
@@ -83,9 +56,9 @@ def test_a_group_that_a_dead_job_blocked_advances_when_it_is_purged(purger: Purg
 
 
 def test_a_purge_of_an_ended_head_advances_its_group_once(purger: Purger, store: JobStore) -> None:
-    waiting = behind_an_ended_head(store)
-    (ended,) = purger.plan(ANY_JOB)
+    head = brought_to(store, State.QUEUED, group="a group")
+    waiting = store.insert_if_absent(a_job(group="a group"))
 
-    purger.purge(ended)
+    purger.purge(store.cancel(head, now=NOW))
 
     assert stored(store, waiting).state is State.QUEUED
