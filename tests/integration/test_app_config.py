@@ -66,7 +66,7 @@ def test_each_store_gives_the_functions_each_change_and_keeps_its_record(
         assert functions.read().flags(world.mill.now()) == {"a": value}
         assert functions.read() == functions.read() == store.read(consistent=True)
 
-    assert [(one.version, one.value, one.by, one.reason) for one in store.history(most=5)] == [
+    assert [(one.version, one.value, one.by, one.reason) for one in store.history()] == [
         (2, 2, "arn:ops", "a test"),
         (1, 1, "arn:ops", "a test"),
     ]

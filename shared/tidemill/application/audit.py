@@ -1,6 +1,6 @@
 """The audit log: one entry for each command of an operator that changes jobs. Who, why, which jobs, and how many."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -45,8 +45,8 @@ class AuditLog(Protocol):
     def end(self, entry: AuditEntry) -> None:
         """Add the end to an entry. Does nothing if the entry has expired."""
 
-    def entries(self, *, most: int) -> Sequence[AuditEntry]:
-        """The last ones, the newest first. An entry may be missing for a second after it was written."""
+    def entries(self, *, since: datetime | None = None, before: datetime | None = None) -> Iterator[AuditEntry]:
+        """The newest first, from `since` to before `before`. An entry may be missing for a second after its write."""
 
 
 class Auditor:

@@ -1,7 +1,7 @@
 """The runtime configuration: a cached read for the functions, and checked changes for operators."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
@@ -38,8 +38,8 @@ class ConfigurationStore(Protocol):
         Raises `ConfigurationConflictError` and `StoreUnavailableError`.
         """
 
-    def history(self, *, most: int) -> Sequence[Change]:
-        """The last changes, the newest first."""
+    def history(self) -> Iterator[Change]:
+        """All changes, the newest first, read as they are taken."""
 
 
 class CachedConfiguration:
@@ -108,8 +108,8 @@ class Configurator:
         """What the functions read."""
         return self._store.read()
 
-    def history(self, *, most: int) -> Sequence[Change]:
-        return self._store.history(most=most)
+    def history(self) -> Iterator[Change]:
+        return self._store.history()
 
     def set(
         self,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 import click
@@ -10,27 +11,29 @@ from tidemill.application.audit import AuditEntry, Auditor, Outcome
 from tidemill.cli.formatting import DASH, readable_time, timestamp, visible, visible_lines
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show_json, show_table
-from tidemill.dynamodb.audit_items import MOST_ENTRIES
+from tidemill.cli.record_options import limited, record_options
 
 
 @click.command()
-@click.option("--limit", default=20, type=click.IntRange(1, MOST_ENTRIES), show_default=True, help="The most to show.")
+@record_options
 @click.option("--json", "as_json", is_flag=True, help="Print each command as a line of JSON.")
 @click.pass_obj
-def audit(installation: Installation, *, limit: int, as_json: bool) -> None:
+def audit(
+    installation: Installation, *, limit: int | None, since: datetime | None, before: datetime | None, as_json: bool
+) -> None:
     """List the commands of operators that changed or exported jobs.
 
-    The newest comes first: redrive, cancel, purge, export and migrate, of any tenant's jobs, dlq sweep, repair of
-    resources, rollback and versions prune, and recover, which the restored table lists. Each entry has the operator as
-    AWS STS verified it, the --reason, the options, the times, and how many were changed. A command without an end runs
-    now, or was killed. Entries expire after audit_retention_days of the stage. `tidemill config history` lists the
-    changes of the runtime configuration.
+    The newest comes first: redrive, cancel, purge, export and migrate, of any tenant's jobs, reconcile, dlq sweep,
+    repair of resources, rollback and versions prune, and recover, which the restored table lists. Each entry has the
+    operator as AWS STS verified it, the --reason, the options, the times, and how many were changed. A command without
+    an end runs now, or was killed. Entries expire after audit_retention_days of the stage. `tidemill config history`
+    lists the changes of the runtime configuration.
     """
-    entries = installation.audit_log.entries(most=limit)
+    found = limited(installation.audit_log.entries(since=since, before=before), limit=limit, since=since)
     if as_json:
-        for entry in entries:
+        for entry in found:
             show_json(_as_json(entry), one_line=True)
-    elif entries:
+    elif entries := list(found):
         show_table(
             ("BEGAN", "COMMAND", "END", "JOBS", "BY", "REASON", "OPTIONS"),
             [

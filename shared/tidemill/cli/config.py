@@ -2,6 +2,7 @@
 
 import json
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, Final
 
 import click
@@ -12,6 +13,7 @@ from tidemill.cli.formatting import DASH, readable_time, timestamp
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.cli.parameter_types import UNTIL, reason_text
+from tidemill.cli.record_options import limited, record_options
 from tidemill.domain.runtime_configuration import Change, RuntimeConfiguration
 from tidemill.system import clock
 
@@ -124,12 +126,16 @@ def set_(
 
 
 @config.command("history")
-@click.option("--limit", default=20, type=click.IntRange(1, 100), show_default=True, help="The most changes to show.")
+@record_options
 @click.option("--json", "as_json", is_flag=True, help="Print each change as a line of JSON.")
 @click.pass_obj
-def history(installation: Installation, limit: int, *, as_json: bool) -> None:
+def history(
+    installation: Installation, *, limit: int | None, since: datetime | None, before: datetime | None, as_json: bool
+) -> None:
     """Show the last changes, the newest first."""
-    changes = installation.configurator.history(most=limit)
+    all_changes = installation.configurator.history()
+    in_time = takewhile(lambda change: since is None or change.at >= since, all_changes)
+    changes = limited((change for change in in_time if before is None or change.at < before), limit=limit, since=since)
     if as_json:
         for change in changes:
             show_json(_as_json(change), one_line=True)

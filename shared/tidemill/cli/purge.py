@@ -56,7 +56,7 @@ def purge(
     """
     require_confirmation(yes=yes or dry_run, alternative=", or --dry-run to see the plan")
     before = clock.now() - older_than
-    chosen = tuple(map(State, states)) or tuple(TERMINAL)
+    chosen = tuple(map(State, states)) or tuple(sorted(TERMINAL))
     wanted = replace(wanted, states=chosen, ended_until=min(before, wanted.ended_until or before))
     change = BulkChange(
         name="purge",

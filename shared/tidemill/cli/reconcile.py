@@ -14,10 +14,12 @@ from tidemill.application.pass_state import SEGMENTS
 from tidemill.application.ports import UnreadableItem
 from tidemill.application.reconcile import Reconciled, Reconciler, RepairAction
 from tidemill.application.table_pass import RESERVE, TablePasses
+from tidemill.cli.audit import audited
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, readable_time, sweep_counts, sweep_text, visible
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import progress_bar, say, show, show_json
+from tidemill.cli.parameter_types import reason_text
 from tidemill.names import RECONCILE_READ_UNITS, Lane
 from tidemill.system import clock
 
@@ -53,10 +55,13 @@ _REPORTED_ACTIONS: Final = (
     metavar="NUMBER",
     help="Read units per second that the scan may take from the table.",
 )
+@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the audit entry.")
 @click.option("--dry-run", is_flag=True, help="Count the jobs that would be nudged and change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.pass_obj
-def reconcile(installation: Installation, *, minutes: int, read_units: int, dry_run: bool, as_json: bool) -> None:
+def reconcile(
+    installation: Installation, *, minutes: int, read_units: int, reason: str, dry_run: bool, as_json: bool
+) -> None:
     """Repair jobs, groups and payloads that nothing else will reach.
 
     Does the owed work of publish. Processes the dead-letter queues as `tidemill redrive` does. Then continues the open
@@ -65,15 +70,36 @@ def reconcile(installation: Installation, *, minutes: int, read_units: int, dry_
     head has ended, and deletes payloads that belong to no job.
 
     Safe to repeat, to interrupt and to run at any time. After an interruption the same command, or the scheduled
-    function, continues the pass. If the function is working on it, this command waits for it.
+    function, continues the pass. If the function is working on it, this command waits for it. `tidemill audit` shows
+    who ran it.
     """
     reconciler = installation.reconciler(timedelta(minutes=minutes))
     if dry_run:
         _show_overdue(reconciler, as_json=as_json)
         return
-    taken = installation.taker.take(lambda: True)
+    actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
+
+    def counts() -> dict[str, int]:
+        return {action.value: Reconciled(actions=actions).count(action) for action in RepairAction}
+
+    options = {"overdue_by_minutes": minutes, "read_units": read_units}
+    with audited(installation, "reconcile", options=options, counts=counts, reason=reason):
+        _repair(installation, reconciler, actions, read_units=read_units, as_json=as_json)
+
+
+def _repair(
+    installation: Installation,
+    reconciler: Reconciler,
+    actions: Counter[tuple[RepairAction, Lane | None]],
+    *,
+    read_units: int,
+    as_json: bool,
+) -> None:
+    """Adds to `actions` what is done, also if it is interrupted."""
+    actions += _actions(installation.taker.take(lambda: True))
     queues = {Lane(lane): installation.dead_letter_queue(lane) for lane in installation.deployment.lanes}
     swept = reconciler.sweep(queues, time_left=lambda: timedelta.max, bounds=WHOLE)
+    actions += swept.actions
     passes = installation.table_passes(read_units)
     found = passes.find()
     number = found.number if found else 1
@@ -83,18 +109,21 @@ def reconcile(installation: Installation, *, minutes: int, read_units: int, dry_
         passes.ask()
         number += 1
     try:
-        done = _complete(reconciler, passes, number=number)
+        unreadable = _complete(reconciler, passes, actions, number=number)
     except KeyboardInterrupt:
         say("The pass is not complete. Run the command again to continue, or leave it to the scheduled function.")
         raise
-    actions = _actions(taken) + swept.actions + done.actions
-    unreadable = (*swept.unreadable, *done.unreadable)
-    _show_result(Reconciled(actions=actions, unreadable=unreadable), swept, as_json=as_json)
+    found_unreadable = (*swept.unreadable, *unreadable)
+    _show_result(Reconciled(actions=actions, unreadable=found_unreadable), swept, as_json=as_json)
 
 
-def _complete(reconciler: Reconciler, passes: TablePasses, *, number: int) -> Reconciled:
-    """Work on the pass with this number in short rounds, to show the progress, until it ends or a part of it fails."""
-    actions: Counter[tuple[RepairAction, Lane | None]] = Counter()
+def _complete(
+    reconciler: Reconciler, passes: TablePasses, actions: Counter[tuple[RepairAction, Lane | None]], *, number: int
+) -> list[UnreadableItem]:
+    """Work on the pass with this number in short rounds, to show the progress, until it ends or a part of it fails.
+
+    Adds to `actions`.
+    """
     unreadable: list[UnreadableItem] = []
     shown = 0
     with progress_bar("segments", SEGMENTS) as advance:
@@ -113,7 +142,7 @@ def _complete(reconciler: Reconciler, passes: TablePasses, *, number: int) -> Re
                 break
             if progress.busy:
                 time.sleep(_BUSY_SECONDS)
-    return Reconciled(actions=actions, unreadable=tuple(unreadable))
+    return unreadable
 
 
 def _until(end: datetime) -> timedelta:

@@ -1,7 +1,8 @@
 """`tidemill rollback`: go back to the versions of the functions before the last deployment, without a deployment."""
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import islice
+from typing import Any, Final
 
 import click
 
@@ -13,10 +14,12 @@ from tidemill.cli.formatting import DASH, count, readable_time
 from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.cli.parameter_types import reason_text
-from tidemill.dynamodb.audit_items import MOST_ENTRIES
 from tidemill.operator import rollback_plan
 from tidemill.operator.alias_moves import AliasesChangedError
 from tidemill.operator.rollback_plan import Move
+
+#: Of the audit log, which tells the versions that earlier rollbacks left.
+_MOST_ENTRIES: Final = 100
 
 
 @click.command()
@@ -95,7 +98,7 @@ def _plan(installation: Installation, keys: tuple[str, ...], code: str | None, *
                 remedy="Name the functions that have one, or another version of the code.",
             )
         return moves
-    withdrawn = rollback_plan.withdrawn(installation.audit_log.entries(most=MOST_ENTRIES))
+    withdrawn = rollback_plan.withdrawn(list(islice(installation.audit_log.entries(), _MOST_ENTRIES)))
     if not keys:
         return rollback_plan.before_last_deployment(functions, withdrawn)
     moves = rollback_plan.before_own_deployment(functions, withdrawn)

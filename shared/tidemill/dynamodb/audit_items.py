@@ -1,8 +1,8 @@
 """The audit log in the jobs table: one item for each command, in a partition of the attention index by its time."""
 
 import json
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
@@ -11,6 +11,7 @@ from tidemill.application.audit import AuditEntry, Outcome
 from tidemill.aws.attribute_values import milliseconds, seconds, text
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
+from tidemill.domain.time_constants import EPOCH
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.dynamodb.item_keys import prefixed_key
 from tidemill.names import ATTENTION_INDEX, ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY, TTL_ATTRIBUTE
@@ -24,7 +25,10 @@ _PREFIX: Final = "!audit#"
 _PARTITION: Final = "audit"
 #: The most keys of one BatchGetItem:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
-MOST_ENTRIES: Final = 100
+_BATCH: Final = 100
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_EVER: Final = EPOCH
+_NEVER: Final = datetime.max.replace(tzinfo=UTC)
 
 
 class DynamoAuditLog:
@@ -76,18 +80,26 @@ class DynamoAuditLog:
             },
         )
 
-    def entries(self, *, most: int) -> Sequence[AuditEntry]:
+    def entries(self, *, since: datetime | None = None, before: datetime | None = None) -> Iterator[AuditEntry]:
+        bounds = {
+            # Without a bound, of any time that an item can have.
+            ":since": milliseconds(since or _EVER),
+            ":last": milliseconds(before - _MILLISECOND if before else _NEVER),
+        }
+        pages = self._client.get_paginator("query").paginate(
+            TableName=self._table,
+            IndexName=ATTENTION_INDEX,
+            KeyConditionExpression="#partition = :partition AND #at BETWEEN :since AND :last",
+            ExpressionAttributeNames={"#partition": ATTENTION_KEY, "#at": ATTENTION_SORT_KEY},
+            ExpressionAttributeValues={":partition": text(_PARTITION), **bounds},
+            ScanIndexForward=False,
+            PaginationConfig={"PageSize": _BATCH},
+        )
         with translated():
-            page: Any = self._client.query(
-                TableName=self._table,
-                IndexName=ATTENTION_INDEX,
-                KeyConditionExpression="#partition = :partition",
-                ExpressionAttributeNames={"#partition": ATTENTION_KEY},
-                ExpressionAttributeValues={":partition": text(_PARTITION)},
-                ScanIndexForward=False,
-                Limit=min(most, MOST_ENTRIES),
-            )
-        keys: Any = [{JOB_KEY: entry[JOB_KEY]} for entry in page["Items"]]
+            for page in pages:
+                yield from self._read([{JOB_KEY: entry[JOB_KEY]} for entry in page["Items"]])
+
+    def _read(self, keys: Any) -> Sequence[AuditEntry]:
         found: list[AuditEntry] = []
         while keys:
             with translated():

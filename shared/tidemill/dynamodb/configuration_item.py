@@ -1,7 +1,7 @@
 """The runtime configuration in the jobs table: one item holds it, and one item more for each change."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tidemill.aws.attribute_values import milliseconds, number, text
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CHANGE_PREFIX: Final = f"{CONFIGURATION_KEY}#"
 #: The most keys of one BatchGetItem:
 #: https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html
-MOST_CHANGES: Final = 100
+_BATCH: Final = 100
 _VERSION: Final = "version"
 _DOCUMENT: Final = "document"
 
@@ -56,9 +56,12 @@ class DynamoConfiguration:
                 "another operator has changed the runtime configuration since it was read: nothing was changed"
             ) from refused
 
-    def history(self, *, most: int) -> Sequence[Change]:
+    def history(self) -> Iterator[Change]:
         newest = self.read(consistent=True).version
-        versions = range(newest, max(newest - min(most, MOST_CHANGES), 0), -1)
+        for last in range(newest, 0, -_BATCH):
+            yield from self._changes(range(last, max(last - _BATCH, 0), -1))
+
+    def _changes(self, versions: Sequence[int]) -> Sequence[Change]:
         found: dict[int, Change] = {}
         keys: Any = [_change_key(version) for version in versions]
         while keys:

@@ -5,7 +5,7 @@ The item of the jobs table stays the record of all changes. AppConfig has a copy
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -94,8 +94,8 @@ class AppConfigConfiguration:
                 f"until the next change: {error}"
             ) from error
 
-    def history(self, *, most: int) -> Sequence[Change]:
-        return self._record.history(most=most)
+    def history(self) -> Iterator[Change]:
+        return self._record.history()
 
     def _copy(self) -> dict[str, Any]:
         place = self._place

@@ -14,7 +14,7 @@ from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.states import State
 from tidemill.dynamodb.audit_items import DynamoAuditLog
 from tidemill.dynamodb.job_store import DynamoJobStore
-from tidemill.names import AUDIT_RETENTION_DAYS
+from tidemill.names import AUDIT_RETENTION_DAYS, RECONCILE_READ_UNITS
 from tidemill.system import clock
 
 _ARN: Final = "arn:aws:sts::123456789012:user/moto"
@@ -45,11 +45,34 @@ def test_each_command_that_changes_jobs_leaves_one_entry_the_newest_first(cloud:
     run("cancel", queued.id, "--tenant", queued.tenant, "--yes")
     run("cancel", "--type", "other", "--yes", "--reason", "wrong input")
     run("purge", "--older-than", "0s", "--yes")
+    run("reconcile", "--reason", "the stream was off")
     run("redrive", "--all", "--dry-run")
     run("cancel", "--all", "--dry-run")
+    run("reconcile", "--dry-run")
 
-    assert [entry["command"] for entry in _entries()] == ["purge", "cancel", "cancel", "dlq sweep", "redrive"]
-    assert "wrong input" in run("audit", "--limit", "2").stdout
+    first, *others = _entries()
+    assert [entry["command"] for entry in others] == ["purge", "cancel", "cancel", "dlq sweep", "redrive"]
+    assert (first["command"], first["reason"], first["outcome"]) == ("reconcile", "the stream was off", "done")
+    assert first["options"] == {"overdue_by_minutes": 60, "read_units": RECONCILE_READ_UNITS}
+    assert first["counts"]["nudged"] == 0
+    assert "wrong input" in run("audit", "--limit", "3").stdout
+
+
+def test_every_entry_of_a_time_is_listed(cloud: Cloud) -> None:
+    log = DynamoAuditLog(clients.dynamodb(), table=cloud.table.name, retention=timedelta(days=365))
+    now = clock.now()
+    for number in range(130):
+        began = now - timedelta(minutes=number)
+        log.begin(AuditEntry(id=str(number), command="redrive", began_at=began, by=_ARN, reason="", options={}))
+
+    def ids(*options: str) -> list[int]:
+        return [int(json.loads(line)["id"]) for line in run("audit", "--json", *options).stdout.splitlines()]
+
+    assert ids("--since", "1d") == list(range(130))
+    assert ids("--limit", "120") == list(range(120))
+    assert ids() == list(range(20))
+    assert ids("--since", "1d", "--limit", "3") == [0, 1, 2]
+    assert ids("--since", "1d", "--before", (now - timedelta(minutes=120)).isoformat()) == list(range(121, 130))
 
 
 @pytest.mark.usefixtures("interactive")
@@ -107,12 +130,12 @@ def test_the_end_of_an_expired_entry_and_a_late_copy_of_its_begin_change_nothing
     entry = AuditEntry(id="1", command="redrive", began_at=clock.now(), by=_ARN, reason="", options={})
 
     log.end(entry)
-    assert log.entries(most=10) == []
+    assert list(log.entries()) == []
 
     log.begin(entry)
     log.end(AuditEntry(**{**_fields(entry), "outcome": Outcome.DONE, "ended_at": entry.began_at}))
     log.begin(entry)
-    assert [found.outcome for found in log.entries(most=10)] == [Outcome.DONE]
+    assert [found.outcome for found in log.entries()] == [Outcome.DONE]
 
 
 def _fields(entry: AuditEntry) -> dict[str, Any]:

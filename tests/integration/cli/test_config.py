@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -54,6 +55,24 @@ def test_the_history_shows_each_change() -> None:
     assert shown == [(3, None, True, "done"), (2, 2, False, None), (1, 1, False, None)]
     assert len(lines("config", "history", "--limit", "1")) == 1
     assert "removed" in run("config", "history").stdout
+
+
+def test_every_change_of_a_time_is_in_the_history(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    began = clock.now()
+    at = began - timedelta(minutes=200)
+    configurator = Configurator(store=DynamoConfiguration(clients.dynamodb(), table=cloud.table.name), clock=lambda: at)
+    for number in range(130):
+        at = began - timedelta(minutes=129 - number)
+        configurator.set(configurator.read(), "flags.a", number, by="ada", reason="")
+
+    def versions(*options: str) -> list[int]:
+        return [one["version"] for one in lines("config", "history", *options)]
+
+    assert versions("--since", "1d") == list(range(130, 0, -1))
+    assert versions() == list(range(130, 110, -1))
+    assert versions("--limit", "120") == list(range(130, 10, -1))
+    assert versions("--since", (began - timedelta(minutes=3)).isoformat()) == [130, 129, 128, 127]
+    assert versions("--before", (began - timedelta(minutes=125)).isoformat()) == [4, 3, 2, 1]
 
 
 @pytest.mark.usefixtures("interactive")

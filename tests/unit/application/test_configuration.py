@@ -1,7 +1,7 @@
 """The cached configuration of an execution environment, and the changes of operators."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -48,8 +48,8 @@ class World:
         self.changes.append(change)
         self.drains.append(drain)
 
-    def history(self, *, most: int) -> Sequence[Change]:
-        return self.changes[::-1][:most]
+    def history(self) -> Iterator[Change]:
+        return reversed(self.changes)
 
 
 def version(number: int) -> RuntimeConfiguration:
@@ -145,7 +145,7 @@ def test_a_change_has_the_next_version_and_its_record() -> None:
 
     assert (made.version, made.flags(NOW)) == (7, {"a": 1})
     assert (removed.version, removed.flags(NOW), world.present) == (8, {}, removed)
-    assert configurator.history(most=2) == [
+    assert list(configurator.history()) == [
         Change(version=8, name="flags.a", at=NOW, by="arn:other", reason="done", value=None, removed=True),
         Change(version=7, name="flags.a", at=NOW, by="arn:ops", reason="why", value=1, until=until),
     ]
