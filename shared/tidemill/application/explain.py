@@ -7,6 +7,7 @@ its lane, the work that publish owes, and the functions that nothing calls at pr
 import json
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from shlex import quote
 from typing import Final
 
 from tidemill.application.explain_breaker import parked_by_breaker
@@ -80,7 +81,7 @@ def _dead(facts: Facts) -> Answer:
     return _said(
         Reason.DEAD,
         f"It died {moment(job.finished_at, facts.now)}: {job.death or 'no reason is known'}.{blocks}",
-        f"`tidemill redrive {job.id}` gives it a fresh set of attempts.",
+        f"`tidemill redrive {quote(job.id)}` gives it a fresh set of attempts.",
     )
 
 
@@ -154,16 +155,16 @@ def _waiting(facts: Facts) -> Answer:
             _owed(facts) or _stopped("publish", facts) or "Reconcile also moves groups on that were left behind.",
         )
     if _blocks(job):
-        cancel = f"`tidemill cancel {job.id} --tenant {job.tenant}`"
+        cancel = f"`tidemill cancel {quote(job.id)} --tenant {quote(job.tenant)}`"
         return _said(
             Reason.BLOCKED,
             f"The dead job {job.id} blocks the group {group}: {job.death}.",
-            f"`tidemill redrive {job.id}` runs it again, and {cancel} gives it up.",
+            f"`tidemill redrive {quote(job.id)}` runs it again, and {cancel} gives it up.",
         )
     return _said(
         Reason.BEHIND_HEAD,
         f"Job {job.id} is at the head of the group {group}, and is {job.state}. Jobs of a group run one at a time.",
-        f"{_distance(facts.job, job)} `tidemill explain {job.id}` says why that one has not ended.",
+        f"{_distance(facts.job, job)} `tidemill explain {quote(job.id)}` says why that one has not ended.",
     )
 
 
@@ -251,7 +252,7 @@ def _paused(facts: Facts, wait: Wait) -> Answer:
     return _said(
         Reason.PAUSED,
         f"{pause.target} is paused by {pause.by} since {moment(pause.since, now)}, {end}{why}.{place}",
-        f"`tidemill resume '{pause.target}'` ends the pause.",
+        f"`tidemill resume {quote(str(pause.target))}` ends the pause.",
         until=pause.until,
     )
 

@@ -1,6 +1,7 @@
 """`tidemill dlq show`: one dead job in full."""
 
 import json
+import shlex
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
@@ -88,7 +89,8 @@ def _lines(job: Job, *, now: datetime) -> Iterator[tuple[str, str]]:
 
 def _payload(job: Job) -> Sequence[str]:
     if job.payload is None:
-        return [f"stored outside the job document, at {job.payload_at}; its owner can use `tidemill get {job.id}`"]
+        command = f"tidemill get {shlex.quote(job.id)}"
+        return [f"stored outside the job document, at {job.payload_at}; its owner can use `{command}`"]
     return json.dumps(json.loads(job.payload), indent=2, ensure_ascii=False).splitlines()
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from datetime import datetime
 from functools import wraps
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -15,6 +15,8 @@ from tidemill.domain.job import DeathReason
 from tidemill.names import RECONCILE_READ_UNITS
 
 Command = Callable[..., None]
+#: Of one audit entry, which is one item: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Limits.html
+_MOST_IDS: Final = 100
 
 
 def job_filter_options(command: Command) -> Command:
@@ -58,8 +60,10 @@ def job_filter_options(command: Command) -> Command:
 
 
 def as_options(wanted: JobFilter, **others: int | bool | str | None) -> dict[str, Any]:
-    """What was chosen, as JSON, for an audit entry."""
+    """What was chosen, as JSON, for an audit entry. Of many ids, the first ones and their number."""
     chosen: dict[str, Any] = {field.name: getattr(wanted, field.name) for field in fields(wanted)} | others
+    if len(wanted.ids) > _MOST_IDS:
+        chosen |= {"ids": tuple(wanted.ids)[:_MOST_IDS], "number_of_ids": len(wanted.ids)}
     return {name: _json(value) for name, value in chosen.items() if value not in (None, (), False)}
 
 

@@ -14,6 +14,8 @@ _UNITS: Final = {
     "h": timedelta(hours=1),
     "d": timedelta(days=1),
 }
+#: A century. The calendar ends not long after the longest duration of nine digits.
+_LONGEST: Final = timedelta(days=36_500)
 #: In characters. Job documents should stay small.
 LONGEST_REASON: Final = 200
 _DURATION_PATTERN: Final = re.compile(r"(\d{1,9})([smhd])", re.ASCII)
@@ -27,7 +29,7 @@ class _Duration(click.ParamType[timedelta]):
         found = _DURATION_PATTERN.fullmatch(value)
         if found is None:
             self.fail(f"invalid duration {value!r}: use a number and a unit, such as 30s, 15m, 2h or 7d", param, ctx)
-        return _duration(found)
+        return _duration(self, found, param, ctx)
 
 
 class _Timestamp(click.ParamType[datetime]):
@@ -50,7 +52,7 @@ class _TimestampOrAge(_Timestamp):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         found = _DURATION_PATTERN.fullmatch(value)
-        return super().convert(value, param, ctx) if found is None else clock.now() - _duration(found)
+        return super().convert(value, param, ctx) if found is None else clock.now() - _duration(self, found, param, ctx)
 
 
 class _Until(_Timestamp):
@@ -61,15 +63,20 @@ class _Until(_Timestamp):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         now = clock.now()
         if found := _DURATION_PATTERN.fullmatch(value):
-            return now + _duration(found)
+            return now + _duration(self, found, param, ctx)
         if found := _TIME_OF_DAY_PATTERN.fullmatch(value):
             at = now.replace(hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0)
             return at if at > now else at + timedelta(days=1)
         return super().convert(value, param, ctx)
 
 
-def _duration(found: re.Match[str]) -> timedelta:
-    return int(found[1]) * _UNITS[found[2]]
+def _duration(
+    type_: click.ParamType[Any], found: re.Match[str], param: click.Parameter | None, ctx: click.Context | None
+) -> timedelta:
+    number, unit = int(found[1]), _UNITS[found[2]]
+    if number > _LONGEST // unit:
+        type_.fail(f"invalid duration {found[0]!r}: at most {_LONGEST.days}d", param, ctx)
+    return number * unit
 
 
 #: Converts to `timedelta`.

@@ -10,6 +10,7 @@ from tidemill.cli.confirm import confirmed, require_confirmation
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import count, readable_time, timestamp, visible
 from tidemill.cli.installation import Installation
+from tidemill.cli.known_targets import unknown
 from tidemill.cli.output import say, show, show_json
 from tidemill.cli.parameter_types import UNTIL, reason_text
 from tidemill.domain.errors import InvalidSettingError
@@ -48,7 +49,8 @@ def pause(
     It ends with `tidemill resume`, or by itself at --until.
 
     TARGET is lane=bulk, type=mail.welcome, tenant=NAME, group=NAME with --tenant, or limit=KEY as `tidemill explain`
-    and `tidemill status` show it. It acts within 10 seconds. Runs that have begun go on.
+    and `tidemill status` show it. It acts within 10 seconds, or within 60 where the stage has AppConfig as its source.
+    Runs that have begun go on. A name that nothing has is a warning.
 
     Paused jobs are accepted and parked. They use no attempt, and a job submitted meanwhile is not sent to its lane. The
     jobs of a group keep their order. A deadline counts on.
@@ -63,6 +65,8 @@ def pause(
     present = configurator.read()
     end = f"until {readable_time(until)}" if until else "until it is resumed"
     say(visible(f"Pause {found} {end}{', and refuse new jobs' if reject_new else ''}."))
+    for why in unknown(installation, found):
+        say(visible(f"Warning: {found} may be misspelt: {why}."), style="bold yellow")
     if not confirmed("Pause it now?", yes=yes):
         return
     value = value_of(reject_new=reject_new, per_second=rate)

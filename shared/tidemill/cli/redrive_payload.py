@@ -1,6 +1,7 @@
 """`tidemill redrive ID --payload`: requeue one dead job with another payload."""
 
 import json
+import shlex
 from itertools import islice
 from typing import Final
 
@@ -79,6 +80,6 @@ def _the_job(installation: Installation, wanted: JobFilter) -> Job:
         if job and wanted.tenant in {None, tenant}:
             raise CommandError(
                 f"job {visible(job_id)} is {job.state}, and only a dead job is redriven",
-                remedy=f"`tidemill explain {job_id}` says more.",
+                remedy=f"`tidemill explain {shlex.quote(job_id)}` says more.",
             )
     raise CommandError(f"no dead job has the ID {visible(job_id)}", remedy="`tidemill dlq list` lists the dead jobs.")

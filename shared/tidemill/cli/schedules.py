@@ -24,6 +24,8 @@ from tidemill.system import clock
 
 #: The last run of a type is looked for among the jobs of this time.
 _LOOKS_BACK: Final = timedelta(days=32)
+#: About 50,000 documents, which a type that runs each minute leaves in a month.
+_MOST_PAGES: Final = 100
 _reason_option = click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Why, for the record.")
 _yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
@@ -160,8 +162,16 @@ def _submit(installation: Installation, type_: str) -> Mapping[str, str]:
 
 def _last(installation: Installation, type_: str, now: datetime) -> Job | None:
     wanted = Wanted(tenant=SCHEDULE_TENANT, since=now - _LOOKS_BACK, type=type_)
-    page = installation.listing.page(wanted, below=Position(now + _LOOKS_BACK), limit=1, now=now)
-    return page.jobs[0] if page.jobs else None
+    below: Position | None = Position(now + _LOOKS_BACK)
+    for _ in range(_MOST_PAGES):
+        if below is None:
+            break
+        # A page ends early where the jobs of other types lie before this one's.
+        page = installation.listing.page(wanted, below=below, limit=1, now=now)
+        if page.jobs:
+            return page.jobs[0]
+        below = page.end
+    return None
 
 
 def _next(expression: str, last: Job | None, now: datetime) -> datetime | None:

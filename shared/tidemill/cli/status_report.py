@@ -1,6 +1,7 @@
 """The status as lines and tables: what is wrong comes first. Pure."""
 
 import json
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -89,7 +90,7 @@ def _pauses(pauses: tuple[tuple[Pause, Counted], ...] | Unread) -> Iterator[Line
         why = f": {pause.reason}" if pause.reason else ""
         since = f"by {pause.by} since {readable_time(pause.since)}, {end}"
         yield Line(f"PAUSED: {pause.target} {since}, {_number(waiting)} waiting{new}{why}", YELLOW)
-        yield Line(f"  tidemill resume '{pause.target}'")
+        yield Line(f"  tidemill resume {shlex.quote(str(pause.target))}")
 
 
 def _overrides(overrides: tuple[Override, ...] | Unread) -> Iterator[Line]:
@@ -102,7 +103,7 @@ def _overrides(overrides: tuple[Override, ...] | Unread) -> Iterator[Line]:
         why = f": {setting.reason}" if setting.reason else ""
         what = f"{override.overridden.option} of {override.overridden.type} is {json.dumps(setting.value)}"
         yield Line(f"OVERRIDDEN: {what} by {setting.by} since {readable_time(setting.at)}, {end}{why}", YELLOW)
-        yield Line(f"  tidemill config set {setting.name} --remove")
+        yield Line(f"  tidemill config set {shlex.quote(setting.name)} --remove")
 
 
 def _rolled_back(functions: tuple[RolledBack, ...] | Unread) -> Iterator[Line]:

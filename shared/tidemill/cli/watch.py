@@ -1,5 +1,6 @@
 """`tidemill watch`: watch jobs until they end."""
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import sleep
@@ -41,7 +42,7 @@ def watch_jobs(installation: Installation, ids: Sequence[str], *, one_line: bool
         with _display(ids) as on_change:
             ended = poll_until_ended(installation.api, ids, on_change, pause=sleep)
     except KeyboardInterrupt:
-        command = f"tidemill watch {' '.join(map(visible, ids))}"
+        command = f"tidemill watch {visible(shlex.join(ids))}"
         say(f"Stopped watching. The jobs continue: `{command}` watches them again, `tidemill cancel` ends them.")
         raise
     for job in ended:

@@ -75,6 +75,16 @@ def test_every_entry_of_a_time_is_listed(cloud: Cloud) -> None:
     assert ids("--since", "1d", "--before", (now - timedelta(minutes=120)).isoformat()) == list(range(121, 130))
 
 
+@pytest.mark.usefixtures("cloud")
+def test_an_entry_with_many_ids_has_the_first_ones_and_their_number() -> None:
+    ids = [f"01a2055d-244e-7588-95c8-{number:012}" for number in range(101)]
+
+    run("cancel", *ids, "--tenant", "a:one", "--reason", "a test", "--yes")
+
+    (entry,) = _entries()
+    assert (entry["options"]["ids"], entry["options"]["number_of_ids"]) == (ids[:100], len(ids))
+
+
 @pytest.mark.usefixtures("interactive")
 def test_a_declined_command_leaves_no_entry(cloud: Cloud) -> None:
     job = brought_to(cloud.store, State.QUEUED)

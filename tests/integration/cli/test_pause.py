@@ -1,6 +1,7 @@
 """`pause` and `resume`, and what `status`, `explain` and `get` say about a pause."""
 
 import json
+import shlex
 from typing import Any
 
 import pytest
@@ -44,7 +45,7 @@ def test_a_pause_is_shown_with_its_record_and_the_jobs_that_wait(cloud: Cloud) -
     at = next(number for number, line in enumerate(shown) if line.startswith("PAUSED"))
     assert shown[at].startswith("PAUSED: type=test.job by arn:aws:sts:")
     assert shown[at].endswith(", until 2099-01-31 12:00:00Z, 1 waiting, new jobs refused: bad deploy")
-    assert shown[at + 1] == "  tidemill resume 'type=test.job'"
+    assert shown[at + 1] == "  tidemill resume type=test.job"
     (pause,) = one("status")["pauses"]
     assert pause.pop("by").startswith("arn:aws:sts:")
     assert pause.pop("since")
@@ -66,7 +67,7 @@ def test_explain_names_the_pause_until_it_ends(cloud: Cloud) -> None:
     assert explained["reason"] == "paused"
     assert explained["why"][0].startswith("type=test.job is paused by arn:aws:sts:")
     assert explained["why"][0].endswith("until it is resumed: bad deploy. It is the first of its line.")
-    assert "`tidemill resume 'type=test.job'` ends the pause." in explained["why"]
+    assert "`tidemill resume type=test.job` ends the pause." in explained["why"]
     assert any(
         entry["what"] == "it was parked, and waits for the end of its pause type=test.job"
         for entry in (explained["history"])
@@ -146,3 +147,38 @@ def test_a_wrong_command_is_refused_with_its_fault(arguments: tuple[str, ...], c
     assert result.exit_code == code
     assert complaint in " ".join(result.stderr.split())
     assert settings() == {}
+
+
+HOSTILE = "tenant=a'; touch owned; '"
+
+
+def test_the_printed_command_is_one_word_of_a_shell_for_each_name(cloud: Cloud) -> None:
+    job = parked(cloud, HOSTILE)
+    run("pause", HOSTILE, "--yes")
+
+    (printed,) = [line for line in run("status").stdout.splitlines() if line.startswith("  tidemill resume")]
+    assert shlex.split(printed) == ["tidemill", "resume", HOSTILE]
+    (explained,) = [line for line in one("explain", job.id)["why"] if "ends the pause" in line]
+    assert shlex.split(explained.split("`")[1]) == ["tidemill", "resume", HOSTILE]
+    assert run(*shlex.split(printed)[1:], "--yes").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "warning"),
+    [
+        ("type=test.jbo", "type=test.jbo may be misspelt: it is not periodic, and 1 item of the table hold"),
+        ("schedule=reports", "no periodic type has this name; those of the stage are: none"),
+        ('limit=["t"]', "no job has used this limit key"),
+        ("type=test.job", None),
+        ("tenant=anyone", None),
+        ("lane=bulk", None),
+    ],
+)
+def test_a_name_that_nothing_has_is_a_warning(cloud: Cloud, target: str, warning: str | None) -> None:
+    brought_to(cloud.store, State.QUEUED)
+
+    result = run("pause", target, "--yes", "--json")
+
+    assert (result.exit_code, json.loads(result.stdout)["paused"]) == (0, target)
+    assert ("Warning" in result.stderr) is (warning is not None)
+    assert (warning or "") in result.stderr.replace("\n", " ")

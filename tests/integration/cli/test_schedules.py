@@ -123,3 +123,18 @@ def test_a_change_needs_a_confirmation(command: str) -> None:
 
     assert result.exit_code == 2
     assert "pass --yes" in result.stderr
+
+
+def test_a_last_job_behind_many_of_other_types_is_found(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidemill.dynamodb.listing.MOST_READ", 1)
+    monkeypatch.setattr("tidemill.dynamodb.listing._BATCH", 1)
+    store = DynamoJobStore(
+        clients.dynamodb(), table=cloud.table.name, retention=timedelta(days=30), indexes=Indexes(listed=True)
+    )
+    began = clock.now() - timedelta(hours=2)
+    last = store.insert_if_absent(a_job(tenant=SCHEDULE_TENANT, type=HOURLY, created_at=began, due=began))
+    for minutes in range(1, 4):
+        at = began + timedelta(minutes=minutes)
+        store.insert_if_absent(a_job(tenant=SCHEDULE_TENANT, type=NIGHTLY, created_at=at, due=at))
+
+    assert listed()[HOURLY]["last"]["id"] == last.id

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import click
 import pytest
 
-from tidemill.cli.parameter_types import UNTIL
+from tidemill.cli.parameter_types import DURATION, TIMESTAMP_OR_AGE, UNTIL
 from tidemill.system import clock
 
 
@@ -31,3 +31,15 @@ def test_an_end_is_a_duration_a_time_of_the_day_or_a_timestamp(
 def test_another_text_is_refused_as_an_end(text: str) -> None:
     with pytest.raises(click.BadParameter):
         UNTIL.convert(text, None, None)
+
+
+@pytest.mark.parametrize("type_", [DURATION, TIMESTAMP_OR_AGE, UNTIL])
+@pytest.mark.parametrize("text", ["999999999d", "9999999d", "999999999h", "36501d"])
+def test_a_duration_beyond_the_calendar_is_refused(type_: click.ParamType[object], text: str) -> None:
+    with pytest.raises(click.BadParameter, match=f"invalid duration '{text}': at most 36500d"):
+        type_.convert(text, None, None)
+
+
+@pytest.mark.parametrize("type_", [DURATION, TIMESTAMP_OR_AGE, UNTIL])
+def test_a_century_is_a_duration(type_: click.ParamType[object]) -> None:
+    assert type_.convert("36500d", None, None)

@@ -1,0 +1,43 @@
+"""Whether anything is known by the name of a pause's target. A pause of an unknown one is valid, and may be a typo."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from tidemill.application.job_filter import JobFilter
+from tidemill.cli.formatting import count
+from tidemill.cli.installation import Installation
+from tidemill.domain.pauses import Scope, Target
+from tidemill.names import RECONCILE_READ_UNITS
+from tidemill.system import clock
+
+#: Of the limit keys. Each has an item.
+_MOST_LINES: Final = 1_000
+#: About a page of the table.
+_MOST_READ_UNITS: Final = 100.0
+
+
+def unknown(installation: Installation, target: Target) -> Iterator[str]:
+    """Why the name may be wrong. Nothing for a tenant or a group, whose names callers choose."""
+    schedules = ", ".join(sorted(installation.deployment.schedules)) or "none"
+    periodic = target.name in installation.deployment.schedules
+    match target.scope:
+        case Scope.SCHEDULE if not periodic:
+            yield f"no periodic type has this name; those of the stage are: {schedules}"
+        case Scope.TYPE if not periodic:
+            yield from _unused_type(installation, target.name)
+        case Scope.LIMIT:
+            lines = list(islice(installation.limits.lines(), _MOST_LINES))
+            if len(lines) < _MOST_LINES and target.name not in {line.key for line in lines}:
+                yield "no job has used this limit key; `tidemill explain ID` shows the key of a job"
+
+
+def _unused_type(installation: Installation, name: str) -> Iterator[str]:
+    items = 0
+    for step in installation.search(RECONCILE_READ_UNITS).steps(
+        JobFilter(types=(name,)), now=clock.now(), after=None, most_jobs=1, most_units=_MOST_READ_UNITS
+    ):
+        if step.jobs:
+            return
+        items = step.items
+    yield f"it is not periodic, and {count(items, 'item')} of the table hold no job of this type"
