@@ -1,5 +1,6 @@
 """Reasons that no simulated seed reaches: functions that nothing calls. And the words of the others."""
 
+import shlex
 from dataclasses import replace
 from datetime import timedelta
 
@@ -72,6 +73,17 @@ def test_the_head_of_the_group_is_named_with_the_distance() -> None:
     answer = explain(facts(a_job(state=State.WAITING, group="g", sequence=5), head=GroupHead(job_id="head", job=head)))
     assert "Job head is at the head of the group g, and is retrying." in answer.sentences[0]
     assert "It is 2 places behind the head." in answer.sentences[1]
+
+
+def test_the_commands_for_a_head_that_blocks_its_group_are_safe_in_a_shell() -> None:
+    tenant, name = "a:b; touch owned", "$(touch owned)"
+    head = a_job(id=name, tenant=tenant, group="g", state=State.DEAD, blocks=True, death="permanent error")
+    job = a_job(tenant=tenant, state=State.WAITING, group="g", sequence=5)
+    commands = explain(facts(job, head=GroupHead(job_id=name, job=head))).sentences[1].split("`")[1::2]
+    assert [shlex.split(command) for command in commands] == [
+        ["tidemill", "redrive", name],
+        ["tidemill", "cancel", name, "--tenant", tenant],
+    ]
 
 
 def test_what_also_concerns_a_live_job_is_added() -> None:
