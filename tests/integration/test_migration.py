@@ -6,12 +6,16 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
+import pytest
+from botocore.exceptions import ClientError
+
 from tests.support.builders import a_job, claimed
 from tests.support.deployed_functions import Mill
 from tests.support.migrations import add_unit
 from tests.support.payload_bucket import payload_of
 from tidemill import Continue, Run, composition
 from tidemill.application.migration import Migration, Progress
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.payloads import payload_item
@@ -167,6 +171,38 @@ def test_the_progress_fits_into_a_checkpoint(mill: Mill) -> None:
 
     assert progress.failed == 8
     assert len(json.dumps(progress.as_json())) <= 8 * 1024 - 1024
+
+
+def _refused(code: str) -> Callable[..., None]:
+    def update_item(**_request: object) -> None:
+        raise ClientError({"Error": {"Code": code, "Message": "a test"}}, "UpdateItem")
+
+    return update_item
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [("TransactionConflictException", (1, 0, 0)), ("ValidationException", (0, 1, 0))]
+)
+def test_one_job_that_cannot_be_written_does_not_end_the_run(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch, code: str, expected: tuple[int, int, int]
+) -> None:
+    """A transaction may hold it: the next pass takes it up. Each other error is one of this job."""
+    _put(mill, payload_of(10_000))
+    monkeypatch.setattr(mill.client, "update_item", _refused(code), raising=False)
+
+    progress = _run()
+
+    assert (progress.left, progress.failed, progress.rewritten) == expected
+    assert progress.complete
+
+
+def test_a_store_that_does_not_answer_ends_the_run(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = _put(mill)
+    monkeypatch.setattr(mill.client, "update_item", _refused("InternalServerError"), raising=False)
+
+    with pytest.raises(StoreUnavailableError):
+        _run()
+    assert _payload(job) == {"n": 1}
 
 
 def test_a_missing_payload_is_a_failure_of_its_job_alone(mill: Mill) -> None:

@@ -20,7 +20,13 @@ from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import Clock, Payloads
 from tidemill.application.read_pace import ReadPace
 from tidemill.application.validation import read_payload
-from tidemill.domain.errors import PayloadTooLargeError, TidemillError, WriteRefusedError
+from tidemill.domain.errors import (
+    PayloadTooLargeError,
+    StoreUnavailableError,
+    TidemillError,
+    TransactionConflictError,
+    WriteRefusedError,
+)
 from tidemill.domain.job import Job
 from tidemill.domain.states import TERMINAL, State
 from tidemill.names import LARGEST_BODY_BYTES
@@ -165,12 +171,14 @@ class Migrator:
         try:
             before = self._payloads.load(job)
             after = self._changed(job.type, change, before)
-        except Exception as error:  # noqa: BLE001 - the function is the app's
+            if after is None:
+                return replace(progress, unchanged=progress.unchanged + 1)
+            if not migration.dry_run and not self._rewritten(job, after):
+                return replace(progress, left=progress.left + 1)
+        except StoreUnavailableError:
+            raise  # the next run begins with this job
+        except Exception as error:  # noqa: BLE001 - the function is the app's, and one job must not stop the others
             return _failure(progress, job.tenant, job.id, f"{type(error).__name__}: {error}", failed)
-        if after is None:
-            return replace(progress, unchanged=progress.unchanged + 1)
-        if not migration.dry_run and not self._rewritten(job, after):
-            return replace(progress, left=progress.left + 1)
         example = {"id": job.id, "before": _short(before), "after": _short(after)}
         return replace(progress, rewritten=progress.rewritten + 1, examples=(*progress.examples, example)[:_EXAMPLES])
 
@@ -185,12 +193,15 @@ class Migrator:
         return None if value == json.loads(before) else text
 
     def _rewritten(self, job: Job, payload: str) -> bool:
-        """False if the job has changed since it was read."""
+        """False if the job has changed since it was read, or a transaction holds it."""
         stored = self._payloads.put_away(replace(job, payload=payload, payload_at=None), now=self._clock())
         try:
             self._store.rewrite(job, stored)
         except WriteRefusedError:
             self._payloads.delete(job.tenant, job.id, stored.payload_at)
+            return False
+        except TransactionConflictError:
+            # The SDK may have sent the write twice, and the first may be applied. Reconcile deletes an orphan.
             return False
         # No run has it: a claim would have refused the write. A reader that read the document before may miss it.
         self._payloads.delete(job.tenant, job.id, job.payload_at)
