@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import islice
+from itertools import chain, islice
 
 from tidemill.application.group_order import in_group_order
 from tidemill.application.job_filter import JobFilter
@@ -42,17 +42,21 @@ class RedriveRun:
         self._plan = plan
         self._began = clock.now()
         self._writes = ParallelWrites(self._write, verb="Redrove", rate=request.rate)
+        #: None for a run of one job, and without probes.
         self.probes: Probes | None = None
-        if request.probe_timeout is not None and plan.jobs > 1:
-            self.probes = Probes(
-                store=installation.store, clock=clock.now, pause=time.sleep, timeout=request.probe_timeout
-            )
 
     def run(self) -> None:
         # Known before the first write: it may ask STS, and warn.
         _ = self._installation.caller
         try:
             jobs: Iterator[Job] = islice(self._dead(), self._request.limit)
+            if (timeout := self._request.probe_timeout) is not None:
+                # As they are now: more jobs may have died since the plan.
+                first = list(islice(jobs, 2))
+                jobs = chain(first, jobs if len(first) > 1 else ())
+                if len(first) > 1:
+                    store = self._installation.store
+                    self.probes = Probes(store=store, clock=clock.now, pause=time.sleep, timeout=timeout)
             if self.probes:
                 self._probe(self.probes, jobs)
                 limit = self._request.limit

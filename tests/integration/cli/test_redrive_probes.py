@@ -112,6 +112,21 @@ def test_one_job_needs_no_probe(cloud: Cloud) -> None:
     assert "robe" not in run("redrive", "--all", "--yes").stderr
 
 
+def test_jobs_that_die_after_the_plan_are_probed_too(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [cloud.dead_job()]
+
+    def confirmed(*_: object, **__: object) -> bool:
+        jobs.extend(cloud.dead_job() for _ in range(4))
+        return True
+
+    monkeypatch.setattr("tidemill.cli.redrive.confirmed", confirmed)
+    result = run("redrive", "--all", "--yes", "--probe-timeout", "0s")
+
+    assert "1 dead job to redrive" in result.stderr
+    assert "1 probe" in result.stderr
+    assert _states(cloud, jobs) == {State.QUEUED: 1, State.DEAD: 4}
+
+
 def test_a_probe_fails_with_its_first_attempt_that_has_the_same_error(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
