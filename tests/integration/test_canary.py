@@ -10,6 +10,7 @@ import pytest
 from tests.support.deployed_functions import Mill, forget
 from tests.support.faulty_client import Fault
 from tests.support.http_events import call
+from tidemill.application.health import LATE_CANARY
 from tidemill.aws.http_client import Answer, NoAnswerError
 from tidemill.entrypoints import canary, submit
 from tidemill.names import CANARY_PACKAGE, CANARY_TENANT, CANARY_TYPE, Env, Lane
@@ -90,6 +91,27 @@ def test_a_canary_takes_effect_once_and_is_kept_for_an_hour(mill: Mill, gateway:
         assert item["state"]["S"] == "succeeded"
         kept_seconds = int(item["expires_at"]["N"]) - int(item["finished_at"]["N"]) // 1000
         assert kept_seconds == pytest.approx(3600, abs=2)
+
+
+def test_a_canary_that_waited_behind_a_pause_neither_marks_its_lane_nor_counts(
+    mill: Mill, gateway: GatewayInProcess, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After a pause the parked ones run behind the present ones."""
+    mill.stop_clock()
+    gateway.deaf = {Lane.CRITICAL, Lane.BULK}
+    canary.handle({}, Invocation("old"))
+    old = mill.records()
+    mill.late += LATE_CANARY
+    canary.handle({}, Invocation("new"))
+    for records in (mill.records(), old):
+        mill.publish(records)
+        mill.run()
+
+    mark = _effect(mill, Lane.DEFAULT)
+    assert (mark["count"], mark["submitted_at"]) == ({"N": "1"}, {"S": mill.now().isoformat(timespec="seconds")})
+    assert {item["state"]["S"] for item in _documents(mill)} == {"succeeded", "cancelled"}
+    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    assert sum("CanaryLatency" in line or "JobsCancelled" in line for line in lines) == 1
 
 
 @pytest.fixture

@@ -2,8 +2,10 @@
 
 from pydantic import BaseModel
 
-from tidemill import Done, Lane, Run, TransactWrite, job_type, setting
+from tidemill import Cancelled, Done, Lane, Run, TransactWrite, job_type, setting
+from tidemill.application.health import LATE_CANARY
 from tidemill.names import CANARY_PREFIX, CANARY_TYPE, JOB_KEY, Env
+from tidemill.system import clock
 
 #: A day has 1,440 canaries of each lane, and an old one shows nothing.
 KEPT_DAYS = 1 / 24
@@ -15,7 +17,10 @@ class Canary(BaseModel):
 
 
 @job_type(CANARY_TYPE, payload=Canary, lane=Lane.CRITICAL, retention_days=KEPT_DAYS)
-def canary(payload: Canary, run: Run) -> Done:
+def canary(payload: Canary, run: Run) -> Done | Cancelled:
+    """One that waited, as behind a pause, says nothing of the present: it neither counts nor marks its lane."""
+    if clock.now() - run.submitted_at >= LATE_CANARY:
+        return Cancelled()
     return Done({"lane": payload.lane}, writes=[_effect(payload.lane, run)])
 
 

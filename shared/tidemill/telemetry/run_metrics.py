@@ -44,9 +44,12 @@ _DUPLICATE: Final = frozenset({Verdict.DUPLICATE, Verdict.STALE, Verdict.LEASED}
 
 
 def run_metrics(report: Report) -> dict[Metric, float]:
-    """Counts, and times in milliseconds. A canary that succeeds counts as no job of the lane."""
-    if (job := report.job) and job.type == CANARY_TYPE and report.ending is Ending.SUCCEEDED and report.settled_at:
-        return {Metric.CANARY_LATENCY: _milliseconds(report.settled_at - job.created_at)}
+    """Counts, and times in milliseconds. A canary that succeeds, or came too late, counts as no job of the lane."""
+    if (job := report.job) and job.type == CANARY_TYPE and report.settled_at:
+        if report.ending is Ending.SUCCEEDED:
+            return {Metric.CANARY_LATENCY: _milliseconds(report.settled_at - job.created_at)}
+        if report.ending is Ending.CANCELLED:
+            return {}
     counts: Counter[Metric] = Counter(_OF_ERROR[kind_of(error)] for error in report.errors)
     if metric := _OF_ENDING.get(report.ending):
         counts[metric] += 1

@@ -88,6 +88,11 @@ def test_a_canary_that_succeeds_counts_as_no_job_of_its_lane(said: Said) -> None
     assert (accepted["message"], metrics(accepted)) == ("accepted", {})
 
 
+def test_a_canary_that_came_too_late_counts_nowhere(said: Said) -> None:
+    late = Report(ending=Ending.CANCELLED, job=replace(JOB, type=CANARY_TYPE), settled_at=NOW + SECOND)
+    assert metrics(ended(said, late)) == {}
+
+
 def test_a_canary_that_dies_counts_as_any_job(said: Said) -> None:
     died = Report(ending=Ending.DEAD, job=replace(JOB, type=CANARY_TYPE), settled_at=NOW + SECOND)
     assert metrics(ended(said, died))["JobsDead"] == 1
