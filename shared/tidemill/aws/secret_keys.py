@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tidemill.aws import clients
-from tidemill.domain.errors import MissingResourceError, StoreUnavailableError
+from tidemill.domain.errors import MissingResourceError, TidemillError
 
 #: A process signs with the new key at most this long after the rotation. Rotations further apart lose no signature.
 LONGEST_USE: Final = timedelta(minutes=5)
@@ -54,14 +54,14 @@ class RotatingKey:
     def versions(self, *, newer: bool = False) -> Sequence[bytes]:
         """At most five minutes old; with `newer`, at most a second. The last known ones while they cannot be read.
 
-        Raises `StoreUnavailableError` if none are known.
+        While none are known, raises what the read raises.
         """
         with self._lock:
             now = self._clock()
             if self._read_at is None or now - self._read_at >= (SHORTEST_USE if newer else LONGEST_USE):
                 try:
                     self._known = [version.value for version in self._read()]
-                except StoreUnavailableError:
+                except (TidemillError, *clients.AWS_ERRORS):
                     if not self._known:
                         raise
                 self._read_at = now

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.support.builders import NOW
 from tidemill.aws.secret_keys import LONGEST_USE, SHORTEST_USE, KeyVersion, RotatingKey
-from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.errors import MissingResourceError, StoreUnavailableError
 
 
 class Source:
@@ -17,6 +18,7 @@ class Source:
         self.now = NOW
         self.values: Sequence[bytes] = [b"one"]
         self.down = False
+        self.error: Exception = StoreUnavailableError("throttled")
         self.reads = 0
 
     def clock(self) -> datetime:
@@ -25,7 +27,7 @@ class Source:
     def read(self) -> Sequence[KeyVersion]:
         self.reads += 1
         if self.down:
-            raise StoreUnavailableError("throttled")
+            raise self.error
         return [KeyVersion(value=value, created_at=NOW) for value in self.values]
 
 
@@ -43,8 +45,13 @@ def test_the_versions_are_read_again_after_their_time(newer: bool, use: timedelt
     assert source.reads == 2
 
 
-def test_the_last_known_versions_hold_while_the_secret_cannot_be_read() -> None:
+DENIED = ClientError({"Error": {"Code": "AccessDeniedException", "Message": "a test"}}, "GetSecretValue")
+
+
+@pytest.mark.parametrize("error", [StoreUnavailableError("throttled"), DENIED, MissingResourceError("no such secret")])
+def test_the_last_known_versions_hold_while_the_secret_cannot_be_read(error: Exception) -> None:
     source = Source()
+    source.error = error
     key = RotatingKey(source.read, clock=source.clock)
     key.versions()
     source.down = True
