@@ -20,7 +20,7 @@ from tidemill.domain.states import State
 from tidemill.dynamodb.archive_files import archive_key
 from tidemill.dynamodb.document import encode, key
 from tidemill.entrypoints import archive
-from tidemill.names import TERMINAL_STATES, Env
+from tidemill.names import CANARY_TYPE, TERMINAL_STATES, Env
 
 
 @pytest.fixture
@@ -66,6 +66,11 @@ def test_a_job_that_ends_has_one_file_without_its_contents(bucket: Any) -> None:
     assert files(bucket) == {archive_key(job): record(job)}
     assert archive_key(job).startswith(f"jobs/date={NOW:%Y-%m-%d}/")
     assert "result" not in record(job)
+
+
+def test_a_canary_has_no_file(bucket: Any) -> None:
+    assert handle(change(None, ended(type=CANARY_TYPE))) == []
+    assert files(bucket) == {}
 
 
 def test_a_record_that_comes_twice_writes_one_version_of_one_file(bucket: Any) -> None:

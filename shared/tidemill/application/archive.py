@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from tidemill.application.publish import Change, UnreadableChange
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
+from tidemill.names import CANARY_TYPE
 
 _AT_ONCE: Final = 8
 
@@ -36,8 +37,11 @@ def archive(changes: Sequence[Change], unreadable: Sequence[UnreadableChange], f
 
 
 def _ends(change: Change) -> bool:
-    """Not for other writes to an ended job, such as a migration. A dead job that is cancelled ends again."""
+    """Not for other writes to an ended job, such as a migration. A dead job that is cancelled ends again.
+
+    Nor for a canary: a day has 4,320 of them, and nobody submitted them.
+    """
     before, after = change.before, change.after
-    if after is None or not after.state.terminal:
+    if after is None or not after.state.terminal or after.type == CANARY_TYPE:
         return False
     return before is None or (before.state, before.finished_at) != (after.state, after.finished_at)
