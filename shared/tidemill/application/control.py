@@ -3,6 +3,7 @@
 from contextlib import suppress
 from typing import Final
 
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import Clock, ControlStore, NewToken
 from tidemill.domain.errors import NotAllowedNowError, WriteRefusedError
 from tidemill.domain.job import OWNER, Job
@@ -41,13 +42,21 @@ class Control:
                 return None
             raise NotAllowedNowError("cancelled", refused.current) from refused
 
-    def cancel_found(self, job: Job, *, by: str, reason: str = "") -> bool:
-        """As `cancel`, for a job that was found by a filter. False if it has ended since, or is gone."""
-        try:
-            self._store.cancel(job, now=self._clock(), by=by, reason=reason)
-        except WriteRefusedError:
-            return False
-        return True
+    def cancel_found(self, job: Job, wanted: JobFilter, *, by: str, reason: str = "") -> bool:
+        """As `cancel`, for a job that was found by a filter. False if the filter does not match it any more."""
+        while job in wanted:
+            try:
+                self._store.cancel(job, now=self._clock(), by=by, reason=reason, as_read=True)
+            except WriteRefusedError as refused:
+                current = refused.current
+                if current is None or current.created_at != job.created_at:
+                    return False
+                if (current.state, current.generation) == (job.state, job.generation):
+                    return False  # its state permits no cancel
+                job = current
+            else:
+                return True
+        return False
 
     def redrive(self, tenant: str, job_id: str) -> Job | None:
         """Requeue a dead job with a fresh set of attempts, and return it.

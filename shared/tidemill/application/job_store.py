@@ -196,10 +196,10 @@ class ReconcileStore(SweepStore, GroupStore, Protocol):
 class ControlStore(_Read, _Redrive, Protocol):
     """For a caller's own jobs over HTTP."""
 
-    def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "") -> Job:
+    def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "", as_read: bool = False) -> Job:
         """Cancel a job that does not run, or request the cancel of a running one; return it as written.
 
-        `job` may be out of date. `by` and `reason` are for the audit entry.
+        `job` may be out of date; with `as_read` it may not. `by` and `reason` are for the audit entry.
         """
 
 

@@ -1,7 +1,6 @@
 """`tidemill cancel`: cancel the caller's own jobs over the HTTP API, or those of any tenant in the table."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 import click
@@ -83,7 +82,7 @@ def cancel(
     change.run(
         installation,
         scanned_jobs(installation, wanted, read_units, report_unreadable_item),
-        partial(installation.control.cancel_found, by=by, reason=reason),
+        lambda job: installation.control.cancel_found(job, wanted, by=by, reason=reason),
     )
 
 

@@ -100,8 +100,13 @@ class DynamoJobStore(JobReader):
         current = self._update(Write.CHECKPOINT, request, mine=lambda _current: False)
         return current.cancel_requested_at is not None
 
-    def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "") -> Job:
+    def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "", as_read: bool = False) -> Job:
         asked = CancelRequest(by=by, reason=reason)
+        if as_read and job.state is State.RUNNING:
+            request = operator_writes.request_cancel(job, asked, now=now, as_read=True)
+            return self._update(Write.CANCEL, request, mine=lambda _current: False)
+        if as_read:
+            return self._cancel_at_rest(job, asked, now, as_read=True)
         while True:
             try:
                 return self._cancel_at_rest(job, asked, now)
@@ -196,12 +201,13 @@ class DynamoJobStore(JobReader):
             if refused.current is not None:
                 raise
 
-    def _cancel_at_rest(self, job: Job, asked: CancelRequest, now: datetime) -> Job:
-        return self._update(
-            Write.CANCEL,
-            operator_writes.cancel(job, asked, now=now, retention=self._retention),
-            mine=lambda current: current.state is State.CANCELLED,
-        )
+    def _cancel_at_rest(self, job: Job, asked: CancelRequest, now: datetime, *, as_read: bool = False) -> Job:
+        def mine(current: Job) -> bool:
+            """A concurrent cancel counts as success."""
+            return current.state is State.CANCELLED and (not as_read or current.created_at == job.created_at)
+
+        request = operator_writes.cancel(job, asked, now=now, retention=self._retention, as_read=as_read)
+        return self._update(Write.CANCEL, request, mine=mine)
 
     def _update(self, write: Write, request: Request, *, mine: Callable[[Job], bool]) -> Job:
         answer = self._write(self._client.update_item, write, request | {"ReturnValues": "ALL_NEW"}, mine=mine)

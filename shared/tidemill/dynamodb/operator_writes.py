@@ -22,8 +22,9 @@ from tidemill.names import PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE
 AT_REST: Final = frozenset(before for before, after in TRANSITIONS[Write.CANCEL].items() if before not in after)
 
 
-def cancel(job: Job, asked: CancelRequest, *, now: datetime, retention: timedelta) -> Request:
+def cancel(job: Job, asked: CancelRequest, *, now: datetime, retention: timedelta, as_read: bool = False) -> Request:
     at_rest = _states(AT_REST)
+    seen = _seen(job) if as_read else {}
     return update_job(
         job.tenant,
         job.id,
@@ -33,18 +34,22 @@ def cancel(job: Job, asked: CancelRequest, *, now: datetime, retention: timedelt
         entries=[Transition(at=now, state=State.CANCELLED, cause=Why.CANCELLED)],
         conditions=[
             # A run may have begun since the job was read. Only the run may end the job then.
-            f"#state IN ({', '.join(at_rest)})"
+            f"#state IN ({', '.join(at_rest)})",
+            # With `as_read`: it ran or was redriven since it was read, or a later job has its key. It may be none of
+            # those that the operator asked for.
+            *(f"#{name} = :read_{name}" for name in seen),
         ],
-        names=["state"],
-        values=at_rest,
+        names=["state", *seen],
+        values=at_rest | {f":read_{name}": value for name, value in seen.items()},
     )
 
 
-def request_cancel(job: Job, asked: CancelRequest, *, now: datetime) -> Request:
+def request_cancel(job: Job, asked: CancelRequest, *, now: datetime, as_read: bool = False) -> Request:
     """The write keeps the schema number: with a newer one, an older worker could not settle its run.
 
     It leaves the history alone, which the settle of the run writes as it was at the claim.
     """
+    seen = _seen(job) if as_read else {}
     return update(
         key(job.tenant, job.id),
         sets={"cancel_requested_at": milliseconds(now), "cancel": CANCEL.encode(asked)},
@@ -53,10 +58,22 @@ def request_cancel(job: Job, asked: CancelRequest, *, now: datetime) -> Request:
             "#state = :running",
             # A newer version may have written the document, as for every other write.
             "#schema <= :schema",
+            # With `as_read`: another run has begun, or a later job has its key. See `cancel`.
+            *(f"#{name} = :read_{name}" for name in seen),
         ],
-        names=["state", SCHEMA_ATTRIBUTE],
-        values={":running": text(State.RUNNING), ":schema": number(SCHEMA_VERSION)},
+        names=["state", SCHEMA_ATTRIBUTE, *seen],
+        values={":running": text(State.RUNNING), ":schema": number(SCHEMA_VERSION)}
+        | {f":read_{name}": value for name, value in seen.items()},
     )
+
+
+def _seen(job: Job) -> dict[str, Item]:
+    """What tells this moment of the job from each other one."""
+    return {
+        "state": text(job.state),
+        "generation": number(job.generation),
+        "created_at": milliseconds(job.created_at),
+    }
 
 
 def wake(job: Job, *, now: datetime) -> Request:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.builders import (
+    LEASE,
     NOW,
     RETENTION,
     SECOND,
@@ -21,6 +22,7 @@ from tests.support.interleave import meet
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock
 from tidemill.application.control import Control
+from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import JobStore
 from tidemill.domain.errors import NotAllowedNowError, StoreUnavailableError
 from tidemill.domain.job import OWNER, CancelRequest, Job
@@ -115,6 +117,64 @@ def test_cancel_finds_no_job_that_is_deleted_at_that_moment(
 
     assert control.cancel(job.tenant, job.id) is None
     assert table.item(job) is None
+
+
+DEAD = JobFilter(states=[State.DEAD])
+LIVE = JobFilter(states=[state for state in State if not state.terminal])
+
+
+def test_a_job_that_was_found_dead_and_redriven_since_is_not_cancelled(store: JobStore, control: Control) -> None:
+    dead = brought_to(store, State.DEAD)
+    queued = store.redrive(dead, token="another", now=NOW, by="grace")
+
+    assert not control.cancel_found(dead, DEAD, by="ada")
+    assert stored(store, dead) == queued
+
+
+def test_a_job_that_was_redriven_and_died_again_is_cancelled_if_the_filter_still_matches_it(
+    store: JobStore, control: Control
+) -> None:
+    dead = brought_to(store, State.DEAD)
+    queued = store.redrive(dead, token="another", now=NOW, by="grace")
+    store.settle(claimed(store, queued), SETTLEMENTS[State.DEAD], now=NOW + SECOND)
+
+    assert not control.cancel_found(dead, replace(DEAD, ended_until=NOW + SECOND), by="ada")
+    assert stored(store, dead).state is State.DEAD
+    assert control.cancel_found(dead, DEAD, by="ada")
+    assert stored(store, dead).state is State.CANCELLED
+
+
+@pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING])
+def test_a_live_job_that_was_found_and_has_run_on_since_is_cancelled(
+    store: JobStore, control: Control, state: State
+) -> None:
+    job = brought_to(store, state)
+    running = job if state is State.RUNNING else claimed(store, job)
+    store.settle(running, SETTLEMENTS[State.RETRYING], now=NOW)
+    claimed(store, stored(store, job), now=NOW + LEASE)
+
+    assert control.cancel_found(job, LIVE, by="ada")
+    assert stored(store, job).cancel_requested_at == NOW
+
+
+@pytest.mark.parametrize("state", [State.QUEUED, State.RUNNING])
+def test_a_later_job_under_the_key_of_one_that_was_found_is_not_cancelled(
+    store: JobStore, control: Control, table: Table, state: State
+) -> None:
+    job = brought_to(store, state)
+    table.put(replace(job, created_at=NOW + SECOND))
+
+    assert not control.cancel_found(job, LIVE, by="ada")
+    assert (stored(store, job).state, stored(store, job).cancel_requested_at) == (state, None)
+
+
+def test_a_job_that_was_found_and_has_ended_or_is_gone_is_not_cancelled(store: JobStore, control: Control) -> None:
+    job = brought_to(store, State.QUEUED)
+    ended_by_another(store, job)
+
+    assert not control.cancel_found(job, LIVE, by="ada")
+    assert stored(store, job).state is State.SUCCEEDED
+    assert not control.cancel_found(a_job(), LIVE, by="ada")
 
 
 def test_redrive_requeues_a_dead_job_and_records_who_did_it(store: JobStore, control: Control, clock: Clock) -> None:
