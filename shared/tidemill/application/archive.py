@@ -39,7 +39,7 @@ def archive(changes: Sequence[Change], unreadable: Sequence[UnreadableChange], f
 def _ends(change: Change) -> bool:
     """Not for other writes to an ended job, such as a migration. A dead job that is cancelled ends again.
 
-    Nor for a canary: a day has 4,320 of them, and nobody submitted them.
+    Nor for a canary: a day has 4,320 of them, and no caller submitted them.
     """
     before, after = change.before, change.after
     if after is None or not after.state.terminal or after.type == CANARY_TYPE:
