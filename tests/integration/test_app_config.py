@@ -127,6 +127,23 @@ def test_until_appconfig_has_answered_once_the_functions_read_the_table(world: W
     assert world.copied().read().version == 1
 
 
+@pytest.mark.parametrize("code", ["InternalServerException", "AccessDeniedException"])
+def test_what_acts_is_never_answered_from_the_record_while_appconfig_fails(world: World, code: str) -> None:
+    world.set(world.copied(), "a", 1)
+    world.aws.poll_errors = [code]
+    store = world.copied()
+
+    with pytest.raises(StoreUnavailableError):
+        store.acting()
+    assert store.acting().version == 1
+
+
+def test_before_anything_is_deployed_the_record_acts(world: World) -> None:
+    assert world.copied().acting().version == 0
+    world.set(world.record, "a", 1)
+    assert world.copied().acting().version == 1
+
+
 def test_the_copy_of_another_table_does_not_act(world: World) -> None:
     world.set(world.copied(table="before-the-restore"), "a", 1)
     world.set(world.record, "b", 2)

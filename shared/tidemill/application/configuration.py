@@ -30,6 +30,9 @@ class ConfigurationStore(Protocol):
     def read(self, *, consistent: bool = False) -> RuntimeConfiguration:
         """Version 0 if it was never changed. Raises `StoreUnavailableError`."""
 
+    def acting(self) -> RuntimeConfiguration:
+        """What the functions read. Raises `StoreUnavailableError`, and never answers from another source instead."""
+
     def write(self, configuration: RuntimeConfiguration, change: Change, drain: Drain | None = None) -> None:
         """Store it with its change, if the version before it is the present one.
 
@@ -105,8 +108,8 @@ class Configurator:
         return present
 
     def acting(self) -> RuntimeConfiguration:
-        """What the functions read."""
-        return self._store.read()
+        """What the functions read. Raises `StoreUnavailableError`."""
+        return self._store.acting()
 
     def history(self) -> Iterator[Change]:
         return self._store.history()

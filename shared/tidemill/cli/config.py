@@ -14,6 +14,7 @@ from tidemill.cli.installation import Installation
 from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.cli.parameter_types import UNTIL, reason_text
 from tidemill.cli.record_options import limited, record_options
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.runtime_configuration import Change, RuntimeConfiguration
 from tidemill.system import clock
 
@@ -36,9 +37,7 @@ def get(installation: Installation, name: str | None, *, as_json: bool) -> None:
     """
     present = installation.configurator.read()
     if installation.deployment.app_config:
-        acting = installation.configurator.acting().version
-        if acting != present.version:
-            say(f"AppConfig has version {acting}, which the functions read. The next change deploys all settings.")
+        _compare_with_copy(installation, present.version)
     now = clock.now()
     settings = {key: one for key, one in present.settings.items() if one.in_force(now) and name in {None, key}}
     if name is not None and name not in settings:
@@ -70,6 +69,16 @@ def get(installation: Installation, name: str | None, *, as_json: bool) -> None:
                 for key, one in sorted(settings.items())
             ],
         )
+
+
+def _compare_with_copy(installation: Installation, version: int) -> None:
+    try:
+        acting = installation.configurator.acting().version
+    except StoreUnavailableError as error:
+        say(f"Which version the functions read is unknown, because AppConfig cannot be read: {error}")
+        return
+    if acting != version:
+        say(f"AppConfig has version {acting}, which the functions read. The next change deploys all settings.")
 
 
 @config.command("set")

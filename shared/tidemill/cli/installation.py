@@ -29,7 +29,6 @@ from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.attention_counts import AttentionCounts, Counted
 from tidemill.dynamodb.audit_items import DynamoAuditLog
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.job_scan import DynamoJobScan
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
@@ -40,6 +39,7 @@ from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import LISTING_INDEX, MIGRATION_PACKAGE, MIGRATION_TENANT, Lane
 from tidemill.operator import alias_moves, deployment, function_versions, system_status
+from tidemill.operator.configuration_source import configuration_store
 from tidemill.operator.deployment import Deployment, FunctionStack
 from tidemill.operator.find_job import JobFinder
 from tidemill.operator.function_versions import FunctionVersions
@@ -92,13 +92,7 @@ class Installation:
 
     @cached_property
     def configurator(self) -> Configurator:
-        table, place = self.deployment.jobs_table, self.deployment.app_config
-        record = DynamoConfiguration(clients.dynamodb(), table=table)
-        if not place:
-            return Configurator(store=record, clock=clock.now)
-        from tidemill.powertools import app_config  # noqa: PLC0415 - Powertools is not needed for other stages
-
-        return Configurator(store=app_config.over(record, place=place, table=table), clock=clock.now)
+        return Configurator(store=configuration_store(self.deployment), clock=clock.now)
 
     def waiting(self, line: Line) -> Counted:
         """The parked jobs of this line."""

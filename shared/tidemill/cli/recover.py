@@ -31,6 +31,8 @@ from tidemill.system import clock
 _READ_UNITS: Final = 4000
 #: A pause acts on every function after this, even if some reads of it fail.
 _ACTS_WITHIN: Final = 6 * CACHED_FOR
+#: The same where they poll AppConfig, each 20 seconds.
+_ACTS_WITHIN_FROM_APP_CONFIG: Final = timedelta(minutes=2)
 #: The most jobs of each kind that are named.
 _NAMED: Final = 20
 
@@ -117,15 +119,19 @@ def recover(
 def _require_pause(installation: Installation) -> None:
     """No run begins in the former table from now on, so that the report names every job that ran."""
     lanes = installation.deployment.lanes
-    pauses = installation.configurator.read().pauses(clock.now())
+    pauses = installation.configurator.acting().pauses(clock.now())
     paused = {pause.target.name: pause for pause in pauses if pause.target.scope is Scope.LANE and pause.reject_new}
     if left := [lane for lane in lanes if lane not in paused]:
         raise CommandError(
             f"jobs may still start in the table in use: {', '.join(left)}",
             remedy=f"`tidemill pause lane={left[0]} --reject-new`, and the same for each lane that was named.",
         )
-    since = max((paused[lane].since for lane in lanes), default=clock.now() - _ACTS_WITHIN)
-    if (wait := since + _ACTS_WITHIN - clock.now()) > timedelta(0):
+    if installation.deployment.app_config:
+        # AppConfig may have got the pause long after it was recorded.
+        until = clock.now() + _ACTS_WITHIN_FROM_APP_CONFIG
+    else:
+        until = max((paused[lane].since for lane in lanes), default=clock.now() - _ACTS_WITHIN) + _ACTS_WITHIN
+    if (wait := until - clock.now()) > timedelta(0):
         say(f"The pause acts in {wait.total_seconds():.0f} s.")
         time.sleep(wait.total_seconds())
 

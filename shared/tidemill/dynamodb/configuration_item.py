@@ -42,6 +42,9 @@ class DynamoConfiguration:
             return RuntimeConfiguration()
         return RuntimeConfiguration(version=int(item[_VERSION]["N"]), document=json.loads(item[_DOCUMENT]["S"]))
 
+    def acting(self) -> RuntimeConfiguration:
+        return self.read(consistent=True)
+
     def write(self, configuration: RuntimeConfiguration, change: Change, drain: Drain | None = None) -> None:
         entries = [
             own("Put", _put_configuration(configuration), table=self._table),

@@ -20,7 +20,6 @@ from tidemill.domain.runtime_configuration import Override
 from tidemill.domain.states import State
 from tidemill.dynamodb import job_sample
 from tidemill.dynamodb.attention_counts import AttentionCounts, Counted, ParkedJobs
-from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.job_reader import JobReader
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.dynamodb.limits import DynamoLimits
@@ -35,6 +34,7 @@ from tidemill.operator import (
 )
 from tidemill.operator.alarm_states import Alarms
 from tidemill.operator.burn_rates import BurnRate
+from tidemill.operator.configuration_source import configuration_store
 from tidemill.operator.deployment import Deployment, function_stacks, stacks_of
 from tidemill.operator.expected_resource import Expected
 from tidemill.operator.flow_metrics import Flow
@@ -161,10 +161,11 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         dead = begin(partial(_dead, counts, table, now))
         owed = begin(counts.owed)
         parked = begin(partial(counts.parked, DynamoLimits(clients.dynamodb(), table=table).lines))
-        pauses = begin(partial(_pauses, counts, table, now))
-        overrides = begin(partial(_overrides, table, now))
+        configured = begin(partial(_configured, counts, deployment, now))
         rolled_back = begin(partial(_rolled_back, deployment.stage))
         sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
+        found = configured.result()
+        pauses, overrides = (found, found) if isinstance(found, Unread) else found
         return SystemStatus(
             at=now,
             lanes={lane: future.result() for lane, future in lanes.items()},
@@ -175,20 +176,20 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
             dead=dead.result(),
             owed=owed.result(),
             parked=parked.result(),
-            pauses=pauses.result(),
-            overrides=overrides.result(),
+            pauses=pauses,
+            overrides=overrides,
             rolled_back=rolled_back.result(),
             sample=sample.result(),
         )
 
 
-def _pauses(counts: AttentionCounts, table: str, now: datetime) -> tuple[tuple[Pause, Counted], ...]:
-    configuration = DynamoConfiguration(clients.dynamodb(), table=table).read(consistent=True)
-    return tuple((pause, counts.in_line(pause.target.line)) for pause in configuration.pauses(now))
-
-
-def _overrides(table: str, now: datetime) -> tuple[Override, ...]:
-    return tuple(DynamoConfiguration(clients.dynamodb(), table=table).read(consistent=True).overrides(now))
+def _configured(
+    counts: AttentionCounts, deployment: Deployment, now: datetime
+) -> tuple[tuple[tuple[Pause, Counted], ...], tuple[Override, ...]]:
+    """The pauses with the jobs in their lines, and the overrides, as the functions read them."""
+    configuration = configuration_store(deployment).acting()
+    pauses = tuple((pause, counts.in_line(pause.target.line)) for pause in configuration.pauses(now))
+    return pauses, tuple(configuration.overrides(now))
 
 
 def _rolled_back(stage: str) -> tuple[RolledBack, ...]:

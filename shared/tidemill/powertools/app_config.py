@@ -27,6 +27,8 @@ POLL_INTERVAL: Final = timedelta(seconds=20)
 #: A deployment takes seconds, and an environment has one at a time.
 _TRIES: Final = 10
 _PAUSE_SECONDS: Final = 3.0
+#: https://docs.aws.amazon.com/appconfig/2019-10-09/APIReference/API_appconfigdata_GetLatestConfiguration.html
+_NOTHING_DEPLOYED: Final = "ResourceNotFoundException"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +74,24 @@ class AppConfigConfiguration:
         if consistent:
             return self._record.read(consistent=True)
         try:
-            copy = self._copy()
+            return self._copied()
         except StoreUnavailableError:
             if self._answered:
                 raise
             return self._record.read()
+
+    def acting(self) -> RuntimeConfiguration:
+        try:
+            return self._copied()
+        except StoreUnavailableError as error:
+            record = self._record.read(consistent=True)
+            # Nothing was deployed yet, so every function reads the record.
+            if record.version == 0 or _NOTHING_DEPLOYED in str(error):
+                return record
+            raise
+
+    def _copied(self) -> RuntimeConfiguration:
+        copy = self._copy()
         self._answered = True
         # A restored table has settings of its own, such as the pauses of `tidemill recover`.
         if copy["table"] != self._table:

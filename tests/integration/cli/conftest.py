@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from tests.integration.cli.called_functions import CalledFunctions
 from tests.integration.cli.loopback import Loopback, Stack, from_the_functions, loopback
 from tests.support.builders import brought_to, letter_for
 from tests.support.deployed_functions import Mill
+from tests.support.fake_app_config import FakeAppConfig
 from tests.support.job_tables import REGION, Table, client, create_table
 from tidemill import composition
 from tidemill.aws import clients
@@ -66,6 +67,17 @@ def server(environment: pytest.MonkeyPatch) -> Iterator[Loopback]:
         environment.setenv("AWS_ENDPOINT_URL_CLOUDFORMATION", serving.url)
         serving.stacks = [pipeline("jobs", "{}"), shortener()]
         yield serving
+
+
+@pytest.fixture
+def app_config(server: Loopback, environment: pytest.MonkeyPatch) -> FakeAppConfig:
+    """The source of the configuration of each stack from now on."""
+    aws = FakeAppConfig()
+    place = json.dumps({"application": "app1", "environment": "env1", "profile": "pro1", "strategy": "str1"})
+    server.stacks = [replace(stack, outputs={**stack.outputs, "AppConfig": place}) for stack in server.stacks]
+    environment.setattr(clients, "app_config", lambda: aws)
+    environment.setattr(clients, "app_config_data", lambda: aws)
+    return aws
 
 
 @pytest.fixture

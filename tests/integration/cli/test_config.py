@@ -1,7 +1,6 @@
 """`config` over the table of a deployed Tidemill."""
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -164,24 +163,43 @@ def test_status_and_explain_name_the_overrides(cloud: Cloud) -> None:
     assert "timeout_seconds" not in explained
 
 
+@pytest.mark.usefixtures("cloud")
 def test_where_appconfig_is_the_source_the_command_deploys_and_shows_what_is_not_deployed(
-    cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+    app_config: FakeAppConfig,
 ) -> None:
-    aws = FakeAppConfig()
-    place = json.dumps({"application": "app1", "environment": "env1", "profile": "pro1", "strategy": "str1"})
-    cloud.server.stacks = [
-        replace(stack, outputs={**stack.outputs, "AppConfig": place}) for stack in cloud.server.stacks
-    ]
-    monkeypatch.setattr(clients, "app_config", lambda: aws)
-    monkeypatch.setattr(clients, "app_config_data", lambda: aws)
-
     assert run("config", "set", "flags.a", "1", "--yes").exit_code == 0
-    assert json.loads(aws.deployed or b"")["version"] == 1
+    assert json.loads(app_config.deployed or b"")["version"] == 1
     assert "AppConfig has version" not in run("config", "get").stderr
 
-    aws.deployment_errors = ["InternalServerException"]
+    app_config.deployment_errors = ["InternalServerException"]
     failed = run("config", "set", "flags.a", "2", "--yes")
     assert failed.exit_code == 1
     assert "version 2 is in the history, but AppConfig did not take it" in failed.stderr
     assert "AppConfig has version 1, which the functions read" in run("config", "get").stderr
     assert [one["version"] for one in lines("config", "history")] == [2, 1]
+
+
+@pytest.mark.usefixtures("cloud")
+def test_while_appconfig_denies_the_access_the_commands_say_that_what_acts_is_unknown(
+    app_config: FakeAppConfig,
+) -> None:
+    assert run("pause", "lane=default", "--yes").exit_code == 0
+    assert "PAUSED: lane=default" in run("status").stdout
+
+    app_config.poll_errors = ["AccessDeniedException"] * 2
+    shown = run("config", "get")
+    assert shown.exit_code == 0
+    assert "AppConfig cannot be read" in shown.stderr
+    assert "pauses.lane=default" in shown.stdout
+    status = run("status").stdout
+    assert "Pauses: not read: AppConfig did not answer" in status
+    assert "PAUSED" not in status
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_pause_that_appconfig_did_not_take_is_not_shown_as_one(app_config: FakeAppConfig) -> None:
+    assert run("config", "set", "flags.a", "1", "--yes").exit_code == 0
+    app_config.deployment_errors = ["InternalServerException"]
+    assert run("pause", "lane=default", "--yes").exit_code == 1
+
+    assert "PAUSED" not in run("status").stdout

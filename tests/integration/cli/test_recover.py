@@ -20,6 +20,7 @@ from tests.support.builders import (
     fresh_token,
     reference_to,
 )
+from tests.support.fake_app_config import FakeAppConfig
 from tests.support.job_tables import client
 from tidemill.application.recover import recovery_of
 from tidemill.aws import clients
@@ -244,6 +245,45 @@ def test_jobs_that_may_still_start_are_an_error_that_names_the_pause(restored: R
     assert "jobs may still start in the table in use: default" in result.stderr
     assert "`tidemill pause lane=default --reject-new`" in result.stderr
     assert restored.job(restored.jobs[State.RUNNING]).state is State.RUNNING
+
+
+def test_a_pause_that_appconfig_has_not_taken_does_not_count(restored: Restored, app_config: FakeAppConfig) -> None:
+    run("config", "set", "flags.a", "1", "--yes")
+    app_config.deployment_errors = ["AccessDeniedException"]
+    assert run("pause", "lane=default", "--reject-new", "--yes").exit_code == 1
+
+    result = run("recover", RESTORED, "--yes")
+
+    assert result.exit_code == 1
+    assert "jobs may still start in the table in use: default" in result.stderr
+    assert restored.job(restored.jobs[State.RUNNING]).state is State.RUNNING
+
+
+@pytest.mark.usefixtures("restored")
+def test_a_pause_acts_only_after_every_function_has_polled_appconfig(
+    app_config: FakeAppConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("pause", "lane=default", "--reject-new", "--yes").exit_code == 0
+    slept: list[float] = []
+    monkeypatch.setattr("tidemill.cli.recover.time.sleep", slept.append)
+    monkeypatch.setattr(clock, "now", lambda: LATER + timedelta(minutes=30))
+
+    _recovered()
+
+    # AppConfig may have got it just now, whenever it was recorded.
+    assert slept == [120.0]
+    assert app_config.polls
+
+
+@pytest.mark.usefixtures("restored")
+def test_while_appconfig_cannot_be_read_the_pauses_are_unknown(app_config: FakeAppConfig) -> None:
+    run("pause", "lane=default", "--reject-new", "--yes")
+    app_config.poll_errors = ["AccessDeniedException"]
+
+    result = run("recover", RESTORED, "--yes")
+
+    assert result.exit_code == 1
+    assert "AppConfig did not answer" in result.stderr
 
 
 def test_the_table_in_use_cannot_be_recovered(cloud: Cloud) -> None:

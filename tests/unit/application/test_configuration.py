@@ -41,6 +41,9 @@ class World:
             raise self.error
         return self.present
 
+    def acting(self) -> RuntimeConfiguration:
+        return self.read()
+
     def write(self, configuration: RuntimeConfiguration, change: Change, drain: Drain | None = None) -> None:
         if configuration.version != self.present.version + 1:
             raise ConfigurationConflictError
