@@ -61,11 +61,30 @@ def test_a_shift_takes_ten_minutes_and_ends_with_an_alarm(gradual: Synthesised) 
             assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
             read = [json.dumps(alarm["Name"]) for alarm in group["AlarmConfiguration"]["Alarms"]]
             # CodeDeploy takes at most ten.
-            assert len(read) == 7
+            assert len(read) == 9
             for name in read:
                 assert any(id_ in name for id_ in alarms), name
             # It is on in a healthy system, so no deployment would succeed.
             assert not any("Established" in name for name in read)
+
+
+def test_a_type_of_any_lane_whose_jobs_die_ends_the_shift(dev: Synthesised, gradual: Synthesised) -> None:
+    """An alarm of critical alone would let a broken type of another lane through."""
+    alarms = {
+        id_: {
+            dimension["Value"]
+            for metric in properties.get("Metrics", [])
+            for dimension in metric.get("MetricStat", {}).get("Metric", {}).get("Dimensions", [])
+            if dimension["Name"] == "lane"
+        }
+        for id_, properties in gradual.of_type("AWS::CloudWatch::Alarm")
+        if "FailedJobs" in id_
+    }
+    assert sorted(lane for lanes in alarms.values() for lane in lanes) == sorted(names.Lane)
+    for group in _groups(gradual).values():
+        read = json.dumps(group["AlarmConfiguration"]["Alarms"])
+        assert all(id_ in read for id_ in alarms)
+    assert sum("FailedJobs" in id_ for id_, _ in dev.of_type("AWS::CloudWatch::Alarm")) == 1
 
 
 def test_codedeploy_may_change_these_aliases_and_no_others(gradual: Synthesised) -> None:
@@ -100,7 +119,7 @@ def test_its_resources_have_the_tags_and_pass_the_rule_pack(synthesise: Synthesi
 
 def test_without_canaries_their_alarms_are_left_out(synthesise: Synthesise) -> None:
     app = synthesise(stage="dev", gradual_deployment="on", canary="off")
-    assert {len(group["AlarmConfiguration"]["Alarms"]) for group in _groups(app).values()} == {4}
+    assert {len(group["AlarmConfiguration"]["Alarms"]) for group in _groups(app).values()} == {6}
 
 
 def test_the_local_stage_has_none() -> None:

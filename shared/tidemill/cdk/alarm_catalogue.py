@@ -152,6 +152,21 @@ def _canary(config: StageConfig) -> Iterator[Entry]:
     )
 
 
+def shift_parts(config: StageConfig) -> Iterator[Entry]:
+    """For the gradual deployment alone: a type of a less urgent lane that the new version breaks pages no operator."""
+    if config.gradual_deployment:
+        for lane in names.Lane:
+            if lane is not names.Lane.CRITICAL:
+                yield Alarm(
+                    id=f"FailedJobs-{lane}",
+                    heading=Heading.FAILED_JOBS,
+                    meaning=f"Many jobs of lane {lane} die, not counting those that gave up or passed their deadline.",
+                    metric=metrics.failed_jobs(config, lane),
+                    above=5,
+                    severity=Severity.PART,
+                )
+
+
 def slow_burn(api: Api, *, config: StageConfig) -> Iterator[Entry]:
     yield from _burn_parts(api, SLOW_BURN, config=config)
     yield Composite(

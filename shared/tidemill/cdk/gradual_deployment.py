@@ -26,6 +26,7 @@ ALARMS: Final = (
     f"LateStarts-{_MINUTES}m",
     *(f"LateCanary-{lane}" for lane in Lane),
     "FailedJobs",
+    *(f"FailedJobs-{lane}" for lane in Lane if lane is not Lane.CRITICAL),
     "BrokenInvariant",
 )
 

@@ -16,6 +16,7 @@ from tidemill.cdk.alarm_catalogue import (
     pages,
     publisher_alarms,
     scheduler_alarms,
+    shift_parts,
     slow_burn,
 )
 from tidemill.cdk.alarm_topic import AlarmTopics
@@ -162,6 +163,7 @@ class Pipeline(Construct):
 
     def _alarms(self) -> Iterator[Entry]:
         yield from pages(self._api.api, self._scheduled, config=self.config)
+        yield from shift_parts(self.config)
         yield from slow_burn(self._api.api, config=self.config)
         for lane in self._lanes:
             yield from lane_alarms(lane, config=self.config)
