@@ -5,6 +5,7 @@
 
 from tidemill.application.job_types import JobType, Run
 from tidemill.breaker import Breaker
+from tidemill.domain.adaptive_limit import Adaptive
 from tidemill.domain.downstream_errors import ErrorClass
 from tidemill.domain.errors import (
     BreakerOpenError,
@@ -33,6 +34,7 @@ from tidemill.settings import SettingError, setting
 
 __all__ = [
     "EXPORTS_PREFIX",
+    "Adaptive",
     "Breaker",
     "BreakerOpenError",
     "CancelRequestedError",

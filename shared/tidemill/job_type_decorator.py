@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from tidemill import declaration_checks as checks
 from tidemill.application.job_types import JobType, Run
 from tidemill.breaker import Breaker, policies
+from tidemill.domain.adaptive_limit import Adaptive
 from tidemill.domain.downstream_errors import Classify
 from tidemill.domain.errors import DeclarationError
 from tidemill.domain.limits import Limit, Rate
@@ -43,7 +44,7 @@ def job_type(
     timeout_seconds: float | None = None,
     retention_days: float | None = None,
     on_dead: OnDead = "skip",
-    concurrency_per_key: int | None = None,
+    concurrency_per_key: int | Adaptive | None = None,
     rate_per_key: Rate | None = None,
     key: Callable[[Payload], str] | None = None,
     across_tenants: bool = False,
@@ -66,10 +67,11 @@ def job_type(
 
     `key` makes a limit key from the payload; without it, all jobs of the type share one. Of the jobs with the same
     limit key, at most `concurrency_per_key` run at once, and runs start no more often than `rate_per_key`: for each
-    tenant, or with `across_tenants` for all tenants together. With `unique_seconds`, the same payload makes at most one
-    job in each such period. With `schedule`, the scheduler submits jobs with an empty payload: `rate(1 hour)` or
-    `cron(0 3 * * ? *)`. Write it as a literal, because the stack reads it from the source. While an operator pauses it,
-    its times are skipped; with `catch_up`, one job makes up for them afterwards.
+    tenant, or with `across_tenants` for all tenants together. With `Adaptive(…)`, the concurrency follows what the runs
+    measure. With `unique_seconds`, the same payload makes at most one job in each such period. With `schedule`, the
+    scheduler submits jobs with an empty payload: `rate(1 hour)` or `cron(0 3 * * ? *)`. Write it as a literal, because
+    the stack reads it from the source. While an operator pauses it, its times are skipped; with `catch_up`, one job
+    makes up for them afterwards.
 
     `depends_on` names the downstreams that a run calls. While the breaker of one is open, the jobs of the type are
     parked and use no attempt. `classify` gets an error of the handler and returns its `ErrorClass`, or None to leave it
@@ -79,7 +81,9 @@ def job_type(
     checks.require_model(payload)
     checks.require_one_of("lane", lane, Lane)
     checks.require_one_of("on_dead", on_dead, get_args(OnDead))
-    checks.require_whole(max_attempts=max_attempts, max_hops=max_hops, concurrency_per_key=concurrency_per_key)
+    adaptive = concurrency_per_key if isinstance(concurrency_per_key, Adaptive) else None
+    concurrency = None if isinstance(concurrency_per_key, Adaptive) else concurrency_per_key
+    checks.require_whole(max_attempts=max_attempts, max_hops=max_hops, concurrency_per_key=concurrency)
     checks.require_number(backoff_seconds=backoff_seconds, backoff_cap_seconds=backoff_cap_seconds)
     checks.require_flag(across_tenants=across_tenants, catch_up=catch_up)
     checks.require_instance("rate_per_key", rate_per_key, Rate)
@@ -113,7 +117,7 @@ def job_type(
         timeout=checks.duration("timeout_seconds", timeout_seconds, _SECOND),
         retention=checks.duration("retention_days", retention_days, _DAY),
         blocks=on_dead == "block",
-        limit=Limit(concurrency=concurrency_per_key, rate=rate_per_key) if bounded else None,
+        limit=Limit(concurrency=concurrency, adaptive=adaptive, rate=rate_per_key) if bounded else None,
         limit_key=key,
         limit_spans_tenants=across_tenants,
         unique=checks.duration("unique_seconds", unique_seconds, _SECOND),

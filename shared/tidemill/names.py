@@ -258,6 +258,8 @@ class Metric(StrEnum):
     #: Jobs that were parked (a full limit, a pause, a type that is not loaded), and those that wake released.
     PARKED = "JobsParked"
     UNPARKED = "JobsUnparked"
+    #: Decreases of an adaptive concurrency.
+    CONCURRENCY_LOWERED = "ConcurrencyLowered"
     #: Scheduled jobs that wake put on their lanes because they are due.
     WOKEN = "JobsWoken"
     #: Groups whose next job was put on its lane.

@@ -15,7 +15,8 @@ from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.limit_state import AHEAD, NEAR, RESERVED, Turn, run_name
 from tidemill.domain.limits import LONGEST_RATE_PERIOD, Limit, Rate
 from tidemill.domain.waiting import Line
-from tidemill.dynamodb.limit_item import HELD, KEPT, LIMIT_PREFIX
+from tidemill.dynamodb.limit_item import KEPT, LIMIT_PREFIX
+from tidemill.dynamodb.limit_write import HELD
 from tidemill.dynamodb.limits import LISTED_FOR, DynamoLimits
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 

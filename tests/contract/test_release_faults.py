@@ -150,13 +150,13 @@ def test_a_job_that_is_parked_while_a_slot_is_given_back_is_released(
     newcomers: list[Job] = []
 
     class Racing(DynamoLimits):
-        def vacate(self, line: Line, name: str) -> None:
+        def vacate(self, line: Line, name: str, change: Any = None) -> None:
             if not newcomers:
                 newcomer = a_job()
                 assert enter(limits, newcomer, now=NOW + SECOND) == LINE
                 newcomers.append(park_only(store, newcomer, LINE))
                 Releaser(store=store, limits=limits, clock=clock).look_again(newcomers[0])
-            super().vacate(line, name)
+            super().vacate(line, name, change)
 
     slot = enter(limits, a_job())
     if line_stands:

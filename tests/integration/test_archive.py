@@ -91,6 +91,18 @@ def test_each_end_of_a_job_has_a_file_of_its_own(bucket: Any) -> None:
     assert len(files(bucket)) == 3
 
 
+def test_the_ends_before_and_after_a_restore_have_a_file_each(bucket: Any) -> None:
+    before, after = ended(), ended()
+    after = replace(after, finished_at=NOW + 60 * SECOND)
+    stream_arn = "arn:aws:dynamodb:eu-west-1:123456789012:table/jobs-before/stream/2026"
+
+    assert handle({**change(None, before), "eventSourceARN": stream_arn}) == []
+    assert handle(change(None, after)) == []
+
+    assert files(bucket).keys() == {archive_key(before), archive_key(after)}
+    assert len(files(bucket)) == 2
+
+
 def test_other_writes_to_an_ended_job_and_its_deletion_write_nothing(bucket: Any) -> None:
     job = ended()
     migrated = replace(job, payload='{"v":2}')

@@ -17,6 +17,7 @@ from tidemill.application.attempt_report import Ending as AttemptEnding
 from tidemill.application.attempt_report import Report
 from tidemill.application.handler_context import HandlerContext
 from tidemill.application.job_types import JobType, JobTypes, Run
+from tidemill.domain.adaptive_limit import Change
 from tidemill.domain.errors import InvalidPayloadError, PermanentJobError, RetryAfter
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.limits import Limit
@@ -71,6 +72,9 @@ class ShippedWorker:
         return not self._greenlet.dead
 
     def claimed(self, job: Job) -> None:
+        """As `RunObserver`."""
+
+    def lowered(self, job: Job, change: Change) -> None:
         """As `RunObserver`."""
 
     def ended(self, _reference: Reference | None, report: Report) -> None:

@@ -11,9 +11,11 @@ from tests.simulation.actors.batch_callers import BatchCaller
 from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload, further_submissions
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
 from tests.simulation.actors.invalid_callers import InvalidCallers
+from tests.simulation.actors.migrating_operators import MigratingOperators
 from tests.simulation.actors.operators import Operators
 from tests.simulation.actors.overriding_operators import OverridingOperators
 from tests.simulation.actors.pausing_operators import PausingOperators
+from tests.simulation.actors.probing_operators import ProbingOperators
 from tests.simulation.actors.selecting_operators import SelectingOperators
 from tests.simulation.actors.tenants import Tenants
 from tests.simulation.actors.ttl_sweeper import TtlSweeper
@@ -144,6 +146,8 @@ def _plan_operators(world: World, until_ms: int) -> None:
     """Those with a chance of their own, who leave all else as it is in seeds without them."""
     OverridingOperators(world).plan(until_ms)
     SelectingOperators(world).plan(until_ms + _ASKED_AFTER_MS)
+    ProbingOperators(world).plan(until_ms)
+    MigratingOperators(world).plan(until_ms)
 
 
 def _submit(world: World, workload: Workload, until_ms: int) -> None:

@@ -14,7 +14,7 @@ from tidemill.application.attempt_report import Ending, Report, RunObserver, Uno
 from tidemill.application.breaker_use import CURRENT_USE
 from tidemill.application.handler_context import HandlerContext, HandlerScope, SettleScope
 from tidemill.application.handler_results import checkpoint_text, outcome_of_value
-from tidemill.application.job_types import Run
+from tidemill.application.job_types import Run, observe_nothing
 from tidemill.application.ports import Checkpoint
 from tidemill.application.run_log import RunLog
 from tidemill.application.settle import AttemptContext, Settler, put_back_time
@@ -201,6 +201,7 @@ class Attempt:
 
         In this order: the next run of the limit key finds what this one has written.
         """
+        self._gates.ended_with(outcome)
         try:
             self._settle(outcome)
         finally:
@@ -226,7 +227,9 @@ class Attempt:
                 self._end_locked(Report(ending=Ending.NOT_STARTED, put_back_until=self._context.clock()))
                 return
         # The handler may still run, in its thread. Its slot is released there.
-        self._settle(self._timed_out(JobTimeoutError(f"it took longer than {self._time_allowed()}")))
+        timed_out = self._timed_out(JobTimeoutError(f"it took longer than {self._time_allowed()}"))
+        self._gates.ended_with(timed_out)
+        self._settle(timed_out)
 
     def _timed_out(self, error: JobTimeoutError) -> Outcome:
         """Failed, unless a downstream whose breaker is open took too long."""
@@ -254,8 +257,8 @@ class Attempt:
 
     def release_slot(self) -> None:
         """Also for a stray: its process ends now, so the slot need not wait for the end of the lease."""
-        if self._job:
-            self._gates.release_slot(self._job)
+        if job := self._job:
+            self._gates.release_slot(job, lambda change: self._observer.lowered(job, change))
 
     def _end(self, report: Report) -> None:
         """End an attempt that settles nothing, unless it has ended."""
@@ -281,7 +284,7 @@ class Attempt:
 
     def _call_handler(self, job: Job, context: HandlerContext) -> Any:
         """What the handler returns."""
-        job_type = self._gates.known_type()
+        job_type, measured = self._gates.known_type(), self._gates.measured
         run = Run(
             job_id=job.id,
             tenant=job.tenant,
@@ -297,8 +300,11 @@ class Attempt:
             log=RunLog(context.fields),
             save=self._save_checkpoint,
             read_flags=self._context.flags,
+            observe=measured.observed if measured else observe_nothing,
         )
         self._begin_handler()
+        if measured:
+            measured.begin()
         token = CURRENT_USE.set(self._gates.breakers)
         try:
             value = job_type.handler(self._gates.payload, run)
@@ -310,6 +316,8 @@ class Attempt:
             # For example `SystemExit` or a cancelled coroutine. It ends the attempt, not the thread.
             raise TidemillError(f"the handler tried to end its process: {exit_!r}") from exit_
         finally:
+            if measured:
+                measured.end()
             CURRENT_USE.reset(token)
             self._in_handler = False
         self._gates.called_downstreams(None)

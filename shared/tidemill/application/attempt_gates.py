@@ -12,7 +12,9 @@ from typing import Any, Final
 
 from tidemill.application.breaker_use import BreakerUse
 from tidemill.application.job_types import JobType
+from tidemill.application.measured_run import MeasuredRun
 from tidemill.application.ports import Entered, LimitSlot
+from tidemill.application.release import Tell
 from tidemill.application.settle import AttemptContext
 from tidemill.domain.errors import (
     InvalidPayloadError,
@@ -77,6 +79,8 @@ class Gates:
         self._deadline_moved = deadline_moved
         self._slot: LimitSlot | None = None
         self._entered = Entered()
+        #: For a run that has entered an adaptive limit.
+        self.measured: MeasuredRun | None = None
         #: The line of the limit that the job asked for a slot, if it did.
         self._asked: Line | None = None
         self.deadline = deadline
@@ -191,6 +195,8 @@ class Gates:
         self._asked = slot.line
         if isinstance(entered, Entered):
             self._entered = entered
+            if slot.limit.adaptive:
+                self.measured = MeasuredRun(entered, self._context.clock)
             return None
         self._slot = None
         wait = Wait(cause=slot.line.cause, key=slot.line.key, since=now)
@@ -202,10 +208,18 @@ class Gates:
             return self._context.held_below(LONGEST_SUSPECT_HOLD_SECONDS, HoldCause.STRAY)
         return None
 
-    def release_slot(self, job: Job) -> None:
-        """Give back the slot of the run, and the turn that the job did not use. Best effort: both end by themselves."""
-        if self._slot and self._slot.limit.concurrency:
-            self._context.releaser.leave(self._slot, line_stands=self._entered.line_stands)
+    def ended_with(self, outcome: Outcome) -> None:
+        """For an adaptive limit. The first outcome counts: a run that timed out may still return something."""
+        if self._slot and self.measured and self._slot.sample is None:
+            self._slot = replace(self._slot, sample=self.measured.sample(outcome))
+
+    def release_slot(self, job: Job, tell: Tell) -> None:
+        """Give back the slot of the run, and the turn that the job did not use. Best effort: both end by themselves.
+
+        `tell` gets the decrease of an adaptive concurrency that the run caused.
+        """
+        if self._slot and self._slot.limit.has_slots:
+            self._context.releaser.leave(self._slot, line_stands=self._entered.line_stands, tell=tell)
         if self.breakers:
             self.breakers.give_up()
         if job.wait and job.wait.line != self._asked:

@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol
 
+from tidemill.domain.adaptive_limit import Change
 from tidemill.domain.claim_verdict import Verdict
 from tidemill.domain.job import AttemptError, DeathReason, Job, Reference
 
@@ -79,6 +80,9 @@ class RunObserver(Protocol):
         written. Then both are reported.
         """
 
+    def lowered(self, job: Job, change: Change) -> None:
+        """The run of this job has lowered the adaptive concurrency of its limit key."""
+
 
 class Unobserved:
     """A `RunObserver` that ignores everything."""
@@ -87,4 +91,7 @@ class Unobserved:
         pass
 
     def ended(self, reference: Reference | None, report: Report) -> None:
+        pass
+
+    def lowered(self, job: Job, change: Change) -> None:
         pass

@@ -13,6 +13,7 @@ from typing import Final
 from tidemill.application.explain_breaker import parked_by_breaker
 from tidemill.application.explanation import Answer, Facts, Reason
 from tidemill.application.time_text import moment
+from tidemill.domain.adaptive_limit import Adapted, Adaptive, Trouble
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import earliest
@@ -29,6 +30,12 @@ _HOLDS: Final[Mapping[HoldCause | None, str]] = {
     HoldCause.BREAKER: "the breaker of its downstream was open",
     HoldCause.VERSION: "its worker does not know its type, or refuses its payload; during a deployment this passes",
     None: "another version of the code held it",
+}
+_TROUBLES: Final[Mapping[Trouble | None, str]] = {
+    Trouble.SLOW: "because a run took longer than the target",
+    Trouble.THROTTLED: "because the downstream throttled",
+    Trouble.TIMEOUT: "because a run timed out",
+    Trouble.ERROR: "because a run failed",
 }
 _RECONCILE: Final = "Reconcile sends it again when it is overdue by its limit; `tidemill reconcile` does so now."
 
@@ -191,10 +198,11 @@ def _parked(facts: Facts) -> Answer:
     name = f"The {wait.cause} {wait.key}" if wait else "Its limit"
     place = "" if facts.before_it is None else f" {_before(facts.before_it)}"
     latest = f"It is released {moment(job.due, now)} at the latest."
-    if state and limit and limit.concurrency is not None and len(state.taken(now)) >= limit.concurrency:
+    slots = limit.slots(state.adapted) if state and limit else None
+    if state and limit and slots is not None and len(state.taken(now)) >= slots:
         return _said(
             Reason.NO_SLOT,
-            f"{name} has {_all_slots(limit.concurrency)} in use.{place}",
+            f"{name} has {_all_slots(slots)} in use.{_adapts(limit.adaptive, state.adapted, now)}{place}",
             f"The next run that ends, or wake, releases the first job of the line. {latest}",
             until=job.due,
         )
@@ -235,6 +243,16 @@ def _before(number: int) -> str:
 
 def _all_slots(number: int) -> str:
     return "its only slot" if number == 1 else f"all its {number} slots"
+
+
+def _adapts(bounds: Adaptive | None, adapted: Adapted | None, now: datetime) -> str:
+    if bounds is None:
+        return ""
+    fell = ""
+    if adapted and adapted.fell_at:
+        why = _TROUBLES.get(adapted.why, "for a reason that only a newer version knows")
+        fell = f", and was lowered last {moment(adapted.fell_at, now)}, {why}"
+    return f" The number adapts between {bounds.floor} and {bounds.ceiling}{fell}."
 
 
 def _paused(facts: Facts, wait: Wait) -> Answer:

@@ -24,6 +24,14 @@ SaveCheckpoint = Callable[[Any, int | None, int | None], None]
 ReadFlags = Callable[[], Mapping[str, Any]]
 
 
+#: Takes the seconds, if known, and whether the downstream throttled.
+Observe = Callable[[float | None, bool], None]
+
+
+def observe_nothing(_seconds: float | None, _throttled: bool) -> None:  # noqa: FBT001 - `Run.observed` names it
+    """For a run whose concurrency does not adapt."""
+
+
 def _save_nothing(_state: Any, _done: int | None, _total: int | None) -> None:
     """For a run outside of a worker, such as in a test of a handler."""
 
@@ -53,6 +61,7 @@ class Run:
     log: "LoggerAdapter[Logger]" = field(default_factory=lambda: RunLog({}), repr=False, compare=False)
     save: SaveCheckpoint = field(default=_save_nothing, repr=False, compare=False)
     read_flags: ReadFlags = field(default=dict, repr=False, compare=False)
+    observe: Observe = field(default=observe_nothing, repr=False, compare=False)
 
     @property
     def flags(self) -> Mapping[str, Any]:
@@ -62,6 +71,14 @@ class Run:
         most 5 seconds old. If they cannot be read, it returns the last known ones.
         """
         return self.read_flags()
+
+    def observed(self, seconds: float | None = None, *, throttled: bool = False) -> None:
+        """Report a call of the downstream, for a type whose concurrency adapts. Other types ignore it.
+
+        The slowest reported call counts instead of the time of the whole handler. `throttled` says that the downstream
+        asked for fewer calls. Raises `ValueError` for a time below 0.
+        """
+        self.observe(seconds, throttled)
 
     def checkpoint(self, state: Any = None, *, done: int | None = None, total: int | None = None) -> None:
         """Save a state to resume from, and the progress of the job, with one write.

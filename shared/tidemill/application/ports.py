@@ -26,6 +26,7 @@ from tidemill.application.job_store import (
     WakeStore,
     ignore_unreadable,
 )
+from tidemill.domain.adaptive_limit import Adapted, Change, Sample
 from tidemill.domain.dispatch import Dispatch
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.limit_state import LimitState, Turn, reservation_name
@@ -114,6 +115,8 @@ class LimitSlot:
     released: bool = False
     #: Without the overrides; None if the type declares no limit.
     declared: Limit | None = None
+    #: What the run measured, for an adaptive concurrency. None if its handler did not run.
+    sample: Sample | None = None
 
     @property
     def lasting(self) -> Limit:
@@ -130,6 +133,9 @@ class Entered:
     """The run has its slot. `line_stands`: jobs may wait for it."""
 
     line_stands: bool = False
+    #: The number of an adaptive concurrency, and the slots that are in use, this one included.
+    adapted: Adapted | None = None
+    taken: int = 0
 
 
 class Limits(Protocol):
@@ -142,19 +148,35 @@ class Limits(Protocol):
         when it is unknown whether the slot was taken.
         """
 
-    def release(self, slot: LimitSlot) -> bool:
-        """Give the slot back. True if it is still taken, because jobs may wait in its line."""
+    def release(self, slot: LimitSlot, change: Change | None = None) -> bool:
+        """Give the slot back, and apply the change of its run. True if neither, because jobs may wait in its line.
 
-    def vacate(self, line: Line, name: str) -> None:
-        """Give back the slot of that name, though jobs may wait for it. Wake finds them."""
+        Raises `OutdatedChangeError`, having done neither.
+        """
+
+    def vacate(self, line: Line, name: str, change: Change | None = None) -> None:
+        """Give back the slot of that name, though jobs may wait for it. Wake finds them.
+
+        Raises `OutdatedChangeError` for a change that cannot be applied. Then the slot may still be taken.
+        """
 
     def look(self, line: Line) -> LimitState:
         """The present use of the limit, read consistently."""
 
     def reserve(
-        self, line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime
+        self,
+        line: Line,
+        state: LimitState,
+        turns: Sequence[Turn],
+        *,
+        leaving: str | None,
+        now: datetime,
+        change: Change | None = None,
     ) -> bool:
-        """Reserve these turns, and give back the slot `leaving` with them. False if `state` is out of date."""
+        """Reserve these turns, and give back the slot `leaving` with them. False if `state` is out of date.
+
+        `change` is that of the leaving run. The turns count with it, and `state` is as it was read.
+        """
 
     def list_line(self, line: Line, rate: Rate, *, job: tuple[str, str], now: datetime) -> None:
         """Wake looks at this line from now on, and empties it at this rate once its cause has ended.

@@ -14,8 +14,15 @@ from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.ports import Clock, Draw, Limits, LimitSlot, Part, ReleaseStore
 from tidemill.application.probe_election import elect_probe
+from tidemill.domain.adaptive_limit import Change, Sample, change_after, changed
 from tidemill.domain.breaker import drain_rate
-from tidemill.domain.errors import MalformedDocumentError, StoreUnavailableError, TidemillError, WriteRefusedError
+from tidemill.domain.errors import (
+    MalformedDocumentError,
+    OutdatedChangeError,
+    StoreUnavailableError,
+    TidemillError,
+    WriteRefusedError,
+)
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import MOST_AT_ONCE, RESERVED, LimitState, Turn, reservation_name, run_name
 from tidemill.domain.limits import Limit
@@ -27,6 +34,14 @@ _TRIES: Final = 4
 #: A worker lists the line before it parks the job. No invocation lasts longer than 15 minutes, so after this time that
 #: job is parked, and the index shows it. https://docs.aws.amazon.com/lambda/latest/dg/configuration-timeout.html
 LISTED_AT_LEAST: Final = timedelta(minutes=20)
+
+
+#: Gets the change of a run that lowered an adaptive concurrency.
+Tell = Callable[[Change], None]
+
+
+def tell_nobody(_change: Change) -> None:
+    """`Tell` of a caller that writes no log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,12 +75,20 @@ class Releaser:
         self._breakers = breakers
 
     def release(
-        self, line: Line, *, leaving: str | None = None, limit: Limit | None = None, parked: Job | None = None
+        self,
+        line: Line,
+        *,
+        leaving: str | None = None,
+        limit: Limit | None = None,
+        parked: Job | None = None,
+        sample: Sample | None = None,
+        tell: Tell = tell_nobody,
     ) -> list[Job]:
         """The released jobs. `leaving` is a slot that its holder gives back: the first job gets it, or it is free.
 
         `limit` is the declared one, if the caller knows it: the item has that of the last job that found no room.
-        `parked` is a job that was just parked, which the index may not show yet. Raises `StoreUnavailableError`.
+        `parked` is a job that was just parked, which the index may not show yet. `sample` is what the leaving run
+        measured, and `tell` gets the decrease that it caused. Raises `StoreUnavailableError`.
         """
         released: list[Job] = []
         for _ in range(_TRIES):
@@ -74,21 +97,23 @@ class Releaser:
             state = replace(state, limit=self._in_force(line, state, limit, now))
             if leaving not in (state.held or ()):
                 leaving = None
-            times = state.turns(now, leaving=leaving)
+            change = _change(state, leaving, sample, now)
+            times = _with_change(state, change).turns(now, leaving=leaving)
             most = len(times) + state.reservations()
-            waiting, unread = self._waiting(line, state, parked, most=most) if state.marked else ([], False)
+            waiting, unread = self._waiting(line, state, parked, most=most)
             turns = _turns(waiting, state, times)
             if leaving is not None and all(turn.reserved for _, turn in turns):
                 # A job may be parked just now, and have found the slot taken. So free it before the last look.
-                self._limits.vacate(line, leaving)
-                leaving = None
+                leaving = self._vacated(line, leaving, change, tell)
                 continue
             if not waiting:
                 # The jobs of a newer version can be released by that version alone, which finds them by the mark.
                 if times and state.marked and not unread and parked is None and state.last_at < now - LISTED_AT_LEAST:
                     self._limits.clear(line, state)
                 break
-            if self._limits.reserve(line, state, [turn for _, turn in turns], leaving=leaving, now=now):
+            granted = [turn for _, turn in turns]
+            if self._limits.reserve(line, state, granted, leaving=leaving, now=now, change=change):
+                _tell(tell, change)
                 leaving = None
                 unused = [turn for job, turn in turns if not self._unpark(job, turn, released)]
                 if not unused:
@@ -100,14 +125,36 @@ class Releaser:
             self._limits.vacate(line, leaving)
         return released
 
-    def leave(self, slot: LimitSlot, *, line_stands: bool) -> None:
+    def leave(self, slot: LimitSlot, *, line_stands: bool, tell: Tell = tell_nobody) -> None:
         """Give the slot of a run back, to the first job of its line if there is one.
 
+        An adaptive concurrency changes with the same write, and `tell` gets the decrease that the run caused.
         Best effort: a slot that is not given back is free when its lease ends, and then wake releases a job.
         """
         with suppress(TidemillError):
-            if line_stands or self._limits.release(slot):
-                self.release(slot.line, leaving=run_name(slot.token), limit=slot.lasting)
+            if line_stands or self._handed_over(slot, tell):
+                self.release(slot.line, leaving=run_name(slot.token), limit=slot.lasting, sample=slot.sample, tell=tell)
+
+    def _handed_over(self, slot: LimitSlot, tell: Tell) -> bool:
+        """As `Limits.release`. The change counts with what the run knew when it entered."""
+        sample, bounds = slot.sample, slot.limit.adaptive
+        change = change_after(bounds, sample.entered, sample, now=self._clock()) if bounds and sample else None
+        try:
+            left = self._limits.release(slot, change)
+        except OutdatedChangeError:
+            return self._limits.release(slot)
+        if not left:
+            _tell(tell, change)
+        return left
+
+    def _vacated(self, line: Line, name: str, change: Change | None, tell: Tell) -> str | None:
+        """None once the slot is free, or the name again if its run must measure anew."""
+        try:
+            self._limits.vacate(line, name, change)
+        except OutdatedChangeError:
+            return name
+        _tell(tell, change)
+        return None
 
     def pass_on(self, job: Job) -> None:
         """A released job did not ask for its slot: the next of its line gets it. Best effort, as `leave`.
@@ -176,7 +223,7 @@ class Releaser:
 
     def _waiting(self, line: Line, state: LimitState, parked: Job | None, *, most: int) -> tuple[list[Job], bool]:
         """The first jobs of the line, and whether it shows one that only a newer version can read."""
-        if most <= 0:
+        if most <= 0 or not state.marked:
             return [], False
         unread: list[str] = []
         jobs = self._store.parked(
@@ -208,6 +255,20 @@ class Releaser:
             return current is not None and not current.state.terminal and current.generation <= job.generation + 1
         released.append(job)
         return True
+
+
+def _change(state: LimitState, leaving: str | None, sample: Sample | None, now: datetime) -> Change | None:
+    bounds = state.limit.adaptive if state.limit else None
+    return change_after(bounds, state.adapted, sample, now=now) if bounds and leaving else None
+
+
+def _with_change(state: LimitState, change: Change | None) -> LimitState:
+    return replace(state, adapted=changed(state.adapted, change)) if change and state.adapted else state
+
+
+def _tell(tell: Tell, change: Change | None) -> None:
+    if change and change.lowered:
+        tell(change)
 
 
 def _turns(waiting: Sequence[Job], state: LimitState, times: Sequence[datetime]) -> list[tuple[Job, Turn]]:

@@ -35,7 +35,7 @@ def audit(
             show_json(_as_json(entry), one_line=True)
     elif entries := list(found):
         show_table(
-            ("BEGAN", "COMMAND", "END", "JOBS", "BY", "REASON", "OPTIONS"),
+            ("BEGAN", "COMMAND", "END", "CHANGED", "BY", "REASON", "OPTIONS"),
             [
                 (
                     readable_time(entry.began_at),

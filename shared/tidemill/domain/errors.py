@@ -102,6 +102,10 @@ class TransactionTooLargeError(PermanentJobError):
         )
 
 
+class OutdatedChangeError(TidemillError):
+    """Another run has lowered an adaptive concurrency since this one entered, so its own change no longer applies."""
+
+
 class KeyReusedError(TidemillError):
     """The caller has used this idempotency key before, with another body."""
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from tidemill.domain.adaptive_limit import Adapted
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.time_constants import EPOCH
 
@@ -54,6 +55,10 @@ class LimitState:
     last_at: datetime = EPOCH
     #: The run that entered last, for a limit without slots.
     last_run: str | None = None
+    #: The number of an adaptive concurrency; None before its first run.
+    adapted: Adapted | None = None
+    #: Nothing was read: the first try of a run that knows only its own reservation.
+    blind: bool = False
 
     def over(self, now: datetime) -> list[str]:
         """The slots whose time is over."""
@@ -95,8 +100,8 @@ class LimitState:
             first = max(now, known.promised, earliest(rate, known.arrival))
             times = [first + number * interval(rate) for number in range(MOST_AT_ONCE)]
             times = [at for at in times if at <= now + AHEAD]
-        if self.limit.concurrency is not None:
-            times = times[: max(self.limit.concurrency - len(self.taken(now) - {leaving}), 0)]
+        if (slots := self.limit.slots(self.adapted)) is not None:
+            times = times[: max(slots - len(self.taken(now) - {leaving}), 0)]
         return times
 
     def reservations(self) -> int:

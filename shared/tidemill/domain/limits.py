@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-#: Each slot is an attribute of one item, and a run may look at all of them.
-LARGEST_CONCURRENCY: Final = 100
+from tidemill.domain.adaptive_limit import LARGEST_CONCURRENCY, Adapted, Adaptive
+
 #: A lane delays by whole seconds.
 SHORTEST_RATE_PERIOD: Final = timedelta(seconds=1)
 LONGEST_RATE_PERIOD: Final = timedelta(days=1)
@@ -32,15 +32,26 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """`concurrency`: runs at the same time; None for no bound."""
+    """`concurrency`: runs at the same time; None for no bound, or for one that adapts within `adaptive`."""
 
     concurrency: int | None = None
     rate: Rate | None = None
+    adaptive: Adaptive | None = None
 
     def __post_init__(self) -> None:
         if self.concurrency is not None and not 1 <= self.concurrency <= LARGEST_CONCURRENCY:
             raise ValueError(
                 f"concurrency_per_key is {self.concurrency}; it must lie within 1 and {LARGEST_CONCURRENCY}"
             )
-        if self.concurrency is None and self.rate is None:
+        if self.concurrency is not None and self.adaptive is not None:
+            raise ValueError("a concurrency is fixed or adaptive, not both")
+        if not self.has_slots and self.rate is None:
             raise ValueError("a limit bounds concurrency, rate or both")
+
+    @property
+    def has_slots(self) -> bool:
+        return self.concurrency is not None or self.adaptive is not None
+
+    def slots(self, adapted: Adapted | None) -> int | None:
+        """How many runs may hold a slot, given the number in the limit item; None for no bound."""
+        return self.adaptive.slots(adapted) if self.adaptive else self.concurrency

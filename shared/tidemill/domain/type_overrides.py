@@ -55,10 +55,13 @@ class TypeOverrides:
         )
 
     def limit(self, declared: Limit | None) -> Limit | None:
-        """A type that declares no limit may get one."""
+        """A type that declares no limit may get one. An overridden concurrency does not adapt."""
         concurrency = self.concurrency or (declared.concurrency if declared else None)
+        adaptive = None if self.concurrency or declared is None else declared.adaptive
         rate = self.rate or (declared.rate if declared else None)
-        return None if concurrency is None and rate is None else Limit(concurrency=concurrency, rate=rate)
+        if concurrency is None and adaptive is None and rate is None:
+            return None
+        return Limit(concurrency=concurrency, adaptive=adaptive, rate=rate)
 
 
 NO_OVERRIDES: Final = TypeOverrides()

@@ -5,7 +5,6 @@ the number of slots in use, one condition bounds it, and a hundred slots take le
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 from zlib import crc32
@@ -13,12 +12,16 @@ from zlib import crc32
 from tidemill.application.ports import LimitSlot
 from tidemill.aws.attribute_values import milliseconds, number, seconds, text
 from tidemill.aws.clients import Item
+from tidemill.domain.adaptive_limit import Change
 from tidemill.domain.limit_state import RESERVED, LimitState, Turn, burst, interval, run_name
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.pauses import Drain
 from tidemill.domain.time_constants import EPOCH
 from tidemill.domain.waiting import Cause, Line
+from tidemill.dynamodb import adaptive_number
+from tidemill.dynamodb.adaptive_number import BOUNDS, adapted_of, bounds_field, bounds_of
 from tidemill.dynamodb.document import from_milliseconds
+from tidemill.dynamodb.limit_write import HELD, LimitWrite
 from tidemill.dynamodb.update_requests import Request
 from tidemill.names import ATTENTION_KEY, ATTENTION_SORT_KEY, JOB_KEY, TTL_ATTRIBUTE
 
@@ -42,7 +45,6 @@ _PREFIXES: Final[Mapping[Cause, str]] = {
 #: are parked, wake writes the item at least once in each period.
 KEPT: Final = timedelta(days=2)
 
-HELD: Final = "held"
 #: Epoch microseconds, as `promised`: an interval may be shorter than a millisecond.
 ARRIVAL: Final = "arrival"
 PROMISED: Final = "promised"
@@ -61,57 +63,11 @@ _PERIOD: Final = "period"
 _MICROSECOND: Final = timedelta(microseconds=1)
 
 
-@dataclass(slots=True)
-class _Write:
-    """One UpdateItem under construction. Every name uses an alias, since `last` and others are reserved words."""
-
-    line: Line
-    sets: dict[str, str] = field(default_factory=dict)
-    removes: list[str] = field(default_factory=list)
-    conditions: list[str] = field(default_factory=list)
-    names: dict[str, str] = field(default_factory=dict)
-    values: dict[str, Item] = field(default_factory=dict)
-    slots: dict[str, str] = field(default_factory=dict)
-
-    def name(self, name: str) -> str:
-        self.names[f"#{name}"] = name
-        return f"#{name}"
-
-    def slot(self, name: str) -> str:
-        """Short, since one write may name a hundred: see `MOST_AT_ONCE`."""
-        alias = self.slots.setdefault(name, f"#s{len(self.slots)}")
-        self.names[alias] = name
-        return f"{self.name(HELD)}.{alias}"
-
-    def value(self, name: str, value: Item) -> str:
-        self.values[f":{name}"] = value
-        return f":{name}"
-
-    def set(self, name: str, value: Item) -> None:
-        self.sets[self.name(name)] = self.value(f"new_{name}", value)
-
-    def request(self) -> Request:
-        expression = ""
-        if self.sets:
-            expression = "SET " + ", ".join(f"{path} = {value}" for path, value in self.sets.items())
-        if self.removes:
-            expression += " REMOVE " + ", ".join(self.removes)
-        request: Request = {
-            "Key": item_key(self.line),
-            "UpdateExpression": expression.strip(),
-            "ExpressionAttributeNames": self.names,
-        }
-        if self.conditions:
-            request["ConditionExpression"] = " AND ".join(self.conditions)
-        return request | ({"ExpressionAttributeValues": self.values} if self.values else {})
-
-
 def enter(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
     """The write that lets the run in, if the item leaves room as `state` says."""
-    write = _Write(slot.line)
+    write = LimitWrite(item_key(slot.line))
     write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
-    concurrency = slot.limit.concurrency
-    if concurrency is None:
+    if not slot.limit.has_slots:
         write.set(LAST_RUN, text(slot.token))
         # The SDK sends an applied write again: it must count once.
         write.conditions.append(f"(attribute_not_exists(#{LAST_RUN}) OR #{LAST_RUN} <> :new_{LAST_RUN})")
@@ -120,7 +76,7 @@ def enter(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
         _change_slots(
             write,
             state,
-            concurrency,
+            slot.limit,
             adds={run_name(slot.token): slot.until},
             gives=[used] if used else [],
             over=[name for name in state.over(now) if name != used],
@@ -139,21 +95,24 @@ def enter(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
     return write.request()
 
 
-def leave(slot: LimitSlot) -> Request:
+def leave(slot: LimitSlot, change: Change | None = None) -> Request:
     """Give the slot back, unless a job may wait for it."""
     write = _vacate(slot.line, run_name(slot.token))
+    adaptive_number.change(write, change)
     # A job was parked since this run entered: it gets the slot.
     write.conditions.append(f"attribute_not_exists({write.name(ATTENTION_KEY)})")
     return write.request()
 
 
-def vacate(line: Line, name: str) -> Request:
+def vacate(line: Line, name: str, change: Change | None = None) -> Request:
     """Give the slot back, though jobs may wait for it."""
-    return _vacate(line, name).request()
+    write = _vacate(line, name)
+    adaptive_number.change(write, change)
+    return write.request()
 
 
-def _vacate(line: Line, name: str) -> _Write:
-    write = _Write(line)
+def _vacate(line: Line, name: str) -> LimitWrite:
+    write = LimitWrite(item_key(line))
     path = write.slot(name)
     write.removes.append(path)
     write.conditions += [
@@ -167,7 +126,7 @@ def _vacate(line: Line, name: str) -> _Write:
 
 def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
     """List the item for wake before the job is parked, so that the job is found even if this worker dies."""
-    write = _Write(slot.line)
+    write = LimitWrite(item_key(slot.line))
     if slot.line.cause is Cause.LIMIT:
         write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
     else:
@@ -179,7 +138,7 @@ def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
         shard = crc32(slot.line.key.encode()) % LINE_SHARDS
         write.set(ATTENTION_KEY, text(lines_partition(shard)))
         write.set(ATTENTION_SORT_KEY, milliseconds(now))
-    for name, value in _limit_fields(slot.lasting).items():
+    for name, value in _limit_fields(slot.lasting, state).items():
         if value is None:
             write.removes.append(write.name(name))
         else:
@@ -194,7 +153,7 @@ def mark(slot: LimitSlot, state: LimitState, *, now: datetime) -> Request:
 
 def mark_drain(drain: Drain) -> Request:
     """List the line of a pause for wake, for the transaction that changes the pause."""
-    write = _Write(drain.line)
+    write = LimitWrite(item_key(drain.line))
     shard = crc32(drain.line.key.encode()) % LINE_SHARDS
     write.set(ATTENTION_KEY, text(lines_partition(shard)))
     write.set(ATTENTION_SORT_KEY, milliseconds(drain.ends_at))
@@ -207,21 +166,28 @@ def mark_drain(drain: Drain) -> Request:
 
 
 def reserve(
-    line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime
+    line: Line,
+    state: LimitState,
+    turns: Sequence[Turn],
+    *,
+    leaving: str | None,
+    now: datetime,
+    change: Change | None = None,
 ) -> Request | None:
-    """Give these turns, and the slot `leaving` back with them. None if there is nothing to write."""
+    """Give these turns, and the slot `leaving` back with them, with its `change`. None if there is nothing to write."""
     limit = state.limit
-    write = _Write(line)
+    write = LimitWrite(item_key(line))
     fresh = [turn for turn in turns if not turn.reserved]
     if limit is None or not fresh:
         return None
     if line.cause is Cause.LIMIT:
         write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
-    if limit.concurrency is not None:
+    if limit.has_slots:
         adds = {turn.reservation: turn.due + RESERVED for turn in fresh}
         gives = [leaving] if leaving else []
         over = [name for name in state.over(now) if name not in {leaving, *adds}]
-        _change_slots(write, state, limit.concurrency, adds=adds, gives=gives, over=over, now=now)
+        _change_slots(write, state, limit, adds=adds, gives=gives, over=over, now=now, change=change)
+        adaptive_number.change(write, change)
     if limit.rate:
         write.set(PROMISED, _microseconds(max(turn.due for turn in fresh) + interval(limit.rate)))
         # Another release has promised these times since.
@@ -231,7 +197,7 @@ def reserve(
 
 def promise(slot: LimitSlot, rate: Rate, state: LimitState, at: datetime, *, now: datetime) -> Request:
     """Give the job the time `at`, which no other job has."""
-    write = _Write(slot.line)
+    write = LimitWrite(item_key(slot.line))
     write.set(TTL_ATTRIBUTE, seconds(now + KEPT))
     write.set(PROMISED, _microseconds(at + interval(rate)))
     # Another job has got that time since.
@@ -241,7 +207,7 @@ def promise(slot: LimitSlot, rate: Rate, state: LimitState, at: datetime, *, now
 
 def clear(line: Line, state: LimitState) -> Request:
     """No job waits: wake need not look any more."""
-    write = _Write(line)
+    write = LimitWrite(item_key(line))
     write.removes += [write.name(name) for name in (ATTENTION_KEY, ATTENTION_SORT_KEY, LAST, LAST_AT)]
     if line.cause is not Cause.LIMIT:
         # The item has no other use. While its jobs wait, nothing writes it, so it does not expire before.
@@ -264,6 +230,7 @@ def decoded(item: Item) -> LimitState:
         last=(tenant, job_id) if LAST in item else None,
         last_at=from_milliseconds(item[LAST_AT]) if LAST_AT in item else EPOCH,
         last_run=item[LAST_RUN]["S"] if LAST_RUN in item else None,
+        adapted=adapted_of(item),
     )
 
 
@@ -283,28 +250,31 @@ def lines_partition(shard: int) -> str:
 
 
 def _change_slots(
-    write: _Write,
+    write: LimitWrite,
     state: LimitState,
-    concurrency: int,
+    limit: Limit,
     *,
     adds: Mapping[str, datetime],
     gives: Iterable[str],
     over: Iterable[str],
     now: datetime,
+    change: Change | None = None,
 ) -> None:
     if state.held is None:
         write.set(HELD, {"M": {name: milliseconds(until) for name, until in adds.items()}})
         # Another run has entered first.
         write.conditions.append(f"attribute_not_exists(#{HELD})")
+        if limit.adaptive and state.adapted is None:
+            adaptive_number.begin(write, limit.adaptive)
         return
     # The item has expired since, or has no slots yet. Then there is nothing to measure.
     write.conditions.append(f"attribute_exists({write.name(HELD)})")
-    gone = 0
+    gone, handed = 0, 0
     for name in gives:
         write.removes.append(write.slot(name))
         # Its time was up, and another write has removed it.
         write.conditions.append(f"attribute_exists({write.slot(name)})")
-        gone += 1
+        gone, handed = gone + 1, handed + 1
     for name in over:
         write.removes.append(write.slot(name))
         # Another write has removed it, or has given it a new time.
@@ -314,13 +284,15 @@ def _change_slots(
         write.sets[write.slot(name)] = write.value(f"until{len(write.values)}", milliseconds(until))
         # The SDK sends an applied write again, or a concurrent release has reserved for the same job.
         write.conditions.append(f"attribute_not_exists({write.slot(name)})")
-    if adds:
+    if limit.adaptive and adds:
+        adaptive_number.bound(write, limit.adaptive, state, adds=len(adds), gives=handed, gone=gone, change=change)
+    elif limit.concurrency is not None and adds:
         # Other runs have entered since. Those that leave with this write make room.
-        write.value("most", number(concurrency - len(adds) + gone))
+        write.value("most", number(limit.concurrency - len(adds) + gone))
         write.conditions.append(f"size({write.name(HELD)}) <= :most")
 
 
-def _start(write: _Write, rate: Rate, state: LimitState, now: datetime) -> None:
+def _start(write: LimitWrite, rate: Rate, state: LimitState, now: datetime) -> None:
     """Move the arrival time on."""
     name = write.name(ARRIVAL)
     write.set(SPACING, number(interval(rate) // _MICROSECOND))
@@ -343,16 +315,18 @@ def _start(write: _Write, rate: Rate, state: LimitState, now: datetime) -> None:
         write.set(ARRIVAL, _microseconds(now + interval(rate)))
 
 
-def _unchanged(write: _Write, name: str, seen: datetime) -> str:
+def _unchanged(write: LimitWrite, name: str, seen: datetime) -> str:
     if seen == EPOCH:
         return f"attribute_not_exists({write.name(name)})"
     return f"{write.name(name)} = {write.value(f'seen_{name}', _microseconds(seen))}"
 
 
-def _limit_fields(limit: Limit) -> dict[str, Item | None]:
-    rate = limit.rate
+def _limit_fields(limit: Limit, state: LimitState) -> dict[str, Item | None]:
+    rate, slots = limit.rate, limit.slots(state.adapted)
     return {
-        _SLOTS: None if limit.concurrency is None else number(limit.concurrency),
+        # The present number of an adaptive one, for a version of the code that knows no other.
+        _SLOTS: None if slots is None else number(slots),
+        BOUNDS: bounds_field(limit.adaptive),
         _COUNT: None if rate is None else number(rate.count),
         _PERIOD: None if rate is None else number(rate.period // _MICROSECOND),
     }
@@ -360,8 +334,11 @@ def _limit_fields(limit: Limit) -> dict[str, Item | None]:
 
 def _limit_of(item: Item) -> Limit | None:
     rate = Rate(count=int(item[_COUNT]["N"]), period=int(item[_PERIOD]["N"]) * _MICROSECOND) if _COUNT in item else None
-    concurrency = int(item[_SLOTS]["N"]) if _SLOTS in item else None
-    return None if rate is None and concurrency is None else Limit(concurrency=concurrency, rate=rate)
+    adaptive = bounds_of(item)
+    concurrency = int(item[_SLOTS]["N"]) if _SLOTS in item and adaptive is None else None
+    if rate is None and concurrency is None and adaptive is None:
+        return None
+    return Limit(concurrency=concurrency, rate=rate, adaptive=adaptive)
 
 
 def _time(item: Item, name: str) -> datetime:

@@ -9,7 +9,8 @@ from botocore.exceptions import ClientError
 from tidemill.application.ports import WHOLE, Entered, LimitSlot, Part
 from tidemill.aws.clients import Item, translated
 from tidemill.aws.conditional_writes import refusing_item
-from tidemill.domain.errors import StoreUnavailableError
+from tidemill.domain.adaptive_limit import Change
+from tidemill.domain.errors import OutdatedChangeError, StoreUnavailableError
 from tidemill.domain.limit_state import AHEAD, NEAR, LimitState, Turn, earliest, run_name
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.waiting import Line
@@ -43,7 +44,7 @@ class DynamoLimits:
 
     def acquire(self, slot: LimitSlot, *, now: datetime) -> Entered | datetime | Line:
         # Most runs find room, so the first try knows nothing. A released job has a reservation.
-        state = LimitState(held={slot.reservation: now} if slot.released else {})
+        state = LimitState(held={slot.reservation: now} if slot.released else {}, blind=True)
         for _ in range(_TRIES):
             if turn := self._turn(slot, state, now):
                 if isinstance(turn, Line) and not self._mark(slot, state, now):
@@ -58,22 +59,26 @@ class DynamoLimits:
             except _RefusedError as refused:
                 state = refused.state
                 if slot.token == state.last_run or run_name(slot.token) in (state.held or ()):
-                    return Entered(line_stands=state.marked)  # the SDK sent it twice
+                    return _entered(slot, state, now)  # the SDK sent it twice
             else:
-                return Entered(line_stands=entered.marked)
+                return _entered(slot, entered, now)
         # Many others write at this moment. The job waits, and the look after it is parked asks again.
         self._mark(slot, state, now)
         return slot.line
 
-    def release(self, slot: LimitSlot) -> bool:
+    def release(self, slot: LimitSlot, change: Change | None = None) -> bool:
         try:
-            self._update(limit_item.leave(slot))
+            self._update(limit_item.leave(slot, change))
         except _RefusedError as refused:
-            return refused.state.marked and run_name(slot.token) in (refused.state.held or ())
+            still_taken = run_name(slot.token) in (refused.state.held or ())
+            if still_taken and not refused.state.marked and change:
+                raise OutdatedChangeError from None
+            return refused.state.marked and still_taken
         return False
 
-    def vacate(self, line: Line, name: str) -> None:
-        self._holds(limit_item.vacate(line, name))
+    def vacate(self, line: Line, name: str, change: Change | None = None) -> None:
+        if not self._holds(limit_item.vacate(line, name, change)) and change:
+            raise OutdatedChangeError
 
     def look(self, line: Line) -> LimitState:
         with translated():
@@ -81,9 +86,16 @@ class DynamoLimits:
         return limit_item.decoded(answer.get("Item", {}))
 
     def reserve(
-        self, line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime
+        self,
+        line: Line,
+        state: LimitState,
+        turns: Sequence[Turn],
+        *,
+        leaving: str | None,
+        now: datetime,
+        change: Change | None = None,
     ) -> bool:
-        request = limit_item.reserve(line, state, turns, leaving=leaving, now=now)
+        request = limit_item.reserve(line, state, turns, leaving=leaving, now=now, change=change)
         return request is None or self._holds(request)
 
     def list_line(self, line: Line, rate: Rate, *, job: tuple[str, str], now: datetime) -> None:
@@ -107,9 +119,11 @@ class DynamoLimits:
     def _turn(self, slot: LimitSlot, state: LimitState, now: datetime) -> datetime | Line | None:
         """None if there is room; else the time that its rate gives to the job, or the line to wait in."""
         limit = slot.limit
-        if limit.concurrency is not None:
+        if (slots := limit.slots(state.adapted)) is not None:
             spare = state.reservation_for_use(slot.reservation) if slot.released else None
-            if len(state.taken(now) - {spare}) >= limit.concurrency:
+            # A decrease takes no slot from the job that it is reserved for.
+            handed = limit.adaptive is not None and spare is not None
+            if len(state.taken(now) - {spare}) >= slots and not handed:
                 return slot.line
         if limit.rate:
             known = state.under(limit.rate, now)
@@ -147,3 +161,9 @@ class DynamoLimits:
             raise _RefusedError(limit_item.decoded(refusing_item(error) or {})) from None
         item: Item = answer.get("Attributes", {})
         return limit_item.decoded(item)
+
+
+def _entered(slot: LimitSlot, state: LimitState, now: datetime) -> Entered:
+    if slot.limit.adaptive is None:
+        return Entered(line_stands=state.marked)
+    return Entered(line_stands=state.marked, adapted=state.adapted, taken=len(state.taken(now)))

@@ -12,6 +12,7 @@ from tidemill.worker.message_run import Invocation
 
 
 def handle(event: Mapping[str, Any], context: Invocation) -> Mapping[str, Any]:  # noqa: ARG001 - as Lambda calls it
+    # Also of a table from before a restore: these jobs have ended, and nothing acts on a file.
     batch = stream.read(event, lanes=[*Lane])
     failed = archive(batch.changes, batch.unreadable, composition.archive_files())
     if failed:

@@ -11,8 +11,9 @@ from typing import Final
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.submit import Accepted
 from tidemill.application.traceback_text import handler_traceback
+from tidemill.domain.adaptive_limit import Change
 from tidemill.domain.job import Job, Reference
-from tidemill.names import OTHER_TYPES, Lane
+from tidemill.names import OTHER_TYPES, Lane, Metric
 from tidemill.telemetry.embedded_metrics import embedded
 from tidemill.telemetry.job_fields import job_fields, reference_fields
 from tidemill.telemetry.outcome_log import Telemetry, logger
@@ -48,6 +49,26 @@ class RunLines:
         )
         _level(report)(report.ending.value, extra=fields | _why(report) | metrics)
         self.telemetry.accepted(*(Accepted(job=follow_up, replayed=False) for follow_up in report.follow_ups))
+
+    def lowered(self, job: Job, change: Change) -> None:
+        """The decision with its inputs."""
+        if (lowered := change.lowered) is None:
+            return
+        decision = {
+            "why": lowered.why,
+            "allowed": lowered.allowed,
+            "allowed_before": change.sample.entered.allowed,
+            "in_use": change.sample.taken,
+            "seconds": change.sample.seconds,
+            "falls": lowered.falls,
+        }
+        metrics = embedded(
+            {Metric.CONCURRENCY_LOWERED: 1},
+            stage=self.telemetry.stage,
+            lane=self.lane,
+            job_type=self._measured_type(job),
+        )
+        logger().warning("concurrency lowered", extra=self._fields(job) | decision | metrics)
 
     def _fields(self, job: Job) -> dict[str, object]:
         version = {"version": self.version} if self.version else {}

@@ -20,6 +20,11 @@ def installation(catalogue_of: Callable[..., Installation]) -> Installation:
 
 
 @pytest.fixture(scope="session")
+def with_archive(catalogue_of: Callable[..., Installation]) -> Installation:
+    return catalogue_of(archive="my-archive")
+
+
+@pytest.fixture(scope="session")
 def catalogue_of(synthesise: Synthesise) -> Callable[..., Installation]:
     return partial(_catalogue, synthesise)
 

@@ -178,9 +178,12 @@ def _one_message(queue: str) -> Callable[[Trace], None]:
     return change
 
 
-def _late_stream(trace: Trace) -> None:
-    for waited, minute in enumerate(MINUTES):
-        trace.put(of_function("IteratorAge", "Publisher"), minute, 60_000.0 * waited)
+def _blocked_stream(reader: str) -> Callable[[Trace], None]:
+    def change(trace: Trace) -> None:
+        for waited, minute in enumerate(MINUTES):
+            trace.put(of_function("IteratorAge", reader), minute, 60_000.0 * waited)
+
+    return change
 
 
 def _unheard(trace: Trace) -> None:
@@ -215,7 +218,7 @@ TICKETS: Final = [
     Fault("UnheardPages", "a page reaches no subscriber", _unheard),
     Fault("ApiErrors", "the API answers with 5xx", _every_minute(of_api(), 2.0)),
     Fault("ShortenerApiErrors", "the shortener answers with 5xx", _every_minute(of_api("ShortenerApi"), 2.0)),
-    Fault("LateStream", "a record blocks the stream", _late_stream),
+    Fault("LateStream", "a record blocks the stream", _blocked_stream("Publisher")),
     Fault("IdlePublisher", "the mapping of the publisher is disabled", _publisher_disabled),
     Fault("UnpublishedRecords", "Lambda sets a record aside", _one_message("PublisherFailures")),
     Fault("PassedOverRecords", "owed work fails for five minutes", _once(ours(Metric.PASSED_OVER))),
@@ -258,5 +261,20 @@ TICKETS: Final = [
         "ShortenerFunctionThrottlesshortener",
         "the redirect is throttled",
         _every_minute(of_function("Throttles", "ShortenerRedirect"), 1.0),
+    ),
+]
+#: Of a stage with an archive.
+OF_THE_ARCHIVE: Final = [
+    Fault("LateArchive", "a record blocks the archive", _blocked_stream("Archiver")),
+    Fault("UnarchivedRecords", "Lambda sets an ended job aside", _one_message("ArchiverFailures")),
+    Fault(
+        "FunctionErrorsarchiver",
+        "Archiver crashes each minute",
+        _every_minute(of_function("Errors", "Archiver"), 1.0),
+    ),
+    Fault(
+        "FunctionThrottlesarchiver",
+        "Archiver is throttled",
+        _every_minute(of_function("Throttles", "Archiver"), 1.0),
     ),
 ]

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from stacks.composition import ROOT
-from tests.infrastructure.alarms.faults import PAGES, TICKETS, Fault
+from tests.infrastructure.alarms.faults import OF_THE_ARCHIVE, PAGES, TICKETS, Fault
 from tests.infrastructure.alarms.installation import Installation
 from tests.infrastructure.alarms.test_faults import seconds_until
 from tidemill.cdk.alarm import Alarm
@@ -28,8 +28,9 @@ def _row(installation: Installation, fault: Fault) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def test_the_table_of_alarms_shows_what_was_measured(installation: Installation) -> None:
+def test_the_table_of_alarms_shows_what_was_measured(installation: Installation, with_archive: Installation) -> None:
     expected = [_row(installation, fault) for fault in (*PAGES, *TICKETS)]
+    expected += [_row(with_archive, fault) for fault in OF_THE_ARCHIVE]
     shown = re.findall(r"(?m)^\| \w+ \| (?:page|ticket) \|.*$", PAGE_OF_ALARMS.read_text())
     assert shown == expected, "the table must be:\n" + "\n".join(expected)
 

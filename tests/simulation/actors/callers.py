@@ -31,7 +31,7 @@ _ODD_JOBS: Final = 4
 _CROWDED: Final = 0.9
 _CROWDED_AND_FAULTY: Final = 0.15
 _CROWD: Final = 6
-_LIMITED: Final = ("sim.limited", "sim.slots", "sim.paced")
+_LIMITED: Final = ("sim.limited", "sim.slots", "sim.paced", "sim.adaptive", "sim.adaptive")
 #: Share of the seeds without faults, and of the others, that have jobs which call a downstream. The most of them.
 _DEPENDENT: Final = 0.8
 _DEPENDENT_AND_FAULTY: Final = 0.2
@@ -66,6 +66,7 @@ _PLANS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
     "sim.blocking": lambda random: {"fails": random.choice([0, 0, 9]), "seconds": random.choice([0, 1])},
     "sim.limited": lambda random: {"key": random.choice("ab"), "seconds": random.choice([0, 3])},
     "sim.slots": lambda random: {"key": random.choice("aab"), "seconds": random.choice([1, 3, 20])},
+    "sim.adaptive": lambda random: {"key": random.choice("aab"), "seconds": random.choice([0, 1, 3])},
     "sim.paced": lambda random: {"key": random.choice("aab"), "fails": random.choice([0, 0, 1])},
     "sim.metered": lambda random: {"seconds": random.choice([0, 2])},
     "sim.unique": lambda random: {"count": random.randint(0, 1)},
@@ -156,6 +157,10 @@ def further_submissions(world: World) -> list[PlannedSubmission]:
         kind = random.choice(_LIMITED)
         payload = {"key": "crowd", "seconds": random.choice([0, 1, 20])}
         made += [Submission(type=kind, payload=payload, key=f"crowd-{number}") for number in range(_CROWD)]
+        if kind == "sim.adaptive":
+            # Slow ones follow fast ones, so that the concurrency rises and falls.
+            slow = {"key": "crowd", "seconds": 3}
+            made += [Submission(type=kind, payload=slow, key=f"slow-{number}") for number in range(_CROWD)]
     if random.random() < (_DEPENDENT_AND_FAULTY if faulty else _DEPENDENT):
         payload = {"seconds": random.choice([0, 0, 1]), "fails": random.choice([0, 0, 0, 1])}
         jobs = range(random.randint(1, _MOST_DEPENDENTS))

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tests.simulation.checks.adaptive_limits import AdaptiveLimitChecks
 from tests.simulation.checks.at_rest import AtRestChecks
 from tests.simulation.checks.attempts import AttemptChecks
 from tests.simulation.checks.breakers import BreakerChecks
@@ -66,6 +67,7 @@ class Checks:
         self._lines = LineChecks(world)
         self._strays = StrayThreadChecks(world, self._documents)
         LimitItemChecks(world)
+        AdaptiveLimitChecks(world)
         TransitionChecks(world)
         LimitRoomChecks(world)
         OwedItemChecks(world)

@@ -37,6 +37,8 @@ _EXPLAINED: Final = frozenset(
 _GROUP_GOES_ON_WITHIN_MS: Final = 2 * 3_600_000
 #: Endings that a worker reports for a run that it settled itself.
 _SETTLED: Final = frozenset(Ending) - {Ending.FENCED, Ending.REFUSED, Ending.NOT_STARTED, Ending.UNAVAILABLE}
+#: Publish has sent the message of a woken job by then, or it is owed work: its calls may take long.
+_ON_ITS_WAY_MS: Final = 60_000
 
 
 class AtRestChecks:
@@ -204,6 +206,8 @@ class AtRestChecks:
         dead: set[tuple[str, int]] = set()
         #: Keys of the owed work at the time of a change.
         owed: set[str] = set()
+        #: By key, when wake queued it.
+        woken: dict[str, int] = {}
         # While no deployed wake can read a document, its message stays owed. Reconcile of a newer version nudges it.
         unread = {change.key for change in self._world.trace.changes} if self._world.rollout.planned else set()
         for change in self._world.trace.changes:
@@ -213,10 +217,14 @@ class AtRestChecks:
                 dispatch = (change.key, number_of(change.after, "generation"))
                 if state_of(change.after) is State.DEAD:
                     dead.add(dispatch)
+                if state_of(change.before) is State.SCHEDULED:
+                    woken[change.key] = change.at_ms
                 nudged = number_of(change.after, "nudges") > number_of(change.before, "nudges")
                 work_key = owed_dispatch(change.key)
+                # Wake was hours late, so reconcile finds a job long past its time while its message is on the way.
+                just_woken = change.at_ms - woken.get(change.key, -_ON_ITS_WAY_MS) < _ON_ITS_WAY_MS
                 # A lost run whose message is owed is taken back by a nudge.
-                excused = dispatch in dead or work_key in unread or work_key in owed
+                excused = dispatch in dead or work_key in unread or work_key in owed or just_woken
                 require(not nudged or excused, "our code loses no message", "it needed a nudge", change.key)
 
     def every_group_goes_on(self) -> None:

@@ -122,6 +122,10 @@ class DocumentChangeChecks:
             unique = number_of(before, "unique_until") > self._now_ms + self._skew_ms
             require(not unique, "a unique job stays for its period", "it was replaced within its unique period", key)
         came_from = None if anew else state_of(before)
+        if not anew and _rewritten(before or {}, after):
+            # A migration leaves the state as it is. `MigrationChecks` looks at the rest.
+            require(came_from is state_of(after) is not State.RUNNING, check, f"rewritten while {came_from}", key)
+            return
         require(state_of(after) in _NEXT[came_from], check, f"{came_from} -> {state_of(after)}", key)
 
     def generations_only_rise(self, key: str, before: Item | None, after: Item | None) -> None:
@@ -292,6 +296,12 @@ def _failed(before: Item | None, after: Item | None) -> bool:
     if not errors or errors == (before or {}).get("errors", {"L": []})["L"]:
         return False
     return text_of(errors[-1]["M"], "error_class") != CRASHED
+
+
+def _rewritten(before: Item, after: Item) -> bool:
+    """A write that replaces the payload, except a redrive with another payload."""
+    kept = all(before.get(name) == after.get(name) for name in ("payload", "payload_at"))
+    return not kept and before["generation"] == after["generation"]
 
 
 def _same_job(before: Item | None, after: Item | None) -> bool:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final
 
+from tests.simulation.checks.adaptive_limits import slots_in
 from tests.simulation.checks.explained_details import FURTHER, details
 from tests.simulation.checks.violation import (
     Item,
@@ -182,7 +183,7 @@ class ExplanationChecks:
             return (Reason.BREAKER_CLOSED if closed else Reason.BREAKER_OPEN), key
         limit = self._item(f"!limit#{key}") or {}
         used = sum(int(until["N"]) > self._now_ms for until in limit.get("held", {"M": {}})["M"].values())
-        if "slots" in limit and used >= number_of(limit, "slots"):
+        if "slots" in limit and used >= slots_in(limit):
             return Reason.NO_SLOT, key
         if "period" in limit:
             count = number_of(limit, "count")

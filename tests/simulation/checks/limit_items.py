@@ -9,6 +9,7 @@ import json
 from datetime import timedelta
 from typing import Final
 
+from tests.simulation.checks.adaptive_limits import slots_of
 from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import Item, number_of, require, text_of
 from tests.simulation.world.code_versions import job_type
@@ -71,7 +72,7 @@ class LimitItemChecks:
         if limit.rate and "nudged_at" not in after:
             spare = number_of(item, "promised") - _interval(limit.rate) - number_of(after, "due") * 1000
             require(spare >= 0, _FITS, f"released {-spare} us after the last promised time", key)
-        if limit.concurrency and not any(self._world.faults.rates.values()):
+        if limit.has_slots and not any(self._world.faults.rates.values()):
             require("+" + _name_of_run(key) in _held(item), _FITS, "released without a slot", key)
 
     def it_lasts(self, key: str, before: Item, after: Item, now_ms: int) -> None:
@@ -85,13 +86,14 @@ class LimitItemChecks:
         require(gives_back or recent, _CHECK, f"expires {late_ms} ms after it should", key)
 
     def slots_are_taken_and_given_back(self, key: str, before: Item, after: Item, now_ms: int, by: str) -> None:
-        most = _limit(key).concurrency
+        most = slots_of(_limit(key), after)
         was, held = _held(before), _held(after)
         require(most is not None or "held" not in after, _FITS, "slots of a type without slots", key)
         if most is None:
             return
         added, gone = held.keys() - was.keys(), was.keys() - held.keys()
-        require(not added or len(held) <= most, _FITS, f"{len(held)} slots are taken; the limit is {most}", key)
+        fits = not added or len(held) <= most or (_limit(key).adaptive is not None and len(held) <= len(was))
+        require(fits, _FITS, f"{len(held)} slots are taken; the limit is {most}", key)
         runs = sorted(name for name in added if not name.startswith("+"))
         require(len(runs) <= 1, _FITS, f"{runs} entered at once", key)
         for name in runs:
@@ -139,7 +141,8 @@ class LimitItemChecks:
         if _marked_anew(before, after):
             limit = _limit(key)
             rate = limit.rate
-            wanted = (limit.concurrency or 0, rate.count if rate else 0, rate.period // _MICROSECOND if rate else 0)
+            slots = number_of(after, "slots") if limit.adaptive else limit.concurrency or 0
+            wanted = (slots, rate.count if rate else 0, rate.period // _MICROSECOND if rate else 0)
             found = tuple(number_of(after, name) for name in ("slots", "count", "period"))
             require(found == wanted, _CHECK, f"wake finds the limit {found}, not {wanted}", key)
             last_ms = number_of(after, "last_at")

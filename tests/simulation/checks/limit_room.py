@@ -5,6 +5,7 @@ A job that was parked although its limit has room starts late, and loses no prom
 
 from typing import Final
 
+from tests.simulation.checks.adaptive_limits import slots_of
 from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import Item, map_of, number_of, require, state_of, text_of
 from tests.simulation.world.code_versions import job_type
@@ -16,7 +17,7 @@ from tidemill.domain.limits import Rate
 from tidemill.domain.states import State
 
 _PREFIX: Final = "!limit#"
-_USE: Final = ("held", "arrival", "promised")
+_USE: Final = ("held", "arrival", "promised", "allowed")
 #: While a line stands, a job whose rate lets it start this soon waits on its lane.
 _NEAR_MS: Final = 30_000
 #: Between the look at the clock and the write.
@@ -63,7 +64,8 @@ class LimitRoomChecks:
         limit = job_type(text_of(job, "type")).limit
         ends = [int(until["N"]) for until in map_of(item, "held").values()]
         taken = sum(until > now_ms - LARGEST_SKEW_MS - _SLACK_MS for until in ends)
-        return limit is not None and (limit.concurrency is None or taken < limit.concurrency)
+        slots = slots_of(limit, item) if limit else 0
+        return slots is None or taken < slots
 
     def _may_start(self, job: Item, item: Item, now_ms: int) -> bool:
         limit = job_type(text_of(job, "type")).limit

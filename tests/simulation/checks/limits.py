@@ -37,6 +37,8 @@ class LimitChecks:
             runs.sort(key=lambda run: run.began_ms)
             if limit and limit.concurrency:
                 self._limits_hold(key, runs, limit.concurrency)
+            if limit and limit.adaptive:
+                self._limits_hold(key, runs, limit.adaptive.ceiling)
             if limit and limit.rate:
                 self._rates_hold(key, runs, limit.rate)
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
+from tests.simulation.checks.adaptive_limits import slots_in
 from tests.simulation.checks.table_watch import watch_items
 from tests.simulation.checks.violation import Item, number_of, require, state_of, text_of
 from tests.simulation.world.dynamodb_table import Record
@@ -88,7 +89,7 @@ class ParkedJobChecks:
         now_ms = self._world.scheduler.now_ms
         if before and "slots" in before and "count" not in before:
             ends = sorted(_held(before).values(), reverse=True)
-            slots = number_of(before, "slots")
+            slots = slots_in(before)
             # The slot is free from the time at which fewer than all are taken.
             free_ms = max(self._written_ms[key], ends[slots - 1] if len(ends) >= slots else 0)
             since = [int(item["wait"]["M"]["since"]["N"]) for item in self._parked[key].values()]

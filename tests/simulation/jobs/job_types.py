@@ -13,6 +13,7 @@ from tests.simulation.jobs.handler_runs import BrokenError, crash_process, effec
 from tests.simulation.jobs.odd_values import ODD_VALUES
 from tests.simulation.world.installed_patches import world
 from tidemill import (
+    Adaptive,
     Breaker,
     Cancelled,
     Continue,
@@ -183,6 +184,20 @@ def limited(plan: Plan, run: Run) -> Done:
     "sim.slots", payload=Plan, max_attempts=3, backoff_cap_seconds=20, concurrency_per_key=2, key=lambda plan: plan.key
 )
 def slots(plan: Plan, run: Run) -> Done:
+    with running(run, limit_key=plan.key):
+        _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
+@job_type(
+    "sim.adaptive",
+    payload=Plan,
+    max_attempts=3,
+    backoff_cap_seconds=20,
+    concurrency_per_key=Adaptive(floor=1, ceiling=3, target_seconds=2),
+    key=lambda plan: plan.key,
+)
+def adaptive(plan: Plan, run: Run) -> Done:
     with running(run, limit_key=plan.key):
         _step(plan, run)
         return Done(writes=[effect(run)])

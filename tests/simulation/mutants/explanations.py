@@ -69,8 +69,8 @@ EXPLAINED: Final = (
     Mutant(
         "slots whose time is over count as used",
         modules.EXPLAIN,
-        "len(state.taken(now)) >= limit.concurrency",
-        "len(state.held or ()) >= limit.concurrency",
+        "len(state.taken(now)) >= slots",
+        "len(state.held or ()) >= slots",
     ),
     Mutant(
         "the rate of a limit is overlooked",

@@ -57,7 +57,7 @@ ITEMS: Final = (
     Mutant(
         "a limit of several slots has one",
         modules.LIMIT,
-        "number(concurrency - len(adds) + gone)",
+        "number(limit.concurrency - len(adds) + gone)",
         "number(1 - len(adds) + gone)",
     ),
 )

@@ -59,6 +59,40 @@ OPERATION: Final = (
         '"(#due <= :overdue OR attribute_exists(#due))",',
     ),
     Mutant("nudge leaves the owner", modules.OPERATORS, '        removes = ["owner"]\n', "        removes = []\n"),
+    # Redrives with probes.
+    Mutant(
+        "a probe that died again counts as a success",
+        "tidemill.application.probes",
+        "    if current.state is State.SUCCEEDED:\n",
+        "    if current.state.terminal:\n",
+    ),
+    Mutant(
+        "jobs follow a probe that did not succeed",
+        "tidemill.application.probes",
+        "if probe and probe.verdict is Verdict.SUCCEEDED and (",
+        "if probe and (",
+    ),
+    # Migrations.
+    Mutant(
+        "a migration rewrites the payload of a job that runs",
+        modules.OPERATORS,
+        """runs it with the payload that would be deleted.
+            f"#state IN ({', '.join(at_rest)})",""",
+        """runs it with the payload that would be deleted.
+            f"(#state IN ({', '.join(at_rest)}) OR attribute_exists(#state))",""",
+    ),
+    Mutant(
+        "a migration forgets the jobs that it left",
+        "tidemill.application.migration",
+        "not self._rewritten(job, after):\n            return replace(progress, left=progress.left + 1)",
+        "not self._rewritten(job, after):\n            return progress",
+    ),
+    Mutant(
+        "a migration skips a job when it goes on",
+        "tidemill.application.migration",
+        "progress = replace(progress, cursor=self._scan.cursor_after(job))",
+        "progress = replace(progress, cursor=self._scan.cursor_after(step.jobs[-1]))",
+    ),
     # Groups.
     Mutant(
         "a group forgets its order",
@@ -161,8 +195,8 @@ OPERATION: Final = (
     Mutant(
         "a slot too many",
         modules.LIMIT,
-        "number(concurrency - len(adds) + gone)",
-        "number(concurrency + 1 - len(adds) + gone)",
+        "number(limit.concurrency - len(adds) + gone)",
+        "number(limit.concurrency + 1 - len(adds) + gone)",
     ),
     Mutant(
         "a rate is ignored",

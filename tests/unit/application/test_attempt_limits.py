@@ -54,7 +54,7 @@ class _Full(Unlimited):
             raise self.until
         return self.until
 
-    def release(self, slot: LimitSlot) -> bool:
+    def release(self, slot: LimitSlot, change: Any = None) -> bool:
         self.calls.append(("release", slot))
         return False
 

@@ -6,11 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.builders import NOW, SECOND, a_job
+from tests.support.builders import A_WAIT, NOW, SECOND, a_job
 from tidemill.application.explain import explain
 from tidemill.application.explanation import Facts, GroupHead, LaneDepth, Reason
 from tidemill.application.owed import Kind, Owed, Work
+from tidemill.domain.adaptive_limit import Adapted, Adaptive, Trouble
 from tidemill.domain.job import Job
+from tidemill.domain.limit_state import LimitState
+from tidemill.domain.limits import Limit
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
 
@@ -107,3 +110,28 @@ def test_a_job_of_a_broken_job_file_names_its_type_and_what_to_do() -> None:
     )
     assert "`broken job file`" in answer.sentences[-1]
     assert "wake" in explain(facts(job, stopped={"wake"})).sentences[-1].lower()
+
+
+FULL = Limit(adaptive=Adaptive(floor=1, ceiling=9, target_seconds=1))
+
+
+@pytest.mark.parametrize(
+    ("adapted", "sentence"),
+    [
+        (Adapted(allowed=1), "has its only slot in use. The number adapts between 1 and 9."),
+        (
+            Adapted(allowed=0.7, falls=1, fell_at=NOW, why=Trouble.THROTTLED),
+            "between 1 and 9, and was lowered last 2045-03-04 05:06:07Z (5m ago), because the downstream throttled.",
+        ),
+        (Adapted(allowed=1, falls=1, fell_at=NOW), "for a reason that only a newer version knows"),
+    ],
+)
+def test_a_job_behind_an_adaptive_limit_learns_its_bounds_and_its_last_decrease(
+    adapted: Adapted, sentence: str
+) -> None:
+    limit = LimitState(limit=FULL, held={"run": LATER + SECOND}, adapted=adapted)
+
+    answer = explain(facts(a_job(state=State.PARKED, wait=A_WAIT), limit=limit))
+
+    assert answer.reason is Reason.NO_SLOT
+    assert sentence in answer.sentences[0]

@@ -11,16 +11,16 @@ from tests.support.builders import A_WAIT, NOW, SECOND, a_job
 from tests.support.single_job import Clock
 from tidemill.application.ports import LimitSlot, Unreadable, ignore_unreadable
 from tidemill.application.release import LISTED_AT_LEAST, Releaser
-from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError, StoreUnavailableError, WriteRefusedError
-from tidemill.domain.job import Job
-from tidemill.domain.limit_state import (
-    MOST_AT_ONCE,
-    RESERVED,
-    LimitState,
-    Turn,
-    reservation_name,
-    run_name,
+from tidemill.domain.adaptive_limit import Change
+from tidemill.domain.errors import (
+    MalformedDocumentError,
+    NewerSchemaError,
+    OutdatedChangeError,
+    StoreUnavailableError,
+    WriteRefusedError,
 )
+from tidemill.domain.job import Job
+from tidemill.domain.limit_state import MOST_AT_ONCE, RESERVED, LimitState, Turn, reservation_name, run_name
 from tidemill.domain.limits import Limit
 from tidemill.domain.states import State, Write
 from tidemill.domain.waiting import Line
@@ -52,6 +52,8 @@ class World:
     refusals: list[Exception] = field(default_factory=list)
     error: Exception | None = None
     frees: bool = True
+    #: Whether another run has lowered the adaptive concurrency since.
+    outdated: bool = False
     calls: list[tuple[Any, ...]] = field(default_factory=list)
     clock: Clock = field(default_factory=Clock)
     line: Line = LINE
@@ -70,25 +72,29 @@ class World:
         return self.state
 
     def reserve(
-        self, line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime
+        self, line: Line, state: LimitState, turns: Sequence[Turn], *, leaving: str | None, now: datetime, change: Any
     ) -> bool:
         assert (line, state.held, now) == (self.line, self.state.held, self.clock.now)
-        self.calls.append(("reserve", list(turns), leaving))
+        self.calls.append(("reserve", list(turns), leaving, *([change] if change else [])))
         if self.reserves and not self.reserves.pop(0):
             return False
         held = {name: until for name, until in (self.state.held or {}).items() if name != leaving}
         self.state = replace(self.state, held=held | {turn.reservation: turn.due + RESERVED for turn in turns})
         return True
 
-    def vacate(self, _line: Line, name: str) -> None:
-        self.calls.append(("vacate", name))
+    def vacate(self, _line: Line, name: str, change: Change | None = None) -> None:
+        self.calls.append(("vacate", name, *([change] if change else [])))
+        if change and self.outdated:
+            raise OutdatedChangeError
         self.state = replace(self.state, held={key: end for key, end in (self.state.held or {}).items() if key != name})
 
     def clear(self, line: Line, _state: LimitState) -> None:
         self.calls.append(("clear", line))
 
-    def release(self, slot: LimitSlot) -> bool:
-        self.calls.append(("release", slot))
+    def release(self, slot: LimitSlot, change: Change | None = None) -> bool:
+        self.calls.append(("release", slot, *([change] if change else [])))
+        if change and self.outdated:
+            raise OutdatedChangeError
         return self.frees
 
     def parked(self, line: Line, *, most: int, unreadable: Unreadable = ignore_unreadable) -> list[Job]:

@@ -7,12 +7,14 @@ from typing import Any, Final
 import pytest
 
 from tests.support.documented_job_types import job_types_of
+from tidemill import Adaptive
 from tidemill.testing import State, run_job
 
 ROOT = Path(__file__).parents[3]
 #: The blocks of Python of each page, and the test that runs them all.
 RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "README.md": (1, "tests/unit/docs/test_readme.py"),
+    "docs/guides/adaptive-limits.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/breakers.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/delays-and-schedules.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/guides/from-python.md": (6, "tests/unit/test_client.py"),
@@ -56,6 +58,14 @@ def test_the_periodic_type_of_the_guide_runs() -> None:
 
         assert nightly.schedule == "cron(0 3 * * ? *)"
         assert run_job(nightly, {}).state is State.SUCCEEDED
+
+
+def test_the_adaptive_type_of_the_guide_runs() -> None:
+    with job_types_of("adaptive-limits.md") as known:
+        charge: Any = known.get("payments.charge")
+
+        assert charge.limit.adaptive == Adaptive(ceiling=50, target_seconds=0.5)
+        assert run_job(charge, {"account": "a"}).state is State.SUCCEEDED
 
 
 def test_the_type_with_a_flag_reads_it() -> None:

@@ -5,7 +5,8 @@ from datetime import timedelta
 import pytest
 
 from tests.support.builders import NOW, SECOND
-from tidemill.domain.limits import LARGEST_CONCURRENCY, Limit, Rate
+from tidemill.domain.adaptive_limit import LARGEST_CONCURRENCY, Adaptive
+from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.waiting import Cause, Line, Wait
 
 DAY = timedelta(days=1)
@@ -34,6 +35,14 @@ def test_a_rate_beyond_its_bounds_is_refused(count: int, period: timedelta) -> N
 @pytest.mark.parametrize("concurrency", [1, LARGEST_CONCURRENCY])
 def test_a_concurrency_within_its_bounds_is_kept(concurrency: int) -> None:
     assert Limit(concurrency=concurrency).concurrency == concurrency
+
+
+def test_a_limit_is_fixed_or_adaptive() -> None:
+    adaptive = Adaptive(ceiling=9, target_seconds=1)
+
+    assert (Limit(adaptive=adaptive).has_slots, Limit(adaptive=adaptive).slots(None)) == (True, 1)
+    with pytest.raises(ValueError, match="a concurrency is fixed or adaptive, not both"):
+        Limit(concurrency=1, adaptive=adaptive)
 
 
 @pytest.mark.parametrize("concurrency", [0, -1, 101])

@@ -1,5 +1,6 @@
 """Type overrides: which values are allowed, and what they make of the declared ones."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 
 from tests.support.builders import NOW, SECOND
 from tests.support.configurations import configured, overridden
+from tidemill.domain.adaptive_limit import Adaptive
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.retry import RetryPolicy
@@ -114,6 +116,14 @@ def test_a_limit_keeps_what_is_not_overridden_and_may_be_new() -> None:
     assert TypeOverrides(concurrency=2).limit(declared) == Limit(concurrency=2, rate=RATE)
     assert TypeOverrides(rate=RATE).limit(Limit(concurrency=5)) == declared
     assert TypeOverrides(concurrency=2).limit(None) == Limit(concurrency=2)
+
+
+def test_an_overridden_concurrency_does_not_adapt() -> None:
+    declared = Limit(adaptive=Adaptive(ceiling=9, target_seconds=1))
+
+    assert TypeOverrides(concurrency=2).limit(declared) == Limit(concurrency=2)
+    assert TypeOverrides(rate=RATE).limit(declared) == replace(declared, rate=RATE)
+    assert TypeOverrides(max_attempts=2).limit(declared) == declared
 
 
 def test_a_limit_key_names_its_type_unless_it_is_replaced_by_its_hash() -> None:

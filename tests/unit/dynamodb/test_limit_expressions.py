@@ -8,6 +8,7 @@ import pytest
 from tests.support.builders import NOW, SECOND, a_job, fresh_token
 from tests.support.parked_jobs import LINE
 from tidemill.application.ports import LimitSlot
+from tidemill.domain.adaptive_limit import LARGEST_CONCURRENCY
 from tidemill.domain.limit_state import (
     MOST_AT_ONCE,
     RESERVED,
@@ -16,7 +17,7 @@ from tidemill.domain.limit_state import (
     reservation_name,
     run_name,
 )
-from tidemill.domain.limits import LARGEST_CONCURRENCY, Limit, Rate
+from tidemill.domain.limits import Limit, Rate
 from tidemill.dynamodb import limit_item
 from tidemill.dynamodb.update_requests import Request
 

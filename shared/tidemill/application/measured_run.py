@@ -1,0 +1,67 @@
+"""What a run tells an adaptive concurrency: how long its handler took, and how it failed."""
+
+import math
+from datetime import datetime
+from typing import Final
+
+from tidemill.application.ports import Clock, Entered
+from tidemill.domain.adaptive_limit import Sample, Trouble
+from tidemill.domain.errors import JobTimeoutError, RetryAfter
+from tidemill.domain.outcomes import Continued, Failed, Outcome, Snoozed, Succeeded
+
+#: The handler came back, and its time counts.
+_RETURNED: Final = (Succeeded, Snoozed, Continued)
+
+
+class MeasuredRun:
+    """One run under an adaptive concurrency. The thread of the handler measures, and any may ask for the sample."""
+
+    def __init__(self, entered: Entered, clock: Clock) -> None:
+        self._entered = entered
+        self._clock = clock
+        self._began: datetime | None = None
+        self._seconds: float | None = None
+        self._reported = False
+        self._throttled = False
+
+    def begin(self) -> None:
+        """The handler is called now."""
+        self._began = self._clock()
+
+    def end(self) -> None:
+        if self._began and not self._reported:
+            # A clock may have been set back.
+            self._seconds = max((self._clock() - self._began).total_seconds(), 0.0)
+
+    def observed(self, seconds: float | None, throttled: bool) -> None:  # noqa: FBT001 - the handler names it
+        """As `Run.observed`. The slowest call counts, instead of the time of the handler."""
+        if seconds is not None:
+            if not 0 <= seconds < math.inf:
+                raise ValueError(f"seconds is {seconds!r}; it must be a number, 0 or above")
+            self._seconds = max(self._seconds or 0.0, seconds) if self._reported else seconds
+            self._reported = True
+        self._throttled = self._throttled or throttled
+
+    def sample(self, outcome: Outcome) -> Sample | None:
+        """None if the run tells nothing of its downstream: its handler did not run, or ended its job for good."""
+        if self._began is None or self._entered.adapted is None:
+            return None
+        trouble = Trouble.THROTTLED if self._throttled else _trouble(outcome)
+        if trouble is None and not isinstance(outcome, _RETURNED):
+            return None
+        return Sample(
+            entered=self._entered.adapted,
+            taken=self._entered.taken,
+            seconds=self._seconds or 0.0,
+            trouble=trouble,
+        )
+
+
+def _trouble(outcome: Outcome) -> Trouble | None:
+    if not isinstance(outcome, Failed):
+        return None
+    if outcome.error_class == JobTimeoutError.__name__ or isinstance(outcome.cause, TimeoutError):
+        return Trouble.TIMEOUT
+    if isinstance(outcome.cause, RetryAfter):
+        return Trouble.THROTTLED
+    return None if outcome.death else Trouble.ERROR

@@ -1,0 +1,97 @@
+"""Operators who redrive all dead jobs with probes, or one with another payload; and a check of the probes."""
+
+import json
+import time
+from contextlib import suppress
+from datetime import timedelta
+from random import Random
+from typing import Final
+
+from tests.simulation.actors.callers import run_tool
+from tests.simulation.checks.violation import require_in_task
+from tests.simulation.world.faults import Fault
+from tests.simulation.world.task_scheduler import Process
+from tests.simulation.world.world import World
+from tidemill import composition
+from tidemill.application.group_order import in_group_order
+from tidemill.application.job_filter import ANY_JOB
+from tidemill.application.probes import Cause, Probe, Probes, Verdict, cause_of
+from tidemill.application.redrive import Redriver
+from tidemill.application.validation import read_payload
+from tidemill.domain.errors import TransactionConflictError
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.system import clock, ids
+
+_CHECK: Final = "jobs follow a probe that succeeded"
+#: Share of seeds with such an operator.
+_SHARE: Final = 0.3
+_TIMEOUT: Final = timedelta(seconds=30)
+#: Such an operator edits the payload of one dead job first, at this chance.
+_EDITING: Final = 0.5
+_EDITABLE: Final = "sim.effect"
+
+
+class ProbingOperators:
+    """The operator of one world. Their own chance leaves all else as it is in seeds without them."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._random = Random(f"probing operators {world.seed}")
+
+    def plan(self, until_ms: int) -> None:
+        known = not self._world.rollout.planned and Fault.CLOCK_FAR_OFF not in self._world.faults.rates
+        if self._random.random() < _SHARE and known:
+            at_ms = self._random.randint(self._world.scheduler.now_ms, until_ms)
+            if self._random.random() < _EDITING:
+                self._world.scheduler.at(at_ms, run_tool, self._world, "eve", self._edit)
+            self._world.scheduler.at(at_ms, run_tool, self._world, "eve", self._redrive)
+
+    def _edit(self, _process: Process) -> None:
+        """Give a dead job a payload with which no attempt fails. Its model must accept it."""
+        redriver = Redriver(store=composition.store(), clock=clock.now, new_token=ids.new_token)
+        job = next((job for job in redriver.plan(ANY_JOB, began=clock.now()) if job.type == _EDITABLE), None)
+        if job is None:
+            return
+        payloads = composition.payloads()
+        text, value = read_payload({**json.loads(payloads.load(job)), "fails": 0})
+        composition.known_job_types().get(job.type).parse(value)
+        self._world.log("eve", f"edits the payload of {job.id}")
+        with suppress(TransactionConflictError):
+            redriver.redrive_with(job, text, payloads, by="eve")
+
+    def _redrive(self, _process: Process) -> None:
+        store, began = composition.store(), clock.now()
+        redriver = Redriver(store=store, clock=clock.now, new_token=ids.new_token)
+        probes = Probes(store=store, clock=clock.now, pause=time.sleep, timeout=_TIMEOUT)
+        succeeded: set[Cause] = set()
+
+        def written(job: Job) -> bool:
+            try:
+                return redriver.redrive(job, by="eve")
+            except TransactionConflictError:
+                return False
+
+        def ended(probe: Probe) -> None:
+            """What the operator sees, in the table rather than by the engine."""
+            self._world.log("eve", f"probes {probe.job.id}, which {probe.verdict}")
+            item = self._world.jobs.items.get((f"{probe.job.tenant}#{probe.job.id}",))
+            really = item is not None and item["state"]["S"] == State.SUCCEEDED
+            claimed = probe.verdict is Verdict.SUCCEEDED
+            self._require(really or not claimed, f"the probe {probe.job.id} has not succeeded", probe.job)
+            if claimed:
+                succeeded.add(cause_of(probe.job))
+
+        for job in probes.choose(in_group_order(redriver.plan(ANY_JOB, began=began))):
+            if written(job):
+                probes.redriven(job)
+        probes.wait(ended)
+        for job in probes.approved(in_group_order(redriver.plan(ANY_JOB, began=began))):
+            self._require(cause_of(job) in succeeded, f"no probe of the cause of {job.id} succeeded", job)
+            written(job)
+
+    def _require(self, holds: bool, what: str, job: Job) -> None:
+        require_in_task(self._world.scheduler, holds, _CHECK, what, f"{job.tenant}#{job.id}")
+
+
+__all__ = ["ProbingOperators"]

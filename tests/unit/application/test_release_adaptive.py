@@ -1,0 +1,78 @@
+"""How a leaving run changes the number of an adaptive limit, over a limit item and an index in memory."""
+
+from dataclasses import replace
+from typing import Final
+
+import pytest
+
+from tests.support.builders import NOW, SECOND
+from tests.unit.application.test_release import LINE, World, parked
+from tidemill.application.ports import LimitSlot
+from tidemill.domain.adaptive_limit import Adapted, Adaptive, Change, Sample
+from tidemill.domain.limit_state import run_name
+from tidemill.domain.limits import Limit
+
+ADAPTIVE: Final = Limit(adaptive=Adaptive(floor=1, ceiling=9, target_seconds=1))
+TOKEN: Final = "token"
+#: As it was when the run entered.
+TWO_ALLOWED: Final = Adapted(allowed=2, falls=1)
+
+
+def an_adaptive_slot(*, seconds: float) -> LimitSlot:
+    return LimitSlot(
+        line=LINE,
+        limit=ADAPTIVE,
+        token=TOKEN,
+        until=NOW,
+        job=("tenant", "id"),
+        sample=Sample(entered=TWO_ALLOWED, taken=2, seconds=seconds),
+    )
+
+
+def crowded(world: World, jobs: int) -> None:
+    world.shown = [parked(created_at=NOW + number * SECOND) for number in range(jobs)]
+    held = {run_name(TOKEN): NOW + SECOND, "another": NOW + SECOND}
+    world.state = replace(world.state, held=held, limit=ADAPTIVE, adapted=TWO_ALLOWED)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_a_good_run_of_an_adaptive_limit_releases_a_job_into_the_room_that_it_makes(world: World) -> None:
+    crowded(world, 3)
+
+    world.releaser.leave(an_adaptive_slot(seconds=0.5), line_stands=True)
+
+    ((turns, _, change),) = world.called("reserve")
+    assert (len(turns), change.step) == (2, 0.5)
+
+
+def test_a_bad_run_of_an_adaptive_limit_hands_no_slot_over(world: World) -> None:
+    crowded(world, 3)
+    world.state = replace(world.state, held={**(world.state.held or {}), "third": NOW + SECOND})
+    told: list[Change] = []
+    slot = an_adaptive_slot(seconds=5)
+
+    world.releaser.leave(slot, line_stands=True, tell=told.append)
+
+    assert world.called("reserve") == []
+    ((name, change),) = world.called("vacate")
+    assert (name, told) == (run_name(TOKEN), [change])
+    assert change.lowered.allowed == pytest.approx(1.4)
+
+
+@pytest.mark.parametrize("line_stands", [True, False])
+def test_a_change_that_no_longer_applies_does_not_keep_the_slot(world: World, *, line_stands: bool) -> None:
+    crowded(world, 0)
+    world.state, world.outdated = replace(world.state, marked=False), True
+    world.frees = False
+    told: list[Change] = []
+
+    world.releaser.leave(an_adaptive_slot(seconds=5), line_stands=line_stands, tell=told.append)
+
+    name = run_name(TOKEN)
+    last = world.called("vacate" if line_stands else "release")[-1]
+    assert last == ((name,) if line_stands else (an_adaptive_slot(seconds=5),))
+    assert told == []
