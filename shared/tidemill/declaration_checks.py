@@ -6,12 +6,13 @@ Each check raises `DeclarationError` from inside the decorator, so that the load
 import inspect
 from collections.abc import Callable, Iterable
 from datetime import timedelta
-from typing import Any, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidemill.domain import option_values
 from tidemill.domain.errors import DeclarationError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 Value = TypeVar("Value")
 
@@ -25,12 +26,16 @@ def require_downstream(name: object) -> None:
 
 
 def require_model(payload: object) -> None:
+    from pydantic import BaseModel  # noqa: PLC0415 - `payload_model` says why
+
     if not (isinstance(payload, type) and issubclass(payload, BaseModel)):
         raise DeclarationError(f"payload is {payload!r}; it must be a subclass of pydantic.BaseModel")
 
 
-def require_empty_payload(payload: type[BaseModel]) -> None:
+def require_empty_payload(payload: "type[BaseModel]") -> None:
     """The scheduler submits `{}`."""
+    from pydantic import ValidationError  # noqa: PLC0415 - as in `require_model`
+
     try:
         payload.model_validate({})
     except ValidationError as error:

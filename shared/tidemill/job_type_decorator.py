@@ -10,9 +10,7 @@ def welcome(payload: Welcome, run: Run) -> None: ...
 from collections.abc import Callable, Sequence
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, Literal, TypeVar, get_args
-
-from pydantic import BaseModel
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
 
 from tidemill import declaration_checks as checks
 from tidemill.application.job_types import JobType, Run
@@ -25,11 +23,14 @@ from tidemill.domain.retry import DEFAULT_BACKOFF_CAP_SECONDS, RetryPolicy
 from tidemill.names import Lane
 from tidemill.payload_model import parser
 
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 OnDead = Literal["skip", "block"]
 _SECOND: Final = timedelta(seconds=1)
 _DAY: Final = timedelta(days=1)
 
-Payload = TypeVar("Payload", bound=BaseModel)
+Payload = TypeVar("Payload", bound="BaseModel")
 
 
 def job_type(

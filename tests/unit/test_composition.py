@@ -67,6 +67,14 @@ def test_every_handler_imports_with_an_empty_environment() -> None:
     subprocess.run([sys.executable, "-c", imports], cwd=ROOT, env={}, check=True, capture_output=True)
 
 
+@pytest.mark.parametrize("function", ["publish", "submit", "tick", "wake", "work"])
+def test_a_cold_start_imports_no_models_of_events(function: str) -> None:
+    """Powertools imports them if pydantic was imported before its batch utility."""
+    models = "aws_lambda_powertools.utilities.parser"
+    code = f"import sys, tidemill.entrypoints.{function}; sys.exit('{models}' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env={"PYTHONPATH": str(ROOT / "shared")}, check=True)
+
+
 @pytest.mark.parametrize("build", BUILT, ids=lambda build: build.__name__)
 def test_what_is_built_is_built_once(build: Callable[[], Any]) -> None:
     assert build() is build()
