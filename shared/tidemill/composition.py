@@ -287,7 +287,7 @@ def limits() -> DynamoLimits:
 @cache
 def breakers() -> Breakers:
     store = DynamoBreakers(_dynamodb(), table=setting(Env.JOBS_TABLE))
-    return Breakers(store, clock=clock.now, moved=breaker_moved)
+    return Breakers(store, clock=clock.now, configuration=configuration().current, moved=breaker_moved)
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.builders import INVOCATION, NOW, SECOND, a_job, a_job_type, stored, types_of
+from tests.support.configurations import configured
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
 from tests.support.single_job import Clock, carried_out, tools
@@ -18,6 +19,7 @@ from tidemill.application.breakers import CACHED_FOR, Breakers
 from tidemill.application.release import Releaser
 from tidemill.domain.breaker import Breaker, BreakerState
 from tidemill.domain.job import Job, reference_to
+from tidemill.domain.runtime_configuration import NOTHING_SET, Setting
 from tidemill.domain.states import State
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.job_store import DynamoJobStore
@@ -38,8 +40,12 @@ class Downstream:
         self.clock = clock
         self._store = store
         self.stored = DynamoBreakers(client, table=table.name)  # type: ignore[arg-type]  # a proxy
+        self.settings = NOTHING_SET
         self.breakers = Breakers(
-            self.stored, clock=clock, moved=lambda before, after: self.moves.append((before, after))
+            self.stored,
+            clock=clock,
+            configuration=lambda: self.settings,
+            moved=lambda before, after: self.moves.append((before, after)),
         )
         self.type = replace(a_job_type(self._handle, max_attempts=3), depends_on=(PAYMENTS.policy,))
         self._context = replace(tools(store, types_of(self.type), clock), breakers=self.breakers, limits=limits)
@@ -140,7 +146,7 @@ def test_a_probe_that_succeeds_closes_it_and_the_line_drains(downstream: Downstr
     assert downstream.breaker.state is BreakerState.CLOSED
     released = [stored(store, job) for job in waiting]
     assert {job.state for job in released} == {State.QUEUED}
-    assert [job.due for job in released] == [downstream.clock.now + number * SECOND / 2 for number in range(4)]
+    assert [job.due for job in released] == [downstream.clock.now + number * SECOND / 5 for number in range(4)]
 
 
 def test_a_probe_whose_downstream_refuses_its_call_for_ever_closes_it(
@@ -275,6 +281,32 @@ def test_each_opening_and_each_closing_is_reported_once(downstream: Downstream, 
     assert states == [("closed", "open"), ("open", "open"), ("open", "half-open"), ("half-open", "closed")]
 
 
+def test_a_breaker_that_is_forced_open_parks_its_jobs_until_the_setting_is_removed(
+    downstream: Downstream, store: DynamoJobStore
+) -> None:
+    downstream.error = None
+    downstream.settings = configured(_forced("open"))
+    job = downstream.submit()
+
+    assert downstream.run(job).ending is Ending.PARKED
+    line = _line(stored(store, job))
+    assert downstream.releaser.release_from_breaker(line) == []
+    downstream.settings = NOTHING_SET
+
+    (released,) = downstream.releaser.release_from_breaker(line)
+    assert (released.id, downstream.calls) == (job.id, 0)
+
+
+def test_a_breaker_that_is_forced_closed_lets_all_jobs_run(downstream: Downstream, store: DynamoJobStore) -> None:
+    downstream.fail_twice()
+    waiting = downstream.submit()
+    downstream.run(waiting)
+    downstream.settings = configured(_forced("closed"))
+
+    assert downstream.run(downstream.submit()).ending is Ending.RETRYING
+    assert [job.id for job in downstream.releaser.release_from_breaker(_line(stored(store, waiting)))] == [waiting.id]
+
+
 def test_a_worker_that_cannot_read_it_goes_on(downstream: Downstream) -> None:
     class Out(DynamoBreakers):
         def read(self, _name: str, *, consistent: bool = False) -> Breaker:
@@ -284,6 +316,10 @@ def test_a_worker_that_cannot_read_it_goes_on(downstream: Downstream) -> None:
     downstream.error = None
 
     assert downstream.run(downstream.submit()).ending is Ending.SUCCEEDED
+
+
+def _forced(state: str) -> Setting:
+    return Setting(name="breakers.payments", value={"force": state}, at=NOW, by="eve", reason="")
 
 
 def _line(job: Job) -> Any:

@@ -56,7 +56,7 @@ class BreakerUse:
             return error.name
         counts = classify(error, self._rules).counts
         used = {policy.name for policy in self._depends_on} | self._reported
-        return next((name for name in sorted(used) if counts and not self._breakers.look(name).closed), None)
+        return next((name for name in sorted(used) if counts and self._breakers.blocks(name)), None)
 
     def give_up(self) -> None:
         """The run is over. A call without a result, or an elected job that did not call, leaves the probe to another.

@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, Protocol
 
+from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.ports import Clock
 from tidemill.domain import breaker as rules
-from tidemill.domain.breaker import Breaker, BreakerPolicy
+from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState
+from tidemill.domain.breaker_settings import forced_state
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 
@@ -52,7 +54,15 @@ class _Known:
 class Breakers:
     """Threads share it. A store that does not respond leaves the last known state, and changes no outcome of a job."""
 
-    def __init__(self, store: BreakerStore, *, clock: Clock, moved: Moved = lambda _before, _after: None) -> None:
+    def __init__(
+        self,
+        store: BreakerStore,
+        *,
+        clock: Clock,
+        configuration: CurrentConfiguration = nothing_set,
+        moved: Moved = lambda _before, _after: None,
+    ) -> None:
+        self._configuration = configuration
         self._store = store
         self._clock = clock
         self._moved = moved
@@ -71,8 +81,19 @@ class Breakers:
             # The next read is made as late as after a success.
             return self._learned(known.breaker if known else Breaker(name=name))
 
+    def forced(self, name: str) -> BreakerState | None:
+        """The state that an operator forces it into. Its results are counted meanwhile."""
+        setting = self._configuration().forced_breaker(name, now=self._clock())
+        return forced_state(name, setting.value) if setting else None
+
+    def blocks(self, name: str) -> bool:
+        """Whether jobs wait for it."""
+        return (self.forced(name) or self.look(name).state) is not BreakerState.CLOSED
+
     def admits(self, policy: BreakerPolicy, job: Job) -> bool:
         """Whether the run of this job may call the downstream: the breaker is closed, or the job is its probe."""
+        if forced := self.forced(policy.name):
+            return forced is BreakerState.CLOSED
         breaker = self.look(policy.name)
         if not breaker.closed:
             # The job may have been released for it a moment ago.

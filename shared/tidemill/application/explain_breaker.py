@@ -2,12 +2,16 @@
 
 from tidemill.application.explanation import Answer, Facts, Reason
 from tidemill.application.time_text import moment
-from tidemill.domain.breaker import Breaker
+from tidemill.domain.breaker import Breaker, BreakerState
+from tidemill.domain.breaker_settings import forced_state
+from tidemill.domain.runtime_configuration import Setting
 
 
 def parked_by_breaker(facts: Facts, name: str, *, place: str, wake_stopped: str) -> Answer:
     """Of a parked job, in the line of this breaker. `place` says how many are before it."""
     breaker, job, now = facts.breaker, facts.job, facts.now
+    if facts.forced:
+        return _forced(facts, facts.forced, name, place=place)
     latest = f"It is released {moment(job.due, now)} at the latest."
     if breaker is None or breaker.closed:
         closed = f"The breaker {name} has closed.{place} The jobs of its line start in order, at a rate that grows."
@@ -20,6 +24,22 @@ def parked_by_breaker(facts: Facts, name: str, *, place: str, wake_stopped: str)
         reason=Reason.BREAKER_OPEN,
         sentences=tuple(filter(None, (f"{opened}{place}", after, wake_stopped, latest))),
         until=job.due,
+    )
+
+
+def _forced(facts: Facts, forced: Setting, name: str, *, place: str) -> Answer:
+    """An operator holds the jobs back, or lets them go."""
+    closed = forced_state(name, forced.value) is BreakerState.CLOSED
+    why = f": {forced.reason}" if forced.reason else ""
+    since = moment(forced.at, facts.now)
+    return Answer(
+        reason=Reason.BREAKER_CLOSED if closed else Reason.BREAKER_OPEN,
+        sentences=(
+            f"{forced.by} has forced the breaker {name} {forced.value['force']} since {since}{why}.{place}",
+            f"`tidemill config set {forced.name} --remove` ends that.",
+            f"It is released {moment(facts.job.due, facts.now)} at the latest.",
+        ),
+        until=facts.job.due,
     )
 
 

@@ -10,7 +10,7 @@ from tidemill.domain.breaker import Breaker
 from tidemill.domain.job import Job
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.pauses import Pause
-from tidemill.domain.runtime_configuration import Override
+from tidemill.domain.runtime_configuration import Override, Setting
 
 
 class Reason(StrEnum):
@@ -96,6 +96,8 @@ class Facts:
     before_it: int | None = None
     #: Of a parked job that waits for it.
     breaker: Breaker | None = None
+    #: The setting that forces this breaker open or closed.
+    forced: Setting | None = None
     #: Work of this job, or of its group, that publish stored for wake.
     owed: Owed | None = None
     lane: LaneDepth | None = None

@@ -180,8 +180,10 @@ class Releaser:
 
     def release_from_breaker(self, line: Line, *, parked: Job | None = None) -> list[Job]:
         """The next jobs if the breaker has closed, or else its probe, if it needs one. Arguments as `release`."""
-        if self._breakers is None or self._breakers.look(line.key).closed:
+        if self._breakers is None or not self._breakers.blocks(line.key):
             return self.release(line, parked=parked)
+        if self._breakers.forced(line.key):
+            return []
         probe = elect_probe(line, breakers=self._breakers, store=self._store, clock=self._clock, parked=parked)
         return [probe] if probe else []
 

@@ -18,7 +18,7 @@ _SECOND: Final = timedelta(seconds=1)
 #: How long an elected job may take to reach a worker, from the time of its probe.
 PROBE_EXPECTED_WITHIN: Final = timedelta(minutes=1)
 #: The rate right after the breaker closed, and the time in which it doubles.
-FIRST_DRAIN_PER_SECOND: Final = 2
+FIRST_DRAIN_PER_SECOND: Final = 5
 DRAIN_DOUBLES_EVERY: Final = timedelta(seconds=10)
 #: A breaker that opens again so soon after it closed has reopened: it is the same outage.
 SAME_OUTAGE: Final = timedelta(minutes=5)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
+from tidemill.domain.breaker_settings import forced_state
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL, Drain, Pause, Scope, Target, options_of
@@ -22,6 +23,8 @@ from tidemill.names import Lane
 FLAG_PREFIX: Final = "flags."
 #: A pause. The name of its target follows, and its value has the options.
 PAUSE_PREFIX: Final = "pauses."
+#: A breaker that an operator forces open or closed. The name of its downstream follows.
+BREAKER_PREFIX: Final = "breakers."
 #: An override of an option of a job type, such as `types.mail.welcome.max_attempts`.
 TYPE_PREFIX: Final = "types."
 _FLAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
@@ -124,6 +127,17 @@ class RuntimeConfiguration:
                 arguments |= override.argument
         return TypeOverrides(**arguments) if arguments else NO_OVERRIDES
 
+    def forced_breaker(self, name: str, *, now: datetime) -> Setting | None:
+        """The setting in force that forces this breaker open or closed, if this version can read it."""
+        setting = self.settings.get(BREAKER_PREFIX + name)
+        if setting is None or not setting.in_force(now):
+            return None
+        try:
+            forced_state(name, setting.value)
+        except InvalidSettingError:
+            return None
+        return setting
+
     def with_setting(self, setting: Setting) -> Mapping[str, Any]:
         """The document with this setting, and without those whose end has passed.
 
@@ -208,10 +222,11 @@ def check(setting: Setting) -> None:
         options_of(setting.value)
     elif setting.name.startswith(TYPE_PREFIX):
         Overridden.parse(setting.name.removeprefix(TYPE_PREFIX)).value(setting.value)
+    elif setting.name.startswith(BREAKER_PREFIX):
+        forced_state(setting.name.removeprefix(BREAKER_PREFIX), setting.value)
     elif not setting.name.startswith(FLAG_PREFIX):
-        raise InvalidSettingError(
-            f"unknown setting {setting.name!r}: a name begins with {FLAG_PREFIX}, {PAUSE_PREFIX} or {TYPE_PREFIX}"
-        )
+        prefixes = f"{FLAG_PREFIX}, {PAUSE_PREFIX}, {TYPE_PREFIX} or {BREAKER_PREFIX}"
+        raise InvalidSettingError(f"unknown setting {setting.name!r}: a name begins with {prefixes}")
     elif not _FLAG.fullmatch(setting.name.removeprefix(FLAG_PREFIX)):
         raise InvalidSettingError(
             f"invalid name {setting.name!r}: after {FLAG_PREFIX}, use 1 to 100 of A-Z, a-z, 0-9, '.', '_' and '-', "

@@ -80,6 +80,7 @@ class JobFacts:
             if line and line.cause is Cause.LIMIT
             else None,
             before_it=self._before(job, line) if line else None,
+            forced=configuration.forced_breaker(line.key, now=now) if line and line.cause is Cause.BREAKER else None,
             breaker=self._breaker(line) if line and line.cause is Cause.BREAKER else None,
             owed=self._owed(job) if ready or job.state is State.WAITING else None,
             lane=self._lane(job.lane) if ready else None,

@@ -15,7 +15,7 @@ BREAKERS: Final = (
     Mutant(
         "a run that meets an open breaker uses its attempt",
         modules.BREAKER_USE,
-        "if counts and not self._breakers.look(name).closed)",
+        "if counts and self._breakers.blocks(name))",
         "if counts and not self._breakers.look(name).name)",
     ),
     Mutant(
@@ -23,12 +23,6 @@ BREAKERS: Final = (
         modules.BREAKERS,
         "lambda breaker: rules.closed(breaker, now=self._clock())",
         "lambda breaker: rules.given_up(breaker, failed=True)",
-    ),
-    Mutant(
-        "only wake elects a probe",
-        modules.RELEASE,
-        "self.release_from_breaker(job.wait.line, parked=job)",
-        "job.wait.line",
     ),
     Mutant(
         "the line of a closed breaker stands still",

@@ -1,0 +1,55 @@
+"""What explain says of a job that waits for a breaker."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+from tests.support.builders import NOW, SECOND, a_job
+from tidemill.application.explain import explain
+from tidemill.application.explanation import Facts, Reason
+from tidemill.domain.breaker import Breaker, BreakerState
+from tidemill.domain.runtime_configuration import Setting
+from tidemill.domain.states import State
+from tidemill.domain.waiting import Cause, Wait
+
+JOB = a_job(
+    state=State.PARKED,
+    due=NOW + timedelta(days=1),
+    wait=Wait(cause=Cause.BREAKER, key="payments", since=NOW),
+)
+OPEN = Breaker(
+    name="payments",
+    state=BreakerState.OPEN,
+    since=NOW - 60 * SECOND,
+    probe=("tenant", "job-7"),
+    probe_at=NOW + 15 * SECOND,
+)
+FACTS = Facts(job=JOB, now=NOW, before_it=2, breaker=OPEN)
+
+
+def test_it_names_the_open_breaker_and_the_next_probe() -> None:
+    answer = explain(FACTS)
+
+    assert answer.reason is Reason.BREAKER_OPEN
+    assert answer.sentences[0].startswith("The breaker payments is open since ")
+    assert "(in 15s), by job job-7. 2 jobs of its line are before it." in answer.sentences[0]
+
+
+def test_it_says_that_wake_elects_the_next_probe() -> None:
+    assert "Wake elects" in explain(replace(FACTS, breaker=replace(OPEN, probe=None))).sentences[0]
+
+
+def test_it_says_that_the_breaker_has_closed() -> None:
+    answer = explain(replace(FACTS, breaker=Breaker(name="payments")))
+
+    assert answer.reason is Reason.BREAKER_CLOSED
+    assert answer.sentences[0].startswith("The breaker payments has closed.")
+
+
+def test_it_names_the_operator_who_forces_it() -> None:
+    forced = Setting(name="breakers.payments", value={"force": "open"}, at=NOW, by="eve", reason="maintenance")
+
+    answer = explain(replace(FACTS, forced=forced))
+
+    assert answer.reason is Reason.BREAKER_OPEN
+    assert answer.sentences[0].startswith("eve has forced the breaker payments open since ")
+    assert answer.sentences[1] == "`tidemill config set breakers.payments --remove` ends that."
