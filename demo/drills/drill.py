@@ -25,13 +25,15 @@ class Drill(ABC):
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
+        #: The jobs that the drill submits and follows.
+        self.traffic = Traffic(stage)
 
     @property
     def expected(self) -> frozenset[str]:
         return self.pages | {self.alarm}
 
     @abstractmethod
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:
+    def begin(self) -> Mapping[str, str]:
         """Break the stage. Returns the values of the words in capitals in the commands of the runbook."""
 
     def each_minute(self) -> None:

@@ -46,13 +46,13 @@ def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = 
         patience,
         lambda: f"the stage is not healthy: {_names(watch.firing & watched)} fire",
     )
-    traffic = Traffic(drill.stage)
+    traffic = drill.traffic
     if not traffic.submit():
         raise DrillError("the healthy stage accepts no job")
     watch.forget_pages()
 
     began = watch.now()
-    values = drill.begin(traffic)
+    values = drill.begin()
     if drill.submits_during:
         traffic.submit()
     _await(

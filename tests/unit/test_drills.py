@@ -17,7 +17,7 @@ from demo.drills.incidents.lost_messages import LostMessages
 from demo.drills.incidents.poison_flood import PoisonFlood
 from demo.drills.incidents.restore import Restore
 from demo.drills.table import table
-from demo.drills.traffic import JOBS, Traffic
+from demo.drills.traffic import JOBS
 from tests.support.fake_stage import DeafWatch, FakeStage, FakeWatch
 from tidemill.local.wait import WaitError
 
@@ -151,11 +151,11 @@ def test_a_restore_submits_no_job_between_its_restore_point_and_its_fix() -> Non
 def test_a_restore_point_comes_after_the_end_of_earlier_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("demo.drills.traffic.PATIENCE_SECONDS", 0)
     stage = FakeStage(Restore.name)
-    traffic = Traffic(stage)
-    traffic.submit()
+    drill = Restore(stage)
+    drill.traffic.submit()
     stage.broken = True
     with pytest.raises(WaitError, match="the jobs to end"):
-        Restore(stage).begin(traffic)
+        drill.begin()
     stage.sdk.assert_not_called()
 
 
@@ -169,7 +169,7 @@ def test_every_block_of_the_runbook_belongs_to_a_drill() -> None:
 
 
 def test_every_placeholder_of_a_block_has_a_value(drill: Drill) -> None:
-    values = drill.begin(Traffic(drill.stage))
+    values = drill.begin()
 
     used = {word for line in _commands(_fix(type(drill))) for word in runbook.PLACEHOLDER.findall(line)}
     assert used == values.keys()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from demo.drills.drill import Drill
-from demo.drills.traffic import TYPE, Traffic
+from demo.drills.traffic import TYPE
 
 #: A setting of the demo's job types.
 BROKEN: Final = "broken_demo_release=on"
@@ -17,6 +17,6 @@ class BrokenDeployment(Drill):
     #: A deployment takes the processors of this host, where a minute of the alarms has a few seconds.
     pages = frozenset({"LateCanary", "SilentScheduler"})
 
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
+    def begin(self) -> Mapping[str, str]:
         self.stage.deploy([BROKEN])
         return {"TYPE": TYPE}

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from demo.drills.drill import Drill
-from demo.drills.traffic import Traffic
 
 
 class DisabledPublisher(Drill):
@@ -11,7 +10,7 @@ class DisabledPublisher(Drill):
     alarm = "LateCanary"
     heading = "late-canary"
 
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
+    def begin(self) -> Mapping[str, str]:
         mapping = self.stage.mapping("publish")
         self.stage.client("lambda").update_event_source_mapping(UUID=mapping, Enabled=False)
         return {"UUID": mapping}

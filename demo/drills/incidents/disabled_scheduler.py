@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 
 from demo.drills.drill import Drill
-from demo.drills.traffic import Traffic
 
 
 class DisabledScheduler(Drill):
@@ -12,7 +11,7 @@ class DisabledScheduler(Drill):
     alarm = "SilentScheduler"
     heading = "silent-scheduler"
 
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
+    def begin(self) -> Mapping[str, str]:
         schedule = self.stage.schedule("wake")
         self.stage.client("scheduler").update_schedule(**{**schedule, "State": "DISABLED"})
         return {"SCHEDULE": json.dumps({**schedule, "State": "ENABLED"})}

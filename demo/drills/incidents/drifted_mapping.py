@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from demo.drills.drill import Drill
-from demo.drills.traffic import Traffic
 
 #: https://docs.aws.amazon.com/lambda/latest/api/API_ScalingConfig.html
 SMALLEST: Final = 2
@@ -15,7 +14,7 @@ class DriftedMapping(Drill):
     alarm = "DriftedResources"
     heading = "drifted-resources"
 
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
+    def begin(self) -> Mapping[str, str]:
         functions, mapping = self.stage.client("lambda"), self.stage.mapping("work-critical")
         functions.update_event_source_mapping(UUID=mapping, ScalingConfig={"MaximumConcurrency": SMALLEST})
         return {}

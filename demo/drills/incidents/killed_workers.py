@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from demo.drills.drill import Drill
-from demo.drills.traffic import Traffic
 
 TYPE: Final = "demo.slow"
 JOBS: Final = 3
@@ -17,8 +16,7 @@ class KilledWorkers(Drill):
     alarm = "FunctionErrorsworkers"
     heading = "function-errors"
 
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:
-        self._traffic = traffic
+    def begin(self) -> Mapping[str, str]:
         self._minutes = 0
         self._kill()
         return {"TYPE": TYPE}
@@ -29,7 +27,7 @@ class KilledWorkers(Drill):
             self._kill()
 
     def _kill(self) -> None:
-        self.stage.kill_worker("work", self._traffic.also([{"type": TYPE}] * JOBS))
+        self.stage.kill_worker("work", self.traffic.also([{"type": TYPE}] * JOBS))
 
     def deploy(self) -> None:
         """With enough memory, nothing kills the workers."""

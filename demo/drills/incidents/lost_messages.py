@@ -8,7 +8,6 @@ import json
 from collections.abc import Mapping
 
 from demo.drills.drill import Drill
-from demo.drills.traffic import Traffic
 from tidemill.names import LIVE_ALIAS
 
 
@@ -17,7 +16,7 @@ class LostMessages(Drill):
     alarm = "LostMessages"
     heading = "lost-messages"
 
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
+    def begin(self) -> Mapping[str, str]:
         mapping = self.stage.mapping("work")
         pattern = json.dumps({"body": {"tenant": self.stage.canary_tenants()}})
         self.stage.client("lambda").update_event_source_mapping(

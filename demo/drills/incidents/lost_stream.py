@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from demo.drills.drill import Drill
-from demo.drills.traffic import Traffic
 
 
 class LostStream(Drill):
@@ -11,7 +10,7 @@ class LostStream(Drill):
     alarm = "LateCanary"
     heading = "late-canary"
 
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
+    def begin(self) -> Mapping[str, str]:
         table, dynamodb = self.stage.jobs_table(), self.stage.client("dynamodb")
         dynamodb.update_table(TableName=table, StreamSpecification={"StreamEnabled": False})
         return {}

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from demo.drills.drill import Drill
-from demo.drills.traffic import Traffic
 
 #: https://docs.aws.amazon.com/sdkref/latest/guide/feature-ss-endpoints.html
 ADDRESS: Final = "AWS_ENDPOINT_URL_DYNAMODB"
@@ -19,6 +18,6 @@ class Partition(Drill):
     #: The canary of the lane does not run either.
     pages = frozenset({"LateCanary"})
 
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
+    def begin(self) -> Mapping[str, str]:
         self.stage.deploy_variable("work", ADDRESS, UNREACHABLE)
         return {}

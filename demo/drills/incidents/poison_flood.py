@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from demo.drills.drill import Drill
-from demo.drills.traffic import Traffic
 
 TYPE: Final = "demo.poison"
 JOBS: Final = 40
@@ -17,9 +16,9 @@ class PoisonFlood(Drill):
     alarm = "DeadJobsdefault"
     heading = "dead-jobs"
 
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:
+    def begin(self) -> Mapping[str, str]:
         self.stage.deploy_variable("work", FIXED, "no")
-        traffic.also([{"type": TYPE, "payload": {"body": f"poison {n}"}} for n in range(JOBS)])
+        self.traffic.also([{"type": TYPE, "payload": {"body": f"poison {n}"}} for n in range(JOBS)])
         return {"TYPE": TYPE}
 
     def deploy(self) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from demo.drills.drill import Drill
-from demo.drills.traffic import Traffic
 from tidemill.dynamodb.document import key
 from tidemill.names import LIVE_ALIAS
 
@@ -25,10 +24,10 @@ class Restore(Drill):
     pages = frozenset({"FailedSubmissions", "LateCanary", "SilentScheduler"})
     submits_during = False
 
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:
+    def begin(self) -> Mapping[str, str]:
         # A job that runs after the restore point may run again.
-        traffic.settle()
-        damaged = self.stage.jobs(traffic.submit(delay_seconds=DELAY_SECONDS)).values()
+        self.traffic.settle()
+        damaged = self.stage.jobs(self.traffic.submit(delay_seconds=DELAY_SECONDS)).values()
         dynamodb, table = self.stage.client("dynamodb"), self.stage.jobs_table()
         backup = dynamodb.create_backup(TableName=table, BackupName="drill")["BackupDetails"]["BackupArn"]
         for job in damaged:

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from demo.drills.drill import Drill
-from demo.drills.traffic import Traffic
 
 ROLE: Final = "flood"
 JOBS: Final = 600
@@ -16,8 +15,8 @@ class TenantFlood(Drill):
     alarm = "LateCanary"
     heading = "late-canary"
 
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:
+    def begin(self) -> Mapping[str, str]:
         job = {"type": "demo.wait", "lane": "bulk", "payload": {"seconds": SECONDS}}
-        ids = traffic.also([job] * JOBS, role=ROLE)
+        ids = self.traffic.also([job] * JOBS, role=ROLE)
         (first,) = self.stage.jobs(ids[:1]).values()
         return {"TENANT": first.tenant}

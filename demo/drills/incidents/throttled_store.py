@@ -6,7 +6,6 @@ https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/throttling-onde
 from collections.abc import Mapping
 
 from demo.drills.drill import Drill
-from demo.drills.traffic import Traffic
 
 
 class ThrottledStore(Drill):
@@ -16,7 +15,7 @@ class ThrottledStore(Drill):
     #: Without the table, submissions fail and jobs do not run.
     pages = frozenset({"FailedSubmissions", "LateCanary", "LateStarts"})
 
-    def begin(self, traffic: Traffic) -> Mapping[str, str]:  # noqa: ARG002 - the same for every drill
+    def begin(self) -> Mapping[str, str]:
         table = self.stage.jobs_table()
         self.stage.client("dynamodb").update_table(TableName=table, OnDemandThroughput={"MaxWriteRequestUnits": 1})
         return {"TABLE": table}

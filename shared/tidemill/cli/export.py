@@ -65,7 +65,9 @@ def export(
     One line for each job, of any tenant. A job must match all options; without any, every job is exported. Scans the
     whole table, at a limited rate. Each job is exported as it is when the scan reaches it.
 
-    The target appears when the export is complete, and never in part. An existing file or object is not replaced.
+    The target appears when the export is complete, and never in part. An existing file or object is not replaced. An
+    interrupted export leaves nothing, and the next one begins anew: to export much, write one file for each day with
+    --submitted-since and --submitted-until.
 
     `tidemill audit` shows who exported what.
     """

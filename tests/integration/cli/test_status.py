@@ -27,6 +27,7 @@ from tidemill.names import (
     ATTENTION_KEY,
     ATTENTION_SORT_KEY,
     CANARY_TYPE,
+    CONFIGURATION_KEY,
     INDEX_SHARDS,
     LARGEST_INDEX_SHARDS,
     Lane,
@@ -225,6 +226,15 @@ def test_more_dead_jobs_cost_neither_calls_nor_items(
     assert many["BatchGetItem"] == 1
     # One for each partition of dead jobs, of scheduled jobs, of owed work and of the lines of parked jobs.
     assert many["Query"] == 2 * LARGEST_INDEX_SHARDS + len(owed_partitions()) + LINE_SHARDS
+
+
+def test_the_configuration_is_read_once(cloud: Cloud) -> None:
+    read: list[str] = []
+    clients.dynamodb().meta.events.register(
+        "provide-client-params.dynamodb.GetItem", lambda params, **_: read.append(str(params["Key"]))
+    )
+    run("status")
+    assert len([key for key in read if CONFIGURATION_KEY in key]) == 1
 
 
 def test_groups_blocked_by_a_dead_job_are_counted(cloud: Cloud) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from tidemill.aws import clients
 from tidemill.aws.clients import AWS_ERRORS, translated
 from tidemill.domain.errors import MissingResourceError, TidemillError
-from tidemill.operator.comparisons.comparison import Found, picked
+from tidemill.operator.comparisons.comparison import Found, OwnSettings, picked
 from tidemill.operator.expected_resource import Expected, Kind
 
 SETTINGS: Final = (
@@ -46,7 +46,7 @@ _KEPT: Final = (
 _LARGEST_CALL: Final = 100
 
 
-class Alarms:
+class Alarms(OwnSettings):
     """Reads all alarms with these names in a few calls: CloudWatch charges by call."""
 
     kind: Final = Kind.ALARM
@@ -54,9 +54,6 @@ class Alarms:
 
     def __init__(self, names: Sequence[str] = ()) -> None:
         self._names = names
-
-    def targets(self, properties: Mapping[str, Any]) -> Sequence[Any]:  # noqa: ARG002 - the protocol's parameter
-        return ()
 
     def settings(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"ActionsEnabled": True, **picked(properties, SETTINGS)}

@@ -22,6 +22,13 @@ class Found:
     description: Mapping[str, Any]
 
 
+class OwnSettings:
+    """A kind of resources that have their settings themselves."""
+
+    def targets(self, _properties: Mapping[str, Any], /) -> Sequence[Any]:
+        return ()
+
+
 class Comparison(Protocol):
     """One kind. Its methods raise what the AWS calls raise, and `MissingResourceError` for a deleted resource."""
 
@@ -31,7 +38,7 @@ class Comparison(Protocol):
     @property
     def template_types(self) -> Sequence[str]: ...
 
-    def targets(self, properties: Mapping[str, Any]) -> Sequence[Any]:
+    def targets(self, properties: Mapping[str, Any], /) -> Sequence[Any]:
         """References to the resources that have the settings, or nothing for the resource itself."""
 
     def settings(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tidemill.aws import clients
 from tidemill.aws.clients import translated
-from tidemill.operator.comparisons.comparison import Found, picked
+from tidemill.operator.comparisons.comparison import Found, OwnSettings, picked
 from tidemill.operator.expected_resource import Expected, Kind, LatestStream
 
 #: https://docs.aws.amazon.com/lambda/latest/api/API_GetEventSourceMapping.html
@@ -25,12 +25,9 @@ SETTINGS: Final = (
 STREAM: Final = "EventSourceArn"
 
 
-class Mappings:
+class Mappings(OwnSettings):
     kind: Final = Kind.MAPPING
     template_types: Final = ("AWS::Lambda::EventSourceMapping",)
-
-    def targets(self, properties: Mapping[str, Any]) -> Sequence[Any]:  # noqa: ARG002 - the protocol's parameter
-        return ()
 
     def settings(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
         # https://docs.aws.amazon.com/AWSCloudFormation/latest/TemplateReference/aws-resource-lambda-eventsourcemapping.html

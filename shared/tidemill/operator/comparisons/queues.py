@@ -9,7 +9,7 @@ from botocore.exceptions import ClientError
 from tidemill.aws import clients
 from tidemill.aws.clients import translated
 from tidemill.domain.errors import MissingResourceError
-from tidemill.operator.comparisons.comparison import Found, picked
+from tidemill.operator.comparisons.comparison import Found, OwnSettings, picked
 from tidemill.operator.expected_resource import Expected, Kind
 
 SETTINGS: Final = (
@@ -23,12 +23,9 @@ POLICY: Final = "Policy"
 _MISSING: Final = frozenset({"AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist"})
 
 
-class Queues:
+class Queues(OwnSettings):
     kind: Kind = Kind.QUEUE
     template_types: Sequence[str] = ("AWS::SQS::Queue",)
-
-    def targets(self, properties: Mapping[str, Any]) -> Sequence[Any]:  # noqa: ARG002 - the protocol's parameter
-        return ()
 
     def settings(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
         return picked(properties, SETTINGS)
@@ -60,7 +57,7 @@ class QueuePolicies(Queues):
     kind = Kind.POLICY
     template_types = ("AWS::SQS::QueuePolicy",)
 
-    def targets(self, properties: Mapping[str, Any]) -> Sequence[Any]:
+    def targets(self, properties: Mapping[str, Any], /) -> Sequence[Any]:
         return list(properties["Queues"])
 
     def settings(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tidemill.aws import clients
 from tidemill.aws.clients import translated
-from tidemill.operator.comparisons.comparison import Found, picked
+from tidemill.operator.comparisons.comparison import Found, OwnSettings, picked
 from tidemill.operator.expected_resource import Expected, Kind
 
 #: Members of the response of `GetSchedule` that `UpdateSchedule` does not take:
@@ -17,12 +17,9 @@ SETTINGS: Final = ("State", "ScheduleExpression", "FlexibleTimeWindow")
 TARGET_SETTINGS: Final = ("Arn", "DeadLetterConfig", "Input", "RetryPolicy", "RoleArn")
 
 
-class Schedules:
+class Schedules(OwnSettings):
     kind: Final = Kind.SCHEDULE
     template_types: Final = ("AWS::Scheduler::Schedule",)
-
-    def targets(self, properties: Mapping[str, Any]) -> Sequence[Any]:  # noqa: ARG002 - the protocol's parameter
-        return ()
 
     def settings(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
         target = picked(properties["Target"], TARGET_SETTINGS)

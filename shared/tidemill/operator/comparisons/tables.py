@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from tidemill.aws import clients
 from tidemill.aws.clients import translated
-from tidemill.operator.comparisons.comparison import Found
+from tidemill.operator.comparisons.comparison import Found, OwnSettings
 from tidemill.operator.expected_resource import Expected, Kind
 
 #: The attribute with the time of expiry.
@@ -17,12 +17,9 @@ PROTECTION: Final = "DeletionProtection"
 _TTL_ON: Final = frozenset({"ENABLING", "ENABLED"})
 
 
-class Tables:
+class Tables(OwnSettings):
     kind: Final = Kind.TABLE
     template_types: Final = ("AWS::DynamoDB::Table",)
-
-    def targets(self, properties: Mapping[str, Any]) -> Sequence[Any]:  # noqa: ARG002 - the protocol's parameter
-        return ()
 
     def settings(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
         found: dict[str, Any] = {}
