@@ -72,27 +72,6 @@ OPERATION: Final = (
         "if probe and probe.verdict is Verdict.SUCCEEDED and (",
         "if probe and (",
     ),
-    # Migrations.
-    Mutant(
-        "a migration rewrites the payload of a job that runs",
-        modules.OPERATORS,
-        """runs it with the payload that would be deleted.
-            f"#state IN ({', '.join(at_rest)})",""",
-        """runs it with the payload that would be deleted.
-            f"(#state IN ({', '.join(at_rest)}) OR attribute_exists(#state))",""",
-    ),
-    Mutant(
-        "a migration forgets the jobs that it left",
-        "tidemill.application.migration",
-        "not self._rewritten(job, after):\n            return replace(progress, left=progress.left + 1)",
-        "not self._rewritten(job, after):\n            return progress",
-    ),
-    Mutant(
-        "a migration skips a job when it goes on",
-        "tidemill.application.migration",
-        "progress = replace(progress, cursor=self._scan.cursor_after(job))",
-        "progress = replace(progress, cursor=self._scan.cursor_after(step.jobs[-1]))",
-    ),
     # Groups.
     Mutant(
         "a group forgets its order",
