@@ -14,6 +14,7 @@ from tidemill.domain.errors import (
     JobTimeoutError,
     KeyReusedError,
     LeaseLostError,
+    MissingInput,
     MissingResourceError,
     PayloadTooLargeError,
     PermanentJobError,
@@ -26,7 +27,7 @@ from tidemill.domain.errors import (
 )
 from tidemill.domain.limits import Rate
 from tidemill.domain.outcomes import TransactWrite
-from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze
+from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
 from tidemill.domain.submission import Submission, Unique
 from tidemill.job_type_decorator import job_type
 from tidemill.names import EXPORTS_PREFIX, Lane
@@ -49,6 +50,7 @@ __all__ = [
     "KeyReusedError",
     "Lane",
     "LeaseLostError",
+    "MissingInput",
     "MissingResourceError",
     "PayloadTooLargeError",
     "PermanentJobError",
@@ -65,6 +67,7 @@ __all__ = [
     "Unique",
     "UnknownJobTypeError",
     "UnloadedJobTypeError",
+    "WaitFor",
     "job_type",
     "setting",
 ]

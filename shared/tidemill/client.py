@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.application.validation import LONGEST_TENANT, is_tenant
 from tidemill.aws import clients
-from tidemill.domain.errors import Fault, InvalidPayloadError, TidemillError
+from tidemill.domain.errors import Fault, InvalidPayloadError, SignalRefusedError, TidemillError
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.trace_context import from_traceparent, trace_of, traceparent_of
@@ -34,7 +35,17 @@ from tidemill.system.open_telemetry import current_traceparent
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-__all__ = ["Accepted", "Answer", "Lane", "Submission", "TenantError", "Tidemill", "Unique", "job_id_of"]
+__all__ = [
+    "Accepted",
+    "Answer",
+    "Lane",
+    "SignalRefusedError",
+    "Submission",
+    "TenantError",
+    "Tidemill",
+    "Unique",
+    "job_id_of",
+]
 
 #: A client only submits and never ends a job, so the store does not use its retention.
 _NO_RETENTION: Final = timedelta(0)
@@ -70,8 +81,10 @@ class Tidemill:
             rule = f"use 1 to {LONGEST_TENANT} visible ASCII characters, and do not start with '!'"
             raise TenantError(f"invalid tenant {tenant!r}: {rule}")
         self._payloads = DynamoPayloads(client, table=table, bucket=bucket, new_token=ids.new_token)
+        store = DynamoJobStore(client, table=table, retention=_NO_RETENTION, indexes=indexes)
+        self._control = Control(store=store, clock=clock.now, new_token=ids.new_token)
         self._submit = Submit(
-            store=DynamoJobStore(client, table=table, retention=_NO_RETENTION, indexes=indexes),
+            store=store,
             payloads=self._payloads,
             job_types=_sound_job_types(job_packages),
             clock=clock.now,
@@ -140,6 +153,17 @@ class Tidemill:
         no second job.
         """
         return self._submit(submission, tenant=self._tenant, trace=_trace(trace, traceparent))
+
+    def signal(self, job_id: str, name: str, data: Any = None) -> bool:
+        """Give a job of this tenant the data (JSON) that it waits for. False if this tenant has no such job.
+
+        A job that waits for this signal is queued at once; any other live job keeps it until a run asks for it. The
+        first value counts, and the same again changes nothing. The program needs `dynamodb:UpdateItem` as well.
+
+        Raises `SignalRefusedError` if the job has ended or has another value, `InvalidPayloadError` for an invalid name
+        or data, `PayloadTooLargeError` above 4 KiB, and `StoreUnavailableError`: signal the same again then.
+        """
+        return self._control.signal(self._tenant, job_id, name, data) is not None
 
     def submit_many(self, submissions: Sequence[Submission], *, traceparent: str | None = None) -> list[Answer]:
         """One answer each, in their order: the value that `submit` returns, or the error that it raises.

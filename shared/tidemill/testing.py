@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from tidemill.application.attempt import Attempt
+from tidemill.application.control import Control
 from tidemill.application.handler_results import outcome_of_error
 from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.settle import AttemptContext
@@ -120,6 +121,15 @@ class Drive:
     def cancel(self) -> None:
         """Request the cancel of the job: its next checkpoint raises, or its next run ends before the handler starts."""
         self.job = replace(self.job, cancel_requested_at=self.now)
+
+    def signal(self, name: str, data: Any = None) -> None:
+        """Give the job a signal, as a caller does. Its run begins at once if it waits for that.
+
+        Raises as `tidemill.client.Tidemill.signal`.
+        """
+        Control(store=self._document, clock=lambda: self.now, new_token=self._document.new_token).signal(
+            TENANT, self.job.id, name, data
+        )
 
     def run(self) -> Ran:
         """Move the clock to the time at which the job is due, and run it once. Raises `JobEndedError`."""

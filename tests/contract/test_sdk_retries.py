@@ -7,7 +7,17 @@ from datetime import timedelta
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.builders import A_WAIT, NOW, SECOND, SETTLEMENTS, behind_an_ended_head, brought_to, claimed, stored
+from tests.support.builders import (
+    A_SIGNAL,
+    A_WAIT,
+    NOW,
+    SECOND,
+    SETTLEMENTS,
+    behind_an_ended_head,
+    brought_to,
+    claimed,
+    stored,
+)
 from tests.support.faulty_client import Fault, FaultyClient
 from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint
@@ -33,6 +43,7 @@ WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[Dyn
     Write.NUDGE: (State.RUNNING, lambda store, job: store.nudge(job, now=LATER, limit=LIMIT)),
     Write.PARK: (State.RETRYING, lambda store, job: store.park(job, A_WAIT, now=NOW)),
     Write.UNPARK: (State.PARKED, lambda store, job: store.unpark(job, now=NOW, due=LATER)),
+    Write.SIGNAL: (State.QUEUED, lambda store, job: store.signal(job, A_SIGNAL, wakes=True)),
     Write.RESEND: (State.QUEUED, lambda store, job: store.resend(job, now=LATER)),
     Write.REWRITE: (State.QUEUED, lambda store, job: store.rewrite(job, replace(job, payload='{"v":2}'))),
     Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.support.builders import (
+    A_SIGNAL,
     A_WAIT,
     FRESH,
     LEASE,
@@ -24,7 +25,7 @@ from tests.support.job_tables import Table
 from tidemill.application.ports import Checkpoint
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
-from tidemill.domain.states import TRANSITIONS, State, Write
+from tidemill.domain.states import TERMINAL, TRANSITIONS, State, Write
 from tidemill.dynamodb.document import key
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -106,6 +107,14 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
     },
     (Write.PARK, State.PARKED): (_alone, lambda store, job: store.park(job, A_WAIT, now=LATE)),
     (Write.UNPARK, State.QUEUED): (_alone, lambda store, job: store.unpark(job, now=NOW, due=LATE)),
+    **{
+        (Write.SIGNAL, state): (
+            _alone,
+            lambda store, job, state=state: store.signal(job, A_SIGNAL, wakes=state is State.QUEUED is not job.state),  # type: ignore[misc]
+        )
+        for state in State
+        if state not in TERMINAL
+    },
     (Write.WAKE, State.QUEUED): (_alone, lambda store, job: store.wake(job, now=NOW)),
     **{
         (Write.NUDGE, state): (_alone, lambda store, job: store.nudge(job, now=LATE, limit=LIMIT))

@@ -20,6 +20,7 @@ JOBS = {
     "POST /jobs/{id}/cancel": "control",
     "POST /jobs/{id}/redrive": "control",
     "POST /jobs/{id}/retry": "control",
+    "POST /jobs/{id}/signals/{name}": "control",
     "GET /openapi.json": "query",
 }
 TOKENS = {"jwt_issuer": "https://issuer.example/pool", "jwt_audience": "mill,other"}

@@ -17,6 +17,7 @@ from tests.support.builders import NOW, SECOND, TENANT, brought_to
 from tests.support.deployed_functions import Mill
 from tidemill import composition
 from tidemill.application.ports import Checkpoint
+from tidemill.domain.signals import NAME_PATTERN
 from tidemill.domain.states import State
 from tidemill.http import openapi
 from tidemill.http.list_query import LONGEST_TYPE, ListingQuery
@@ -170,4 +171,5 @@ def test_every_route_has_its_heading_and_an_example() -> None:
     for method, path in routes():
         section = _DOCUMENT.partition(f"## `{method.upper()} {path}`\n")[2].partition("\n## ")[0]
         example = method.upper() + " " + re.escape(path).replace(re.escape("{id}"), "[0-9a-f-]{36}")
+        example = example.replace(re.escape("{name}"), NAME_PATTERN)
         assert re.search(f"^{example}", section, re.MULTILINE), path

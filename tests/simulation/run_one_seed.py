@@ -17,6 +17,7 @@ from tests.simulation.actors.overriding_operators import OverridingOperators
 from tests.simulation.actors.pausing_operators import PausingOperators
 from tests.simulation.actors.probing_operators import ProbingOperators
 from tests.simulation.actors.selecting_operators import SelectingOperators
+from tests.simulation.actors.signallers import Signallers
 from tests.simulation.actors.tenants import Tenants
 from tests.simulation.actors.ttl_sweeper import TtlSweeper
 from tests.simulation.checks.all_checks import Checks, Violation
@@ -104,6 +105,7 @@ def _run(world: World) -> float:
     invalid = InvalidCallers(world)
     eventbridge = EventBridgeScheduler(world)
     _submit(world, workload, faults_end_ms)
+    Signallers(world, checks.signals.accepted.append).plan()
     eventbridge.begin()
     Alarms(world)
     operators.plan(faults_end_ms)

@@ -61,7 +61,7 @@ def sign_cursors(monkeypatch: pytest.MonkeyPatch) -> Secrets:
 def routes() -> Mapping[tuple[str, str], ModuleType]:
     """The function of each method (lower case) and path (in API Gateway's notation), from the resolvers themselves."""
     return {
-        (route.method.lower(), route.path.replace("<job_id>", "{id}")): function
+        (route.method.lower(), route.path.replace("<job_id>", "{id}").replace("<name>", "{name}")): function
         for function in FUNCTIONS
         for route in (*function._app()._static_routes, *function._app()._dynamic_routes)
     }
@@ -135,7 +135,7 @@ def _function(method: str, path: str) -> ModuleType | None:
         steps = template.split("/")
         if of_method == method.lower() and len(steps) == len(segments):
             pairs = list(zip(steps, segments, strict=True))
-            if all(step == segment or (step == "{id}" and segment) for step, segment in pairs):
+            if all(step == segment or (step in {"{id}", "{name}"} and segment) for step, segment in pairs):
                 return function
     return None
 

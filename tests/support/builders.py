@@ -12,6 +12,7 @@ from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, DeadLetter, DeathReason, Job, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.retry import RetryPolicy
+from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
 from tidemill.names import Lane
@@ -67,6 +68,7 @@ def an_error(**changes: Any) -> AttemptError:
     return replace(error, **changes)
 
 
+A_SIGNAL: Final = Signal(name="approval", at=NOW, data='{"by":"ada"}')
 A_WAIT: Final = Wait(cause=Cause.LIMIT, key="test.job#a", since=NOW)
 #: A settlement into each state that settle may write.
 SETTLEMENTS: Final = {

@@ -295,6 +295,8 @@ class Attempt:
             idempotency_key=job.id,
             group=job.group,
             hops=job.hops,
+            signals={each.name: json.loads(each.data) for each in job.signals if not each.used},
+            waited_for=job.awaited.name if job.awaited else None,
             resumed_from=None if job.checkpoint is None else json.loads(job.checkpoint),
             traceparent=traceparent_of(context.trace),
             log=RunLog(context.fields),

@@ -21,6 +21,8 @@ class Ending(StrEnum):
     SNOOZED = "snoozed"
     #: The handler returned `Continue`.
     CONTINUED = "continued"
+    #: The handler returned `WaitFor` or raised `MissingInput`.
+    AWAITING = "waiting for a signal"
     #: A dependency did not respond, or the job waits for its rate, for another version or for time alone.
     HELD = "held"
     #: Its limit was full, so it waits in the line of its limit key.

@@ -1,16 +1,32 @@
-"""Control: find, cancel and redrive a caller's own job. Conditional writes decide between concurrent requests."""
+"""Control: find, cancel, redrive and signal a caller's own job. Conditional writes decide between parallel requests."""
 
+import json
+from collections.abc import Mapping
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from tidemill.application.job_filter import JobFilter
 from tidemill.application.ports import Clock, ControlStore, NewToken
-from tidemill.domain.errors import NotAllowedNowError, WriteRefusedError
+from tidemill.domain.errors import (
+    Fault,
+    InvalidPayloadError,
+    NotAllowedNowError,
+    PayloadTooLargeError,
+    SignalRefusedError,
+    WriteRefusedError,
+)
 from tidemill.domain.job import OWNER, Job
+from tidemill.domain.signal_answers import Answer, answer
+from tidemill.domain.signals import LARGEST_SIGNAL_BYTES, MOST_SIGNALS, Signal, require_name
 from tidemill.domain.states import State
 
 #: Every id is a UUID. DynamoDB rejects keys that are far longer.
 _LONGEST_ID: Final = 36
+_REFUSALS: Final[Mapping[Answer, str]] = {
+    Answer.OTHER_VALUE: "the job has another value of the signal {name}; the first one counts",
+    Answer.ENDED: "the job is {state}, so the signal {name} comes too late",
+    Answer.TOO_MANY: f"the job has {MOST_SIGNALS} signals; it can keep no more",
+}
 
 
 class Control:
@@ -42,6 +58,25 @@ class Control:
                 return None
             raise NotAllowedNowError("cancelled", refused.current) from refused
 
+    def signal(self, tenant: str, job_id: str, name: str, data: Any) -> Job | None:
+        """Give the job the data (JSON) under this name, and return it. It runs at once if it waits for that.
+
+        The first value counts, and the same again changes nothing. Raises `InvalidPayloadError`,
+        `PayloadTooLargeError`, and `SignalRefusedError` for another value and for a job that has ended.
+        """
+        text = _signal_text(name, data)
+        while (job := self.find(tenant, job_id)) is not None:
+            found = answer(job, name, text)
+            if found is Answer.REPEATED:
+                return job
+            if found in _REFUSALS:
+                raise SignalRefusedError(_REFUSALS[found].format(name=name, state=job.state))
+            # A refused write means that the job changed after the read: then another answer may be right.
+            with suppress(WriteRefusedError):
+                signal = Signal(name=name, at=self._clock(), data=text)
+                return self._store.signal(job, signal, wakes=found is Answer.WAKES)
+        return None
+
     def cancel_found(self, job: Job, wanted: JobFilter, *, by: str, reason: str = "") -> bool:
         """As `cancel`, for a job that was found by a filter. False if the filter does not match it any more."""
         while job in wanted:
@@ -70,3 +105,17 @@ class Control:
         if job is None:
             return None
         raise NotAllowedNowError("redriven", job)
+
+
+def _signal_text(name: str, data: Any) -> str:
+    try:
+        require_name(name)
+    except ValueError as error:
+        raise InvalidPayloadError([Fault("/name", str(error))]) from error
+    try:
+        text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidPayloadError([Fault("", f"the data of a signal must be JSON: {error}")]) from error
+    if len(text) > LARGEST_SIGNAL_BYTES:
+        raise PayloadTooLargeError(len(text), LARGEST_SIGNAL_BYTES)
+    return text

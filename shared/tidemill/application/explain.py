@@ -66,6 +66,8 @@ def _answer(facts: Facts) -> Answer:
             answer = _running(facts)
         case State.WAITING:
             answer = _waiting(facts)
+        case State.PARKED | State.QUEUED if _awaits(job, now):
+            answer = _awaiting(facts)
         case State.PARKED:
             answer = _parked(facts)
         case _ if job.due and job.due > now:
@@ -219,6 +221,29 @@ def _parked(facts: Facts) -> Answer:
         Reason.LINE_MOVES,
         f"{name} has room.{place} Wake releases the first jobs of the line within a minute.",
         _stopped("wake", facts) or latest,
+        until=job.due,
+    )
+
+
+def _awaits(job: Job, now: datetime) -> bool:
+    """Whether it waits for a signal: parked, or queued, as by wake minutes before the end of its wait."""
+    if job.state is State.PARKED:
+        return job.wait is not None and job.wait.alone
+    ends = job.awaited.until if job.awaited and not job.holds and not job.wait else now
+    return ends > now and job.due == ends
+
+
+def _awaiting(facts: Facts) -> Answer:
+    job, now = facts.job, facts.now
+    awaited = job.awaited
+    if awaited is None:
+        return _said(Reason.AWAITED, "Another version of the code made it wait.", until=job.due)
+    since, until = moment(awaited.since, now), moment(awaited.until, now)
+    return _said(
+        Reason.AWAITED,
+        f"It waits: {awaited.cause} {awaited.name} since {since}, until {until}.",
+        _stopped("wake", facts)
+        or f"`tidemill signal {job.id} {awaited.name} JSON` lets it run at once. Without it, it runs {until}.",
         until=job.due,
     )
 

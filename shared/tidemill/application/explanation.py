@@ -32,6 +32,7 @@ class Reason(StrEnum):
     HELD = "it was held back"
     #: The limit gave it a time or a slot of its own.
     TURN = "its turn at its limit comes"
+    AWAITED = "it waits for a signal"
     PAUSED = "an operator has paused it"
     #: Wake gives it a time.
     LOADED = "its type is loaded again"

@@ -16,9 +16,10 @@ from tidemill.domain.errors import (
     UnloadedJobTypeError,
 )
 from tidemill.domain.job import DeathReason, Job
-from tidemill.domain.outcomes import Continued, Failed, Outcome, Snoozed, Stopped, Succeeded, outcome_of
-from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze
+from tidemill.domain.outcomes import Awaits, Continued, Failed, Outcome, Snoozed, Stopped, Succeeded, outcome_of
+from tidemill.domain.return_values import Cancelled, Continue, Done, GiveUp, Snooze, WaitFor
 from tidemill.domain.submission import Submission
+from tidemill.domain.waiting import Cause
 
 LARGEST_RESULT_BYTES: Final = 32 * 1024
 LARGEST_CHECKPOINT_BYTES: Final = 8 * 1024
@@ -29,10 +30,8 @@ LONGEST_TRACEBACK: Final = 1500
 def outcome_of_value(value: Any, job: Job, submit: Submit) -> Outcome:
     """`job` is as claimed. Raises `UnloadedJobTypeError`, and as storing the payload of a follow-up job does."""
     match value:
-        case Snooze(after=after):
-            return Snoozed(after=after)
-        case Continue(checkpoint=checkpoint, after=after):
-            return _continued(checkpoint, Continued(checkpoint=None, after=after))
+        case Snooze() | Continue() | WaitFor():
+            return _later(value)
         case GiveUp(reason=reason):
             return Failed(error_class=GiveUp.__name__, message=reason, death=DeathReason.GAVE_UP)
         case Cancelled():
@@ -41,6 +40,16 @@ def outcome_of_value(value: Any, job: Job, submit: Submit) -> Outcome:
             return _done(value, job, submit)
         case _:
             return _done(Done(result=value), job, submit)
+
+
+def _later(value: Snooze | Continue | WaitFor) -> Outcome:
+    match value:
+        case Snooze(after=after):
+            return Snoozed(after=after)
+        case Continue(checkpoint=checkpoint, after=after):
+            return _with_checkpoint(checkpoint, Continued(checkpoint=None, after=after))
+        case WaitFor(name=name, timeout=timeout, checkpoint=checkpoint):
+            return _with_checkpoint(checkpoint, Awaits(cause=Cause.SIGNAL, name=name, after=timeout))
 
 
 def outcome_of_error(error: BaseException) -> Outcome:
@@ -98,7 +107,7 @@ def _follow_ups(submissions: Sequence[Submission], job: Job, submit: Submit) -> 
     return tuple(submit.put_away(follow_up) for follow_up in by_id.values() if follow_up is not job)
 
 
-def _continued(checkpoint: Any, outcome: Continued) -> Outcome:
+def _with_checkpoint(checkpoint: Any, outcome: Continued | Awaits) -> Outcome:
     if checkpoint is None:
         return outcome
     try:

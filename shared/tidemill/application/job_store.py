@@ -14,6 +14,7 @@ from tidemill.application.job_filter import ANY_JOB, JobFilter
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import OPERATOR, Job, Reference
 from tidemill.domain.outcomes import Settlement
+from tidemill.domain.signals import Signal
 from tidemill.domain.waiting import Line, Wait
 from tidemill.names import WAKE_INTERVAL_SECONDS
 
@@ -68,6 +69,11 @@ class Part:
 WHOLE: Final = Part(0, 1)
 
 
+class _Unpark(Protocol):
+    def unpark(self, job: Job, *, now: datetime, due: datetime) -> None:
+        """Queue a parked job, to run at `due`."""
+
+
 class _Redrive(Protocol):
     def redrive(self, job: Job, *, token: str, now: datetime, by: str, reason: str = "", edited: bool = False) -> Job:
         """Requeue a dead job with a fresh set of attempts; return it as written.
@@ -104,14 +110,11 @@ class PublishStore(GroupStore, Protocol):
         """Park a queued or retrying job before its message is sent; return it as written."""
 
 
-class ReleaseStore(_Read, Protocol):
+class ReleaseStore(_Read, _Unpark, Protocol):
     """For the release of parked jobs."""
 
     def parked(self, line: Line, *, most: int, unreadable: Unreadable = ignore_unreadable) -> Sequence[Job]:
         """The first parked jobs of a line, in its order, each read from its document. The newest may be missing."""
-
-    def unpark(self, job: Job, *, now: datetime, due: datetime) -> None:
-        """Queue a parked job, to run at `due`."""
 
 
 class AttemptStore(ReleaseStore, _Redrive, GroupStore, Protocol):
@@ -143,13 +146,16 @@ class AttemptStore(ReleaseStore, _Redrive, GroupStore, Protocol):
         """Give back a claim whose answer was lost, and its attempt, if the claim was applied."""
 
 
-class WakeStore(_Wake, Protocol):
+class WakeStore(_Unpark, _Wake, Protocol):
     """For wake."""
 
     def scheduled(
         self, *, before: datetime, part: Part = WHOLE, unreadable: Unreadable = ignore_unreadable
     ) -> Iterator[Job]:
-        """The scheduled jobs of this part whose `due` is not after `before`, the earliest first."""
+        """The scheduled jobs of this part, and those that wait alone, whose `due` is not after `before`.
+
+        The earliest is first.
+        """
 
 
 class NudgeStore(ReleaseStore, _Wake, Protocol):
@@ -200,6 +206,12 @@ class ControlStore(_Read, _Redrive, Protocol):
         """Cancel a job that does not run, or request the cancel of a running one; return it as written.
 
         `job` may be out of date; with `as_read` it may not. `by` and `reason` are for the audit entry.
+        """
+
+    def signal(self, job: Job, signal: Signal, *, wakes: bool) -> Job:
+        """Add a signal to a job that has not changed since it was read; return it as written.
+
+        With `wakes`, queue the job as well, which waits for it.
         """
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from tidemill.application.time_text import span
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import AttemptError, CancelRequest, Job, Redrive
+from tidemill.domain.signals import CAME, WAITS
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
 
@@ -25,6 +26,7 @@ _PLAIN: Final[Mapping[str, str]] = {
     Why.ROOM: "it was released from its line",
     Why.RESUMED: "it was released from its pause",
     Why.BREAKER: "its breaker released it",
+    Why.WAITED: "its wait for a signal neared its end, so wake put it on its lane",
     Why.NUDGED: "it was overdue, so its message was sent again",
     Why.RUN_LOST: "the lease of {run} was over, so its message was sent again",
 }
@@ -55,6 +57,10 @@ def _told(entry: Transition, job: Job) -> str:
         case Why.CANCEL_REQUESTED:
             # A redrive clears the author of an earlier one.
             text = _REQUEST + (_by(job.cancel) if entry.at == job.cancel_requested_at else "")
+        case waits if waits.startswith(WAITS):
+            text = f"{run} ended, to wait for {waits.removeprefix(WAITS)}"
+        case came if came.startswith(CAME) and entry.attempt is None:
+            text = f"the {came} came, for which it waited"
         case _:
             text = _ended(entry, job, run)
     return text

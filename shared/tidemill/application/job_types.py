@@ -55,6 +55,10 @@ class Run:
     hops: int = 0
     #: The state that the last checkpoint or `Continue` of this job saved, in any run; None before the first.
     resumed_from: Any = None
+    #: The data of each signal that the job has got, by name: see `signal`.
+    signals: Mapping[str, Any] = field(default_factory=dict)
+    #: The signal of the last `WaitFor` or `MissingInput`; None if the job has not waited for one.
+    waited_for: str | None = None
     #: The W3C trace context of the submission, for calls of other services; None if the caller sent none.
     traceparent: str | None = None
     #: A logger of the standard library. Its lines carry the fields of the job, also from threads of the handler.
@@ -79,6 +83,18 @@ class Run:
         asked for fewer calls. Raises `ValueError` for a time below 0.
         """
         self.observe(seconds, throttled)
+
+    def signal(self, name: str) -> Any:
+        """The data (JSON) of the signal of that name, as it was when the run began; None if none had come.
+
+        Data may be null: use `name in run.signals` to tell the two apart.
+        """
+        return self.signals.get(name)
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the job last waited for a signal that has not come."""
+        return self.waited_for is not None and self.waited_for not in self.signals
 
     def checkpoint(self, state: Any = None, *, done: int | None = None, total: int | None = None) -> None:
         """Save a state to resume from, and the progress of the job, with one write.

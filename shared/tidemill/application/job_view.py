@@ -9,7 +9,7 @@ from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import OPERATOR, OWNER, Job
 
 #: What callers and handlers wrote themselves, and which may hold personal data.
-CONTENTS: Final = ("payload", "result", "checkpoint")
+CONTENTS: Final = ("payload", "result", "checkpoint", "signals")
 
 
 def payload_of(job: Job, payloads: Payloads) -> str | None:
@@ -45,6 +45,7 @@ def view(job: Job, *, payload: str | None) -> dict[str, Any]:
             for entry in job.known_history
         ],
         "checkpoint": _value(job.checkpoint),
+        "signals": [{"name": each.name, "at": _time(each.at), "data": _value(each.data)} for each in job.signals],
         "hops": job.hops,
         "parent": job.parent,
     }

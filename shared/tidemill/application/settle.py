@@ -13,7 +13,7 @@ Three retry loops nest. Each repeats all tries of the loop below it:
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -37,6 +37,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import (
+    Awaits,
     Continued,
     Failed,
     Held,
@@ -114,7 +115,8 @@ class Settler:
         `policy` is that with which the run began.
 
         The outcome is settled as given. If that can never be written, one of these takes its place: cancelled, when a
-        cancel was requested; failed, when the store refuses the effect; failed, when conflicts never end.
+        cancel was requested; the wait, with the signals that came; failed, when the store refuses the effect; failed,
+        when conflicts never end.
         """
         settled = self._settle_as(job, outcome, policy)
         while not isinstance(settled, Report):
@@ -155,9 +157,7 @@ class Settler:
                 # The same settlement each time: DynamoDB refuses a client token that comes again with other content.
                 existed = self._context.store.settle(job, written, now=now)
             except WriteRefusedError as refused:
-                if _cancelled_meanwhile(job, refused.current) and not isinstance(outcome, Stopped):
-                    return Stopped()
-                return self._fenced(job, refused.current, now)
+                return _instead(job, outcome, written, refused.current) or self._fenced(job, refused.current, now)
             except (EffectRefusedError, KeyReusedError, TransactionTooLargeError) as refused:
                 return Failed.because(refused)
             except (StoreUnavailableError, TransactionConflictError) as unsettled:
@@ -194,9 +194,17 @@ class Settler:
         return report
 
 
-def _cancelled_meanwhile(job: Job, current: Job | None) -> bool:
-    """Whether the run still holds the job, and a cancel was requested. Then the job may not live on."""
-    return current is not None and current.owner == job.owner and current.cancel_requested_at is not None
+def _instead(job: Job, outcome: Outcome, written: Settlement, current: Job | None) -> Outcome | None:
+    """The outcome to settle instead of a refused one, if the run still holds the job."""
+    if current is None or current.owner != job.owner:
+        return None
+    if current.cancel_requested_at and not isinstance(outcome, Stopped):
+        # The job may not live on.
+        return Stopped()
+    if isinstance(outcome, Awaits) and len(current.signals) != written.signals_known:
+        # It may be the one to wait for.
+        return replace(outcome, arrived=current.signals)
+    return None
 
 
 def put_back_time(verdict: Verdict, current: Job | None, now: datetime) -> datetime:
@@ -212,6 +220,8 @@ def _report(job: Job, outcome: Outcome, written: Settlement, now: datetime, *, e
             ending = Ending.SNOOZED
         case Continued():
             ending = Ending.CONTINUED
+        case Awaits() if not written.state.terminal:
+            ending = Ending.AWAITING
         case Held():
             ending, error = Ending.HELD, outcome.error
         case Parked():

@@ -1,4 +1,4 @@
-"""Wake: queue scheduled jobs shortly before they are due.
+"""Wake: queue scheduled jobs shortly before they are due, and jobs that wait alone before the end of their wait.
 
 The scheduler calls it each minute, several times at once. Each call does a part of the work.
 """
@@ -15,6 +15,7 @@ from typing import Final
 from tidemill.application.ports import WHOLE, Clock, Part, WakeStore
 from tidemill.domain.errors import StoreUnavailableError, TidemillError, WriteRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.states import State
 from tidemill.names import WAKE_INTERVAL_SECONDS, WAKE_WINDOW_SECONDS, Lane
 
 #: The most jobs that a call queues in a second, and so 24,000 in an interval. Each wake removes an entry of the index.
@@ -99,7 +100,11 @@ class Waker:
         if self._clock() >= until:
             return _Result.LEFT
         try:
-            self._store.wake(job, now=self._clock())
+            if job.state is State.PARKED:
+                # No signal came. It may not start before the end of its wait.
+                self._store.unpark(job, now=self._clock(), due=job.due or self._clock())
+            else:
+                self._store.wake(job, now=self._clock())
         except WriteRefusedError:
             return _Result.REFUSED
         except StoreUnavailableError:

@@ -42,6 +42,7 @@ class JobApi:
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/cancel", control)
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/redrive", control)
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/retry", control)
+        self.api.add_route(HttpMethod.POST, "/jobs/{id}/signals/{name}", control)
         self.api.add_open_route(
             HttpMethod.GET,
             "/openapi.json",

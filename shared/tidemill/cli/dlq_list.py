@@ -11,23 +11,25 @@ from tidemill.cli.dead_job_report import ended_at, error_class, reason, report
 from tidemill.cli.errors import report_unreadable
 from tidemill.cli.formatting import age, count
 from tidemill.cli.installation import Installation
+from tidemill.cli.job_filter_options import death_option
 from tidemill.cli.output import ID_WIDTH, MIN_TABLE_WIDTH, console, new_table, plain_table, say, tall_cell
-from tidemill.domain.job import Job
+from tidemill.domain.job import DeathReason, Job
 from tidemill.system import clock
 
 
 @click.command("list")
 @click.option("--type", "types", multiple=True, metavar="TYPE", help="Only jobs of this type; repeatable.")
+@death_option
 @click.option("--json", "as_json", is_flag=True, help="Print each job with all its fields as a line of JSON.")
 @click.pass_obj
-def dlq_list(installation: Installation, types: tuple[str, ...], *, as_json: bool) -> None:
+def dlq_list(installation: Installation, *, types: tuple[str, ...], deaths: tuple[str, ...], as_json: bool) -> None:
     """List the dead jobs, earliest death first.
 
     Shows the reason, the error class, the attempts and the time since death. The list comes from the job documents. The
     number of messages in each dead-letter queue goes to stderr.
     """
     dead = list(installation.redriver.plan(ANY_JOB, unreadable=report_unreadable))
-    selection = JobFilter(types=types)
+    selection = JobFilter(types=types, deaths=tuple(map(DeathReason, deaths)))
     jobs = sorted((job for job in dead if job in selection), key=lambda job: (ended_at(job), job.id))
     if as_json:
         for job in jobs:
@@ -35,7 +37,8 @@ def dlq_list(installation: Installation, types: tuple[str, ...], *, as_json: boo
     elif jobs:
         _show(jobs)
     else:
-        say("No dead jobs" + (f" of type {' or '.join(types)}." if types else "."))
+        of_types = f" of type {' or '.join(types)}" if types else ""
+        say(f"No dead jobs{of_types}" + (f" that died for: {' or '.join(deaths)}." if deaths else "."))
     _compare(installation, dead)
 
 

@@ -56,7 +56,11 @@ def state_text(job: JobView) -> str:
     if job["state"] in {State.SCHEDULED, State.RETRYING} and job.get("due"):
         parts.append(f"due {visible(job['due'])}")
     if job["state"] == State.PARKED and (wait := job.get("wait")):
-        what = "paused:" if wait["cause"] == Cause.PAUSE else f"waits for its {visible(wait['cause'])}"
+        what = {
+            Cause.PAUSE: "paused:",
+            Cause.SIGNAL: "waits: signal",
+            Cause.INPUT: "waits: input",
+        }.get(wait["cause"], f"waits for its {visible(wait['cause'])}")
         parts.append(f"{what} {visible(wait['key'])} since {visible(wait['since'])}")
     return ", ".join(parts)
 

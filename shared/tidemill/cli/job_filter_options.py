@@ -96,18 +96,20 @@ def _time(name: str, text: str) -> Callable[[Command], Command]:
     return click.option(name, type=TIMESTAMP_OR_AGE, metavar="TIME", help=text)
 
 
+#: Also of `tidemill dlq list`.
+death_option: Final = click.option(
+    "--death",
+    "deaths",
+    multiple=True,
+    type=click.Choice([str(death) for death in DeathReason]),
+    metavar="REASON",
+    help="Jobs that died for this reason, such as 'attempts used up'; repeatable.",
+)
 _OPTIONS = (
     click.argument("ids", nargs=-1, metavar="[ID]..."),
     click.option("--tenant", help="Jobs of this tenant."),
     click.option("--type", "types", multiple=True, metavar="TYPE", help="Jobs of this type; repeatable."),
-    click.option(
-        "--death",
-        "deaths",
-        multiple=True,
-        type=click.Choice([str(death) for death in DeathReason]),
-        metavar="REASON",
-        help="Jobs that died for this reason, such as 'attempts used up'; repeatable.",
-    ),
+    death_option,
     click.option("--error", metavar="CLASS", help="Jobs whose last error is of this class."),
     click.option(
         "--fingerprint", metavar="TEXT", help="Jobs with this error, as `tidemill dlq summary` shows it under ERROR."

@@ -30,6 +30,7 @@ from tidemill.cli.repair import repair
 from tidemill.cli.retry import retry
 from tidemill.cli.rollback import rollback
 from tidemill.cli.schedules import schedules
+from tidemill.cli.signal import signal
 from tidemill.cli.status import status
 from tidemill.cli.submit import submit
 from tidemill.cli.top import top
@@ -89,6 +90,7 @@ for command in (
     explain,
     logs,
     cancel,
+    signal,
     retry,
     dlq,
     redrive,

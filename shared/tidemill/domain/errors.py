@@ -7,10 +7,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from tidemill.domain.signals import require_name
+from tidemill.domain.spans import require_wait
+
 if TYPE_CHECKING:
     from tidemill.domain.job import Job
 
 
+#: How often in a row a job may wait for one input, unless `MissingInput` says otherwise.
+MOST_WAITS_FOR_INPUT: Final = 3
 #: 30 days. A handler that must wait longer should fail, or submit a new job.
 LONGEST_RETRY_AFTER_SECONDS: Final = 30 * 86_400.0
 
@@ -43,6 +48,28 @@ class BreakerOpenError(TidemillError):
     def __init__(self, name: str) -> None:
         super().__init__(f"the breaker {name} is open")
         self.name = name
+
+
+class MissingInput(TidemillError):  # noqa: N818 - as `RetryAfter`
+    """Raised by a handler that lacks an input: run the job again when the signal `name` comes, or after `after`.
+
+    The attempt is given back; the hop is counted. After `most` such waits in a row the job dies with the reason
+    `missing input`.
+    """
+
+    def __init__(self, name: str, *, after: timedelta, most: int = MOST_WAITS_FOR_INPUT) -> None:
+        require_name(name)
+        require_wait(after, "after")
+        if most < 1:
+            raise ValueError(f"most must be at least 1; got {most}")
+        super().__init__(f"the input {name} is missing")
+        self.name = name
+        self.after = after
+        self.most = most
+
+
+class SignalRefusedError(TidemillError):
+    """The job has ended, or has another value under this name. Nothing was written."""
 
 
 class CancelRequestedError(TidemillError):

@@ -45,6 +45,8 @@ class Why(StrEnum):
     RESUMED = "released from its pause"
     #: To probe its downstream, or since its breaker has closed.
     BREAKER = "released by its breaker"
+    #: No signal came until the end of its wait.
+    WAITED = "no signal until its timeout"
     #: Its message was lost or late, so it was dispatched again.
     NUDGED = "nudged"
     #: As nudged, for a run whose lease was over.

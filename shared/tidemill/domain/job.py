@@ -7,6 +7,7 @@ from typing import Final
 
 from tidemill.domain.history import Transition, Why, with_attempts
 from tidemill.domain.holds import HoldCause
+from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Wait
 from tidemill.names import Lane
@@ -42,6 +43,8 @@ class DeathReason(StrEnum):
     DEADLINE = "deadline passed"
     #: No worker claimed the job after many nudges.
     UNDELIVERABLE = "undeliverable"
+    #: The handler raised `MissingInput` for one input more often in a row than it allows.
+    MISSING_INPUT = "missing input"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,6 +157,10 @@ class Job:
     hold_cause: HoldCause | None = None
     #: What the job waits for while parked, and what it waited for until its next run ends. Set and cleared by settle.
     wait: Wait | None = None
+    #: The signals that it got, in order. Signals add to them, and settle marks those that were used. Kept by redrive.
+    signals: tuple[Signal, ...] = ()
+    #: What it last waited for by `WaitFor` or `MissingInput`. Set by settle, cleared by redrive.
+    awaited: Awaited | None = None
     #: No second job with its unique key may exist before then, so the document is kept until then, in any state.
     unique_until: datetime | None = None
     #: How long to keep the terminal document; None for the retention time of the stage.

@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from tidemill.domain.dispatch import LONGEST_LANE_DELAY
-from tidemill.domain.errors import CancelRequestedError, PermanentJobError, RetryAfter
+from tidemill.domain.errors import CancelRequestedError, MissingInput, PermanentJobError, RetryAfter
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_MANY_HOPS, AttemptError, DeathReason, Job
 from tidemill.domain.retry import RetryPolicy
+from tidemill.domain.signals import WAITS, Awaited, Signal, next_wait, unused, with_used
 from tidemill.domain.states import State, Write, allowed
-from tidemill.domain.waiting import LONGEST_PARKED, Wait
+from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
 
 LONGEST_MESSAGE_CHARACTERS: Final = 500
 #: A job keeps this many of its last errors, and as many of its last redrives.
@@ -68,6 +69,20 @@ class Continued:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Awaits:
+    """The run waits for the signal `name`, until `after` has passed. The attempt is given back; the hop is counted."""
+
+    cause: Cause
+    name: str
+    after: timedelta
+    checkpoint: str | None = None
+    #: The most such waits in a row; None for no bound but that of the hops.
+    most: int | None = None
+    #: All signals of the job, if more came while it ran.
+    arrived: tuple[Signal, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """The job cannot run before `until`, through no fault of its own. The attempt is given back; no hop is counted."""
 
@@ -91,12 +106,18 @@ class Stopped:
     """A cancel was requested, and the job ends without effect."""
 
 
-Outcome = Succeeded | Failed | Snoozed | Continued | Held | Parked | Stopped
+Outcome = Succeeded | Failed | Snoozed | Continued | Awaits | Held | Parked | Stopped
 
 
 def outcome_of(error: BaseException) -> Outcome:
     """The outcome of a run whose handler raised `error`."""
-    return Stopped() if isinstance(error, CancelRequestedError) else replace(Failed.because(error), cause=error)
+    match error:
+        case CancelRequestedError():
+            return Stopped()
+        case MissingInput():
+            return Awaits(cause=Cause.INPUT, name=error.name, after=error.after, most=error.most)
+        case _:
+            return replace(Failed.because(error), cause=error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +138,11 @@ class Settlement:
     holds: int = 0
     hold_cause: HoldCause | None = None
     wait: Wait | None = None
+    #: The wait for a signal that begins. It is written only if no more signals have come than `signals_known`.
+    awaited: Awaited | None = None
+    signals_known: int = 0
+    #: The signals with those that were used, if that changes.
+    signals: tuple[Signal, ...] | None = None
     checkpoint: str | None = None
     writes: Sequence[TransactWrite] = field(default=())
     follow_ups: Sequence[Job] = field(default=())
@@ -203,8 +229,41 @@ def _settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetim
         case Continued():
             continued = {"cause": Why.CONTINUED, "attempt": 0, "hops": job.hops + 1}
             return _again(now + outcome.after, now=now, **continued, checkpoint=outcome.checkpoint)
+        case Awaits():
+            return _awaits(job, outcome, policy, now=now, draw=draw)
         case Held() | Parked() | Stopped():
             return _not_run(job, outcome, now=now)
+
+
+def _awaits(job: Job, outcome: Awaits, policy: RetryPolicy, *, now: datetime, draw: float) -> Settlement:
+    """Parked until the end of the wait, or queued if the lane can delay it for so long.
+
+    A signal that is there already starts it again at once. But if the last wait was for the same name and this run has
+    its signal, then that one is used, and the job waits for another.
+    """
+    awaited = next_wait(job.awaited, outcome.cause, outcome.name, after=outcome.after, now=now)
+    if outcome.most is not None and awaited.times > outcome.most:
+        message = f"the input {outcome.name} did not come in {outcome.most} waits"
+        failure = Failed(error_class=MissingInput.__name__, message=message, death=DeathReason.MISSING_INPUT)
+        return _after_failure(job, failure, policy, now=now, draw=draw)
+    known = job.signals if outcome.arrived is None else outcome.arrived
+    waited_for_it = job.awaited is not None and job.awaited.name == outcome.name
+    seen = unused(job.signals, outcome.name) if waited_for_it else None
+    came = unused(known, outcome.name) is not None and not seen
+    due = now if came else awaited.until
+    parked = state_until(due, now=now, otherwise=State.QUEUED) is State.SCHEDULED
+    return Settlement(
+        state=State.PARKED if parked else State.QUEUED,
+        cause=WAITS + outcome.name,
+        due=due,
+        attempt=job.attempt - 1,
+        hops=job.hops + 1,
+        wait=awaited.wait if parked else None,
+        awaited=awaited,
+        signals_known=len(known),
+        signals=with_used(known, outcome.name) if seen else None,
+        checkpoint=outcome.checkpoint,
+    )
 
 
 def _not_run(job: Job, outcome: Held | Parked | Stopped, *, now: datetime) -> Settlement:

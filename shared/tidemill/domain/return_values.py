@@ -6,8 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 from tidemill.domain.outcomes import TransactWrite
+from tidemill.domain.signals import require_name
+from tidemill.domain.spans import require_wait
 from tidemill.domain.submission import Submission
-from tidemill.domain.time_constants import LONGEST_SPAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +30,7 @@ class Snooze:
     after: timedelta
 
     def __post_init__(self) -> None:
-        _require_wait(self.after)
+        require_wait(self.after, "after")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,23 @@ class Continue:
     after: timedelta = timedelta(0)
 
     def __post_init__(self) -> None:
-        _require_wait(self.after)
+        require_wait(self.after, "after")
+
+
+@dataclass(frozen=True, slots=True)
+class WaitFor:
+    """Run the job again when the signal `name` comes, or after `timeout`. It finds the data in `run.signal(name)`.
+
+    `checkpoint` (JSON) is saved as by `Continue`. The attempt is given back; the hop is counted.
+    """
+
+    name: str
+    timeout: timedelta
+    checkpoint: Any = None
+
+    def __post_init__(self) -> None:
+        require_name(self.name)
+        require_wait(self.timeout, "timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +74,3 @@ class GiveUp:
 @dataclass(frozen=True, slots=True)
 class Cancelled:
     """The job ended without effect, because a cancel was requested."""
-
-
-def _require_wait(after: timedelta) -> None:
-    if not isinstance(after, timedelta):
-        raise TypeError(f"after must be a timedelta, such as timedelta(seconds=30); got {after!r}")
-    if not timedelta(0) <= after <= LONGEST_SPAN:
-        raise ValueError(f"after must be from 0 to {LONGEST_SPAN.days} days; got {after}")

@@ -18,7 +18,7 @@ class State(StrEnum):
     RUNNING = "running"
     #: An attempt failed or was lost and another is allowed. Claim or cancel moves it out. Kept until claimed.
     RETRYING = "retrying"
-    #: Waits for a limit, the end of a pause, or its type. Unpark or cancel moves it out. Kept until released.
+    #: Waits for a limit, a pause, its type or a signal. Unpark, signal or cancel ends it. Kept until released.
     PARKED = "parked"
     #: Settled. Final. Kept for the retention time.
     SUCCEEDED = "succeeded"
@@ -44,6 +44,7 @@ class Write(StrEnum):
     WAKE = "wake"
     PARK = "park"
     UNPARK = "unpark"
+    SIGNAL = "signal"
     NUDGE = "nudge"
     RESEND = "resend"
     REDRIVE = "redrive"
@@ -86,6 +87,10 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     # Publish finds its pause before it sends a message.
     Write.PARK: {State.QUEUED: frozenset({State.PARKED}), State.RETRYING: frozenset({State.PARKED})},
     Write.UNPARK: {State.PARKED: frozenset({State.QUEUED})},
+    Write.SIGNAL: {
+        **{state: frozenset({state}) for state in State if state not in TERMINAL},
+        State.PARKED: frozenset({State.PARKED, State.QUEUED}),  # queued: it waits for this signal
+    },
     Write.NUDGE: {
         State.QUEUED: frozenset({State.QUEUED, State.DEAD}),  # dead: too many nudges without a claim
         State.RETRYING: frozenset({State.RETRYING, State.DEAD}),

@@ -25,6 +25,14 @@ class Cause(StrEnum):
     TYPE = "type"
     #: The breaker of its downstream is open.
     BREAKER = "breaker"
+    #: The handler returned `WaitFor`: the job waits alone, for a signal or its timeout.
+    SIGNAL = "signal"
+    #: The handler raised `MissingInput`: as `SIGNAL`.
+    INPUT = "input"
+
+
+#: Causes without a line: the job has an entry of its own in the index, by the end of its wait.
+_ALONE: Final = frozenset({Cause.SIGNAL, Cause.INPUT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +84,11 @@ class Wait:
     @property
     def line(self) -> Line:
         return Line(self.cause, self.key)
+
+    @property
+    def alone(self) -> bool:
+        """Whether no line releases it: a signal does, or wake at its `due`."""
+        return self.cause in _ALONE
 
 
 def _short(key: str) -> str:

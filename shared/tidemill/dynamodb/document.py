@@ -11,6 +11,7 @@ from tidemill.aws.clients import Item
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.holds import known_cause
 from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, Redrive
+from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.domain.waiting import Cause, Wait
@@ -21,6 +22,7 @@ from tidemill.names import GROUP_ATTRIBUTE, JOB_KEY, LISTING_SORT_KEY, PAYLOAD_L
 SCHEMA_VERSION: Final = 3
 SCHEMA_ATTRIBUTE: Final = "schema"
 HISTORY_ATTRIBUTE: Final = "history"
+SIGNALS_ATTRIBUTE: Final = "signals"
 
 
 def key(tenant: str, job_id: str) -> Item:
@@ -99,6 +101,17 @@ ATTEMPT_ERRORS: Final = _list_of(
 WAIT: Final = _record(
     Wait, {"cause": _Form(text, lambda value: Cause(value["S"])), "key": _TEXT, "since": _TIME, "not_before": _TIME}
 )
+SIGNALS: Final = _list_of(_record(Signal, {"name": _TEXT, "at": _TIME, "data": _TEXT, "used": _FLAG}))
+AWAITED: Final = _record(
+    Awaited,
+    {
+        "cause": _Form(text, lambda value: Cause(value["S"])),
+        "name": _TEXT,
+        "since": _TIME,
+        "until": _TIME,
+        "times": _NUMBER,
+    },
+)
 REDRIVES: Final = _list_of(
     _record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH, "reason": _TEXT, "edited": _FLAG})
 )
@@ -135,6 +148,8 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "holds": _NUMBER,
     "hold_cause": _Form(text, lambda value: known_cause(value["S"])),
     "wait": WAIT,
+    SIGNALS_ATTRIBUTE: SIGNALS,
+    "awaited": AWAITED,
     "unique_until": _TIME,
     "retention": _DURATION,
     "ready_at": _TIME,

@@ -60,6 +60,7 @@ class JobReader:
             return self._attention_pages(partition, unreadable, before=before)
 
         jobs = self._attention(State.SCHEDULED, lambda job: job.due, pages, part=part)
+        # With the jobs that wait alone for a signal.
         return (job for job in jobs if job.due is None or job.due <= before)
 
     def dead(self, wanted: JobFilter = ANY_JOB, *, unreadable: Unreadable = ignore_unreadable) -> Iterator[Job]:
@@ -107,7 +108,7 @@ class JobReader:
 
         def jobs_of_shard(number: int) -> Iterator[Job]:
             for jobs in pages(attention_partition(state, number)):
-                yield from sorted((job for job in jobs if job.state is state), key=order)
+                yield from sorted((job for job in jobs if _listed_as(job) is state), key=order)
 
         return merged(jobs_of_shard, part=part, key=order)
 
@@ -151,6 +152,12 @@ class JobReader:
             if not unread:
                 return
         raise StoreUnavailableError(f"the table was too busy to read {len(unread)} of {len(keys)} jobs")
+
+
+def _listed_as(job: Job) -> State:
+    """The state by whose entries the index lists the job."""
+    alone = job.state is State.PARKED and job.wait is not None and job.wait.alone
+    return State.SCHEDULED if alone else job.state
 
 
 def readable(items: Iterable[Item], unreadable: Unreadable) -> Iterator[Job]:

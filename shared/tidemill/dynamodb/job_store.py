@@ -13,9 +13,10 @@ from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
 from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive, Reference
 from tidemill.domain.outcomes import Settlement
-from tidemill.domain.states import State, Write
+from tidemill.domain.signals import Signal
+from tidemill.domain.states import State, Write, allowed
 from tidemill.domain.waiting import Wait
-from tidemill.dynamodb import job_writes, operator_writes
+from tidemill.dynamodb import job_writes, operator_writes, signal_writes
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.groups import DynamoGroups
 from tidemill.dynamodb.indexes import NOT_LISTED, Indexes
@@ -147,6 +148,12 @@ class DynamoJobStore(JobReader):
             return same and current.state is State.QUEUED
 
         self._update(Write.UNPARK, operator_writes.unpark(job, now=now, due=due), mine=mine)
+
+    def signal(self, job: Job, signal: Signal, *, wakes: bool) -> Job:
+        if not allowed(Write.SIGNAL, job.state, State.QUEUED if wakes else job.state):
+            raise WriteRefusedError(Write.SIGNAL, job)
+        request = signal_writes.wakes(job, signal) if wakes else signal_writes.keep(job, signal)
+        return self._update(Write.SIGNAL, request, mine=lambda current: signal in current.signals)
 
     def nudge(self, job: Job, *, now: datetime, limit: timedelta, last: bool = False) -> None:
         self._update(

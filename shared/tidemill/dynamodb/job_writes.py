@@ -12,9 +12,18 @@ from tidemill.domain.history import LEAST_KEPT, MOST_UNREAD, Transition, Why
 from tidemill.domain.job import Job, Reference
 from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
 from tidemill.domain.states import State
-from tidemill.dynamodb.document import ATTEMPT_ERRORS, HISTORY_ATTRIBUTE, WAIT, encode
+from tidemill.dynamodb.document import (
+    ATTEMPT_ERRORS,
+    AWAITED,
+    HISTORY_ATTRIBUTE,
+    SIGNALS,
+    SIGNALS_ATTRIBUTE,
+    WAIT,
+    encode,
+)
 from tidemill.dynamodb.history_entries import history, kept
 from tidemill.dynamodb.indexes import Indexes, in_line
+from tidemill.dynamodb.signal_writes import no_more_signals, signals_known
 from tidemill.dynamodb.update_requests import ATTENTION, Request, update_job
 from tidemill.names import JOB_KEY, TTL_ATTRIBUTE
 
@@ -104,9 +113,10 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     for name in ("attempt", "hops"):
         if (count := getattr(settlement, name)) is not None:
             sets[name] = number(count)
+    sets |= _signals(settlement)
     held = _hold(job, settlement)
     sets |= held
-    removes = [name for name in ("holds", "hold_cause", "open_runs", "wait") if name not in held]
+    removes = [name for name in ("holds", "hold_cause", "open_runs", "wait") if name not in held.keys() | sets.keys()]
     entries = history_after(job, settlement, now=now)
     if settlement.state is State.DEAD:
         sets |= indexes.attention(State.DEAD, job.id, now)
@@ -114,21 +124,42 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
         sets |= ended(job, settlement.state, now=now, retention=retention)
         return _end_run(job, sets=sets, entries=entries, removes=[*removes, "due"])
     due = settlement.due or now
-    if settlement.state is State.SCHEDULED:
-        sets |= indexes.attention(State.SCHEDULED, job.id, due)
-    if settlement.state is State.PARKED and settlement.wait:
-        # In the order submitted, so that a job that is parked again keeps its place.
-        sets |= in_line(settlement.wait.line, job.created_at)
+    sets |= _index_entry(job, settlement, due, indexes)
     return _continue_job(
         job,
         sets=sets,
         entries=entries,
         removes=removes,
         due=due,
-        # A cancel was requested since the claim: the job must not continue.
-        conditions=["attribute_not_exists(#cancel_requested_at)"],
-        names=["cancel_requested_at"],
+        conditions=[
+            # A cancel was requested since the claim: the job must not continue.
+            "attribute_not_exists(#cancel_requested_at)",
+            # A signal came since the claim, perhaps the one to wait for.
+            *([no_more_signals(settlement.signals_known)] if settlement.awaited else []),
+        ],
+        names=["cancel_requested_at", *([SIGNALS_ATTRIBUTE] if settlement.awaited else [])],
+        values=signals_known(settlement.signals_known) if settlement.awaited else {},
     )
+
+
+def _index_entry(job: Job, settlement: Settlement, due: datetime, indexes: Indexes) -> dict[str, Item]:
+    if settlement.state is State.SCHEDULED or (settlement.state is State.PARKED and settlement.awaited):
+        # A job that waits alone is beside the scheduled jobs, so that wake finds it at the end of its wait.
+        return indexes.attention(State.SCHEDULED, job.id, due)
+    if settlement.state is State.PARKED and settlement.wait:
+        # In the order submitted, so that a job that is parked again keeps its place.
+        return in_line(settlement.wait.line, job.created_at)
+    return {}
+
+
+def _signals(settlement: Settlement) -> dict[str, Item]:
+    """The attributes of a wait for a signal that begins."""
+    if settlement.awaited is None:
+        return {}
+    waits = {"awaited": AWAITED.encode(settlement.awaited)}
+    if settlement.wait:
+        waits["wait"] = WAIT.encode(settlement.wait)
+    return waits | ({} if settlement.signals is None else {SIGNALS_ATTRIBUTE: SIGNALS.encode(settlement.signals)})
 
 
 def _hold(job: Job, settlement: Settlement) -> dict[str, Item]:
@@ -209,6 +240,7 @@ def _continue_job(
     removes: Sequence[str] = (),
     conditions: Sequence[str] = (),
     names: Sequence[str] = (),
+    values: Mapping[str, Item] | None = None,
 ) -> Request:
     """End the run and request another dispatch: a new generation makes publish dispatch the job."""
     return _end_run(
@@ -219,7 +251,7 @@ def _continue_job(
         expressions=["#generation = #generation + :one"],
         conditions=conditions,
         names=["generation", *names],
-        values={":one": number(1)},
+        values={":one": number(1), **(values or {})},
     )
 
 

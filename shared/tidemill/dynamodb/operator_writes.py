@@ -120,12 +120,13 @@ def unpark(job: Job, *, now: datetime, due: datetime) -> Request:
     return _update_as_read(
         job,
         sets={"state": text(State.QUEUED), "due": milliseconds(due)},
-        removes=ATTENTION,
+        # A job that waited alone has no line whose turn it could take.
+        removes=["wait", *ATTENTION] if wait and wait.alone else ATTENTION,
         entries=[Transition(at=now, state=State.QUEUED, cause=_released_by(wait))],
         # A new generation: each message that was sent before the job was parked stays stale.
         expressions=["#generation = #generation + :one"],
         conditions=[
-            # Two concurrent releases, or a cancel since the job was read.
+            # Two concurrent releases, a signal, or a cancel since the job was read.
             "#state = :parked",
             # Since it was read, the job was released, ran, and was parked again.
             "#generation = :generation",
@@ -140,7 +141,12 @@ def unpark(job: Job, *, now: datetime, due: datetime) -> Request:
 
 
 def _released_by(wait: Wait | None) -> Why:
-    causes = {Cause.PAUSE: Why.RESUMED, Cause.BREAKER: Why.BREAKER}
+    causes = {
+        Cause.PAUSE: Why.RESUMED,
+        Cause.BREAKER: Why.BREAKER,
+        Cause.SIGNAL: Why.WAITED,
+        Cause.INPUT: Why.WAITED,
+    }
     return causes.get(wait.cause, Why.ROOM) if wait else Why.ROOM
 
 
@@ -223,7 +229,7 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
     }
     removes = [
         *(TTL_ATTRIBUTE, "finished_at", "death", "releases", "nudges", "nudged_at", "hops", "deadline"),
-        *("cancel_requested_at", "cancel", "run_at", "open_runs", *ATTENTION),
+        *("cancel_requested_at", "cancel", "run_at", "open_runs", "awaited", *ATTENTION),
     ]
     entries = [Transition(at=entry.at, state=state, cause=Why.EDITED if entry.edited else Why.REDRIVEN)]
     if entry.edited:

@@ -1,4 +1,7 @@
-"""Control: `POST /jobs/{id}/cancel` ends a job of the caller, `POST /jobs/{id}/redrive` requeues a dead one."""
+"""Control: `POST /jobs/{id}/cancel` ends a job of the caller, and `/redrive` requeues a dead one.
+
+`POST /jobs/{id}/signals/{name}` gives a job the data that it waits for.
+"""
 
 from collections.abc import Callable
 from functools import cache
@@ -9,12 +12,13 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from pydantic import BaseModel, ConfigDict
 
 from tidemill import composition
-from tidemill.domain.errors import NotAllowedNowError
+from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError
 from tidemill.domain.job import Job
+from tidemill.domain.signals import LARGEST_SIGNAL_BYTES
 from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import answer
 from tidemill.http.problems import ProblemError
-from tidemill.http.request import read_body
+from tidemill.http.request import read_body, read_value
 from tidemill.http.router import resolver
 
 
@@ -37,13 +41,22 @@ def _app() -> APIGatewayHttpResolver:
     def redrive(job_id: str) -> Response[str]:
         return controlled("redriven", lambda owner: composition.control().redrive(owner, job_id))
 
+    @app.post("/jobs/<job_id>/signals/<name>")
+    def signal(job_id: str, name: str) -> Response[str]:
+        owner = tenant(app.current_event)
+        data = read_value(app.current_event, limit_bytes=LARGEST_SIGNAL_BYTES)
+        return answered("signalled", lambda: composition.control().signal(owner, job_id, name, data))
+
     def controlled(what: str, act: Callable[[str], Job | None]) -> Response[str]:
         owner = tenant(app.current_event)
         if app.current_event.body:
             read_body(app.current_event, Nothing)
+        return answered(what, lambda: act(owner))
+
+    def answered(what: str, act: Callable[[], Job | None]) -> Response[str]:
         try:
-            job = act(owner)
-        except NotAllowedNowError as error:
+            job = act()
+        except (NotAllowedNowError, SignalRefusedError) as error:
             raise ProblemError(HTTPStatus.CONFLICT, "not-allowed-now", str(error)) from error
         if job is not None:
             composition.telemetry().controlled(what, job)

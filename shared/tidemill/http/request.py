@@ -44,14 +44,19 @@ def read_body(event: APIGatewayProxyEventV2, model: type[Body], *, limit_bytes: 
 
 def read_object(event: APIGatewayProxyEventV2, *, limit_bytes: int = LARGEST_BODY_BYTES) -> dict[str, Any]:
     """The body without a model. Raises `ProblemError`, or `InvalidPayloadError` if it is JSON but not an object."""
+    decoded = read_value(event, limit_bytes=limit_bytes)
+    if not isinstance(decoded, dict):
+        raise InvalidPayloadError([Fault("", "the body must be a JSON object")])
+    return decoded
+
+
+def read_value(event: APIGatewayProxyEventV2, *, limit_bytes: int) -> Any:
+    """The body, any JSON value. Raises `ProblemError`."""
     media_type = event.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _JSON:
         detail = f"The body has the wrong media type. Send it as {_JSON}."
         raise ProblemError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "media-type", detail)
-    decoded = _decoded(event, limit_bytes)
-    if not isinstance(decoded, dict):
-        raise InvalidPayloadError([Fault("", "the body must be a JSON object")])
-    return decoded
+    return _decoded(event, limit_bytes)
 
 
 def _decoded(event: APIGatewayProxyEventV2, limit_bytes: int) -> Any:

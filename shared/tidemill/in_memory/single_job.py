@@ -9,10 +9,11 @@ from tidemill.application.ports import Checkpoint, Entered, LimitSlot, Part, Unr
 from tidemill.domain.adaptive_limit import Change
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.history import Transition, Why
-from tidemill.domain.job import Job, Reference
+from tidemill.domain.job import OPERATOR, Job, Reference
 from tidemill.domain.limit_state import LimitState
 from tidemill.domain.limits import Rate
 from tidemill.domain.outcomes import Settlement, errors_after, history_after, open_runs_after
+from tidemill.domain.signals import Signal
 from tidemill.domain.states import State, Write
 from tidemill.domain.waiting import Line
 
@@ -28,7 +29,7 @@ class NoJobs:
 
 
 class OneJob:
-    """`AttemptStore` of one document. Its writes are not fenced: one run at a time, in one thread."""
+    """`AttemptStore` and `ControlStore` of one document. Its writes are not fenced: one run at a time, one thread."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -91,12 +92,25 @@ class OneJob:
             hold_cause=settlement.hold_cause,
             open_runs=open_runs_after(job, settlement),
             wait=settlement.wait,
+            awaited=settlement.awaited or job.awaited,
+            signals=job.signals if settlement.signals is None else settlement.signals,
             errors=errors_after(job, settlement),
             history=history_after(job, settlement, now=now),
             finished_at=now if ends else None,
             **_given(changed),
         )
         return ()
+
+    def signal(self, job: Job, signal: Signal, *, wakes: bool) -> Job:
+        self.job = replace(job, signals=(*job.signals, signal))
+        if wakes:
+            self.job = replace(self.job, state=State.QUEUED, due=signal.at, wait=None, generation=job.generation + 1)
+        return self.job
+
+    def cancel(
+        self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "", as_read: bool = False
+    ) -> NoReturn:
+        raise AssertionError(f"{job.id} was cancelled at {now} by {by} {reason} {as_read}; set its cancel request")
 
     def parked(
         self,

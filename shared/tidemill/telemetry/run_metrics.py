@@ -18,6 +18,8 @@ _OF_ENDING: Final[Mapping[Ending, Metric]] = {
     Ending.CANCELLED: Metric.CANCELLED,
     Ending.SNOOZED: Metric.SNOOZED,
     Ending.CONTINUED: Metric.CONTINUED,
+    # The handler asked for a later run.
+    Ending.AWAITING: Metric.SNOOZED,
     Ending.HELD: Metric.HELD,
     Ending.PARKED: Metric.PARKED,
     Ending.RELEASED: Metric.RELEASED,
@@ -35,7 +37,10 @@ _OF_ERROR: Final[Mapping[ErrorKind, Metric]] = {
 }
 #: Endings of attempts whose handler ran.
 _ATTEMPTED: Final = frozenset(
-    {Ending.SUCCEEDED, Ending.RETRYING, Ending.DEAD, Ending.CANCELLED, Ending.SNOOZED, Ending.CONTINUED}
+    {
+        *(Ending.SUCCEEDED, Ending.RETRYING, Ending.DEAD, Ending.CANCELLED),
+        *(Ending.SNOOZED, Ending.CONTINUED, Ending.AWAITING),
+    }
 )
 #: Deaths that the handler or the caller asked for.
 _INTENDED_DEATHS: Final = frozenset({DeathReason.GAVE_UP, DeathReason.DEADLINE})

@@ -11,6 +11,7 @@ import pytest
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SETTLEMENTS, TENANT, an_error, brought_to, claimed, reference_to
 from tidemill.aws.attribute_values import number
+from tidemill.aws.clients import Item
 from tidemill.domain.states import State
 from tidemill.names import TTL_ATTRIBUTE
 
@@ -44,6 +45,16 @@ def test_a_type_filters_the_jobs_but_not_the_counts_of_dlq_messages(cloud: Cloud
     assert "No dead jobs of type c or d." in run("dlq", "list", "--type", "c", "--type", "d").stderr
 
 
+def test_a_reason_of_death_filters_the_jobs(cloud: Cloud) -> None:
+    cloud.dead_job(id=IDS[0])
+    cloud.dead_job(id=IDS[1])
+    _change(cloud, IDS[1], "death", {"S": "missing input"})
+    result = run("dlq", "list", "--death", "missing input")
+    assert IDS[0] not in result.stdout
+    assert IDS[1] in result.stdout
+    assert "No dead jobs that died for: gave up." in run("dlq", "list", "--death", "gave up").stderr
+
+
 def test_counts_of_dlq_messages_that_differ_are_explained(cloud: Cloud) -> None:
     job = cloud.dead_job(dead_letter=False)
     assert "1 dead job, 0 DLQ messages. DLQ messages are kept for 14 days" in run("dlq", "list").stderr
@@ -55,25 +66,25 @@ def test_counts_of_dlq_messages_that_differ_are_explained(cloud: Cloud) -> None:
 def test_the_earliest_death_comes_first(cloud: Cloud) -> None:
     jobs = [cloud.dead_job() for _ in range(5)]
     for age, job in enumerate(reversed(jobs)):
-        _change(cloud, job.id, "finished_at", 1000 + age)
+        _change(cloud, job.id, "finished_at", number(1000 + age))
     listed = [json.loads(line)["id"] for line in run("dlq", "list", "--json").stdout.splitlines()]
     assert listed == [job.id for job in reversed(jobs)]
 
 
-def _change(cloud: Cloud, job_id: str, attribute: str, value: int) -> None:
+def _change(cloud: Cloud, job_id: str, attribute: str, value: Item) -> None:
     cloud.table.client.update_item(
         TableName=cloud.table.name,
         Key={"pk": {"S": f"{TENANT}#{job_id}"}},
         UpdateExpression="SET #name = :value",
         ExpressionAttributeNames={"#name": attribute},
-        ExpressionAttributeValues={":value": number(value)},
+        ExpressionAttributeValues={":value": value},
     )
 
 
 def test_an_expired_job_that_dynamodb_still_stores_is_hidden(cloud: Cloud) -> None:
     job = cloud.dead_job()
     past = datetime.now(UTC) - timedelta(seconds=1)
-    _change(cloud, job.id, TTL_ATTRIBUTE, int(past.timestamp()))
+    _change(cloud, job.id, TTL_ATTRIBUTE, number(int(past.timestamp())))
     assert not run("dlq", "list").stdout
     assert run("dlq", "show", job.id).exit_code == 1
     assert run("dlq", "show", job.id, "--tenant", TENANT).exit_code == 1
@@ -163,7 +174,7 @@ def test_show_of_a_job_that_is_not_dead_names_its_state(cloud: Cloud) -> None:
 
 def test_a_document_of_a_newer_version_is_skipped_and_explained(cloud: Cloud) -> None:
     newer, job = cloud.dead_job(), cloud.dead_job(id=IDS[0])
-    _change(cloud, newer.id, "schema", 99)
+    _change(cloud, newer.id, "schema", number(99))
     result = run("dlq", "list")
     assert IDS[0] in result.stdout
     assert newer.id not in result.stdout

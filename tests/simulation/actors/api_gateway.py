@@ -50,7 +50,7 @@ def ask(
     *,
     tenant: str,
     key: str | None = None,
-    body: Mapping[str, Any] | None = None,
+    body: Any = None,
     query: Mapping[str, str] | None = None,
 ) -> Answer | None:
     """Call this from a task. None if no response arrived in time; the request may have had its effect."""
@@ -90,7 +90,7 @@ def _event(
     method: str,
     *,
     key: str | None,
-    body: Mapping[str, Any] | None,
+    body: Any,
     query: Mapping[str, str] | None,
 ) -> dict[str, Any]:
     account, _, user = open_request.tenant.partition(":")

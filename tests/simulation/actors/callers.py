@@ -36,6 +36,9 @@ _LIMITED: Final = ("sim.limited", "sim.slots", "sim.paced", "sim.adaptive", "sim
 _DEPENDENT: Final = 0.8
 _DEPENDENT_AND_FAULTY: Final = 0.2
 _MOST_DEPENDENTS: Final = 10
+#: Share of seeds with jobs that wait for signals, and their number.
+_WAITING: Final = 0.25
+_WAITING_JOBS: Final = 3
 #: Faults that are counted when they begin and fail calls later.
 _LASTING: Final = (Fault.SERVICE_OUTAGE, Fault.GROUP_THROTTLED, Fault.TRANSACTION_UNDER_WAY, Fault.FROZEN_MID_CALL)
 _GROUPS: Final = ("orders", "orders", "mail")
@@ -143,7 +146,7 @@ class Workload:
 
 
 def further_submissions(world: World) -> list[PlannedSubmission]:
-    """In some seeds, jobs with odd values, a crowd of jobs of one limit key, or jobs that call a downstream.
+    """In some seeds, jobs with odd values, a crowd of jobs of one limit key, jobs that call a downstream, or that wait.
 
     Their own chance leaves the other seeds as they are.
     """
@@ -165,6 +168,20 @@ def further_submissions(world: World) -> list[PlannedSubmission]:
         payload = {"seconds": random.choice([0, 0, 1]), "fails": random.choice([0, 0, 0, 1])}
         jobs = range(random.randint(1, _MOST_DEPENDENTS))
         made += [Submission(type="sim.dependent", payload=payload, key=f"dependent-{number}") for number in jobs]
+    if random.random() < _WAITING:
+        made += [
+            Submission(
+                type=random.choice(["sim.waits", "sim.waits", "sim.asks"]),
+                payload={
+                    "count": random.randint(1, 2),
+                    "seconds": random.choice([0, 1, 9, 16, 40]),
+                    "fails": random.choice([0, 1, 9]),
+                },
+                key=f"waits-{number}",
+                group=random.choice([None, None, None, "waits"]),
+            )
+            for number in range(_WAITING_JOBS)
+        ]
     return [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 5_000)) for one in made]
 
 

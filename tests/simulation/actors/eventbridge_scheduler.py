@@ -10,6 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
+from tests.simulation.checks.violation import waits_alone
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
 from tidemill.cdk.job_schedules import Periodic, periodic
@@ -146,9 +147,9 @@ class EventBridgeScheduler:
 
 def _wake_ms(item: Any) -> int | None:
     """When `wake` begins to look after this item: a scheduled or parked job, a line without a limit, or owed work."""
-    if item.get("state", {}).get("S") == State.PARKED:
+    if item.get("state", {}).get("S") == State.PARKED and not waits_alone(item):
         return int(item["wait"]["M"]["since"]["N"])
-    if item.get("state", {}).get("S") == State.SCHEDULED:
+    if item.get("state", {}).get("S") in {State.SCHEDULED, State.PARKED}:
         return int(item["due"]["N"]) - _WINDOW_MS
     if item["pk"]["S"].startswith((OWED_PREFIX, PAUSE_PREFIX, TYPE_PREFIX)) and ATTENTION_SORT_KEY in item:
         return int(item[ATTENTION_SORT_KEY]["N"])

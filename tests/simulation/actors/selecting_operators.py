@@ -16,6 +16,7 @@ from tests.simulation.checks.violation import (
     state_of,
     tenant_of,
     text_of,
+    waits_alone,
 )
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.world.faults import Fault
@@ -139,9 +140,9 @@ class SelectingOperators:
         counted = AttentionCounts(clients.dynamodb(), table=JOBS_TABLE).jobs(state)
         changed = [change for change in self._world.trace.changes if change.at_ms >= asked_ms - _SHORT_LAG_MS]
         if not self._world.faults.counted[Fault.INDEX_LAG] and not any(
-            state in {text_of(change.before, "state"), text_of(change.after, "state")} for change in changed
+            _listed_as(item, state) for change in changed for item in (change.before, change.after)
         ):
-            number = sum(state_of(item) is state for item in self._jobs().values())
+            number = sum(_listed_as(item, state) for item in self._jobs().values())
             what = f"{counted.number} jobs are {state}, not {number}"
             # A count of a partition is bounded.
             right = counted.number == number if counted.exact else counted.number < number
@@ -185,6 +186,11 @@ class SelectingOperators:
 
     def _require(self, holds: bool, what: str, key: str) -> None:
         require_in_task(self._world.scheduler, holds, _CHECK, what, key)
+
+
+def _listed_as(item: Item | None, state: State) -> bool:
+    """Jobs that wait for a signal are counted with the scheduled ones."""
+    return text_of(item, "state") == state or (state is State.SCHEDULED and waits_alone(item))
 
 
 def _id(item: Item) -> str:

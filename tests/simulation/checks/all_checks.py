@@ -32,6 +32,7 @@ from tests.simulation.checks.pauses import PauseChecks
 from tests.simulation.checks.payloads import PayloadChecks
 from tests.simulation.checks.read_documents import ReadDocumentChecks
 from tests.simulation.checks.schedules import ScheduleChecks
+from tests.simulation.checks.signals import SignalChecks
 from tests.simulation.checks.stray_threads import StrayThreadChecks
 from tests.simulation.checks.transitions import TransitionChecks
 from tests.simulation.checks.use_case_reports import UseCaseReportChecks
@@ -92,6 +93,7 @@ class Checks:
         self._breakers = BreakerChecks(world)
         self._job_files = JobFileChecks(world)
         self.payloads = PayloadChecks(world)
+        self.signals = SignalChecks(world)
         self._explanations = ExplanationChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
@@ -148,6 +150,7 @@ class Checks:
         self._overrides.at_end()
         self._breakers.at_end()
         self._job_files.at_end()
+        self.signals.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()
 

@@ -15,6 +15,7 @@ from tests.simulation.checks.violation import (
     state_of,
     tenant_of,
     text_of,
+    waits_alone,
 )
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.dynamodb_table import Record
@@ -35,12 +36,12 @@ _ENDED: Final = frozenset({State.SUCCEEDED, State.DEAD, State.CANCELLED})
 #: State before, None for a new job, and the states that one write may bring.
 _NEXT: Final[Mapping[State | None, frozenset[State]]] = {
     None: frozenset({State.WAITING, State.SCHEDULED, State.QUEUED}),
-    State.WAITING: frozenset({State.QUEUED, State.SCHEDULED, State.CANCELLED}),
-    State.SCHEDULED: frozenset({State.QUEUED, State.RUNNING, State.CANCELLED}),
+    State.WAITING: frozenset({State.WAITING, State.QUEUED, State.SCHEDULED, State.CANCELLED}),
+    State.SCHEDULED: frozenset({State.SCHEDULED, State.QUEUED, State.RUNNING, State.CANCELLED}),
     State.QUEUED: frozenset({State.QUEUED, State.RUNNING, State.PARKED, State.CANCELLED, State.DEAD}),
     State.RETRYING: frozenset({State.RETRYING, State.RUNNING, State.PARKED, State.CANCELLED, State.DEAD}),
     State.RUNNING: (_AT_REST | _ENDED | {State.RUNNING}) - {State.WAITING},
-    State.PARKED: frozenset({State.QUEUED, State.CANCELLED}),
+    State.PARKED: frozenset({State.PARKED, State.QUEUED, State.CANCELLED}),
     State.SUCCEEDED: frozenset(),
     State.DEAD: frozenset({State.DEAD, State.QUEUED, State.WAITING, State.CANCELLED}),
     State.CANCELLED: frozenset(),
@@ -57,6 +58,7 @@ _CLEARED_BY_REDRIVE: Final = [
     "deadline",
     "cancel_requested_at",
     "run_at",
+    "awaited",
 ]
 
 MILLISECOND: Final = timedelta(milliseconds=1)
@@ -210,7 +212,9 @@ class DocumentChangeChecks:
         if after is not None:
             state = state_of(after)
             entry = (text_of(after, "attention").partition("#")[0], after.get("attention_at"))
-            wanted = (state, after.get(_IN_ATTENTION[state])) if state in _IN_ATTENTION else ("", None)
+            # A job that waits for a signal is beside the scheduled ones.
+            listed = State.SCHEDULED if waits_alone(after) else state
+            wanted = (listed, after.get(_IN_ATTENTION[listed])) if listed in _IN_ATTENTION else ("", None)
             require(entry == wanted, "scheduled, parked and dead jobs are indexed", f"{state}: {entry}", key)
 
     def groups_keep_their_order(self, key: str, before: Item | None, after: Item | None) -> None:

@@ -18,6 +18,7 @@ from tests.simulation.checks.violation import (
     run_ended,
     state_of,
     text_of,
+    waits_alone,
 )
 from tests.simulation.deployment import RETENTION_DAYS
 from tests.simulation.world.code_versions import INDEX_SHARDS, job_type
@@ -108,7 +109,9 @@ class DocumentFieldChecks:
         )
 
     def no_job_is_woken_before_its_time(self, key: str, before: Item, after: Item) -> None:
-        if state_of(before) is State.SCHEDULED and state_of(after) is State.QUEUED:
+        signalled = before.get("signals") != after.get("signals")
+        timed = state_of(before) is State.SCHEDULED or (waits_alone(before) and not signalled)
+        if timed and state_of(after) is State.QUEUED:
             early_ms = number_of(after, "due") - self._now_ms - WAKE_WINDOW_SECONDS * 1000
             require(early_ms <= self._skew_ms, "no job is woken before its due time", f"{early_ms} ms early", key)
 
@@ -300,7 +303,7 @@ def _matches(ending: Ending, before: Item, after: Item) -> bool:
     """Whether the document changed as this ending requires."""
     attempt, hops = _step("attempt", before, after), _step("hops", before, after)
     match ending:
-        case Ending.SNOOZED:
+        case Ending.SNOOZED | Ending.AWAITING:
             fits = (attempt, hops) == (-1, 1)
         case Ending.CONTINUED:
             fits = (number_of(after, "attempt"), hops) == (0, 1)

@@ -41,6 +41,8 @@ class EndingChecks:
             caused = (ran and kind in _PERMANENT) or self._world.rollout.planned
         elif death == "result cannot be stored":
             caused = ran and (kind == "sim.unstorable" or "payload_at" in after or "padding" in after["payload"]["S"])
+        elif death == "missing input":
+            caused = ran and kind == "sim.asks"
         elif death == "deadline passed":
             passed_ms = self._world.scheduler.now_ms + self._skew_ms
             caused = "deadline" in after and number_of(after, "deadline") <= passed_ms

@@ -16,11 +16,13 @@ from tests.simulation.checks.explained_details import FURTHER, details
 from tests.simulation.checks.violation import (
     Item,
     has_expired,
+    map_of,
     number_of,
     require,
     state_of,
     tenant_of,
     text_of,
+    waits_alone,
 )
 from tests.simulation.deployment import JOBS_TABLE
 from tests.simulation.world.dynamodb_table import Record
@@ -139,7 +141,8 @@ class ExplanationChecks:
             case State.WAITING:
                 found = self._in_group(key, item)
             case State.PARKED:
-                found = self._in_line(item)
+                alone = Reason.AWAITED, text_of(map_of(item, "wait"), "key")
+                found = alone if waits_alone(item) else self._in_line(item)
             case _ if ahead:
                 cause = self._causes[key]
                 found = cause, _HOLD_WORDS[text_of(item, "hold_cause")] if cause is Reason.HELD else ""
@@ -231,13 +234,16 @@ def _cause(before: Mapping[str, Any] | None, after: Mapping[str, Any]) -> Reason
     if before is None or before["created_at"] != after["created_at"]:
         return Reason.DELAYED
     match state_of(before):
-        case State.WAITING:
-            return Reason.DELAYED
+        case State.WAITING | State.DEAD as was:
+            return Reason.DELAYED if was is State.WAITING else Reason.REDRIVEN
+        case State.PARKED | State.QUEUED if before.get("signals") != after.get("signals"):
+            # A signal ends the wait at once. One that is kept for later changes no time.
+            return Reason.HANDLER_DELAY if after["due"] != before["due"] else None
         case State.PARKED:
             released = {"pause": Reason.RESUMED, "type": Reason.LOADED, "breaker": Reason.BREAKER_RELEASED}
-            return released.get(text_of(before["wait"]["M"], "cause"), Reason.TURN)
-        case State.DEAD:
-            return Reason.REDRIVEN
+            # Wake leaves the end of a wait for a signal as it is.
+            alone = Reason.AWAITED if waits_alone(before) else Reason.TURN
+            return released.get(text_of(before["wait"]["M"], "cause"), alone)
         case State.RUNNING if "owner" not in after:
             return _after_run(before, after)
     return None
@@ -250,7 +256,8 @@ def _after_run(before: Item, after: Item) -> Reason | None:
     if number_of(after, "holds"):
         return Reason.TURN if text_of(after, "hold_cause") == "limit" else Reason.HELD
     if rose("hops"):
-        return Reason.HANDLER_DELAY
+        waits = before.get("awaited") != after.get("awaited") and after["due"] == map_of(after, "awaited")["until"]
+        return Reason.AWAITED if waits else Reason.HANDLER_DELAY
     if before.get("errors") != after.get("errors"):
         return Reason.BACKOFF
     # A release, or a claim that is given back because its answer was lost.

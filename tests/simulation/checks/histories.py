@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.simulation.checks.table_watch import watch_jobs
-from tests.simulation.checks.violation import Item, number_of, require, run_ended, state_of, text_of
+from tests.simulation.checks.violation import (
+    Item,
+    map_of,
+    maps_of,
+    number_of,
+    require,
+    run_ended,
+    state_of,
+    text_of,
+    waits_alone,
+)
 from tests.simulation.world.code_versions import MARK
 from tests.simulation.world.world import World
 from tidemill.domain.history import with_attempts
@@ -24,7 +34,10 @@ _UNIT_BYTES: Final = 1024
 _LARGEST_RESULT_BYTES: Final = 100
 #: A job with one of these has done more than to succeed at once, or has more in its document than was submitted.
 _MORE: Final = frozenset(
-    {"checkpoint", "checkpoint_at", "cancel", "errors", "nudged_at", "sequence", "wait", "hold_cause", "redrives", MARK}
+    {
+        *("checkpoint", "checkpoint_at", "cancel", "errors", "nudged_at", "sequence", "wait", "hold_cause", "redrives"),
+        *("signals", "awaited", MARK),
+    }
 )
 
 #: By the state that is left, the cause that ends it, unless a cancel does.
@@ -160,6 +173,8 @@ def _expected(before: Item, after: Item) -> list[Expected]:
         return [_end_of_run(before, after)]
     if number_of(after, "nudges") > number_of(before, "nudges"):
         return [_nudge(before, after)]
+    if before.get("signals") != after.get("signals"):
+        return _signalled(before, after)
     if was is now:
         return []
     at_ms = None
@@ -167,14 +182,28 @@ def _expected(before: Item, after: Item) -> list[Expected]:
         at_ms = number_of(after, "finished_at")
     elif was is State.DEAD:
         at_ms = number_of(after["redrives"]["L"][-1]["M"], "at")
-    cause = _ENDS_OF_WAITS.get(str(was), "")
+    return [Expected(now, frozenset({_why_moved(before, now)}), at_ms)]
+
+
+def _why_moved(before: Item, now: State | None) -> str:
     if now is State.CANCELLED:
-        cause = "cancelled"
-    elif now is State.PARKED:
-        cause = "paused by an operator"
-    elif was is State.PARKED:
-        cause = _ENDS_OF_LINES.get(before["wait"]["M"]["cause"]["S"], cause)
-    return [Expected(now, frozenset({cause}), at_ms)]
+        return "cancelled"
+    if now is State.PARKED:
+        return "paused by an operator"
+    if waits_alone(before):
+        return "no signal until its timeout"
+    cause = _ENDS_OF_WAITS.get(str(state_of(before)), "")
+    if state_of(before) is State.PARKED:
+        return _ENDS_OF_LINES.get(before["wait"]["M"]["cause"]["S"], cause)
+    return cause
+
+
+def _signalled(before: Item, after: Item) -> list[Expected]:
+    """A signal that is kept for later leaves no entry."""
+    if number_of(after, "generation") == number_of(before, "generation"):
+        return []
+    last = maps_of(after, "signals")[-1]
+    return [Expected(state_of(after), frozenset({f"signal {text_of(last, 'name')}"}), number_of(last, "at"))]
 
 
 def _nudge(before: Item, after: Item) -> Expected:
@@ -190,16 +219,16 @@ def _end_of_run(before: Item, after: Item) -> Expected:
     back = number_of(after, "attempt") - attempt == -1
     ended_ms = number_of(after, "finished_at") if "finished_at" in after else None
     if number_of(after, "hops") > number_of(before, "hops"):
-        return Expected(state, frozenset({"snoozed", "continued"}), None, attempt)
+        waits = {f"waits: {text_of(map_of(after, 'awaited'), 'name')}"}
+        asked = {"snoozed", "continued"} if after.get("awaited") == before.get("awaited") else waits
+        return Expected(state, frozenset(asked), None, attempt)
     if state is State.RETRYING and back:
         counted = number_of(after, "releases") > number_of(before, "releases")
         cause = "conflict" if counted else "claim unanswered"
         return Expected(state, frozenset({cause}), None, attempt if counted else None)
     if "holds" in after:
         return Expected(state, frozenset({f"held: {text_of(after, 'hold_cause')}"}), None, attempt)
-    if state in {State.SUCCEEDED, State.CANCELLED}:
-        return Expected(state, frozenset({str(state)}), ended_ms, attempt)
-    if state is State.DEAD:
-        return Expected(state, frozenset({text_of(after, "death")}), ended_ms, attempt)
+    if state in {State.SUCCEEDED, State.CANCELLED, State.DEAD}:
+        return Expected(state, frozenset({text_of(after, "death") or str(state)}), ended_ms, attempt)
     error = after["errors"]["L"][-1]["M"]
     return Expected(state, frozenset({text_of(error, "error_class")}), number_of(error, "at"), attempt)

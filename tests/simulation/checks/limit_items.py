@@ -65,7 +65,7 @@ class LimitItemChecks:
 
     def released_jobs_have_a_turn(self, key: str, after: Item) -> None:
         """The item says so before the job is released. In a world with faults a reservation may have ended since."""
-        if after["wait"]["M"]["cause"]["S"] != "limit":
+        if "wait" not in after or after["wait"]["M"]["cause"]["S"] != "limit":
             return
         name = _PREFIX + after["wait"]["M"]["key"]["S"]
         item, limit = self._world.jobs.items.get((name,), {}), _limit(name)

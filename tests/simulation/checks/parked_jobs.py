@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.simulation.checks.adaptive_limits import slots_in
 from tests.simulation.checks.table_watch import watch_items
-from tests.simulation.checks.violation import Item, number_of, require, state_of, text_of
+from tests.simulation.checks.violation import Item, number_of, require, state_of, text_of, waits_alone
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import LOSSES, Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS
@@ -102,7 +102,7 @@ class ParkedJobChecks:
         self._written_ms[key] = now_ms
 
     def _job_changed(self, key: str, before: Item | None, after: Item | None) -> None:
-        was, now = state_of(before) is State.PARKED, state_of(after) is State.PARKED
+        was, now = _in_line(before), _in_line(after)
         if after and now:
             self.parked_jobs_are_in_their_line(key, after)
             self._parked[_limit_of(after)][key] = after
@@ -166,6 +166,10 @@ class ParkedJobChecks:
         counted = self._world.faults.counted
         faulty = bool(self._world.sdk.gave_up or self._world.scheduler.interrupted)
         return faulty or any(counted[fault] for fault in _SLOW)
+
+
+def _in_line(item: Item | None) -> bool:
+    return state_of(item) is State.PARKED and not waits_alone(item)
 
 
 def _limit_of(parked: Item) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from tests.simulation.checks.violation import Item, tags_of
+from tests.simulation.checks.violation import Item, maps_of, tags_of
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXTS: Final = ("type", "lane", "state", "death", "group", "parent")
@@ -13,7 +13,7 @@ _TEXTS: Final = ("type", "lane", "state", "death", "group", "parent")
 _NUMBERS: Final = {"attempt": 0, "hops": 0, "sequence": None}
 _TIMES: Final = ("cancel_requested_at", "run_at", "deadline", "created_at", "due", "claimed_at", "finished_at")
 #: Only a response about one job has these, and its errors.
-_MAY_BE_LARGE: Final = frozenset(("result", "checkpoint", "hops", "parent", "redrives", "cancelled_by"))
+_MAY_BE_LARGE: Final = frozenset(("result", "checkpoint", "hops", "parent", "redrives", "cancelled_by", "signals"))
 _MISSING: Final = object()
 _JSON: Final = ("result", "checkpoint")
 
@@ -57,6 +57,10 @@ def expected_view(item: Item) -> dict[str, Any]:
         **{name: missing if name not in item else number(name) for name, missing in _NUMBERS.items()},
         **{name: time(number(name)) for name in _TIMES},
         **{name: json.loads(item[name]["S"]) if name in item else None for name in _JSON},
+        "signals": [
+            {"name": one["name"]["S"], "at": time(int(one["at"]["N"])), "data": json.loads(one["data"]["S"])}
+            for one in maps_of(item, "signals")
+        ],
         "tags": tags_of(item),
         "cancelled_by": _cancelled_by(item),
         "expires_at": None if expires_at is None else time(expires_at * 1000),

@@ -80,16 +80,22 @@ def _transition(item: Item, at_ms: int, state: str, cause: str) -> str:
     wait = map_of(item, "wait")
     if cause == "claimed":
         return f"attempt \\d+ began{_ready(item) if at_ms == number_of(item, 'claimed_at') else ''}(, on version .+)?"
-    if cause == "redriven" and redrive:
-        return _redriven(redrive)
-    if cause == "cancelled":
-        return f"cancelled{_by(item)}"
+    if cause == "cancelled" or (cause == "redriven" and redrive):
+        return _redriven(redrive) if redrive and cause == "redriven" else f"cancelled{_by(item)}"
     # Another transition may be of the same millisecond.
     if error and cause not in frozenset(Why):
         return _failed(error) + (f"; it died: {re.escape(cause)}" if state == "dead" else "")
+    if cause.startswith(("waits: ", "signal ")):
+        return _signalled(cause)
     if state == "parked" and wait and number_of(wait, "since") == at_ms:
         return _waits(wait, "was parked, and waits")
     return f"it died: {re.escape(cause)}" if state == "dead" else _ANY
+
+
+def _signalled(cause: str) -> str:
+    if cause.startswith("waits: "):
+        return f"(attempt \\d+|the last run) ended, to wait for {re.escape(cause.removeprefix('waits: '))}"
+    return re.escape(f"the {cause} came, for which it waited")
 
 
 def _failed(error: Item) -> str:

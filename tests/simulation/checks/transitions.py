@@ -51,8 +51,9 @@ def _write(before: Item, after: Item) -> Write | None:
         return Write.NUDGE
     if was is not now and now in _ENTERS:
         return _ENTERS[now]
-    if was is now:
+    if was is now or _differs("signals", before, after):
         same = (
+            ("signals", Write.SIGNAL),
             ("cancel_requested_at", Write.CANCEL),
             ("nudged_at", Write.RESEND),
             ("checkpoint_at", Write.CHECKPOINT),

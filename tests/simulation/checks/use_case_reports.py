@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from tests.simulation.checks.violation import number_of, require, state_of
+from tests.simulation.checks.violation import number_of, require, state_of, waits_alone
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import RAISED
 from tests.simulation.world.sqs_queue import Message
@@ -134,8 +134,12 @@ class UseCaseReportChecks:
                 given_up = nudged and moved[1] is State.DEAD
                 done[change.by][_GIVEN_UP] += given_up
                 done[change.by][_NUDGED] += (nudged or resent) and not given_up
-                done[change.by][_RELEASED] += moved == (State.PARKED, State.QUEUED) and not nudged
-                done[change.by][_WOKEN] += moved == (State.SCHEDULED, State.QUEUED) and not nudged
+                # A tenant who signals reports nothing.
+                signalled = (change.before or {}).get("signals") != (change.after or {}).get("signals")
+                alone = waits_alone(change.before) and moved[1] is State.QUEUED and not signalled
+                released = moved == (State.PARKED, State.QUEUED) and not waits_alone(change.before)
+                done[change.by][_RELEASED] += released and not nudged
+                done[change.by][_WOKEN] += (alone or moved == (State.SCHEDULED, State.QUEUED)) and not nudged
         return done
 
 

@@ -57,6 +57,12 @@ def maps_of(item: Item, name: str) -> list[Item]:
     return [entry["M"] for entry in item.get(name, {"L": []})["L"]]
 
 
+def waits_alone(item: Item | None) -> bool:
+    """Whether the job is parked for a signal."""
+    wait = map_of(item or {}, "wait")
+    return text_of(item, "state") == State.PARKED and text_of(wait, "cause") in {"signal", "input"}
+
+
 def tenant_of(key: str) -> str:
     return key.rpartition("#")[0]
 

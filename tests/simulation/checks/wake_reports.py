@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tests.simulation.checks.violation import Item, number_of, require, state_of, text_of
+from tests.simulation.checks.violation import Item, number_of, require, state_of, text_of, waits_alone
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import FAR_OFF_MS, LARGEST_SKEW_MS, RAISED
 from tests.simulation.world.trace import Change
@@ -144,7 +144,10 @@ class WakeReportChecks:
 def _was_woken(change: Change) -> bool:
     nudged = number_of(change.after, "nudges") > number_of(change.before, "nudges")
     moved = bool(change.before and change.after and "state" in change.after)
-    return moved and not nudged and (state_of(change.before), state_of(change.after)) == (State.SCHEDULED, State.QUEUED)
+    if nudged or not moved or state_of(change.after) is not State.QUEUED:
+        return False
+    signalled = (change.before or {}).get("signals") != (change.after or {}).get("signals")
+    return state_of(change.before) is State.SCHEDULED or (waits_alone(change.before) and not signalled)
 
 
 def _key(owed: Any) -> str:

@@ -47,6 +47,10 @@ class HandlerRun:
     #: When the job was accepted. It distinguishes two jobs of one key.
     submitted_ms: int
     resumed_from: int
+    #: What `Run` says about signals.
+    signals: dict[str, Any]
+    waited_for: str | None
+    timed_out: bool
     #: Last checkpoint that earlier runs saved, and the last of this run.
     saved_before: int
     saved: int = 0
@@ -110,6 +114,9 @@ def running(run: Run, *, limit_key: str | None = None) -> Iterator[HandlerRun]:
         traceparent=run.traceparent,
         trace=item.get("trace", {"S": ""})["S"],
         submitted_ms=life[1],
+        signals=dict(run.signals),
+        waited_for=run.waited_for,
+        timed_out=run.timed_out,
         resumed_from=run.resumed_from if isinstance(run.resumed_from, int) else 0,
         saved_before=max((one.saved for one in here.runs if (one.key, one.submitted_ms) == life), default=0),
         # Before this run was claimed, by any clock.

@@ -20,12 +20,14 @@ from tidemill import (
     Done,
     GiveUp,
     Lane,
+    MissingInput,
     PermanentJobError,
     Rate,
     RetryAfter,
     Run,
     Snooze,
     Submission,
+    WaitFor,
     job_type,
 )
 from tidemill.system import clock
@@ -263,6 +265,31 @@ def unstorable(plan: Plan, run: Run) -> Any:
     """Returns a value at the edge of what a job may keep, or beyond it. `key` says which."""
     with running(run):
         return ODD_VALUES[plan.key].returned(run)
+
+
+@job_type("sim.waits", payload=Plan, max_attempts=4, backoff_cap_seconds=30, max_hops=8)
+def waits(plan: Plan, run: Run) -> Any:
+    """Waits for `count` signals, one after another, each for `seconds` minutes at most."""
+    with running(run):
+        # A signal may come meanwhile.
+        time.sleep(plan.fails)
+        for number in range(plan.count):
+            name = f"answer-{number}"
+            if name not in run.signals and (run.waited_for != name or not run.timed_out):
+                return WaitFor(name, timeout=timedelta(seconds=60 * plan.seconds + 1), checkpoint=number)
+            if name not in run.signals:
+                break
+        return Done(result={"answers": sorted(run.signals)}, writes=[effect(run)])
+
+
+@job_type("sim.asks", payload=Plan, max_attempts=3, backoff_cap_seconds=30, max_hops=8)
+def asks(plan: Plan, run: Run) -> Done:
+    """Lacks an input until a signal has brought one that is not wrong. It may ask twice."""
+    with running(run):
+        time.sleep(plan.fails)
+        if run.signal("address") in {None, "wrong"}:
+            raise MissingInput("address", after=timedelta(seconds=60 * plan.seconds + 1), most=2)
+        return Done(writes=[effect(run)])
 
 
 @job_type("sim.poison", payload=Plan, max_attempts=3, backoff_cap_seconds=20)

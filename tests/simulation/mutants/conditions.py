@@ -177,8 +177,8 @@ CLAUSES: Final = (
     Mutant(
         "a cancel request fences the run",
         modules.SETTLE,
-        "current.owner == job.owner and current.cancel_requested_at is not None",
-        "current.owner != job.owner",
+        "if current.cancel_requested_at and not isinstance(outcome, Stopped):",
+        "if False:",
     ),
     Mutant("conflicts count at once", modules.SETTLE, "if job.releases >= MOST_RELEASES:", "if True:"),
     Mutant(

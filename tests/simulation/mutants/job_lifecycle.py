@@ -90,13 +90,16 @@ PROTOCOL: Final = (
         'conditions=["(#owner = :owner OR attribute_exists(#owner) OR attribute_not_exists(#owner))", *conditions],',
     ),
     Mutant(
-        "settle forgets the generation", modules.WRITES, 'values={":one": number(1)},', 'values={":one": number(0)},'
+        "settle forgets the generation",
+        modules.WRITES,
+        'values={":one": number(1), **(values or {})},',
+        'values={":one": number(0), **(values or {})},',
     ),
     Mutant(
         "what was asked to end lives on",
         modules.WRITES,
-        'conditions=["attribute_not_exists(#cancel_requested_at)"],',
-        'conditions=["(attribute_not_exists(#cancel_requested_at) OR attribute_exists(#cancel_requested_at))"],',
+        '"attribute_not_exists(#cancel_requested_at)",',
+        '"(attribute_not_exists(#cancel_requested_at) OR attribute_exists(#cancel_requested_at))",',
     ),
     Mutant("the owner stays", modules.WRITES, 'token}, ["owner", *removes]', "token}, [*removes]"),
     Mutant("the last owner is not kept", modules.WRITES, '{**sets, "last_owner": token}, [', "{**sets}, ["),
@@ -122,8 +125,8 @@ PROTOCOL: Final = (
     Mutant(
         "the scheduled are not found",
         modules.WRITES,
-        "        sets |= indexes.attention(State.SCHEDULED, job.id, due)\n",
-        "        pass\n",
+        "        return indexes.attention(State.SCHEDULED, job.id, due)\n",
+        "        return {}\n",
     ),
     Mutant(
         "an own settle is refused",

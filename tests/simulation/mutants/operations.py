@@ -211,8 +211,8 @@ OPERATION: Final = (
     Mutant(
         "a released job keeps its place in the index",
         modules.OPERATORS,
-        'sets={"state": text(State.QUEUED), "due": milliseconds(due)},\n        removes=ATTENTION,',
-        'sets={"state": text(State.QUEUED), "due": milliseconds(due)},\n        removes=(),',
+        'removes=["wait", *ATTENTION] if wait and wait.alone else ATTENTION,',
+        'removes=["wait"] if wait and wait.alone else (),',
     ),
     # Clocks and alarms.
     Mutant("a tick forgets its time", modules.PERIODIC, 'key=f"{name} {call.scheduled_at}"', "key=name"),

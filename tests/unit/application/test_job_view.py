@@ -76,6 +76,7 @@ def test_a_job_shows_every_member() -> None:
         "errors": [ERROR],
         "redrives": [{"at": "2045-03-04T05:06:07.891Z", "by": "operator", "death": "too many hops"}],
         "checkpoint": [2],
+        "signals": [],
         "hops": 5,
         "parent": "p",
         "cancelled_by": None,

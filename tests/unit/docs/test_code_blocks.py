@@ -21,6 +21,7 @@ RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "docs/guides/limits.md": (1, "tests/unit/dynamodb/test_limits.py"),
     "docs/guides/long-jobs.md": (1, "tests/integration/test_long_jobs.py"),
     "docs/guides/outcomes.md": (1, "tests/integration/test_outcomes.py"),
+    "docs/guides/signals.md": (1, "tests/integration/test_signals.py"),
     "docs/operations/runtime-configuration.md": (1, "tests/unit/docs/test_code_blocks.py"),
     "docs/reference/settings.md": (1, "tests/infrastructure/test_guides.py"),
     "docs/start/deploy.md": (1, "tests/infrastructure/test_guides.py"),

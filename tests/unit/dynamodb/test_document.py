@@ -8,12 +8,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.builders import NOW, a_job, an_error
+from tests.support.builders import A_SIGNAL, NOW, a_job, an_error
 from tidemill.aws.attribute_values import milliseconds, seconds
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, CancelRequest, Job, Redrive
+from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
 from tidemill.dynamodb.document import decode, encode, split_key
@@ -99,6 +100,8 @@ def test_every_field_of_a_job_is_written() -> None:
         history=(Transition(at=NOW, state=State.RUNNING, cause=Why.CLAIMED, worker="request/version"),),
         retention=timedelta(days=1),
         wait=Wait(cause=Cause.LIMIT, key="a", since=NOW),
+        signals=(A_SIGNAL,),
+        awaited=Awaited(cause=Cause.SIGNAL, name="approval", since=NOW, until=NOW, times=2),
         errors=(an_error(),),
         redrives=(Redrive(token="t", at=NOW, by="ada"),),
     )

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from tidemill.application.validation import TAG_PATTERN
+from tidemill.domain.signals import LARGEST_SIGNAL_BYTES, NAME_PATTERN
 from tidemill.http.list_query import DEFAULT_PAGE, LARGEST_PAGE, LONGEST_CURSOR, LONGEST_TYPE
 from tidemill.http.openapi.responses import ANYWHERE, NOT_ACCEPTED, SECURED, UNHEALTHY, WITH_BODY, good, problems
 from tidemill.http.openapi.schemas import ref
@@ -15,6 +16,12 @@ _JOB_ID: Final = {
     "in": "path",
     "required": True,
     "schema": {"type": "string", "format": "uuid"},
+}
+_SIGNAL_NAME: Final = {
+    "name": "name",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "pattern": f"^{NAME_PATTERN}$"},
 }
 _KEY: Final = {
     "name": "Idempotency-Key",
@@ -131,6 +138,22 @@ _CANCEL: Final[Operation] = {
         "409": problems("not-allowed-now"),
     },
 }
+_SIGNAL: Final[Operation] = {
+    "operationId": "signalJob",
+    "summary": "Give a job the data that it waits for",
+    "description": f"The body is any JSON, at most {LARGEST_SIGNAL_BYTES} bytes. A job that waits for this signal is "
+    "queued at once; any other live job keeps it until a run asks for it. The first value counts: the same again "
+    "changes nothing, and another one is refused.",
+    "parameters": [_JOB_ID, _SIGNAL_NAME],
+    "requestBody": {"required": True, "content": {"application/json": {"schema": {}, "example": {"approved": True}}}},
+    "responses": SECURED
+    | WITH_BODY
+    | {
+        "200": good("The job, with the signal.", "Job"),
+        "404": _NO_SUCH_JOB,
+        "409": problems("not-allowed-now"),
+    },
+}
 _REDRIVE: Final[Operation] = {
     "operationId": "redriveJob",
     "summary": "Requeue a dead job with a fresh set of attempts",
@@ -163,6 +186,7 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
     "/jobs/batch": {"post": _SUBMIT_BATCH},
     "/jobs/{id}": {"get": _GET},
     "/jobs/{id}/cancel": {"post": _CANCEL},
+    "/jobs/{id}/signals/{name}": {"post": _SIGNAL},
     "/jobs/{id}/redrive": {"post": _REDRIVE},
     "/jobs/{id}/retry": {"post": _RETRY},
     "/health": {"get": _HEALTH},

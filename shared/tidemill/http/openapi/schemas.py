@@ -6,6 +6,7 @@ from pydantic.json_schema import models_json_schema
 
 from tidemill.application.validation import MOST_TAGS
 from tidemill.domain.job import OPERATOR, OWNER, DeathReason
+from tidemill.domain.signals import MOST_SIGNALS
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import LONGEST_SPAN
 from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm
@@ -96,7 +97,12 @@ _JOB: Final[Schema] = _SUMMARY | {
         description="What happened to the job, oldest first: the acceptance and the last transitions.",
     ),
     "checkpoint": {"description": "The state that the handler saved last, to resume from; any JSON."},
-    "hops": _COUNT | {"description": "Snoozes, continuations and follow-ups in the chain so far."},
+    "signals": _list_of(
+        _object({"name": _TEXT, "at": _TIME, "data": {"description": "Any JSON."}}),
+        maxItems=MOST_SIGNALS,
+        description="The signals that it got, oldest first.",
+    ),
+    "hops": _COUNT | {"description": "Snoozes, waits, continuations and follow-ups in the chain so far."},
     "parent": _or_null(_ID) | {"description": "The job whose success created this one."},
 }
 

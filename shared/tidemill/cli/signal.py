@@ -1,0 +1,65 @@
+"""`tidemill signal`: give a job the data that it waits for, over the HTTP API or, for operators, in the table."""
+
+import json
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from tidemill.application.job_filter import JobFilter
+from tidemill.cli.api_call import call, job_path
+from tidemill.cli.audit import audited
+from tidemill.cli.dead_job_report import report
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import JobView, state_text, visible
+from tidemill.cli.installation import Installation
+from tidemill.cli.job_filter_options import as_options
+from tidemill.cli.json_input import decoded
+from tidemill.cli.output import show
+from tidemill.cli.parameter_types import reason_text
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@click.argument("name", metavar="NAME")
+@click.argument("data", metavar="JSON")
+@click.option("--tenant", help="Operators: signal a job of this tenant in the table.")
+@click.option("--reason", default="", callback=reason_text, metavar="TEXT", help="Operators: why, for the audit log.")
+@click.option("--json", "as_json", is_flag=True, help="Print the resulting job as JSON.")
+@click.pass_obj
+def signal(
+    installation: Installation, *, job_id: str, name: str, data: str, tenant: str | None, reason: str, as_json: bool
+) -> None:
+    """Give your own job the data that it waits for.
+
+    A job that waits for the signal NAME runs at once. Any other live job keeps the signal until a run asks for it. The
+    first value counts: the same again changes nothing, and another one is refused. JSON is at most 4 KiB.
+
+    Example: tidemill signal ID approval '{"approved": true}'
+    """
+    value = decoded(data, hint="JSON")
+    if tenant is None:
+        if reason:
+            raise click.UsageError("--reason requires --tenant")
+        path = f"{job_path(job_id)}/signals/{quote(name, safe='')}"
+        headers = {"Content-Type": "application/json"}
+        job: JobView = call(installation.api, "POST", path, body=data.encode(), headers=headers)[0]
+    else:
+        job = _signalled_as_operator(installation, tenant, job_id, name, value, reason=reason)
+    if as_json:
+        click.echo(json.dumps(job, separators=(",", ":")))
+    else:
+        show(f"{visible(job['id'])}  {state_text(job)}")
+
+
+def _signalled_as_operator(
+    installation: Installation, tenant: str, job_id: str, name: str, value: Any, *, reason: str
+) -> JobView:
+    written: list[JobView] = []
+    options = as_options(JobFilter(ids=(job_id,), tenant=tenant)) | {"name": name}
+    with audited(installation, "signal", options=options, counts=lambda: {"written": len(written)}, reason=reason):
+        job = installation.control.signal(tenant, job_id, name, value)
+        if job is None:
+            raise CommandError(f"tenant {tenant} has no job {job_id}", remedy="Check both; expired jobs are deleted.")
+        written.append(report(job))
+    return written[0]

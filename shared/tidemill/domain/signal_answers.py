@@ -1,0 +1,44 @@
+"""What a job does with a signal. Pure: the store writes it, conditional on the document that was read."""
+
+from enum import StrEnum, auto
+
+from tidemill.domain.job import Job
+from tidemill.domain.signals import MOST_SIGNALS, same_json, unused
+from tidemill.domain.states import TERMINAL, State
+
+
+class Answer(StrEnum):
+    """What a job does with a signal."""
+
+    #: The job keeps it until a run asks for it.
+    KEPT = auto()
+    #: The job waits for it, and runs at once.
+    WAKES = auto()
+    #: The job has it already: the caller repeats itself.
+    REPEATED = auto()
+    #: The job has another value under that name.
+    OTHER_VALUE = auto()
+    #: The job has ended.
+    ENDED = auto()
+    TOO_MANY = auto()
+
+
+def answer(job: Job, name: str, data: str) -> Answer:
+    """What `job` does with this signal."""
+    if any(signal.name == name and same_json(signal.data, data) for signal in job.signals):
+        return Answer.REPEATED
+    if job.state in TERMINAL:
+        return Answer.ENDED
+    if unused(job.signals, name):
+        return Answer.OTHER_VALUE
+    if len(job.signals) >= MOST_SIGNALS:
+        return Answer.TOO_MANY
+    return Answer.WAKES if _waits(job) and job.awaited and job.awaited.name == name else Answer.KEPT
+
+
+def _waits(job: Job) -> bool:
+    """Parked, or queued for the end of its wait, as by wake minutes before. Not held or parked for another cause."""
+    at_end = job.awaited is not None and job.due == job.awaited.until
+    if job.state is State.PARKED:
+        return at_end and job.wait is not None and job.wait.alone
+    return job.state is State.QUEUED and at_end and job.wait is None and not job.holds
