@@ -109,6 +109,11 @@ class BreakerChecks:
     def a_breaker_closes_in_time(self) -> None:
         ends_ms = [trouble.until_ms for trouble in self._world.downstreams[PAYMENTS].troubles]
         for opened in self._opened:
+            known_ms, to_ms = opened.from_ms + _KNOWN_AFTER_MS, opened.to_ms or self._now_ms
+            for call in self._world.downstreams[PAYMENTS].calls:
+                # A probe that succeeds closes it with the next write.
+                stays = call.succeeded and known_ms < call.began_ms and (call.ended_ms or to_ms) + 1_000 < to_ms
+                require(not stays, "a breaker closes in time", f"the call of {call.by} has not closed it", "*")
             if opened.to_ms is None:
                 # No job is left that could probe it: `at_end` finds one that waits.
                 continue
