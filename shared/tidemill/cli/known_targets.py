@@ -1,12 +1,15 @@
 """Whether anything is known by the name of a pause's target. A pause of an unknown one is valid, and may be a typo."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from typing import Final
 
 from tidemill.application.job_filter import JobFilter
+from tidemill.aws.clients import AWS_ERRORS
 from tidemill.cli.formatting import count
 from tidemill.cli.installation import Installation
+from tidemill.domain.errors import TidemillError
 from tidemill.domain.pauses import Scope, Target
 from tidemill.names import RECONCILE_READ_UNITS
 from tidemill.system import clock
@@ -18,7 +21,12 @@ _MOST_READ_UNITS: Final = 100.0
 
 
 def unknown(installation: Installation, target: Target) -> Iterator[str]:
-    """Why the name may be wrong. Nothing for a tenant or a group, whose names callers choose."""
+    """Why the name may be wrong. Nothing for a tenant or a group, whose names callers choose, or if a read fails."""
+    with suppress(TidemillError, *AWS_ERRORS):
+        yield from _unknown(installation, target)
+
+
+def _unknown(installation: Installation, target: Target) -> Iterator[str]:
     schedules = ", ".join(sorted(installation.deployment.schedules)) or "none"
     periodic = target.name in installation.deployment.schedules
     match target.scope:

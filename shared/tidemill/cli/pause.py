@@ -65,8 +65,6 @@ def pause(
     present = configurator.read()
     end = f"until {readable_time(until)}" if until else "until it is resumed"
     say(visible(f"Pause {found} {end}{', and refuse new jobs' if reject_new else ''}."))
-    for why in unknown(installation, found):
-        say(visible(f"Warning: {found} may be misspelt: {why}."), style="bold yellow")
     if not confirmed("Pause it now?", yes=yes):
         return
     value = value_of(reject_new=reject_new, per_second=rate)
@@ -74,6 +72,9 @@ def pause(
         present, PAUSE_PREFIX + str(found), value, by=installation.caller, reason=reason, until=until
     )
     _show({"paused": str(found), "until": until and timestamp(until), "version": changed.version}, as_json=as_json)
+    # Last, because in an incident the pause must not wait for these reads.
+    for why in unknown(installation, found):
+        say(visible(f"Warning: {found} may be misspelt: {why}."), style="bold yellow")
 
 
 @click.command()

@@ -5,6 +5,7 @@ import shlex
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from tests.integration.cli.conftest import Cloud, run
 from tests.support.builders import NOW, SECOND, TENANT, brought_to
@@ -13,6 +14,7 @@ from tidemill.domain.job import Job
 from tidemill.domain.pauses import Target
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Wait
+from tidemill.dynamodb.job_scan import DynamoJobScan
 
 
 def parked(cloud: Cloud, target: str = "type=test.job") -> Job:
@@ -166,7 +168,7 @@ def test_the_printed_command_is_one_word_of_a_shell_for_each_name(cloud: Cloud) 
 @pytest.mark.parametrize(
     ("target", "warning"),
     [
-        ("type=test.jbo", "type=test.jbo may be misspelt: it is not periodic, and 1 item of the table hold"),
+        ("type=test.jbo", "type=test.jbo may be misspelt: it is not periodic, and 4 items of the table hold"),
         ("schedule=reports", "no periodic type has this name; those of the stage are: none"),
         ('limit=["t"]', "no job has used this limit key"),
         ("type=test.job", None),
@@ -182,3 +184,16 @@ def test_a_name_that_nothing_has_is_a_warning(cloud: Cloud, target: str, warning
     assert (result.exit_code, json.loads(result.stdout)["paused"]) == (0, target)
     assert ("Warning" in result.stderr) is (warning is not None)
     assert (warning or "") in result.stderr.replace("\n", " ")
+
+
+@pytest.mark.usefixtures("cloud")
+def test_a_pause_acts_if_the_table_cannot_be_scanned(monkeypatch: pytest.MonkeyPatch) -> None:
+    def denied(*_: object, **__: object) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no right"}}, "Scan")
+
+    monkeypatch.setattr(DynamoJobScan, "page", denied)
+
+    result = run("pause", "type=test.jbo", "--yes")
+
+    assert (result.exit_code, result.stdout) == (0, "paused type=test.jbo\n")
+    assert "pauses.type=test.jbo" in settings()
