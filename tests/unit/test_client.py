@@ -343,7 +343,7 @@ def test_the_page_lists_all_that_a_run_has() -> None:
         r"\| of a run \| what it is \|\n\|---\|---\|\n(.+?)\n\n", JOB_TYPES_PAGE.read_text(), re.DOTALL
     )
     # These are the worker's, and not for handlers.
-    has = {name for name in dir(Run) if not name.startswith("_")} - {"save", "read_flags"}
+    has = {name for name in dir(Run) if not name.startswith("_")} - {"save", "read_flags", "observe"}
     assert set(re.findall(r"^\| `run\.(\w+)", table, re.MULTILINE)) == has
 
 
