@@ -1,4 +1,4 @@
-"""`python -m demo.figures [flood|groups|log-bytes|redrive|wake]` measures and prints one figure, or all."""
+"""`python -m demo.figures [flood|groups|log-bytes|redrive|strain|wake]` measures and prints one figure, or all."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ from typing import Final
 
 from rich.console import Console
 
-from demo.figures import flood, groups, log_bytes, redrive, wake
+from demo.figures import flood, groups, log_bytes, redrive, strain, wake
 from tidemill.local.terminal_command import run
 
 FIGURES: Final = {
@@ -14,6 +14,7 @@ FIGURES: Final = {
     "groups": groups.main,
     "log-bytes": log_bytes.main,
     "redrive": redrive.main,
+    "strain": strain.main,
     "wake": wake.main,
 }
 
