@@ -17,6 +17,7 @@ from tidemill.application.migration import Migrator
 from tidemill.application.owed import Taker
 from tidemill.application.paused_submissions import refuse_paused
 from tidemill.application.publish import Publisher
+from tidemill.application.quota_admission import QuotaCounter, refuse_over_quota
 from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.release import Releaser
@@ -26,6 +27,7 @@ from tidemill.application.table_pass import TablePasses
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
 from tidemill.aws.secret_keys import RotatingKey, key_versions
+from tidemill.domain.job import Job
 from tidemill.dynamodb import canary_marks
 from tidemill.dynamodb.archive_files import BucketArchive
 from tidemill.dynamodb.breaker_item import DynamoBreakers
@@ -38,6 +40,7 @@ from tidemill.dynamodb.listing import DynamoListing
 from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
+from tidemill.dynamodb.quota_items import DynamoSubmissionCounts
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.http.cursors import Cursors
 from tidemill.names import Env, Lane
@@ -123,7 +126,15 @@ def submit() -> Submit:
 @cache
 def api_submit() -> Submit:
     """For callers over HTTP."""
-    return _submit(refuse_paused(configuration().current, clock.now))
+    counts = DynamoSubmissionCounts(_dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token)
+    paused = refuse_paused(configuration().current, clock.now)
+    over_quota = refuse_over_quota(configuration().current, QuotaCounter(counts), clock.now)
+
+    def admit(job: Job) -> None:
+        paused(job)
+        over_quota(job)
+
+    return _submit(admit)
 
 
 def _submit(admit: Admit) -> Submit:

@@ -156,6 +156,8 @@ LARGEST_INDEX_SHARDS: Final = 16
 PAYLOAD_PREFIX: Final = "!payload#"
 #: The key of the item with the runtime configuration. No tenant begins with it, so no item key of a job does.
 CONFIGURATION_KEY: Final = "!config"
+#: Begins the keys of the counts of submissions, for quotas.
+QUOTA_KEY: Final = "!quota#"
 
 # The prefixes of keys in the files bucket.
 PAYLOADS_PREFIX: Final = "payloads/"

@@ -82,7 +82,7 @@ UNBOUND = ["cloudwatch:GetMetricStatistics", "cloudwatch:DescribeAlarms", "lambd
 TABLES = ("JobsTable", "ShortenerClicksTable", "ShortenerLinksTable")
 #: All rights of each function except writing to its own log group: pairs of action and resource.
 RIGHTS: dict[str, Rights] = {
-    "submit": _of_jobs("GetItem", "BatchGetItem", "PutItem", "DeleteItem") | _of_files(*FILE_ACTIONS),
+    "submit": _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem") | _of_files(*FILE_ACTIONS),
     "query": _of_jobs("GetItem", "BatchGetItem")
     | _of_jobs("Query", index=LISTING_INDEX)
     | _of_files("GetObject")

@@ -243,5 +243,19 @@ class SubmissionPausedError(TidemillError):
         self.retry_after = retry_after
 
 
+class QuotaExceededError(TidemillError):
+    """The tenant has submitted as many jobs in this period as its quota allows. Nothing was written."""
+
+    def __init__(self, *, count: int, period: timedelta, known: int, retry_after: timedelta) -> None:
+        """`known` is the count of this period, as far as the refusing function knows it."""
+        super().__init__(
+            f"the quota of {count} jobs in {period.total_seconds():g} s is used up; submit the job again later"
+        )
+        self.count = count
+        self.period = period
+        self.known = known
+        self.retry_after = retry_after
+
+
 class ConfigurationConflictError(TidemillError):
     """The runtime configuration has changed since it was read. Nothing was changed."""

@@ -7,6 +7,7 @@ version of the code reads the settings that it knows, and keeps all others as th
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
@@ -15,6 +16,7 @@ from tidemill.domain.breaker_settings import forced_state
 from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL, Drain, Pause, Scope, Target, options_of
+from tidemill.domain.quotas import DEFAULT_QUOTA, Quota
 from tidemill.domain.type_overrides import NO_OVERRIDES, Overridden, TypeOverrides
 from tidemill.domain.waiting import Line
 from tidemill.names import Lane
@@ -27,6 +29,8 @@ PAUSE_PREFIX: Final = "pauses."
 BREAKER_PREFIX: Final = "breakers."
 #: An override of an option of a job type, such as `types.mail.welcome.max_attempts`.
 TYPE_PREFIX: Final = "types."
+#: How many jobs a tenant may submit in a period: `quotas.TENANT`, or `quotas.default` for all others.
+QUOTA_PREFIX: Final = "quotas."
 _FLAG: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", re.ASCII)
 #: In bytes of JSON. Each execution environment that is at work reads the document every few seconds.
 LARGEST_DOCUMENT: Final = 32 * 1024
@@ -71,6 +75,8 @@ class RuntimeConfiguration:
     _pauses_of_schedules: Sequence[Pause] = field(init=False, default=())
     #: As `_pauses`.
     _overrides: Sequence["Override"] = field(init=False, default=())
+    #: Likewise, by tenant.
+    _quotas: Mapping[str, tuple[Setting, Quota]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", _settings(self.document))
@@ -81,6 +87,7 @@ class RuntimeConfiguration:
         object.__setattr__(self, "_pauses_of_schedules", sorted(of_schedules, key=lambda pause: pause.order))
         overrides = filter(None, map(_override, self.settings.values()))
         object.__setattr__(self, "_overrides", tuple(overrides))
+        object.__setattr__(self, "_quotas", _quotas(self.settings))
 
     def flags(self, now: datetime) -> dict[str, Any]:
         """The values of the flags in force, by the name that the app gave them."""
@@ -137,6 +144,12 @@ class RuntimeConfiguration:
         except InvalidSettingError:
             return None
         return setting
+
+    def quota_of(self, tenant: str, *, now: datetime) -> Quota | None:
+        """The quota in force for the tenant: its own, or else the default one."""
+        own, default = self._quotas.get(tenant), self._quotas.get(DEFAULT_QUOTA)
+        quotas = (entry for entry in (own, default) if entry and entry[0].in_force(now))
+        return next((quota for _, quota in quotas), None)
 
     def with_setting(self, setting: Setting) -> Mapping[str, Any]:
         """The document with this setting, and without those whose end has passed.
@@ -224,8 +237,10 @@ def check(setting: Setting) -> None:
         Overridden.parse(setting.name.removeprefix(TYPE_PREFIX)).value(setting.value)
     elif setting.name.startswith(BREAKER_PREFIX):
         forced_state(setting.name.removeprefix(BREAKER_PREFIX), setting.value)
+    elif setting.name.startswith(QUOTA_PREFIX):
+        Quota.parse(setting.name.removeprefix(QUOTA_PREFIX), setting.value)
     elif not setting.name.startswith(FLAG_PREFIX):
-        prefixes = f"{FLAG_PREFIX}, {PAUSE_PREFIX}, {TYPE_PREFIX} or {BREAKER_PREFIX}"
+        prefixes = f"{FLAG_PREFIX}, {PAUSE_PREFIX}, {TYPE_PREFIX}, {BREAKER_PREFIX} or {QUOTA_PREFIX}"
         raise InvalidSettingError(f"unknown setting {setting.name!r}: a name begins with {prefixes}")
     elif not _FLAG.fullmatch(setting.name.removeprefix(FLAG_PREFIX)):
         raise InvalidSettingError(
@@ -268,6 +283,17 @@ def _override(setting: Setting) -> Override | None:
         return Override(overridden=overridden, setting=setting, argument=overridden.value(setting.value))
     except InvalidSettingError:
         return None
+
+
+def _quotas(settings: Mapping[str, Setting]) -> dict[str, tuple[Setting, Quota]]:
+    """Without those that only a newer version can read."""
+    found: dict[str, tuple[Setting, Quota]] = {}
+    for name, setting in settings.items():
+        if name.startswith(QUOTA_PREFIX):
+            tenant = name.removeprefix(QUOTA_PREFIX)
+            with suppress(InvalidSettingError):
+                found[tenant] = (setting, Quota.parse(tenant, setting.value))
+    return found
 
 
 def _entries(document: Mapping[str, Any]) -> Mapping[str, Any]:

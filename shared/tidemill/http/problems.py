@@ -16,6 +16,7 @@ from tidemill.domain.errors import (
     MalformedDocumentError,
     NewerSchemaError,
     PayloadTooLargeError,
+    QuotaExceededError,
     StoreUnavailableError,
     SubmissionPausedError,
     TidemillError,
@@ -27,6 +28,8 @@ from tidemill.telemetry.outcome_log import logger
 
 _PROBLEM_JSON: Final = "application/problem+json"
 _RETRY_AFTER_SECONDS: Final = 1
+#: The caller may send the request again later.
+_LATER: Final = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 
 
 class ProblemError(TidemillError):
@@ -42,7 +45,10 @@ class ProblemError(TidemillError):
         request_id: str = "",
         retry_after_seconds: int = _RETRY_AFTER_SECONDS,
     ) -> None:
-        """`request_id`: under which the operator finds the request in the logs. `retry_after_seconds`: of a 503."""
+        """`request_id`: under which the operator finds the request in the logs.
+
+        `retry_after_seconds`: of a 429 or a 503.
+        """
         super().__init__(detail)
         self.status = status
         self.code = code
@@ -64,9 +70,7 @@ class ProblemError(TidemillError):
         return body
 
     def response(self) -> Response[str]:
-        headers = (
-            {"Retry-After": str(self.retry_after_seconds)} if self.status is HTTPStatus.SERVICE_UNAVAILABLE else {}
-        )
+        headers = {"Retry-After": str(self.retry_after_seconds)} if self.status in _LATER else {}
         return Response(self.status, _PROBLEM_JSON, json.dumps(self.document()), headers=headers)
 
 
@@ -92,7 +96,7 @@ def as_problem(error: Exception, *, request_id: str, under: str = "") -> Problem
     """`under` is the JSON pointer of the part of the body that the error is about; empty means the whole body."""
     if isinstance(error, ProblemError):
         return error
-    if isinstance(error, SubmissionPausedError | UnloadedJobTypeError):
+    if isinstance(error, SubmissionPausedError | UnloadedJobTypeError | QuotaExceededError):
         return _not_now(error)
     for kind, (status, code) in _PROBLEMS.items():
         if isinstance(error, kind) and status is HTTPStatus.SERVICE_UNAVAILABLE:
@@ -110,13 +114,22 @@ def as_problem(error: Exception, *, request_id: str, under: str = "") -> Problem
     return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", _INTERNAL, request_id=request_id)
 
 
-def _not_now(error: SubmissionPausedError | UnloadedJobTypeError) -> ProblemError:
+def _not_now(error: SubmissionPausedError | UnloadedJobTypeError | QuotaExceededError) -> ProblemError:
+    if isinstance(error, QuotaExceededError):
+        return _over_quota(error)
     if isinstance(error, UnloadedJobTypeError):
         logger().warning("job type not loaded", extra={"error": str(error)})
         detail = f"job type {error.name!r} is not available now"
         return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "job-type-not-loaded", detail, retry_after_seconds=60)
     seconds = math.ceil(error.retry_after.total_seconds())
     return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "paused", str(error), retry_after_seconds=seconds)
+
+
+def _over_quota(error: QuotaExceededError) -> ProblemError:
+    seconds = math.ceil(error.retry_after.total_seconds())
+    inputs = {"quota": error.count, "period_seconds": error.period.total_seconds(), "known": error.known}
+    logger().warning("over quota", extra=inputs | {"retry_after_seconds": seconds})
+    return ProblemError(HTTPStatus.TOO_MANY_REQUESTS, "quota-exceeded", str(error), retry_after_seconds=seconds)
 
 
 def _fragment(path: str) -> str:

@@ -5,7 +5,16 @@ from typing import Any, Final
 from tidemill.application.validation import TAG_PATTERN
 from tidemill.domain.signals import LARGEST_SIGNAL_BYTES, NAME_PATTERN
 from tidemill.http.list_query import DEFAULT_PAGE, LARGEST_PAGE, LONGEST_CURSOR, LONGEST_TYPE
-from tidemill.http.openapi.responses import ANYWHERE, NOT_ACCEPTED, SECURED, UNHEALTHY, WITH_BODY, good, problems
+from tidemill.http.openapi.responses import (
+    ANYWHERE,
+    NOT_ACCEPTED,
+    OVER_QUOTA,
+    SECURED,
+    UNHEALTHY,
+    WITH_BODY,
+    good,
+    problems,
+)
 from tidemill.http.openapi.schemas import ref
 from tidemill.names import LARGEST_BATCH_BODY_BYTES, LARGEST_BODY_BYTES
 
@@ -80,6 +89,7 @@ _SUBMIT: Final[Operation] = {
         "200": good("An earlier request submitted the job.", "Job", "Location", "Idempotent-Replayed"),
         "400": problems("not-json", "duplicate-member", "invalid-key"),
         "422": problems("invalid-body", "unknown-job-type", "key-reused"),
+        "429": OVER_QUOTA,
         "503": NOT_ACCEPTED,
     },
 }

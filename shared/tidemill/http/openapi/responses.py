@@ -27,6 +27,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "internal": "An unexpected error occurred; the operator finds its cause by the request in `instance`.",
     "unreadable-job": "The job exists, but its document cannot be read. An operator must repair it.",
     "paused": "An operator has paused what the job belongs to, and refuses new jobs. Retry after `Retry-After`.",
+    "quota-exceeded": "The caller has submitted as many jobs in this period as its quota allows. Retry after "
+    "`Retry-After`.",
     "unavailable": "A dependency did not respond. Retry, with the same Idempotency-Key if you sent one.",
 }
 
@@ -70,6 +72,12 @@ ANYWHERE: Final = {
     "500": problems("internal", "unreadable-job", gateway="The function failed."),
     "503": problems("unavailable", gateway="API Gateway could not invoke the function.", headers=("Retry-After",)),
 }
+#: The status 429 of a route that accepts jobs.
+OVER_QUOTA: Final = problems(
+    "quota-exceeded",
+    gateway="API Gateway throttles the stage. The limit counts all callers together.",
+    headers=("Retry-After",),
+)
 #: The status 503 of a route that accepts jobs.
 NOT_ACCEPTED: Final = problems(
     "paused",

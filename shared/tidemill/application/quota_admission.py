@@ -1,0 +1,93 @@
+"""Refuses new jobs over HTTP while their tenant has used up its quota.
+
+Each execution environment counts by itself, and adds its count to a shared one when it has reached the share of the
+quota. So a job costs no write of its own, and E environments accept at most `quota.count + E * quota.share` jobs of
+a tenant in a period.
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from tidemill.application.configuration import CurrentConfiguration
+from tidemill.application.ports import Clock
+from tidemill.domain.errors import QuotaExceededError, StoreUnavailableError
+from tidemill.domain.job import Job
+from tidemill.domain.quotas import Period, Quota, over
+
+_SHORTEST_RETRY_AFTER: Final = timedelta(seconds=1)
+#: An environment forgets the ended periods when it knows more tenants than this.
+_MOST_TENANTS: Final = 1_000
+
+
+class SubmissionCounts(Protocol):
+    """The shared counts of the tenants with a quota."""
+
+    def add(self, tenant: str, period: Period, count: int) -> int:
+        """Add to the count of this tenant and period; return all. Raises `StoreUnavailableError`."""
+
+
+@dataclass(slots=True)
+class _Count:
+    """What one environment knows of the submissions of one tenant."""
+
+    period: Period
+    #: As the last write returned it, and what was not added to it.
+    shared: int = 0
+    own: int = 0
+
+
+class QuotaCounter:
+    """The counts of one execution environment. Its threads share it."""
+
+    def __init__(self, counts: SubmissionCounts) -> None:
+        self._counts = counts
+        self._lock = threading.Lock()
+        self._known: dict[str, _Count] = {}
+
+    def count(self, tenant: str, quota: Quota, *, now: datetime) -> None:
+        """Count one submission. Raises `QuotaExceededError`."""
+        period = quota.period_of(now)
+        with self._lock:
+            count = self._known.get(tenant)
+            if count is None or count.period != period:
+                self._forget(now)
+                # What was not added belongs to a period that has ended, or to another quota.
+                count = self._known[tenant] = _Count(period)
+            if over(quota, shared=count.shared, own=count.own):
+                raise QuotaExceededError(
+                    count=quota.count,
+                    period=quota.period,
+                    known=count.shared + count.own,
+                    retry_after=max(period.ends - now, _SHORTEST_RETRY_AFTER),
+                )
+            count.own += 1
+            if count.own >= quota.share:
+                self._add(tenant, count)
+
+    def _add(self, tenant: str, count: _Count) -> None:
+        try:
+            count.shared = self._counts.add(tenant, count.period, count.own)
+        except StoreUnavailableError:
+            # The jobs are accepted if their own writes succeed. It is unknown whether the count was added.
+            count.shared += count.own
+        count.own = 0
+
+    def _forget(self, now: datetime) -> None:
+        if len(self._known) >= _MOST_TENANTS:
+            self._known = {tenant: count for tenant, count in self._known.items() if count.period.ends > now}
+
+
+def refuse_over_quota(
+    configuration: CurrentConfiguration, counter: QuotaCounter, clock: Clock
+) -> Callable[[Job], None]:
+    """`Admit`: raises `QuotaExceededError`. A tenant without a quota costs nothing."""
+
+    def admit(job: Job) -> None:
+        now = clock()
+        if quota := configuration().quota_of(job.tenant, now=now):
+            counter.count(job.tenant, quota, now=now)
+
+    return admit

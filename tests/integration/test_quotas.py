@@ -1,0 +1,59 @@
+"""Quotas through the functions: 429 with Retry-After, and only for the tenant that has used its quota up."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.deployed_functions import TENANT, Mill
+from tests.support.http_events import call
+from tidemill.application.configuration import Configurator
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.entrypoints import submit
+from tidemill.names import JOB_KEY, QUOTA_KEY
+
+
+@pytest.fixture(autouse=True)
+def _clock(mill: Mill) -> None:
+    mill.stop_clock()
+
+
+def set_quota(mill: Mill, count: int, *, tenant: str = TENANT) -> None:
+    changes = Configurator(store=DynamoConfiguration(mill.table.client, table=mill.table.name), clock=mill.now)
+    value = {"count": count, "period_seconds": 3_600}
+    changes.set(changes.read(), f"quotas.{tenant}", value, by="ops", reason="a test")
+    mill.late += timedelta(seconds=10)
+
+
+def quota_items(mill: Mill) -> list[Any]:
+    items = mill.table.client.scan(TableName=mill.table.name)["Items"]
+    return [item for item in items if item[JOB_KEY]["S"].startswith(QUOTA_KEY)]
+
+
+@pytest.mark.parametrize("tenant", [TENANT, "default"])
+def test_over_its_quota_a_tenant_gets_429_with_retry_after(mill: Mill, tenant: str) -> None:
+    set_quota(mill, 2, tenant=tenant)
+
+    answers = [mill.post() for _ in range(3)]
+
+    assert [answer.status for answer in answers] == [202, 202, 429]
+    refused = answers[-1]
+    assert refused.body["type"] == "urn:tidemill:problem:quota-exceeded"
+    assert refused.body["detail"] == "the quota of 2 jobs in 3600 s is used up; submit the job again later"
+    assert 0 < int(refused.headers["Retry-After"]) <= 3_600
+
+
+def test_each_job_of_a_batch_counts(mill: Mill) -> None:
+    set_quota(mill, 2)
+    batch = '{"jobs": [' + ", ".join(['{"type": "test.noop", "payload": {}}'] * 3) + "]}"
+
+    answer = call(submit, "POST", "/jobs/batch", body=batch, headers={"content-type": "application/json"})
+
+    assert [each["status"] for each in answer.body["jobs"]] == [202, 202, 429]
+
+
+def test_another_tenant_is_not_refused_and_costs_no_write(mill: Mill) -> None:
+    set_quota(mill, 0, tenant="another")
+
+    assert [mill.post().status for _ in range(3)] == [202] * 3
+    assert quota_items(mill) == []
