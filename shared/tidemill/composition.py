@@ -22,6 +22,7 @@ from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.release import Releaser
 from tidemill.application.settle import AttemptContext
+from tidemill.application.shed_submissions import refuse_shed
 from tidemill.application.submit import Admit, Submit, admit_all
 from tidemill.application.table_pass import TablePasses
 from tidemill.application.wake import Waker
@@ -128,10 +129,12 @@ def api_submit() -> Submit:
     """For callers over HTTP."""
     counts = DynamoSubmissionCounts(_dynamodb(), table=setting(Env.JOBS_TABLE), new_token=ids.new_token)
     paused = refuse_paused(configuration().current, clock.now)
+    shed = refuse_shed(known_job_types(), configuration().current, clock.now)
     over_quota = refuse_over_quota(configuration().current, QuotaCounter(counts), clock.now)
 
     def admit(job: Job) -> None:
         paused(job)
+        shed(job)
         over_quota(job)
 
     return _submit(admit)

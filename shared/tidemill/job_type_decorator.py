@@ -20,6 +20,7 @@ from tidemill.domain.downstream_errors import Classify
 from tidemill.domain.errors import DeclarationError
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.retry import DEFAULT_BACKOFF_CAP_SECONDS, RetryPolicy
+from tidemill.domain.strain import Importance
 from tidemill.names import Lane
 from tidemill.payload_model import parser
 
@@ -43,6 +44,8 @@ def job_type(
     backoff_cap_seconds: float = DEFAULT_BACKOFF_CAP_SECONDS,
     max_hops: int = 1_000,
     timeout_seconds: float | None = None,
+    importance: Literal["normal", "sheddable"] = "normal",
+    max_age_seconds: float | None = None,
     retention_days: float | None = None,
     on_dead: OnDead = "skip",
     concurrency_per_key: int | Adaptive | None = None,
@@ -63,7 +66,9 @@ def job_type(
     delay of at most `backoff_seconds`; this ceiling doubles with each attempt, up to `backoff_cap_seconds`.
 
     `max_hops` bounds snoozes, continuations and chains of follow-up jobs. A run may take `timeout_seconds`, and no
-    longer than its lane allows. A finished job is kept for `retention_days`, at most 366. When the head of a group
+    longer than its lane allows. A job that could begin more than `max_age_seconds` ago expires instead of a run, and
+    does not count as failed. While an operator has declared strain, the HTTP API refuses new jobs of a type whose
+    `importance` is `sheddable`. A finished job is kept for `retention_days`, at most 366. When the head of a group
     dies, the group goes on (`skip`), or waits until an operator redrives or cancels the dead job (`block`).
 
     `key` makes a limit key from the payload; without it, all jobs of the type share one. Of the jobs with the same
@@ -85,6 +90,7 @@ def job_type(
     adaptive = concurrency_per_key if isinstance(concurrency_per_key, Adaptive) else None
     concurrency = None if isinstance(concurrency_per_key, Adaptive) else concurrency_per_key
     checks.require_whole(max_attempts=max_attempts, max_hops=max_hops, concurrency_per_key=concurrency)
+    checks.require_one_of("importance", importance, Importance)
     checks.require_number(backoff_seconds=backoff_seconds, backoff_cap_seconds=backoff_cap_seconds)
     checks.require_flag(across_tenants=across_tenants, catch_up=catch_up)
     checks.require_instance("rate_per_key", rate_per_key, Rate)
@@ -116,6 +122,8 @@ def job_type(
         ),
         parse=parser(payload),
         timeout=checks.duration("timeout_seconds", timeout_seconds, _SECOND),
+        importance=Importance(importance),
+        max_age=checks.duration("max_age_seconds", max_age_seconds, _SECOND),
         retention=checks.duration("retention_days", retention_days, _DAY),
         blocks=on_dead == "block",
         limit=Limit(concurrency=concurrency, adaptive=adaptive, rate=rate_per_key) if bounded else None,

@@ -128,9 +128,9 @@ DISPATCHED_STATES: Final = ("queued", "retrying", "dead")
 #: Only jobs of a group have it. The stream also sends publish their other ends, since the next job may start, and those
 #: that begin to wait, since the group may have become idle at that moment.
 GROUP_ATTRIBUTE: Final = "group"
-GROUP_STATES: Final = ("waiting", "succeeded", "cancelled")
+GROUP_STATES: Final = ("waiting", "succeeded", "cancelled", "expired")
 #: States that only a redrive or a cancel of a dead job leaves. A job is removed only in one of them.
-TERMINAL_STATES: Final = ("succeeded", "dead", "cancelled")
+TERMINAL_STATES: Final = ("succeeded", "dead", "cancelled", "expired")
 #: Only jobs whose payload is stored elsewhere have it. The stream sends publish the removal of such a job.
 PAYLOAD_LOCATION_ATTRIBUTE: Final = "payload_at"
 #: Sparse index over what waits for the scheduler, a release or an operator: scheduled, parked and dead jobs, owed work,
@@ -253,6 +253,8 @@ class Metric(StrEnum):
     #: Runs released because other transactions conflicted with their settle.
     RELEASED = "JobsReleased"
     CANCELLED = "JobsCancelled"
+    #: Jobs that were too old to be of use when a run would have begun.
+    EXPIRED = "JobsExpired"
     #: Runs that ended as snoozed or continued, and runs that were held back for a time.
     SNOOZED = "JobsSnoozed"
     CONTINUED = "JobsContinued"
@@ -329,6 +331,7 @@ METRICS_BY_TYPE: Final = frozenset(
         Metric.RETRIED,
         Metric.DEAD,
         Metric.CANCELLED,
+        Metric.EXPIRED,
         Metric.SNOOZED,
         Metric.CONTINUED,
         Metric.ATTEMPTS,

@@ -26,6 +26,7 @@ from tidemill.domain.job import AttemptError, Job, reference_to
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.runtime_configuration import FLAG_PREFIX, NOTHING_SET, RuntimeConfiguration, Setting
 from tidemill.domain.states import State
+from tidemill.domain.strain import LEVEL_SETTING
 from tidemill.domain.submission import Submission
 from tidemill.in_memory.single_job import Inline, NoJobs, OneJob, Unlimited
 
@@ -83,11 +84,12 @@ class Drive:
         known: Sequence[JobType] = (),
         draw: float = 0.5,
         flags: Mapping[str, Any] | None = None,
+        strained: int = 0,
         **asked: Any,
     ) -> None:
         """`known` are the types of its follow-up jobs, and `draw`, from [0, 1), replaces randomness in its backoff.
 
-        `flags` are what the handler reads from `run.flags`.
+        `flags` are what the handler reads from `run.flags`, and `strained` what it reads from `run.strained`.
 
         `asked` are the other fields of its `Submission`. Raises `InvalidPayloadError` as a real submission does.
         """
@@ -106,7 +108,7 @@ class Drive:
             new_token=self._document.new_token,
             draw=lambda: draw,
             pause=lambda _seconds: None,
-            configuration=lambda: _with_flags(flags or {}, now),
+            configuration=lambda: _with_settings(flags or {}, strained, now),
         )
 
     @property
@@ -174,18 +176,20 @@ def run_job(
     checkpoint: Any = None,
     known: Sequence[JobType] = (),
     flags: Mapping[str, Any] | None = None,
+    strained: int = 0,
 ) -> Ran:
     """Run attempt number `attempt` of a new job once, resumed from `checkpoint`. The rest as for `Drive`."""
-    drive = Drive(job_type, payload, now=now, known=known, flags=flags)
+    drive = Drive(job_type, payload, now=now, known=known, flags=flags, strained=strained)
     saved = None if checkpoint is None else json.dumps(checkpoint)
     drive.job = replace(drive.job, attempt=attempt - 1, checkpoint=saved)
     return drive.run()
 
 
-def _with_flags(flags: Mapping[str, Any], at: datetime) -> RuntimeConfiguration:
+def _with_settings(flags: Mapping[str, Any], strained: int, at: datetime) -> RuntimeConfiguration:
     configuration = NOTHING_SET
-    for name, value in flags.items():
-        setting = Setting(name=FLAG_PREFIX + name, value=value, at=at, by="test", reason="")
+    values = {LEVEL_SETTING: strained} | {FLAG_PREFIX + name: value for name, value in flags.items()}
+    for name, value in values.items():
+        setting = Setting(name=name, value=value, at=at, by="test", reason="")
         configuration = RuntimeConfiguration(document=configuration.with_setting(setting))
     return configuration
 

@@ -62,16 +62,18 @@ def test_a_delayed_job_is_answered_as_scheduled_and_waits(mill: Mill, ask: Ask) 
 
 
 def test_a_job_shows_the_options_of_its_submission(mill: Mill, ask: Ask) -> None:
-    answer = ask(lane="bulk", group="orders/7", deadline=_in(mill, timedelta(hours=1)))
+    answer = ask(lane="bulk", group="orders/7", deadline=_in(mill, timedelta(hours=1)), max_age_seconds=60)
 
     assert answer.status == 202
     assert (answer.body["lane"], answer.body["group"], answer.body["sequence"]) == ("bulk", "orders/7", 1)
     assert answer.body["deadline"]
+    assert mill.job(answer.body["id"]).useful_until == mill.job(answer.body["id"]).created_at + 60 * SECOND
+    assert answer.body["useful_until"]
     assert mill.get(answer.body["id"]).body == answer.body
 
 
 def test_a_null_member_means_the_same_as_an_absent_one(ask: Ask) -> None:
-    names = ("lane", "delay_seconds", "run_at", "group", "deadline", "unique", "tags")
+    names = ("lane", "delay_seconds", "run_at", "group", "deadline", "max_age_seconds", "unique", "tags")
 
     assert ask(key="k", **dict.fromkeys(names)).status == 202
     assert ask(key="k").status == 200
@@ -95,6 +97,7 @@ def test_a_null_member_means_the_same_as_an_absent_one(ask: Ask) -> None:
         ({"run_at": "9999-12-31T23:59:59.9999999-14:00"}, ["#/run_at"]),
         ({"run_at": "\u0662\u0660\u0663\u0660-01-01T00:00:00Z"}, ["#/run_at"]),
         ({"run_at": 1_900_000_000}, ["#/run_at"]),
+        ({"max_age_seconds": 0}, ["#/max_age_seconds"]),
         ({"deadline": "2020-01-01T00:00:00Z"}, ["#/deadline"]),
         ({"deadline": "tomorrow"}, ["#/deadline"]),
         ({"group": ""}, ["#/group"]),
@@ -257,6 +260,7 @@ BODIES = st.fixed_dictionaries(
         "delay_seconds": st.floats() | st.integers() | JSON,
         "run_at": MOMENTS | JSON,
         "deadline": MOMENTS | JSON,
+        "max_age_seconds": st.floats() | st.integers() | JSON,
         "group": st.text(max_size=140) | JSON,
         "tags": st.lists(st.text("ab-", max_size=3), max_size=6) | JSON,
         "unique": st.fixed_dictionaries(

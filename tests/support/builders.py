@@ -78,6 +78,7 @@ SETTLEMENTS: Final = {
     State.QUEUED: Settlement(state=State.QUEUED, due=NOW + 5 * SECOND, attempt=0, hops=1),
     State.SCHEDULED: Settlement(state=State.SCHEDULED, due=NOW + 1000 * SECOND, attempt=0, hops=1),
     State.CANCELLED: Settlement(state=State.CANCELLED),
+    State.EXPIRED: Settlement(state=State.EXPIRED),
     State.PARKED: Settlement(
         state=State.PARKED, due=NOW + LONGEST_PARKED, attempt=0, wait=A_WAIT, holds=1, hold_cause=HoldCause.LIMIT
     ),

@@ -26,3 +26,8 @@ def paused(target: str, **changes: Any) -> Setting:
 def overridden(name: str, value: Any, **changes: Any) -> Setting:
     setting = Setting(name=f"types.{name}", value=value, at=NOW, by="arn:ops", reason="why")
     return replace(setting, **changes)
+
+
+def strained(level: int, **changes: Any) -> Setting:
+    setting = Setting(name="strain.level", value=level, at=NOW, by="arn:ops", reason="why")
+    return replace(setting, **changes)

@@ -15,9 +15,12 @@ GUIDES: Final = Path(__file__).parents[2] / "docs" / "guides"
 
 
 @contextmanager
-def job_types_of(page: str) -> Iterator[JobTypes]:
-    """The types of the one file in `functions/jobs` that the page shows. Its path is relative to the guides."""
-    (source,) = re.findall(r"```python\n# functions/jobs/\w+\.py\n(.+?)```", (GUIDES / page).read_text(), re.DOTALL)
+def job_types_of(page: str, *, file: str = r"\w+\.py") -> Iterator[JobTypes]:
+    """The types of the file in `functions/jobs` that the page shows. Its path is relative to the guides.
+
+    `file` is a pattern for its name, where the page shows several.
+    """
+    (source,) = re.findall(rf"```python\n# functions/jobs/{file}\n(.+?)```", (GUIDES / page).read_text(), re.DOTALL)
     package = re.sub(r"\W", "_", Path(page).name)
     with TemporaryDirectory() as folder:
         (Path(folder) / package).mkdir()

@@ -343,7 +343,7 @@ def test_the_page_lists_all_that_a_run_has() -> None:
         r"\| of a run \| what it is \|\n\|---\|---\|\n(.+?)\n\n", JOB_TYPES_PAGE.read_text(), re.DOTALL
     )
     # These are the worker's, and not for handlers.
-    has = {name for name in dir(Run) if not name.startswith("_")} - {"save", "read_flags", "observe"}
+    has = {name for name in dir(Run) if not name.startswith("_")} - {"save", "read_flags", "read_strain", "observe"}
     assert set(re.findall(r"^\| `run\.(\w+)", table, re.MULTILINE)) == has
 
 
@@ -375,7 +375,7 @@ def test_the_examples_of_the_page_about_python_run(
     for example in examples(PYTHON_PAGE):
         exec(compile(example.replace("the-jobs-table", table.name), PYTHON_PAGE.name, "exec"), names)
 
-    assert len(_stored(table)) == 11
+    assert len(_stored(table)) == 12
     assert table.client.scan(TableName=users)["Count"] == 1
 
 

@@ -311,3 +311,10 @@ def test_a_handler_reads_the_flags_that_the_test_sets() -> None:
 
     assert run_job(read, flags={"colour": "blue"}).result == {"colour": "blue"}
     assert run_job(read).result == {}
+
+
+def test_a_handler_reads_the_level_of_strain_that_the_test_sets() -> None:
+    read = _type(lambda _payload, run: run.strained)
+
+    assert run_job(read, strained=2).result == 2
+    assert run_job(read).result == 0

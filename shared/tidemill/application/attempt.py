@@ -303,6 +303,7 @@ class Attempt:
             save=self._save_checkpoint,
             read_flags=self._context.flags,
             observe=measured.observed if measured else observe_nothing,
+            read_strain=self._context.strain_level,
         )
         self._begin_handler()
         if measured:

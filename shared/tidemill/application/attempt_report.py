@@ -17,6 +17,8 @@ class Ending(StrEnum):
     RETRYING = "retrying"
     DEAD = "dead"
     CANCELLED = "cancelled"
+    #: The job was too old to be of use.
+    EXPIRED = "expired"
     #: The handler returned `Snooze`.
     SNOOZED = "snoozed"
     #: The handler returned `Continue`.

@@ -58,7 +58,7 @@ def explain(facts: Facts) -> Answer:
 def _answer(facts: Facts) -> Answer:
     job, now = facts.job, facts.now
     match job.state:
-        case State.SUCCEEDED | State.CANCELLED:
+        case State.SUCCEEDED | State.CANCELLED | State.EXPIRED:
             answer = _ended(facts)
         case State.DEAD:
             answer = _dead(facts)
@@ -80,8 +80,12 @@ def _answer(facts: Facts) -> Answer:
 
 
 def _ended(facts: Facts) -> Answer:
-    ended = "succeeded" if facts.job.state is State.SUCCEEDED else "was cancelled"
-    return _said(Reason.ENDED, f"It {ended} {moment(facts.job.finished_at, facts.now)}.")
+    job, now = facts.job, facts.now
+    if job.state is State.EXPIRED:
+        useful = f"it was of use until {moment(job.useful_until, now)}, and no run had begun by then"
+        return _said(Reason.ENDED, f"It expired {moment(job.finished_at, now)}: {useful}.")
+    ended = "succeeded" if job.state is State.SUCCEEDED else "was cancelled"
+    return _said(Reason.ENDED, f"It {ended} {moment(job.finished_at, now)}.")
 
 
 def _dead(facts: Facts) -> Answer:
@@ -338,6 +342,8 @@ def _further(facts: Facts) -> Iterator[str]:
         yield f"Reconcile has sent it again {_times(job.nudges)} without a claim, the last time {last}."
     if job.deadline:
         yield f"If no run begins by {moment(job.deadline, now)}, it dies."
+    if job.useful_until:
+        yield f"A run that would begin after {moment(job.useful_until, now)} comes too late: it expires then."
     for override in facts.overrides:
         yield _overridden(override, now)
 

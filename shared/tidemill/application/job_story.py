@@ -16,6 +16,7 @@ Event = tuple[datetime, str]
 #: The causes that need no further field.
 _PLAIN: Final[Mapping[str, str]] = {
     Why.SUCCEEDED: "{run} succeeded",
+    Why.EXPIRED: "{run} did not begin: the job had become too old to be of use, and expired",
     Why.SNOOZED: "its handler asked for a later run: snoozed",
     Why.CONTINUED: "its handler asked for a later run: continued",
     Why.CONFLICT: "{run} was given back, because other transactions conflicted with it",

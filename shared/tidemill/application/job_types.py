@@ -13,6 +13,7 @@ from tidemill.domain.downstream_errors import Classify
 from tidemill.domain.errors import JobFileError, UnknownJobTypeError, UnloadedJobTypeError
 from tidemill.domain.limits import Limit
 from tidemill.domain.retry import RetryPolicy
+from tidemill.domain.strain import NO_STRAIN, Importance
 from tidemill.domain.type_overrides import TypeOverrides
 from tidemill.domain.waiting import Line
 from tidemill.names import CANARY_TYPE, Lane
@@ -22,6 +23,14 @@ SaveCheckpoint = Callable[[Any, int | None, int | None], None]
 
 #: As `Run.flags`.
 ReadFlags = Callable[[], Mapping[str, Any]]
+
+#: As `Run.strained`.
+ReadLevel = Callable[[], int]
+
+
+def _no_strain() -> int:
+    """For a run outside of a worker."""
+    return NO_STRAIN
 
 
 #: Takes the seconds, if known, and whether the downstream throttled.
@@ -66,6 +75,7 @@ class Run:
     save: SaveCheckpoint = field(default=_save_nothing, repr=False, compare=False)
     read_flags: ReadFlags = field(default=dict, repr=False, compare=False)
     observe: Observe = field(default=observe_nothing, repr=False, compare=False)
+    read_strain: ReadLevel = field(default=_no_strain, repr=False, compare=False)
 
     @property
     def flags(self) -> Mapping[str, Any]:
@@ -96,6 +106,15 @@ class Run:
         """Whether the job last waited for a signal that has not come."""
         return self.waited_for is not None and self.waited_for not in self.signals
 
+    @property
+    def strained(self) -> int:
+        """The level of strain that an operator has set, from 0 for none to 3; at most 5 seconds old.
+
+        A handler may take a cheaper path: `if run.strained: …`. An operator sets it with `tidemill config set
+        strain.level 2`.
+        """
+        return self.read_strain()
+
     def checkpoint(self, state: Any = None, *, done: int | None = None, total: int | None = None) -> None:
         """Save a state to resume from, and the progress of the job, with one write.
 
@@ -120,6 +139,10 @@ class JobType:
     handler: Callable[[Any, Run], Any]
     #: How long a run may take; None for the limit of the lane.
     timeout: timedelta | None = None
+    #: How much its jobs matter under strain.
+    importance: Importance = Importance.NORMAL
+    #: How old a job may be when a run begins, counted from the time at which it may begin; None for any age.
+    max_age: timedelta | None = None
     #: How long to keep a finished job; None for the retention of the stage.
     retention: timedelta | None = None
     #: Whether a dead job of this type blocks its group while it is the head.

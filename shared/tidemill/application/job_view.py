@@ -91,6 +91,7 @@ def summary(job: Job) -> dict[str, Any]:
         "sequence": job.sequence,
         "run_at": _time(job.run_at),
         "deadline": _time(job.deadline),
+        "useful_until": _time(job.useful_until),
         "created_at": _time(job.created_at),
         "due": _time(job.due),
         "wait": {"cause": job.wait.cause, "key": job.wait.key, "since": _time(job.wait.since)} if job.wait else None,

@@ -96,6 +96,10 @@ class AttemptContext:
         """As `Run.flags`."""
         return self.configuration().flags(self.clock())
 
+    def strain_level(self) -> int:
+        """As `Run.strained`."""
+        return self.configuration().strain_level(self.clock())
+
     def held_below(self, ceiling_seconds: float, cause: HoldCause) -> Held:
         """Held for a random time of 1 s to 1 s more than the ceiling."""
         return Held(until=self.clock() + timedelta(seconds=1 + ceiling_seconds * self.draw()), cause=cause)

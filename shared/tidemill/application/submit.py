@@ -222,9 +222,8 @@ class Submit:
         if run_at is not None:
             run_at = run_at.astimezone(UTC) + (EPOCH - run_at) % MILLISECOND
         due = max(run_at or now, now)
-        deadline = submission.deadline
-        if deadline is not None:
-            deadline = deadline.astimezone(UTC) - (deadline - EPOCH) % MILLISECOND
+        deadline = _rounded_down(submission.deadline.astimezone(UTC)) if submission.deadline else None
+        max_age = submission.max_age or job_type.max_age
         return Job(
             tenant=tenant,
             id=job_id,
@@ -240,12 +239,18 @@ class Submit:
             due=due,
             run_at=run_at,
             deadline=deadline,
+            useful_until=_rounded_down(due + max_age) if max_age else None,
             group=submission.group,
             tags=tuple(sorted(submission.tags)),
             blocks=job_type.blocks and submission.group is not None,
             retention=job_type.retention,
             unique_until=period_end(unique, now) if unique else None,
         )
+
+
+def _rounded_down(moment: datetime) -> datetime:
+    """To the milliseconds that a document keeps."""
+    return moment - (moment - EPOCH) % MILLISECOND
 
 
 def _checked(submission: Submission, job_type: JobType, *, now: datetime) -> tuple[str, Any]:
@@ -282,6 +287,7 @@ def _body(submission: Submission, payload: Any) -> dict[str, Any]:
         "run_at": run_at.astimezone(UTC).isoformat() if run_at else None,
         "group": submission.group,
         "deadline": deadline.astimezone(UTC).isoformat() if deadline else None,
+        "max_age": submission.max_age.total_seconds() if submission.max_age else None,
         # Their order means nothing.
         "tags": sorted(submission.tags) or None,
     }

@@ -111,6 +111,11 @@ def _times(submission: Submission, *, now: datetime) -> list[_Check]:
         (delayed, "/delay_seconds", f"must be 0 to {days} days"),
         (run_at is None or run_at >= now - _PAST_ALLOWED, "/run_at", "must not lie in the past"),
         (run_at is None or run_at <= now + LONGEST_SPAN, "/run_at", f"must be at most {days} days ahead"),
+        (
+            submission.max_age is None or timedelta(0) < submission.max_age <= LONGEST_SPAN,
+            "/max_age_seconds",
+            f"must be above 0 and at most {days} days",
+        ),
         (deadline is None or deadline > max(begins, now), "/deadline", "must be after the job may begin"),
     ]
 

@@ -124,8 +124,8 @@ class Dashboard(Construct):
                 lane.queue.metric_approximate_age_of_oldest_message(label="age", statistic="Maximum"),
             ),
             _graph(
-                f"{name}: in (submitted) and out (succeeded, dead, cancelled)",
-                *self._counts(name, Metric.SUBMITTED, Metric.SUCCEEDED, Metric.DEAD, Metric.CANCELLED),
+                f"{name}: in (submitted) and out (succeeded, dead, cancelled, expired)",
+                *self._counts(name, Metric.SUBMITTED, Metric.SUCCEEDED, Metric.DEAD, Metric.CANCELLED, Metric.EXPIRED),
             ),
         ]
 
@@ -141,6 +141,7 @@ class Dashboard(Construct):
                     Metric.DEAD,
                     Metric.FAILED,
                     Metric.CANCELLED,
+                    Metric.EXPIRED,
                     Metric.SNOOZED,
                     Metric.CONTINUED,
                     Metric.HELD,

@@ -44,7 +44,7 @@ Exit codes:
   1    failed or refused; stderr lists the causes, the root cause last
   2    wrong usage; nothing was sent or changed
   3    a watched job died
-  4    a watched job was cancelled, and none died
+  4    a watched job was cancelled or expired, and none died
   130  interrupted; changes made before the interruption remain
   141  the reader of the output closed the pipe
 

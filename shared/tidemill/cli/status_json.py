@@ -7,7 +7,7 @@ from tidemill.cli.formatting import timestamp
 from tidemill.cli.status_alarms import as_json as alarms_as_json
 from tidemill.cli.status_report import blocked_groups
 from tidemill.domain.pauses import Pause
-from tidemill.domain.runtime_configuration import Override
+from tidemill.domain.runtime_configuration import Override, Setting
 from tidemill.dynamodb.attention_counts import Counted
 from tidemill.dynamodb.job_sample import Sample
 from tidemill.operator.deployment import Deployment
@@ -38,6 +38,7 @@ def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, An
         "overrides": None
         if isinstance(status.overrides, Unread)
         else [_override(override) for override in status.overrides],
+        "strain": _strain(status.strain),
         "rolled_back": None
         if isinstance(status.rolled_back, Unread)
         else [
@@ -76,12 +77,25 @@ def _pause(pause: Pause, waiting: Counted) -> dict[str, Any]:
     }
 
 
+def _strain(strain: Setting | Unread | None) -> dict[str, Any] | None:
+    if strain is None or isinstance(strain, Unread):
+        return None
+    return {"level": strain.value, **_record(strain)}
+
+
 def _override(override: Override) -> dict[str, Any]:
     setting = override.setting
     return {
         "type": override.overridden.type,
         "option": override.overridden.option,
         "value": setting.value,
+        **_record(setting),
+    }
+
+
+def _record(setting: Setting) -> dict[str, Any]:
+    """Who set it, when and why."""
+    return {
         "by": setting.by,
         "since": timestamp(setting.at),
         "until": setting.until and timestamp(setting.until),

@@ -13,7 +13,7 @@ from tidemill.cli.dead_job_report import error_class
 from tidemill.cli.formatting import DASH, age, count, readable_time
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause
-from tidemill.domain.runtime_configuration import Override
+from tidemill.domain.runtime_configuration import Override, Setting
 from tidemill.domain.waiting import Line as WaitingLine
 from tidemill.dynamodb.attention_counts import Counted, ParkedJobs
 from tidemill.dynamodb.job_sample import Sample
@@ -39,6 +39,7 @@ def report(status: SystemStatus, deployment: Deployment) -> Iterator[Block]:
     yield from _resources(status.resources)
     yield from _pauses(status.pauses)
     yield from _overrides(status.overrides)
+    yield from _strain(status.strain)
     yield from _rolled_back(status.rolled_back)
     if isinstance(status.alarms, AlarmsNow):
         yield status_alarms.summary(status.alarms.alarms, now=status.at)
@@ -104,6 +105,17 @@ def _overrides(overrides: tuple[Override, ...] | Unread) -> Iterator[Line]:
         what = f"{override.overridden.option} of {override.overridden.type} is {json.dumps(setting.value)}"
         yield Line(f"OVERRIDDEN: {what} by {setting.by} since {readable_time(setting.at)}, {end}{why}", YELLOW)
         yield Line(f"  tidemill config set {shlex.quote(setting.name)} --remove")
+
+
+def _strain(strain: Setting | Unread | None) -> Iterator[Line]:
+    if isinstance(strain, Unread):
+        yield Line(f"Level of strain: not read: {strain.error}", RED)
+    elif strain:
+        end = f"until {readable_time(strain.until)}" if strain.until else "until it is removed"
+        why = f": {strain.reason}" if strain.reason else ""
+        since = f"by {strain.by} since {readable_time(strain.at)}, {end}"
+        yield Line(f"STRAINED: level {strain.value} {since}, new jobs of sheddable types refused{why}", YELLOW)
+        yield Line(f"  tidemill config set {strain.name} --remove", is_command=True)
 
 
 def _rolled_back(functions: tuple[RolledBack, ...] | Unread) -> Iterator[Line]:

@@ -45,6 +45,12 @@ def _key(_: click.Context, __: click.Parameter, key: str | None) -> str | None:
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A label to find the job by; up to five times.")
 @click.option("--deadline", type=TIMESTAMP, metavar="TIME", help="The job dies if no run has begun by this time.")
 @click.option(
+    "--max-age",
+    type=DURATION,
+    metavar="DURATION",
+    help="The job expires instead of a run once it is older than this, counted from its earliest start.",
+)
+@click.option(
     "--unique-seconds",
     type=click.FloatRange(min=1),
     metavar="SECONDS",
@@ -67,6 +73,7 @@ def submit(
     group: str | None,
     tags: tuple[str, ...],
     deadline: datetime | None,
+    max_age: timedelta | None,
     unique_seconds: float | None,
     unique_key: str | None,
     batch: str | None,
@@ -95,6 +102,7 @@ def submit(
         "group": group,
         "tags": list(tags) or None,
         "deadline": deadline and timestamp(deadline),
+        "max_age_seconds": max_age and max_age // timedelta(seconds=1),
         "unique": unique_seconds and {"period_seconds": unique_seconds, "key": unique_key},
     }
     given = {name: value for name, value in options.items() if value is not None}

@@ -15,9 +15,9 @@ from tidemill.cli.output import console, say, show_json
 from tidemill.cli.polling import poll_until_ended
 from tidemill.domain.states import TERMINAL, State
 
-#: Exit codes. A dead job takes precedence over a cancelled one.
+#: Exit codes. A dead job takes precedence over one that ended without a success otherwise.
 DIED: Final = 3
-CANCELLED: Final = 4
+ENDED_WITHOUT_SUCCESS: Final = 4
 
 
 @click.command()
@@ -29,7 +29,7 @@ def watch(ctx: click.Context, installation: Installation, ids: tuple[str, ...], 
     """Watch your own jobs until they end, and print each as JSON.
 
     A terminal shows a progress bar per job. Otherwise each change prints a line on stderr. The exit code is 0 if all
-    jobs succeeded, 3 if one died, and 4 if one was cancelled and none died.
+    jobs succeeded, 3 if one died, and 4 if one was cancelled or expired and none died.
 
     Ctrl-C stops watching; the jobs continue.
     """
@@ -48,7 +48,7 @@ def watch_jobs(installation: Installation, ids: Sequence[str], *, one_line: bool
     for job in ended:
         show_json(job, one_line=one_line)
     states = {job["state"] for job in ended}
-    return DIED if State.DEAD in states else CANCELLED if State.CANCELLED in states else 0
+    return DIED if State.DEAD in states else ENDED_WITHOUT_SUCCESS if states - {State.SUCCEEDED} else 0
 
 
 @contextmanager

@@ -243,6 +243,16 @@ class SubmissionPausedError(TidemillError):
         self.retry_after = retry_after
 
 
+class SubmissionShedError(TidemillError):
+    """The app is under strain, and this type is sheddable. Nothing was written."""
+
+    def __init__(self, type_: str, *, level: int, retry_after: timedelta) -> None:
+        super().__init__(f"jobs of type {type_} are refused while the service is under strain; submit it again later")
+        self.type = type_
+        self.level = level
+        self.retry_after = retry_after
+
+
 class QuotaExceededError(TidemillError):
     """The tenant has submitted as many jobs in this period as its quota allows. Nothing was written."""
 

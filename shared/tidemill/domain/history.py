@@ -28,6 +28,7 @@ class Why(StrEnum):
     ACCEPTED = "accepted"
     CLAIMED = "claimed"
     SUCCEEDED = "succeeded"
+    EXPIRED = "expired"
     SNOOZED = "snoozed"
     CONTINUED = "continued"
     #: Its settle met other transactions too often.

@@ -128,6 +128,8 @@ class Job:
     run_at: datetime | None = None
     #: No run begins after this time. Cleared by redrive.
     deadline: datetime | None = None
+    #: After this time the job is too old to be of use: it expires instead of a run. Cleared by redrive.
+    useful_until: datetime | None = None
     #: Jobs of a group run one at a time, in the order accepted.
     group: str | None = None
     #: The position in the group, from 1 without gaps. Set by insert, and again when the job re-enters at the tail.

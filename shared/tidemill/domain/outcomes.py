@@ -106,7 +106,12 @@ class Stopped:
     """A cancel was requested, and the job ends without effect."""
 
 
-Outcome = Succeeded | Failed | Snoozed | Continued | Awaits | Held | Parked | Stopped
+@dataclass(frozen=True, slots=True)
+class Expired:
+    """The job is too old to be of use, and ends without a run. That does not count as a failure."""
+
+
+Outcome = Succeeded | Failed | Snoozed | Continued | Awaits | Held | Parked | Stopped | Expired
 
 
 def outcome_of(error: BaseException) -> Outcome:
@@ -194,13 +199,20 @@ def state_until(due: datetime, *, now: datetime, otherwise: State) -> State:
 def outcome_before_run(job: Job, policy: RetryPolicy, *, now: datetime) -> Outcome | None:
     """Whether a claimed job may run: None, or the outcome instead of a run. The first of these rules counts.
 
-    Cancelled; past its deadline; more hops than the type allows; more attempts begun than the type allows.
+    Cancelled; past its deadline; too old; more hops than the type allows; more attempts begun than the type allows.
     """
     if job.cancel_requested_at:
         return Stopped()
     if job.deadline and job.deadline < now:
         message = f"no run began before the deadline {job.deadline.isoformat()}"
         return Failed(error_class=DEADLINE_PASSED, message=message, death=DeathReason.DEADLINE)
+    if job.useful_until and job.useful_until < now:
+        return Expired()
+    return _used_up(job, policy)
+
+
+def _used_up(job: Job, policy: RetryPolicy) -> Failed | None:
+    """The death of a job that has no hop or no attempt left."""
     if job.hops > policy.max_hops:
         message = f"{job.hops} snoozes, continuations and follow-ups; the job type allows {policy.max_hops}"
         return Failed(error_class=TOO_MANY_HOPS, message=message, death=DeathReason.HOPS)
@@ -231,7 +243,7 @@ def _settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetim
             return _again(now + outcome.after, now=now, **continued, checkpoint=outcome.checkpoint)
         case Awaits():
             return _awaits(job, outcome, policy, now=now, draw=draw)
-        case Held() | Parked() | Stopped():
+        case Held() | Parked() | Stopped() | Expired():
             return _not_run(job, outcome, now=now)
 
 
@@ -266,7 +278,7 @@ def _awaits(job: Job, outcome: Awaits, policy: RetryPolicy, *, now: datetime, dr
     )
 
 
-def _not_run(job: Job, outcome: Held | Parked | Stopped, *, now: datetime) -> Settlement:
+def _not_run(job: Job, outcome: Held | Parked | Stopped | Expired, *, now: datetime) -> Settlement:
     """The job waits or ends, and uses up no attempt."""
     match outcome:
         case Held():
@@ -277,6 +289,8 @@ def _not_run(job: Job, outcome: Held | Parked | Stopped, *, now: datetime) -> Se
             return replace(parked, state=State.PARKED)
         case Stopped():
             return Settlement(state=State.CANCELLED)
+        case Expired():
+            return Settlement(state=State.EXPIRED)
 
 
 def _held(job: Job, until: datetime, cause: HoldCause, *, now: datetime, wait: Wait | None) -> Settlement:

@@ -17,6 +17,7 @@ from tidemill.domain.errors import InvalidSettingError
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import ACTS_WITHIN, LATEST_CALL, Drain, Pause, Scope, Target, options_of
 from tidemill.domain.quotas import DEFAULT_QUOTA, Quota
+from tidemill.domain.strain import LEVEL_SETTING, NO_STRAIN, level_of
 from tidemill.domain.type_overrides import NO_OVERRIDES, Overridden, TypeOverrides
 from tidemill.domain.waiting import Line
 from tidemill.names import Lane
@@ -121,6 +122,16 @@ class RuntimeConfiguration:
         """The pause in force of the limit key with this line."""
         named = Target(scope=Scope.LIMIT, name=line.key)
         return next((pause for pause in self.pauses(now) if pause.target == named), None)
+
+    def strain(self, now: datetime) -> Setting | None:
+        """The level of strain that an operator has set, if that is in force."""
+        setting = self.settings.get(LEVEL_SETTING)
+        return setting if setting and setting.in_force(now) and _level(setting) else None
+
+    def strain_level(self, now: datetime) -> int:
+        """0 for a level that only a newer version can read."""
+        setting = self.strain(now)
+        return _level(setting) if setting else NO_STRAIN
 
     def overrides(self, now: datetime) -> list["Override"]:
         """Those in force, of all types."""
@@ -239,9 +250,13 @@ def check(setting: Setting) -> None:
         forced_state(setting.name.removeprefix(BREAKER_PREFIX), setting.value)
     elif setting.name.startswith(QUOTA_PREFIX):
         Quota.parse(setting.name.removeprefix(QUOTA_PREFIX), setting.value)
+    elif setting.name == LEVEL_SETTING:
+        level_of(setting.value)
     elif not setting.name.startswith(FLAG_PREFIX):
         prefixes = f"{FLAG_PREFIX}, {PAUSE_PREFIX}, {TYPE_PREFIX}, {BREAKER_PREFIX} or {QUOTA_PREFIX}"
-        raise InvalidSettingError(f"unknown setting {setting.name!r}: a name begins with {prefixes}")
+        raise InvalidSettingError(
+            f"unknown setting {setting.name!r}: a name begins with {prefixes}, or is {LEVEL_SETTING}"
+        )
     elif not _FLAG.fullmatch(setting.name.removeprefix(FLAG_PREFIX)):
         raise InvalidSettingError(
             f"invalid name {setting.name!r}: after {FLAG_PREFIX}, use 1 to 100 of A-Z, a-z, 0-9, '.', '_' and '-', "
@@ -294,6 +309,13 @@ def _quotas(settings: Mapping[str, Setting]) -> dict[str, tuple[Setting, Quota]]
             with suppress(InvalidSettingError):
                 found[tenant] = (setting, Quota.parse(tenant, setting.value))
     return found
+
+
+def _level(setting: Setting) -> int:
+    try:
+        return level_of(setting.value)
+    except InvalidSettingError:
+        return NO_STRAIN
 
 
 def _entries(document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -26,6 +26,8 @@ class State(StrEnum):
     DEAD = "dead"
     #: Cancelled before, between or during its attempts. Final. Kept for the retention time.
     CANCELLED = "cancelled"
+    #: Too old to be of use when a run would have begun. Final, and not a failure. Kept for the retention time.
+    EXPIRED = "expired"
 
     @property
     def terminal(self) -> bool:
@@ -53,7 +55,7 @@ class Write(StrEnum):
     FORGET = "forget"
 
 
-TERMINAL: Final = frozenset({State.SUCCEEDED, State.DEAD, State.CANCELLED})
+TERMINAL: Final = frozenset({State.SUCCEEDED, State.DEAD, State.CANCELLED, State.EXPIRED})
 
 #: Write → state before → states after. `None` before means a missing or expired document.
 TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
@@ -67,7 +69,7 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     Write.SETTLE: {
         State.RUNNING: frozenset(
             {
-                *(State.SUCCEEDED, State.DEAD, State.CANCELLED),
+                *(State.SUCCEEDED, State.DEAD, State.CANCELLED, State.EXPIRED),
                 *(State.RETRYING, State.QUEUED, State.SCHEDULED, State.PARKED),
             }
         )

@@ -33,6 +33,9 @@ class Submission:
     group: str | None = None
     #: No run starts after this time: the job dies instead.
     deadline: datetime | None = None
+    #: No run starts when the job is older than this, counted from the time at which it may begin: the job expires
+    #: instead, and does not count as failed. None for that of the type.
+    max_age: timedelta | None = None
     #: Idempotency key: submissions of a tenant with the same key make one job.
     key: str | None = None
     unique: Unique | None = None

@@ -133,6 +133,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "due": _TIME,
     "run_at": _TIME,
     "deadline": _TIME,
+    "useful_until": _TIME,
     GROUP_ATTRIBUTE: _TEXT,
     "sequence": _NUMBER,
     "blocks": _FLAG,

@@ -229,7 +229,7 @@ def redrive(job: Job, entry: Redrive, *, state: State = State.QUEUED, sequence: 
     }
     removes = [
         *(TTL_ATTRIBUTE, "finished_at", "death", "releases", "nudges", "nudged_at", "hops", "deadline"),
-        *("cancel_requested_at", "cancel", "run_at", "open_runs", "awaited", *ATTENTION),
+        *("useful_until", "cancel_requested_at", "cancel", "run_at", "open_runs", "awaited", *ATTENTION),
     ]
     entries = [Transition(at=entry.at, state=state, cause=Why.EDITED if entry.edited else Why.REDRIVEN)]
     if entry.edited:

@@ -19,6 +19,7 @@ from tidemill.domain.errors import (
     QuotaExceededError,
     StoreUnavailableError,
     SubmissionPausedError,
+    SubmissionShedError,
     TidemillError,
     TransactionConflictError,
     UnknownJobTypeError,
@@ -96,7 +97,7 @@ def as_problem(error: Exception, *, request_id: str, under: str = "") -> Problem
     """`under` is the JSON pointer of the part of the body that the error is about; empty means the whole body."""
     if isinstance(error, ProblemError):
         return error
-    if isinstance(error, SubmissionPausedError | UnloadedJobTypeError | QuotaExceededError):
+    if isinstance(error, SubmissionPausedError | SubmissionShedError | UnloadedJobTypeError | QuotaExceededError):
         return _not_now(error)
     for kind, (status, code) in _PROBLEMS.items():
         if isinstance(error, kind) and status is HTTPStatus.SERVICE_UNAVAILABLE:
@@ -114,7 +115,9 @@ def as_problem(error: Exception, *, request_id: str, under: str = "") -> Problem
     return ProblemError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", _INTERNAL, request_id=request_id)
 
 
-def _not_now(error: SubmissionPausedError | UnloadedJobTypeError | QuotaExceededError) -> ProblemError:
+def _not_now(
+    error: SubmissionPausedError | SubmissionShedError | UnloadedJobTypeError | QuotaExceededError,
+) -> ProblemError:
     if isinstance(error, QuotaExceededError):
         return _over_quota(error)
     if isinstance(error, UnloadedJobTypeError):
@@ -122,6 +125,9 @@ def _not_now(error: SubmissionPausedError | UnloadedJobTypeError | QuotaExceeded
         detail = f"job type {error.name!r} is not available now"
         return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "job-type-not-loaded", detail, retry_after_seconds=60)
     seconds = math.ceil(error.retry_after.total_seconds())
+    if isinstance(error, SubmissionShedError):
+        logger().warning("submission shed", extra={"job_type": error.type, "level": error.level})
+        return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "strained", str(error), retry_after_seconds=seconds)
     return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "paused", str(error), retry_after_seconds=seconds)
 
 

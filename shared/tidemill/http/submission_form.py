@@ -30,6 +30,7 @@ def _moment(value: Any) -> datetime:
 Moment = Annotated[datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "format": "date-time"})]
 #: Bounded here, because a `timedelta` holds less than a float.
 Delay = Annotated[float, Field(ge=0, le=LONGEST_SPAN.total_seconds(), allow_inf_nan=False)]
+Age = Annotated[float, Field(gt=0, le=LONGEST_SPAN.total_seconds(), allow_inf_nan=False)]
 Period = Annotated[
     float, Field(ge=SHORTEST_PERIOD.total_seconds(), le=LONGEST_SPAN.total_seconds(), allow_inf_nan=False)
 ]
@@ -59,6 +60,7 @@ class SubmissionForm(Form):
     run_at: Moment | None = None
     group: str | None = None
     deadline: Moment | None = None
+    max_age_seconds: Age | None = None
     unique: UniqueForm | None = None
     tags: Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None = None
 
@@ -71,6 +73,7 @@ class SubmissionForm(Form):
             run_at=self.run_at,
             group=self.group,
             deadline=self.deadline,
+            max_age=None if self.max_age_seconds is None else timedelta(seconds=self.max_age_seconds),
             key=key,
             tags=self.tags or (),
             unique=None

@@ -16,7 +16,7 @@ from tidemill.aws.clients import AWS_ERRORS, POOL_SIZE
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause
-from tidemill.domain.runtime_configuration import Override
+from tidemill.domain.runtime_configuration import Override, Setting
 from tidemill.domain.states import State
 from tidemill.dynamodb import job_sample
 from tidemill.dynamodb.attention_counts import AttentionCounts, Counted, ParkedJobs
@@ -110,6 +110,8 @@ class SystemStatus:
     pauses: tuple[tuple[Pause, Counted], ...] | Unread
     #: The type overrides in force.
     overrides: tuple[Override, ...] | Unread
+    #: The level of strain that an operator has set; None without one.
+    strain: Setting | Unread | None
     #: The functions whose live version is not the deployed one.
     rolled_back: tuple[RolledBack, ...] | Unread
     sample: Sample | Unread
@@ -135,6 +137,7 @@ class SystemStatus:
                     "parked",
                     "pauses",
                     "overrides",
+                    "strain",
                     "rolled_back",
                     "sample",
                 )
@@ -165,7 +168,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         rolled_back = begin(partial(_rolled_back, deployment.stage))
         sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
         found = configured.result()
-        pauses, overrides = (found, found) if isinstance(found, Unread) else found
+        pauses, overrides, strain = (found, found, found) if isinstance(found, Unread) else found
         return SystemStatus(
             at=now,
             lanes={lane: future.result() for lane, future in lanes.items()},
@@ -178,6 +181,7 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
             parked=parked.result(),
             pauses=pauses,
             overrides=overrides,
+            strain=strain,
             rolled_back=rolled_back.result(),
             sample=sample.result(),
         )
@@ -185,11 +189,11 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
 
 def _configured(
     counts: AttentionCounts, deployment: Deployment, now: datetime
-) -> tuple[tuple[tuple[Pause, Counted], ...], tuple[Override, ...]]:
-    """The pauses with the jobs in their lines, and the overrides, as the functions read them."""
+) -> tuple[tuple[tuple[Pause, Counted], ...], tuple[Override, ...], Setting | None]:
+    """The pauses with the jobs in their lines, the overrides and the level of strain, as the functions read them."""
     configuration = configuration_store(deployment).acting()
     pauses = tuple((pause, counts.in_line(pause.target.line)) for pause in configuration.pauses(now))
-    return pauses, tuple(configuration.overrides(now))
+    return pauses, tuple(configuration.overrides(now)), configuration.strain(now)
 
 
 def _rolled_back(stage: str) -> tuple[RolledBack, ...]:

@@ -16,6 +16,7 @@ _OF_ENDING: Final[Mapping[Ending, Metric]] = {
     Ending.RETRYING: Metric.RETRIED,
     Ending.DEAD: Metric.DEAD,
     Ending.CANCELLED: Metric.CANCELLED,
+    Ending.EXPIRED: Metric.EXPIRED,
     Ending.SNOOZED: Metric.SNOOZED,
     Ending.CONTINUED: Metric.CONTINUED,
     # The handler asked for a later run.

@@ -37,7 +37,7 @@ def _codes(text: str, pattern: str) -> list[int]:
 
 
 def test_the_exit_codes_are_documented() -> None:
-    used = {0, errors.FAILED, 2, watch.DIED, watch.CANCELLED, errors.INTERRUPTED, errors.PIPE_CLOSED}
+    used = {0, errors.FAILED, 2, watch.DIED, watch.ENDED_WITHOUT_SUCCESS, errors.INTERRUPTED, errors.PIPE_CLOSED}
     section = REFERENCE.partition("## Exit codes")[2].partition("\n## ")[0]
     assert set(_codes(section, r"^\| (\d+) \|")) == used
     assert set(_codes(str(tidemill.epilog), r"^ +(\d+) ")) == used

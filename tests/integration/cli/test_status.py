@@ -137,6 +137,7 @@ def test_json_is_one_object(cloud: Cloud) -> None:
         "parked_jobs_exact": True,
         "pauses": [],
         "overrides": [],
+        "strain": None,
         "rolled_back": [],
         "parked_lines": [],
         "dead_jobs": 1,

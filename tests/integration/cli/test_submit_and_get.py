@@ -196,6 +196,8 @@ def test_the_options_are_sent_with_the_job(server: Loopback) -> None:
         "a",
         "--deadline",
         "2030-01-31T09:00:00+01:00",
+        "--max-age",
+        "1h",
     )
     run("submit", "t", "--run-at", "2030-01-31T08:00:00.5Z", "--unique-seconds", "60", "--unique-key", "u")
     delayed, timed = (json.loads(request.body) for request in server.requests)
@@ -207,6 +209,7 @@ def test_the_options_are_sent_with_the_job(server: Loopback) -> None:
         "group": "g",
         "tags": ["b", "a"],
         "deadline": "2030-01-31T08:00:00.000Z",
+        "max_age_seconds": 3600,
     }
     assert timed == {
         "type": "t",

@@ -78,6 +78,7 @@ def as_json(submission: Submission) -> dict[str, Any]:
         "delay_seconds": submission.delay.total_seconds() if submission.delay else None,
         "run_at": submission.run_at.isoformat() if submission.run_at else None,
         "deadline": submission.deadline.isoformat() if submission.deadline else None,
+        "max_age_seconds": submission.max_age.total_seconds() if submission.max_age else None,
         "group": submission.group,
         "tags": list(submission.tags) or None,
     }

@@ -26,7 +26,7 @@ from tidemill.dynamodb import document
 from tidemill.sqs.dead_letter_queue import SqsDeadLetterQueue
 from tidemill.system import clock, ids
 
-_RESET_BY_REDRIVE: Final = ("cancel_requested_at", "hops", "nudges", "releases", "deadline")
+_RESET_BY_REDRIVE: Final = ("cancel_requested_at", "hops", "nudges", "releases", "deadline", "useful_until")
 #: In the audit entries of some actions.
 _REASON: Final = "as the owner asked"
 _RELEASE_MS: Final = 3_600_000

@@ -161,7 +161,7 @@ class Tenants:
             self._require(answer.status == CONFLICT and verb != "", "tenants find their jobs", f"{answer}", key)
             since = [change.after for change in world.trace.changes if change.key == key and change.at_ms >= asked_ms]
             states = {state_of(item) for item in (before, *since)}
-            refused = State.SUCCEEDED in states if verb == "cancel" else states != {State.DEAD}
+            refused = bool({State.SUCCEEDED, State.EXPIRED} & states) if verb == "cancel" else states != {State.DEAD}
             known = refused or bool(world.rollout.planned)
             self._require(known, "a refusal over HTTP has its reason", f"{verb} of a job that was {states}", key)
         return answer

@@ -32,7 +32,7 @@ _AGAIN: Final = frozenset({State.QUEUED, State.RETRYING, State.SCHEDULED, State.
 #: States of the attention index, each with the attribute that it is sorted by.
 _IN_ATTENTION: Final = {State.SCHEDULED: "due", State.PARKED: "created_at", State.DEAD: "finished_at"}
 _AT_REST: Final = frozenset({State.WAITING, State.SCHEDULED, State.QUEUED, State.RETRYING, State.PARKED})
-_ENDED: Final = frozenset({State.SUCCEEDED, State.DEAD, State.CANCELLED})
+_ENDED: Final = frozenset({State.SUCCEEDED, State.DEAD, State.CANCELLED, State.EXPIRED})
 #: State before, None for a new job, and the states that one write may bring.
 _NEXT: Final[Mapping[State | None, frozenset[State]]] = {
     None: frozenset({State.WAITING, State.SCHEDULED, State.QUEUED}),
@@ -45,6 +45,7 @@ _NEXT: Final[Mapping[State | None, frozenset[State]]] = {
     State.SUCCEEDED: frozenset(),
     State.DEAD: frozenset({State.DEAD, State.QUEUED, State.WAITING, State.CANCELLED}),
     State.CANCELLED: frozenset(),
+    State.EXPIRED: frozenset(),
 }
 #: Attributes that a redrive clears.
 _CLEARED_BY_REDRIVE: Final = [
@@ -56,6 +57,7 @@ _CLEARED_BY_REDRIVE: Final = [
     "nudged_at",
     "hops",
     "deadline",
+    "useful_until",
     "cancel_requested_at",
     "run_at",
     "awaited",

@@ -35,6 +35,8 @@ class EndingChecks:
             caused = ran
         elif state is State.CANCELLED:
             caused = "cancel_requested_at" in before or (ran and kind in _GIVING_UP)
+        elif state is State.EXPIRED:
+            caused = not ran and "useful_until" in before and number_of(before, "useful_until") <= self._latest_ms
         elif death == "gave up":
             caused = ran and kind in _GIVING_UP
         elif death == "permanent error":
@@ -44,8 +46,9 @@ class EndingChecks:
         elif death == "missing input":
             caused = ran and kind == "sim.asks"
         elif death == "deadline passed":
-            passed_ms = self._world.scheduler.now_ms + self._skew_ms
-            caused = "deadline" in after and number_of(after, "deadline") <= passed_ms
+            caused = "deadline" in after and number_of(after, "deadline") <= self._latest_ms
+        late = "useful_until" in before and number_of(before, "claimed_at") > number_of(before, "useful_until")
+        require(not (ran and late), "no job runs that is too old", f"claimed too late, {state} {death}", key)
         require(caused, "each ending has a cause", f"{state} {death}, ran: {ran}", key)
 
     def results_are_those_of_the_handler(self, key: str, before: Item, after: Item) -> None:
@@ -66,6 +69,11 @@ class EndingChecks:
                 kind != "sim.permanent" or text_of(last, "error_class") != "PermanentJobError" or said == "never"
             )
             require(fits, check, f"the error is {said!r}", key)
+
+    @property
+    def _latest_ms(self) -> int:
+        """The present of a worker whose clock is fast."""
+        return self._world.scheduler.now_ms + self._skew_ms
 
     @property
     def _skew_ms(self) -> int:

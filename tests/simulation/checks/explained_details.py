@@ -14,8 +14,14 @@ FURTHER: Final[Mapping[str, str]] = {
     "cancel_requested_at": "A cancel was requested",
     "nudges": "Reconcile has sent it again",
     "deadline": "If no run begins by",
+    "useful_until": "comes too late: it expires then",
 }
-_ENDED: Final = frozenset({State.SUCCEEDED, State.DEAD, State.CANCELLED})
+_ENDED: Final = frozenset({State.SUCCEEDED, State.DEAD, State.CANCELLED, State.EXPIRED})
+_ENDINGS: Final[Mapping[State | None, str]] = {
+    State.SUCCEEDED: "succeeded",
+    State.CANCELLED: "was cancelled",
+    State.EXPIRED: "expired",
+}
 
 
 def details(item: Item, reason: Reason) -> Iterator[str]:
@@ -33,8 +39,9 @@ def _about_end(item: Item, reason: Reason) -> Iterator[str]:
         if "blocks" in item and "group" in item:
             yield f"It blocks its group {text_of(item, 'group')}"
     else:
-        how = "succeeded" if state_of(item) is State.SUCCEEDED else "was cancelled"
-        yield f"It {how} {_time(item, 'finished_at')}"
+        yield f"It {_ENDINGS[state_of(item)]} {_time(item, 'finished_at')}"
+        if state_of(item) is State.EXPIRED:
+            yield f"it was of use until {_time(item, 'useful_until')}"
 
 
 def _about_run(item: Item, reason: Reason) -> Iterator[str]:

@@ -132,7 +132,7 @@ class ExplanationChecks:
         """The reason, and a word that the sentences must have."""
         ahead = number_of(item, "due") > self._now_ms
         match state_of(item):
-            case State.SUCCEEDED | State.CANCELLED:
+            case State.SUCCEEDED | State.CANCELLED | State.EXPIRED:
                 found = Reason.ENDED, ""
             case State.DEAD:
                 found = Reason.DEAD, text_of(item, "death")
@@ -162,7 +162,7 @@ class ExplanationChecks:
         state = state_of(leader)
         if state is State.DEAD and "blocks" in leader:
             return Reason.BLOCKED, text_of(head, "job")
-        over = state in {State.SUCCEEDED, State.CANCELLED, State.DEAD}
+        over = state in {State.SUCCEEDED, State.CANCELLED, State.EXPIRED, State.DEAD}
         return (Reason.GROUP_TURN if over else Reason.BEHIND_HEAD), text_of(head, "job")
 
     def _places_behind(self, key: str, item: Item, said: str) -> None:

@@ -228,7 +228,7 @@ def _end_of_run(before: Item, after: Item) -> Expected:
         return Expected(state, frozenset({cause}), None, attempt if counted else None)
     if "holds" in after:
         return Expected(state, frozenset({f"held: {text_of(after, 'hold_cause')}"}), None, attempt)
-    if state in {State.SUCCEEDED, State.CANCELLED, State.DEAD}:
+    if state in {State.SUCCEEDED, State.CANCELLED, State.EXPIRED, State.DEAD}:
         return Expected(state, frozenset({text_of(after, "death") or str(state)}), ended_ms, attempt)
     error = after["errors"]["L"][-1]["M"]
     return Expected(state, frozenset({text_of(error, "error_class")}), number_of(error, "at"), attempt)

@@ -11,7 +11,16 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TEXTS: Final = ("type", "lane", "state", "death", "group", "parent")
 #: With the number that a missing attribute stands for.
 _NUMBERS: Final = {"attempt": 0, "hops": 0, "sequence": None}
-_TIMES: Final = ("cancel_requested_at", "run_at", "deadline", "created_at", "due", "claimed_at", "finished_at")
+_TIMES: Final = (
+    "cancel_requested_at",
+    "run_at",
+    "deadline",
+    "useful_until",
+    "created_at",
+    "due",
+    "claimed_at",
+    "finished_at",
+)
 #: Only a response about one job has these, and its errors.
 _MAY_BE_LARGE: Final = frozenset(("result", "checkpoint", "hops", "parent", "redrives", "cancelled_by", "signals"))
 _MISSING: Final = object()

@@ -72,6 +72,9 @@ def _entry(text: str) -> tuple[int, str, str]:
     return int(at_ms), state, cause[0] if cause else "claimed" if state == "running" else state
 
 
+_EXPIRED: Final = r"attempt \d+ did not begin: the job had become too old to be of use, and expired"
+
+
 def _transition(item: Item, at_ms: int, state: str, cause: str) -> str:
     error, redrive = (
         next((each for each in maps_of(item, name) if number_of(each, "at") == at_ms), None)
@@ -85,8 +88,8 @@ def _transition(item: Item, at_ms: int, state: str, cause: str) -> str:
     # Another transition may be of the same millisecond.
     if error and cause not in frozenset(Why):
         return _failed(error) + (f"; it died: {re.escape(cause)}" if state == "dead" else "")
-    if cause.startswith(("waits: ", "signal ")):
-        return _signalled(cause)
+    if cause.startswith(("waits: ", "signal ", "expired")):
+        return _EXPIRED if cause == "expired" else _signalled(cause)
     if state == "parked" and wait and number_of(wait, "since") == at_ms:
         return _waits(wait, "was parked, and waits")
     return f"it died: {re.escape(cause)}" if state == "dead" else _ANY

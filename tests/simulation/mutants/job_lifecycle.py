@@ -174,6 +174,15 @@ PROTOCOL: Final = (
         "job.attempt >= policy.max_attempts + 3",
     ),
     Mutant(
+        "a job that is too old runs", modules.OUTCOMES, "if job.useful_until and job.useful_until < now:", "if False:"
+    ),
+    Mutant(
+        "a job expires before its time",
+        modules.OUTCOMES,
+        "if job.useful_until and job.useful_until < now:",
+        "if job.useful_until:",
+    ),
+    Mutant(
         "a job asked to end runs", modules.OUTCOMES, "    if job.cancel_requested_at:\n        return Stopped()\n", ""
     ),
     Mutant(

@@ -51,6 +51,12 @@ OPERATION: Final = (
         '        "attempt": number(0),\n',
         '        "attempt": number(job.attempt),\n',
     ),
+    Mutant(
+        "redrive keeps the age",
+        modules.OPERATORS,
+        '*("useful_until", "cancel_requested_at",',
+        '*("cancel_requested_at",',
+    ),
     Mutant("redrive keeps the deadline", modules.OPERATORS, '"hops", "deadline"),', '"hops"),'),
     Mutant(
         "nudge takes a live lease",

@@ -9,7 +9,8 @@ from tests.simulation.restore.restore_state import Restore, Result
 from tidemill.application.recover import Fate
 from tidemill.domain.claim_verdict import Verdict
 
-_ENDED: Final = frozenset({"succeeded", "dead", "cancelled"})
+_FINAL: Final = frozenset({"succeeded", "cancelled", "expired"})
+_ENDED: Final = _FINAL | {"dead"}
 
 
 def check(restore: Restore, seed: int) -> Result:
@@ -46,10 +47,10 @@ def check(restore: Restore, seed: int) -> Result:
 def _kept(restore: Restore, key: str, before: Any) -> None:
     after = restore.table.items.get((key,))
     _require(after is not None, "no job of the restore point is lost", "it has no document", key)
-    if after and _state(before) in {"succeeded", "cancelled"}:
+    if after and _state(before) in _FINAL:
         _require(after == before, "an ended job stays as it was restored", f"{before} -> {after}", key)
     _require(
-        _state(before) in {"succeeded", "cancelled"} or key in restore.report,
+        _state(before) in _FINAL or key in restore.report,
         "each job of the restore point is accounted for",
         "the report does not name it",
         key,

@@ -31,6 +31,11 @@ def scripted(payload: Anything, run: Run) -> Any:
     return script.handler(payload, run)
 
 
+@job_type("test.extra", payload=Anything, importance="sheddable")
+def extra(payload: Anything, run: Run) -> Any:
+    return script.handler(payload, run)
+
+
 @job_type("test.quick", payload=Anything, max_attempts=3, backoff_seconds=0, timeout_seconds=0.2)
 def quick(payload: Anything, run: Run) -> Any:
     return script.handler(payload, run)

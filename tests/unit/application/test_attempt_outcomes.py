@@ -157,6 +157,21 @@ def test_a_job_whose_deadline_has_passed_dies_without_a_run(
     assert (stored(store, job).death, runs) == (DeathReason.DEADLINE, [])
 
 
+def test_a_job_that_is_too_old_expires_without_a_run(
+    carry: Carry, store: DynamoJobStore, clock: Clock, queued: Job
+) -> None:
+    runs: list[int] = []
+    job = store.insert_if_absent(replace(queued, id="late", useful_until=NOW + SECOND))
+    clock.now += 2 * SECOND
+
+    report = carry(job, a_job_type(lambda _payload, _run: runs.append(1)))
+
+    ended = stored(store, job)
+    assert (report.ending, ended.state, runs) == (Ending.EXPIRED, State.EXPIRED, [])
+    assert (ended.death, ended.errors, ended.due) == (None, (), None)
+    assert (ended.finished_at, ended.expires_at is not None) == (clock.now, True)
+
+
 def test_follow_up_jobs_come_into_being_with_the_success(carry: Carry, store: DynamoJobStore, queued: Job) -> None:
     following = [Submission(type="test.job", payload={"n": number}) for number in (1, 2)]
 

@@ -90,11 +90,20 @@ def test_the_commands_for_a_head_that_blocks_its_group_are_safe_in_a_shell() -> 
 
 
 def test_what_also_concerns_a_live_job_is_added() -> None:
-    job = a_job(nudges=2, nudged_at=NOW, deadline=LATER + SECOND, cancel_requested_at=NOW)
-    *_, cancel, nudged, deadline = explain(facts(job, lane=BUSY)).sentences
+    later = {"deadline": LATER + SECOND, "useful_until": LATER + SECOND}
+    job = a_job(nudges=2, nudged_at=NOW, cancel_requested_at=NOW, **later)
+    *_, cancel, nudged, deadline, useful = explain(facts(job, lane=BUSY)).sentences
     assert cancel.startswith("A cancel was requested")
     assert nudged.startswith("Reconcile has sent it again 2 times without a claim")
     assert deadline.startswith("If no run begins by 2045-03-04 05:11:08Z (in 1s), it dies.")
+    assert useful == "A run that would begin after 2045-03-04 05:11:08Z (in 1s) comes too late: it expires then."
+
+
+def test_an_expired_job_says_since_when_it_was_too_old() -> None:
+    answer = explain(facts(a_job(state=State.EXPIRED, due=None, useful_until=NOW, finished_at=NOW)))
+    assert answer.reason is Reason.ENDED
+    assert answer.sentences[0].startswith("It expired ")
+    assert "it was of use until " in answer.sentences[0]
 
 
 def test_a_job_of_a_broken_job_file_names_its_type_and_what_to_do() -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -220,6 +220,37 @@ def test_a_time_between_two_milliseconds_is_rounded(post: Post, store: JobStore)
 
     assert job == stored(store, job)
     assert (job.run_at, job.deadline) == (NOW + HOUR + MILLISECOND, NOW + 2 * HOUR)
+
+
+@pytest.mark.parametrize(
+    ("declared", "asked", "useful_until"),
+    [
+        (None, {}, None),
+        (HOUR, {}, NOW + HOUR),
+        (None, {"max_age": HOUR}, NOW + HOUR),
+        (HOUR, {"max_age": 2 * HOUR}, NOW + 2 * HOUR),
+        # It does not age before it may begin.
+        (HOUR, {"run_at": NOW + 9 * HOUR}, NOW + 10 * HOUR),
+        (HOUR, {"delay": HOUR}, NOW + 2 * HOUR),
+        (HOUR + timedelta(microseconds=1), {}, NOW + HOUR),
+    ],
+)
+def test_the_age_counts_from_the_time_at_which_the_job_may_begin(
+    store: JobStore, clock: Clock, declared: timedelta | None, asked: dict[str, Any], useful_until: datetime | None
+) -> None:
+    submit = Submit(
+        store=store,
+        payloads=Inline(),
+        job_types=types_of(replace(a_job_type(), max_age=declared)),
+        clock=clock,
+        new_id=fresh_token,
+        insert_once=insert_once,
+    )
+
+    job = submit(Submission(type="test.job", payload={"n": 1}, **asked), tenant=TENANT, trace="trace").job
+
+    assert job.useful_until == useful_until
+    assert job == stored(store, job)
 
 
 def test_a_time_in_another_zone_is_the_same_moment(post: Post, store: JobStore) -> None:

@@ -61,6 +61,8 @@ def _nested(levels: int) -> Any:
         ({"run_at": NOW.replace(tzinfo=None)}, "/run_at"),
         ({"run_at": END_OF_TIME, "key": "k"}, "/run_at"),
         ({"delay": SECOND, "run_at": NOW + SECOND}, "/run_at"),
+        ({"max_age": timedelta(0)}, "/max_age_seconds"),
+        ({"max_age": LONGEST_SPAN + MILLISECOND}, "/max_age_seconds"),
         ({"deadline": NOW}, "/deadline"),
         ({"deadline": NOW.replace(tzinfo=None)}, "/deadline"),
         ({"deadline": END_OF_TIME}, "/deadline"),

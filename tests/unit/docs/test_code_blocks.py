@@ -1,6 +1,7 @@
 """A test runs each block of Python in the README and the documents."""
 
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ RUN_BY: Final[dict[str, tuple[int, str]]] = {
     "docs/start/deploy.md": (1, "tests/infrastructure/test_guides.py"),
     "docs/start/install-the-engine.md": (1, "tests/infrastructure/test_guides.py"),
     "docs/start/test-a-job-type.md": (2, "tests/unit/test_client.py"),
+    "docs/guides/strain.md": (2, "tests/unit/docs/test_code_blocks.py"),
 }
 
 
@@ -75,3 +77,19 @@ def test_the_type_with_a_flag_reads_it() -> None:
 
         assert run_job(welcome, {}).result == "old"
         assert run_job(welcome, {}, flags={"new_template": True}).result == "new"
+
+
+def test_the_type_that_saves_work_under_strain_runs() -> None:
+    with job_types_of("strain.md", file="page_preview.py") as known:
+        preview: Any = known.get("page.preview")
+
+        assert preview.importance == "sheddable"
+        assert [run_job(preview, {"url": "/"}, strained=level).result for level in (0, 2)] == ["large", "small"]
+
+
+def test_the_type_that_grows_too_old_runs_in_time() -> None:
+    with job_types_of("strain.md", file="meeting_remind.py") as known:
+        remind: Any = known.get("meeting.remind")
+
+        assert remind.max_age == timedelta(minutes=10)
+        assert run_job(remind, {"id": "m-7"}).state is State.SUCCEEDED

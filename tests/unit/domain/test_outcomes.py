@@ -17,6 +17,7 @@ from tidemill.domain.job import AttemptError, DeathReason, Job
 from tidemill.domain.outcomes import (
     LONGEST_MESSAGE_CHARACTERS,
     Continued,
+    Expired,
     Failed,
     Held,
     Outcome,
@@ -221,8 +222,25 @@ def test_the_rules_that_refuse_a_run_apply_in_order(changes: Any, death: DeathRe
     assert _settled(outcome).state is State.DEAD
 
 
+def test_a_job_that_is_too_old_expires_without_a_failure() -> None:
+    job = replace(_running(4), useful_until=NOW - MILLISECOND, hops=1_001)
+
+    assert outcome_before_run(job, POLICY, now=NOW) == Expired()
+    assert outcome_before_run(replace(_running(), useful_until=NOW), POLICY, now=NOW) is None
+    assert _settled(Expired()) == Settlement(state=State.EXPIRED)
+
+
+def test_a_missed_deadline_is_a_death_also_for_a_job_that_is_too_old() -> None:
+    job = replace(_running(), useful_until=NOW - SECOND, deadline=NOW - SECOND)
+
+    outcome = outcome_before_run(job, POLICY, now=NOW)
+
+    assert isinstance(outcome, Failed)
+    assert outcome.death is DeathReason.DEADLINE
+
+
 def test_a_cancel_comes_before_every_other_end() -> None:
-    job = replace(_running(4), cancel_requested_at=NOW, deadline=NOW - SECOND, hops=2_000)
+    job = replace(_running(4), cancel_requested_at=NOW, deadline=NOW - SECOND, useful_until=NOW - SECOND, hops=2_000)
 
     assert outcome_before_run(job, POLICY, now=NOW) == Stopped()
 

@@ -12,7 +12,7 @@ LEGAL = {
     *((None, state) for state in (State.WAITING, State.SCHEDULED, State.QUEUED)),
     *((state, State.RUNNING) for state in (State.SCHEDULED, State.QUEUED, State.RETRYING, State.RUNNING)),
     *((State.RUNNING, state) for state in set(State) - {State.WAITING}),
-    *((state, State.CANCELLED) for state in set(State) - {State.SUCCEEDED, State.CANCELLED}),
+    *((state, State.CANCELLED) for state in set(State) - {State.SUCCEEDED, State.CANCELLED, State.EXPIRED}),
     (State.WAITING, State.SCHEDULED),
     (State.WAITING, State.QUEUED),
     (State.SCHEDULED, State.QUEUED),

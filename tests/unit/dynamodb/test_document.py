@@ -88,7 +88,9 @@ def test_a_decoded_job_equals_the_encoded_one(job: Job) -> None:
 def test_every_field_of_a_job_is_written() -> None:
     filled = a_job(
         **dict.fromkeys(("ready_at", "claimed_at", "nudged_at", "finished_at", "expires_at"), NOW),
-        **dict.fromkeys(("run_at", "deadline", "unique_until", "checkpoint_at", "cancel_requested_at"), NOW),
+        **dict.fromkeys(
+            ("run_at", "deadline", "useful_until", "unique_until", "checkpoint_at", "cancel_requested_at"), NOW
+        ),
         **dict.fromkeys(("owner", "last_owner", "result", "group", "parent", "checkpoint", "payload_at"), "text"),
         **dict.fromkeys(("releases", "sequence", "hops", "holds", "nudges", "progress_done", "progress_total"), 1),
         open_runs=1,

@@ -29,6 +29,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "paused": "An operator has paused what the job belongs to, and refuses new jobs. Retry after `Retry-After`.",
     "quota-exceeded": "The caller has submitted as many jobs in this period as its quota allows. Retry after "
     "`Retry-After`.",
+    "strained": "The service is under strain, and sheds jobs of this type. Retry after `Retry-After`.",
     "unavailable": "A dependency did not respond. Retry, with the same Idempotency-Key if you sent one.",
 }
 
@@ -81,6 +82,7 @@ OVER_QUOTA: Final = problems(
 #: The status 503 of a route that accepts jobs.
 NOT_ACCEPTED: Final = problems(
     "paused",
+    "strained",
     "job-type-not-loaded",
     "unavailable",
     gateway="API Gateway could not invoke the function.",

@@ -28,6 +28,7 @@ _NOTES: Final = {
     "run_at": f"The job runs no sooner than at this time, at most {LONGEST_SPAN.days} days ahead.",
     "group": "Jobs of a group run one at a time, in the order of their acceptance. 1 to 128 bytes.",
     "deadline": "The job dies if no run has begun by then.",
+    "max_age_seconds": "Once older than this, counted from its earliest time, the job expires instead of a run.",
     "unique": "One job of its type per period. Not together with an idempotency key.",
     "tags": "Up to five labels to find the job by, without repeats. Their order means nothing.",
     "idempotency_key": "Submissions of one caller with the same key and body create one job.",
@@ -73,6 +74,7 @@ _SUMMARY: Final[Schema] = {
     "sequence": _or_null(_COUNT) | {"description": "The position in its group."},
     "run_at": _or_null(_TIME) | {"description": "As submitted."},
     "deadline": _or_null(_TIME),
+    "useful_until": _or_null(_TIME) | {"description": "A run that would begin later does not: the job expires."},
     "created_at": _TIME,
     "due": _or_null(_TIME)
     | {"description": "The earliest time of the next run. While the job runs: the end of its lease."},

@@ -1,0 +1,59 @@
+"""Strain that an operator has declared, as callers and handlers see it."""
+
+import logging
+from datetime import timedelta
+
+import pytest
+
+from tests.support.deployed_functions import Mill
+from tests.support.http_events import call
+from tidemill.application.configuration import CACHED_FOR, Configurator
+from tidemill.domain.states import State
+from tidemill.domain.strain import LEVEL_SETTING
+from tidemill.dynamodb.configuration_item import DynamoConfiguration
+from tidemill.entrypoints import submit
+
+
+@pytest.fixture(autouse=True)
+def changes(mill: Mill) -> Configurator:
+    mill.stop_clock()
+    return Configurator(store=DynamoConfiguration(mill.table.client, table=mill.table.name), clock=mill.now)
+
+
+def declare(mill: Mill, changes: Configurator, level: int) -> None:
+    until = mill.now() + timedelta(seconds=25)
+    changes.set(changes.read(), LEVEL_SETTING, level, by="arn:ops", reason="a test", until=until)
+    mill.late += CACHED_FOR
+
+
+def test_under_strain_the_api_refuses_sheddable_types_with_503_and_retry_after(
+    mill: Mill, changes: Configurator, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert mill.post(job_type="test.extra").status == 202
+    declare(mill, changes, 2)
+
+    with caplog.at_level(logging.WARNING):
+        refused = mill.post(job_type="test.extra")
+
+    assert (refused.status, refused.body["type"]) == (503, "urn:tidemill:problem:strained")
+    assert refused.headers["Retry-After"] == "20"
+    assert "under strain" in refused.body["detail"]
+    assert "arn:ops" not in str(refused.body)
+    assert mill.post().status == 202
+    batch = '{"jobs": [{"type": "test.extra", "payload": {}}, {"type": "test.noop", "payload": {}}]}'
+    answer = call(submit, "POST", "/jobs/batch", body=batch, headers={"content-type": "application/json"})
+    assert [each["status"] for each in answer.body["jobs"]] == [503, 202]
+
+    mill.late += timedelta(seconds=25)
+    assert mill.post(job_type="test.extra").status == 202
+
+
+def test_a_job_that_was_accepted_runs_and_reads_the_level(mill: Mill, changes: Configurator) -> None:
+    levels: list[int] = []
+    mill.script.handler = lambda _payload, run: levels.append(run.strained)
+    job_id = mill.accepted(job_type="test.extra")
+    declare(mill, changes, 2)
+
+    mill.run()
+
+    assert (mill.job(job_id).state, levels) == (State.SUCCEEDED, [2])

@@ -1,0 +1,46 @@
+"""The level of strain: its setting, and what it sheds."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.support.builders import NOW, SECOND
+from tests.support.configurations import configured, strained
+from tidemill.domain.errors import InvalidSettingError
+from tidemill.domain.runtime_configuration import NOTHING_SET
+from tidemill.domain.strain import Importance, level_of, sheds
+
+
+@pytest.mark.parametrize("level", [0, 1, 2, 3])
+def test_only_sheddable_types_are_shed_and_only_under_strain(level: int) -> None:
+    assert sheds(Importance.SHEDDABLE, level=level) == (level > 0)
+    assert not sheds(Importance.NORMAL, level=level)
+
+
+def test_the_level_is_in_force_until_its_end() -> None:
+    setting = strained(2, until=NOW + SECOND)
+    made = configured(setting)
+
+    assert (made.strain_level(NOW), made.strain(NOW)) == (2, setting)
+    assert (made.strain_level(NOW + SECOND), made.strain(NOW + SECOND)) == (0, None)
+    assert NOTHING_SET.strain_level(NOW) == 0
+
+
+def test_level_0_counts_as_without_strain() -> None:
+    assert configured(strained(0)).strain(NOW) is None
+
+
+@pytest.mark.parametrize("value", [-1, 4, 1.5, "2", True, None])
+def test_another_level_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidSettingError, match=r"strain\.level is"):
+        level_of(value)
+    with pytest.raises(InvalidSettingError, match=r"strain\.level is"):
+        NOTHING_SET.with_setting(replace(strained(1), value=value))
+
+
+def test_a_level_of_a_newer_version_counts_as_none() -> None:
+    newer = {"value": 9, "at": NOW.isoformat(), "by": "arn:ops", "reason": ""}
+    made = configured(settings={"strain.level": newer})
+
+    assert (made.strain_level(NOW), made.strain(NOW)) == (0, None)
