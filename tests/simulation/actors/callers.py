@@ -212,9 +212,13 @@ class TrackedSubmission:
 
 
 def may_be_refused(planned: PlannedSubmission) -> bool:
-    """Whether a rejection is correct: its time has passed, or a version of the code does not know its type."""
+    """Whether a rejection is correct: its time has passed, or a version of the code does not know its type.
+
+    Or the transaction of another submission of the same unique job is under way.
+    """
     submission = planned.submission
-    return bool(submission.run_at or submission.deadline) or submission.type in _PLANS_OF_ONE_VERSION
+    timed = bool(submission.run_at or submission.deadline)
+    return timed or submission.type in {"sim.unique", *_PLANS_OF_ONE_VERSION}
 
 
 class Caller:

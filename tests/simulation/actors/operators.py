@@ -148,7 +148,7 @@ class Operators:
                 try:
                     composition.store().cancel(document.decode(dict(seen)), now=clock.now(), reason=_REASON)
                 except WriteRefusedError as refused:
-                    ended = refused.current is None or refused.current.state is State.SUCCEEDED
+                    ended = refused.current is None or refused.current.state in {State.SUCCEEDED, State.EXPIRED}
                     self._require(ended or bool(world.rollout.planned), f"cancel: {refused}", key)
 
         run_tool(world, "ada", act)

@@ -182,14 +182,17 @@ def _expected(before: Item, after: Item) -> list[Expected]:
         at_ms = number_of(after, "finished_at")
     elif was is State.DEAD:
         at_ms = number_of(after["redrives"]["L"][-1]["M"], "at")
-    return [Expected(now, frozenset({_why_moved(before, now)}), at_ms)]
+    return [Expected(now, frozenset({_why_moved(before, after)}), at_ms)]
 
 
-def _why_moved(before: Item, now: State | None) -> str:
+def _why_moved(before: Item, after: Item) -> str:
+    now = state_of(after)
     if now is State.CANCELLED:
         return "cancelled"
     if now is State.PARKED:
         return "paused by an operator"
+    if state_of(before) is State.DEAD and "edited" in maps_of(after, "redrives")[-1]:
+        return "redriven with another payload"
     if waits_alone(before):
         return "no signal until its timeout"
     cause = _ENDS_OF_WAITS.get(str(state_of(before)), "")

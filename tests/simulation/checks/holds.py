@@ -11,8 +11,8 @@ from tests.simulation.world.faults import Fault
 from tests.simulation.world.world import World
 
 _MILLISECOND: Final = timedelta(milliseconds=1)
-#: Their handlers call the store, or their follow-ups do after they have returned.
-_CALLING: Final = frozenset({"sim.chain", "sim.steps", "sim.unstorable"})
+#: Their handlers call the store, or their follow-ups do after they have returned, or their breaker parks them then.
+_CALLING: Final = frozenset({"sim.chain", "sim.dependent", "sim.steps", "sim.unstorable"})
 
 
 class HoldChecks:
@@ -35,8 +35,7 @@ class HoldChecks:
     def held_jobs_have_not_run(self, key: str, owner: str, after: Item) -> None:
         """A job is held instead of a run. The result of a run that ended is settled, even if a call after it fails."""
         ran = any(run.owner == owner and run.key == key for run in self._world.runs)
-        # A breaker parks the job after its run.
-        calling = text_of(after, "type") in _CALLING or text_of(after, "hold_cause") == "breaker"
+        calling = text_of(after, "type") in _CALLING
         # Then two may run at once, and the document names the later one when the handler of the earlier one begins.
         far_off = bool(self._world.faults.counted[Fault.CLOCK_FAR_OFF])
         require(calling or far_off or not ran, "a held job has not run", f"held by {text_of(after, 'hold_cause')}", key)

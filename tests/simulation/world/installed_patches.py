@@ -175,6 +175,8 @@ def _exit(_status: int) -> NoReturn:
 def _replacements() -> dict[int, Any]:
     """Replacements by identity of the original."""
     to_cloudwatch = Logger(service="simulation", level="INFO", logger_handler=_ToCloudWatch())
+    # A line of the engine that is written while a handler runs is not a line of the handler.
+    logging.getLogger("simulation").propagate = False
     threads = SimpleNamespace(**{**vars(threading), "Lock": _threads("lock"), "Event": _threads("event")})
     environ = _Environ()
     # Only these three functions, so that any other use of `time` fails.
