@@ -56,6 +56,7 @@ def test_jobs_are_listed_newest_first_without_their_large_fields(mill: Mill) -> 
         "hops",
         "parent",
         "cancelled_by",
+        "signals",
         "history",
     }
 

@@ -136,7 +136,12 @@ CLAUSES: Final = (
     Mutant("a lost run stays lost", modules.OPERATORS, 'sets["state"] = text(State.RETRYING)', "pass"),
     Mutant("redrives are not recorded", modules.OPERATORS, "(*job.redrives, entry)[-ERRORS_KEPT:]", "job.redrives"),
     Mutant("redrive keeps the hops", modules.OPERATORS, '"nudged_at", "hops", "deadline"', '"nudged_at", "deadline"'),
-    Mutant("redrive keeps a request to end", modules.OPERATORS, '*("cancel_requested_at", "cancel", ', '*("cancel", '),
+    Mutant(
+        "redrive keeps a request to end",
+        modules.OPERATORS,
+        '"cancel_requested_at", "cancel", "run_at",',
+        '"cancel", "run_at",',
+    ),
     Mutant(
         "places stay",
         modules.GROUPS,
