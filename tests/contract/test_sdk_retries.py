@@ -129,6 +129,19 @@ def test_a_rewrite_whose_response_was_lost_is_recognized_after_a_run(store: Dyna
     assert stored(store, queued).payload_at == "item/of-this-call"
 
 
+def test_a_redrive_whose_response_was_lost_is_recognized_after_another_redrive(store: DynamoJobStore) -> None:
+    """A refusal would have the payload deleted that an operator gave to the job."""
+    dead = brought_to(store, State.DEAD)
+    again = store.redrive(dead, token="first", now=NOW, by="ada")
+    store.settle(claimed(store, again), SETTLEMENTS[State.DEAD], now=NOW)
+    store.redrive(stored(store, dead), token="second", now=NOW, by="ada")
+    before = stored(store, dead)
+
+    store.redrive(dead, token="first", now=NOW, by="ada")
+
+    assert stored(store, dead) == before
+
+
 def test_a_second_nudge_of_the_same_instant_is_refused_once_the_job_has_moved_on(store: DynamoJobStore) -> None:
     queued = brought_to(store, State.QUEUED)
     store.nudge(queued, now=LATER, limit=LIMIT)

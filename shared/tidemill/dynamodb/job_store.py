@@ -175,7 +175,8 @@ class DynamoJobStore(JobReader):
         entry = Redrive(token=token, at=now, by=by, death=job.death, reason=reason, edited=edited)
 
         def mine(current: Job) -> bool:
-            return bool(current.redrives) and current.redrives[-1].token == token
+            """Also if the job has died and was redriven again since: it may still have the payload of this call."""
+            return any(redrive.token == token for redrive in current.redrives)
 
         if job.group is not None:
             return self._groups.redrive(job, entry, mine=mine)
