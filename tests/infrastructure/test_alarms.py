@@ -309,7 +309,7 @@ def test_the_dashboard_shows_every_metric_of_the_engine(dev: Synthesised) -> Non
                     Metric.RECONCILE_AGE,
                     Metric.RECONCILE_DURATION,
                 ),
-                *(Metric.RECONCILE_ITEMS, Metric.RECONCILE_SEGMENTS, Metric.DRIFTED),
+                *(Metric.RECONCILE_ITEMS, Metric.RECONCILE_SEGMENTS, Metric.DRIFTED, Metric.BREAKER_OPENED),
             ],
             set(Lane) - {Lane.DEFAULT},
         )

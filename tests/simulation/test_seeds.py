@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import uuid
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -51,11 +52,19 @@ def test_a_seed_replays_exactly() -> None:
 
 @pytest.mark.slow
 def test_a_seed_replays_exactly_in_another_interpreter() -> None:
-    """Another interpreter hashes text differently, so this finds code that depends on the order of a set."""
+    """Another interpreter hashes text differently, so this finds code that depends on the order of a set.
+
+    Errors name the files of job types, so it must import them from the same absolute path.
+    """
+    root = str(Path(__file__).parents[2])
     script = "from tests.simulation.run_one_seed import simulate; print(*(simulate(seed).hash for seed in range(30)))"
     hashes = {
         subprocess.run(
-            [sys.executable, "-c", script], env={"PYTHONHASHSEED": salt}, capture_output=True, text=True, check=True
+            [sys.executable, "-P", "-c", script],
+            env={"PYTHONHASHSEED": salt, "PYTHONPATH": f"{root}{os.pathsep}{root}/shared"},
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for salt in ("1", "2")
     }
