@@ -119,10 +119,11 @@ def test_each_job_takes_one_write_and_its_share_of_two_reads() -> None:
     assert client.calls["Query"] <= 2 * (1_600 / PAGE + LARGEST_INDEX_SHARDS)
 
 
-@pytest.mark.parametrize("few", [2_000])
+@pytest.mark.parametrize("few", [1_500])
 def test_the_memory_does_not_grow_with_the_number_of_jobs(few: int) -> None:
+    """The peak varies by a third with the moments of garbage collection. A kilobyte for each job would double it."""
     _peak_bytes(100)  # what is imported and cached on the first use
-    assert _peak_bytes(2 * few) < 1.3 * _peak_bytes(few)
+    assert _peak_bytes(4 * few) < 1.6 * _peak_bytes(few)
 
 
 if __name__ == "__main__":
