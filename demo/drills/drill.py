@@ -1,12 +1,13 @@
 """`Drill`: one incident. Its subclasses are in `incidents`."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from demo.drills.errors import DrillError
 from demo.drills.stage import Stage
 from demo.drills.traffic import Traffic
+from tidemill.domain.job import Job
 
 
 class Drill(ABC):
@@ -32,6 +33,10 @@ class Drill(ABC):
     def expected(self) -> frozenset[str]:
         return self.pages | {self.alarm}
 
+    def submit(self) -> Sequence[str]:
+        """Submit jobs that must begin soon on a healthy stage, and succeed. Returns the ids of the accepted ones."""
+        return self.traffic.submit()
+
     @abstractmethod
     def begin(self) -> Mapping[str, str]:
         """Break the stage. Returns the values of the words in capitals in the commands of the runbook."""
@@ -39,6 +44,14 @@ class Drill(ABC):
     def each_minute(self) -> None:
         """What goes on while the incident lasts. Called after each evaluation of the alarms until the fix."""
         return
+
+    def goes_on(self) -> None:
+        """What goes on after the fix has begun, too. Called after each evaluation, from the incident to the end."""
+        return
+
+    def unmet(self, later: Sequence[Job]) -> Iterator[str]:  # noqa: ARG002 - for subclasses
+        """What else does not hold at the end. `later`: the jobs submitted after the fix. All jobs have succeeded."""
+        return iter(())
 
     def deploy(self) -> None:
         """What the line `# deploy …` of the runbook stands for: the deployment of a fixed version."""

@@ -12,6 +12,7 @@ from rich.console import Console
 from demo.drills import aws_command
 from demo.drills.alarm_watch import AlarmLog, alarm_id
 from demo.drills.errors import DrillError
+from demo.drills.stage import Answer
 from demo.observe import all_jobs
 from tidemill.domain.job import Job
 from tidemill.domain.states import State as JobState
@@ -59,7 +60,7 @@ class EmbeddedStage:
         return {name: value for name, value in found.items() if name in taken}
 
     def submit(self, jobs: Sequence[Mapping[str, Any]], *, role: str) -> Sequence[str | None]:
-        caller = self._callers.setdefault(role, self.app.assume(role))
+        caller = self._caller(role)
         ids: list[str | None] = []
         for start in range(0, len(jobs), LARGEST_BATCH):
             batch = jobs[start : start + LARGEST_BATCH]
@@ -69,6 +70,18 @@ class EmbeddedStage:
             decided = answer.json()["jobs"] if answer.status == HTTPStatus.OK else refused
             ids += [each["job"]["id"] if each.get("status") == HTTPStatus.ACCEPTED else None for each in decided]
         return ids
+
+    def submit_one(self, job: Mapping[str, Any], *, role: str) -> Answer:
+        caller = self._caller(role)
+        answer = self.app.request("POST", "/jobs", body=json.dumps(job).encode(), caller=caller)
+        after = answer.headers.get("retry-after")
+        accepted = answer.status == HTTPStatus.ACCEPTED
+        return Answer(answer.status, answer.json()["id"] if accepted else None, int(after) if after else None)
+
+    def _caller(self, role: str) -> Caller:
+        if role not in self._callers:
+            self._callers[role] = self.app.assume(role)
+        return self._callers[role]
 
     def jobs(self, ids: Collection[str]) -> Mapping[str, Job]:
         wanted = frozenset(ids)

@@ -47,20 +47,20 @@ def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = 
         lambda: f"the stage is not healthy: {_names(watch.firing & watched)} fire",
     )
     traffic = drill.traffic
-    if not traffic.submit():
+    if not drill.submit():
         raise DrillError("the healthy stage accepts no job")
     watch.forget_pages()
 
     began = watch.now()
     values = drill.begin()
     if drill.submits_during:
-        traffic.submit()
+        drill.submit()
     _await(
         watch,
         lambda: drill.alarm in watch.firing,
         patience,
         lambda: f"the alarm {drill.alarm} did not fire; these fire: {_names(watch.firing)}",
-        each=drill.each_minute,
+        each=(drill.each_minute, drill.goes_on),
     )
     detected = watch.now()
 
@@ -68,16 +68,17 @@ def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = 
     once, repeated = _parts(lines)
     for line in once:
         if line.startswith(RESOLVED):
-            _await(watch, lambda: not watch.firing & watched, patience, lambda: f"{_names(watch.firing)} still fire")
+            resolved, error = lambda: not watch.firing & watched, lambda: f"{_names(watch.firing)} still fire"
+            _await(watch, resolved, patience, error, each=[drill.goes_on])
         else:
             _execute(line, drill)
-    traffic.submit()
+    later = drill.submit()
     _await(
         watch,
         lambda: not watch.firing & watched and traffic.ended(),
         patience,
         lambda: f"the stage did not recover: {_names(watch.firing)} fire; {_shown(traffic)}",
-        each=lambda: _execute_all(repeated, drill),
+        each=(drill.goes_on, lambda: _execute_all(repeated, drill)),
         kind=NotRecoveredError,
     )
     recovered = watch.now()
@@ -86,6 +87,8 @@ def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = 
         raise DrillError(f"another page fired: {_names(other)}")
     if list(traffic.faults()):
         raise DrillError(_shown(traffic))
+    if unmet := list(drill.unmet(list(drill.stage.jobs(later).values()))):
+        raise DrillError(", ".join(unmet))
     return Report(
         name=drill.name,
         alarm=drill.alarm,
@@ -121,14 +124,15 @@ def _await(
     patience: int,
     error: Callable[[], str],
     *,
-    each: Callable[[], None] = lambda: None,
+    each: Sequence[Callable[[], None]] = (),
     kind: type[DrillError] = DrillError,
 ) -> None:
     for _ in range(patience):
         watch.next()
         if holds():
             return
-        each()
+        for call in each:
+            call()
     raise kind(f"after {patience} evaluations, {error()}")
 
 

@@ -1,9 +1,21 @@
 """`Stage`: the deployed stage, as drills use it. `embedded_stage` is the one on the embedded AWS."""
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tidemill.domain.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Of the API, to the submission of one job."""
+
+    status: int
+    #: None if the job was refused.
+    id: str | None = None
+    #: Of a refusal: the header `Retry-After`, in seconds.
+    retry_after: int | None = None
 
 
 class Stage(Protocol):
@@ -21,6 +33,9 @@ class Stage(Protocol):
 
     def submit(self, jobs: Sequence[Mapping[str, Any]], *, role: str) -> Sequence[str | None]:
         """Submit over HTTP, as a session of this role. Returns the id of each job, None for one that was refused."""
+
+    def submit_one(self, job: Mapping[str, Any], *, role: str) -> Answer:
+        """Submit in a request of its own."""
 
     def jobs(self, ids: Collection[str]) -> Mapping[str, Job]:
         """The documents of those jobs that exist, by id."""

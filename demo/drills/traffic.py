@@ -6,7 +6,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from demo.drills.errors import DrillError
-from demo.drills.stage import Stage
+from demo.drills.stage import Answer, Stage
 from tidemill.domain.history import Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
@@ -16,6 +16,8 @@ from tidemill.local.wait import wait_until
 TYPE: Final = "demo.ordered"
 #: The number of jobs in each part of a drill.
 JOBS: Final = 5
+#: A job on a healthy stage begins within this time.
+PROMPT_SECONDS: Final = 10
 #: For jobs on a healthy stage.
 PATIENCE_SECONDS: Final = 60
 #: The role of ordinary callers.
@@ -39,24 +41,39 @@ class Traffic:
         #: All accepted jobs, and the ledger of those that have an effect.
         self._accepted: dict[str, str | None] = {}
 
-    def submit(self, number: int = JOBS, **fields: Any) -> Sequence[str]:
+    def submit(
+        self, number: int = JOBS, *, type_: str = TYPE, payload: Mapping[str, Any] | None = None, **fields: Any
+    ) -> Sequence[str]:
         """Submit jobs with an effect that is not idempotent: a second run shows in the ledger of the job.
 
-        `fields`: more of each job.
+        `payload` and `fields`: more of the payload, and of each job.
         """
         ledgers = [uuid4().hex for _ in range(number)]
-        jobs = [{"type": TYPE, "payload": {"ledger": ledger, "number": 1}, **fields} for ledger in ledgers]
+        more = payload or {}
+        jobs = [{"type": type_, "payload": {"ledger": each, "number": 1, **more}, **fields} for each in ledgers]
         ids = self._stage.submit(jobs, role=CALLER)
         self._accepted |= {id_: ledger for id_, ledger in zip(ids, ledgers, strict=True) if id_}
         return [id_ for id_ in ids if id_]
 
     def also(self, jobs: Sequence[Mapping[str, Any]], *, role: str = CALLER) -> Sequence[str]:
         """Submit further jobs, whose effect is not counted. Raises DrillError if any is refused."""
-        ids = [id_ for id_ in self._stage.submit(jobs, role=role) if id_]
+        ids = self.some(jobs, role=role)
         if len(ids) < len(jobs):
             raise DrillError(f"{len(jobs) - len(ids)} of {len(jobs)} jobs were refused")
+        return ids
+
+    def some(self, jobs: Sequence[Mapping[str, Any]], *, role: str = CALLER) -> Sequence[str]:
+        """As `also`, for jobs that may be refused. Returns the ids of the accepted ones."""
+        ids = [id_ for id_ in self._stage.submit(jobs, role=role) if id_]
         self._accepted |= dict.fromkeys(ids)
         return ids
+
+    def offer(self, job: Mapping[str, Any], *, role: str = CALLER) -> Answer:
+        """Submit one further job, whose effect is not counted, and which may be refused."""
+        answer = self._stage.submit_one(job, role=role)
+        if answer.id:
+            self._accepted[answer.id] = None
+        return answer
 
     def settle(self) -> None:
         """Wait until all jobs have ended. Raises WaitError."""
@@ -86,6 +103,16 @@ class Traffic:
         again = {job.id: count for job in found if (count := _replays(job))}
         succeeded = sum(job.state is State.SUCCEEDED for job in found if job.id in again)
         return Replays(sum(again.values()), len(again), succeeded)
+
+
+def late_starts(jobs: Sequence[Job]) -> Iterator[str]:
+    """Says which of the jobs, submitted for at once, did not begin soon."""
+    starts = {job.id: [each.at for each in job.history if each.cause == Why.CLAIMED] for job in jobs}
+    for job in jobs:
+        if not starts[job.id]:
+            yield f"job {job.id} has no first run in its history"
+        elif (seconds := (min(starts[job.id]) - job.created_at).total_seconds()) > PROMPT_SECONDS:
+            yield f"job {job.id} began {seconds:.0f} s late"
 
 
 def _replays(job: Job) -> int:

@@ -5,6 +5,7 @@ Each entry is a pattern of one command of an operator, or of a deployment. They 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Final
 
 
@@ -14,6 +15,9 @@ class Cure:
 
     alarm: Sequence[str]
     jobs: Sequence[str] = ()
+    #: The status with which single submissions are refused while the cure goes on, and whether they are after it.
+    refusal: int | None = None
+    refused_after: bool = False
 
 
 _REDRIVEN: Final = ("tidemill redrive --type {} .*--yes", "tidemill dlq sweep --yes")
@@ -35,7 +39,13 @@ CURES: Final[Mapping[str, Cure]] = {
     "lost-messages": Cure(
         ["aws lambda update-event-source-mapping --uuid mapping-work --filter-criteria {}", _SENT_AGAIN]
     ),
-    "tenant-flood": Cure(["tidemill pause tenant=flood .*"], ["tidemill resume tenant=flood .*"]),
+    # Without the quota, the flood goes on, and its jobs wait behind the pause.
+    "tenant-flood": Cure(
+        ["tidemill config set quotas.flood .*", "tidemill pause tenant=flood .*"],
+        ["tidemill resume tenant=flood .*"],
+        refusal=HTTPStatus.TOO_MANY_REQUESTS,
+        refused_after=True,
+    ),
     "drifted-mapping": Cure(["tidemill repair .*--yes"]),
     "throttled-store": Cure(
         ["aws dynamodb update-table --table-name jobs --on-demand-throughput MaxWriteRequestUnits=-1"]

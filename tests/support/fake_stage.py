@@ -3,12 +3,16 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
+from http import HTTPStatus
 from typing import Any
 from unittest.mock import MagicMock
 
 from demo.drills.alarm_watch import PAGE
+from demo.drills.stage import Answer
 from tests.support.builders import a_job
 from tests.support.drill_cures import CURES
+from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.names import Lane
@@ -26,12 +30,17 @@ class FakeStage:
         self._needed = [*cure.alarm, *cure.jobs]
         self._left_for_jobs = len(cure.jobs)
         self.sdk = MagicMock()
+        self._refusal = cure.refusal
+        self._refused_after = cure.refused_after
         self.broken = False
         self.executed: list[str] = []
         self._jobs: dict[str, Job] = {}
         self._effects: dict[str, list[str]] = {}
         #: What goes wrong with the next accepted job.
         self.loses = self.doubles = False
+        #: Whether jobs begin a minute late after the cure, and whether single submissions are refused as the cure says.
+        self.late = False
+        self.refuses = True
 
     def client(self, service: str) -> Any:
         self.broken = self.broken or not self.executed
@@ -64,18 +73,27 @@ class FakeStage:
                 self.loses = False
             self.doubles = False
             # A flood of jobs is an incident too.
-            self.broken = self.broken or "ledger" not in job.get("payload", {})
+            self.broken = self.broken or ("ledger" not in job.get("payload", {}) and bool(self._needed))
             ids.append(accepted.id)
         return ids
+
+    def submit_one(self, job: Mapping[str, Any], *, role: str) -> Answer:
+        cured = not self._needed
+        if self.executed and self._refusal and self.refuses and (not cured or self._refused_after):
+            return Answer(self._refusal, retry_after=30)
+        (id_,) = self.submit([job], role=role)
+        return Answer(HTTPStatus.ACCEPTED, id_)
 
     def jobs(self, ids: Collection[str]) -> Mapping[str, Job]:
         healthy = not self.broken and not self.executed
         ended = healthy or not self._needed
-        return {
-            id_: replace(self._jobs[id_], state=State.SUCCEEDED if ended else State.QUEUED)
-            for id_ in ids
-            if id_ in self._jobs
-        }
+        found = [self._jobs[id_] for id_ in ids if id_ in self._jobs]
+        return {job.id: self._ended(job) if ended else job for job in found}
+
+    def _ended(self, job: Job) -> Job:
+        begun = job.created_at + timedelta(minutes=self.late)
+        claim = Transition(at=begun, state=State.RUNNING, cause=Why.CLAIMED)
+        return replace(job, state=State.SUCCEEDED, history=(claim,))
 
     def effects(self, ledgers: Collection[str]) -> Mapping[str, Sequence[str]]:
         return {ledger: self._effects[ledger] for ledger in ledgers if ledger in self._effects}
