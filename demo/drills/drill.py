@@ -15,8 +15,9 @@ class Drill(ABC):
 
     #: As in `make drill NAME=…`, and as on the fenced block of the runbook that fixes it.
     name: ClassVar[str]
-    #: The alarm that must fire, by its id in the catalogue, and the anchor of its heading in the runbook.
-    alarm: ClassVar[str]
+    #: The alarm that must fire, by its id in the catalogue. None: only `tidemill status` shows the incident.
+    alarm: ClassVar[str | None]
+    #: The anchor of its heading in the runbook.
     heading: ClassVar[str]
     #: The pages that the incident also causes. No other page may fire.
     pages: ClassVar[frozenset[str]] = frozenset()
@@ -31,7 +32,7 @@ class Drill(ABC):
 
     @property
     def expected(self) -> frozenset[str]:
-        return self.pages | {self.alarm}
+        return self.pages | ({self.alarm} if self.alarm else frozenset())
 
     def submit(self) -> Sequence[str]:
         """Submit jobs that must begin soon on a healthy stage, and succeed. Returns the ids of the accepted ones."""
@@ -41,6 +42,10 @@ class Drill(ABC):
     def begin(self) -> Mapping[str, str]:
         """Break the stage. Returns the values of the words in capitals in the commands of the runbook."""
 
+    def shown(self) -> bool:
+        """Whether `tidemill status` shows the incident. Asked after each evaluation, if the drill has no alarm."""
+        raise DrillError(f"{self.name} has an alarm")
+
     def each_minute(self) -> None:
         """What goes on while the incident lasts. Called after each evaluation of the alarms until the fix."""
         return
@@ -49,9 +54,17 @@ class Drill(ABC):
         """What goes on after the fix has begun, too. Called after each evaluation, from the incident to the end."""
         return
 
+    def cause_has_ended(self) -> bool:
+        """Asked after each evaluation, where the runbook says `# when the cause has ended`. In time, the cause ends."""
+        raise DrillError(f"{self.name} has no cause that ends by itself")
+
     def unmet(self, later: Sequence[Job]) -> Iterator[str]:  # noqa: ARG002 - for subclasses
         """What else does not hold at the end. `later`: the jobs submitted after the fix. All jobs have succeeded."""
         return iter(())
+
+    def end(self) -> None:
+        """End what the drill has started beside the stage. Called once, also after an error."""
+        return
 
     def deploy(self) -> None:
         """What the line `# deploy …` of the runbook stands for: the deployment of a fixed version."""

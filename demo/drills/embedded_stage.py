@@ -11,6 +11,7 @@ from rich.console import Console
 
 from demo.drills import aws_command
 from demo.drills.alarm_watch import AlarmLog, alarm_id
+from demo.drills.downstream import Downstream, LoopbackDownstream
 from demo.drills.errors import DrillError
 from demo.drills.stage import Answer
 from demo.observe import all_jobs
@@ -97,6 +98,9 @@ class EmbeddedStage:
         (table,) = [name for name in self.client("dynamodb").list_tables()["TableNames"] if "DemoLedger" in name]
         return str(table)
 
+    def downstream(self) -> Downstream:
+        return LoopbackDownstream()
+
     def jobs_table(self) -> str:
         return self.app.outputs[Output.JOBS_TABLE]
 
@@ -127,6 +131,10 @@ class EmbeddedStage:
 
         wait_until(run, START_PATIENCE_SECONDS, "a job to run")
         self.app.kill_worker(verb)
+
+    def status(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = json.loads(self.app.tidemill("status", "--json").stdout)
+        return found
 
     def execute(self, words: Sequence[str]) -> None:
         program, *arguments = words

@@ -16,6 +16,7 @@ PATIENCE: Final = 60
 #: The comments in a block that a drill obeys. Every other line is a command.
 DEPLOY: Final = "# deploy "
 RESOLVED: Final = "# when the alarm has resolved"
+CAUSE_ENDED: Final = "# when the cause has ended"
 REPEAT: Final = "# repeat until no alarm fires"
 _SHOWN_FAULTS: Final = 3
 
@@ -26,7 +27,7 @@ class Report:
 
     name: str
     alarm: str
-    #: From the incident to its alarm.
+    #: From the incident to its alarm, or until `tidemill status` showed it.
     detected: float
     #: From the first command of the fix until the alarm resolved and every job had ended.
     recovered: float
@@ -39,6 +40,13 @@ class Report:
 
 def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = PATIENCE) -> Report:
     """`fix` holds the lines of the runbook. Raises DrillError, and NotRecoveredError if the fix does not help."""
+    try:
+        return _run(drill, watch, fix, patience=patience)
+    finally:
+        drill.end()
+
+
+def _run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int) -> Report:
     watched = drill.expected | {PAGE}
     _await(
         watch,
@@ -57,9 +65,9 @@ def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = 
         drill.submit()
     _await(
         watch,
-        lambda: drill.alarm in watch.firing,
+        lambda: drill.alarm in watch.firing if drill.alarm else drill.shown(),
         patience,
-        lambda: f"the alarm {drill.alarm} did not fire; these fire: {_names(watch.firing)}",
+        lambda: f"{_sign(drill)}; these fire: {_names(watch.firing)}",
         each=(drill.each_minute, drill.goes_on),
     )
     detected = watch.now()
@@ -70,6 +78,8 @@ def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = 
         if line.startswith(RESOLVED):
             resolved, error = lambda: not watch.firing & watched, lambda: f"{_names(watch.firing)} still fire"
             _await(watch, resolved, patience, error, each=[drill.goes_on])
+        elif line.startswith(CAUSE_ENDED):
+            _await(watch, drill.cause_has_ended, patience, lambda: "the cause has not ended", each=[drill.goes_on])
         else:
             _execute(line, drill)
     later = drill.submit()
@@ -91,7 +101,7 @@ def run(drill: Drill, watch: AlarmWatch, fix: Sequence[str], *, patience: int = 
         raise DrillError(", ".join(unmet))
     return Report(
         name=drill.name,
-        alarm=drill.alarm,
+        alarm=drill.alarm or "none",
         detected=detected - began,
         recovered=recovered - detected,
         jobs=len(traffic),
@@ -134,6 +144,10 @@ def _await(
         for call in each:
             call()
     raise kind(f"after {patience} evaluations, {error()}")
+
+
+def _sign(drill: Drill) -> str:
+    return f"the alarm {drill.alarm} did not fire" if drill.alarm else "`tidemill status` does not show the incident"
 
 
 def _names(alarms: frozenset[str]) -> str:

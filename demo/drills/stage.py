@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from demo.drills.downstream import Downstream
 from tidemill.domain.job import Job
 
 
@@ -43,6 +44,9 @@ class Stage(Protocol):
     def effects(self, ledgers: Collection[str]) -> Mapping[str, Sequence[str]]:
         """What the runs of jobs have written, by ledger."""
 
+    def downstream(self) -> Downstream:
+        """A service that the jobs of the demo can call. Its caller closes it."""
+
     def jobs_table(self) -> str:
         """Its name."""
 
@@ -57,6 +61,9 @@ class Stage(Protocol):
 
     def kill_worker(self, verb: str, ids: Collection[str]) -> None:
         """Kill a worker of this function while one of these jobs runs, as the host does when memory runs out."""
+
+    def status(self) -> Mapping[str, Any]:
+        """The object that `tidemill status --json` prints."""
 
     def execute(self, words: Sequence[str]) -> None:
         """Run a command of an operator: `tidemill …` or `aws …`. Raises CommandError."""

@@ -12,9 +12,9 @@ from tidemill.cdk.alarm import Heading
 
 RUNBOOK: Final = (ROOT / "docs" / "operations" / "runbook.md").read_text(encoding="utf-8")
 PAGES: Final = {runbook.anchor(title): page for title, page in re.findall(r"(?ms)^## (.+?)$(.*?)(?=^## |\Z)", RUNBOOK)}
-#: No alarm links to it.
 SECURITY: Final = "security-incident"
-WITH_FORM: Final = (*Heading, SECURITY)
+#: No alarm links to the last ones.
+WITH_FORM: Final = (*Heading, SECURITY, "open-breaker")
 #: Meaning, form and decision.
 FORM: Final = re.compile(
     r"""\n\n\*(?P<meaning>[^*]+\.)\*\n\n

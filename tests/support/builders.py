@@ -140,5 +140,17 @@ def a_job_type(
     return JobType(name=name, lane=Lane.DEFAULT, retry=RetryPolicy(**retry), parse=parse, handler=handler)
 
 
+def a_run(attempt: int = 1) -> Run:
+    return Run(
+        job_id="id",
+        tenant=TENANT,
+        attempt=attempt,
+        max_attempts=8,
+        submitted_at=NOW,
+        deadline=NOW,
+        idempotency_key="id",
+    )
+
+
 def types_of(*job_types: JobType) -> JobTypes:
     return JobTypes({job_type.name: job_type for job_type in job_types})

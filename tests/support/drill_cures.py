@@ -18,6 +18,8 @@ class Cure:
     #: The status with which single submissions are refused while the cure goes on, and whether they are after it.
     refusal: int | None = None
     refused_after: bool = False
+    #: Cause and key of the waiting jobs in which the incident shows, if it has no alarm.
+    shown: tuple[str, str] = ("", "")
 
 
 _REDRIVEN: Final = ("tidemill redrive --type {} .*--yes", "tidemill dlq sweep --yes")
@@ -45,6 +47,15 @@ CURES: Final[Mapping[str, Cure]] = {
         ["tidemill resume tenant=flood .*"],
         refusal=HTTPStatus.TOO_MANY_REQUESTS,
         refused_after=True,
+    ),
+    # A breaker that is forced open stays so.
+    "downstream-down": Cure(
+        [
+            """tidemill config set breakers.payments {"force": "open"} .*""",
+            "the service works",
+            "tidemill config set breakers.payments --remove .*",
+        ],
+        shown=("breaker", "payments"),
     ),
     "drifted-mapping": Cure(["tidemill repair .*--yes"]),
     "throttled-store": Cure(

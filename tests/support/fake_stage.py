@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 from demo.drills.alarm_watch import PAGE
+from demo.drills.downstream import Behaviour, healthy
 from demo.drills.stage import Answer
 from tests.support.builders import a_job
 from tests.support.drill_cures import CURES
@@ -16,6 +17,29 @@ from tidemill.domain.history import Transition, Why
 from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.names import Lane
+
+
+class FakeDownstream:
+    """Its failure breaks the stage, and its repair is a part of the cure."""
+
+    port = 1
+
+    def __init__(self, stage: "FakeStage") -> None:
+        self._stage = stage
+        self.failures = 0
+        self.closed = False
+
+    def behave(self, behaviour: Behaviour) -> None:
+        if behaviour is healthy:
+            self._stage.cured("the service works")
+        else:
+            self._stage.broken = True
+
+    def calls(self) -> Sequence[HTTPStatus]:
+        return [HTTPStatus.SERVICE_UNAVAILABLE] * self.failures
+
+    def close(self) -> None:
+        self.closed = True
 
 
 class FakeStage:
@@ -30,6 +54,7 @@ class FakeStage:
         self._needed = [*cure.alarm, *cure.jobs]
         self._left_for_jobs = len(cure.jobs)
         self.sdk = MagicMock()
+        self._shown = cure.shown
         self._refusal = cure.refusal
         self._refused_after = cure.refused_after
         self.broken = False
@@ -41,6 +66,14 @@ class FakeStage:
         #: Whether jobs begin a minute late after the cure, and whether single submissions are refused as the cure says.
         self.late = False
         self.refuses = True
+        self.service = FakeDownstream(self)
+
+    def downstream(self) -> FakeDownstream:
+        return self.service
+
+    def status(self) -> Mapping[str, Any]:
+        cause, key = self._shown
+        return {"parked_lines": [{"cause": cause, "key": key, "jobs": 5}] if self.broken else []}
 
     def client(self, service: str) -> Any:
         self.broken = self.broken or not self.executed
@@ -104,18 +137,18 @@ class FakeStage:
     def deploy(self, settings: Sequence[str]) -> None:
         """A broken or a fixed version."""
         self.broken = self.broken or not self.executed
-        self._cured(f"deploy {' '.join(settings)}")
+        self.cured(f"deploy {' '.join(settings)}")
 
     def deploy_variable(self, verb: str, name: str, value: str) -> None:
         """A broken or a fixed version."""
         self.broken = self.broken or not self.executed
-        self._cured(f"deploy {verb} {name}={value}")
+        self.cured(f"deploy {verb} {name}={value}")
 
     def execute(self, words: Sequence[str]) -> None:
         self.executed.append(" ".join(words))
-        self._cured(self.executed[-1])
+        self.cured(self.executed[-1])
 
-    def _cured(self, what: str) -> None:
+    def cured(self, what: str) -> None:
         if self._needed and re.fullmatch(self._needed[0], what):
             del self._needed[0]
             self.broken = self.broken and len(self._needed) > self._left_for_jobs
@@ -124,7 +157,7 @@ class FakeStage:
 class FakeWatch:
     """Its alarm fires two evaluations after the stage broke. `also` fires with it."""
 
-    def __init__(self, stage: FakeStage, alarm: str, *, also: str = "") -> None:
+    def __init__(self, stage: FakeStage, alarm: str | None, *, also: str = "") -> None:
         self._stage = stage
         self._alarms = frozenset(filter(None, (alarm, also, PAGE)))
         self._evaluations = self._since = 0

@@ -136,5 +136,5 @@ def test_the_page_of_drills_has_each_drill_with_its_alarm_and_heading() -> None:
     page = (ROOT / "docs" / "operations" / "drills.md").read_text()
     rows = [line.split(" | ") for line in page.splitlines() if line.startswith("| `") and "runbook.md" in line]
     assert [(name.strip("| `"), alarm, place.partition("#")[2].rstrip(") |")) for name, _, alarm, place in rows] == [
-        (drill.name, drill.alarm, drill.heading) for drill in DRILLS.values()
+        (drill.name, drill.alarm or "none: `tidemill status`", drill.heading) for drill in DRILLS.values()
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, ValidationError
 
-from tests.support.builders import NOW, TENANT
+from tests.support.builders import a_run
 from tidemill import Done, PermanentJobError, Run, job_type
 from tidemill.domain.errors import (
     DuplicateJobTypeError,
@@ -60,18 +60,6 @@ def _write(package: Path, module: str, name: str) -> None:
     (package / f"{module}.py").write_text(MODULE.format(name=name, function=module))
 
 
-def _a_run(attempt: int = 1) -> Run:
-    return Run(
-        job_id="id",
-        tenant=TENANT,
-        attempt=attempt,
-        max_attempts=8,
-        submitted_at=NOW,
-        deadline=NOW,
-        idempotency_key="id",
-    )
-
-
 def test_a_declaration_makes_a_type_with_its_lane_policy_and_model() -> None:
     @job_type("test.greet", payload=Person, max_attempts=3, backoff_seconds=1, backoff_cap_seconds=60)
     def greet(payload: Person, run: Run) -> Any:
@@ -79,7 +67,7 @@ def test_a_declaration_makes_a_type_with_its_lane_policy_and_model() -> None:
 
     assert (greet.name, greet.lane) == ("test.greet", Lane.DEFAULT)
     assert (greet.retry.max_attempts, greet.retry.backoff_seconds, greet.retry.backoff_cap_seconds) == (3, 1, 60)
-    assert greet(greet.parse({"name": "Ada"}), _a_run()) == Done(result="Ada, attempt 1")
+    assert greet(greet.parse({"name": "Ada"}), a_run()) == Done(result="Ada, attempt 1")
 
 
 def test_an_invalid_payload_is_refused_with_the_pointer_of_each_fault() -> None:
@@ -303,10 +291,10 @@ def test_the_flaky_type_fails_as_often_as_its_payload_says(attempt: int, succeed
     flaky = load(["functions.demo_jobs"]).get("demo.flaky")
 
     if succeeds:
-        assert flaky(flaky.parse({"failures": 2}), _a_run(attempt)) == {"attempts": 3}
+        assert flaky(flaky.parse({"failures": 2}), a_run(attempt)) == {"attempts": 3}
     else:
         with pytest.raises(Exception, match="failing 2 times"):
-            flaky(flaky.parse({"failures": 2}), _a_run(attempt))
+            flaky(flaky.parse({"failures": 2}), a_run(attempt))
 
 
 def test_the_other_types_of_the_demo_do_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,11 +302,11 @@ def test_the_other_types_of_the_demo_do_as_they_say(monkeypatch: pytest.MonkeyPa
     broken, poison, slow = (known.get(f"demo.{name}") for name in ("broken", "poison", "slow"))
 
     with pytest.raises(LookupError):
-        broken(broken.parse({"order": 7}), _a_run())
+        broken(broken.parse({"order": 7}), a_run())
     with pytest.raises(PermanentJobError, match="cannot digest 'x'"):
-        poison(poison.parse({"body": "x"}), _a_run())
+        poison(poison.parse({"body": "x"}), a_run())
     monkeypatch.setenv("TIDEMILL_DEMO_FIXED", "yes")
-    assert broken(broken.parse({"order": 7}), _a_run()) == {"order": 7, "attempts": 1}
-    assert poison(poison.parse({"body": "x"}), _a_run()) == {"set aside": "x"}
-    assert slow(slow.parse({"seconds": 0}), _a_run()) == {"attempts": 1}
-    assert slow(slow.parse({"seconds": 1.5}), _a_run(attempt=2)) == {"attempts": 2}
+    assert broken(broken.parse({"order": 7}), a_run()) == {"order": 7, "attempts": 1}
+    assert poison(poison.parse({"body": "x"}), a_run()) == {"set aside": "x"}
+    assert slow(slow.parse({"seconds": 0}), a_run()) == {"attempts": 1}
+    assert slow(slow.parse({"seconds": 1.5}), a_run(attempt=2)) == {"attempts": 2}

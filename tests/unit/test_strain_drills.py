@@ -1,5 +1,7 @@
-"""What the drills about strain ask besides their alarm: refusals, and jobs of others that begin soon."""
+"""What the drills about strain ask besides their alarm: refusals, jobs of others that begin soon, and few calls."""
 
+import contextlib
+from collections.abc import Sequence
 from typing import Final
 
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from demo.drills import runbook, runner
 from demo.drills.drill import Drill
 from demo.drills.errors import DrillError
+from demo.drills.incidents.downstream_down import DownstreamDown
 from demo.drills.incidents.tenant_flood import EACH_MINUTE, FIRST, TenantFlood
 from tests.support.fake_stage import FakeStage, FakeWatch
 
@@ -14,9 +17,9 @@ from tests.support.fake_stage import FakeStage, FakeWatch
 PATIENCE: Final = 8
 
 
-def _run(drill: Drill) -> runner.Report:
+def _run(drill: Drill, *, fix: Sequence[str] | None = None) -> runner.Report:
     assert isinstance(drill.stage, FakeStage)
-    fix = runbook.fix(drill.name, heading=drill.heading)
+    fix = runbook.fix(drill.name, heading=drill.heading) if fix is None else fix
     return runner.run(drill, FakeWatch(drill.stage, drill.alarm), fix, patience=PATIENCE)
 
 
@@ -27,11 +30,12 @@ def test_a_drill_fails_if_the_flood_is_not_refused() -> None:
         _run(TenantFlood(stage))
 
 
-def test_a_drill_fails_if_the_jobs_of_others_begin_late_after_the_fix() -> None:
-    stage = FakeStage(TenantFlood.name)
+@pytest.mark.parametrize("made", [TenantFlood, DownstreamDown])
+def test_a_drill_fails_if_the_jobs_of_others_begin_late(made: type[Drill]) -> None:
+    stage = FakeStage(made.name)
     stage.late = True
     with pytest.raises(DrillError, match="began 60 s late"):
-        _run(TenantFlood(stage))
+        _run(made(stage))
 
 
 def test_a_flood_goes_on_until_the_end() -> None:
@@ -39,3 +43,31 @@ def test_a_flood_goes_on_until_the_end() -> None:
     _run(drill)
 
     assert len(drill.traffic) > FIRST + EACH_MINUTE
+
+
+def test_a_drill_fails_if_the_service_is_called_too_often() -> None:
+    stage = FakeStage(DownstreamDown.name)
+    stage.service.failures = 40
+    with pytest.raises(DrillError, match="40 calls failed, which is more than"):
+        _run(DownstreamDown(stage))
+
+
+def test_a_drill_fails_if_the_service_is_called_while_its_breaker_is_forced_open() -> None:
+    drill = DownstreamDown(stage := FakeStage(DownstreamDown.name))
+    ended = drill.cause_has_ended
+
+    def called() -> bool:
+        stage.service.failures += 1
+        return ended()
+
+    drill.cause_has_ended = called  # type: ignore[method-assign]
+    with pytest.raises(DrillError, match="3 calls while the breaker was forced open"):
+        _run(drill)
+
+
+@pytest.mark.parametrize("fix", [(), None])
+def test_a_drill_ends_its_service(fix: tuple[str, ...] | None) -> None:
+    drill = DownstreamDown(stage := FakeStage(DownstreamDown.name))
+    with contextlib.suppress(DrillError):
+        _run(drill, fix=fix)
+    assert stage.service.closed

@@ -7,6 +7,7 @@ from demo.drills.drill import Drill
 from demo.drills.incidents.broken_deployment import BrokenDeployment
 from demo.drills.incidents.disabled_publisher import DisabledPublisher
 from demo.drills.incidents.disabled_scheduler import DisabledScheduler
+from demo.drills.incidents.downstream_down import DownstreamDown
 from demo.drills.incidents.drifted_mapping import DriftedMapping
 from demo.drills.incidents.killed_workers import KilledWorkers
 from demo.drills.incidents.lost_messages import LostMessages
@@ -26,6 +27,7 @@ DRILLS: Final[Mapping[str, type[Drill]]] = {
         DisabledScheduler,
         LostMessages,
         TenantFlood,
+        DownstreamDown,
         DriftedMapping,
         ThrottledStore,
         Partition,
