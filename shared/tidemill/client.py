@@ -15,6 +15,7 @@ from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.submit_batch import Answer, submit_all
+from tidemill.application.undo import Undoer
 from tidemill.application.validation import LONGEST_TENANT, is_tenant
 from tidemill.aws import clients
 from tidemill.domain.errors import Fault, InvalidPayloadError, SignalRefusedError, TidemillError
@@ -43,6 +44,7 @@ __all__ = [
     "Submission",
     "TenantError",
     "Tidemill",
+    "UndoRefusedError",
     "Unique",
     "job_id_of",
 ]
@@ -83,6 +85,7 @@ class Tidemill:
         self._payloads = DynamoPayloads(client, table=table, bucket=bucket, new_token=ids.new_token)
         store = DynamoJobStore(client, table=table, retention=_NO_RETENTION, indexes=indexes)
         self._control = Control(store=store, clock=clock.now, new_token=ids.new_token)
+        self._undo = Undoer(store=store, payloads=self._payloads, clock=clock.now, find=self._control.find)
         self._submit = Submit(
             store=store,
             payloads=self._payloads,
@@ -164,6 +167,16 @@ class Tidemill:
         or data, `PayloadTooLargeError` above 4 KiB, and `StoreUnavailableError`: signal the same again then.
         """
         return self._control.signal(self._tenant, job_id, name, data) is not None
+
+    def undo(self, job_id: str) -> Accepted | None:
+        """Submit the job that undoes this job of the tenant; `replayed` if an earlier call did. None without the job.
+
+        The handler said with its success which job that is. The program needs `dynamodb:UpdateItem` as well.
+
+        Raises `UndoRefusedError` if the job has not succeeded or recorded no undo. After `StoreUnavailableError` or
+        `TransactionConflictError`, call it again: it submits no second job.
+        """
+        return self._undo(self._tenant, job_id)
 
     def submit_many(self, submissions: Sequence[Submission], *, traceparent: str | None = None) -> list[Answer]:
         """One answer each, in their order: the value that `submit` returns, or the error that it raises.

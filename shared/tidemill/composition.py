@@ -25,6 +25,7 @@ from tidemill.application.settle import AttemptContext
 from tidemill.application.shed_submissions import refuse_shed
 from tidemill.application.submit import Admit, Submit, admit_all
 from tidemill.application.table_pass import TablePasses
+from tidemill.application.undo import Undoer
 from tidemill.application.wake import Waker
 from tidemill.aws import clients
 from tidemill.aws.secret_keys import RotatingKey, key_versions
@@ -165,6 +166,11 @@ def health() -> HealthChecks:
 @cache
 def control() -> Control:
     return Control(store=store(), clock=clock.now, new_token=ids.new_token)
+
+
+@cache
+def undoer() -> Undoer:
+    return Undoer(store=store(), payloads=payloads(), clock=clock.now, find=control().find)
 
 
 @cache

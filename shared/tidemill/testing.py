@@ -55,6 +55,8 @@ class Ran:
     #: The follow-up jobs and writes that committed with the success.
     enqueued: tuple[Submission, ...]
     writes: tuple[TransactWrite, ...]
+    #: What would undo the success, as it is submitted: in the group of the job. None without one.
+    undo: Submission | None
     #: The states that `run.checkpoint` saved, decoded, in order.
     checkpoints: tuple[Any, ...]
 
@@ -140,6 +142,7 @@ class Drive:
         self.now = max(self.now, self.job.due)
         self._document.saved.clear()
         self._submit.asked.clear()
+        self._submit.prepared = None
         attempt = Attempt(reference_to(self.job), self._tools, deadline=self.now + _INVOCATION)
         attempt.claim(remaining=_INVOCATION)
         raised = None
@@ -155,6 +158,7 @@ class Drive:
             raised=raised,
             enqueued=tuple(self._submit.asked) if settled.follow_ups else (),
             writes=tuple(settled.writes),
+            undo=self._submit.prepared if settled.undo else None,
             checkpoints=tuple(json.loads(saved.state) for saved in self._document.saved if saved.state),
         )
 
@@ -195,13 +199,18 @@ def _with_settings(flags: Mapping[str, Any], strained: int, at: datetime) -> Run
 
 
 class _Recording(Submit):
-    """Keeps the submissions of follow-up jobs, which a test compares more easily than the jobs made from them."""
+    """Keeps the submissions that a handler asks for. A test compares them more easily than the jobs made from them."""
 
     def __init__(self, job_types: JobTypes, drive: Drive) -> None:
         super().__init__(
             store=NoJobs(), payloads=Inline(), job_types=job_types, clock=lambda: drive.now, new_id=lambda: "job"
         )
         self.asked: list[Submission] = []
+        self.prepared: Submission | None = None
+
+    def prepare(self, submission: Submission, *, tenant: str, trace: str) -> Job:
+        self.prepared = submission
+        return super().prepare(submission, tenant=tenant, trace=trace)
 
     def prepare_follow_up(self, submission: Submission, parent: Job, *, index: int) -> Job:
         self.asked.append(submission)

@@ -13,6 +13,7 @@ from tests.support.builders import (
     NOW,
     SECOND,
     SETTLEMENTS,
+    an_undo_of,
     behind_an_ended_head,
     brought_to,
     claimed,
@@ -46,6 +47,7 @@ WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[Dyn
     Write.SIGNAL: (State.QUEUED, lambda store, job: store.signal(job, A_SIGNAL, wakes=True)),
     Write.RESEND: (State.QUEUED, lambda store, job: store.resend(job, now=LATER)),
     Write.REWRITE: (State.QUEUED, lambda store, job: store.rewrite(job, replace(job, payload='{"v":2}'))),
+    Write.UNDO: (State.SUCCEEDED, lambda store, job: store.undo(job, *an_undo_of(job))),
     Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),
 }
 
@@ -64,7 +66,8 @@ def _but_for_tokens(job: Job | None) -> Job | None:
     if job is None:
         return None
     owners = {"owner": bool(job.owner), "last_owner": bool(job.last_owner)}
-    return replace(job, id="either", group=None, **owners)  # type: ignore[arg-type]  # only to compare
+    undone = replace(job.undone, job_id="either") if job.undone else None
+    return replace(job, id="either", group=None, undone=undone, **owners)  # type: ignore[arg-type]  # only to compare
 
 
 @pytest.mark.parametrize("write", Write)

@@ -15,6 +15,7 @@ from tests.support.builders import (
     SECOND,
     SETTLEMENTS,
     a_job,
+    an_undo_of,
     behind_an_ended_head,
     brought_to,
     fresh_token,
@@ -130,6 +131,7 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         for state in State
         if state is not State.RUNNING
     },
+    (Write.UNDO, State.SUCCEEDED): (_alone, lambda store, job: store.undo(job, *an_undo_of(job, created_at=LATE))),
     (Write.REDRIVE, State.QUEUED): (
         _alone,
         lambda store, job: store.redrive(job, token="late", now=LATE, by="ada"),

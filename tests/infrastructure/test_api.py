@@ -21,6 +21,7 @@ JOBS = {
     "POST /jobs/{id}/redrive": "control",
     "POST /jobs/{id}/retry": "control",
     "POST /jobs/{id}/signals/{name}": "control",
+    "POST /jobs/{id}/undo": "control",
     "GET /openapi.json": "query",
 }
 TOKENS = {"jwt_issuer": "https://issuer.example/pool", "jwt_audience": "mill,other"}

@@ -14,6 +14,7 @@ from tidemill.domain.outcomes import Settlement
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State
+from tidemill.domain.undo import Undo, Undone
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
 from tidemill.names import Lane
 
@@ -69,6 +70,7 @@ def an_error(**changes: Any) -> AttemptError:
 
 
 A_SIGNAL: Final = Signal(name="approval", at=NOW, data='{"by":"ada"}')
+AN_UNDO: Final = Undo(type="test.undo", lane=Lane.DEFAULT, payload='{"n":1}', tags=("a",), blocks=True)
 A_WAIT: Final = Wait(cause=Cause.LIMIT, key="test.job#a", since=NOW)
 #: A settlement into each state that settle may write.
 SETTLEMENTS: Final = {
@@ -89,6 +91,12 @@ FRESH: Final[dict[State, dict[str, Any]]] = {
     State.SCHEDULED: {"due": NOW + 1000 * SECOND, "run_at": NOW + 1000 * SECOND},
     State.WAITING: {"due": None},
 }
+
+
+def an_undo_of(done: Job, **changes: Any) -> tuple[Job, Undone]:
+    """The job that undoes `done`, and the entry that names it."""
+    job = a_job(**{"tenant": done.tenant, "group": done.group, "undoes": done.id} | changes)
+    return job, Undone(job_id=job.id, at=job.created_at, by="ada", reason="a typo")
 
 
 def fresh_token() -> str:

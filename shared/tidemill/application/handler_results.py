@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from tidemill.application.recorded_undo import recorded_undo
 from tidemill.application.submit import Submit
 from tidemill.application.traceback_text import handler_traceback
 from tidemill.domain.errors import (
@@ -84,14 +85,18 @@ def _done(done: Done, job: Job, submit: Submit) -> Outcome:
             return _unstorable(f"a result must be JSON: {error}")
         if len(result) > LARGEST_RESULT_BYTES:
             return _unstorable(f"the result is {len(result)} bytes; a job may keep at most {LARGEST_RESULT_BYTES}")
+    # The undo first: the payload of a follow-up job is stored only if nothing is refused.
+    what = "the undo"
     try:
+        undo = None if done.undo is None else recorded_undo(done.undo, job, submit)
+        what = "a follow-up job"
         follow_ups = _follow_ups(done.then, job, submit)
     except UnloadedJobTypeError:
         raise
     except (InvalidPayloadError, PayloadTooLargeError, UnknownJobTypeError) as error:
-        return _unstorable(f"a follow-up job was refused: {error}")
+        return _unstorable(f"{what} was refused: {error}")
     # A tuple, since an iterator would be empty when the settle is tried again.
-    return Succeeded(result=result, writes=tuple(done.writes), follow_ups=follow_ups)
+    return Succeeded(result=result, writes=tuple(done.writes), follow_ups=follow_ups, undo=undo)
 
 
 def _follow_ups(submissions: Sequence[Submission], job: Job, submit: Submit) -> tuple[Job, ...]:

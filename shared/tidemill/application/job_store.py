@@ -15,6 +15,7 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import OPERATOR, Job, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
+from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Line, Wait
 from tidemill.names import WAKE_INTERVAL_SECONDS
 
@@ -215,6 +216,16 @@ class ControlStore(_Read, _Redrive, Protocol):
         """
 
 
+class UndoStore(Protocol):
+    """For undo."""
+
+    def undo(self, done: Job, job: Job, entry: Undone) -> Job:
+        """Insert `job` and mark `done`, in one transaction; return `job` as written.
+
+        Refused if `done` has not succeeded, is undone already or has expired.
+        """
+
+
 class PurgeStore(GroupStore, Protocol):
     """For purge."""
 
@@ -237,6 +248,7 @@ class JobStore(
     RedriveStore,
     ReconcileStore,
     ControlStore,
+    UndoStore,
     PurgeStore,
     OwedStore,
     MigrationStore,

@@ -58,6 +58,9 @@ def _told(entry: Transition, job: Job) -> str:
         case Why.CANCEL_REQUESTED:
             # A redrive clears the author of an earlier one.
             text = _REQUEST + (_by(job.cancel) if entry.at == job.cancel_requested_at else "")
+        case Why.UNDONE if job.undone:
+            why = f", because: {job.undone.reason}" if job.undone.reason else ""
+            text = f"undone by job {job.undone.job_id}, as {job.undone.by} asked{why}"
         case waits if waits.startswith(WAITS):
             text = f"{run} ended, to wait for {waits.removeprefix(WAITS)}"
         case came if came.startswith(CAME) and entry.attempt is None:
@@ -120,6 +123,8 @@ def _submitted(job: Job) -> str:
         parts.append(f"as number {job.sequence} of the group {job.group}")
     if job.parent:
         parts.append(f"by the success of job {job.parent}")
+    if job.undoes:
+        parts.append(f"to undo job {job.undoes}")
     return ", ".join(parts)
 
 

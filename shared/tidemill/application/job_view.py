@@ -7,9 +7,10 @@ from typing import Any, Final
 from tidemill.application.ports import Payloads
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import OPERATOR, OWNER, Job
+from tidemill.domain.undo import Undo
 
 #: What callers and handlers wrote themselves, and which may hold personal data.
-CONTENTS: Final = ("payload", "result", "checkpoint", "signals")
+CONTENTS: Final = ("payload", "result", "checkpoint", "signals", "undo")
 
 
 def payload_of(job: Job, payloads: Payloads) -> str | None:
@@ -48,6 +49,9 @@ def view(job: Job, *, payload: str | None) -> dict[str, Any]:
         "signals": [{"name": each.name, "at": _time(each.at), "data": _value(each.data)} for each in job.signals],
         "hops": job.hops,
         "parent": job.parent,
+        "undo": _undo(job.undo) if job.undo else None,
+        "undone_at": _time(job.undone.at) if job.undone else None,
+        "undoes": job.undoes,
     }
 
 
@@ -63,6 +67,8 @@ def operator_view(job: Job, *, payload: str | None) -> dict[str, Any]:
     return shown | {
         "cancelled_by": job.cancel.by if job.cancel else None,
         "cancel_reason": (job.cancel.reason or None) if job.cancel else None,
+        "undo_requested_by": job.undone.by if job.undone else None,
+        "undo_reason": (job.undone.reason or None) if job.undone else None,
         "tenant": job.tenant,
         "generation": job.generation,
         "payload_at": job.payload_at,
@@ -98,7 +104,12 @@ def summary(job: Job) -> dict[str, Any]:
         "claimed_at": _time(job.claimed_at),
         "finished_at": _time(job.finished_at),
         "expires_at": _time(job.expires_at),
+        "undone_by": job.undone.job_id if job.undone else None,
     }
+
+
+def _undo(undo: Undo) -> dict[str, Any]:
+    return {"type": undo.type, "lane": undo.lane, "payload": _value(undo.payload), "tags": list(undo.tags)}
 
 
 def _shown(by: str, job: Job) -> str:

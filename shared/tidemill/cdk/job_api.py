@@ -44,6 +44,7 @@ class JobApi:
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/redrive", control)
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/retry", control)
         self.api.add_route(HttpMethod.POST, "/jobs/{id}/signals/{name}", control)
+        self.api.add_route(HttpMethod.POST, "/jobs/{id}/undo", control)
         self.api.add_open_route(
             HttpMethod.GET,
             "/openapi.json",
@@ -85,7 +86,7 @@ class JobApi:
         self._storage.allow(query, GET_MANY)
 
     def _control(self) -> JobFunction:
-        """Cancels and redrives. The redrive of a job of a group puts the job into the group's order again."""
+        """Cancels, redrives and undoes. A redrive, and an undo, may write the order of the group of the job."""
         control = self._functions.api_function("control", {**self._storage.loading, **self._functions.callers})
         self._storage.allow(control, GET, PUT, UPDATE)
         self._storage.files.allow(control, [GET_FILE], of=[PAYLOADS_PREFIX])

@@ -18,6 +18,7 @@ from tidemill.application.read_pace import ReadPace
 from tidemill.application.reconcile import Reconciler
 from tidemill.application.redrive import Redriver
 from tidemill.application.table_pass import TablePasses
+from tidemill.application.undo import Undoer
 from tidemill.aws import clients
 from tidemill.aws.clients import AWS_ERRORS, translated
 from tidemill.aws.http_client import HttpApi, by_signature, by_token
@@ -29,6 +30,7 @@ from tidemill.domain.states import State
 from tidemill.domain.waiting import Line
 from tidemill.dynamodb.attention_counts import AttentionCounts, Counted
 from tidemill.dynamodb.audit_items import DynamoAuditLog
+from tidemill.dynamodb.indexes import Indexes
 from tidemill.dynamodb.job_scan import DynamoJobScan
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
@@ -37,7 +39,7 @@ from tidemill.dynamodb.owed_items import DynamoOwedWork
 from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
-from tidemill.names import LISTING_INDEX, MIGRATION_PACKAGE, MIGRATION_TENANT, Lane
+from tidemill.names import INDEX_SHARDS, LISTING_INDEX, MIGRATION_PACKAGE, MIGRATION_TENANT, Lane
 from tidemill.operator import alias_moves, deployment, function_versions, system_status
 from tidemill.operator.configuration_source import configuration_store
 from tidemill.operator.deployment import Deployment, FunctionStack
@@ -172,6 +174,14 @@ class Installation:
     def control(self) -> Control:
         """For jobs of any tenant."""
         return Control(store=self.store, clock=clock.now, new_token=ids.new_token)
+
+    @cached_property
+    def undoer(self) -> Undoer:
+        """For jobs of any tenant. The jobs that it submits are in the listing, if the stage keeps one."""
+        indexes = Indexes(listed=self.keeps_listing, shards=INDEX_SHARDS)
+        found = self.deployment
+        store = DynamoJobStore(clients.dynamodb(), table=found.jobs_table, retention=found.retention, indexes=indexes)
+        return Undoer(store=store, payloads=self.payloads, clock=clock.now, find=self.control.find)
 
     @cached_property
     def finder(self) -> JobFinder:

@@ -34,6 +34,7 @@ from tidemill.cli.signal import signal
 from tidemill.cli.status import status
 from tidemill.cli.submit import submit
 from tidemill.cli.top import top
+from tidemill.cli.undo import undo
 from tidemill.cli.versions_list import versions_list
 from tidemill.cli.versions_prune import versions_prune
 from tidemill.cli.watch import watch
@@ -91,6 +92,7 @@ for command in (
     logs,
     cancel,
     signal,
+    undo,
     retry,
     dlq,
     redrive,

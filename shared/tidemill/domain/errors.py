@@ -177,6 +177,10 @@ class JobFileError(TidemillError):
         self.names = tuple(names)
 
 
+class UndoRefusedError(TidemillError):
+    """The job cannot be undone: it has not succeeded, or has recorded no undo. Nothing was changed."""
+
+
 class DuplicateJobTypeError(JobFileError):
     """Two job types have the same name."""
 

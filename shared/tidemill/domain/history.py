@@ -60,6 +60,8 @@ class Why(StrEnum):
     CANCELLED = "cancelled"
     #: A running job was asked to end.
     CANCEL_REQUESTED = "cancel requested"
+    #: The job that undoes it was submitted.
+    UNDONE = "undone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

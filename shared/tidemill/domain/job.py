@@ -9,6 +9,7 @@ from tidemill.domain.history import Transition, Why, with_attempts
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
+from tidemill.domain.undo import Undo, Undone
 from tidemill.domain.waiting import Wait
 from tidemill.names import Lane
 
@@ -142,6 +143,8 @@ class Job:
     tags: tuple[str, ...] = ()
     #: The job whose success created this follow-up.
     parent: str | None = None
+    #: The job whose effect this one undoes.
+    undoes: str | None = None
     #: JSON text that the handler last saved, to resume from. Survives crashes, retries and redrives.
     checkpoint: str | None = None
     #: When the handler last saved a checkpoint: the run was alive then.
@@ -177,6 +180,10 @@ class Job:
     last_owner: str | None = None
     #: JSON text, set on success.
     result: str | None = None
+    #: What would undo its effect, as its handler said. Set on success.
+    undo: Undo | None = None
+    #: The undo that was submitted. Set once, after the success.
+    undone: Undone | None = None
     death: DeathReason | None = None
     #: The last ten failed attempts, oldest first.
     errors: tuple[AttemptError, ...] = ()
@@ -240,6 +247,9 @@ class Job:
             asked = Transition(at=self.cancel_requested_at, state=State.RUNNING, cause=Why.CANCEL_REQUESTED)
             later = next((index for index, entry in enumerate(entries) if entry.at > asked.at), len(entries))
             entries.insert(later, asked)
+        if self.undone:
+            # It is not in `history` either: the undo leaves the rest of the document as it is.
+            entries.append(Transition(at=self.undone.at, state=self.state, cause=Why.UNDONE))
         return (Transition(at=self.created_at, state=Why.ACCEPTED, cause=Why.ACCEPTED), *entries)
 
     def settled_in(self, current: "Job") -> bool:

@@ -13,6 +13,7 @@ from tidemill.domain.job import CRASHED, DEADLINE_PASSED, NO_ATTEMPT_LEFT, TOO_M
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signals import WAITS, Awaited, Signal, next_wait, unused, with_used
 from tidemill.domain.states import State, Write, allowed
+from tidemill.domain.undo import Undo
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Wait
 
 LONGEST_MESSAGE_CHARACTERS: Final = 500
@@ -31,6 +32,8 @@ class Succeeded:
     #: The handler's own writes and its follow-up jobs. They commit together with the success or not at all.
     writes: Sequence[TransactWrite] = ()
     follow_ups: Sequence[Job] = ()
+    #: What would undo the effect.
+    undo: Undo | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +154,7 @@ class Settlement:
     checkpoint: str | None = None
     writes: Sequence[TransactWrite] = field(default=())
     follow_ups: Sequence[Job] = field(default=())
+    undo: Undo | None = None
 
 
 def settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetime, draw: float) -> Settlement:
@@ -231,7 +235,11 @@ def _settlement(job: Job, outcome: Outcome, policy: RetryPolicy, *, now: datetim
     match outcome:
         case Succeeded():
             return Settlement(
-                state=State.SUCCEEDED, result=outcome.result, writes=outcome.writes, follow_ups=outcome.follow_ups
+                state=State.SUCCEEDED,
+                result=outcome.result,
+                writes=outcome.writes,
+                follow_ups=outcome.follow_ups,
+                undo=outcome.undo,
             )
         case Failed():
             return _after_failure(job, outcome, policy, now=now, draw=draw)

@@ -15,12 +15,14 @@ from tidemill.domain.submission import Submission
 class Done:
     """Success with more than a result.
 
-    `writes` and the jobs of `then` commit together with the success or not at all: the exactly-once effect.
+    `writes` and the jobs of `then` commit together with the success or not at all: the exactly-once effect. `undo` is
+    the job that would undo the effect. It is kept with the success, and submitted if somebody asks for it.
     """
 
     result: Any = None
     writes: Sequence[TransactWrite] = ()
     then: Sequence[Submission] = ()
+    undo: Submission | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,7 @@ class Write(StrEnum):
     RESEND = "resend"
     REDRIVE = "redrive"
     REWRITE = "rewrite"
+    UNDO = "undo"
     ADVANCE = "advance"
     FORGET = "forget"
 
@@ -104,6 +105,8 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     Write.REDRIVE: {State.DEAD: frozenset({State.QUEUED, State.WAITING})},
     # Of a migration: the payload alone changes. A running job is left, because its run reads the present payload.
     Write.REWRITE: {state: frozenset({state}) for state in State if state is not State.RUNNING},
+    # The job that undoes it is inserted by the same transaction.
+    Write.UNDO: {State.SUCCEEDED: frozenset({State.SUCCEEDED})},
     # The document is deleted, so no state follows.
     Write.FORGET: {},
     Write.ADVANCE: {State.WAITING: frozenset({State.QUEUED, State.SCHEDULED})},

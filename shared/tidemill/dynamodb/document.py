@@ -14,6 +14,7 @@ from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, R
 from tidemill.domain.signals import Awaited, Signal
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
+from tidemill.domain.undo import Undo, Undone
 from tidemill.domain.waiting import Cause, Wait
 from tidemill.dynamodb import history_entries
 from tidemill.names import GROUP_ATTRIBUTE, JOB_KEY, LISTING_SORT_KEY, PAYLOAD_LOCATION_ATTRIBUTE, TTL_ATTRIBUTE, Lane
@@ -116,6 +117,19 @@ REDRIVES: Final = _list_of(
     _record(Redrive, {"token": _TEXT, "at": _TIME, "by": _TEXT, "death": _DEATH, "reason": _TEXT, "edited": _FLAG})
 )
 CANCEL: Final = _record(CancelRequest, {"by": _TEXT, "reason": _TEXT})
+UNDO: Final = _record(
+    Undo,
+    {
+        "type": _TEXT,
+        "lane": _Form(text, lambda value: Lane(value["S"])),
+        "payload": _TEXT,
+        "tags": _list_of(_TEXT),
+        "blocks": _FLAG,
+        "retention": _DURATION,
+        "max_age": _DURATION,
+    },
+)
+UNDONE: Final = _record(Undone, {"job_id": _TEXT, "at": _TIME, "by": _TEXT, "reason": _TEXT})
 
 #: Every field of `Job` except its key, each under its own name. A missing attribute means the field's default.
 _FIELDS: Final[Mapping[str, _Form]] = {
@@ -140,6 +154,7 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "hops": _NUMBER,
     "tags": _list_of(_TEXT),
     "parent": _TEXT,
+    "undoes": _TEXT,
     "checkpoint": _TEXT,
     "checkpoint_at": _TIME,
     "progress_done": _NUMBER,
@@ -158,6 +173,8 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "owner": _TEXT,
     "last_owner": _TEXT,
     "result": _TEXT,
+    "undo": UNDO,
+    "undone": UNDONE,
     "death": _DEATH,
     "errors": ATTEMPT_ERRORS,
     "redrives": REDRIVES,

@@ -85,6 +85,29 @@ class DynamoGroups:
 
         return self._unless_refused(attempt, Write.INSERT, mine)
 
+    def insert_with(
+        self,
+        job: Job,
+        insertion: Callable[[Job], Request],
+        *,
+        update: Request,
+        write: Write,
+        mine: Callable[[Job], bool],
+    ) -> Job:
+        """Insert `job`, in a group or not, in one transaction with the update of another job, whose `write` it is.
+
+        Raises `WriteRefusedError` if the other job refuses.
+        """
+
+        def attempt() -> Job:
+            (placed,), entries = self.enter([job])
+            put = own("Put", insertion(placed), table=self._table, part=Part.PARTNER)
+            self._transact([own("Update", update, table=self._table), put, *entries])
+            return placed
+
+        written = self._unless_refused(attempt, write, mine)
+        return written if written.id == job.id else self._read(job.tenant, job.id) or job
+
     def redrive(self, job: Job, entry: Redrive, *, mine: Callable[[Job], bool]) -> Job:
         """Queue the job if it is the head of its group, else put it at the tail. Raises `WriteRefusedError`."""
 

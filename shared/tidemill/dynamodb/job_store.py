@@ -15,8 +15,9 @@ from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
 from tidemill.domain.states import State, Write, allowed
+from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Wait
-from tidemill.dynamodb import job_writes, operator_writes, signal_writes
+from tidemill.dynamodb import job_writes, operator_writes, signal_writes, undo_writes
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.groups import DynamoGroups
 from tidemill.dynamodb.indexes import NOT_LISTED, Indexes
@@ -181,6 +182,17 @@ class DynamoJobStore(JobReader):
         if job.group is not None:
             return self._groups.redrive(job, entry, mine=mine)
         return self._update(Write.REDRIVE, operator_writes.redrive(job, entry), mine=mine)
+
+    def undo(self, done: Job, job: Job, entry: Undone) -> Job:
+        def mine(current: Job) -> bool:
+            """The id is that of every undo of this job, so the time tells the calls apart."""
+            return current.created_at == done.created_at and current.undone == entry
+
+        def insertion(placed: Job) -> Request:
+            return job_writes.insert(placed, indexes=self._indexes)
+
+        mark = undo_writes.mark_undone(done, entry)
+        return self._groups.insert_with(job, insertion, update=mark, write=Write.UNDO, mine=mine)
 
     def rewrite(self, job: Job, stored: Job) -> None:
         def mine(current: Job) -> bool:

@@ -18,6 +18,7 @@ from tidemill.dynamodb.document import (
     HISTORY_ATTRIBUTE,
     SIGNALS,
     SIGNALS_ATTRIBUTE,
+    UNDO,
     WAIT,
     encode,
 )
@@ -110,6 +111,8 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     for name in ("result", "death", "checkpoint"):
         if (value := getattr(settlement, name)) is not None:
             sets[name] = text(value)
+    if settlement.undo is not None:
+        sets["undo"] = UNDO.encode(settlement.undo)
     for name in ("attempt", "hops"):
         if (count := getattr(settlement, name)) is not None:
             sets[name] = number(count)

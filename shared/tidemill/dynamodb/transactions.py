@@ -37,6 +37,8 @@ class Part(Enum):
     JOB = auto()
     #: The order of a group. Refused when another write entered or advanced the group since it was read.
     GROUP = auto()
+    #: The insert of the job that undoes the own one.
+    PARTNER = auto()
     #: A write of the handler.
     EFFECT = auto()
 

@@ -1,6 +1,6 @@
 """Control: `POST /jobs/{id}/cancel` ends a job of the caller, and `/redrive` requeues a dead one.
 
-`POST /jobs/{id}/signals/{name}` gives a job the data that it waits for.
+`POST /jobs/{id}/signals/{name}` gives a job the data that it waits for, and `/undo` submits the job that undoes one.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from pydantic import BaseModel, ConfigDict
 
 from tidemill import composition
-from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError
+from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError, UndoRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.signals import LARGEST_SIGNAL_BYTES
 from tidemill.http.caller_identity import tenant
@@ -41,6 +41,10 @@ def _app() -> APIGatewayHttpResolver:
     def redrive(job_id: str) -> Response[str]:
         return controlled("redriven", lambda owner: composition.control().redrive(owner, job_id))
 
+    @app.post("/jobs/<job_id>/undo")
+    def undo(job_id: str) -> Response[str]:
+        return controlled("undone", lambda owner: _undoing(owner, job_id))
+
     @app.post("/jobs/<job_id>/signals/<name>")
     def signal(job_id: str, name: str) -> Response[str]:
         owner = tenant(app.current_event)
@@ -56,13 +60,18 @@ def _app() -> APIGatewayHttpResolver:
     def answered(what: str, act: Callable[[], Job | None]) -> Response[str]:
         try:
             job = act()
-        except (NotAllowedNowError, SignalRefusedError) as error:
+        except (NotAllowedNowError, SignalRefusedError, UndoRefusedError) as error:
             raise ProblemError(HTTPStatus.CONFLICT, "not-allowed-now", str(error)) from error
         if job is not None:
             composition.telemetry().controlled(what, job)
         return answer(job, composition.payloads())
 
     return app
+
+
+def _undoing(owner: str, job_id: str) -> Job | None:
+    accepted = composition.undoer()(owner, job_id)
+    return accepted.job if accepted else None
 
 
 def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -80,7 +80,9 @@ class OneJob:
         if job.cancel_requested_at and not ends:
             raise WriteRefusedError(Write.SETTLE, job)
         self.settled = settlement
-        changed = {name: getattr(settlement, name) for name in ("result", "death", "checkpoint", "attempt", "hops")}
+        changed = {
+            name: getattr(settlement, name) for name in ("result", "undo", "death", "checkpoint", "attempt", "hops")
+        }
         self.job = replace(
             job,
             state=settlement.state,

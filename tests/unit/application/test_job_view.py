@@ -2,11 +2,12 @@
 
 from datetime import timedelta
 
-from tests.support.builders import A_WAIT, NOW, SECOND, a_job, an_error
+from tests.support.builders import A_WAIT, AN_UNDO, NOW, SECOND, a_job, an_error
 from tidemill.application.job_view import payload_of, summary, view
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import DeathReason, Job, Redrive
 from tidemill.domain.states import State
+from tidemill.domain.undo import Undone
 from tidemill.in_memory.single_job import Inline
 
 FULL = a_job(
@@ -34,6 +35,9 @@ FULL = a_job(
     redrives=(Redrive(token="t", at=NOW, by="ada", death=DeathReason.HOPS),),
     hops=5,
     parent="p",
+    undoes="u",
+    undo=AN_UNDO,
+    undone=Undone(job_id="v", at=NOW + 9 * SECOND, by="ada", reason="a typo"),
 )
 SUMMARY = {
     "id": "j",
@@ -56,6 +60,7 @@ SUMMARY = {
     "finished_at": "2045-03-04T05:06:14.891Z",
     "expires_at": "2045-03-05T05:06:07.891Z",
     "tags": [],
+    "undone_by": "v",
 }
 ERROR = {
     "attempt": 1,
@@ -81,10 +86,14 @@ def test_a_job_shows_every_member() -> None:
         "signals": [],
         "hops": 5,
         "parent": "p",
+        "undo": {"type": "test.undo", "lane": "default", "payload": {"n": 1}, "tags": ["a"]},
+        "undone_at": "2045-03-04T05:06:16.891Z",
+        "undoes": "u",
         "cancelled_by": None,
         "history": [
             {"at": "2045-03-04T05:06:07.891Z", "what": "accepted", "cause": "accepted", "attempt": None},
             {"at": "2045-03-04T05:06:09.891Z", "what": "running", "cause": "cancel requested", "attempt": None},
+            {"at": "2045-03-04T05:06:16.891Z", "what": "dead", "cause": "undone", "attempt": None},
         ],
     }
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.builders import A_SIGNAL, NOW, a_job, an_error
+from tests.support.builders import A_SIGNAL, AN_UNDO, NOW, a_job, an_error
 from tidemill.aws.attribute_values import milliseconds, seconds
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.history import Transition, Why
@@ -16,6 +16,7 @@ from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, CancelRequest, Job, Redrive
 from tidemill.domain.signals import Awaited
 from tidemill.domain.states import State
+from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Cause, Wait
 from tidemill.dynamodb.document import decode, encode, split_key
 from tidemill.names import JOB_KEY, Lane
@@ -91,7 +92,9 @@ def test_every_field_of_a_job_is_written() -> None:
         **dict.fromkeys(
             ("run_at", "deadline", "useful_until", "unique_until", "checkpoint_at", "cancel_requested_at"), NOW
         ),
-        **dict.fromkeys(("owner", "last_owner", "result", "group", "parent", "checkpoint", "payload_at"), "text"),
+        **dict.fromkeys(
+            ("owner", "last_owner", "result", "group", "parent", "checkpoint", "payload_at", "undoes"), "text"
+        ),
         **dict.fromkeys(("releases", "sequence", "hops", "holds", "nudges", "progress_done", "progress_total"), 1),
         open_runs=1,
         hold_cause=HoldCause.LIMIT,
@@ -104,6 +107,8 @@ def test_every_field_of_a_job_is_written() -> None:
         wait=Wait(cause=Cause.LIMIT, key="a", since=NOW),
         signals=(A_SIGNAL,),
         awaited=Awaited(cause=Cause.SIGNAL, name="approval", since=NOW, until=NOW, times=2),
+        undo=AN_UNDO,
+        undone=Undone(job_id="text", at=NOW, by="ada", reason="a typo"),
         errors=(an_error(),),
         redrives=(Redrive(token="t", at=NOW, by="ada"),),
     )

@@ -164,6 +164,21 @@ _SIGNAL: Final[Operation] = {
         "409": problems("not-allowed-now"),
     },
 }
+_UNDO: Final[Operation] = {
+    "operationId": "undoJob",
+    "summary": "Submit the job that undoes the effect of a job",
+    "description": "Its handler has said with its success which job that is. The job is submitted once: a repeated "
+    "request returns the same job. It runs at the end of the group of the job that it undoes.",
+    "parameters": [_JOB_ID],
+    "requestBody": _body("Nothing", required=False),
+    "responses": SECURED
+    | WITH_BODY
+    | {
+        "200": good("The job that undoes it: its `undoes` is the id of the request.", "Job"),
+        "404": _NO_SUCH_JOB,
+        "409": problems("not-allowed-now"),
+    },
+}
 _REDRIVE: Final[Operation] = {
     "operationId": "redriveJob",
     "summary": "Requeue a dead job with a fresh set of attempts",
@@ -197,6 +212,7 @@ PATHS: Final[dict[str, dict[str, Operation]]] = {
     "/jobs/{id}": {"get": _GET},
     "/jobs/{id}/cancel": {"post": _CANCEL},
     "/jobs/{id}/signals/{name}": {"post": _SIGNAL},
+    "/jobs/{id}/undo": {"post": _UNDO},
     "/jobs/{id}/redrive": {"post": _REDRIVE},
     "/jobs/{id}/retry": {"post": _RETRY},
     "/health": {"get": _HEALTH},

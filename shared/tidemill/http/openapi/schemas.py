@@ -83,6 +83,7 @@ _SUMMARY: Final[Schema] = {
     "claimed_at": _or_null(_TIME) | {"description": "When the last run began."},
     "finished_at": _or_null(_TIME),
     "expires_at": _or_null(_TIME) | {"description": "The end of its retention. The job is deleted then."},
+    "undone_by": _or_null(_ID) | {"description": "The job that undoes its effect."},
 }
 
 _JOB: Final[Schema] = _SUMMARY | {
@@ -106,6 +107,12 @@ _JOB: Final[Schema] = _SUMMARY | {
     ),
     "hops": _COUNT | {"description": "Snoozes, waits, continuations and follow-ups in the chain so far."},
     "parent": _or_null(_ID) | {"description": "The job whose success created this one."},
+    "undo": _or_null(
+        _object({"type": _TEXT, "lane": ref("Lane"), "payload": {"type": "object"}, "tags": _list_of(_TEXT)})
+    )
+    | {"description": "The job that would undo its effect, as its handler said."},
+    "undone_at": _or_null(_TIME) | {"description": "When the job that undoes it was submitted."},
+    "undoes": _or_null(_ID) | {"description": "The job whose effect this one undoes."},
 }
 
 _ATTEMPT_ERROR: Final[Schema] = {

@@ -1,0 +1,41 @@
+"""What a handler says would undo its effect, checked as a submission and made ready for the document."""
+
+from dataclasses import replace
+
+from tidemill.application.submit import Submit
+from tidemill.domain.errors import Fault, InvalidPayloadError, PayloadTooLargeError
+from tidemill.domain.job import Job
+from tidemill.domain.submission import Submission
+from tidemill.domain.undo import LARGEST_UNDO_BYTES, Undo
+
+
+def recorded_undo(submission: Submission, done: Job, submit: Submit) -> Undo:
+    """Raises as `Submit.prepare`, and `InvalidPayloadError` for members that an undo may not have."""
+    if found := _faults(submission):
+        raise InvalidPayloadError(found)
+    job = submit.prepare(replace(submission, group=done.group), tenant=done.tenant, trace=done.trace)
+    payload = job.payload or "{}"
+    if len(payload) > LARGEST_UNDO_BYTES:
+        raise PayloadTooLargeError(len(payload), LARGEST_UNDO_BYTES)
+    return Undo(
+        type=job.type,
+        lane=job.lane,
+        payload=payload,
+        tags=job.tags,
+        blocks=job.blocks,
+        retention=job.retention,
+        max_age=job.useful_until - job.due if job.useful_until and job.due else None,
+    )
+
+
+def _faults(submission: Submission) -> list[Fault]:
+    """The id, the group and the time of an undo follow from the job that it undoes."""
+    given = {
+        "/idempotency_key": submission.key,
+        "/unique": submission.unique,
+        "/group": submission.group,
+        "/delay_seconds": submission.delay,
+        "/run_at": submission.run_at,
+        "/deadline": submission.deadline,
+    }
+    return [Fault(path, "an undo takes none") for path, value in given.items() if value is not None]

@@ -1,0 +1,88 @@
+"""Undo: submits once what would undo the effect of a job that has succeeded."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from typing import Final
+from uuid import NAMESPACE_OID, uuid5
+
+from tidemill.application.job_store import UndoStore
+from tidemill.application.ports import Clock, Payloads
+from tidemill.application.submit import Accepted
+from tidemill.domain.errors import UndoRefusedError, WriteRefusedError
+from tidemill.domain.job import OWNER, Job
+from tidemill.domain.states import State
+from tidemill.domain.undo import Undo, Undone
+
+_UNDO_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.undo")
+
+
+def undo_id(done: Job) -> str:
+    """One for each job, and another for a later job of its key."""
+    return str(uuid5(_UNDO_IDS, json.dumps([done.tenant, done.id, done.created_at.isoformat()])))
+
+
+def undo_job(done: Job, undo: Undo, *, now: datetime) -> Job:
+    """The job that undoes `done`, at the end of its group."""
+    job_id = undo_id(done)
+    return Job(
+        tenant=done.tenant,
+        id=job_id,
+        type=undo.type,
+        lane=undo.lane,
+        payload=undo.payload,
+        body_hash=hashlib.sha256(job_id.encode()).hexdigest(),
+        trace=done.trace,
+        state=State.QUEUED,
+        generation=1,
+        attempt=0,
+        created_at=now,
+        due=now,
+        useful_until=now + undo.max_age if undo.max_age else None,
+        group=done.group,
+        blocks=undo.blocks,
+        retention=undo.retention,
+        tags=undo.tags,
+        undoes=done.id,
+    )
+
+
+class Undoer:
+    """`find` returns None for a job that is missing or expired, as `Control.find`."""
+
+    def __init__(
+        self, *, store: UndoStore, payloads: Payloads, clock: Clock, find: Callable[[str, str], Job | None]
+    ) -> None:
+        self._store = store
+        self._payloads = payloads
+        self._clock = clock
+        self._find = find
+
+    def __call__(self, tenant: str, job_id: str, *, by: str = OWNER, reason: str = "") -> Accepted | None:
+        """Submit the job that undoes this one, or return the one that an earlier call submitted. None without a job.
+
+        `by` and `reason` are for the audit entry. Raises `UndoRefusedError`, and as storing a payload does.
+        """
+        while (done := self._find(tenant, job_id)) is not None:
+            if done.undone is not None:
+                return Accepted(job=self._earlier(done, done.undone), replayed=True)
+            if done.state is not State.SUCCEEDED:
+                raise UndoRefusedError(f"the job is {done.state}; only a job that has succeeded can be undone")
+            if done.undo is None:
+                raise UndoRefusedError("the job has recorded no undo, so nothing is known that would undo its effect")
+            now = self._clock()
+            # If the write is refused, no document names the payload that is stored here, and reconcile deletes it.
+            job = self._payloads.put_away(undo_job(done, done.undo, now=now))
+            entry = Undone(job_id=job.id, at=now, by=by, reason=reason)
+            # A refused write means that another call was faster, or that the job has expired since.
+            with suppress(WriteRefusedError):
+                return Accepted(job=self._store.undo(done, job, entry), replayed=False)
+        return None
+
+    def _earlier(self, done: Job, undone: Undone) -> Job:
+        job = self._find(done.tenant, undone.job_id)
+        if job is None:
+            raise UndoRefusedError(f"the job was undone by job {undone.job_id}, which has been deleted since")
+        return job

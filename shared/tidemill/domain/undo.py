@@ -1,0 +1,38 @@
+"""Compensation: what would undo the effect of a job, and who has asked for that. Decision 48 gives the reasons."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from tidemill.names import Lane
+
+#: The payload as JSON text in ASCII. It is part of the document of the job that it undoes.
+LARGEST_UNDO_BYTES: Final = 32 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """The job that undoes the effect of another. Its submission is checked; it has no id or time yet."""
+
+    type: str
+    lane: Lane
+    #: JSON text.
+    payload: str
+    tags: tuple[str, ...] = ()
+    #: Of its type, when the other job succeeded. They mean what they mean in `Job`.
+    blocks: bool = False
+    retention: timedelta | None = None
+    #: It expires if it has not begun so long after its submission.
+    max_age: timedelta | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """The audit entry of an undo: the job that it submitted, and who asked for it."""
+
+    job_id: str
+    at: datetime
+    #: As `CancelRequest.by`.
+    by: str
+    #: Why, in the operator's words.
+    reason: str = ""

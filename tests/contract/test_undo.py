@@ -1,0 +1,104 @@
+"""An undo is one transaction: the job that undoes another is inserted, and the other one names it, or neither."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from tests.support.builders import AN_UNDO, NOW, SECOND, SETTLEMENTS, a_job, an_undo_of, brought_to, claimed, stored
+from tests.support.job_tables import Table
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.states import State
+from tidemill.dynamodb.document import encode
+from tidemill.dynamodb.job_store import DynamoJobStore
+
+
+def succeeded(store: DynamoJobStore, **changes: object) -> Job:
+    running = claimed(store, store.insert_if_absent(a_job(**changes)))
+    store.settle(running, replace(SETTLEMENTS[State.SUCCEEDED], undo=AN_UNDO), now=NOW)
+    return stored(store, running)
+
+
+def test_the_success_records_what_would_undo_it(store: DynamoJobStore) -> None:
+    assert succeeded(store).undo == AN_UNDO
+
+
+def test_the_undo_is_inserted_and_the_job_names_it(store: DynamoJobStore) -> None:
+    done = succeeded(store)
+    job, entry = an_undo_of(done)
+
+    assert store.undo(done, job, entry) == stored(store, job) == job
+    assert stored(store, done) == replace(done, undone=entry)
+
+
+def test_a_second_undo_is_refused_and_inserts_nothing(store: DynamoJobStore) -> None:
+    done = succeeded(store)
+    store.undo(done, *an_undo_of(done))
+    job, entry = an_undo_of(done)
+
+    with pytest.raises(WriteRefusedError):
+        store.undo(done, job, entry)
+
+    assert store.get(job.tenant, job.id) is None
+
+
+@pytest.mark.parametrize("state", [state for state in State if state is not State.SUCCEEDED])
+def test_only_a_success_can_be_undone(store: DynamoJobStore, state: State) -> None:
+    done = brought_to(store, state)
+    job, entry = an_undo_of(done, group=None)
+
+    with pytest.raises(WriteRefusedError):
+        store.undo(done, job, entry)
+
+    assert store.get(job.tenant, job.id) is None
+
+
+def test_an_expired_job_cannot_be_undone(store: DynamoJobStore) -> None:
+    done = succeeded(store)
+    assert done.expires_at
+
+    with pytest.raises(WriteRefusedError):
+        store.undo(done, *an_undo_of(done, created_at=done.expires_at + SECOND))
+
+
+def test_a_later_job_of_the_key_is_not_undone_for_the_earlier_one(store: DynamoJobStore, table: Table) -> None:
+    done = succeeded(store)
+    later = replace(done, created_at=done.created_at + timedelta(days=1))
+    table.put(later)
+
+    with pytest.raises(WriteRefusedError):
+        store.undo(done, *an_undo_of(done))
+
+    assert stored(store, done).undone is None
+
+
+def test_a_newer_version_of_the_document_is_left_alone(store: DynamoJobStore, table: Table) -> None:
+    done = succeeded(store)
+    newer = encode(done) | {"schema": {"N": "99"}}
+    table.client.put_item(TableName=table.name, Item=newer)
+    job, entry = an_undo_of(done)
+
+    with pytest.raises(Exception, match="schema 99"):
+        store.undo(done, job, entry)
+
+    assert store.get(job.tenant, job.id) is None
+
+
+def test_the_undo_of_a_job_of_a_group_waits_at_its_end(store: DynamoJobStore) -> None:
+    done = succeeded(store, group="orders")
+    store.advance(done.tenant, "orders", now=NOW)
+    store.insert_if_absent(a_job(group="orders"))
+
+    job = store.undo(done, *an_undo_of(done))
+
+    assert (job.state, job.sequence, job.due) == (State.WAITING, 3, None)
+    assert job == stored(store, job)
+
+
+def test_the_undo_of_the_last_job_of_a_group_is_its_head(store: DynamoJobStore) -> None:
+    done = succeeded(store, group="orders")
+
+    job = store.undo(done, *an_undo_of(done))
+
+    assert (store.advance(done.tenant, "orders", now=NOW) or job).state is State.QUEUED

@@ -1,0 +1,35 @@
+"""The Python client undoes the jobs of its tenant."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.builders import AN_UNDO, NOW, SETTLEMENTS, TENANT, claimed
+from tests.support.faulty_client import FaultyClient
+from tests.support.job_tables import Table
+from tidemill.client import Submission, Tidemill, UndoRefusedError
+from tidemill.domain.states import State
+from tidemill.dynamodb.job_store import DynamoJobStore
+
+
+def test_a_job_of_the_tenant_is_undone_once_and_that_of_another_is_not_found(
+    client: FaultyClient, table: Table, store: DynamoJobStore
+) -> None:
+    tidemill, other = (
+        Tidemill.at(table.name, tenant=name, job_packages=["tests.support.jobs"], client=client)  # type: ignore[arg-type]  # a proxy
+        for name in (TENANT, "another")
+    )
+    job = tidemill.submit(Submission(type="test.noop", payload={"n": 1})).job
+    with pytest.raises(UndoRefusedError, match="the job is queued"):
+        tidemill.undo(job.id)
+    assert job.due
+    running = claimed(store, job, now=max(job.due, NOW))
+    store.settle(running, replace(SETTLEMENTS[State.SUCCEEDED], undo=AN_UNDO), now=NOW)
+
+    first, second = tidemill.undo(job.id), tidemill.undo(job.id)
+
+    assert first
+    assert second
+    assert (first.replayed, second.replayed, first.job) == (False, True, second.job)
+    assert (first.job.undoes, first.job.type) == (job.id, "test.undo")
+    assert other.undo(job.id) is None
