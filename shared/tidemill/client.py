@@ -18,7 +18,7 @@ from tidemill.application.submit_batch import Answer, submit_all
 from tidemill.application.undo import Undoer
 from tidemill.application.validation import LONGEST_TENANT, is_tenant
 from tidemill.aws import clients
-from tidemill.domain.errors import Fault, InvalidPayloadError, SignalRefusedError, TidemillError
+from tidemill.domain.errors import Fault, InvalidPayloadError, SignalRefusedError, TidemillError, UndoRefusedError
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.trace_context import from_traceparent, trace_of, traceparent_of

@@ -20,6 +20,7 @@ from tests.simulation.actors.selecting_operators import SelectingOperators
 from tests.simulation.actors.signallers import Signallers
 from tests.simulation.actors.tenants import Tenants
 from tests.simulation.actors.ttl_sweeper import TtlSweeper
+from tests.simulation.actors.undoers import Undoers
 from tests.simulation.checks.all_checks import Checks, Violation
 from tests.simulation.deployment import Deployment
 from tests.simulation.world.faults import Fault
@@ -106,6 +107,7 @@ def _run(world: World) -> float:
     eventbridge = EventBridgeScheduler(world)
     _submit(world, workload, faults_end_ms)
     Signallers(world, checks.signals.accepted.append).plan()
+    Undoers(world, checks.undos).plan()
     eventbridge.begin()
     Alarms(world)
     operators.plan(faults_end_ms)

@@ -39,6 +39,9 @@ _MOST_DEPENDENTS: Final = 10
 #: Share of seeds with jobs that wait for signals, and their number.
 _WAITING: Final = 0.25
 _WAITING_JOBS: Final = 3
+#: Share of seeds with jobs that record an undo, and their number.
+_BOOKED: Final = 0.25
+_BOOKINGS: Final = 3
 #: Faults that are counted when they begin and fail calls later.
 _LASTING: Final = (Fault.SERVICE_OUTAGE, Fault.GROUP_THROTTLED, Fault.TRANSACTION_UNDER_WAY, Fault.FROZEN_MID_CALL)
 _GROUPS: Final = ("orders", "orders", "mail")
@@ -153,7 +156,7 @@ class Workload:
 
 
 def further_submissions(world: World) -> list[PlannedSubmission]:
-    """In some seeds, jobs with odd values, a crowd of jobs of one limit key, jobs that call a downstream, or that wait.
+    """In some seeds, odd values, a crowd of one limit key, and jobs that call a downstream, wait or record an undo.
 
     Their own chance leaves the other seeds as they are.
     """
@@ -189,7 +192,29 @@ def further_submissions(world: World) -> list[PlannedSubmission]:
             )
             for number in range(_WAITING_JOBS)
         ]
+    made += _bookings(world)
     return [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 5_000)) for one in made]
+
+
+def _bookings(world: World) -> list[Submission]:
+    """In some seeds, jobs that record an undo."""
+    random = Random(f"bookings {world.seed}")
+    if random.random() >= _BOOKED:
+        return []
+    return [
+        Submission(
+            type="sim.books",
+            payload={
+                "fails": random.choice([0, 0, 1, 9]),
+                "seconds": random.choice([0, 1, 9]),
+                "count": random.choice([0, 0, 1, 9]),
+                "padding": "x" * random.choice([0, 0, 2_000]),
+            },
+            key=f"books-{number}",
+            group=random.choice([None, None, "bookings"]),
+        )
+        for number in range(_BOOKINGS)
+    ]
 
 
 class TrackedSubmission:

@@ -8,13 +8,22 @@ from typing import Any, Final
 from tests.simulation.actors.api_gateway import CONFLICT, NOT_FOUND, OK, UNAVAILABLE, UNPROCESSABLE, Answer, ask
 from tests.simulation.actors.callers import TAGS, TENANTS, PlannedSubmission
 from tests.simulation.checks.shown_jobs import shows_one_of
-from tests.simulation.checks.violation import has_expired, number_of, require_in_task, state_of, tags_of, tenant_of
+from tests.simulation.checks.violation import (
+    has_expired,
+    number_of,
+    require_in_task,
+    state_of,
+    tags_of,
+    tenant_of,
+    text_of,
+)
 from tests.simulation.world.dynamodb_table import Record
 from tests.simulation.world.faults import Fault
 from tests.simulation.world.lambda_environments import LARGEST_SKEW_MS
 from tests.simulation.world.task_scheduler import BEGINNING_MS
 from tests.simulation.world.world import LONGEST_INDEX_LAG_MS, World
 from tidemill.domain.states import State
+from tidemill.names import PAYLOAD_PREFIX
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: Longest delay of a response, and largest clock skew.
@@ -62,7 +71,14 @@ class Tenants:
         task = world.scheduler.current
         if task and task.process.name.startswith("control "):
             tenant, _, job_id = key.rpartition("#")
-            requested = any(one.tenant == tenant and job_id in one.path for one in world.open_requests)
+            if key.startswith(PAYLOAD_PREFIX):
+                # Of an undo, whose id is not in the request.
+                tenant, job_id = json.loads(key.removeprefix(PAYLOAD_PREFIX))[0], "/undo"
+            # Or the job that undoes the requested one.
+            about = {job_id, text_of(record.after, "undoes")} - {""}
+            requested = any(
+                one.tenant == tenant and any(each in one.path for each in about) for one in world.open_requests
+            )
             require_in_task(
                 world.scheduler,
                 requested or "#" not in key[1:],

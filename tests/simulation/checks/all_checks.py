@@ -35,6 +35,7 @@ from tests.simulation.checks.schedules import ScheduleChecks
 from tests.simulation.checks.signals import SignalChecks
 from tests.simulation.checks.stray_threads import StrayThreadChecks
 from tests.simulation.checks.transitions import TransitionChecks
+from tests.simulation.checks.undos import UndoChecks
 from tests.simulation.checks.use_case_reports import UseCaseReportChecks
 from tests.simulation.checks.version_compatibility import VersionCompatibilityChecks
 from tests.simulation.checks.violation import Violation, state_of
@@ -94,6 +95,7 @@ class Checks:
         self._job_files = JobFileChecks(world)
         self.payloads = PayloadChecks(world)
         self.signals = SignalChecks(world)
+        self.undos = UndoChecks(world)
         self._explanations = ExplanationChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
@@ -151,6 +153,7 @@ class Checks:
         self._breakers.at_end()
         self._job_files.at_end()
         self.signals.at_end()
+        self.undos.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()
 

@@ -130,6 +130,10 @@ class DocumentChangeChecks:
             # A migration leaves the state as it is. `MigrationChecks` looks at the rest.
             require(came_from is state_of(after) is not State.RUNNING, check, f"rewritten while {came_from}", key)
             return
+        if "undone" in after and "undone" not in (before or {}):
+            # `UndoChecks` looks at the rest.
+            require(came_from is state_of(after) is State.SUCCEEDED, check, f"undone while {came_from}", key)
+            return
         require(state_of(after) in _NEXT[came_from], check, f"{came_from} -> {state_of(after)}", key)
 
     def generations_only_rise(self, key: str, before: Item | None, after: Item | None) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from tests.simulation.checks.violation import Item, maps_of, number_of, state_of, text_of
+from tests.simulation.checks.violation import Item, map_of, maps_of, number_of, state_of, text_of
 from tidemill.application.explanation import Reason
 from tidemill.domain.states import State
 
@@ -40,6 +40,9 @@ def _about_end(item: Item, reason: Reason) -> Iterator[str]:
             yield f"It blocks its group {text_of(item, 'group')}"
     else:
         yield f"It {_ENDINGS[state_of(item)]} {_time(item, 'finished_at')}"
+        if "undo" in item:
+            undone = text_of(map_of(item, "undone"), "job_id")
+            yield f"It was undone by job {undone}, submitted" if undone else "undoes it."
         if state_of(item) is State.EXPIRED:
             yield f"it was of use until {_time(item, 'useful_until')}"
 

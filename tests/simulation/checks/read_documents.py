@@ -65,6 +65,8 @@ class ReadDocumentChecks:
             "payload_at": text_of(item, "payload_at") or None,
             "trace": text_of(item, "trace"),
             "cancelled_by": text_of(map_of(item, "cancel"), "by") or None,
+            "undo_requested_by": text_of(map_of(item, "undone"), "by") or None,
+            "undo_reason": text_of(map_of(item, "undone"), "reason") or None,
             "cancel_reason": text_of(map_of(item, "cancel"), "reason") or None,
             "redrives": [
                 {"at": _time(one, "at"), **{name: text_of(one, name) or None for name in ("by", "death", "reason")}}
@@ -103,6 +105,8 @@ class ReadDocumentChecks:
         expected = [(_time(item, "created_at"), "accepted", None), *_entries(item)]
         if "cancel_requested_at" in item:
             expected.append((_time(item, "cancel_requested_at"), "running", None))
+        if "undone" in item:
+            expected.append((_time(map_of(item, "undone"), "at"), "succeeded", None))
         entries = [(entry["at"], str(entry["what"]), entry["worker"]) for entry in shown]
         require(
             sorted(entries, key=str) == sorted(expected, key=str), _SHOWN, f"history {entries}, not {expected}", key

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.simulation.checks.violation import Item, maps_of, tags_of
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_TEXTS: Final = ("type", "lane", "state", "death", "group", "parent")
+_TEXTS: Final = ("type", "lane", "state", "death", "group", "parent", "undoes")
 #: With the number that a missing attribute stands for.
 _NUMBERS: Final = {"attempt": 0, "hops": 0, "sequence": None}
 _TIMES: Final = (
@@ -22,7 +22,12 @@ _TIMES: Final = (
     "finished_at",
 )
 #: Only a response about one job has these, and its errors.
-_MAY_BE_LARGE: Final = frozenset(("result", "checkpoint", "hops", "parent", "redrives", "cancelled_by", "signals"))
+_MAY_BE_LARGE: Final = frozenset(
+    (
+        *("result", "checkpoint", "hops", "parent", "redrives", "cancelled_by", "signals"),
+        *("undo", "undone_at", "undoes"),
+    )
+)
 _MISSING: Final = object()
 _JSON: Final = ("result", "checkpoint")
 
@@ -71,6 +76,9 @@ def expected_view(item: Item) -> dict[str, Any]:
             for one in maps_of(item, "signals")
         ],
         "tags": tags_of(item),
+        "undo": _undo(item["undo"]["M"]) if "undo" in item else None,
+        "undone_at": time(int(item["undone"]["M"]["at"]["N"])) if "undone" in item else None,
+        "undone_by": item["undone"]["M"]["job_id"]["S"] if "undone" in item else None,
         "cancelled_by": _cancelled_by(item),
         "expires_at": None if expires_at is None else time(expires_at * 1000),
         "progress": {
@@ -87,6 +95,15 @@ def expected_view(item: Item) -> dict[str, Any]:
             }
             for one in item.get("redrives", {"L": []})["L"]
         ],
+    }
+
+
+def _undo(undo: Item) -> dict[str, Any]:
+    return {
+        "type": undo["type"]["S"],
+        "lane": undo["lane"]["S"],
+        "payload": json.loads(undo["payload"]["S"]),
+        "tags": tags_of(undo),
     }
 
 

@@ -63,6 +63,10 @@ def _events(item: Item) -> Iterator[tuple[int, str]]:
         yield number_of(wait, "since"), _waits(wait, what)
     yield from is_at("nudged_at", "it was overdue, so its message was sent again", others)
     yield from is_at("cancel_requested_at", f"a cancel was requested while it ran{_by(item)}", set())
+    if undone := map_of(item, "undone"):
+        why = f", because: {text_of(undone, 'reason')}" if "reason" in undone else ""
+        by = f"undone by job {text_of(undone, 'job_id')}, as {text_of(undone, 'by')} asked{why}"
+        yield number_of(undone, "at"), re.escape(by)
     yield from is_at("finished_at", f"it died: {text_of(item, 'death')}" if state == "dead" else state, others)
 
 
@@ -137,7 +141,8 @@ def _submitted(item: Item) -> str:
         text += f", to run {_SPAN} later"
     if "group" in item:
         text += f", as number {number_of(item, 'sequence')} of the group {re.escape(text_of(item, 'group'))}"
-    return text + (f", by the success of job {text_of(item, 'parent')}" if "parent" in item else "")
+    text += f", by the success of job {text_of(item, 'parent')}" if "parent" in item else ""
+    return text + (f", to undo job {text_of(item, 'undoes')}" if "undoes" in item else "")
 
 
 def _progress(item: Item) -> str:

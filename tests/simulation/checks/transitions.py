@@ -57,6 +57,7 @@ def _write(before: Item, after: Item) -> Write | None:
             ("cancel_requested_at", Write.CANCEL),
             ("nudged_at", Write.RESEND),
             ("checkpoint_at", Write.CHECKPOINT),
+            ("undone", Write.UNDO),
             ("payload", Write.REWRITE),
             ("payload_at", Write.REWRITE),
         )

@@ -292,6 +292,26 @@ def asks(plan: Plan, run: Run) -> Done:
         return Done(writes=[effect(run)])
 
 
+@job_type("sim.books", payload=Plan, max_attempts=4, backoff_cap_seconds=30)
+def books(plan: Plan, run: Run) -> Done:
+    """Says what would undo it. `count` is how often that fails."""
+    with running(run):
+        _step(plan, run)
+        undoing = Submission(
+            type="sim.unbooks",
+            payload={"fails": plan.count, "key": f"{run.tenant}#{run.job_id}", "padding": plan.padding},
+            tags=["undo"],
+        )
+        return Done(writes=[effect(run)], undo=undoing)
+
+
+@job_type("sim.unbooks", payload=Plan, max_attempts=4, backoff_cap_seconds=30)
+def unbooks(plan: Plan, run: Run) -> Done:
+    with running(run):
+        _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
 @job_type("sim.poison", payload=Plan, max_attempts=3, backoff_cap_seconds=20)
 def poison(plan: Plan, run: Run) -> Done:
     with running(run):

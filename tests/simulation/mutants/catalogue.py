@@ -16,10 +16,11 @@ from tests.simulation.mutants.operators_reads import READ
 from tests.simulation.mutants.passes import PASS
 from tests.simulation.mutants.pauses import PAUSES
 from tests.simulation.mutants.signals import SIGNALLED
+from tests.simulation.mutants.undos import UNDONE
 from tests.simulation.mutants.values_and_reports import SHOWN
 from tests.simulation.mutants.waits_and_messages import WAITING
 
 MUTANTS: Final = (
     *(*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING, *SHOWN, *LINES, *ITEMS, *EXPLAINED),
-    *(*RECORDED, *READ, *PAUSES, *ADAPTIVE, *BREAKERS, *SIGNALLED),
+    *(*RECORDED, *READ, *PAUSES, *ADAPTIVE, *BREAKERS, *SIGNALLED, *UNDONE),
 )

@@ -1,0 +1,90 @@
+"""Checks of undos: an undo is submitted at most once, only after the success that it undoes, and none is lost."""
+
+import json
+from collections import defaultdict
+from typing import Final
+
+from tests.simulation.checks.table_watch import watch_jobs
+from tests.simulation.checks.violation import (
+    Item,
+    map_of,
+    number_of,
+    require,
+    run_ended,
+    state_of,
+    tenant_of,
+    text_of,
+)
+from tests.simulation.world.world import World
+from tidemill.domain.states import State
+
+_ONCE: Final = "an undo is submitted at most once"
+_AFTER: Final = "an undo follows the success that it undoes"
+_KEPT: Final = "an undo that was accepted is not lost"
+_RECORDED: Final = "a success records its undo"
+#: The types that record an undo, and what undoes them.
+_UNDONE_BY: Final = {"sim.books": "sim.unbooks"}
+
+
+class UndoChecks:
+    """Watches the jobs table of one world, and runs at its end."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        #: By key and time of submission of a job, the jobs that undo it.
+        self._undos: dict[tuple[str, int], set[str]] = defaultdict(set)
+        #: Keys of jobs, with the ids of the undos that callers were told.
+        self.accepted: list[tuple[str, str]] = []
+        checks = (self.successes_record_it, self.it_stays, self.it_is_marked_once)
+        watch_jobs(world, changed=checks, inserted=self.it_follows)
+
+    def successes_record_it(self, key: str, before: Item, after: Item) -> None:
+        expected = run_ended(before, after) and state_of(after) is State.SUCCEEDED
+        undo, type_ = map_of(after, "undo"), _UNDONE_BY.get(text_of(after, "type"))
+        if expected and type_:
+            fits = text_of(undo, "type") == type_ and json.loads(text_of(undo, "payload"))["key"] == key
+            require(fits, _RECORDED, f"recorded: {undo}", key)
+        known = "undo" in before or expected
+        require(known or not undo, _RECORDED, f"a {state_of(after)} job has {undo}", key)
+
+    def it_stays(self, key: str, before: Item, after: Item) -> None:
+        for name in ("undo", "undone"):
+            lost = name in before and after.get(name) != before[name]
+            require(not lost, _KEPT, f"{name} became {after.get(name)}", key)
+
+    def it_is_marked_once(self, key: str, before: Item, after: Item) -> None:
+        if "undone" in before or "undone" not in after:
+            return
+        require(state_of(before) is State.SUCCEEDED, _AFTER, f"a {state_of(before)} job was marked", key)
+        same = {name: value for name, value in after.items() if name != "undone"} == before
+        require(same, "an undo leaves the rest of its job as it is", f"{before} became {after}", key)
+
+    def it_follows(self, key: str, after: Item) -> None:
+        """The transaction marks the other job first."""
+        if "undoes" not in after:
+            return
+        other = f"{tenant_of(key)}#{text_of(after, 'undoes')}"
+        done = self._world.jobs.items.get((other,))
+        marked = text_of(map_of(done or {}, "undone"), "job_id") == key.rpartition("#")[2]
+        require(state_of(done) is State.SUCCEEDED and marked, _AFTER, f"{other} is {state_of(done)}", key)
+        same = done is not None and all(
+            after.get(name) == map_of(done, "undo").get(name) for name in ("type", "lane", "tags")
+        )
+        same = same and done is not None and after.get("group") == done.get("group")
+        require(same, "an undo is what its job recorded", f"{after} undoes {done}", key)
+        undos = self._undos[other, number_of(done, "created_at")]
+        require(not undos, _ONCE, f"{undos} undo {other}, too", key)
+        undos.add(key)
+
+    def at_end(self) -> None:
+        """Raises `Violation`."""
+        known = {key for undos in self._undos.values() for key in undos}
+        for done, job_id in self.accepted:
+            require(f"{tenant_of(done)}#{job_id}" in known, _KEPT, f"{job_id} was accepted", done)
+        for key, item in self._world.jobs.items.items():
+            if "undone" in item:
+                undo = f"{tenant_of(key[0])}#{text_of(map_of(item, 'undone'), 'job_id')}"
+                require(undo in known, _KEPT, f"no {undo} was inserted", key[0])
+
+
+__all__ = ["UndoChecks"]
