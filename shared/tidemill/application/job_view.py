@@ -10,7 +10,7 @@ from tidemill.domain.job import OPERATOR, OWNER, Job
 from tidemill.domain.undo import Undo
 
 #: What callers and handlers wrote themselves, and which may hold personal data.
-CONTENTS: Final = ("payload", "result", "checkpoint", "signals", "undo")
+CONTENTS: Final = ("payload", "result", "checkpoint", "signals")
 
 
 def payload_of(job: Job, payloads: Payloads) -> str | None:
@@ -77,8 +77,11 @@ def operator_view(job: Job, *, payload: str | None) -> dict[str, Any]:
 
 
 def record(job: Job) -> dict[str, Any]:
-    """As `operator_view`, without the `CONTENTS`."""
-    return {name: value for name, value in operator_view(job, payload=None).items() if name not in CONTENTS}
+    """As `operator_view`, without the `CONTENTS`, and without the payload of the undo."""
+    shown = operator_view(job, payload=None)
+    if shown["undo"]:
+        del shown["undo"]["payload"]
+    return {name: value for name, value in shown.items() if name not in CONTENTS}
 
 
 def summary(job: Job) -> dict[str, Any]:

@@ -16,7 +16,7 @@ class Done:
     """Success with more than a result.
 
     `writes` and the jobs of `then` commit together with the success or not at all: the exactly-once effect. `undo` is
-    the job that would undo the effect. It is kept with the success, and submitted if somebody asks for it.
+    the job that would undo the effect. It is kept with the success, and submitted once on request.
     """
 
     result: Any = None

@@ -60,18 +60,18 @@ def test_an_operator_undoes_the_job_of_a_tenant_and_leaves_an_audit_entry(cloud:
     )
 
 
-def test_explain_tells_of_the_undo_before_and_after(cloud: Cloud) -> None:
+def test_explain_shows_the_undo_before_and_after(cloud: Cloud) -> None:
     job = a_success(cloud)
     explained = ("--tenant", "a:other")
     assert f"`tidemill undo {job.id}` undoes it." in run("explain", job.id, *explained).stdout
 
     run("undo", job.id, *explained, "--reason", "a typo")
 
-    told = run("explain", job.id, *explained).stdout
+    shown = run("explain", job.id, *explained).stdout
     undone = stored(cloud.store, job).undone
     assert undone
-    assert f"It was undone by job {undone.job_id}, submitted" in told
-    assert f"undone by job {undone.job_id}, as {undone.by} asked, because: a typo" in told
+    assert f"It was undone by job {undone.job_id}, submitted" in shown
+    assert f"undone by job {undone.job_id}, as {undone.by} asked, because: a typo" in shown
     assert f"to undo job {job.id}" in run("explain", undone.job_id, *explained).stdout
 
 

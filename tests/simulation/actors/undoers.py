@@ -6,7 +6,7 @@ from typing import Final
 from tests.simulation.actors.api_gateway import CONFLICT, NOT_FOUND, OK, UNAVAILABLE, ask
 from tests.simulation.actors.callers import PlannedSubmission, run_tool
 from tests.simulation.checks.undos import UndoChecks
-from tests.simulation.checks.violation import Item, has_expired, map_of, require_in_task, state_of, text_of
+from tests.simulation.checks.violation import Item, has_expired, map_of, require_in_task, state_of, tenant_of, text_of
 from tests.simulation.world.task_scheduler import Process
 from tests.simulation.world.world import World
 from tidemill import composition
@@ -66,7 +66,7 @@ class Undoers:
             # Only the next version has the route while a deployment is under way.
             self._require(self._may_be_gone(versions), "404", key)
         elif answer.status == CONFLICT:
-            self._require(any(_refuses(item) for item in versions if item), "409", key)
+            self._require(self._refuses(key, versions), "409", key)
         else:
             undone = {text_of(map_of(item, "undone"), "job_id") for item in versions if item}
             fits = answer.body["undoes"] == planned.ids[-1] and answer.body["id"] in undone
@@ -84,7 +84,7 @@ class Undoers:
                 accepted = composition.undoer()(planned.tenant, planned.ids[-1], by="eve", reason="a typo")
             except UndoRefusedError as refused:
                 versions = self._versions(key, before, now_ms)
-                self._require(any(_refuses(item) for item in versions if item), f"an operator: {refused}", key)
+                self._require(self._refuses(key, versions), f"an operator: {refused}", key)
                 return
             if accepted:
                 self._checks.accepted.append((key, accepted.job.id))
@@ -101,13 +101,21 @@ class Undoers:
         soon_ms = self._world.scheduler.now_ms + _ABOUT_NOW_MS
         return any(item is None or has_expired(item, soon_ms) for item in versions)
 
+    def _refuses(self, key: str, versions: list[Item | None]) -> bool:
+        """It had not succeeded, or recorded nothing, or its undo may be gone."""
+        known = [item for item in versions if item]
+        if any(state_of(item) is not State.SUCCEEDED or "undo" not in item for item in known):
+            return True
+        soon_ms = self._world.scheduler.now_ms + _ABOUT_NOW_MS
+        undos = [
+            self._world.jobs.items.get((f"{tenant_of(key)}#{text_of(map_of(item, 'undone'), 'job_id')}",))
+            for item in known
+            if "undone" in item
+        ]
+        return any(undo is None or has_expired(undo, soon_ms) for undo in undos)
+
     def _require(self, holds: bool, what: str, key: str) -> None:
         require_in_task(self._world.scheduler, holds, _ANSWERED, what, key)
-
-
-def _refuses(item: Item) -> bool:
-    """It has not succeeded, or recorded nothing, or its undo may be gone."""
-    return state_of(item) is not State.SUCCEEDED or "undo" not in item or "undone" in item
 
 
 def _key(planned: PlannedSubmission) -> str:

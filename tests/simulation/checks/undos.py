@@ -33,7 +33,7 @@ class UndoChecks:
         self._world = world
         #: By key and time of submission of a job, the jobs that undo it.
         self._undos: dict[tuple[str, int], set[str]] = defaultdict(set)
-        #: Keys of jobs, with the ids of the undos that callers were told.
+        #: Keys of jobs, with the ids of the undos that callers got.
         self.accepted: list[tuple[str, str]] = []
         checks = (self.successes_record_it, self.it_stays, self.it_is_marked_once)
         watch_jobs(world, changed=checks, inserted=self.it_follows)

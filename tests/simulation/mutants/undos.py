@@ -7,18 +7,6 @@ from tests.simulation.mutants.apply import Mutant
 
 UNDONE: Final = (
     Mutant(
-        "a second undo is accepted",
-        modules.UNDO_WRITES,
-        '            "attribute_not_exists(#undone)",\n',
-        '            "(attribute_not_exists(#undone) OR attribute_exists(#undone))",\n',
-    ),
-    Mutant(
-        "an undo has a fresh id",
-        modules.UNDO,
-        "done.created_at.isoformat()]",
-        "done.created_at.isoformat(), id(object())]",
-    ),
-    Mutant(
         "a repeated undo is refused",
         modules.UNDO,
         "if done.undone is not None:\n                return",
@@ -43,10 +31,22 @@ UNDONE: Final = (
         'self._transact([own("Update", update, table=self._table), *entries])',
     ),
     Mutant(
-        "an undo does not wait for the success",
+        "an undo is inserted and not marked",
+        modules.GROUPS,
+        'self._transact([own("Update", update, table=self._table), put, *entries])',
+        "self._transact([put, *entries])",
+    ),
+    Mutant(
+        "an undo names no job",
         modules.UNDO,
-        "if done.state is not State.SUCCEEDED:",
-        "if done.state is State.CANCELLED:",
+        "undoes=done.id,",
+        "undoes=None,",
+    ),
+    Mutant(
+        "an undo loses its tags",
+        modules.UNDO,
+        "tags=undo.tags,",
+        "tags=(),",
     ),
     Mutant(
         "a listing shows no undo",

@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from tests.support.builders import A_WAIT, AN_UNDO, NOW, SECOND, a_job, an_error
-from tidemill.application.job_view import payload_of, summary, view
+from tidemill.application.job_view import payload_of, record, summary, view
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import DeathReason, Job, Redrive
 from tidemill.domain.states import State
@@ -96,6 +96,10 @@ def test_a_job_shows_every_member() -> None:
             {"at": "2045-03-04T05:06:16.891Z", "what": "dead", "cause": "undone", "attempt": None},
         ],
     }
+
+
+def test_a_record_has_no_payload_of_an_undo() -> None:
+    assert record(FULL)["undo"] == {"type": "test.undo", "lane": "default", "tags": ["a"]}
 
 
 def test_what_a_job_does_not_have_is_null() -> None:
