@@ -136,6 +136,9 @@ class EmbeddedStage:
         found: Mapping[str, Any] = json.loads(self.app.tidemill("status", "--json").stdout)
         return found
 
+    def explain(self, id_: str) -> str:
+        return self.app.tidemill("explain", id_).stdout
+
     def execute(self, words: Sequence[str]) -> None:
         program, *arguments = words
         if program == "tidemill":

@@ -65,5 +65,8 @@ class Stage(Protocol):
     def status(self) -> Mapping[str, Any]:
         """The object that `tidemill status --json` prints."""
 
+    def explain(self, id_: str) -> str:
+        """What `tidemill explain` says of a job."""
+
     def execute(self, words: Sequence[str]) -> None:
         """Run a command of an operator: `tidemill …` or `aws …`. Raises CommandError."""

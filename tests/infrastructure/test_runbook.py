@@ -14,7 +14,7 @@ RUNBOOK: Final = (ROOT / "docs" / "operations" / "runbook.md").read_text(encodin
 PAGES: Final = {runbook.anchor(title): page for title, page in re.findall(r"(?ms)^## (.+?)$(.*?)(?=^## |\Z)", RUNBOOK)}
 SECURITY: Final = "security-incident"
 #: No alarm links to the last ones.
-WITH_FORM: Final = (*Heading, SECURITY, "open-breaker")
+WITH_FORM: Final = (*Heading, SECURITY, "open-breaker", "slow-service")
 #: Meaning, form and decision.
 FORM: Final = re.compile(
     r"""\n\n\*(?P<meaning>[^*]+\.)\*\n\n

@@ -57,6 +57,14 @@ CURES: Final[Mapping[str, Cure]] = {
         ],
         shown=("breaker", "payments"),
     ),
+    "downstream-slow": Cure(
+        [
+            "tidemill config set types.demo.ship.concurrency_per_key [0-9]+ .*",
+            "the service works",
+            "tidemill config set types.demo.ship.concurrency_per_key --remove .*",
+        ],
+        shown=("limit", '["demo.ship", ""]'),
+    ),
     "drifted-mapping": Cure(["tidemill repair .*--yes"]),
     "throttled-store": Cure(
         ["aws dynamodb update-table --table-name jobs --on-demand-throughput MaxWriteRequestUnits=-1"]

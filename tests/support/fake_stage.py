@@ -27,6 +27,9 @@ class FakeDownstream:
     def __init__(self, stage: "FakeStage") -> None:
         self._stage = stage
         self.failures = 0
+        #: Further calls that succeed between two questions: while the stage is broken, and with a command of the cure.
+        self.served_broken, self.served_with_setting = 1, 5
+        self._served = 0
         self.closed = False
 
     def behave(self, behaviour: Behaviour) -> None:
@@ -36,7 +39,8 @@ class FakeDownstream:
             self._stage.broken = True
 
     def calls(self) -> Sequence[HTTPStatus]:
-        return [HTTPStatus.SERVICE_UNAVAILABLE] * self.failures
+        self._served += self.served_with_setting if self._stage.executed else self.served_broken
+        return [HTTPStatus.SERVICE_UNAVAILABLE] * self.failures + [HTTPStatus.NO_CONTENT] * self._served
 
     def close(self) -> None:
         self.closed = True
@@ -67,13 +71,18 @@ class FakeStage:
         self.late = False
         self.refuses = True
         self.service = FakeDownstream(self)
+        self.overrides: list[Mapping[str, Any]] = []
 
     def downstream(self) -> FakeDownstream:
         return self.service
 
     def status(self) -> Mapping[str, Any]:
         cause, key = self._shown
-        return {"parked_lines": [{"cause": cause, "key": key, "jobs": 5}] if self.broken else []}
+        lines = [{"cause": cause, "key": key, "jobs": 5}] if self.broken else []
+        return {"parked_lines": lines, "overrides": self.overrides}
+
+    def explain(self, id_: str) -> str:
+        return f"{id_} waits. The number adapts between 1 and 20, and was lowered last 3s ago."
 
     def client(self, service: str) -> Any:
         self.broken = self.broken or not self.executed

@@ -66,7 +66,7 @@ def test_a_drill_detects_its_incident_and_runs_the_commands_of_its_page(drill: D
 
 
 def test_a_drill_fails_if_its_incident_does_not_show(drill: Drill, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeStage, "status", lambda _: {"parked_lines": []})
+    monkeypatch.setattr(FakeStage, "status", lambda _: {"parked_lines": [], "overrides": []})
     with pytest.raises(DrillError, match=f"the alarm {drill.alarm} did not fire|`tidemill status` does not show"):
         _run(drill, DeafWatch(_stage(drill), drill.alarm))
 

@@ -10,6 +10,7 @@ from demo.drills import runbook, runner
 from demo.drills.drill import Drill
 from demo.drills.errors import DrillError
 from demo.drills.incidents.downstream_down import DownstreamDown
+from demo.drills.incidents.downstream_slow import DownstreamSlow
 from demo.drills.incidents.tenant_flood import EACH_MINUTE, FIRST, TenantFlood
 from tests.support.fake_stage import FakeStage, FakeWatch
 
@@ -63,6 +64,27 @@ def test_a_drill_fails_if_the_service_is_called_while_its_breaker_is_forced_open
     drill.cause_has_ended = called  # type: ignore[method-assign]
     with pytest.raises(DrillError, match="3 calls while the breaker was forced open"):
         _run(drill)
+
+
+def test_a_drill_fails_if_a_slow_service_refuses_many_calls() -> None:
+    stage = FakeStage(DownstreamSlow.name)
+    stage.service.failures = 40
+    with pytest.raises(DrillError, match="the service refused 40 of"):
+        _run(DownstreamSlow(stage))
+
+
+def test_a_drill_fails_if_a_setting_helps_little() -> None:
+    stage = FakeStage(DownstreamSlow.name)
+    stage.service.served_with_setting = 1
+    with pytest.raises(DrillError, match="3 calls succeeded in 3 minutes, and 3 with the setting"):
+        _run(DownstreamSlow(stage))
+
+
+def test_a_drill_fails_if_a_setting_remains() -> None:
+    stage = FakeStage(DownstreamSlow.name)
+    stage.overrides.append({"type": "demo.ship", "option": "concurrency_per_key"})
+    with pytest.raises(DrillError, match=r"an option of demo\.ship is still set"):
+        _run(DownstreamSlow(stage))
 
 
 @pytest.mark.parametrize("fix", [(), None])

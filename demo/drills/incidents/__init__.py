@@ -8,6 +8,7 @@ from demo.drills.incidents.broken_deployment import BrokenDeployment
 from demo.drills.incidents.disabled_publisher import DisabledPublisher
 from demo.drills.incidents.disabled_scheduler import DisabledScheduler
 from demo.drills.incidents.downstream_down import DownstreamDown
+from demo.drills.incidents.downstream_slow import DownstreamSlow
 from demo.drills.incidents.drifted_mapping import DriftedMapping
 from demo.drills.incidents.killed_workers import KilledWorkers
 from demo.drills.incidents.lost_messages import LostMessages
@@ -28,6 +29,7 @@ DRILLS: Final[Mapping[str, type[Drill]]] = {
         LostMessages,
         TenantFlood,
         DownstreamDown,
+        DownstreamSlow,
         DriftedMapping,
         ThrottledStore,
         Partition,

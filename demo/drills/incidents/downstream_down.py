@@ -1,5 +1,6 @@
 """The service payments answers 503. Its operators ask for silence while they repair it."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Final
@@ -30,7 +31,8 @@ class DownstreamDown(Drill):
         self._service = stage.downstream()
         #: The jobs of another type that were submitted during the outage.
         self._others: list[str] = []
-        self._minutes = self._waited = self._before_silence = 0
+        self._waited = self._before_silence = 0
+        self._began = self._repaired = time.monotonic()
         #: None until the service works again.
         self._in_silence: int | None = None
 
@@ -42,6 +44,7 @@ class DownstreamDown(Drill):
         # Calls that are at work may end before or after it, so the outage begins between them.
         self.traffic.settle()
         self._service.behave(down)
+        self._began = time.monotonic()
         return {"BREAKER": PAYMENTS.name}
 
     def shown(self) -> bool:
@@ -49,7 +52,6 @@ class DownstreamDown(Drill):
 
     def goes_on(self) -> None:
         if self._in_silence is None:
-            self._minutes += 1
             self._others += self.traffic.submit(1)
 
     def cause_has_ended(self) -> bool:
@@ -60,6 +62,7 @@ class DownstreamDown(Drill):
             return False
         self._in_silence = self._failures() - self._before_silence
         self._service.behave(healthy)
+        self._repaired = time.monotonic()
         return True
 
     def unmet(self, later: Sequence[Job]) -> Iterator[str]:  # noqa: ARG002 - the probe may come a minute late
@@ -67,7 +70,7 @@ class DownstreamDown(Drill):
         if self._in_silence:
             yield f"{self._in_silence} calls while the breaker was forced open"
         # Each job that was at work when the breaker opened may have called once more.
-        probes = self._minutes + 1
+        probes = 1 + int((self._repaired - self._began) / PAYMENTS.probe_seconds)
         if (calls := self._failures()) > (bound := PAYMENTS.failure_threshold + JOBS + probes):
             yield f"{calls} calls failed, which is more than {bound}"
 
