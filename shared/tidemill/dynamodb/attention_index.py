@@ -41,14 +41,19 @@ def entry_pages(
     if any(bounds.values()):
         names["#at"] = ATTENTION_SORT_KEY
         values |= {name: milliseconds(at) for name, at in bounds.items() if at is not None}
-    pages = client.get_paginator("query").paginate(
-        TableName=table,
-        IndexName=ATTENTION_INDEX,
-        KeyConditionExpression=condition,
-        ExpressionAttributeNames=names,
-        ExpressionAttributeValues=values,
-        PaginationConfig={"PageSize": size} if size else {},
-    )
+    request: dict[str, Any] = {
+        "TableName": table,
+        "IndexName": ATTENTION_INDEX,
+        "KeyConditionExpression": condition,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+        **({"Limit": size} if size else {}),
+    }
     with translated():
-        for page in pages:
+        # Without a paginator of botocore, which costs as much processor time as the answer of a small page.
+        while True:
+            page = client.query(**request)
             yield page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]

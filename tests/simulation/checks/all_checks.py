@@ -36,15 +36,14 @@ from tests.simulation.checks.signals import SignalChecks
 from tests.simulation.checks.stray_threads import StrayThreadChecks
 from tests.simulation.checks.transitions import TransitionChecks
 from tests.simulation.checks.undos import UndoChecks
+from tests.simulation.checks.unfinished_items import UnfinishedItems
 from tests.simulation.checks.use_case_reports import UseCaseReportChecks
 from tests.simulation.checks.version_compatibility import VersionCompatibilityChecks
-from tests.simulation.checks.violation import Violation, state_of
+from tests.simulation.checks.violation import Violation
 from tests.simulation.checks.waits import WaitChecks
 from tests.simulation.checks.wake_reports import WakeReportChecks
 from tests.simulation.world.faults import LOSSES
 from tests.simulation.world.world import World
-from tidemill.domain.states import TERMINAL
-from tidemill.dynamodb.owed_items import OWED_PREFIX
 
 _DAY_SECONDS: Final = 86_400
 #: Largest figures of a workload: follow-up jobs, attempts of a job until it is redriven, and the longest waits.
@@ -61,6 +60,7 @@ class Checks:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        self._unfinished = UnfinishedItems(world)
         self._documents = DocumentChangeChecks(world)
         self._fields = DocumentFieldChecks(world)
         self._runs = AttemptChecks(world, CrashChecks(world))
@@ -106,12 +106,9 @@ class Checks:
 
     def at_rest(self) -> bool:
         """Whether every job is terminal, every lane is empty, the stream is read and no work is owed."""
-        if self._world.stream.behind or any(queue.messages for queue in self._world.lanes.values()):
+        if self._unfinished.keys or self._world.stream.behind:
             return False
-        items = self._world.jobs.items
-        if any(key.startswith(OWED_PREFIX) for (key,) in items):
-            return False
-        return all(state_of(item) in TERMINAL for item in items.values() if "state" in item)
+        return not any(queue.messages for queue in self._world.lanes.values())
 
     def bound_ms(self) -> int:
         """Time after the last fault within which every job must have ended: see "The bound" in docs/internals/proof.md.

@@ -36,6 +36,8 @@ class LineChecks:
         #: By task, the lines of writes by its present call, and of those by calls that have been answered.
         self._written: defaultdict[Task, set[_Wanted]] = defaultdict(set)
         self._owed: defaultdict[Task, set[_Wanted]] = defaultdict(set)
+        #: By process, its tasks that have had a line of either kind.
+        self._tasks: defaultdict[str, set[Task]] = defaultdict(set)
         #: The runs whose claim has its line, with the name of their process.
         self._claimed: set[tuple[str, _Wanted]] = set()
         world.jobs.watchers.append(self._changed)
@@ -65,6 +67,7 @@ class LineChecks:
             return
         if before is None:
             return
+        self._tasks[task.process.name].add(task)
         if "owner" in after and text_of(after, "owner") != text_of(before, "owner"):
             # A later job of the key may have the same generation.
             self._claimed.discard((task.process.name, claim))
@@ -78,8 +81,9 @@ class LineChecks:
             self._written[task] = {wanted for wanted in written if not pointless(wanted)}
 
     def _answered(self) -> None:
-        if task := self._world.scheduler.current:
-            self._owed[task] |= self._written.pop(task, set())
+        task = self._world.scheduler.current
+        if task and (written := self._written.pop(task, None)):
+            self._owed[task] |= written
 
     def _call_begins(self) -> None:
         task = self._world.scheduler.current
@@ -87,7 +91,7 @@ class LineChecks:
             return
         # Of an earlier call without an answer: the process does not know of that write.
         self._written.pop(task, None)
-        for kind, job_id, generation in sorted(self._owed[task]):
+        for kind, job_id, generation in sorted(self._owed.get(task, ())):
             what = f"{task.process.name} made a call before its line {kind} of generation {generation}"
             require_in_task(self._world.scheduler, holds=False, check=_CHECK, what=what, about=job_id)
 
@@ -102,10 +106,10 @@ class LineChecks:
         wanted = (kind, job_id, generation)
         if kind == _CLAIMED:
             self._claimed.add((line.by, wanted))
-        for task in (*self._written, *self._owed):
-            if task.process.name == line.by:
-                self._written[task].discard(wanted)
-                self._owed[task].discard(wanted)
+        for task in self._tasks[line.by]:
+            for lines in (self._written, self._owed):
+                if task in lines:
+                    lines[task].discard(wanted)
 
     def _require_metrics(self, line: Line) -> None:
         what = f"{line.by}: the line {line.message} has no metrics"

@@ -1,12 +1,14 @@
 """The exception of a failed check, and helpers to read a document in the form of DynamoDB."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from tests.simulation.world.task_scheduler import Scheduler
 from tidemill.domain.states import State
 
 Item = Mapping[str, Any]
+
+_STATES: Final = {state.value: state for state in State}
 
 
 class Violation(AssertionError):  # noqa: N818 - a finding
@@ -35,7 +37,7 @@ def require_in_task(scheduler: Scheduler, holds: bool, check: str, what: str, ab
 
 
 def state_of(item: Item | None) -> State | None:
-    return State(item["state"]["S"]) if item else None
+    return _STATES[item["state"]["S"]] if item else None
 
 
 def number_of(item: Item | None, name: str) -> int:

@@ -199,8 +199,10 @@ class Faults:
 
     def draws(self, fault: Fault, *, when_calm: bool = False) -> bool:
         """Draw whether the fault occurs. The caller counts it when it happens."""
+        if self.stopped and not when_calm:
+            return False
         rate = self.rates.get(fault, 0.0)
-        return (when_calm or not self.stopped) and rate > 0 and self._random.random() < rate
+        return rate > 0 and self._random.random() < rate
 
     def occurs(self, fault: Fault, *, when_calm: bool = False) -> bool:
         """Draw whether the fault occurs now, and count it if so. With `when_calm`, also after faults have stopped."""

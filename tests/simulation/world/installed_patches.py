@@ -33,7 +33,7 @@ from tidemill.aws import clients
 from tidemill.cdk.asset import NOT_SHIPPED
 from tidemill.dynamodb import document, indexes
 from tidemill.system import clock, ids, random_draw
-from tidemill.telemetry import outcome_log, run_lines
+from tidemill.telemetry import outcome_log, run_lines, throttled_writes
 from tidemill.worker import message_run
 
 if TYPE_CHECKING:
@@ -150,6 +150,8 @@ def _patches() -> list[Patch]:
         (indexes, "LARGEST_INDEX_SHARDS", max(code_versions.INDEX_SHARDS)),
         (pass_state, "SEGMENTS", _SEGMENTS),
         (table_pass, "_LONGEST_HOLD", _HOLD),
+        # All environments share the client, and it emits no event: registering once is enough.
+        (throttled_writes, "watch", functools.cache(throttled_writes.watch)),
         (time, "sleep", _threads("sleep")),
         (BaseClient, "_make_api_call", _call),
     ]

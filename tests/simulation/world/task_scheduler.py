@@ -6,7 +6,6 @@ frozen as a whole. Only the hub below resumes a task, so the order of events is 
 
 import heapq
 from collections.abc import Callable
-from functools import partial
 from random import Random
 from typing import Any, Final, NoReturn
 
@@ -167,7 +166,8 @@ class Scheduler:
             task.process.held_back.append((task, token, value))
             return
         task.awaits = None
-        self._switch(task, lambda: task.greenlet.switch(*([value] if task.greenlet else [])))
+        # The first switch starts the task, which takes no value.
+        self._switch(task, task.greenlet.switch, *((value,) if task.greenlet else ()))
 
     def _unwind(self, process: Process) -> None:
         # A task that ends removes itself from the list.
@@ -175,13 +175,13 @@ class Scheduler:
             task = process.tasks.pop(0)
             task.awaits = None
             if task.greenlet:
-                self._switch(task, partial(task.greenlet.throw, Killed))
+                self._switch(task, task.greenlet.throw, Killed)
 
-    def _switch(self, task: Task, resume: Callable[[], object]) -> None:
+    def _switch(self, task: Task, resume: Callable[..., object], *arguments: object) -> None:
         task.greenlet.parent = greenlet.getcurrent()
         self._current = task
         try:
-            resume()
+            resume(*arguments)
         except Killed:
             pass
         finally:

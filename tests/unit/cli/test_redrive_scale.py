@@ -7,7 +7,6 @@ import sys
 import time
 import tracemalloc
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -58,15 +57,19 @@ class ManyDeadJobs:
     def __post_init__(self) -> None:
         self.calls: Counter[str] = Counter()
 
-    def get_paginator(self, _name: str) -> "ManyDeadJobs":
-        return self
-
-    def paginate(self, *, ExpressionAttributeValues: Any, **_: Any) -> Iterator[dict[str, Any]]:  # noqa: N803
+    def query(
+        self,
+        *,
+        ExpressionAttributeValues: Any,  # noqa: N803
+        ExclusiveStartKey: Any = None,  # noqa: N803
+        **_: Any,
+    ) -> dict[str, Any]:
         partitions = [attention_partition(State.DEAD, shard) for shard in range(LARGEST_INDEX_SHARDS)]
         ids = range(partitions.index(ExpressionAttributeValues[":partition"]["S"]), self.number, LARGEST_INDEX_SHARDS)
-        for start in range(0, max(1, len(ids)), PAGE):
-            self.calls["Query"] += 1
-            yield {"Items": [key(TENANT, str(number)) for number in ids[start : start + PAGE]]}
+        left = ids[ids.index(int(split_key(ExclusiveStartKey)[1])) + 1 :] if ExclusiveStartKey else ids
+        self.calls["Query"] += 1
+        items = [key(TENANT, str(number)) for number in left[:PAGE]]
+        return {"Items": items} | ({"LastEvaluatedKey": items[-1]} if len(left) > PAGE else {})
 
     def batch_get_item(self, *, RequestItems: Any) -> dict[str, Any]:  # noqa: N803
         self.calls["BatchGetItem"] += 1

@@ -24,6 +24,10 @@ class Client:
         self.queries: list[dict[str, Any]] = []
         self.batches: list[int] = []
 
+    def query(self, **request: Any) -> dict[str, Any]:
+        self.queries.append(request)
+        return {"Items": []}
+
     def get_paginator(self, _name: str) -> "Client":
         return self
 
@@ -52,7 +56,7 @@ def test_a_line_is_read_with_three_entries_to_spare(most: int, page: int) -> Non
     client = Client()
 
     assert reader(client).parked(Line.for_limit("a"), most=most) == []
-    assert [query["PaginationConfig"] for query in client.queries] == [{"PageSize": page}]
+    assert [query["Limit"] for query in client.queries] == [page]
 
 
 def test_an_index_is_read_in_pages_of_one_batch() -> None:
@@ -60,7 +64,7 @@ def test_an_index_is_read_in_pages_of_one_batch() -> None:
 
     assert list(reader(client).dead()) == []
     assert list(reader(client).scheduled(before=NOW)) == []
-    assert {query["PaginationConfig"]["PageSize"] for query in client.queries} == {MOST_KEYS}
+    assert {query["Limit"] for query in client.queries} == {MOST_KEYS}
 
 
 @pytest.mark.parametrize(("count", "batches"), [(1, [1]), (100, [100]), (101, [100, 1]), (250, [100, 100, 50])])
