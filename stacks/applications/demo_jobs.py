@@ -10,6 +10,7 @@ from tidemill.cdk.iam_actions import UPDATE
 from tidemill.cdk.on_demand_table import on_demand_table
 from tidemill.cdk.pipeline import Pipeline
 from tidemill.cdk.settings import Reader, switch
+from tidemill.names import Lane
 
 PACKAGE = "functions.demo_jobs"
 #: Environment variable that `functions.demo_jobs.ledger` reads.
@@ -27,7 +28,7 @@ class DemoJobs(Application):
         if PACKAGE not in self.config.job_packages:
             return
         ledger = on_demand_table(Construct(pipeline, "DemoLedger"), config=self.config, partition_key=LEDGER_KEY)
-        pipeline.allow_jobs([UPDATE], [ledger.table_arn])
-        pipeline.add_job_variables({LEDGER_TABLE: ledger.table_name})
+        pipeline.allow_jobs([UPDATE], [ledger.table_arn], lane=Lane.CRITICAL)
+        pipeline.add_job_variables({LEDGER_TABLE: ledger.table_name}, lane=Lane.CRITICAL)
         if self.given.get("broken_demo_release"):
             pipeline.add_job_variables({BROKEN: "yes"})

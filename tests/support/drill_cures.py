@@ -65,6 +65,12 @@ CURES: Final[Mapping[str, Cure]] = {
         ],
         shown=("limit", '["demo.ship", ""]'),
     ),
+    # Until the level is removed, jobs that callers want are refused.
+    "foreground-strained": Cure(
+        ["tidemill config set strain.level [123] .*"],
+        ["tidemill config set strain.level --remove .*"],
+        refusal=HTTPStatus.SERVICE_UNAVAILABLE,
+    ),
     "drifted-mapping": Cure(["tidemill repair .*--yes"]),
     "throttled-store": Cure(
         ["aws dynamodb update-table --table-name jobs --on-demand-throughput MaxWriteRequestUnits=-1"]

@@ -60,7 +60,7 @@ class FakeStage:
         self.sdk = MagicMock()
         self._shown = cure.shown
         self._refusal = cure.refusal
-        self._refused_after = cure.refused_after
+        self.refused_after = cure.refused_after
         self.broken = False
         self.executed: list[str] = []
         self._jobs: dict[str, Job] = {}
@@ -121,7 +121,7 @@ class FakeStage:
 
     def submit_one(self, job: Mapping[str, Any], *, role: str) -> Answer:
         cured = not self._needed
-        if self.executed and self._refusal and self.refuses and (not cured or self._refused_after):
+        if self.executed and self._refusal and self.refuses and (not cured or self.refused_after):
             return Answer(self._refusal, retry_after=30)
         (id_,) = self.submit([job], role=role)
         return Answer(HTTPStatus.ACCEPTED, id_)

@@ -22,6 +22,7 @@ from tidemill.domain.errors import Fault as PayloadFault
 from tidemill.names import Lane
 from tidemill.payload_model import faults
 from tidemill.system.job_type_loader import load, load_sound
+from tidemill.testing import run_job
 
 MODULE = """
 from pydantic import BaseModel
@@ -295,6 +296,13 @@ def test_the_flaky_type_fails_as_often_as_its_payload_says(attempt: int, succeed
     else:
         with pytest.raises(Exception, match="failing 2 times"):
             flaky(flaky.parse({"failures": 2}), a_run(attempt))
+
+
+@pytest.mark.parametrize(("strained", "result"), [(0, "whole"), (1, "rough")])
+def test_a_preview_is_rough_under_strain(strained: int, result: str) -> None:
+    preview = load(["functions.demo_jobs"]).get("demo.preview")
+
+    assert run_job(preview, {"seconds": 0}, strained=strained).job.result == f'"{result}"'
 
 
 def test_the_other_types_of_the_demo_do_as_they_say(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,10 @@ from demo.drills.drill import Drill
 from demo.drills.errors import DrillError
 from demo.drills.incidents.downstream_down import DownstreamDown
 from demo.drills.incidents.downstream_slow import DownstreamSlow
+from demo.drills.incidents.foreground_strained import ForegroundStrained
 from demo.drills.incidents.tenant_flood import EACH_MINUTE, FIRST, TenantFlood
 from tests.support.fake_stage import FakeStage, FakeWatch
+from tidemill.local.wait import WaitError
 
 #: Evaluations.
 PATIENCE: Final = 8
@@ -24,14 +26,18 @@ def _run(drill: Drill, *, fix: Sequence[str] | None = None) -> runner.Report:
     return runner.run(drill, FakeWatch(drill.stage, drill.alarm), fix, patience=PATIENCE)
 
 
-def test_a_drill_fails_if_the_flood_is_not_refused() -> None:
-    stage = FakeStage(TenantFlood.name)
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [(TenantFlood, "not refused with 429 and Retry-After"), (ForegroundStrained, "no job was refused with 503")],
+)
+def test_a_drill_fails_if_the_flood_is_not_refused(made: type[Drill], text: str) -> None:
+    stage = FakeStage(made.name)
     stage.refuses = False
-    with pytest.raises(DrillError, match="not refused with 429 and Retry-After"):
-        _run(TenantFlood(stage))
+    with pytest.raises(DrillError, match=text):
+        _run(made(stage))
 
 
-@pytest.mark.parametrize("made", [TenantFlood, DownstreamDown])
+@pytest.mark.parametrize("made", [TenantFlood, DownstreamDown, ForegroundStrained])
 def test_a_drill_fails_if_the_jobs_of_others_begin_late(made: type[Drill]) -> None:
     stage = FakeStage(made.name)
     stage.late = True
@@ -78,6 +84,14 @@ def test_a_drill_fails_if_a_setting_helps_little() -> None:
     stage.service.served_with_setting = 1
     with pytest.raises(DrillError, match="3 calls succeeded in 3 minutes, and 3 with the setting"):
         _run(DownstreamSlow(stage))
+
+
+def test_a_drill_fails_if_jobs_are_refused_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("demo.drills.incidents.foreground_strained.ACTS_WITHIN_SECONDS", 0)
+    stage = FakeStage(ForegroundStrained.name)
+    stage.refused_after = True
+    with pytest.raises(WaitError, match=r"a job of demo\.preview to be accepted again"):
+        _run(ForegroundStrained(stage))
 
 
 def test_a_drill_fails_if_a_setting_remains() -> None:

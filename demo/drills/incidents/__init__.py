@@ -10,6 +10,7 @@ from demo.drills.incidents.disabled_scheduler import DisabledScheduler
 from demo.drills.incidents.downstream_down import DownstreamDown
 from demo.drills.incidents.downstream_slow import DownstreamSlow
 from demo.drills.incidents.drifted_mapping import DriftedMapping
+from demo.drills.incidents.foreground_strained import ForegroundStrained
 from demo.drills.incidents.killed_workers import KilledWorkers
 from demo.drills.incidents.lost_messages import LostMessages
 from demo.drills.incidents.lost_stream import LostStream
@@ -30,6 +31,7 @@ DRILLS: Final[Mapping[str, type[Drill]]] = {
         TenantFlood,
         DownstreamDown,
         DownstreamSlow,
+        ForegroundStrained,
         DriftedMapping,
         ThrottledStore,
         Partition,
