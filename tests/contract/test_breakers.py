@@ -1,82 +1,25 @@
 """Breakers over one table: counted failures, the opening, one probe, the drain, and runs that wait."""
 
-from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from tests.support.builders import INVOCATION, NOW, SECOND, a_job, a_job_type, stored, types_of
+from tests.support.builders import NOW, SECOND, stored
 from tests.support.configurations import configured
+from tests.support.failing_downstream import PAYMENTS, Downstream
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
-from tests.support.single_job import Clock, carried_out, tools
-from tidemill import Breaker as Declared
+from tests.support.single_job import Clock
 from tidemill import Run, StoreUnavailableError
-from tidemill.application.attempt import Attempt
-from tidemill.application.attempt_report import Ending, Report
-from tidemill.application.breakers import CACHED_FOR, Breakers
-from tidemill.application.release import Releaser
+from tidemill.application.attempt_report import Ending
+from tidemill.application.breakers import CACHED_FOR
 from tidemill.domain.breaker import Breaker, BreakerState
-from tidemill.domain.job import Job, reference_to
+from tidemill.domain.job import Job
 from tidemill.domain.runtime_configuration import NOTHING_SET, Setting
 from tidemill.domain.states import State
 from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.job_store import DynamoJobStore
 from tidemill.dynamodb.limits import DynamoLimits
-
-PAYMENTS = Declared("payments", failure_threshold=2, window_seconds=10, probe_seconds=15)
-
-
-class Downstream:
-    """A worker with its own environment, whose handler calls a service that is down while `error` is set."""
-
-    def __init__(
-        self, client: FaultyClient, table: Table, store: DynamoJobStore, limits: DynamoLimits, clock: Clock
-    ) -> None:
-        self.error: Exception | None = TimeoutError("down")
-        self.calls = 0
-        self.moves: list[tuple[Breaker, Breaker]] = []
-        self.clock = clock
-        self._store = store
-        self.stored = DynamoBreakers(client, table=table.name)  # type: ignore[arg-type]  # a proxy
-        self.settings = NOTHING_SET
-        self.breakers = Breakers(
-            self.stored,
-            clock=clock,
-            configuration=lambda: self.settings,
-            moved=lambda before, after: self.moves.append((before, after)),
-        )
-        self.type = replace(a_job_type(self._handle, max_attempts=3), depends_on=(PAYMENTS.policy,))
-        self._context = replace(tools(store, types_of(self.type), clock), breakers=self.breakers, limits=limits)
-
-    @property
-    def breaker(self) -> Breaker:
-        return self.stored.read("payments", consistent=True)
-
-    @property
-    def releaser(self) -> Releaser:
-        return self._context.releaser
-
-    def run(self, job: Job) -> Report:
-        context = self._context
-        return carried_out(Attempt(reference_to(job), context, deadline=self.clock.now + INVOCATION))
-
-    def submit(self, **changes: Any) -> Job:
-        job = a_job(due=self.clock.now, **changes)
-        self._store.insert_if_absent(job)
-        return job
-
-    def fail_twice(self) -> list[Job]:
-        jobs = [self.submit(), self.submit(created_at=NOW + SECOND)]
-        for job in jobs:
-            self.run(job)
-        return jobs
-
-    def _handle(self, _payload: Any, _run: Run) -> None:
-        self.calls += 1
-        if self.error:
-            raise self.error
 
 
 @pytest.fixture
@@ -124,14 +67,15 @@ def test_a_probe_that_fails_is_followed_by_another_an_interval_later(
     assert (again.state, again.attempt, again.due) == (State.QUEUED, 0, NOW + 30 * SECOND)
 
 
-def test_only_the_elected_job_probes(downstream: Downstream, store: DynamoJobStore) -> None:
-    downstream.fail_twice()
-    other = downstream.submit(created_at=NOW - SECOND)
+def test_one_job_probes_and_the_others_wait(downstream: Downstream, store: DynamoJobStore) -> None:
+    _, probe = downstream.fail_twice()
+    newcomer = downstream.submit(created_at=NOW - SECOND)
     downstream.clock.now = NOW + 15 * SECOND
     calls = downstream.calls
 
-    assert downstream.run(other).ending is Ending.PARKED
-    assert downstream.calls == calls
+    assert downstream.run(newcomer).ending is Ending.PARKED
+    assert downstream.run(stored(store, probe)).ending is Ending.PARKED
+    assert downstream.calls == calls + 1, "the first that came was the probe"
 
 
 def test_a_probe_that_succeeds_closes_it_and_the_line_drains(downstream: Downstream, store: DynamoJobStore) -> None:
@@ -242,7 +186,7 @@ def test_a_healthy_downstream_costs_one_read_in_each_time_of_the_cache_and_no_wr
     assert reads == [False, False]
 
 
-def test_an_open_breaker_of_a_block_parks_the_job(downstream: Downstream, store: DynamoJobStore) -> None:
+def test_an_open_breaker_of_a_block_parks_the_job(downstream: Downstream) -> None:
     entered = []
 
     def handle(_payload: Any, _run: Run) -> None:
@@ -250,16 +194,8 @@ def test_an_open_breaker_of_a_block_parks_the_job(downstream: Downstream, store:
             entered.append(1)
             raise TimeoutError
 
-    downstream.type = a_job_type(handle, max_attempts=3)
-    context = replace(
-        tools(store, types_of(downstream.type), downstream.clock),
-        breakers=downstream.breakers,
-        limits=downstream.releaser._limits,
-    )
-    endings = []
-    for _ in range(4):
-        attempt = Attempt(reference_to(downstream.submit()), context, deadline=NOW + timedelta(minutes=1))
-        endings.append(carried_out(attempt).ending)
+    downstream.declare(handle)
+    endings = [downstream.run(downstream.submit()).ending for _ in range(4)]
 
     assert endings == [Ending.RETRYING, Ending.PARKED, Ending.PARKED, Ending.PARKED]
     assert len(entered) == 2

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -84,6 +84,7 @@ def test_the_last_job_that_found_no_room_is_found_though_the_index_does_not_show
             _line: Line,
             *,
             most: int,
+            since: datetime | None = None,
             unreadable: Unreadable = ignore_unreadable,
         ) -> list[Job]:
             assert most

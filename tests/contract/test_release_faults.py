@@ -215,6 +215,7 @@ def test_the_job_that_was_just_parked_is_released_beside_those_that_the_index_sh
             _line: Line,
             *,
             most: int,
+            since: datetime | None = None,
             unreadable: Unreadable = ignore_unreadable,
         ) -> list[Job]:
             return [shown][:most]

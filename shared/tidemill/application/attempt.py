@@ -33,6 +33,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeadLetter, Job, Reference, reference_of
 from tidemill.domain.outcomes import Failed, Outcome, Parked
+from tidemill.domain.return_values import WORK_NOT_DONE
 from tidemill.domain.trace_context import traceparent_of
 
 #: The lease ends this much after the invocation, since clocks differ.
@@ -323,7 +324,8 @@ class Attempt:
                 measured.end()
             CURRENT_USE.reset(token)
             self._in_handler = False
-        self._gates.called_downstreams(None)
+        if not isinstance(value, WORK_NOT_DONE):
+            self._gates.called_downstreams(None)
         return value
 
     def _begin_handler(self) -> None:

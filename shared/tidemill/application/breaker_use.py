@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from tidemill.application.breakers import Breakers
 from tidemill.domain.breaker import BreakerPolicy
 from tidemill.domain.downstream_errors import Classify, ErrorClass, classify
-from tidemill.domain.errors import BreakerOpenError
+from tidemill.domain.errors import BreakerOpenError, JobTimeoutError
 from tidemill.domain.job import Job
 from tidemill.domain.waiting import Cause
 
@@ -27,42 +27,62 @@ class BreakerUse:
         self._open_calls: dict[str, BreakerPolicy] = {}
         #: Those whose block the handler has left, so its end says nothing more about them.
         self._reported: set[str] = set()
+        #: Those that worked, while the store did not respond.
+        self._unsaved: set[str] = set()
+        #: Of the run, so that each failure of it counts.
+        self._calls = 0
+        self._over = False
 
     def admit(self, policy: BreakerPolicy) -> None:
-        """Before a call. Raises `BreakerOpenError`."""
+        """Before a call. Raises `BreakerOpenError`, also for a handler that goes on after the end of its run."""
         self._asked.add(policy.name)
-        if not self._breakers.admits(policy, self._job):
+        if self._over or not self._breakers.admits(policy, self._job):
             raise BreakerOpenError(policy.name)
         self._open_calls[policy.name] = policy
 
     def admit_all(self) -> None:
         """Before the handler. Raises `BreakerOpenError` for the first one that is open."""
+        if len(self._depends_on) > 1:
+            # No breaker may lose its probe to a job that another one refuses.
+            for policy in self._depends_on:
+                if not self._breakers.would_admit(policy):
+                    self._asked.add(policy.name)
+                    raise BreakerOpenError(policy.name)
         for policy in self._depends_on:
             self.admit(policy)
 
     def leave(self, policy: BreakerPolicy, error: BaseException | None) -> None:
-        """The block of a handler has ended."""
-        self._reported.add(policy.name)
-        self._report(policy, error)
+        """The block of a handler has ended. After the end of the run, its result comes too late."""
+        if not self._over:
+            self._reported.add(policy.name)
+            self._report(policy, error)
 
     def ended(self, error: BaseException | None) -> str | None:
         """The handler has ended. The name of an open breaker that the error was counted against, or would have been."""
-        for policy in self._depends_on:
-            if policy.name not in self._reported:
+        timed_out = isinstance(error, JobTimeoutError)
+        # A run whose time is over may still be inside of a block.
+        hanging = [policy for policy in self._open_calls.values() if timed_out]
+        used = {policy.name: policy for policy in (*self._depends_on, *hanging)}
+        for policy in used.values():
+            if timed_out or policy.name not in self._reported:
                 self._report(policy, error)
+        self._over = True
         if error is None:
             return None
         if isinstance(error, BreakerOpenError):
             return error.name
         counts = classify(error, self._rules).counts
-        used = {policy.name for policy in self._depends_on} | self._reported
-        return next((name for name in sorted(used) if counts and self._breakers.blocks(name)), None)
+        names = sorted({*used, *self._reported})
+        return next((name for name in names if counts and self._breakers.blocks(name)), None)
 
     def give_up(self) -> None:
         """The run is over. A call without a result, or an elected job that did not call, leaves the probe to another.
 
         Such a job was paused, for example. One that the breaker parked may have been elected again since.
         """
+        self._over = True
+        for name in self._unsaved & set(self._open_calls):
+            self._report(self._open_calls[name], None)
         wait = self._job.wait
         elected = {wait.key} - self._asked if wait and wait.cause is Cause.BREAKER else set()
         for name in {*self._open_calls, *elected}:
@@ -74,12 +94,16 @@ class BreakerUse:
             return
         error_class = classify(error, self._rules) if error else None
         if error_class is None or error_class is ErrorClass.PERMANENT:
-            self._breakers.succeeded(policy, self._job)
+            saved = self._breakers.succeeded(policy, self._job)
         elif error_class.counts:
-            self._breakers.failed(policy, self._job)
+            self._calls += 1
+            saved = self._breakers.failed(policy, self._job, call=f"{self._job.owner}.{self._calls}")
         else:
             return
-        self._open_calls.pop(policy.name, None)
+        if saved:
+            self._open_calls.pop(policy.name, None)
+        elif error_class is None:
+            self._unsaved.add(policy.name)
 
 
 #: The run that the handler in this context is in; None outside of a worker, such as in a test of a handler.

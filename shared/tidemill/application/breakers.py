@@ -17,6 +17,8 @@ from tidemill.domain.breaker import Breaker, BreakerPolicy, BreakerState
 from tidemill.domain.breaker_settings import forced_state
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import Job
+from tidemill.domain.limits import Rate
+from tidemill.domain.runtime_configuration import Setting
 
 #: How long an environment uses what it has read. A worker that has just failed knows more at once; another one may
 #: begin a run for so long after a breaker opened or closed.
@@ -31,8 +33,11 @@ class BreakerStore(Protocol):
     def read(self, name: str, *, consistent: bool = False) -> Breaker:
         """A closed one if the table has none of that name."""
 
-    def fail(self, seen: Breaker, policy: BreakerPolicy, *, calls: int, run: str, now: datetime) -> Breaker:
-        """Count a failure of a closed breaker, once for each `run`; the breaker after it. An open one counts none."""
+    def fail(self, seen: Breaker, policy: BreakerPolicy, *, calls: int, call: str, now: datetime) -> Breaker:
+        """Count a failure of a closed breaker, once for each `call`; the breaker after it. An open one counts none.
+
+        `calls` are those that this write adds, with the failed one.
+        """
 
     def move(self, seen: Breaker, after: Breaker) -> tuple[bool, Breaker]:
         """Whether `after` was written, and the present breaker: refused if another worker has moved it since `seen`."""
@@ -76,35 +81,47 @@ class Breakers:
         if known and not afresh and timedelta(0) <= now - known.read_at < CACHED_FOR:
             return known.breaker
         try:
-            return self._learned(self._store.read(name, consistent=afresh))
+            breaker = self._store.read(name, consistent=afresh)
+            if known and breaker.version < known.breaker.version and not afresh:
+                # The read was answered by a copy of the item that lags. A probe must not lose its own election to it.
+                breaker = self._store.read(name, consistent=True)
+            return self._learned(breaker)
         except (TidemillError, ValueError):
             # The next read is made as late as after a success.
             return self._learned(known.breaker if known else Breaker(name=name))
 
     def forced(self, name: str) -> BreakerState | None:
-        """The state that an operator forces it into. Its results are counted meanwhile."""
-        setting = self._configuration().forced_breaker(name, now=self._clock())
+        """The state that an operator forces it into. Its results decide nothing meanwhile."""
+        setting = self._setting(name)
         return forced_state(name, setting.value) if setting else None
+
+    def drain_rate(self, name: str, *, at: datetime) -> Rate:
+        """How fast its jobs start at that time, since it closed or was forced closed."""
+        setting = self._setting(name)
+        since = self.look(name).since
+        return rules.drain_rate(since=max(since, setting.at) if setting else since, at=at)
 
     def blocks(self, name: str) -> bool:
         """Whether jobs wait for it."""
         return (self.forced(name) or self.look(name).state) is not BreakerState.CLOSED
 
-    def admits(self, policy: BreakerPolicy, job: Job) -> bool:
-        """Whether the run of this job may call the downstream: the breaker is closed, or the job is its probe."""
+    def would_admit(self, policy: BreakerPolicy) -> bool:
+        """Whether `admits` would say yes at this moment. It changes nothing."""
         if forced := self.forced(policy.name):
             return forced is BreakerState.CLOSED
-        breaker = self.look(policy.name)
-        if not breaker.closed:
-            # The job may have been released for it a moment ago.
-            breaker = self.look(policy.name, afresh=True)
+        breaker = self._look_if_open(policy.name)
+        return breaker.closed or breaker.may_probe(now=self._clock())
+
+    def admits(self, policy: BreakerPolicy, job: Job) -> bool:
+        """Whether the run of this job may call the downstream: the breaker is closed, or the job is now its probe."""
+        if forced := self.forced(policy.name):
+            return forced is BreakerState.CLOSED
+        breaker = self._look_if_open(policy.name)
         for _ in range(_TRIES):
             now = self._clock()
             if breaker.closed:
                 return True
-            # With no job in the line, the next one that comes is the probe.
-            free = breaker.may_elect(now=now) and breaker.next_probe_at(now=now) <= now
-            if not (breaker.probed_by(job, now=now) or free):
+            if not breaker.may_probe(now=now):
                 return False
             after = rules.probing(breaker, job, now=now, lease_end=job.due or now)
             written, breaker = self._move(breaker, after)
@@ -112,40 +129,53 @@ class Breakers:
                 return True
         return False
 
-    def succeeded(self, policy: BreakerPolicy, job: Job) -> None:
-        """A call succeeded, or the downstream refused it for ever, which only one that works does."""
+    def succeeded(self, policy: BreakerPolicy, job: Job) -> bool:
+        """A call succeeded, or the downstream refused it for ever, which only one that works does.
+
+        False if the store did not respond, and the result may be reported again.
+        """
         known, now = self._known.get(policy.name), self._clock()
-        if known is None:
-            return
+        if known is None or self.forced(policy.name):
+            return True
         if not known.breaker.closed:
-            self._resolve(policy.name, job, lambda breaker: rules.closed(breaker, now=self._clock()))
-            return
+            return self._resolved(policy.name, job, lambda breaker: rules.closed(breaker, now=self._clock()))
         with self._lock:
             if known.counted_from is None or known.counted_from <= now - policy.window:
                 known.successes, known.counted_from = 0, now
             known.successes += 1
+        return True
 
-    def failed(self, policy: BreakerPolicy, job: Job) -> Breaker:
-        """A call failed, and the downstream is to blame. The breaker after it."""
+    def failed(self, policy: BreakerPolicy, job: Job, *, call: str) -> bool:
+        """A call failed, and the downstream is to blame. `call` tells it from every other call. Result as `succeeded`.
+
+        A failure that is not counted changes nothing for the job, which has failed all the same.
+        """
+        if self.forced(policy.name):
+            return True
         breaker, now = self.look(policy.name), self._clock()
         try:
             if breaker.closed:
                 calls = 1 + self._take_successes(policy, now)
-                breaker = self._learned(
-                    self._store.fail(breaker, policy, calls=calls, run=job.owner or job.id, now=now)
-                )
+                breaker = self._learned(self._store.fail(breaker, policy, calls=calls, call=call, now=now))
             if rules.trips(breaker, policy):
-                _, breaker = self._move(breaker, rules.opened(breaker, policy, now=now))
-            else:
-                breaker = self._resolve(policy.name, job, lambda probed: rules.given_up(probed, failed=True))
+                self._move(breaker, rules.opened(breaker, probe_interval=policy.probe_interval, now=now))
+                return True
         except TidemillError:
-            # It was not counted. The job has failed all the same.
-            breaker = self.look(policy.name)
-        return breaker
+            return False
+        return self._resolved(policy.name, job, lambda probed: rules.failed(probed, job))
 
-    def give_up(self, name: str, job: Job) -> Breaker:
+    def give_up(self, name: str, job: Job) -> None:
         """The run has ended. If the job is still the probe, its result is unknown, and another one is elected."""
-        return self._resolve(name, job, lambda breaker: rules.given_up(breaker, failed=False))
+        self._resolved(name, job, rules.given_up)
+
+    def keep_open(self, name: str) -> None:
+        """It is forced open: also without the force it is open, so that a probe and the drain follow the force.
+
+        Raises `StoreUnavailableError`.
+        """
+        breaker = self.look(name)
+        if breaker.closed:
+            self._move(breaker, rules.opened(breaker, probe_interval=breaker.probe_interval, now=self._clock()))
 
     def elect(self, breaker: Breaker, job: Job) -> datetime | None:
         """The time of its probe, if the job is now the elected one. Raises `StoreUnavailableError`."""
@@ -153,10 +183,21 @@ class Breakers:
         written, _ = self._move(breaker, after)
         return after.probe_at if written else None
 
-    def _resolve(self, name: str, job: Job, change: Callable[[Breaker], Breaker]) -> Breaker:
-        """The transition that ends the probe of this job. A breaker that another job probes stays as it is."""
+    def _setting(self, name: str) -> Setting | None:
+        return self._configuration().forced_breaker(name, now=self._clock())
+
+    def _look_if_open(self, name: str) -> Breaker:
         breaker = self.look(name)
+        # It may have changed a moment ago, and the job have been released for that.
+        return breaker if breaker.closed else self.look(name, afresh=True)
+
+    def _resolved(self, name: str, job: Job, change: Callable[[Breaker], Breaker]) -> bool:
+        """The transition that ends the probe of this job. A breaker that another job probes stays as it is.
+
+        False if the store did not respond. At the latest, the probe ends with its lease, and wake elects another.
+        """
         try:
+            breaker = self.look(name)
             for _ in range(_TRIES):
                 if breaker.closed or breaker.probe != (job.tenant, job.id):
                     break
@@ -164,9 +205,8 @@ class Breakers:
                 if written:
                     break
         except TidemillError:
-            # The probe ends with its time, and wake elects another.
-            return self.look(name)
-        return breaker
+            return False
+        return True
 
     def _move(self, seen: Breaker, after: Breaker) -> tuple[bool, Breaker]:
         written, present = self._store.move(seen, after)

@@ -114,8 +114,13 @@ class PublishStore(GroupStore, Protocol):
 class ReleaseStore(_Read, _Unpark, Protocol):
     """For the release of parked jobs."""
 
-    def parked(self, line: Line, *, most: int, unreadable: Unreadable = ignore_unreadable) -> Sequence[Job]:
-        """The first parked jobs of a line, in its order, each read from its document. The newest may be missing."""
+    def parked(
+        self, line: Line, *, most: int, since: datetime | None = None, unreadable: Unreadable = ignore_unreadable
+    ) -> Sequence[Job]:
+        """The first parked jobs of a line, in its order, each read from its document. The newest may be missing.
+
+        `since` passes over the jobs that were submitted before.
+        """
 
 
 class AttemptStore(ReleaseStore, _Redrive, GroupStore, Protocol):

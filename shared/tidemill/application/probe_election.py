@@ -1,15 +1,19 @@
 """Elects the probe of an open breaker: one parked job, which is queued to run at the time of the next probe."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from tidemill.application.breakers import Breakers
 from tidemill.application.ports import Clock, ReleaseStore
+from tidemill.domain.breaker import Breaker, in_turn
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job
 from tidemill.domain.waiting import Line
 
-#: The first jobs of the line. One may be cancelled just now, and then the next is elected.
-_CANDIDATES: Final = 3
+#: How many are tried. One may be cancelled just now, and then the next is elected.
+_TRIES: Final = 3
+#: How many jobs are read after a probe that failed.
+_MOST_READ: Final = 25
 
 
 def elect_probe(
@@ -23,10 +27,10 @@ def elect_probe(
     if not breakers.look(line.key).may_elect(now=clock()):
         return None
     breaker = breakers.look(line.key, afresh=True)
-    waiting = {(job.tenant, job.id): job for job in store.parked(line, most=_CANDIDATES)}
+    waiting = _waiting(line, breaker, store)
     if not waiting and parked and (job := store.get(parked.tenant, parked.id)) and job.wait and job.wait.line == line:
-        waiting[job.tenant, job.id] = job
-    for job in waiting.values():
+        waiting = [job]
+    for job in in_turn(breaker, waiting)[:_TRIES]:
         if not breaker.may_elect(now=clock()):
             return None
         if (at := breakers.elect(breaker, job)) is None:
@@ -36,7 +40,18 @@ def elect_probe(
             store.unpark(job, now=clock(), due=at)
         except WriteRefusedError:
             # It was cancelled, so it will not come.
-            breaker = breakers.give_up(line.key, job)
+            breakers.give_up(line.key, job)
+            breaker = breakers.look(line.key)
         else:
             return job
     return None
+
+
+def _waiting(line: Line, breaker: Breaker, store: ReleaseStore) -> Sequence[Job]:
+    """The first jobs of the line, or those behind the last one whose probe failed. The line goes round."""
+    if breaker.failed_probe is None:
+        return store.parked(line, most=_TRIES)
+    behind = store.parked(line, most=_MOST_READ, since=breaker.failed_probe_created)
+    if any((job.tenant, job.id) != breaker.failed_probe for job in behind):
+        return behind
+    return store.parked(line, most=_MOST_READ)

@@ -89,7 +89,7 @@ class _Owed:
 
     @property
     def has_turn(self) -> bool:
-        return self.job.wait is not None and self.job.wait.cause is Cause.LIMIT
+        return self.job.wait is not None and self.job.wait.cause in {Cause.LIMIT, Cause.BREAKER}
 
 
 class Publisher:
@@ -152,7 +152,8 @@ class Publisher:
     def _paused(self, owed: Sequence["_Owed"]) -> dict[str, tuple[Job, Wait]]:
         """By sequence, the jobs that a pause holds back, and how each waits.
 
-        A job that has a slot or a time of its limit is sent all the same: only a worker passes that on to the next.
+        A job that has a slot or a time of its limit, or is to probe a breaker, is sent all the same: only a worker
+        passes that on to the next.
         """
         runnable = [each for each in owed if isinstance(each.message.body, Reference) and not each.has_turn]
         if not runnable:

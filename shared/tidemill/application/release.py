@@ -15,7 +15,6 @@ from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.ports import Clock, Draw, Limits, LimitSlot, Part, ReleaseStore
 from tidemill.application.probe_election import elect_probe
 from tidemill.domain.adaptive_limit import Change, Sample, change_after, changed
-from tidemill.domain.breaker import drain_rate
 from tidemill.domain.errors import (
     MalformedDocumentError,
     OutdatedChangeError,
@@ -183,6 +182,7 @@ class Releaser:
         if self._breakers is None or not self._breakers.blocks(line.key):
             return self.release(line, parked=parked)
         if self._breakers.forced(line.key):
+            self._breakers.keep_open(line.key)
             return []
         probe = elect_probe(line, breakers=self._breakers, store=self._store, clock=self._clock, parked=parked)
         return [probe] if probe else []
@@ -220,7 +220,7 @@ class Releaser:
         declared = declared or state.limit
         if line.cause is Cause.BREAKER and self._breakers:
             # At the time that the next job gets.
-            return Limit(rate=drain_rate(self._breakers.look(line.key), at=max(now, state.promised)))
+            return Limit(rate=self._breakers.drain_rate(line.key, at=max(now, state.promised)))
         return self._configuration().overrides_of(line.type, now=now).limit(declared) if line.type else declared
 
     def _waiting(self, line: Line, state: LimitState, parked: Job | None, *, most: int) -> tuple[list[Job], bool]:

@@ -4,6 +4,7 @@ All workers share one record for each downstream. Closed: calls pass, and failur
 call passes. Half-open: one elected job, the probe, calls the downstream, and its result closes or opens the breaker.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -57,17 +58,22 @@ class Breaker:
     failures: int = 0
     calls: int = 0
     window_from: datetime = EPOCH
+    #: The last call that counts for the interval: the one that opened the breaker, or a probe.
+    called_at: datetime = EPOCH
     #: The elected job, its time, and when another may take its place. None: the next one is not elected yet.
     probe: tuple[str, str] | None = None
     probe_at: datetime = EPOCH
     probe_until: datetime = EPOCH
-    #: Those of this outage that failed, and how often the breaker opened again.
+    #: The job of the last probe that failed, and when it was submitted.
+    failed_probe: tuple[str, str] | None = None
+    failed_probe_created: datetime = EPOCH
+    #: The probes of this outage that failed, and how often the breaker opened again.
     probes: int = 0
     reopened: int = 0
     #: As the worker that opened it declares it.
     probe_interval: timedelta = timedelta(seconds=15)
-    #: The last run that counted a failure, since the SDK may send its write again.
-    last_run: str = ""
+    #: The last call that was counted as failed, since the SDK may send its write again.
+    last_call: str = ""
     #: Each transition counts one up.
     version: int = 0
 
@@ -75,16 +81,21 @@ class Breaker:
     def closed(self) -> bool:
         return self.state is BreakerState.CLOSED
 
-    def probed_by(self, job: Job, *, now: datetime) -> bool:
-        """Whether the job is the elected one, and has come in time."""
-        return not self.closed and self.probe == (job.tenant, job.id) and now < self.probe_until
+    def may_probe(self, *, now: datetime) -> bool:
+        """Whether the job that asks now becomes the probe: it is time, and no probe is under way.
+
+        It need not be the elected one. On a lane that is behind, each elected job would come too late.
+        """
+        under_way = self.state is BreakerState.HALF_OPEN and now < self.probe_until
+        return not self.closed and not under_way and self.next_probe_at(now=now) <= now
 
     def may_elect(self, *, now: datetime) -> bool:
         """Whether it needs a probe: none is elected, or the elected one has not come in time."""
         return not self.closed and (self.probe is None or self.probe_until <= now)
 
     def next_probe_at(self, *, now: datetime) -> datetime:
-        return max(now, self.probe_at + self.probe_interval)
+        """A job that was elected and did not call leaves this as it was: the next one follows at once."""
+        return max(now, self.called_at + self.probe_interval)
 
 
 def window_is_over(breaker: Breaker, policy: BreakerPolicy, *, now: datetime) -> bool:
@@ -97,19 +108,22 @@ def trips(breaker: Breaker, policy: BreakerPolicy) -> bool:
     return breaker.closed and enough and breaker.failures >= policy.failure_ratio * breaker.calls
 
 
-def opened(breaker: Breaker, policy: BreakerPolicy, *, now: datetime) -> Breaker:
+def opened(breaker: Breaker, *, probe_interval: timedelta, now: datetime) -> Breaker:
     """The first probe comes an interval later."""
     again = breaker.since > EPOCH and now - breaker.since < SAME_OUTAGE
     return replace(
         _next(breaker),
         state=BreakerState.OPEN,
         since=now,
+        called_at=now,
         probe=None,
         probe_at=now,
         probe_until=EPOCH,
+        failed_probe=None,
+        failed_probe_created=EPOCH,
         probes=0,
         reopened=breaker.reopened + 1 if again else 0,
-        probe_interval=policy.probe_interval,
+        probe_interval=probe_interval,
     )
 
 
@@ -130,16 +144,39 @@ def probing(breaker: Breaker, job: Job, *, now: datetime, lease_end: datetime) -
     return replace(
         _next(breaker),
         state=BreakerState.HALF_OPEN,
+        called_at=now,
         probe=(job.tenant, job.id),
         probe_at=now,
         probe_until=lease_end,
     )
 
 
-def given_up(breaker: Breaker, *, failed: bool) -> Breaker:
-    """The probe failed, or its job did not call the downstream. The next one comes an interval after it."""
-    probes = breaker.probes + failed
-    return replace(_next(breaker), state=BreakerState.OPEN, probe=None, probe_until=EPOCH, probes=probes)
+def failed(breaker: Breaker, job: Job) -> Breaker:
+    """The call of the probe failed. The next one comes an interval after it."""
+    return replace(
+        given_up(breaker),
+        failed_probe=(job.tenant, job.id),
+        failed_probe_created=job.created_at,
+        probes=breaker.probes + 1,
+    )
+
+
+def given_up(breaker: Breaker) -> Breaker:
+    """The probe ended without a result, or the elected job did not call the downstream."""
+    return replace(_next(breaker), state=BreakerState.OPEN, probe=None, probe_until=EPOCH)
+
+
+def in_turn(breaker: Breaker, waiting: Sequence[Job]) -> list[Job]:
+    """The candidates for the next probe, from the first jobs of the line that wait behind the last one that failed.
+
+    A job whose own call always fails must not keep a breaker open. So each failed probe is followed by that of
+    another job, of another tenant if there is one.
+    """
+    others = [job for job in waiting if (job.tenant, job.id) != breaker.failed_probe] or list(waiting)
+    tenant = breaker.failed_probe[0] if breaker.failed_probe else None
+    candidates = [job for job in others if tenant not in {None, job.tenant}] or others
+    turn = breaker.probes % max(len(candidates), 1)
+    return candidates[turn:] + candidates[:turn]
 
 
 def closed(breaker: Breaker, *, now: datetime) -> Breaker:
@@ -153,12 +190,17 @@ def closed(breaker: Breaker, *, now: datetime) -> Breaker:
         window_from=EPOCH,
         probe=None,
         probe_until=EPOCH,
+        failed_probe=None,
+        failed_probe_created=EPOCH,
     )
 
 
-def drain_rate(breaker: Breaker, *, at: datetime) -> Rate:
-    """How fast the parked jobs start at that time: it doubles, so that a downstream which recovers is not overrun."""
-    doublings = min((at - breaker.since) / DRAIN_DOUBLES_EVERY, 16)
+def drain_rate(*, since: datetime, at: datetime) -> Rate:
+    """How fast the parked jobs start at that time: it doubles, so that a downstream which recovers is not overrun.
+
+    `since` is when it closed.
+    """
+    doublings = min((at - since) / DRAIN_DOUBLES_EVERY, 16)
     per_second = FIRST_DRAIN_PER_SECOND * 2 ** max(doublings, 0)
     return Rate(count=min(int(per_second), LARGEST_DRAIN_PER_SECOND), period=_SECOND)
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.signals import require_name
@@ -76,3 +76,7 @@ class GiveUp:
 @dataclass(frozen=True, slots=True)
 class Cancelled:
     """The job ended without effect, because a cancel was requested."""
+
+
+#: The run ended well, but may not have done its work: it says nothing about the services that the work calls.
+WORK_NOT_DONE: Final = (Snooze, WaitFor, GiveUp, Cancelled)

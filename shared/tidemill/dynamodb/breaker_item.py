@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 #: Not `state`, which only the document of a job has.
 _STATE: Final = "circuit"
 _PROBE: Final = "probe"
-_LAST_RUN: Final = "counted_run"
+_FAILED_PROBE: Final = "failed_probe"
+_LAST_CALL: Final = "counted_call"
 _WINDOW: Final = "window_from"
 _INTERVAL: Final = "probe_interval"
-_TIMES: Final = ("since", _WINDOW, "probe_at", "probe_until")
+_TIMES: Final = ("since", _WINDOW, "called_at", "probe_at", "probe_until", "failed_probe_created")
 _NUMBERS: Final = ("failures", "calls", "probes", "reopened", "version")
 #: How often a failure is counted. Each try uses the item that refused the one before.
 _TRIES: Final = 4
@@ -44,13 +45,13 @@ class DynamoBreakers:
             answer = self._client.get_item(TableName=self._table, Key=_key(name), ConsistentRead=consistent)
         return _decoded(name, answer.get("Item", {}))
 
-    def fail(self, seen: Breaker, policy: BreakerPolicy, *, calls: int, run: str, now: datetime) -> Breaker:
+    def fail(self, seen: Breaker, policy: BreakerPolicy, *, calls: int, call: str, now: datetime) -> Breaker:
         for _ in range(_TRIES):
             over = window_is_over(seen, policy, now=now)
             written, seen = self._update(
-                seen.name, _first_failure(calls, run, policy, now) if over else _failure(calls, run, policy, now)
+                seen.name, _first_failure(calls, call, policy, now) if over else _failure(calls, call, policy, now)
             )
-            if written or not seen.closed or seen.last_run == run:
+            if written or not seen.closed or seen.last_call == call:
                 return seen
         raise StoreUnavailableError(f"other workers write the item of the breaker {seen.name}")
 
@@ -81,23 +82,23 @@ def _content(breaker: Breaker) -> Sequence[Any]:
     return breaker.version, breaker.state, breaker.probe, *times
 
 
-def _failure(calls: int, run: str, policy: BreakerPolicy, now: datetime) -> dict[str, Any]:
+def _failure(calls: int, call: str, policy: BreakerPolicy, now: datetime) -> dict[str, Any]:
     return _counting(
-        "ADD #failures :one, #calls :calls SET #run = :run REMOVE #ttl",
+        "ADD #failures :one, #calls :calls SET #call = :call REMOVE #ttl",
         # The window is over, and the failures of an earlier one do not count.
         "#window > :begin",
-        {":calls": number(calls), ":run": text(run), ":begin": milliseconds(now - policy.window)},
+        {":calls": number(calls), ":call": text(call), ":begin": milliseconds(now - policy.window)},
     )
 
 
-def _first_failure(calls: int, run: str, policy: BreakerPolicy, now: datetime) -> dict[str, Any]:
+def _first_failure(calls: int, call: str, policy: BreakerPolicy, now: datetime) -> dict[str, Any]:
     return _counting(
-        "SET #failures = :one, #calls = :calls, #window = :now, #run = :run REMOVE #ttl",
+        "SET #failures = :one, #calls = :calls, #window = :now, #call = :call REMOVE #ttl",
         # Another worker has begun a window since, and its failures count.
         "(attribute_not_exists(#window) OR #window <= :begin)",
         {
             ":calls": number(calls),
-            ":run": text(run),
+            ":call": text(call),
             ":begin": milliseconds(now - policy.window),
             ":now": milliseconds(now),
         },
@@ -110,7 +111,7 @@ def _counting(expression: str, in_window: str, values: Item) -> dict[str, Any]:
         # It has opened since. Failures count only while it is closed.
         "(attribute_not_exists(#state) OR #state = :closed)",
         # The SDK sends an applied write again: it must count once.
-        "(attribute_not_exists(#run) OR #run <> :run)",
+        "(attribute_not_exists(#call) OR #call <> :call)",
     ]
     return {
         "UpdateExpression": expression,
@@ -119,7 +120,7 @@ def _counting(expression: str, in_window: str, values: Item) -> dict[str, Any]:
             "#failures": "failures",
             "#calls": "calls",
             "#window": _WINDOW,
-            "#run": _LAST_RUN,
+            "#call": _LAST_CALL,
             "#state": _STATE,
             "#ttl": TTL_ATTRIBUTE,
         },
@@ -134,6 +135,7 @@ def _transition(seen: Breaker, after: Breaker) -> dict[str, Any]:
         _STATE: text(after.state),
         _INTERVAL: number(after.probe_interval // MILLISECOND),
         _PROBE: text("#".join(after.probe or ())),
+        _FAILED_PROBE: text("#".join(after.failed_probe or ())),
     }
     names = {f"#{name}": name for name in (*values, TTL_ATTRIBUTE, limit_item.PROMISED)}
     placeholders = {f":{name}": value for name, value in values.items()}
@@ -159,12 +161,17 @@ def _decoded(name: str, item: Item) -> Breaker:
     found |= {each: int(item[each]["N"]) for each in _NUMBERS if each in item}
     if _STATE in item:
         found["state"] = BreakerState(item[_STATE]["S"])
-        tenant, _, job_id = item[_PROBE]["S"].rpartition("#")
-        found["probe"] = (tenant, job_id) if job_id else None
+        found |= {each: _pair(item[each]["S"]) for each in (_PROBE, _FAILED_PROBE) if each in item}
         found["probe_interval"] = timedelta(milliseconds=int(item[_INTERVAL]["N"]))
-    if _LAST_RUN in item:
-        found["last_run"] = item[_LAST_RUN]["S"]
+    if _LAST_CALL in item:
+        found["last_call"] = item[_LAST_CALL]["S"]
     return Breaker(name=name, **found)
+
+
+def _pair(joined: str) -> tuple[str, str] | None:
+    """The tenant and the id of a job."""
+    tenant, _, job_id = joined.rpartition("#")
+    return (tenant, job_id) if job_id else None
 
 
 def _key(name: str) -> Item:

@@ -70,11 +70,13 @@ class JobReader:
         jobs = self._attention(State.DEAD, lambda job: job.finished_at, pages, part=WHOLE)
         return (job for job in jobs if job in wanted)
 
-    def parked(self, line: Line, *, most: int, unreadable: Unreadable = ignore_unreadable) -> list[Job]:
+    def parked(
+        self, line: Line, *, most: int, since: datetime | None = None, unreadable: Unreadable = ignore_unreadable
+    ) -> list[Job]:
         """The first parked jobs of a line, in its order."""
         found: list[Job] = []
         # The index lags: it may still show jobs that were released. So look at a few more.
-        for jobs in self._attention_pages(line_partition(line), unreadable, size=most + _STALE_ENTRIES):
+        for jobs in self._attention_pages(line_partition(line), unreadable, since=since, size=most + _STALE_ENTRIES):
             found += [job for job in jobs if job.state is State.PARKED and job.wait and job.wait.line == line]
             if len(found) >= most:
                 break
@@ -118,6 +120,7 @@ class JobReader:
         unreadable: Unreadable,
         *,
         wanted: JobFilter = ANY_JOB,
+        since: datetime | None = None,
         before: datetime | None = None,
         size: int = _BATCH_GET_LIMIT,
     ) -> Iterator[list[Job]]:
@@ -128,7 +131,7 @@ class JobReader:
             self._client,
             table=self._table,
             partition=partition,
-            since=wanted.ended_since,
+            since=since or wanted.ended_since,
             before=before or wanted.ended_until,
             size=None if few else min(size, _BATCH_GET_LIMIT),
         )

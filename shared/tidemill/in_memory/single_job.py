@@ -119,6 +119,7 @@ class OneJob:
         _line: Line,
         *,
         most: int,  # noqa: ARG002
+        since: datetime | None = None,  # noqa: ARG002
         unreadable: Unreadable = ignore_unreadable,  # noqa: ARG002
     ) -> list[Job]:
         """Empty: no other job waits."""

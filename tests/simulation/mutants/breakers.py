@@ -9,7 +9,7 @@ BREAKERS: Final = (
     Mutant(
         "each job probes an open breaker",
         modules.BREAKER,
-        "return not self.closed and self.probe == (job.tenant, job.id) and now < self.probe_until",
+        "return not self.closed and not under_way and self.next_probe_at(now=now) <= now",
         "return not self.closed",
     ),
     Mutant(
@@ -19,10 +19,16 @@ BREAKERS: Final = (
         "if counts and not self._breakers.look(name).name)",
     ),
     Mutant(
+        "a job joins the probe that is under way",
+        modules.BREAKER,
+        "under_way = self.state is BreakerState.HALF_OPEN and now < self.probe_until",
+        "under_way = False",
+    ),
+    Mutant(
         "a probe that succeeds closes nothing",
         modules.BREAKERS,
         "lambda breaker: rules.closed(breaker, now=self._clock())",
-        "lambda breaker: rules.given_up(breaker, failed=True)",
+        "lambda breaker: rules.failed(breaker, job)",
     ),
     Mutant(
         "the line of a closed breaker stands still",

@@ -59,8 +59,10 @@ class Store:
     def unpark(self, job: Job, *, now: datetime, due: datetime) -> None:
         raise AssertionError(f"a parked job has no message: {job}, {due}")
 
-    def parked(self, line: Line, *, most: int, unreadable: Unreadable = ignore_unreadable) -> list[Job]:
-        raise AssertionError(f"owed work releases no line: {line}, {most}, {unreadable}")
+    def parked(
+        self, line: Line, *, most: int, since: datetime | None = None, unreadable: Unreadable = ignore_unreadable
+    ) -> list[Job]:
+        raise AssertionError(f"owed work releases no line: {line}, {most}, {since}, {unreadable}")
 
 
 @dataclass
