@@ -130,7 +130,7 @@ class ParkedJobChecks:
 
     def jobs_are_released_in_order(self, key: str, released: Item) -> None:
         """The index shows a job some time after it was parked, so only those parked before that count."""
-        if self._excused():
+        if self._excused() or self._elected(released):
             return
         lag_ms = _SHORT_LAG_MS if self._calm else LONGEST_INDEX_LAG_MS
         shown_ms = self._world.scheduler.now_ms - 2 * lag_ms
@@ -161,6 +161,11 @@ class ParkedJobChecks:
     def _calm(self) -> bool:
         """Whether this seed has no faults at all, from the beginning."""
         return not any(self._world.faults.rates.values()) and not self._world.rollout.planned
+
+    def _elected(self, released: Item) -> bool:
+        """Whether a breaker has it as its probe: after one that failed, it is not the first of the line."""
+        breaker = self._world.jobs.items.get((_limit_of(released),), {})
+        return text_of(breaker, "circuit") == "open" and bool(text_of(breaker, "probe"))
 
     def _excused(self) -> bool:
         counted = self._world.faults.counted
