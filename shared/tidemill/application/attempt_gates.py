@@ -196,7 +196,7 @@ class Gates:
         if isinstance(entered, Entered):
             self._entered = entered
             if slot.limit.adaptive:
-                self.measured = MeasuredRun(entered, self._context.clock)
+                self.measured = MeasuredRun(entered, self._context.clock, self.known_type().classify)
             return None
         self._slot = None
         wait = Wait(cause=slot.line.cause, key=slot.line.key, since=now)

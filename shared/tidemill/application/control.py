@@ -39,7 +39,7 @@ class Control:
 
     def find(self, tenant: str, job_id: str) -> Job | None:
         job = self._store.get(tenant, job_id) if len(job_id) <= _LONGEST_ID else None
-        return None if job is None or job.expired(self._clock()) else job
+        return None if job is None or job.retention_over(self._clock()) else job
 
     def cancel(self, tenant: str, job_id: str, *, by: str = OWNER, reason: str = "") -> Job | None:
         """End the job at once, or request its end if it runs, and return it. A cancelled job stays as it is.

@@ -68,7 +68,7 @@ class JobSearch:
         while True:
             page = self._scan.page(wanted, after=cursor)
             items, units, cursor = items + page.items, units + page.read_units, page.cursor
-            jobs = [job for job in page.jobs if job in wanted and not job.expired(now)]
+            jobs = [job for job in page.jobs if job in wanted and not job.retention_over(now)]
             if most_jobs is not None and found + len(jobs) > most_jobs:
                 jobs = jobs[: most_jobs - found]
                 cursor = self._scan.cursor_after(jobs[-1]) if jobs else cursor

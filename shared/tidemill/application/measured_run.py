@@ -6,7 +6,8 @@ from typing import Final
 
 from tidemill.application.ports import Clock, Entered
 from tidemill.domain.adaptive_limit import Sample, Trouble
-from tidemill.domain.errors import JobTimeoutError, RetryAfter
+from tidemill.domain.downstream_errors import Classify, ErrorClass, classify
+from tidemill.domain.errors import JobTimeoutError
 from tidemill.domain.outcomes import Continued, Failed, Outcome, Snoozed, Succeeded
 
 #: The handler came back, and its time counts.
@@ -16,9 +17,11 @@ _RETURNED: Final = (Succeeded, Snoozed, Continued)
 class MeasuredRun:
     """One run under an adaptive concurrency. The thread of the handler measures, and any may ask for the sample."""
 
-    def __init__(self, entered: Entered, clock: Clock) -> None:
+    def __init__(self, entered: Entered, clock: Clock, rules: Classify | None = None) -> None:
+        """`rules` are those of the job type, as for its breakers."""
         self._entered = entered
         self._clock = clock
+        self._rules = rules
         self._began: datetime | None = None
         self._seconds: float | None = None
         self._reported = False
@@ -43,10 +46,10 @@ class MeasuredRun:
         self._throttled = self._throttled or throttled
 
     def sample(self, outcome: Outcome) -> Sample | None:
-        """None if the run tells nothing of its downstream: its handler did not run, or ended its job for good."""
+        """None if the run tells nothing of its downstream: its handler did not run, or its error is not its fault."""
         if self._began is None or self._entered.adapted is None:
             return None
-        trouble = Trouble.THROTTLED if self._throttled else _trouble(outcome)
+        trouble = Trouble.THROTTLED if self._throttled else _trouble(outcome, self._rules)
         if trouble is None and not isinstance(outcome, _RETURNED):
             return None
         return Sample(
@@ -57,11 +60,15 @@ class MeasuredRun:
         )
 
 
-def _trouble(outcome: Outcome) -> Trouble | None:
+def _trouble(outcome: Outcome, rules: Classify | None) -> Trouble | None:
+    """None for an error that would not count against a breaker either."""
     if not isinstance(outcome, Failed):
         return None
-    if outcome.error_class == JobTimeoutError.__name__ or isinstance(outcome.cause, TimeoutError):
+    if outcome.error_class == JobTimeoutError.__name__:
         return Trouble.TIMEOUT
-    if isinstance(outcome.cause, RetryAfter):
+    error_class = classify(outcome.cause, rules) if outcome.cause else ErrorClass.DEFECT
+    if error_class is ErrorClass.THROTTLED:
         return Trouble.THROTTLED
-    return None if outcome.death else Trouble.ERROR
+    if not error_class.counts:
+        return None
+    return Trouble.TIMEOUT if isinstance(outcome.cause, TimeoutError) else Trouble.ERROR

@@ -190,7 +190,7 @@ class Taker:
         """Whether the message of the job is on its way again. False if it needs none."""
         if job.group is not None and (job.state.terminal or job.state is State.WAITING):
             self._store.advance(job.tenant, job.group, now=self._clock())
-        if job.state not in TRANSITIONS[Write.RESEND] or job.expired(self._clock()):
+        if job.state not in TRANSITIONS[Write.RESEND] or job.retention_over(self._clock()):
             return False
         try:
             self._store.resend(job, now=self._clock())

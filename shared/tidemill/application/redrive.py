@@ -37,7 +37,7 @@ class Redriver:
         now = self._clock()
         for job in self._dead(wanted, unreadable):
             again = began and job.redrives and job.redrives[-1].at >= began
-            if not again and not job.expired(now):
+            if not again and not job.retention_over(now):
                 yield job
 
     def _dead(self, wanted: JobFilter, unreadable: Unreadable) -> Iterable[Job]:

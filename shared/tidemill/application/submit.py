@@ -200,7 +200,7 @@ class Submit:
             # No earlier check can have accepted this body.
             raise refused from None
         job = self._store.get(tenant, keyed_job_id(tenant, submission.key))
-        if job is None or job.expired(self._clock()):
+        if job is None or job.retention_over(self._clock()):
             raise refused
         return _replay(job, body_hash)
 

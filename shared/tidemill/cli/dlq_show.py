@@ -40,7 +40,7 @@ def dlq_show(installation: Installation, job_id: str, tenant: str | None, *, as_
 def _of_tenant(installation: Installation, tenant: str, job_id: str) -> Job:
     now = clock.now()
     job = installation.store.get(tenant, job_id)
-    if job is None or job.expired(now):
+    if job is None or job.retention_over(now):
         raise CommandError(
             f"tenant {tenant} has no job {job_id}",
             remedy="`tidemill dlq list` shows the tenant of each dead job.",

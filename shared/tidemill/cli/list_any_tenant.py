@@ -60,7 +60,7 @@ def _indexed(installation: Installation, wanted: JobFilter, now: datetime) -> It
         if State.DEAD in wanted.states
         else store.scheduled(before=_MAX_TIME, unreadable=report_unreadable)
     )
-    return (job for job in jobs if job in wanted and not job.expired(now))
+    return (job for job in jobs if job in wanted and not job.retention_over(now))
 
 
 def _listed(installation: Installation, wanted: JobFilter, now: datetime) -> Iterator[Job]:

@@ -64,10 +64,10 @@ class Trouble(StrEnum):
 
     #: It took longer than the target.
     SLOW = "slow"
-    #: The downstream asked for fewer calls: the handler raised `RetryAfter`, or reported it with `Run.observed`.
+    #: The downstream asked for fewer calls: an error says so (`ErrorClass.THROTTLED`), or `Run.observed` reported it.
     THROTTLED = "throttled"
     TIMEOUT = "timeout"
-    #: The handler raised an error that a later attempt may not meet.
+    #: The call failed because the downstream is down, slow or cannot be reached (`ErrorClass.TRANSIENT`).
     ERROR = "error"
 
 

@@ -1,4 +1,6 @@
-"""Classifies the error of a call: only what the downstream is to blame for counts against its breaker. Pure.
+"""Classifies the error of a call: only what the downstream is to blame for counts against it. Pure.
+
+Breakers and adaptive limits use the same classes.
 
 The rules know the errors of botocore, urllib, requests and httpx by attributes and class names, and import none.
 """
@@ -24,7 +26,7 @@ class ErrorClass(StrEnum):
 
     @property
     def counts(self) -> bool:
-        """Whether it counts against the breaker."""
+        """Whether it counts against a breaker, and lowers an adaptive limit."""
         return self in {ErrorClass.TRANSIENT, ErrorClass.THROTTLED}
 
 

@@ -201,7 +201,7 @@ class Job:
     #: When the store may delete the document. Set only in a terminal state.
     expires_at: datetime | None = None
 
-    def expired(self, now: datetime) -> bool:
+    def retention_over(self, now: datetime) -> bool:
         """DynamoDB deletes expired documents days late, so readers hide them."""
         return self.expires_at is not None and self.expires_at <= now
 

@@ -56,7 +56,7 @@ class JobFacts:
         facts, job = None, self._jobs.get(tenant, job_id)
         for _ in range(_TRIES):
             now = self._clock()
-            if job is None or job.expired(now):
+            if job is None or job.retention_over(now):
                 return None
             facts = self._about(job, now)
             again = self._jobs.get(tenant, job_id)

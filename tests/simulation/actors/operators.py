@@ -221,7 +221,7 @@ class Operators:
     def _release(self, _process: Process) -> None:
         store = composition.store()
         for job in list(store.dead()):
-            if job.blocks and not job.expired(clock.now()):
+            if job.blocks and not job.retention_over(clock.now()):
                 with suppress(WriteRefusedError):
                     if job.redrives:
                         store.cancel(job, now=clock.now())

@@ -8,7 +8,7 @@ import math
 from typing import Final
 
 from tests.simulation.checks.table_watch import watch_items
-from tests.simulation.checks.violation import Item, map_of, number_of, require
+from tests.simulation.checks.violation import Item, map_of, number_of, require, text_of
 from tests.simulation.jobs.handler_runs import HandlerRun
 from tests.simulation.world.code_versions import job_type
 from tests.simulation.world.dynamodb_table import Record
@@ -21,6 +21,8 @@ _PREFIX: Final = "!limit#"
 _FOLLOWS: Final = "an adaptive limit follows its rule"
 _CAUSED: Final = "an adaptive limit follows what its runs measured"
 _FREE: Final = "an adaptive limit costs no write"
+#: The handler of the simulated type measures its time, and fails only by its own fault.
+_CAUSES: Final = frozenset({"slow", "timeout"})
 _SHARE: Final = 0.7
 _WINDOW_MS: Final = 1_000
 #: Between the run of a handler and the measure of its worker.
@@ -92,6 +94,8 @@ class AdaptiveLimitChecks:
         known = now == bounds.floor or found <= was + _EXACT
         require(known, _FOLLOWS, f"it fell from {was} to {now}, which is the share of {found}", key)
         require("fell_at" in after and "fell_why" in after, _FOLLOWS, "a decrease has no time or no cause", key)
+        why = text_of(after, "fell_why")
+        require(why in _CAUSES, _CAUSED, f"it fell by {why}, and no run failed because of its downstream", key)
         if "fell_at" in before:
             since_ms = number_of(after, "fell_at") - number_of(before, "fell_at")
             require(since_ms >= _WINDOW_MS, _FOLLOWS, f"it fell again after {since_ms} ms", key)

@@ -19,6 +19,12 @@ ADAPTIVE: Final = (
         "if found <= bounds.floor:",
     ),
     Mutant(
+        "an adaptive limit falls by a defect",
+        modules.MEASURED_RUN,
+        "if not error_class.counts:",
+        "if error_class is ErrorClass.PERMANENT:",
+    ),
+    Mutant(
         "an adaptive limit falls below its floor",
         modules.ADAPTIVE,
         "lowered = max(float(bounds.floor), found * DECREASE)",

@@ -120,5 +120,10 @@ EXPLAINED: Final = (
         "for entry in job.known_history]",
         "for entry in job.known_history[2:]]",
     ),
-    Mutant("an expired job is explained", modules.JOB_FACTS, "if job is None or job.expired(now):", "if job is None:"),
+    Mutant(
+        "an expired job is explained",
+        modules.JOB_FACTS,
+        "if job is None or job.retention_over(now):",
+        "if job is None:",
+    ),
 )

@@ -13,6 +13,7 @@ from tests.support.single_job import Clock, carried_out
 from tidemill import Continue, GiveUp, PermanentJobError, RetryAfter, Run, Snooze
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, Change, Sample, Trouble
+from tidemill.domain.downstream_errors import Classify
 from tidemill.domain.job import Job
 from tidemill.domain.limits import Limit
 from tidemill.domain.waiting import Line
@@ -55,14 +56,16 @@ class Observer:
 class Ran:
     """One run of a handler that takes some seconds, and how it left the limit."""
 
-    def __init__(self, act: Any, *, seconds: float = 0.5, limit: Limit = ADAPTIVE) -> None:
+    def __init__(
+        self, act: Any, *, seconds: float = 0.5, limit: Limit = ADAPTIVE, rules: Classify | None = None
+    ) -> None:
         self.clock, self.limits, self.observer = Clock(), Roomy(), Observer()
 
         def handler(_payload: Any, run: Run) -> Any:
             self.clock.now += seconds * SECOND
             return act(run)
 
-        job_type = replace(a_job_type(handler), limit=limit)
+        job_type = replace(a_job_type(handler), limit=limit, classify=rules)
         carried_out(attempt_at(OneJob(a_job(id="j")), job_type, self.clock, limits=self.limits, observer=self.observer))
         ((self.slot, self.change),) = self.limits.left
 
@@ -72,6 +75,13 @@ def raising(error: BaseException) -> Any:
         raise error
 
     return act
+
+
+def answered(status: int) -> Exception:
+    """The error of a client, as of `requests`, for this HTTP status."""
+    error = Exception(f"it answered {status}")
+    error.status_code = status  # type: ignore[attr-defined]
+    return error
 
 
 @pytest.mark.parametrize("returned", [None, {"n": 1}, Snooze(SECOND), Continue(1)])
@@ -86,6 +96,8 @@ def test_a_run_that_returns_gives_the_time_of_its_handler(returned: Any) -> None
     ("error", "trouble"),
     [
         (RetryAfter(5), Trouble.THROTTLED),
+        (answered(429), Trouble.THROTTLED),
+        (answered(503), Trouble.ERROR),
         (TimeoutError("read"), Trouble.TIMEOUT),
         (ConnectionError("reset"), Trouble.ERROR),
     ],
@@ -110,6 +122,22 @@ def test_a_slow_run_lowers_the_number() -> None:
 @pytest.mark.parametrize("act", [raising(PermanentJobError("no")), lambda _run: GiveUp("no")])
 def test_a_job_that_ends_for_good_says_nothing_of_its_downstream(act: Any) -> None:
     assert Ran(act).slot.sample is None
+
+
+@pytest.mark.parametrize("error", [answered(404), KeyError("a defect"), FileNotFoundError("no network error")])
+def test_an_error_that_is_not_the_downstreams_fault_says_nothing_of_it(error: Exception) -> None:
+    assert Ran(raising(error)).slot.sample is None
+
+
+@pytest.mark.parametrize(
+    ("named", "trouble"), [("throttled", Trouble.THROTTLED), ("transient", Trouble.ERROR), ("defect", None)]
+)
+def test_the_rules_of_the_type_come_first(named: str, trouble: Trouble | None) -> None:
+    sample = Ran(
+        raising(ConnectionError("reset") if trouble is None else KeyError("k")), rules=lambda _: named
+    ).slot.sample
+
+    assert (sample.trouble if sample else None) is trouble
 
 
 def test_the_slowest_reported_call_counts_instead_of_the_handler() -> None:

@@ -51,10 +51,10 @@ def test_a_cause_that_only_another_version_knows_is_left_out() -> None:
     assert known_cause("eclipse") is None
 
 
-@pytest.mark.parametrize(("after", "expired"), [(-1, False), (0, True), (1, True)])
-def test_a_job_has_expired_from_its_last_instant_on(after: int, expired: bool) -> None:
-    assert a_job(expires_at=NOW).expired(NOW + after * timedelta(microseconds=1)) is expired
-    assert not a_job().expired(NOW + after * SECOND)
+@pytest.mark.parametrize(("after", "over"), [(-1, False), (0, True), (1, True)])
+def test_the_retention_of_a_job_is_over_from_its_last_instant_on(after: int, over: bool) -> None:
+    assert a_job(expires_at=NOW).retention_over(NOW + after * timedelta(microseconds=1)) is over
+    assert not a_job().retention_over(NOW + after * SECOND)
 
 
 def test_the_end_of_a_run_is_known_by_its_owner() -> None:

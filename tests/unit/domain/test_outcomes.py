@@ -270,6 +270,6 @@ def test_settle_refuses_to_write_a_state_that_the_table_does_not_allow(monkeypat
 def test_a_job_is_past_its_time_from_the_instant_at_which_it_expires() -> None:
     job = replace(_running(), expires_at=NOW)
 
-    assert job.expired(NOW)
-    assert not job.expired(NOW - SECOND)
-    assert not replace(job, expires_at=None).expired(NOW)
+    assert job.retention_over(NOW)
+    assert not job.retention_over(NOW - SECOND)
+    assert not replace(job, expires_at=None).retention_over(NOW)
