@@ -41,7 +41,7 @@ class ForegroundStrained(Drill):
         return self.traffic.submit(type_=FOREGROUND)
 
     def begin(self) -> Mapping[str, str]:
-        self.traffic.also([self._job] * FIRST)
+        self.traffic.some([self._job] * FIRST)
         return {}
 
     def goes_on(self) -> None:

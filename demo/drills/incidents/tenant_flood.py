@@ -24,7 +24,7 @@ class TenantFlood(Drill):
         return self.traffic.submit(lane="bulk")
 
     def begin(self) -> Mapping[str, str]:
-        (first, *_) = self.traffic.also([self._job] * FIRST, role=ROLE)
+        (first, *_) = self.traffic.some([self._job] * FIRST, role=ROLE)
         (job,) = self.stage.jobs([first]).values()
         return {"TENANT": job.tenant}
 
