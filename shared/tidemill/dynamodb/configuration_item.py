@@ -8,7 +8,7 @@ from tidemill.aws.attribute_values import milliseconds, number, text
 from tidemill.aws.clients import Item, translated
 from tidemill.domain.errors import ConfigurationConflictError, TransactionConflictError
 from tidemill.domain.pauses import Drain
-from tidemill.domain.runtime_configuration import Change, RuntimeConfiguration
+from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration
 from tidemill.dynamodb import limit_item
 from tidemill.dynamodb.document import from_milliseconds
 from tidemill.dynamodb.transactions import RefusedError, own, transact
@@ -39,7 +39,7 @@ class DynamoConfiguration:
             )
         item: Any = answer.get("Item")
         if item is None:
-            return RuntimeConfiguration()
+            return NOTHING_SET
         return RuntimeConfiguration(version=int(item[_VERSION]["N"]), document=json.loads(item[_DOCUMENT]["S"]))
 
     def acting(self) -> RuntimeConfiguration:

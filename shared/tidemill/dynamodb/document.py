@@ -72,7 +72,7 @@ def _encode_fields(value: Any, fields: Mapping[str, _Form]) -> Item:
 
 
 def _decode_fields(item: Item, fields: Mapping[str, _Form]) -> dict[str, Any]:
-    return {name: form.decode(item[name]) for name, form in fields.items() if name in item}
+    return {name: fields[name].decode(held) for name, held in item.items() if name in fields}
 
 
 _TEXT: Final = _Form(text, lambda value: str(value["S"]))

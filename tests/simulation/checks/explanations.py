@@ -68,6 +68,7 @@ class ExplanationChecks:
     def __init__(self, world: World) -> None:
         self._world = world
         self._random = Random(world.seed)
+        self._steps_without = self._drawn_steps()
         #: By key, why the job has its present `due`.
         self._causes: dict[str, Reason] = {}
         dynamodb: Any = _Direct(world.dynamodb)
@@ -83,13 +84,22 @@ class ExplanationChecks:
 
     def look(self) -> None:
         """Explain one job, at some of the moments at which this is called. Raises `Violation`."""
-        if self._random.randrange(_STEPS_PER_LOOK):
+        if self._steps_without:
+            self._steps_without -= 1
             return
         jobs = {key: item for (key,), item in self._world.jobs.items.items() if "state" in item}
         live = [key for key, item in jobs.items() if state_of(item) not in TERMINAL]
         if jobs:
             often = live if live and self._random.randrange(_LIVE_OF) else list(jobs)
             self._explain(self._random.choice(often))
+        self._steps_without = self._drawn_steps()
+
+    def _drawn_steps(self) -> int:
+        """How many steps go by without a look, if each has one with a chance of one in `_STEPS_PER_LOOK`."""
+        steps = 0
+        while self._random.randrange(_STEPS_PER_LOOK):
+            steps += 1
+        return steps
 
     def _explain(self, key: str) -> None:
         tenant, _, job_id = key.rpartition("#")
