@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tests.simulation.actors.api_gateway import CONFLICT, NOT_FOUND, OK, UNAVAILABLE, UNPROCESSABLE, Answer, ask
 from tests.simulation.actors.callers import TAGS, TENANTS, PlannedSubmission
+from tests.simulation.checks.migrations import MIGRATED_TYPE, migrated
 from tests.simulation.checks.shown_jobs import shows_one_of
 from tests.simulation.checks.violation import (
     has_expired,
@@ -186,11 +187,10 @@ class Tenants:
         key, state = _key(planned), State(job["state"])
         self._require(job["id"] == planned.ids[-1], _ISOLATED, f"the response shows {job['id']}", key)
         # An earlier submission may have made a unique job.
-        payload = job["payload"]
-        same = payload == json.loads(json.dumps(dict(planned.submission.payload))) or (
-            payload is None and state.terminal
-        )
-        submission = planned.submission
+        payload, submission = job["payload"], planned.submission
+        submitted = json.loads(json.dumps(dict(submission.payload)))
+        known = [submitted, *([migrated(submitted)] if submission.type == MIGRATED_TYPE else [])]
+        same = payload in known or (payload is None and state.terminal)
         same = same and (submission.type == "sim.unique" or job["tags"] == sorted(submission.tags))
         self._require(same, "responses show the submitted job", f"a {state} job, {str(payload)[:99]}", key)
         ending = state is State.CANCELLED or job["cancel_requested_at"] is not None

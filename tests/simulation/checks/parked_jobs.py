@@ -124,8 +124,8 @@ class ParkedJobChecks:
         """The latest time of a parked job is for a line that was lost. No job here has to wait for so long."""
         waited_ms = self._world.scheduler.now_ms - int(released["wait"]["M"]["since"]["N"])
         soon = waited_ms < LONGEST_PARKED // _MILLISECOND - FAR_OFF_MS or self._clocks_far_off
-        # An operator may forget a pause until the faults have stopped.
-        soon = soon or released["wait"]["M"]["cause"]["S"] == Cause.PAUSE
+        # An operator may forget a pause until the faults have stopped, and a deployment may leave a job file broken.
+        soon = soon or released["wait"]["M"]["cause"]["S"] in {Cause.PAUSE, Cause.TYPE}
         require(soon, "no parked job stands still", f"it waited for {waited_ms // 1000} s", key)
 
     def jobs_are_released_in_order(self, key: str, released: Item) -> None:
