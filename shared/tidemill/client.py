@@ -15,10 +15,18 @@ from tidemill.application.control import Control
 from tidemill.application.job_types import JobTypes
 from tidemill.application.submit import Accepted, Submit
 from tidemill.application.submit_batch import Answer, submit_all
+from tidemill.application.superseding import Superseder
 from tidemill.application.undo import Undoer
 from tidemill.application.validation import LONGEST_TENANT, is_tenant
 from tidemill.aws import clients
-from tidemill.domain.errors import Fault, InvalidPayloadError, SignalRefusedError, TidemillError, UndoRefusedError
+from tidemill.domain.errors import (
+    Fault,
+    InvalidPayloadError,
+    SignalRefusedError,
+    SupersedeRefusedError,
+    TidemillError,
+    UndoRefusedError,
+)
 from tidemill.domain.outcomes import TransactWrite
 from tidemill.domain.submission import Submission, Unique
 from tidemill.domain.trace_context import from_traceparent, trace_of, traceparent_of
@@ -42,6 +50,7 @@ __all__ = [
     "Lane",
     "SignalRefusedError",
     "Submission",
+    "SupersedeRefusedError",
     "TenantError",
     "Tidemill",
     "UndoRefusedError",
@@ -92,6 +101,7 @@ class Tidemill:
             job_types=_sound_job_types(job_packages),
             clock=clock.now,
             new_id=ids.new_job_id,
+            supersede=Superseder(store=store, payloads=self._payloads, clock=clock.now).accept,
         )
         self._tenant = tenant
         self._table = table
@@ -150,10 +160,10 @@ class Tidemill:
         to; without it, that of the span that OpenTelemetry records in this thread. An invalid one is ignored.
 
         Raises `UnknownJobTypeError` (`UnloadedJobTypeError` if a broken job file may declare the type),
-        `InvalidPayloadError` with the path of each fault, `PayloadTooLargeError`,
-        `KeyReusedError`, or `MissingResourceError` for a wrong name; nothing was written then. After
+        `InvalidPayloadError` with the path of each fault, `PayloadTooLargeError`, `KeyReusedError`,
+        `SupersedeRefusedError`, or `MissingResourceError` for a wrong name; nothing was written then. After
         `StoreUnavailableError` or `TransactionConflictError`, submit the same again: with a key or `unique`, it makes
-        no second job.
+        no second job. One that supersedes another needs `dynamodb:UpdateItem` as well.
         """
         return self._submit(submission, tenant=self._tenant, trace=_trace(trace, traceparent))
 
@@ -196,6 +206,9 @@ class Tidemill:
         if submission.group is not None:
             message = "a job enters its group in a separate transaction; use submit, or leave the group out"
             raise InvalidPayloadError([Fault("/group", message)])
+        if submission.supersedes is not None:
+            message = "the earlier job is marked in a separate transaction; use submit"
+            raise InvalidPayloadError([Fault("/supersedes", message)])
         job = self._submit.prepare(submission, tenant=self._tenant, trace=_trace(None, traceparent))
         # Store the payload before the transaction. Without the transaction it belongs to no job, and reconcile deletes
         # it.

@@ -24,6 +24,7 @@ from tidemill.application.release import Releaser
 from tidemill.application.settle import AttemptContext
 from tidemill.application.shed_submissions import refuse_shed
 from tidemill.application.submit import Admit, Submit, admit_all
+from tidemill.application.superseding import Superseder
 from tidemill.application.table_pass import TablePasses
 from tidemill.application.undo import Undoer
 from tidemill.application.wake import Waker
@@ -150,6 +151,7 @@ def _submit(admit: Admit) -> Submit:
         new_id=ids.new_job_id,
         insert_once=idempotency.insert_once,
         admit=admit,
+        supersede=superseder().accept,
     )
 
 
@@ -166,6 +168,11 @@ def health() -> HealthChecks:
 @cache
 def control() -> Control:
     return Control(store=store(), clock=clock.now, new_token=ids.new_token)
+
+
+@cache
+def superseder() -> Superseder:
+    return Superseder(store=store(), payloads=payloads(), clock=clock.now)
 
 
 @cache
@@ -276,6 +283,7 @@ def worker() -> Worker:
             pause=time.sleep,
             configuration=configuration().current,
             breakers=breakers(),
+            superseder=superseder(),
         ),
         lane=lane,
         job_timeout=timedelta(seconds=float(setting(Env.JOB_TIMEOUT_SECONDS))),

@@ -16,6 +16,7 @@ from tidemill.application.measured_run import MeasuredRun
 from tidemill.application.ports import Entered, LimitSlot
 from tidemill.application.release import Tell
 from tidemill.application.settle import AttemptContext
+from tidemill.application.superseding import LONGEST_HOLD
 from tidemill.domain.errors import (
     InvalidPayloadError,
     JobTimeoutError,
@@ -26,7 +27,7 @@ from tidemill.domain.errors import (
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.limits import Limit, Rate
-from tidemill.domain.outcomes import Failed, Held, Outcome, Parked, outcome_before_run
+from tidemill.domain.outcomes import Failed, Held, Outcome, Parked, Stopped, outcome_before_run
 from tidemill.domain.pauses import DRAIN_PER_SECOND, Pause
 from tidemill.domain.retry import LARGEST_MAX_HOPS, RetryPolicy
 from tidemill.domain.waiting import Line, Wait
@@ -224,6 +225,18 @@ class Gates:
             self.breakers.give_up()
         if job.wait and job.wait.line != self._asked:
             self._context.releaser.pass_on(job)
+
+    def not_superseded(self, job: Job) -> Outcome | None:
+        superseder = self._context.superseder
+        return Stopped() if superseder and superseder.stands_down(job) else None
+
+    def after_undo(self, job: Job) -> Outcome | None:
+        """What the job supersedes has no effect any more. Raises as `Superseder.ready`."""
+        superseder = self._context.superseder
+        if superseder is None or job.supersedes is None or superseder.ready(job):
+            return None
+        seconds = min(2.0 ** min(job.held_by(HoldCause.UNDO), 30), LONGEST_HOLD.total_seconds())
+        return self._context.held_below(seconds, HoldCause.UNDO)
 
     def known_type(self) -> JobType:
         """The type of the job, once `type_known` has let it pass."""

@@ -231,6 +231,19 @@ class UndoStore(Protocol):
         """
 
 
+class SupersedeStore(UndoStore, _Read, Protocol):
+    """For jobs that supersede others."""
+
+    def supersede(self, earlier: Job, job: Job) -> Job:
+        """Insert `job` and mark `earlier`, in one transaction; return `job` as written.
+
+        Refused if `earlier` has another state, undo or superseding job than when it was read, or has expired.
+        """
+
+    def cancel(self, job: Job, *, now: datetime, by: str = OPERATOR, reason: str = "", as_read: bool = False) -> Job:
+        """As `ControlStore.cancel`."""
+
+
 class PurgeStore(GroupStore, Protocol):
     """For purge."""
 
@@ -253,7 +266,7 @@ class JobStore(
     RedriveStore,
     ReconcileStore,
     ControlStore,
-    UndoStore,
+    SupersedeStore,
     PurgeStore,
     OwedStore,
     MigrationStore,

@@ -125,6 +125,8 @@ def _submitted(job: Job) -> str:
         parts.append(f"by the success of job {job.parent}")
     if job.undoes:
         parts.append(f"to undo job {job.undoes}")
+    if job.supersedes:
+        parts.append(f"to supersede job {job.supersedes}")
     return ", ".join(parts)
 
 

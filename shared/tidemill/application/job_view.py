@@ -52,6 +52,8 @@ def view(job: Job, *, payload: str | None) -> dict[str, Any]:
         "undo": _undo(job.undo) if job.undo else None,
         "undone_at": _time(job.undone.at) if job.undone else None,
         "undoes": job.undoes,
+        "supersedes": job.supersedes,
+        "superseded_by": job.superseded_by,
     }
 
 

@@ -37,5 +37,6 @@ def _faults(submission: Submission) -> list[Fault]:
         "/delay_seconds": submission.delay,
         "/run_at": submission.run_at,
         "/deadline": submission.deadline,
+        "/supersedes": submission.supersedes,
     }
     return [Fault(path, "an undo takes none") for path, value in given.items() if value is not None]

@@ -24,6 +24,7 @@ from tidemill.application.job_types import JobTypes
 from tidemill.application.ports import AttemptStore, Clock, Draw, Limits, NewToken, Payloads
 from tidemill.application.release import Releaser
 from tidemill.application.submit import Submit
+from tidemill.application.superseding import Superseder
 from tidemill.domain.claim_verdict import Verdict, judge
 from tidemill.domain.errors import (
     EffectRefusedError,
@@ -81,6 +82,8 @@ class AttemptContext:
     configuration: CurrentConfiguration = nothing_set
     #: None: calls of downstreams are not counted, as in a test of a handler.
     breakers: Breakers | None = None
+    #: None: no job supersedes another, as in a test of a handler.
+    superseder: Superseder | None = None
 
     @property
     def releaser(self) -> Releaser:

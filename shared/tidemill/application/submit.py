@@ -14,6 +14,7 @@ from tidemill.application.job_types import JobType, JobTypes
 from tidemill.application.ports import Clock, NewToken, Payloads, SubmitStore
 from tidemill.application.validation import faults, read_payload
 from tidemill.domain.errors import (
+    Fault,
     InvalidPayloadError,
     KeyReusedError,
     PayloadTooLargeError,
@@ -107,7 +108,7 @@ def insert_directly(insert: Insert, job: Job) -> Accepted:
 class Submit:
     """The use case, and the only path on which a submission becomes a job.
 
-    `new_id` gives ids that sort by time. `insert_once` wraps the write.
+    `new_id` gives ids that sort by time. `insert_once` wraps the write. `supersede` inserts a job that supersedes one.
     """
 
     def __init__(
@@ -120,6 +121,7 @@ class Submit:
         new_id: NewToken,
         insert_once: InsertOnce = insert_directly,
         admit: Admit = admit_all,
+        supersede: Insert | None = None,
     ) -> None:
         self._store = store
         self._payloads = payloads
@@ -128,6 +130,7 @@ class Submit:
         self._new_id = new_id
         self._insert_once = insert_once
         self._admit = admit
+        self._supersede = supersede
 
     def __call__(self, submission: Submission, *, tenant: str, trace: str) -> Accepted:
         """Raises what `prepare` and `insert` raise."""
@@ -158,6 +161,8 @@ class Submit:
 
     def prepare_follow_up(self, submission: Submission, parent: Job, *, index: int) -> Job:
         """As `prepare`, for a job that commits with the success of `parent`."""
+        if submission.supersedes is not None:
+            raise InvalidPayloadError([Fault("/supersedes", "a follow-up job supersedes none")])
         job = self._prepare(
             submission, tenant=parent.tenant, trace=parent.trace, new_id=lambda: follow_up_id(parent, index)
         )
@@ -172,6 +177,10 @@ class Submit:
 
         Raises `KeyReusedError` if the earlier one has another body.
         """
+        if job.supersedes is not None:
+            if self._supersede is None:
+                raise InvalidPayloadError([Fault("/supersedes", "is not possible here")])
+            return self._supersede(job)
         stored = self._payloads.put_away(job)
         try:
             return Accepted(job=self._store.insert_if_absent(stored), replayed=False)
@@ -184,7 +193,7 @@ class Submit:
             with contextlib.suppress(StoreUnavailableError):
                 self._payloads.delete(stored.tenant, stored.id, stored.payload_at)
             if isinstance(refused, WriteRefusedError) and refused.current:
-                return _replay(refused.current, job.body_hash)
+                return replay(refused.current, job.body_hash)
             raise
 
     def _earlier(self, submission: Submission, *, tenant: str, refused: TidemillError) -> Accepted:
@@ -202,7 +211,7 @@ class Submit:
         job = self._store.get(tenant, keyed_job_id(tenant, submission.key))
         if job is None or job.retention_over(self._clock()):
             raise refused
-        return _replay(job, body_hash)
+        return replay(job, body_hash)
 
     def _prepare(self, submission: Submission, *, tenant: str, trace: str, new_id: NewToken) -> Job:
         job_type = self._job_types.get(submission.type)
@@ -242,6 +251,7 @@ class Submit:
             useful_until=_rounded_down(due + max_age) if max_age else None,
             group=submission.group,
             tags=tuple(sorted(submission.tags)),
+            supersedes=submission.supersedes,
             blocks=job_type.blocks and submission.group is not None,
             retention=job_type.retention,
             unique_until=period_end(unique, now) if unique else None,
@@ -269,7 +279,8 @@ def _checked(submission: Submission, job_type: JobType, *, now: datetime) -> tup
     return payload, value
 
 
-def _replay(job: Job, body_hash: str) -> Accepted:
+def replay(job: Job, body_hash: str) -> Accepted:
+    """The answer to a submission whose job exists. Raises `KeyReusedError` if that has another body."""
     if job.body_hash != body_hash:
         raise KeyReusedError("this idempotency key was used before with another body")
     return Accepted(job=job, replayed=True)
@@ -290,6 +301,7 @@ def _body(submission: Submission, payload: Any) -> dict[str, Any]:
         "max_age": submission.max_age.total_seconds() if submission.max_age else None,
         # Their order means nothing.
         "tags": sorted(submission.tags) or None,
+        "supersedes": submission.supersedes,
     }
     return {name: value for name, value in body.items() if value is not None}
 

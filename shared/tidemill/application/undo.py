@@ -24,8 +24,8 @@ def undo_id(done: Job) -> str:
     return str(uuid5(_UNDO_IDS, json.dumps([done.tenant, done.id, done.created_at.isoformat()])))
 
 
-def undo_job(done: Job, undo: Undo, *, now: datetime) -> Job:
-    """The job that undoes `done`, at the end of its group."""
+def undo_job(done: Job, undo: Undo, *, now: datetime, group: str | None) -> Job:
+    """The job that undoes `done`, at the end of the group."""
     job_id = undo_id(done)
     return Job(
         tenant=done.tenant,
@@ -41,8 +41,8 @@ def undo_job(done: Job, undo: Undo, *, now: datetime) -> Job:
         created_at=now,
         due=now,
         useful_until=now + undo.max_age if undo.max_age else None,
-        group=done.group,
-        blocks=undo.blocks,
+        group=group,
+        blocks=undo.blocks and group is not None,
         retention=undo.retention,
         tags=undo.tags,
         undoes=done.id,
@@ -72,14 +72,21 @@ class Undoer:
                 raise UndoRefusedError(f"the job is {done.state}; only a job that has succeeded can be undone")
             if done.undo is None:
                 raise UndoRefusedError("the job has recorded no undo, so nothing is known that would undo its effect")
+            self._require_no_other(done)
             now = self._clock()
             # If the write is refused, no document names the payload that is stored here, and reconcile deletes it.
-            job = self._payloads.put_away(undo_job(done, done.undo, now=now))
+            job = self._payloads.put_away(undo_job(done, done.undo, now=now, group=done.group))
             entry = Undone(job_id=job.id, at=now, by=by, reason=reason)
             # A refused write means that another call was faster, or that the job has expired since.
             with suppress(WriteRefusedError):
                 return Accepted(job=self._store.undo(done, job, entry), replayed=False)
         return None
+
+    def _require_no_other(self, done: Job) -> None:
+        """The undo of a superseded job runs in the turn of the job that supersedes it, unless that has ended before."""
+        later = self._find(done.tenant, done.superseded_by) if done.superseded_by else None
+        if later is not None and later.state not in {State.CANCELLED, State.EXPIRED}:
+            raise UndoRefusedError(f"job {later.id}, which is {later.state}, supersedes the job, and undoes it first")
 
     def _earlier(self, done: Job, undone: Undone) -> Job:
         job = self._find(done.tenant, undone.job_id)

@@ -86,6 +86,19 @@ def faults(submission: Submission, job_type: JobType, *, now: datetime) -> list[
             "/idempotency_key",
             "jobs of this type are unique by payload; leave the idempotency key out",
         ),
+        (
+            submission.supersedes is None
+            or (
+                0 < len(submission.supersedes) <= LONGEST_KEY and submission.unique is None and job_type.unique is None
+            ),
+            "/supersedes",
+            f"must be a key or an id of 1 to {LONGEST_KEY} characters, of a job that is not unique",
+        ),
+        (
+            submission.supersedes is None or not (submission.delay or submission.run_at),
+            "/supersedes",
+            "a job that supersedes another runs as soon as it may; leave delay_seconds and run_at out",
+        ),
         *(_unique(submission.unique, key=key) if submission.unique else []),
     ]
     return [Fault(path, message) for holds, path, message in checks if not holds]

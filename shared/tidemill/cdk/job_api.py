@@ -19,10 +19,9 @@ from tidemill.cdk.iam_actions import (
     UPDATE,
 )
 from tidemill.cdk.job_function import JobFunction
-from tidemill.cdk.job_table import items_like
 from tidemill.cdk.key_secret import key_secret
 from tidemill.cdk.storage import Storage
-from tidemill.names import LISTING_INDEX, PAYLOADS_PREFIX, QUOTA_KEY, Env
+from tidemill.names import LISTING_INDEX, PAYLOADS_PREFIX, Env
 
 
 class JobApi:
@@ -57,10 +56,9 @@ class JobApi:
         canaries: Mapping[str, str] = {Env.CANARY: "true"} if self._config.canary else {}
         environment = {**self._storage.submitting, **self._functions.callers, **canaries}
         submit = self._functions.api_function("submit", environment)
-        self._storage.allow(submit, *ACCEPT, GET_MANY)
+        # It updates the counts of tenants with a quota, and marks jobs that others supersede.
+        self._storage.allow(submit, *ACCEPT, GET_MANY, UPDATE)
         self._storage.allow_app_config(submit)
-        # It counts the submissions of tenants with a quota.
-        submit.allow([UPDATE], [self._storage.jobs.table.table_arn], only_if=items_like(f"{QUOTA_KEY}*"))
         self._storage.files.allow(submit, [GET_FILE, PUT_FILE, DELETE_FILE], of=[PAYLOADS_PREFIX])
         return submit
 

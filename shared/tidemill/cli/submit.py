@@ -51,6 +51,11 @@ def _key(_: click.Context, __: click.Parameter, key: str | None) -> str | None:
     help="The job expires instead of a run once it is older than this, counted from its earliest start.",
 )
 @click.option(
+    "--supersedes",
+    metavar="KEY",
+    help="The key or ID of your earlier job that this one corrects: it runs once that one is cancelled or undone.",
+)
+@click.option(
     "--unique-seconds",
     type=click.FloatRange(min=1),
     metavar="SECONDS",
@@ -74,6 +79,7 @@ def submit(
     tags: tuple[str, ...],
     deadline: datetime | None,
     max_age: timedelta | None,
+    supersedes: str | None,
     unique_seconds: float | None,
     unique_key: str | None,
     batch: str | None,
@@ -103,6 +109,7 @@ def submit(
         "tags": list(tags) or None,
         "deadline": deadline and timestamp(deadline),
         "max_age_seconds": max_age and max_age // timedelta(seconds=1),
+        "supersedes": supersedes,
         "unique": unique_seconds and {"period_seconds": unique_seconds, "key": unique_key},
     }
     given = {name: value for name, value in options.items() if value is not None}

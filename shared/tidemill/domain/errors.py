@@ -181,6 +181,14 @@ class UndoRefusedError(TidemillError):
     """The job cannot be undone: it has not succeeded, or has recorded no undo. Nothing was changed."""
 
 
+class SupersedeRefusedError(TidemillError):
+    """The job cannot supersede the other one. Nothing was written."""
+
+
+class UndoFailedError(PermanentJobError):
+    """The job that it supersedes will not be undone by itself. Undo that one, then redrive this one."""
+
+
 class DuplicateJobTypeError(JobFileError):
     """Two job types have the same name."""
 

@@ -22,6 +22,8 @@ class HoldCause(StrEnum):
     BREAKER = "breaker"
     #: Its worker does not know its type, or refuses its payload.
     VERSION = "version"
+    #: It supersedes a job that still ran, or whose undo had not succeeded.
+    UNDO = "undo"
 
 
 def known_cause(name: str) -> HoldCause | None:

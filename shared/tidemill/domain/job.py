@@ -145,6 +145,12 @@ class Job:
     parent: str | None = None
     #: The job whose effect this one undoes.
     undoes: str | None = None
+    #: The earlier job that this one corrects: it runs once that one has no effect. Until its insert, a key or an id.
+    supersedes: str | None = None
+    #: The id that the undo of that job has, if there is one.
+    after_undo: str | None = None
+    #: The later job that corrects this one.
+    superseded_by: str | None = None
     #: JSON text that the handler last saved, to resume from. Survives crashes, retries and redrives.
     checkpoint: str | None = None
     #: When the handler last saved a checkpoint: the run was alive then.

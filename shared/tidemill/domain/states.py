@@ -52,6 +52,7 @@ class Write(StrEnum):
     REDRIVE = "redrive"
     REWRITE = "rewrite"
     UNDO = "undo"
+    SUPERSEDE = "supersede"
     ADVANCE = "advance"
     FORGET = "forget"
 
@@ -107,6 +108,8 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     Write.REWRITE: {state: frozenset({state}) for state in State if state is not State.RUNNING},
     # The job that undoes it is inserted by the same transaction.
     Write.UNDO: {State.SUCCEEDED: frozenset({State.SUCCEEDED})},
+    # The job that supersedes it is inserted by the same transaction.
+    Write.SUPERSEDE: {state: frozenset({state}) for state in State},
     # The document is deleted, so no state follows.
     Write.FORGET: {},
     Write.ADVANCE: {State.WAITING: frozenset({State.QUEUED, State.SCHEDULED})},

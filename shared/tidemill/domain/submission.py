@@ -38,6 +38,9 @@ class Submission:
     max_age: timedelta | None = None
     #: Idempotency key: submissions of a tenant with the same key make one job.
     key: str | None = None
+    #: The idempotency key or the id of an earlier job of the tenant that this one corrects. It runs once that one has
+    #: been cancelled, or undone by what its handler recorded. Not with `unique`, `delay` or `run_at`.
+    supersedes: str | None = None
     unique: Unique | None = None
     #: At most five labels to find the job by, each as `[a-z0-9][a-z0-9._:-]{0,31}`. A follow-up does not inherit them.
     tags: Sequence[str] = ()

@@ -194,6 +194,17 @@ class DynamoJobStore(JobReader):
         mark = undo_writes.mark_undone(done, entry)
         return self._groups.insert_with(job, insertion, update=mark, write=Write.UNDO, mine=mine)
 
+    def supersede(self, earlier: Job, job: Job) -> Job:
+        def mine(current: Job) -> bool:
+            """Also of another submission with the key of this one. The caller compares them."""
+            return current.created_at == earlier.created_at and current.superseded_by == job.id
+
+        def insertion(placed: Job) -> Request:
+            return job_writes.insert(placed, indexes=self._indexes)
+
+        mark = undo_writes.mark_superseded(earlier, job)
+        return self._groups.insert_with(job, insertion, update=mark, write=Write.SUPERSEDE, mine=mine)
+
     def rewrite(self, job: Job, stored: Job) -> None:
         def mine(current: Job) -> bool:
             """Also if another migration wrote the same payload into the document.

@@ -61,6 +61,7 @@ class SubmissionForm(Form):
     group: str | None = None
     deadline: Moment | None = None
     max_age_seconds: Age | None = None
+    supersedes: str | None = None
     unique: UniqueForm | None = None
     tags: Annotated[list[Tag], Field(max_length=MOST_TAGS)] | None = None
 
@@ -76,6 +77,7 @@ class SubmissionForm(Form):
             max_age=None if self.max_age_seconds is None else timedelta(seconds=self.max_age_seconds),
             key=key,
             tags=self.tags or (),
+            supersedes=self.supersedes,
             unique=None
             if self.unique is None
             else Unique(period=timedelta(seconds=self.unique.period_seconds), key=self.unique.key),

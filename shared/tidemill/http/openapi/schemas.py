@@ -31,6 +31,7 @@ _NOTES: Final = {
     "max_age_seconds": "Once older than this, counted from its earliest time, the job expires instead of a run.",
     "unique": "One job of its type per period. Not together with an idempotency key.",
     "tags": "Up to five labels to find the job by, without repeats. Their order means nothing.",
+    "supersedes": "The key or the id of an earlier job of the caller. The new job runs once that one has no effect.",
     "idempotency_key": "Submissions of one caller with the same key and body create one job.",
 }
 
@@ -113,6 +114,8 @@ _JOB: Final[Schema] = _SUMMARY | {
     | {"description": "The job that would undo its effect, as its handler said."},
     "undone_at": _or_null(_TIME) | {"description": "When the job that undoes it was submitted."},
     "undoes": _or_null(_ID) | {"description": "The job whose effect this one undoes."},
+    "supersedes": _or_null(_ID) | {"description": "The earlier job that this one corrects."},
+    "superseded_by": _or_null(_ID) | {"description": "The later job that corrects this one."},
 }
 
 _ATTEMPT_ERROR: Final[Schema] = {

@@ -1,0 +1,274 @@
+"""Late corrections through the deployed functions: each state of the earlier job, repeats, refusals, groups."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.support.api_gateway import request
+from tests.support.builders import reference_to
+from tests.support.deployed_functions import Mill
+from tests.support.http_events import ROLE, Answer
+from tidemill import Done, PermanentJobError, Submission
+from tidemill.application.job_types import Run
+from tidemill.domain.states import State
+from tidemill.sqs import messages
+
+MINUTE = timedelta(minutes=1)
+
+
+class Story:
+    """What ran, in order: `wrong`, `undo` and `right`."""
+
+    def __init__(self, mill: Mill) -> None:
+        self.mill = mill
+        self.ran: list[str] = []
+        self.fails: set[str] = set()
+        self.corrections: list[str] = []
+        self.during: Callable[[], Any] = lambda: None
+        self.records_undo = True
+        mill.script.handler = self._run
+
+    def _run(self, payload: Any, _run: Run) -> Done:
+        what = payload.model_extra["what"] if payload.model_extra else payload["what"]
+        self.ran.append(what)
+        if what in self.fails:
+            raise PermanentJobError("no")
+        if what == "wrong":
+            self.during()
+            undo = Submission(type="test.scripted", payload={"what": "undo"}) if self.records_undo else None
+            return Done(undo=undo)
+        return Done()
+
+    def wrong(self, **fields: Any) -> str:
+        return self.mill.accepted({"what": "wrong"}, key="order-7", **fields)
+
+    def right(self, *, supersedes: str = "order-7", key: str | None = "order-7b", **fields: Any) -> Answer:
+        return self.mill.post({"what": "right"}, key=key, supersedes=supersedes, **fields)
+
+    def accepted(self, **fields: Any) -> str:
+        answer = self.right(**fields)
+        assert answer.status == 202, answer
+        self.corrections.append(str(answer.body["id"]))
+        return self.corrections[-1]
+
+    def run(self) -> None:
+        """Until nothing is held any more. The queue of moto delays a message by the time of the machine."""
+        for _ in range(6):
+            self.mill.run()
+            self.mill.late += 2 * MINUTE
+            for job in map(self.mill.job, self.corrections):
+                if job.state is State.QUEUED and job.holds:
+                    self.mill.work(self.mill.event(messages.encode(reference_to(job))))
+
+
+@pytest.fixture
+def story(mill: Mill) -> Story:
+    return Story(mill)
+
+
+def refused(answer: Answer, detail: str) -> None:
+    assert (answer.status, answer.body["type"]) == (409, "urn:tidemill:problem:not-allowed-now"), answer
+    assert detail in answer.body["detail"]
+
+
+@pytest.mark.parametrize("by_key", [True, False])
+def test_a_success_is_undone_before_its_correction_runs(story: Story, *, by_key: bool) -> None:
+    wrong = story.wrong()
+    story.mill.run()
+
+    right = story.accepted(supersedes="order-7" if by_key else wrong)
+    story.run()
+
+    assert story.ran == ["wrong", "undo", "right"]
+    job, earlier = story.mill.get(right).body, story.mill.get(wrong).body
+    assert (job["state"], job["supersedes"], job["attempt"]) == ("succeeded", wrong, 1)
+    assert earlier["superseded_by"] == right
+    assert story.mill.get(earlier["undone_by"]).body["state"] == "succeeded"
+
+
+def test_a_job_that_has_not_begun_never_runs(story: Story) -> None:
+    wrong = story.wrong()
+    right = story.accepted()
+    story.run()
+
+    assert story.ran == ["right"]
+    assert [story.mill.job(each).state for each in (wrong, right)] == [State.CANCELLED, State.SUCCEEDED]
+
+
+def test_a_job_that_is_scheduled_is_cancelled(story: Story) -> None:
+    wrong = story.wrong(delay_seconds=86_400)
+    story.accepted()
+    story.run()
+
+    assert (story.ran, story.mill.job(wrong).state) == (["right"], State.CANCELLED)
+
+
+def test_a_job_that_runs_is_undone_after_its_success(story: Story) -> None:
+    accepted: list[str] = []
+    story.during = lambda: accepted.append(story.accepted())
+    story.wrong()
+    story.run()
+
+    assert story.ran == ["wrong", "undo", "right"]
+    assert story.mill.job(accepted[0]).state is State.SUCCEEDED
+
+
+def test_a_dead_job_is_discarded(story: Story) -> None:
+    story.fails = {"wrong"}
+    wrong = story.wrong()
+    story.mill.run()
+    story.accepted()
+    story.run()
+
+    assert (story.ran, story.mill.job(wrong).state) == (["wrong", "right"], State.CANCELLED)
+
+
+def test_the_same_submission_again_gets_the_same_job(story: Story) -> None:
+    story.wrong()
+    story.mill.run()
+    right = story.accepted()
+    again = story.right()
+
+    assert (again.status, again.body["id"]) == (200, right)
+    story.run()
+    assert story.right().body["id"] == right
+    assert story.mill.post({"what": "other"}, key="order-7b", supersedes="order-7").status == 422
+    assert story.ran == ["wrong", "undo", "right"]
+
+
+def test_a_success_without_an_undo_cannot_be_superseded(story: Story) -> None:
+    story.records_undo = False
+    story.wrong()
+    story.mill.run()
+
+    refused(story.right(), "has succeeded and recorded no undo")
+    assert story.mill.stored() == 1
+
+
+def test_a_job_that_recorded_no_undo_while_it_was_superseded_ends_the_correction(story: Story) -> None:
+    accepted: list[str] = []
+    story.records_undo = False
+    story.during = lambda: accepted.append(story.accepted())
+    story.wrong()
+    story.run()
+
+    job = story.mill.job(accepted[0])
+    assert (story.ran, job.state, job.errors[-1].error_class) == (["wrong"], State.DEAD, "UndoFailedError")
+
+
+def test_only_one_job_supersedes_another(story: Story) -> None:
+    wrong = story.wrong()
+    story.mill.run()
+    right = story.accepted()
+
+    refused(story.right(key="order-7c"), f"job {right} supersedes job {wrong} already")
+    refused(request("POST", f"/jobs/{wrong}/undo"), f"job {right}, which is queued, supersedes the job")
+
+
+def test_a_correction_that_was_cancelled_leaves_the_job_as_it_is(story: Story) -> None:
+    wrong = story.wrong()
+    right = story.accepted()
+    assert request("POST", f"/jobs/{right}/cancel").status == 200
+    story.run()
+    assert (story.ran, story.mill.job(wrong).state) == (["wrong"], State.SUCCEEDED)
+
+    story.accepted(key="order-7c")
+    story.run()
+    assert story.ran == ["wrong", "undo", "right"]
+
+
+def test_a_correction_of_a_correction_that_has_not_succeeded_is_refused(story: Story) -> None:
+    story.wrong()
+    story.mill.run()
+    right = story.accepted()
+
+    refused(story.right(key="order-7c", supersedes="order-7b"), f"job {right} is queued, and supersedes job")
+
+
+def test_an_undone_job_can_be_superseded_once_its_undo_has_succeeded(story: Story) -> None:
+    wrong = story.wrong()
+    story.mill.run()
+    undo = request("POST", f"/jobs/{wrong}/undo").body["id"]
+
+    refused(story.right(), f"is undone by job {undo}, which is queued")
+    story.mill.run()
+    story.accepted()
+    story.run()
+    assert story.ran == ["wrong", "undo", "right"]
+
+
+def test_a_correction_dies_with_its_undo_and_is_redriven_after_it(story: Story) -> None:
+    story.fails = {"undo"}
+    wrong = story.wrong()
+    story.mill.run()
+    right = story.accepted()
+    story.run()
+    job = story.mill.job(right)
+    assert (job.state, job.errors[-1].error_class, story.ran) == (State.DEAD, "UndoFailedError", ["wrong", "undo"])
+
+    story.fails = set()
+    undo = story.mill.get(wrong).body["undone_by"]
+    for each in (undo, right):
+        assert request("POST", f"/jobs/{each}/redrive").status == 200
+        story.run()
+    assert story.ran == ["wrong", "undo", "undo", "right"]
+
+
+def test_in_a_group_the_undo_runs_in_the_turn_of_the_correction(story: Story) -> None:
+    story.wrong(group="orders")
+    refused(story.right(group="other"), "is of the group orders; the job that supersedes it must be, too")
+    story.mill.run()
+    story.mill.accepted({"what": "between"}, group="orders")
+    story.accepted(group="orders")
+    story.mill.accepted({"what": "after"}, group="orders")
+    story.run()
+
+    assert story.ran == ["wrong", "between", "undo", "right", "after"]
+
+
+@pytest.mark.parametrize(
+    "fields", [{"supersedes": ""}, {"delay_seconds": 5}, {"unique": {"period_seconds": 60}, "key": None}]
+)
+def test_an_invalid_correction_is_refused(story: Story, fields: dict[str, Any]) -> None:
+    story.wrong()
+    answer = story.right(**fields)
+
+    assert (answer.status, answer.body["errors"][0]["pointer"]) == (422, "#/supersedes")
+
+
+def test_nothing_of_another_tenant_can_be_superseded(story: Story) -> None:
+    story.wrong()
+    refused(story.right(supersedes="order-8"), "you have no job with the key or id order-8")
+    refused(story.right(supersedes="order-7b"), "you have no job with the key or id order-7b")
+    other = story.mill.post_text(
+        '{"type": "test.scripted", "supersedes": "order-7"}', iam={**ROLE, "userId": "AROANOTHER:a-session"}
+    )
+    refused(other, "you have no job with the key or id order-7")
+
+
+def test_a_job_costs_no_further_call_if_it_supersedes_none(mill: Mill) -> None:
+    mill.read_configuration()
+    mill.accepted()
+    mill.run()
+
+    assert {name: n for name, n in mill.calls.items() if name.startswith("dynamodb.") and "Get" in name} == {}
+    assert mill.calls["dynamodb.UpdateItem"] == 2
+
+
+def test_a_deleted_job_counts_as_undone_only_with_its_undo(story: Story) -> None:
+    wrong = story.wrong()
+    story.mill.run()
+    right = story.accepted()
+    # The first run submits the undo.
+    story.mill.publish()
+    story.mill.work(story.mill.receive())
+    job = story.mill.job(wrong)
+    story.mill.table.put(replace(job, expires_at=job.created_at))
+    story.mill.table.client.delete_item(TableName=story.mill.table.name, Key={"pk": {"S": f"{job.tenant}#{job.id}"}})
+    assert story.mill.job(right).holds == 1
+    story.run()
+
+    assert story.ran == ["wrong", "undo", "right"]
