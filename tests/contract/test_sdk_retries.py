@@ -13,6 +13,7 @@ from tests.support.builders import (
     NOW,
     SECOND,
     SETTLEMENTS,
+    a_job,
     an_undo_of,
     behind_an_ended_head,
     brought_to,
@@ -48,6 +49,7 @@ WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[Dyn
     Write.RESEND: (State.QUEUED, lambda store, job: store.resend(job, now=LATER)),
     Write.REWRITE: (State.QUEUED, lambda store, job: store.rewrite(job, replace(job, payload='{"v":2}'))),
     Write.UNDO: (State.SUCCEEDED, lambda store, job: store.undo(job, *an_undo_of(job))),
+    Write.SUPERSEDE: (State.QUEUED, lambda store, job: store.supersede(job, a_job())),
     Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),
 }
 
@@ -67,7 +69,8 @@ def _but_for_tokens(job: Job | None) -> Job | None:
         return None
     owners = {"owner": bool(job.owner), "last_owner": bool(job.last_owner)}
     undone = replace(job.undone, job_id="either") if job.undone else None
-    return replace(job, id="either", group=None, undone=undone, **owners)  # type: ignore[arg-type]  # only to compare
+    later = "either" if job.superseded_by else None
+    return replace(job, id="either", group=None, undone=undone, superseded_by=later, **owners)  # type: ignore[arg-type]  # only to compare
 
 
 @pytest.mark.parametrize("write", Write)

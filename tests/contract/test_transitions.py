@@ -132,6 +132,10 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         if state is not State.RUNNING
     },
     (Write.UNDO, State.SUCCEEDED): (_alone, lambda store, job: store.undo(job, *an_undo_of(job, created_at=LATE))),
+    **{
+        (Write.SUPERSEDE, state): (_alone, lambda store, job: store.supersede(job, a_job(created_at=LATE)))
+        for state in State
+    },
     (Write.REDRIVE, State.QUEUED): (
         _alone,
         lambda store, job: store.redrive(job, token="late", now=LATE, by="ada"),

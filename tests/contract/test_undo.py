@@ -85,6 +85,48 @@ def test_a_newer_version_of_the_document_is_left_alone(store: DynamoJobStore, ta
     assert store.get(job.tenant, job.id) is None
 
 
+def test_a_job_that_was_superseded_since_it_was_read_is_not_undone(store: DynamoJobStore) -> None:
+    done = succeeded(store)
+    later = store.supersede(done, a_job(supersedes=done.id))
+
+    with pytest.raises(WriteRefusedError):
+        store.undo(done, *an_undo_of(done))
+
+    marked = stored(store, done)
+    assert marked == replace(done, superseded_by=later.id)
+    store.undo(marked, *an_undo_of(marked))
+
+
+@pytest.mark.parametrize("change", ["superseded", "undone", "ended", "expired", "replaced"])
+def test_a_job_that_has_changed_since_it_was_read_is_not_superseded(
+    store: DynamoJobStore, table: Table, change: str
+) -> None:
+    read = succeeded(store)
+    assert read.expires_at
+    later = a_job(supersedes=read.id, created_at=read.expires_at + SECOND if change == "expired" else NOW)
+    if change == "superseded":
+        store.supersede(read, a_job(supersedes=read.id))
+    elif change == "undone":
+        store.undo(read, *an_undo_of(read))
+    elif change == "replaced":
+        table.put(replace(read, created_at=read.created_at + timedelta(days=1)))
+    elif change == "ended":
+        read = replace(read, state=State.RUNNING)
+    before = stored(store, read)
+
+    with pytest.raises(WriteRefusedError):
+        store.supersede(read, later)
+
+    assert (store.get(later.tenant, later.id), stored(store, read)) == (None, before)
+
+
+def test_another_submission_of_the_same_key_finds_the_job(store: DynamoJobStore) -> None:
+    earlier = succeeded(store)
+    later = store.supersede(earlier, a_job(supersedes=earlier.id))
+
+    assert store.supersede(earlier, replace(later, trace="another")) == later
+
+
 def test_the_undo_of_a_job_of_a_group_waits_at_its_end(store: DynamoJobStore) -> None:
     done = succeeded(store, group="orders")
     store.advance(done.tenant, "orders", now=NOW)

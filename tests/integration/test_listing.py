@@ -60,6 +60,8 @@ def test_jobs_are_listed_newest_first_without_their_large_fields(mill: Mill) -> 
         "undo",
         "undone_at",
         "undoes",
+        "supersedes",
+        "superseded_by",
         "history",
     }
 

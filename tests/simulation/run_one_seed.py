@@ -178,7 +178,8 @@ def _submit(world: World, workload: Workload, until_ms: int) -> None:
         for number in range(workload.jobs)
     ]
     planned += further_submissions(world)
-    batched = [one for one in planned if one.tenant == planned[0].tenant] if random.random() < _BATCHED else []
+    together = [one for one in planned if one.tenant == planned[0].tenant and not one.submission.supersedes]
+    batched = together if random.random() < _BATCHED else []
     if batched:
         BatchCaller(world, batched, 0)
     for number, one in enumerate(planned):

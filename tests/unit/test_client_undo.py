@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.builders import AN_UNDO, NOW, SETTLEMENTS, TENANT, claimed
+from tests.support.builders import AN_UNDO, NOW, SETTLEMENTS, TENANT, claimed, stored
 from tests.support.faulty_client import FaultyClient
 from tests.support.job_tables import Table
-from tidemill.client import Submission, Tidemill, UndoRefusedError
+from tidemill.client import Submission, SupersedeRefusedError, Tidemill, UndoRefusedError
+from tidemill.domain.errors import InvalidPayloadError
 from tidemill.domain.states import State
 from tidemill.dynamodb.job_store import DynamoJobStore
 
@@ -33,3 +34,18 @@ def test_a_job_of_the_tenant_is_undone_once_and_that_of_another_is_not_found(
     assert (first.replayed, second.replayed, first.job) == (False, True, second.job)
     assert (first.job.undoes, first.job.type) == (job.id, "test.undo")
     assert other.undo(job.id) is None
+
+
+def test_a_correction_marks_what_it_supersedes(client: FaultyClient, table: Table, store: DynamoJobStore) -> None:
+    tidemill = Tidemill.at(table.name, tenant=TENANT, job_packages=["tests.support.jobs"], client=client)  # type: ignore[arg-type]  # a proxy
+    wrong = tidemill.submit(Submission(type="test.noop", key="order-7")).job
+    correction = Submission(type="test.noop", key="order-7b", supersedes="order-7")
+
+    first, second = tidemill.submit(correction), tidemill.submit(correction)
+
+    assert (first.replayed, second.replayed, first.job.id) == (False, True, second.job.id)
+    assert stored(store, wrong).superseded_by == first.job.id
+    with pytest.raises(SupersedeRefusedError, match="no job with the key or id order-8"):
+        tidemill.submit(Submission(type="test.noop", supersedes="order-8"))
+    with pytest.raises(InvalidPayloadError, match="/supersedes"):
+        tidemill.submission_item(correction)

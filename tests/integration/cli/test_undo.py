@@ -89,3 +89,13 @@ def test_wrong_usage_sends_nothing(cloud: Cloud) -> None:
     missing = run("undo", "a", "--tenant", "a:other")
     assert (missing.exit_code, "tenant a:other has no job a" in missing.stderr) == (1, True)
     assert cloud.server.requests == []
+
+
+def test_a_correction_is_submitted_with_what_it_supersedes(behind: Mill) -> None:
+    wrong = behind.accepted(key="order-7")
+
+    shown = json.loads(run("submit", "test.scripted", "--key", "order-7b", "--supersedes", "order-7").stdout)
+
+    assert (shown["supersedes"], behind.job(wrong).superseded_by) == (wrong, shown["id"])
+    refused = run("submit", "test.scripted", "--supersedes", "order-8")
+    assert (refused.exit_code, "no job with the key or id order-8" in refused.stderr) == (1, True)

@@ -81,6 +81,7 @@ def as_json(submission: Submission) -> dict[str, Any]:
         "max_age_seconds": submission.max_age.total_seconds() if submission.max_age else None,
         "group": submission.group,
         "tags": list(submission.tags) or None,
+        "supersedes": submission.supersedes,
     }
     return {name: value for name, value in written.items() if value is not None}
 

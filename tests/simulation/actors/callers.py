@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final
 
-from tests.simulation.actors.api_gateway import ACCEPTED, BROKEN, OK, UNPROCESSABLE, as_json, ask
+from tests.simulation.actors.api_gateway import ACCEPTED, BROKEN, CONFLICT, OK, UNPROCESSABLE, as_json, ask
+from tests.simulation.actors.bookings import bookings
 from tests.simulation.checks.violation import has_expired, require_in_task
 from tests.simulation.jobs.odd_values import ODD_VALUES
 from tests.simulation.world.faults import Fault
@@ -39,9 +40,6 @@ _MOST_DEPENDENTS: Final = 10
 #: Share of seeds with jobs that wait for signals, and their number.
 _WAITING: Final = 0.25
 _WAITING_JOBS: Final = 3
-#: Share of seeds with jobs that record an undo, and their number.
-_BOOKED: Final = 0.25
-_BOOKINGS: Final = 3
 #: Faults that are counted when they begin and fail calls later.
 _LASTING: Final = (Fault.SERVICE_OUTAGE, Fault.GROUP_THROTTLED, Fault.TRANSACTION_UNDER_WAY, Fault.FROZEN_MID_CALL)
 _GROUPS: Final = ("orders", "orders", "mail")
@@ -192,29 +190,9 @@ def further_submissions(world: World) -> list[PlannedSubmission]:
             )
             for number in range(_WAITING_JOBS)
         ]
-    made += _bookings(world)
-    return [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 5_000)) for one in made]
-
-
-def _bookings(world: World) -> list[Submission]:
-    """In some seeds, jobs that record an undo."""
-    random = Random(f"bookings {world.seed}")
-    if random.random() >= _BOOKED:
-        return []
-    return [
-        Submission(
-            type="sim.books",
-            payload={
-                "fails": random.choice([0, 0, 1, 9]),
-                "seconds": random.choice([0, 1, 9]),
-                "count": random.choice([0, 0, 1, 9]),
-                "padding": "x" * random.choice([0, 0, 2_000]),
-            },
-            key=f"books-{number}",
-            group=random.choice([None, None, "bookings"]),
-        )
-        for number in range(_BOOKINGS)
-    ]
+    planned = [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + random.randint(0, 5_000)) for one in made]
+    booked = [PlannedSubmission(TENANTS[0], one, world.scheduler.now_ms + at_ms) for at_ms, one in bookings(world.seed)]
+    return [*planned, *booked]
 
 
 class TrackedSubmission:
@@ -239,10 +217,10 @@ class TrackedSubmission:
 def may_be_refused(planned: PlannedSubmission) -> bool:
     """Whether a rejection is correct: its time has passed, or a version of the code does not know its type.
 
-    Or the transaction of another submission of the same unique job is under way.
+    Or the transaction of another submission of the same unique job is under way, or what it supersedes forbids it.
     """
     submission = planned.submission
-    timed = bool(submission.run_at or submission.deadline)
+    timed = bool(submission.run_at or submission.deadline or submission.supersedes)
     return timed or submission.type in {"sim.unique", *_PLANS_OF_ONE_VERSION}
 
 
@@ -328,7 +306,7 @@ class Caller:
         answer = ask(self._world, "submit", "POST", "/jobs", tenant=tenant, key=submission.key, body=body)
         if answer and answer.status in {OK, ACCEPTED}:
             return str(answer.body["id"])
-        if answer and answer.status == UNPROCESSABLE and may_be_refused(self._planned):
+        if answer and answer.status in {UNPROCESSABLE, CONFLICT} and may_be_refused(self._planned):
             return None
         if answer and answer.status < BROKEN:
             raise AssertionError(f"submit rejected a valid submission: {answer}")

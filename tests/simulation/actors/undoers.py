@@ -102,9 +102,11 @@ class Undoers:
         return any(item is None or has_expired(item, soon_ms) for item in versions)
 
     def _refuses(self, key: str, versions: list[Item | None]) -> bool:
-        """It had not succeeded, or recorded nothing, or its undo may be gone."""
+        """It had not succeeded, or recorded nothing, another job supersedes it, or its undo may be gone."""
         known = [item for item in versions if item]
-        if any(state_of(item) is not State.SUCCEEDED or "undo" not in item for item in known):
+        if any(
+            "superseded_by" in item or state_of(item) is not State.SUCCEEDED or "undo" not in item for item in known
+        ):
             return True
         soon_ms = self._world.scheduler.now_ms + _ABOUT_NOW_MS
         undos = [

@@ -23,7 +23,7 @@ _EXPLAINED: Final = frozenset(
     {
         *("BrokenError", "PermanentJobError", "RetryAfter", "GiveUp", "MissingInput"),
         *("Crashed", "DeadlinePassed", "JobTimeoutError", "LeaseLostError", "TooManyHops"),
-        *("EffectRefusedError", "StoreUnavailableError", "TransactionConflictError"),
+        *("EffectRefusedError", "StoreUnavailableError", "TransactionConflictError", "UndoFailedError"),
         # Only where versions differ: see `VersionCompatibilityChecks`.
         *("InvalidPayloadError", "UnknownJobTypeError"),
         # The result repeats a large payload.

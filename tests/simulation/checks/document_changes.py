@@ -134,6 +134,10 @@ class DocumentChangeChecks:
             # `UndoChecks` looks at the rest.
             require(came_from is state_of(after) is State.SUCCEEDED, check, f"undone while {came_from}", key)
             return
+        if not anew and text_of(after, "superseded_by") != text_of(before, "superseded_by"):
+            # As above.
+            require(came_from is state_of(after), check, f"superseded: {came_from} -> {state_of(after)}", key)
+            return
         require(state_of(after) in _NEXT[came_from], check, f"{came_from} -> {state_of(after)}", key)
 
     def generations_only_rise(self, key: str, before: Item | None, after: Item | None) -> None:

@@ -34,13 +34,13 @@ class EndingChecks:
         if state is State.SUCCEEDED:
             caused = ran
         elif state is State.CANCELLED:
-            caused = "cancel_requested_at" in before or (ran and kind in _GIVING_UP)
+            caused = bool({"cancel_requested_at", "superseded_by"} & before.keys()) or (ran and kind in _GIVING_UP)
         elif state is State.EXPIRED:
             caused = not ran and "useful_until" in before and number_of(before, "useful_until") <= self._latest_ms
         elif death == "gave up":
             caused = ran and kind in _GIVING_UP
         elif death == "permanent error":
-            caused = (ran and kind in _PERMANENT) or self._world.rollout.planned
+            caused = (ran and kind in _PERMANENT) or (not ran and "supersedes" in before) or self._world.rollout.planned
         elif death == "result cannot be stored":
             caused = ran and (kind == "sim.unstorable" or "payload_at" in after or "padding" in after["payload"]["S"])
         elif death == "missing input":

@@ -48,6 +48,7 @@ _HOLD_WORDS: Final = {
     "version": "does not know its type",
     "pause": "had paused it",
     "breaker": "breaker of its downstream",
+    "undo": "its undo had not succeeded",
 }
 
 

@@ -16,6 +16,7 @@ _CEILINGS_MS: Final = {
     "version": (2_000, 900_000),
     "suspect": (3_000, 3_000),
     "stray": (3_000, 3_000),
+    "undo": (1_000, 300_000),
 }
 
 
@@ -43,6 +44,7 @@ class HoldWaitChecks:
             "outage": world.sdk.gave_up[process] > 0,
             "type": world.rollout.broken,
             "version": world.rollout.planned,
+            "undo": "supersedes" in after,
             "suspect": number_of(before, "open_runs") > 1,
             "stray": any(by == process for _, by, _ in world.expired_runs),
         }

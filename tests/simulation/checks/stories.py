@@ -142,7 +142,8 @@ def _submitted(item: Item) -> str:
     if "group" in item:
         text += f", as number {number_of(item, 'sequence')} of the group {re.escape(text_of(item, 'group'))}"
     text += f", by the success of job {text_of(item, 'parent')}" if "parent" in item else ""
-    return text + (f", to undo job {text_of(item, 'undoes')}" if "undoes" in item else "")
+    text += f", to undo job {text_of(item, 'undoes')}" if "undoes" in item else ""
+    return text + (f", to supersede job {text_of(item, 'supersedes')}" if "supersedes" in item else "")
 
 
 def _progress(item: Item) -> str:

@@ -58,6 +58,7 @@ def _write(before: Item, after: Item) -> Write | None:
             ("nudged_at", Write.RESEND),
             ("checkpoint_at", Write.CHECKPOINT),
             ("undone", Write.UNDO),
+            ("superseded_by", Write.SUPERSEDE),
             ("payload", Write.REWRITE),
             ("payload_at", Write.REWRITE),
         )

@@ -21,6 +21,8 @@ from tidemill.domain.states import State
 _ONCE: Final = "an undo is submitted at most once"
 _AFTER: Final = "an undo follows the success that it undoes"
 _KEPT: Final = "an undo that was accepted is not lost"
+_ONE: Final = "one job supersedes another"
+_CORRECTED: Final = "a correction runs after the undo"
 _RECORDED: Final = "a success records its undo"
 #: The types that record an undo, and what undoes them.
 _UNDONE_BY: Final = {"sim.books": "sim.unbooks"}
@@ -35,7 +37,7 @@ class UndoChecks:
         self._undos: dict[tuple[str, int], set[str]] = defaultdict(set)
         #: Keys of jobs, with the ids of the undos that callers got.
         self.accepted: list[tuple[str, str]] = []
-        checks = (self.successes_record_it, self.it_stays, self.it_is_marked_once)
+        checks = (self.successes_record_it, self.it_stays, self.one_supersedes_it, self.it_is_marked_once)
         watch_jobs(world, changed=checks, inserted=self.it_follows)
 
     def successes_record_it(self, key: str, before: Item, after: Item) -> None:
@@ -51,6 +53,15 @@ class UndoChecks:
         for name in ("undo", "undone"):
             lost = name in before and after.get(name) != before[name]
             require(not lost, _KEPT, f"{name} became {after.get(name)}", key)
+
+    def one_supersedes_it(self, key: str, before: Item, after: Item) -> None:
+        """Another one may only follow one that was cancelled or has expired."""
+        was, now = text_of(before, "superseded_by"), text_of(after, "superseded_by")
+        if now == was:
+            return
+        later = self._world.jobs.items.get((f"{tenant_of(key)}#{was}",))
+        ended = not was or state_of(later) in {State.CANCELLED, State.EXPIRED}
+        require(bool(now) and ended, _ONE, f"{was}, which is {state_of(later)}, became {now}", key)
 
     def it_is_marked_once(self, key: str, before: Item, after: Item) -> None:
         if "undone" in before or "undone" not in after:
@@ -70,7 +81,9 @@ class UndoChecks:
         same = done is not None and all(
             after.get(name) == map_of(done, "undo").get(name) for name in ("type", "lane", "tags")
         )
-        same = same and done is not None and after.get("group") == done.get("group")
+        # In the turn of the job that supersedes it, the undo is in no group.
+        groups = [None if done is None else done.get("group"), *([None] if "superseded_by" in (done or {}) else [])]
+        same = same and after.get("group") in groups
         require(same, "an undo is what its job recorded", f"{after} undoes {done}", key)
         undos = self._undos[other, number_of(done, "created_at")]
         require(not undos, _ONCE, f"{undos} undo {other}, too", key)
@@ -81,10 +94,31 @@ class UndoChecks:
         known = {key for undos in self._undos.values() for key in undos}
         for done, job_id in self.accepted:
             require(f"{tenant_of(done)}#{job_id}" in known, _KEPT, f"{job_id} was accepted", done)
+        self._corrections_run_after_the_undo()
         for key, item in self._world.jobs.items.items():
             if "undone" in item:
                 undo = f"{tenant_of(key[0])}#{text_of(map_of(item, 'undone'), 'job_id')}"
                 require(undo in known, _KEPT, f"no {undo} was inserted", key[0])
+
+    def _corrections_run_after_the_undo(self) -> None:
+        """When a run of one begins, what it supersedes has no effect: by the changes of the table up to then."""
+        for run in self._world.runs:
+            if run.kind != "sim.rebooks":
+                continue
+            item = self._at(run.key, run.began_ms)
+            earlier = self._at(f"{run.tenant}#{text_of(item, 'supersedes')}", run.began_ms)
+            undo = self._at(f"{run.tenant}#{text_of(map_of(earlier or {}, 'undone'), 'job_id')}", run.began_ms)
+            without_effect = earlier is None or state_of(earlier) in {State.CANCELLED, State.EXPIRED}
+            # A new job of the key is not what it supersedes.
+            without_effect = without_effect or text_of(earlier, "superseded_by") != run.job_id
+            undone = undo is None or state_of(undo) is State.SUCCEEDED
+            fits = without_effect or ("undone" in (earlier or {}) and undone)
+            require(fits, _CORRECTED, f"the other is {state_of(earlier)}, its undo {state_of(undo)}", run.key)
+
+    def _at(self, key: str, at_ms: int) -> Item | None:
+        """The document at that moment. A purge or the time to live may have deleted it."""
+        changes = [change for change in self._world.trace.changes if change.key == key and change.at_ms <= at_ms]
+        return changes[-1].after if changes else None
 
 
 __all__ = ["UndoChecks"]

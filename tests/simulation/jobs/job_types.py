@@ -305,6 +305,14 @@ def books(plan: Plan, run: Run) -> Done:
         return Done(writes=[effect(run)], undo=undoing)
 
 
+@job_type("sim.rebooks", payload=Plan, max_attempts=4, backoff_cap_seconds=30)
+def rebooks(plan: Plan, run: Run) -> Done:
+    """Supersedes a booking."""
+    with running(run):
+        _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
 @job_type("sim.unbooks", payload=Plan, max_attempts=4, backoff_cap_seconds=30)
 def unbooks(plan: Plan, run: Run) -> Done:
     with running(run):

@@ -21,8 +21,8 @@ UNDONE: Final = (
     Mutant(
         "an undo leaves the group of its job",
         modules.UNDO,
-        "group=done.group,",
-        "group=None,",
+        "now=now, group=done.group)",
+        "now=now, group=None)",
     ),
     Mutant(
         "an undo is marked and not inserted",
@@ -47,6 +47,32 @@ UNDONE: Final = (
         modules.UNDO,
         "tags=undo.tags,",
         "tags=(),",
+    ),
+    Mutant(
+        "a correction does not wait",
+        modules.GATES,
+        "if superseder is None or job.supersedes is None or superseder.ready(job):",
+        "if superseder is None or job.supersedes is None or superseder.ready(job) in {True, False}:",
+    ),
+    Mutant(
+        "a correction does not wait for the undo",
+        modules.SUPERSEDING,
+        "return undo is None or undo.state is State.SUCCEEDED",
+        "return True",
+    ),
+    Mutant(
+        "a correction leaves the earlier job alone",
+        modules.SUPERSEDING,
+        "if earlier.state is not State.SUCCEEDED:",
+        "if earlier.state is not State.SUCCEEDED and not earlier.state.terminal:\n"
+        "                    return True\n"
+        "                if earlier.state is State.DEAD:",
+    ),
+    Mutant(
+        "two jobs supersede one",
+        modules.SUPERSEDING,
+        "if (other := earlier.superseded_by) is not None:",
+        "if (other := earlier.superseded_by) is not None and other == job.id:",
     ),
     Mutant(
         "a listing shows no undo",

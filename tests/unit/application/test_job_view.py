@@ -36,6 +36,8 @@ FULL = a_job(
     hops=5,
     parent="p",
     undoes="u",
+    supersedes="e",
+    superseded_by="l",
     undo=AN_UNDO,
     undone=Undone(job_id="v", at=NOW + 9 * SECOND, by="ada", reason="a typo"),
 )
@@ -89,6 +91,8 @@ def test_a_job_shows_every_member() -> None:
         "undo": {"type": "test.undo", "lane": "default", "payload": {"n": 1}, "tags": ["a"]},
         "undone_at": "2045-03-04T05:06:16.891Z",
         "undoes": "u",
+        "supersedes": "e",
+        "superseded_by": "l",
         "cancelled_by": None,
         "history": [
             {"at": "2045-03-04T05:06:07.891Z", "what": "accepted", "cause": "accepted", "attempt": None},

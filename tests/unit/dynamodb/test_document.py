@@ -92,9 +92,7 @@ def test_every_field_of_a_job_is_written() -> None:
         **dict.fromkeys(
             ("run_at", "deadline", "useful_until", "unique_until", "checkpoint_at", "cancel_requested_at"), NOW
         ),
-        **dict.fromkeys(
-            ("owner", "last_owner", "result", "group", "parent", "checkpoint", "payload_at", "undoes"), "text"
-        ),
+        **dict.fromkeys(("owner", "last_owner", "result", "group", "parent", "checkpoint", "payload_at"), "text"),
         **dict.fromkeys(("releases", "sequence", "hops", "holds", "nudges", "progress_done", "progress_total"), 1),
         open_runs=1,
         hold_cause=HoldCause.LIMIT,
@@ -107,6 +105,7 @@ def test_every_field_of_a_job_is_written() -> None:
         wait=Wait(cause=Cause.LIMIT, key="a", since=NOW),
         signals=(A_SIGNAL,),
         awaited=Awaited(cause=Cause.SIGNAL, name="approval", since=NOW, until=NOW, times=2),
+        **dict.fromkeys(("undoes", "supersedes", "after_undo", "superseded_by"), "text"),
         undo=AN_UNDO,
         undone=Undone(job_id="text", at=NOW, by="ada", reason="a typo"),
         errors=(an_error(),),
