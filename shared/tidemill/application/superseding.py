@@ -139,7 +139,7 @@ class Superseder:
 
     def _find(self, tenant: str, job_id: str) -> Job | None:
         job = self._store.get(tenant, job_id)
-        return None if job is None or job.expired(self._clock()) else job
+        return None if job is None or job.retention_over(self._clock()) else job
 
 
 def _superseding(job: Job, earlier: Job) -> Job:
