@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import A_SIGNAL, NOW, SECOND, a_job, brought_to, claimed, stored
 from tidemill.domain.errors import WriteRefusedError
-from tidemill.domain.job import Job
+from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Awaits, Settlement, settlement
 from tidemill.domain.retry import RetryPolicy
 from tidemill.domain.signal_answers import Answer, answer
@@ -95,6 +95,33 @@ def test_a_wait_is_refused_if_a_signal_came_during_the_run(store: DynamoJobStore
     store.settle(running, waits(running, replace(WAIT, arrived=signalled.signals)), now=NOW)
     queued = stored(store, job)
     assert (queued.state, queued.due, queued.signals) == (State.QUEUED, NOW, signalled.signals)
+
+
+@pytest.mark.parametrize("earlier", [0, 1])
+def test_the_death_for_lack_of_an_input_is_refused_if_a_signal_came_during_the_run(
+    store: DynamoJobStore, earlier: int
+) -> None:
+    job = brought_to(store, State.QUEUED)
+    for number in range(earlier):
+        job = store.signal(job, replace(A_SIGNAL, name=f"n{number}"), wakes=False)
+    running = claimed(store, job)
+    signalled = store.signal(running, A_SIGNAL, wakes=False)
+    never = replace(WAIT, cause=Cause.INPUT, most=0)
+
+    with pytest.raises(WriteRefusedError):
+        store.settle(running, waits(running, never), now=NOW)
+
+    assert stored(store, job) == signalled
+    store.settle(running, waits(running, replace(never, arrived=signalled.signals)), now=NOW)
+    assert (stored(store, job).state, stored(store, job).due) == (State.QUEUED, NOW)
+
+
+def test_without_a_signal_the_death_for_lack_of_an_input_is_written(store: DynamoJobStore) -> None:
+    running = brought_to(store, State.RUNNING)
+
+    store.settle(running, waits(running, replace(WAIT, cause=Cause.INPUT, most=0)), now=NOW)
+
+    assert stored(store, running).death is DeathReason.MISSING_INPUT
 
 
 def test_a_signal_does_not_hold_up_a_run_that_ends_otherwise(store: DynamoJobStore) -> None:

@@ -43,6 +43,21 @@ def test_over_its_quota_a_tenant_gets_429_with_retry_after(mill: Mill, tenant: s
     assert 0 < int(refused.headers["Retry-After"]) <= 3_600
 
 
+def test_over_its_quota_a_tenant_still_gets_the_job_of_a_repeated_submission(mill: Mill) -> None:
+    set_quota(mill, 1)
+    first = mill.post(key="k")
+    item = '{"type": "test.scripted", "payload": {}, "idempotency_key": "%s"}'
+    batch = '{"jobs": [' + item % "k" + ", " + item % "new" + "]}"
+
+    again, new = mill.post(key="k"), mill.post(key="new")
+    both = call(submit, "POST", "/jobs/batch", body=batch, headers={"content-type": "application/json"})
+
+    assert (first.status, again.status, new.status) == (202, 200, 429)
+    assert (again.body["id"], again.headers["Idempotent-Replayed"]) == (first.body["id"], "true")
+    assert [each["status"] for each in both.body["jobs"]] == [200, 429]
+    assert both.body["jobs"][0]["job"]["id"] == first.body["id"]
+
+
 def test_each_job_of_a_batch_counts(mill: Mill) -> None:
     set_quota(mill, 2)
     batch = '{"jobs": [' + ", ".join(['{"type": "test.noop", "payload": {}}'] * 3) + "]}"

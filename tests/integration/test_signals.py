@@ -142,6 +142,19 @@ def test_the_jobs_of_another_tenant_look_missing(waiting: str) -> None:
     assert signal(waiting, iam=ANOTHER).body == missing.body
 
 
+def test_the_limit_of_a_signal_is_that_of_its_compact_json(waiting: str) -> None:
+    indented = json.dumps({str(number): number for number in range(300)}, indent=8).encode()
+    assert len(indented) > 4096
+    headers = {"Content-Type": "application/json"}
+
+    assert request("POST", f"/jobs/{waiting}/signals/table", body=indented, headers=headers).status == 200
+    beyond_ascii = signal(waiting, "\u6f22" * 700, name="name")
+
+    is_problem(beyond_ascii, 413, "too-large")
+    detail = "the signal is 4202 bytes as compact ASCII JSON; the limit is 4096 bytes"
+    assert beyond_ascii.body["detail"] == detail
+
+
 @pytest.mark.parametrize(
     ("name", "data", "status", "code"),
     [
@@ -192,6 +205,44 @@ def test_an_input_that_never_comes_ends_the_job_with_its_own_reason(mill: Mill) 
     assert (job.state, job.death, job.attempt, job.hops) == (State.DEAD, "missing input", 1, 2)
     assert job.errors[-1].message == "the input address did not come in 2 waits"
     assert mill.depth(mill.dead_letters) == 1
+
+
+@pytest.mark.parametrize("name", ["address", "other"])
+def test_a_signal_during_the_last_run_that_lacks_it_starts_the_job_again(mill: Mill, name: str) -> None:
+    told: list[Any] = []
+
+    def handler(_payload: Any, run: Run) -> Any:
+        told.append(run.signal("address"))
+        if len(told) == 3:
+            assert signal(run.job_id, "right", name=name).status == 200
+        if told[-1] != "right":
+            raise MissingInput("address", after=timedelta(0), most=2)
+        return Done()
+
+    mill.script.handler = handler
+    job_id = mill.accepted()
+    mill.run()
+
+    if name == "address":
+        assert (told, mill.job(job_id).state) == ([None, None, None, "right"], State.SUCCEEDED)
+    else:
+        assert (told, mill.job(job_id).death) == ([None, None, None], "missing input")
+
+
+def test_a_wrong_input_during_the_last_run_does_not_make_the_waits_endless(mill: Mill) -> None:
+    runs: list[str] = []
+
+    def handler(_payload: Any, run: Run) -> Any:
+        runs.append(run.job_id)
+        if len(runs) == 3:
+            assert signal(run.job_id, "wrong", name="address").status == 200
+        raise MissingInput("address", after=timedelta(0), most=2)
+
+    mill.script.handler = handler
+    job_id = mill.accepted()
+    mill.run()
+
+    assert (len(runs), mill.job(job_id).death) == (4, "missing input")
 
 
 def test_a_retry_after_the_timeout_still_knows_that_it_timed_out(mill: Mill) -> None:

@@ -48,6 +48,17 @@ def test_under_strain_the_api_refuses_sheddable_types_with_503_and_retry_after(
     assert mill.post(job_type="test.extra").status == 202
 
 
+def test_under_strain_a_repeated_submission_still_gets_its_job(mill: Mill, changes: Configurator) -> None:
+    first = mill.post(job_type="test.extra", key="k")
+    declare(mill, changes, 2)
+
+    again = mill.post(job_type="test.extra", key="k")
+
+    assert (again.status, again.body["id"]) == (200, first.body["id"])
+    assert mill.post({"other": 1}, job_type="test.extra", key="k").status == 422
+    assert mill.post(job_type="test.extra", key="new").status == 503
+
+
 def test_a_job_that_was_accepted_runs_and_reads_the_level(mill: Mill, changes: Configurator) -> None:
     levels: list[int] = []
     mill.script.handler = lambda _payload, run: levels.append(run.strained)

@@ -117,5 +117,5 @@ def _signal_text(name: str, data: Any) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidPayloadError([Fault("", f"the data of a signal must be JSON: {error}")]) from error
     if len(text) > LARGEST_SIGNAL_BYTES:
-        raise PayloadTooLargeError(len(text), LARGEST_SIGNAL_BYTES)
+        raise PayloadTooLargeError(len(text), LARGEST_SIGNAL_BYTES, what="signal")
     return text

@@ -18,7 +18,10 @@ from tidemill.domain.errors import (
     InvalidPayloadError,
     KeyReusedError,
     PayloadTooLargeError,
+    QuotaExceededError,
     StoreUnavailableError,
+    SubmissionPausedError,
+    SubmissionShedError,
     TidemillError,
     TransactionConflictError,
     UnknownJobTypeError,
@@ -33,6 +36,8 @@ from tidemill.names import LARGEST_BODY_BYTES
 
 #: A repeated submission may raise these only because it is late: its times have passed, or its type was removed.
 _REFUSALS: Final = (InvalidPayloadError, UnknownJobTypeError)
+#: What `Admit` raises. It refuses new jobs, and so no repeated submission.
+_NOT_NOW: Final = (SubmissionPausedError, SubmissionShedError, QuotaExceededError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,16 +144,24 @@ class Submit:
     def pending(self, submission: Submission, *, tenant: str, trace: str) -> PendingSubmission:
         """Check a submission now, and write it later.
 
-        Raises `PayloadTooLargeError`, and what `Admit` raises. `PendingSubmission.insert` raises the other faults of
-        the submission, because it first looks for the job of an earlier submission with the same idempotency key.
+        Raises `PayloadTooLargeError`, and what `Admit` raises for a submission without idempotency key or `unique`.
+        `PendingSubmission.insert` raises the other refusals, because it first looks for the job of an earlier
+        submission with the same one.
         """
         try:
             job = self.prepare(submission, tenant=tenant, trace=trace)
         except _REFUSALS as refused:
             earlier = partial(self._earlier, submission, tenant=tenant, refused=refused)
             return PendingSubmission(serial_key=None, insert=earlier)
-        self._admit(job)
         serial_key = f"job {job.id}" if job.group is None else f"group {job.group}"
+        try:
+            self._admit(job)
+        except _NOT_NOW as refused:
+            if submission.key is None and job.unique_until is None:
+                # Its id is new, so no earlier submission can have made its job.
+                raise
+            earlier = partial(self._found, tenant, job.id, job.body_hash, refused=refused)
+            return PendingSubmission(serial_key=serial_key, insert=earlier)
         return PendingSubmission(serial_key=serial_key, insert=partial(self._insert_once, self.insert, job))
 
     def prepare(self, submission: Submission, *, tenant: str, trace: str) -> Job:
@@ -208,7 +221,11 @@ class Submit:
         except (InvalidPayloadError, OverflowError):
             # No earlier check can have accepted this body.
             raise refused from None
-        job = self._store.get(tenant, keyed_job_id(tenant, submission.key))
+        return self._found(tenant, keyed_job_id(tenant, submission.key), body_hash, refused=refused)
+
+    def _found(self, tenant: str, job_id: str, body_hash: str, *, refused: TidemillError) -> Accepted:
+        """The job that an earlier submission made. Raises `refused` without one."""
+        job = self._store.get(tenant, job_id)
         if job is None or job.retention_over(self._clock()):
             raise refused
         return replay(job, body_hash)

@@ -194,10 +194,10 @@ class DuplicateJobTypeError(JobFileError):
 
 
 class PayloadTooLargeError(TidemillError):
-    """The encoded payload exceeds `limit_bytes`."""
+    """The encoded payload, or the data of a signal, exceeds `limit_bytes`."""
 
-    def __init__(self, size_bytes: int, limit_bytes: int) -> None:
-        super().__init__(f"the payload is {size_bytes} bytes; the limit is {limit_bytes} bytes")
+    def __init__(self, size_bytes: int, limit_bytes: int, *, what: str = "payload") -> None:
+        super().__init__(f"the {what} is {size_bytes} bytes as compact ASCII JSON; the limit is {limit_bytes} bytes")
         self.size_bytes = size_bytes
         self.limit_bytes = limit_bytes
 

@@ -146,9 +146,10 @@ class Settlement:
     holds: int = 0
     hold_cause: HoldCause | None = None
     wait: Wait | None = None
-    #: The wait for a signal that begins. It is written only if no more signals have come than `signals_known`.
+    #: The wait for a signal that begins.
     awaited: Awaited | None = None
-    signals_known: int = 0
+    #: The number of signals on which this settlement rests: it is written only if no more have come. None: on none.
+    signals_known: int | None = None
     #: The signals with those that were used, if that changes.
     signals: tuple[Signal, ...] | None = None
     checkpoint: str | None = None
@@ -261,15 +262,19 @@ def _awaits(job: Job, outcome: Awaits, policy: RetryPolicy, *, now: datetime, dr
     A signal that is there already starts it again at once. But if the last wait was for the same name and this run has
     its signal, then that one is used, and the job waits for another.
     """
-    awaited = next_wait(job.awaited, outcome.cause, outcome.name, after=outcome.after, now=now)
-    if outcome.most is not None and awaited.times > outcome.most:
-        message = f"the input {outcome.name} did not come in {outcome.most} waits"
-        failure = Failed(error_class=MissingInput.__name__, message=message, death=DeathReason.MISSING_INPUT)
-        return _after_failure(job, failure, policy, now=now, draw=draw)
     known = job.signals if outcome.arrived is None else outcome.arrived
     waited_for_it = job.awaited is not None and job.awaited.name == outcome.name
     seen = unused(job.signals, outcome.name) if waited_for_it else None
     came = unused(known, outcome.name) is not None and not seen
+    awaited = next_wait(job.awaited, outcome.cause, outcome.name, after=outcome.after, now=now)
+    if outcome.most is not None and awaited.times > outcome.most:
+        if not came:
+            message = f"the input {outcome.name} did not come in {outcome.most} waits"
+            failure = Failed(error_class=MissingInput.__name__, message=message, death=DeathReason.MISSING_INPUT)
+            died = _after_failure(job, failure, policy, now=now, draw=draw)
+            return replace(died, signals_known=len(known))
+        # It ends before it has begun, so it does not count.
+        awaited = replace(awaited, times=outcome.most)
     due = now if came else awaited.until
     parked = state_until(due, now=now, otherwise=State.QUEUED) is State.SCHEDULED
     return Settlement(

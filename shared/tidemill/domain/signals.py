@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tidemill.domain.waiting import Cause, Wait
 
-#: The data of a signal as JSON text in ASCII.
+#: The data of a signal as compact JSON text in ASCII, in which each other character takes 6 bytes or more.
 LARGEST_SIGNAL_BYTES: Final = 4 * 1024
 #: The signals that one job may get in all, so that they fit into its document.
 MOST_SIGNALS: Final = 16

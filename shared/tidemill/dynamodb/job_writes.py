@@ -121,11 +121,19 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
     sets |= held
     removes = [name for name in ("holds", "hold_cause", "open_runs", "wait") if name not in held.keys() | sets.keys()]
     entries = history_after(job, settlement, now=now)
+    known = settlement.signals_known
+    # A signal came since the claim, perhaps the one to wait for.
+    no_more = [] if known is None else [no_more_signals(known)]
+    names = [] if known is None else [SIGNALS_ATTRIBUTE]
+    values = {} if known is None else signals_known(known)
     if settlement.state is State.DEAD:
         sets |= indexes.attention(State.DEAD, job.id, now)
     if settlement.state.terminal:
         sets |= ended(job, settlement.state, now=now, retention=retention)
-        return _end_run(job, sets=sets, entries=entries, removes=[*removes, "due"])
+        removes = [*removes, "due"]
+        return _end_run(
+            job, sets=sets, entries=entries, removes=removes, conditions=no_more, names=names, values=values
+        )
     due = settlement.due or now
     sets |= _index_entry(job, settlement, due, indexes)
     return _continue_job(
@@ -137,11 +145,10 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
         conditions=[
             # A cancel was requested since the claim: the job must not continue.
             "attribute_not_exists(#cancel_requested_at)",
-            # A signal came since the claim, perhaps the one to wait for.
-            *([no_more_signals(settlement.signals_known)] if settlement.awaited else []),
+            *no_more,
         ],
-        names=["cancel_requested_at", *([SIGNALS_ATTRIBUTE] if settlement.awaited else [])],
-        values=signals_known(settlement.signals_known) if settlement.awaited else {},
+        names=["cancel_requested_at", *names],
+        values=values,
     )
 
 

@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict
 from tidemill import composition
 from tidemill.domain.errors import NotAllowedNowError, SignalRefusedError, UndoRefusedError
 from tidemill.domain.job import Job
-from tidemill.domain.signals import LARGEST_SIGNAL_BYTES
 from tidemill.http.caller_identity import tenant
 from tidemill.http.job_response import answer
 from tidemill.http.problems import ProblemError
@@ -48,7 +47,7 @@ def _app() -> APIGatewayHttpResolver:
     @app.post("/jobs/<job_id>/signals/<name>")
     def signal(job_id: str, name: str) -> Response[str]:
         owner = tenant(app.current_event)
-        data = read_value(app.current_event, limit_bytes=LARGEST_SIGNAL_BYTES)
+        data = read_value(app.current_event)
         return answered("signalled", lambda: composition.control().signal(owner, job_id, name, data))
 
     def controlled(what: str, act: Callable[[str], Job | None]) -> Response[str]:

@@ -50,7 +50,7 @@ def read_object(event: APIGatewayProxyEventV2, *, limit_bytes: int = LARGEST_BOD
     return decoded
 
 
-def read_value(event: APIGatewayProxyEventV2, *, limit_bytes: int) -> Any:
+def read_value(event: APIGatewayProxyEventV2, *, limit_bytes: int = LARGEST_BODY_BYTES) -> Any:
     """The body, any JSON value. Raises `ProblemError`."""
     media_type = event.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type != _JSON:

@@ -146,6 +146,11 @@ class SignalChecks:
         require(not asks or times <= _MOST_WAITS, "a missing input is bounded", f"it waits {times} times", key)
         died = text_of(after, "death") == "missing input" and state_of(before) is State.RUNNING
         require(not died or (asks and times == _MOST_WAITS), "a missing input is bounded", f"dead after {times}", key)
+        claimed = self._claimed.get(text_of(before, "owner"))
+        name = text_of(awaited, "name")
+        came = died and claimed is not None and name in unused(before) and name not in claimed.signals
+        # If the answer of the claim was lost, the run may have seen a signal that came just after it.
+        require(not came or self._unsure, _KEPT, f"dead for lack of {name}, which came during its last run", key)
 
     def at_end(self) -> None:
         """Raises `Violation`."""

@@ -37,8 +37,11 @@ DEAD = a_job(state=State.DEAD)
         (NotAllowedNowError("cancelled", DEAD), "a job that is dead cannot be cancelled", {"current": DEAD}),
         (UnknownJobTypeError("c", ("b", "a")), "unknown job type 'c'; known types: a, b", {"known": ("b", "a")}),
         (UnknownJobTypeError("c", ()), "known types: none", {"name": "c"}),
-        (PayloadTooLargeError(3, 2), "the payload is 3 bytes; the limit is 2 bytes", {"size_bytes": 3}),
-        (PayloadTooLargeError(3, 2), "the payload is 3 bytes; the limit is 2 bytes", {"limit_bytes": 2}),
+        (
+            PayloadTooLargeError(3, 2),
+            "the payload is 3 bytes as compact ASCII JSON; the limit is 2 bytes",
+            {"size_bytes": 3, "limit_bytes": 2},
+        ),
         (InvalidPayloadError([Fault("/a", "no"), Fault("", "bad")]), "/a: no; bad", {}),
         (NewerSchemaError("document", 4, 3), "a document of schema 4; this code reads 3", {"schema": 4, "known": 3}),
     ],

@@ -152,9 +152,9 @@ _CANCEL: Final[Operation] = {
 _SIGNAL: Final[Operation] = {
     "operationId": "signalJob",
     "summary": "Give a job the data that it waits for",
-    "description": f"The body is any JSON, at most {LARGEST_SIGNAL_BYTES} bytes. A job that waits for this signal is "
-    "queued at once; any other live job keeps it until a run asks for it. The first value counts: the same again "
-    "changes nothing, and another one is refused.",
+    "description": f"The body is any JSON, at most {LARGEST_SIGNAL_BYTES} bytes as compact JSON in ASCII. A job that "
+    "waits for this signal is queued at once; any other live job keeps it until a run asks for it. The first value "
+    "counts: the same again changes nothing, and another one is refused.",
     "parameters": [_JOB_ID, _SIGNAL_NAME],
     "requestBody": {"required": True, "content": {"application/json": {"schema": {}, "example": {"approved": True}}}},
     "responses": SECURED
