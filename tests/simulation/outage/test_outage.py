@@ -1,0 +1,101 @@
+"""Some outages of half an hour keep their bounds. `python -m tests.simulation.outage --seeds 1000` plays many."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from tests.simulation.outage.bounds import broken_by, figures, others_slower
+from tests.simulation.outage.scenario import Outage, play, start_latencies_without
+from tests.simulation.outage.variant import Variant, variant_of
+from tests.simulation.world.downstream import Trouble
+
+_HALF_AN_HOUR = timedelta(minutes=30)
+_PLAIN = Variant(
+    capacity=1,
+    workers=(2, 3),
+    backlog_seconds=60,
+    hangs=False,
+    partial=False,
+    gaps=(),
+    duplicates=False,
+    throttled=False,
+    replaced=False,
+    crash_share=0.0,
+)
+_KEPT = Outage(
+    seed=0,
+    variant=_PLAIN,
+    calls=190,
+    most_calls=190,
+    attempts=3,
+    most_attempts=3,
+    closed_after=60.0,
+    goodput_after=120.0,
+    backlog=100,
+    drained_after=60.0,
+    reopened=1,
+    downs=1,
+    crashes=0,
+    left=0,
+    others=[100.0, 110.0],
+    others_in_drain=[100.0, 110.0],
+    new_jobs_share=0.2,
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(5))
+def test_an_outage_keeps_its_bounds(seed: int) -> None:
+    assert broken_by(play(seed, lasts=_HALF_AN_HOUR)) == []
+
+
+@pytest.mark.parametrize(
+    ("changed", "broken"),
+    [
+        ({}, []),
+        ({"calls": 191}, ["too many calls"]),
+        ({"attempts": 4}, ["too many attempts"]),
+        ({"closed_after": 60.1}, ["closed too late"]),
+        ({"closed_after": None}, ["closed too late"]),
+        ({"goodput_after": 120.1}, ["goodput too late"]),
+        ({"drained_after": 60.1}, ["drained too late"]),
+        ({"reopened": 2}, ["reopened"]),
+        ({"left": 1}, ["jobs left"]),
+    ],
+)
+def test_each_bound_is_reported(changed: dict[str, Any], broken: list[str]) -> None:
+    assert broken_by(replace(_KEPT, **changed)) == broken
+
+
+def test_a_figure_that_never_came_is_the_worst() -> None:
+    closed = [line for line in figures([_KEPT, replace(_KEPT, closed_after=None)]) if "closed" in line]
+
+    assert closed[0].endswith("60, never")
+
+
+def test_other_types_are_compared_where_no_worker_was_killed() -> None:
+    killed = replace(_KEPT, crashes=1, others=[9000.0, 9000.0])
+
+    times, _ = others_slower([_KEPT, killed], [[50.0, 55.0], [50.0, 55.0]])
+
+    assert times == pytest.approx(2)
+
+
+def test_the_service_works_in_the_gaps_of_its_outage() -> None:
+    flapping = replace(_PLAIN, gaps=((300, 400), (700, 800)), hangs=False)
+
+    assert flapping.downs(1000, 2000) == [Trouble(1000, 1300), Trouble(1400, 1700), Trouble(1800, 2000)]
+
+
+def test_the_seeds_draw_every_way_of_an_outage() -> None:
+    drawn = [variant_of(seed, 1_800_000) for seed in range(60)]
+
+    assert {each.capacity for each in drawn} == {1, 4}
+    for name in ("hangs", "partial", "gaps", "duplicates", "throttled", "replaced", "crash_share"):
+        assert {bool(getattr(each, name)) for each in drawn} == {True, False}
+
+
+def test_a_run_without_an_outage_measures_the_same_jobs() -> None:
+    assert len(start_latencies_without(0, lasts=timedelta(minutes=2))) == pytest.approx(4, abs=1)
