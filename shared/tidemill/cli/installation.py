@@ -27,7 +27,7 @@ from tidemill.cli.output import say
 from tidemill.client import Tidemill
 from tidemill.domain.errors import TidemillError
 from tidemill.domain.states import State
-from tidemill.domain.waiting import Line
+from tidemill.domain.waiting import Cause, Line
 from tidemill.dynamodb.attention_counts import AttentionCounts, Counted
 from tidemill.dynamodb.audit_items import DynamoAuditLog
 from tidemill.dynamodb.indexes import Indexes
@@ -40,11 +40,12 @@ from tidemill.dynamodb.passes import DynamoPasses
 from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.names import INDEX_SHARDS, LISTING_INDEX, MIGRATION_PACKAGE, MIGRATION_TENANT, Lane
-from tidemill.operator import alias_moves, deployment, function_versions, system_status
+from tidemill.operator import alias_moves, deployment, function_versions, held_lines, system_status
 from tidemill.operator.configuration_source import configuration_store
 from tidemill.operator.deployment import Deployment, FunctionStack
 from tidemill.operator.find_job import JobFinder
 from tidemill.operator.function_versions import FunctionVersions
+from tidemill.operator.held_lines import BreakerStatus
 from tidemill.operator.job_facts import JobFacts
 from tidemill.operator.job_logs import JobLogs
 from tidemill.operator.rollback_plan import Move
@@ -99,6 +100,15 @@ class Installation:
     def waiting(self, line: Line) -> Counted:
         """The parked jobs of this line."""
         return AttentionCounts(clients.dynamodb(), table=self.deployment.jobs_table).in_line(line)
+
+    def breakers(self, names: Sequence[str]) -> tuple[BreakerStatus, ...]:
+        """Those with these names; all that have a line or are forced without one."""
+        client, table = clients.dynamodb(), self.deployment.jobs_table
+        lines = (line for line in self.limits.lines() if line.cause is Cause.BREAKER)
+        parked = AttentionCounts(client, table=table).parked(lambda _: lines)
+        forced = configuration_store(self.deployment).acting().forced_breakers(clock.now())
+        found = held_lines.breakers(client, table=table, parked=parked, forced=forced, names=names)
+        return tuple(each for each in found if not names or each.breaker.name in names)
 
     @cached_property
     def audit_log(self) -> DynamoAuditLog:

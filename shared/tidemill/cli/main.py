@@ -6,6 +6,7 @@ from typing import Final
 import click
 
 from tidemill.cli.audit import audit
+from tidemill.cli.breakers import breakers
 from tidemill.cli.cancel import cancel
 from tidemill.cli.check import check
 from tidemill.cli.config import config
@@ -102,6 +103,7 @@ for command in (
     purge,
     status,
     top,
+    breakers,
     pause,
     resume,
     rollback,

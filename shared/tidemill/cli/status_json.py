@@ -4,6 +4,7 @@ from typing import Any
 
 from tidemill.cli.dead_job_report import error_class
 from tidemill.cli.formatting import timestamp
+from tidemill.cli.held_lines_report import breaker_as_json, lowered_as_json
 from tidemill.cli.status_alarms import as_json as alarms_as_json
 from tidemill.cli.status_report import blocked_groups
 from tidemill.domain.pauses import Pause
@@ -39,6 +40,12 @@ def as_json_object(status: SystemStatus, deployment: Deployment) -> dict[str, An
         if isinstance(status.overrides, Unread)
         else [_override(override) for override in status.overrides],
         "strain": _strain(status.strain),
+        "breakers": None
+        if isinstance(status.breakers, Unread)
+        else [breaker_as_json(each) for each in status.breakers],
+        "lowered_limits": None
+        if isinstance(status.lowered_limits, Unread)
+        else [lowered_as_json(each) for each in status.lowered_limits],
         "rolled_back": None
         if isinstance(status.rolled_back, Unread)
         else [

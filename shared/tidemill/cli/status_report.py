@@ -11,6 +11,7 @@ from tidemill.cli import status_alarms
 from tidemill.cli.blocks import RED, YELLOW, Block, Line, Table
 from tidemill.cli.dead_job_report import error_class
 from tidemill.cli.formatting import DASH, age, count, readable_time
+from tidemill.cli.held_lines_report import breaker_lines, lowered_lines, shown_number
 from tidemill.domain.job import Job
 from tidemill.domain.pauses import Pause
 from tidemill.domain.runtime_configuration import Override, Setting
@@ -40,6 +41,8 @@ def report(status: SystemStatus, deployment: Deployment) -> Iterator[Block]:
     yield from _pauses(status.pauses)
     yield from _overrides(status.overrides)
     yield from _strain(status.strain)
+    yield from breaker_lines(status.breakers)
+    yield from lowered_lines(status.lowered_limits)
     yield from _rolled_back(status.rolled_back)
     if isinstance(status.alarms, AlarmsNow):
         yield status_alarms.summary(status.alarms.alarms, now=status.at)
@@ -90,7 +93,7 @@ def _pauses(pauses: tuple[tuple[Pause, Counted], ...] | Unread) -> Iterator[Line
         new = ", new jobs refused" if pause.reject_new else ""
         why = f": {pause.reason}" if pause.reason else ""
         since = f"by {pause.by} since {readable_time(pause.since)}, {end}"
-        yield Line(f"PAUSED: {pause.target} {since}, {_number(waiting)} waiting{new}{why}", YELLOW)
+        yield Line(f"PAUSED: {pause.target} {since}, {shown_number(waiting)} waiting{new}{why}", YELLOW)
         yield Line(f"  tidemill resume {shlex.quote(str(pause.target))}")
 
 
@@ -186,7 +189,7 @@ def _parked(parked: ParkedJobs | Unread) -> Iterator[Block]:
     lines = "" if not parked.lines else f" in {'more than ' * (not parked.all_lines)}{count(len(parked.lines), 'line')}"
     yield Line(_counted(parked.total, "parked job") + lines)
     if parked.lines:
-        rows = [(_line_name(line), _number(counted)) for line, counted in parked.lines[:_RANKED]]
+        rows = [(_line_name(line), shown_number(counted)) for line, counted in parked.lines[:_RANKED]]
         yield Table(("WAITS FOR", "PARKED"), rows, numbers=[1])
 
 
@@ -244,7 +247,3 @@ def _counted(counted: Counted | Unread, noun: str) -> str:
     if isinstance(counted, Unread):
         return f"unknown number of {noun}s"
     return ("" if counted.exact else "more than ") + count(counted.number, noun)
-
-
-def _number(counted: Counted) -> str:
-    return str(counted.number) if counted.exact else f"> {counted.number}"

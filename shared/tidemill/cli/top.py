@@ -20,7 +20,7 @@ from tidemill.system import clock
     default=5,
     show_default=True,
     metavar="SECONDS",
-    help="Time between two readings. Each takes up to 300 read units from the table.",
+    help="Time between two readings. Each takes up to 350 read units from the table.",
 )
 @click.pass_obj
 def top(installation: Installation, *, interval: int) -> None:

@@ -156,6 +156,12 @@ class RuntimeConfiguration:
             return None
         return setting
 
+    def forced_breakers(self, now: datetime) -> dict[str, Setting]:
+        """Those in force, by the name of the breaker."""
+        names = [name.removeprefix(BREAKER_PREFIX) for name in self.settings if name.startswith(BREAKER_PREFIX)]
+        forced = {name: self.forced_breaker(name, now=now) for name in sorted(names)}
+        return {name: setting for name, setting in forced.items() if setting}
+
     def quota_of(self, tenant: str, *, now: datetime) -> Quota | None:
         """The quota in force for the tenant: its own, or else the default one."""
         own, default = self._quotas.get(tenant), self._quotas.get(DEFAULT_QUOTA)

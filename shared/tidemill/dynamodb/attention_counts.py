@@ -52,6 +52,8 @@ class ParkedJobs:
 
     lines: tuple[tuple[Line, Counted], ...]
     all_lines: bool
+    #: The lines without a parked job: one that was released is on its way, such as the probe of a breaker.
+    empty: tuple[Line, ...] = ()
 
     @property
     def total(self) -> Counted:
@@ -82,7 +84,9 @@ class AttentionCounts:
         counts = self._each([line_partition(line) for line in found[:MOST_LINES]])
         counted = sorted(zip(found, counts, strict=False), key=lambda entry: -entry[1].number)
         return ParkedJobs(
-            lines=tuple((line, count) for line, count in counted if count.number), all_lines=len(found) <= MOST_LINES
+            lines=tuple((line, count) for line, count in counted if count.number),
+            all_lines=len(found) <= MOST_LINES,
+            empty=tuple(line for line, count in counted if not count.number),
         )
 
     def in_line(self, line: Line) -> Counted:

@@ -30,6 +30,7 @@ from tidemill.operator import (
     expected_state,
     flow_metrics,
     function_versions,
+    held_lines,
     resource_states,
 )
 from tidemill.operator.alarm_states import Alarms
@@ -38,6 +39,7 @@ from tidemill.operator.configuration_source import configuration_store
 from tidemill.operator.deployment import Deployment, function_stacks, stacks_of
 from tidemill.operator.expected_resource import Expected
 from tidemill.operator.flow_metrics import Flow
+from tidemill.operator.held_lines import BreakerStatus, LoweredLimit
 from tidemill.operator.resource_states import ResourceState
 from tidemill.sqs.lanes import LaneUrls
 from tidemill.sqs.queue_depth import Backlog, backlog, oldest_age
@@ -112,6 +114,10 @@ class SystemStatus:
     overrides: tuple[Override, ...] | Unread
     #: The level of strain that an operator has set; None without one.
     strain: Setting | Unread | None
+    #: Those that hold jobs back.
+    breakers: tuple[BreakerStatus, ...] | Unread
+    #: The adaptive limits below their ceiling, of the limit keys with the longest lines.
+    lowered_limits: tuple[LoweredLimit, ...] | Unread
     #: The functions whose live version is not the deployed one.
     rolled_back: tuple[RolledBack, ...] | Unread
     sample: Sample | Unread
@@ -138,6 +144,8 @@ class SystemStatus:
                     "pauses",
                     "overrides",
                     "strain",
+                    "breakers",
+                    "lowered_limits",
                     "rolled_back",
                     "sample",
                 )
@@ -168,7 +176,10 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
         rolled_back = begin(partial(_rolled_back, deployment.stage))
         sample = begin(partial(job_sample.read, clients.dynamodb(), table=table))
         found = configured.result()
-        pauses, overrides, strain = (found, found, found) if isinstance(found, Unread) else found
+        pauses, overrides, strain, forced = (found, found, found, found) if isinstance(found, Unread) else found
+        lines = parked.result()
+        breakers = begin(partial(_breakers, table, lines, forced))
+        lowered = begin(partial(_lowered_limits, table, lines))
         return SystemStatus(
             at=now,
             lanes={lane: future.result() for lane, future in lanes.items()},
@@ -178,10 +189,12 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
             scheduled=scheduled.result(),
             dead=dead.result(),
             owed=owed.result(),
-            parked=parked.result(),
+            parked=lines,
             pauses=pauses,
             overrides=overrides,
             strain=strain,
+            breakers=breakers.result(),
+            lowered_limits=lowered.result(),
             rolled_back=rolled_back.result(),
             sample=sample.result(),
         )
@@ -189,11 +202,31 @@ def read(deployment: Deployment, *, now: datetime) -> SystemStatus:
 
 def _configured(
     counts: AttentionCounts, deployment: Deployment, now: datetime
-) -> tuple[tuple[tuple[Pause, Counted], ...], tuple[Override, ...], Setting | None]:
-    """The pauses with the jobs in their lines, the overrides and the level of strain, as the functions read them."""
+) -> tuple[tuple[tuple[Pause, Counted], ...], tuple[Override, ...], Setting | None, dict[str, Setting]]:
+    """As the functions read them.
+
+    The pauses with the jobs in their lines, the overrides, the level of strain, and the forced breakers.
+    """
     configuration = configuration_store(deployment).acting()
     pauses = tuple((pause, counts.in_line(pause.target.line)) for pause in configuration.pauses(now))
-    return pauses, tuple(configuration.overrides(now)), configuration.strain(now)
+    return pauses, tuple(configuration.overrides(now)), configuration.strain(now), configuration.forced_breakers(now)
+
+
+def _breakers(
+    table: str, parked: ParkedJobs | Unread, forced: dict[str, Setting] | Unread
+) -> tuple[BreakerStatus, ...] | Unread:
+    if isinstance(parked, Unread):
+        return parked
+    if isinstance(forced, Unread):
+        return forced
+    found = held_lines.breakers(clients.dynamodb(), table=table, parked=parked, forced=forced)
+    return tuple(each for each in found if not each.quiet)
+
+
+def _lowered_limits(table: str, parked: ParkedJobs | Unread) -> tuple[LoweredLimit, ...] | Unread:
+    if isinstance(parked, Unread):
+        return parked
+    return held_lines.lowered_limits(clients.dynamodb(), table=table, parked=parked)
 
 
 def _rolled_back(stage: str) -> tuple[RolledBack, ...]:

@@ -94,7 +94,8 @@ def test_store_throttled(deployed: Cloud, monkeypatch: pytest.MonkeyPatch) -> No
     assert "default  1 " in result.stdout
     shows(
         result.stderr,
-        "some parts of the status could not be read: scheduled, dead, owed, parked, pauses, overrides, strain, sample",
+        "some parts of the status could not be read: scheduled, dead, owed, parked, pauses, overrides, strain, "
+        "breakers, lowered_limits, sample",
     )
 
 

@@ -138,6 +138,8 @@ def test_json_is_one_object(cloud: Cloud) -> None:
         "pauses": [],
         "overrides": [],
         "strain": None,
+        "breakers": [],
+        "lowered_limits": [],
         "rolled_back": [],
         "parked_lines": [],
         "dead_jobs": 1,
