@@ -13,9 +13,9 @@ from tidemill.cli.output import show_json, show_prose
 @click.option("--json", "as_json", is_flag=True, help="Print each breaker as a line of JSON.")
 @click.pass_obj
 def breakers(installation: Installation, names: tuple[str, ...], *, as_json: bool) -> None:
-    """List the circuit breakers for which jobs wait, and those that are forced.
+    """List the circuit breakers that hold jobs back.
 
-    An open breaker is always among them, and one that has closed is for 20 minutes or more. With NAME, show these
+    They have a line of jobs, or are forced. An open breaker is always among them, and one that has closed is for 20 minutes or more. With NAME, show these
     breakers, also while they are closed; a name that no worker has used is closed, with a dash as its time.
 
     FAILURES are the failed calls of the last window, of all calls counted in it; for an open breaker, of the window in
