@@ -131,7 +131,7 @@ def _probe(each: BreakerStatus) -> datetime | None:
     breaker = each.breaker
     if breaker.closed or each.forced:
         return None
-    return breaker.probe_at if breaker.probe else breaker.probe_at + breaker.probe_interval
+    return breaker.probe_at if breaker.probe else breaker.next_probe_at(now=breaker.since)
 
 
 def _probed(breaker: Breaker) -> bool:

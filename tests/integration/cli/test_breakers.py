@@ -13,7 +13,7 @@ from tests.support.parked_jobs import enter, park, park_only
 from tidemill.aws import clients
 from tidemill.domain import breaker as rules
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, Change, Sample, Trouble
-from tidemill.domain.breaker import Breaker, BreakerPolicy
+from tidemill.domain.breaker import Breaker
 from tidemill.domain.limit_state import run_name
 from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.waiting import Line
@@ -21,9 +21,8 @@ from tidemill.dynamodb.breaker_item import DynamoBreakers
 from tidemill.dynamodb.limits import DynamoLimits
 
 LINE = Line.for_breaker("payments")
-POLICY = BreakerPolicy(name="payments")
 FAILED = Breaker(name="payments", failures=5, calls=6)
-OPEN = rules.opened(FAILED, POLICY, now=NOW)
+OPEN = rules.opened(FAILED, probe_interval=timedelta(seconds=15), now=NOW)
 SINCE = "2045-03-04 05:06:07Z"
 
 
