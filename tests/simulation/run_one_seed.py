@@ -13,6 +13,7 @@ from tests.simulation.actors.alarms import Alarms
 from tests.simulation.actors.batch_callers import BatchCaller
 from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload, further_submissions
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
+from tests.simulation.actors.flooding_tenants import FloodingTenants
 from tests.simulation.actors.invalid_callers import InvalidCallers
 from tests.simulation.actors.migrating_operators import MigratingOperators
 from tests.simulation.actors.operators import Operators
@@ -121,8 +122,7 @@ def _run(world: World) -> float:
     invalid = InvalidCallers(world)
     eventbridge = EventBridgeScheduler(world)
     _submit(world, workload, faults_end_ms)
-    Signallers(world, checks.signals.accepted.append).plan()
-    Undoers(world, checks.undos).plan()
+    _plan_callers(world, checks)
     eventbridge.begin()
     Alarms(world)
     operators.plan(faults_end_ms)
@@ -159,6 +159,13 @@ def _run(world: World) -> float:
     scheduler.run(until_ms=scheduler.now_ms + _ALL_EXPIRED_MS, most_steps=_MOST_STEPS, over=checks.payloads.at_rest)
     checks.payloads.at_end()
     return rested_at
+
+
+def _plan_callers(world: World, checks: Checks) -> None:
+    """Those with a chance of their own."""
+    Signallers(world, checks.signals.accepted.append).plan()
+    Undoers(world, checks.undos).plan()
+    FloodingTenants(world, checks.floods.flood).plan()
 
 
 def _plan_operators(world: World, until_ms: int) -> None:

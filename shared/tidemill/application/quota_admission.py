@@ -18,6 +18,9 @@ from tidemill.domain.job import Job
 from tidemill.domain.quotas import Period, Quota, over
 
 _SHORTEST_RETRY_AFTER: Final = timedelta(seconds=1)
+#: After a write that failed, an environment counts by itself for so long. Otherwise each job of a batch would wait for
+#: a store that does not respond, until the request has no time left.
+_PAUSE: Final = timedelta(seconds=5)
 #: An environment forgets the ended periods when it knows more tenants than this.
 _MOST_TENANTS: Final = 1_000
 
@@ -37,6 +40,8 @@ class _Count:
     #: As the last write returned it, and what was not added to it.
     shared: int = 0
     own: int = 0
+    #: No write before this time.
+    add_after: datetime | None = None
 
 
 class QuotaCounter:
@@ -64,15 +69,16 @@ class QuotaCounter:
                     retry_after=max(period.ends - now, _SHORTEST_RETRY_AFTER),
                 )
             count.own += 1
-            if count.own >= quota.share:
-                self._add(tenant, count)
+            if count.own >= quota.share and (count.add_after is None or count.add_after <= now):
+                self._add(tenant, count, now)
 
-    def _add(self, tenant: str, count: _Count) -> None:
+    def _add(self, tenant: str, count: _Count, now: datetime) -> None:
         try:
             count.shared = self._counts.add(tenant, count.period, count.own)
         except StoreUnavailableError:
             # The jobs are accepted if their own writes succeed. It is unknown whether the count was added.
             count.shared += count.own
+            count.add_after = now + _PAUSE
         count.own = 0
 
     def _forget(self, now: datetime) -> None:

@@ -12,6 +12,7 @@ from tests.simulation.checks.document_changes import DocumentChangeChecks
 from tests.simulation.checks.document_fields import DocumentFieldChecks
 from tests.simulation.checks.endings import EndingChecks
 from tests.simulation.checks.explanations import ExplanationChecks
+from tests.simulation.checks.floods import FloodChecks
 from tests.simulation.checks.group_items import GroupItemChecks
 from tests.simulation.checks.handler_fields import HandlerFieldChecks
 from tests.simulation.checks.histories import HistoryChecks
@@ -92,6 +93,7 @@ class Checks:
         self.schedules = ScheduleChecks(world)
         self._overrides = OverrideChecks(world)
         self._breakers = BreakerChecks(world)
+        self.floods = FloodChecks(world)
         self._job_files = JobFileChecks(world)
         self.payloads = PayloadChecks(world)
         self.signals = SignalChecks(world)
@@ -151,6 +153,7 @@ class Checks:
         self._job_files.at_end()
         self.signals.at_end()
         self.undos.at_end()
+        self.floods.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()
 

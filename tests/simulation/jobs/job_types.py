@@ -75,6 +75,13 @@ def plain(plan: Plan, run: Run) -> Any:
         return {"n": plan.count, "padding": plan.padding}
 
 
+@job_type("sim.sheddable", payload=Plan, max_attempts=3, importance="sheddable")
+def sheddable(plan: Plan, run: Run) -> Done:
+    with running(run):
+        _step(plan, run)
+        return Done(writes=[effect(run)])
+
+
 @job_type("sim.permanent", payload=Plan, retention_days=0.01)
 def permanent(plan: Plan, run: Run) -> None:
     with running(run):

@@ -7,6 +7,7 @@ from tests.simulation.mutants.breakers import BREAKERS
 from tests.simulation.mutants.callers_and_versions import OUTSIDE
 from tests.simulation.mutants.conditions import CLAUSES
 from tests.simulation.mutants.explanations import EXPLAINED
+from tests.simulation.mutants.floods import FLOODED
 from tests.simulation.mutants.histories import RECORDED
 from tests.simulation.mutants.job_lifecycle import PROTOCOL
 from tests.simulation.mutants.limits_and_groups import ITEMS
@@ -22,5 +23,5 @@ from tests.simulation.mutants.waits_and_messages import WAITING
 
 MUTANTS: Final = (
     *(*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING, *SHOWN, *LINES, *ITEMS, *EXPLAINED),
-    *(*RECORDED, *READ, *PAUSES, *ADAPTIVE, *BREAKERS, *SIGNALLED, *UNDONE),
+    *(*RECORDED, *READ, *PAUSES, *ADAPTIVE, *BREAKERS, *SIGNALLED, *UNDONE, *FLOODED),
 )

@@ -48,6 +48,10 @@ class ThrottledItems:
         self._refuse([request["Key"]])
         return self._dynamodb.get_item(request)
 
+    def update_item(self, request: Request) -> dict[str, Any]:
+        self._refuse([request["Key"]])
+        return self._dynamodb.update_item(request)
+
     def transact_write_items(self, request: Request) -> dict[str, Any]:
         writes = [write for entry in request["TransactItems"] for write in entry.values()]
         self._refuse([write.get("Key") or write["Item"] for write in writes])

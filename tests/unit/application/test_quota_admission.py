@@ -92,6 +92,19 @@ def test_while_the_store_does_not_respond_each_environment_goes_on_counting() ->
     assert sum(accepted(counter) for _ in range(500)) == QUOTA.count
 
 
+def test_a_count_that_failed_is_not_tried_again_for_each_job() -> None:
+    counts = Counts()
+    counts.down = True
+    counter = QuotaCounter(counts)
+    quota = Quota(count=10, period=MINUTE)
+
+    assert all(accepted(counter, quota=quota) for _ in range(5))
+    assert counts.writes == 1
+    counts.down = False
+    assert accepted(counter, quota=quota, now=BEGINS + timedelta(seconds=5))
+    assert counts.counts[TENANT, quota.period_of(BEGINS)] == 5  # all but the one whose write failed
+
+
 def test_the_periods_that_have_ended_are_forgotten() -> None:
     counter = QuotaCounter(Counts())
     for number in range(1_500):
