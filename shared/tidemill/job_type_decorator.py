@@ -7,7 +7,7 @@ class Welcome(BaseModel):
 def welcome(payload: Welcome, run: Run) -> None: ...
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, get_args
@@ -57,6 +57,7 @@ def job_type(
     catch_up: bool = True,
     depends_on: Sequence[str | Breaker] = (),
     classify: Classify | None = None,
+    backfill: Mapping[str, str] | None = None,
 ) -> Callable[[Callable[[Payload, Run], Any]], JobType]:
     """Declare a job type. The worker calls the handler with the payload as its model, and with the run.
 
@@ -82,6 +83,9 @@ def job_type(
     `depends_on` names the downstreams that a run calls. While the breaker of one is open, the jobs of the type are
     parked and use no attempt. `classify` gets an error of the handler and returns its `ErrorClass`, or None to leave it
     to the rules of Tidemill: only transient and throttled errors count against a breaker.
+
+    `backfill` names, for each optional work that a run may skip with `run.skipped(name)`, the job type that makes up
+    for it from the same payload.
     """
     checks.require_name(name)
     checks.require_model(payload)
@@ -97,6 +101,7 @@ def job_type(
     checks.require_instance("schedule", schedule, str)
     if key is not None:
         checks.require_callable("key", key, "payload")
+    checks.require_backfill(backfill or {})
     if classify is not None:
         checks.require_callable("classify", classify, "error")
     bounded = concurrency_per_key is not None or rate_per_key is not None
@@ -134,6 +139,7 @@ def job_type(
         catch_up=catch_up,
         depends_on=policies(depends_on),
         classify=classify,
+        backfill=dict(backfill or {}),
     )
 
     def declare(handler: Callable[[Payload, Run], Any]) -> JobType:

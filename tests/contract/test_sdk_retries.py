@@ -13,6 +13,7 @@ from tests.support.builders import (
     NOW,
     SECOND,
     SETTLEMENTS,
+    a_backfill_of,
     a_job,
     an_undo_of,
     behind_an_ended_head,
@@ -50,6 +51,7 @@ WRITES: dict[Write, tuple[State | Callable[[DynamoJobStore], Job], Callable[[Dyn
     Write.REWRITE: (State.QUEUED, lambda store, job: store.rewrite(job, replace(job, payload='{"v":2}'))),
     Write.UNDO: (State.SUCCEEDED, lambda store, job: store.undo(job, *an_undo_of(job))),
     Write.SUPERSEDE: (State.QUEUED, lambda store, job: store.supersede(job, a_job())),
+    Write.BACKFILL: (State.SUCCEEDED, lambda store, job: store.backfill(job, *a_backfill_of(job))),
     Write.REDRIVE: (State.DEAD, lambda store, job: store.redrive(job, token="a redrive", now=NOW, by="ada")),
 }
 
@@ -70,7 +72,9 @@ def _but_for_tokens(job: Job | None) -> Job | None:
     owners = {"owner": bool(job.owner), "last_owner": bool(job.last_owner)}
     undone = replace(job.undone, job_id="either") if job.undone else None
     later = "either" if job.superseded_by else None
-    return replace(job, id="either", group=None, undone=undone, superseded_by=later, **owners)  # type: ignore[arg-type]  # only to compare
+    backfilled = tuple(replace(entry, job_id="either") for entry in job.backfilled)
+    marks = {"undone": undone, "superseded_by": later, "backfilled": backfilled}
+    return replace(job, id="either", group=None, **marks, **owners)  # type: ignore[arg-type]  # only to compare
 
 
 @pytest.mark.parametrize("write", Write)

@@ -14,6 +14,7 @@ from tests.support.builders import (
     NOW,
     SECOND,
     SETTLEMENTS,
+    a_backfill_of,
     a_job,
     an_undo_of,
     behind_an_ended_head,
@@ -131,6 +132,10 @@ CASES: dict[tuple[Write, State], tuple[Prepare, Call]] = {
         for state in State
         if state is not State.RUNNING
     },
+    (Write.BACKFILL, State.SUCCEEDED): (
+        _alone,
+        lambda store, job: store.backfill(job, *a_backfill_of(job, created_at=LATE)),
+    ),
     (Write.UNDO, State.SUCCEEDED): (_alone, lambda store, job: store.undo(job, *an_undo_of(job, created_at=LATE))),
     **{
         (Write.SUPERSEDE, state): (_alone, lambda store, job: store.supersede(job, a_job(created_at=LATE)))

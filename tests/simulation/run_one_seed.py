@@ -10,6 +10,7 @@ from random import Random
 from typing import Final
 
 from tests.simulation.actors.alarms import Alarms
+from tests.simulation.actors.backfilling_operators import BackfillingOperators
 from tests.simulation.actors.batch_callers import BatchCaller
 from tests.simulation.actors.callers import Caller, PlannedSubmission, Workload, further_submissions
 from tests.simulation.actors.eventbridge_scheduler import EventBridgeScheduler
@@ -165,6 +166,7 @@ def _plan_callers(world: World, checks: Checks) -> None:
     """Those with a chance of their own."""
     Signallers(world, checks.signals.accepted.append).plan()
     Undoers(world, checks.undos).plan()
+    BackfillingOperators(world).plan()
     FloodingTenants(world, checks.floods.flood).plan()
 
 

@@ -18,6 +18,7 @@ from tidemill.application.job_types import Run, observe_nothing
 from tidemill.application.ports import Checkpoint
 from tidemill.application.run_log import RunLog
 from tidemill.application.settle import AttemptContext, Settler, put_back_time
+from tidemill.application.skipped_work import SkippedWork
 from tidemill.domain.claim_verdict import Verdict, judge
 from tidemill.domain.dead_letters import DeadLetterAction, dead_letter_action
 from tidemill.domain.errors import (
@@ -281,11 +282,12 @@ class Attempt:
 
     def _handled(self, job: Job) -> Outcome:
         with self._handler_scope(job) as context:
-            value = self._call_handler(job, context)
+            skipped = SkippedWork(self._gates.known_type().backfill)
+            value = self._call_handler(job, context, skipped)
             # The jobs that follow belong to the trace of this run.
-            return outcome_of_value(value, replace(job, trace=context.trace), self._context.submit)
+            return skipped.marked(outcome_of_value(value, replace(job, trace=context.trace), self._context.submit))
 
-    def _call_handler(self, job: Job, context: HandlerContext) -> Any:
+    def _call_handler(self, job: Job, context: HandlerContext, skipped: SkippedWork) -> Any:
         """What the handler returns."""
         job_type, measured = self._gates.known_type(), self._gates.measured
         run = Run(
@@ -307,6 +309,7 @@ class Attempt:
             read_flags=self._context.flags,
             observe=measured.observed if measured else observe_nothing,
             read_strain=self._context.strain_level,
+            mark_skipped=skipped.skip,
         )
         self._begin_handler()
         if measured:

@@ -11,6 +11,7 @@ from shlex import quote
 from typing import Final
 
 from tidemill.application.explain_breaker import parked_by_breaker
+from tidemill.application.explained_effects import effects
 from tidemill.application.explanation import Answer, Facts, Reason
 from tidemill.application.time_text import moment
 from tidemill.domain.adaptive_limit import Adapted, Adaptive, Trouble
@@ -86,14 +87,7 @@ def _ended(facts: Facts) -> Answer:
         useful = f"it was of use until {moment(job.useful_until, now)}, and no run had begun by then"
         return _said(Reason.ENDED, f"It expired {moment(job.finished_at, now)}: {useful}.")
     ended = "succeeded" if job.state is State.SUCCEEDED else "was cancelled"
-    return _said(Reason.ENDED, f"It {ended} {moment(job.finished_at, now)}.", *_undo(job, now))
-
-
-def _undo(job: Job, now: datetime) -> Iterator[str]:
-    if job.undone:
-        yield f"It was undone by job {job.undone.job_id}, submitted {moment(job.undone.at, now)}."
-    elif job.undo:
-        yield f"`tidemill undo {quote(job.id)}` undoes it."
+    return _said(Reason.ENDED, f"It {ended} {moment(job.finished_at, now)}.", *effects(job, now))
 
 
 def _dead(facts: Facts) -> Answer:

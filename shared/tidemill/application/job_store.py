@@ -15,6 +15,7 @@ from tidemill.domain.errors import TidemillError
 from tidemill.domain.job import OPERATOR, Job, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
+from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Line, Wait
 from tidemill.names import WAKE_INTERVAL_SECONDS
@@ -244,6 +245,16 @@ class SupersedeStore(UndoStore, _Read, Protocol):
         """As `ControlStore.cancel`."""
 
 
+class BackfillStore(Protocol):
+    """For backfill."""
+
+    def backfill(self, done: Job, job: Job, entry: Backfilled) -> None:
+        """Insert `job` and add the entry to `done`, in one transaction.
+
+        Refused if another backfill has written `done` since it was read, or it has expired.
+        """
+
+
 class PurgeStore(GroupStore, Protocol):
     """For purge."""
 
@@ -267,6 +278,7 @@ class JobStore(
     ReconcileStore,
     ControlStore,
     SupersedeStore,
+    BackfillStore,
     PurgeStore,
     OwedStore,
     MigrationStore,

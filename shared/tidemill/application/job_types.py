@@ -41,6 +41,10 @@ def observe_nothing(_seconds: float | None, _throttled: bool) -> None:  # noqa: 
     """For a run whose concurrency does not adapt."""
 
 
+def _mark_nothing(_name: str) -> None:
+    """For a run outside of a worker."""
+
+
 def _save_nothing(_state: Any, _done: int | None, _total: int | None) -> None:
     """For a run outside of a worker, such as in a test of a handler."""
 
@@ -76,6 +80,7 @@ class Run:
     read_flags: ReadFlags = field(default=dict, repr=False, compare=False)
     observe: Observe = field(default=observe_nothing, repr=False, compare=False)
     read_strain: ReadLevel = field(default=_no_strain, repr=False, compare=False)
+    mark_skipped: Callable[[str], None] = field(default=_mark_nothing, repr=False, compare=False)
 
     @property
     def flags(self) -> Mapping[str, Any]:
@@ -114,6 +119,14 @@ class Run:
         strain.level 2`.
         """
         return self.read_strain()
+
+    def skipped(self, name: str) -> None:
+        """Mark the success of this run: it skipped this optional work, for example because of `strained`.
+
+        The type names the job type that makes up for it in `backfill`. An operator submits those jobs with `tidemill
+        backfill`. A run that does not succeed leaves no mark. Raises `ValueError` for a name that is not in `backfill`.
+        """
+        self.mark_skipped(name)
 
     def checkpoint(self, state: Any = None, *, done: int | None = None, total: int | None = None) -> None:
         """Save a state to resume from, and the progress of the job, with one write.
@@ -161,6 +174,8 @@ class JobType:
     #: The downstreams that a run calls, and the rules of the type for their errors.
     depends_on: tuple[BreakerPolicy, ...] = ()
     classify: Classify | None = None
+    #: By the name of optional work that a run may skip, the job type that makes up for it.
+    backfill: Mapping[str, str] = field(default_factory=dict)
 
     def limit_line(self, payload: Any, tenant: str) -> Line | None:
         """The line of the limit key of this parsed payload; None if the type has no limit."""

@@ -110,7 +110,13 @@ def summary(job: Job) -> dict[str, Any]:
         "finished_at": _time(job.finished_at),
         "expires_at": _time(job.expires_at),
         "undone_by": job.undone.job_id if job.undone else None,
+        "skipped": _skipped(job),
     }
+
+
+def _skipped(job: Job) -> list[dict[str, Any]]:
+    by = {entry.name: entry.job_id for entry in job.backfilled}
+    return [{"name": mark.name, "type": mark.type, "backfilled_by": by.get(mark.name)} for mark in job.skipped]
 
 
 def _undo(undo: Undo) -> dict[str, Any]:

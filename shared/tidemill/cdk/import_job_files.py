@@ -43,7 +43,9 @@ def main(site_packages: str, job_packages: str, lane_seconds: str, *folders: str
     lane_times = {lane: timedelta(seconds=seconds) for lane, seconds in json.loads(lane_seconds).items()}
     try:
         loader.require_packages(packages)
-        loader.require_lane_time(loader.load(packages), lane_times)
+        job_types = loader.load(packages)
+        loader.require_lane_time(job_types, lane_times)
+        loader.require_backfill_types(job_types)
     except loader.JobFileError as error:
         return str(error)
     return None

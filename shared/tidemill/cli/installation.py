@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from functools import cache, cached_property
 
 from tidemill.application.audit import Auditor
+from tidemill.application.backfill import Backfiller
 from tidemill.application.configuration import Configurator
 from tidemill.application.control import Control
 from tidemill.application.explanation import Facts
@@ -187,11 +188,19 @@ class Installation:
 
     @cached_property
     def undoer(self) -> Undoer:
-        """For jobs of any tenant. The jobs that it submits are in the listing, if the stage keeps one."""
+        """For jobs of any tenant."""
+        return Undoer(store=self._submitting_store, payloads=self.payloads, clock=clock.now, find=self.control.find)
+
+    @cached_property
+    def backfiller(self) -> Backfiller:
+        return Backfiller(store=self._submitting_store, payloads=self.payloads, clock=clock.now)
+
+    @cached_property
+    def _submitting_store(self) -> DynamoJobStore:
+        """The jobs that it inserts are in the listing, if the stage keeps one."""
         indexes = Indexes(listed=self.keeps_listing, shards=INDEX_SHARDS)
         found = self.deployment
-        store = DynamoJobStore(clients.dynamodb(), table=found.jobs_table, retention=found.retention, indexes=indexes)
-        return Undoer(store=store, payloads=self.payloads, clock=clock.now, find=self.control.find)
+        return DynamoJobStore(clients.dynamodb(), table=found.jobs_table, retention=found.retention, indexes=indexes)
 
     @cached_property
     def finder(self) -> JobFinder:

@@ -6,6 +6,7 @@ from typing import Final
 import click
 
 from tidemill.cli.audit import audit
+from tidemill.cli.backfill import backfill
 from tidemill.cli.breakers import breakers
 from tidemill.cli.cancel import cancel
 from tidemill.cli.check import check
@@ -94,6 +95,7 @@ for command in (
     cancel,
     signal,
     undo,
+    backfill,
     retry,
     dlq,
     redrive,

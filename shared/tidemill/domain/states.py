@@ -53,6 +53,7 @@ class Write(StrEnum):
     REWRITE = "rewrite"
     UNDO = "undo"
     SUPERSEDE = "supersede"
+    BACKFILL = "backfill"
     ADVANCE = "advance"
     FORGET = "forget"
 
@@ -110,6 +111,8 @@ TRANSITIONS: Final[Mapping[Write, Mapping[State | None, frozenset[State]]]] = {
     Write.UNDO: {State.SUCCEEDED: frozenset({State.SUCCEEDED})},
     # The job that supersedes it is inserted by the same transaction.
     Write.SUPERSEDE: {state: frozenset({state}) for state in State},
+    # The job that makes up for skipped work is inserted by the same transaction.
+    Write.BACKFILL: {State.SUCCEEDED: frozenset({State.SUCCEEDED})},
     # The document is deleted, so no state follows.
     Write.FORGET: {},
     Write.ADVANCE: {State.WAITING: frozenset({State.QUEUED, State.SCHEDULED})},

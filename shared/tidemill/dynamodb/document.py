@@ -12,6 +12,7 @@ from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.holds import known_cause
 from tidemill.domain.job import AttemptError, CancelRequest, DeathReason, Job, Redrive
 from tidemill.domain.signals import Awaited, Signal
+from tidemill.domain.skipped_work import Backfilled, Skipped
 from tidemill.domain.states import State
 from tidemill.domain.time_constants import EPOCH, MILLISECOND
 from tidemill.domain.undo import Undo, Undone
@@ -130,6 +131,8 @@ UNDO: Final = _record(
     },
 )
 UNDONE: Final = _record(Undone, {"job_id": _TEXT, "at": _TIME, "by": _TEXT, "reason": _TEXT})
+SKIPPED: Final = _list_of(_record(Skipped, {"name": _TEXT, "type": _TEXT}))
+BACKFILLED: Final = _list_of(_record(Backfilled, {"name": _TEXT, "job_id": _TEXT, "at": _TIME}))
 
 #: Every field of `Job` except its key, each under its own name. A missing attribute means the field's default.
 _FIELDS: Final[Mapping[str, _Form]] = {
@@ -178,6 +181,8 @@ _FIELDS: Final[Mapping[str, _Form]] = {
     "result": _TEXT,
     "undo": UNDO,
     "undone": UNDONE,
+    "skipped": SKIPPED,
+    "backfilled": BACKFILLED,
     "death": _DEATH,
     "errors": ATTEMPT_ERRORS,
     "redrives": REDRIVES,

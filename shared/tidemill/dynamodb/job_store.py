@@ -14,10 +14,11 @@ from tidemill.domain.history import LEAST_KEPT_AFTER_FAILURE, Transition, Why
 from tidemill.domain.job import OPERATOR, CancelRequest, Job, Redrive, Reference
 from tidemill.domain.outcomes import Settlement
 from tidemill.domain.signals import Signal
+from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State, Write, allowed
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Wait
-from tidemill.dynamodb import job_writes, operator_writes, signal_writes, undo_writes
+from tidemill.dynamodb import backfill_writes, job_writes, operator_writes, signal_writes, undo_writes
 from tidemill.dynamodb.document import decode
 from tidemill.dynamodb.groups import DynamoGroups
 from tidemill.dynamodb.indexes import NOT_LISTED, Indexes
@@ -204,6 +205,16 @@ class DynamoJobStore(JobReader):
 
         mark = undo_writes.mark_superseded(earlier, job)
         return self._groups.insert_with(job, insertion, update=mark, write=Write.SUPERSEDE, mine=mine)
+
+    def backfill(self, done: Job, job: Job, entry: Backfilled) -> None:
+        def mine(current: Job) -> bool:
+            return current.created_at == done.created_at and entry in current.backfilled
+
+        def insertion(placed: Job) -> Request:
+            return job_writes.insert(placed, indexes=self._indexes)
+
+        mark = backfill_writes.mark_backfilled(done, entry)
+        self._groups.insert_with(job, insertion, update=mark, write=Write.BACKFILL, mine=mine)
 
     def rewrite(self, job: Job, stored: Job) -> None:
         def mine(current: Job) -> bool:

@@ -18,6 +18,7 @@ from tidemill.dynamodb.document import (
     HISTORY_ATTRIBUTE,
     SIGNALS,
     SIGNALS_ATTRIBUTE,
+    SKIPPED,
     UNDO,
     WAIT,
     encode,
@@ -113,6 +114,8 @@ def settle(job: Job, settlement: Settlement, *, now: datetime, retention: timede
             sets[name] = text(value)
     if settlement.undo is not None:
         sets["undo"] = UNDO.encode(settlement.undo)
+    if settlement.skipped:
+        sets["skipped"] = SKIPPED.encode(settlement.skipped)
     for name in ("attempt", "hops"):
         if (count := getattr(settlement, name)) is not None:
             sets[name] = number(count)

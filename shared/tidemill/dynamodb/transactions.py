@@ -37,7 +37,7 @@ class Part(Enum):
     JOB = auto()
     #: The order of a group. Refused when another write entered or advanced the group since it was read.
     GROUP = auto()
-    #: The insert of the job that undoes the own one.
+    #: The insert of the job that undoes the own one, or makes up for what it skipped.
     PARTNER = auto()
     #: A write of the handler.
     EFFECT = auto()

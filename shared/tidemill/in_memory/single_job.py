@@ -96,6 +96,7 @@ class OneJob:
             wait=settlement.wait,
             awaited=settlement.awaited or job.awaited,
             signals=job.signals if settlement.signals is None else settlement.signals,
+            skipped=settlement.skipped or job.skipped,
             errors=errors_after(job, settlement),
             history=history_after(job, settlement, now=now),
             finished_at=now if ends else None,

@@ -5,6 +5,7 @@ from typing import Final
 from tests.simulation.checks.adaptive_limits import AdaptiveLimitChecks
 from tests.simulation.checks.at_rest import AtRestChecks
 from tests.simulation.checks.attempts import AttemptChecks
+from tests.simulation.checks.backfills import BackfillChecks
 from tests.simulation.checks.breakers import BreakerChecks
 from tests.simulation.checks.crashes import CrashChecks
 from tests.simulation.checks.dispatches import DispatchChecks
@@ -98,6 +99,7 @@ class Checks:
         self.payloads = PayloadChecks(world)
         self.signals = SignalChecks(world)
         self.undos = UndoChecks(world)
+        self._backfills = BackfillChecks(world)
         self._explanations = ExplanationChecks(world)
         self.versions = VersionCompatibilityChecks(world)
 
@@ -154,6 +156,7 @@ class Checks:
         self.signals.at_end()
         self.undos.at_end()
         self.floods.at_end()
+        self._backfills.at_end()
         self._reports.no_record_blocks_its_shard()
         self.versions.at_end()
 

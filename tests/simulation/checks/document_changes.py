@@ -138,6 +138,10 @@ class DocumentChangeChecks:
             # As above.
             require(came_from is state_of(after), check, f"superseded: {came_from} -> {state_of(after)}", key)
             return
+        if before and after.get("backfilled") != before.get("backfilled"):
+            # `BackfillChecks` looks at the rest.
+            require(came_from is state_of(after) is State.SUCCEEDED, check, f"backfilled while {came_from}", key)
+            return
         require(state_of(after) in _NEXT[came_from], check, f"{came_from} -> {state_of(after)}", key)
 
     def generations_only_rise(self, key: str, before: Item | None, after: Item | None) -> None:

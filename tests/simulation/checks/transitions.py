@@ -59,6 +59,7 @@ def _write(before: Item, after: Item) -> Write | None:
             ("checkpoint_at", Write.CHECKPOINT),
             ("undone", Write.UNDO),
             ("superseded_by", Write.SUPERSEDE),
+            ("backfilled", Write.BACKFILL),
             ("payload", Write.REWRITE),
             ("payload_at", Write.REWRITE),
         )

@@ -3,6 +3,7 @@
 from typing import Final
 
 from tests.simulation.mutants.adaptive_limits import ADAPTIVE
+from tests.simulation.mutants.backfills import BACKFILLED
 from tests.simulation.mutants.breakers import BREAKERS
 from tests.simulation.mutants.callers_and_versions import OUTSIDE
 from tests.simulation.mutants.conditions import CLAUSES
@@ -23,5 +24,5 @@ from tests.simulation.mutants.waits_and_messages import WAITING
 
 MUTANTS: Final = (
     *(*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING, *SHOWN, *LINES, *ITEMS, *EXPLAINED),
-    *(*RECORDED, *READ, *PAUSES, *ADAPTIVE, *BREAKERS, *SIGNALLED, *UNDONE, *FLOODED),
+    *(*RECORDED, *READ, *PAUSES, *ADAPTIVE, *BREAKERS, *SIGNALLED, *UNDONE, *FLOODED, *BACKFILLED),
 )

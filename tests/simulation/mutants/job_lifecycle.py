@@ -103,7 +103,7 @@ PROTOCOL: Final = (
     ),
     Mutant("the owner stays", modules.WRITES, 'token}, ["owner", *removes]', "token}, [*removes]"),
     Mutant("the last owner is not kept", modules.WRITES, '{**sets, "last_owner": token}, [', "{**sets}, ["),
-    Mutant("the ended stay due", modules.WRITES, 'removes=[*removes, "due"]', "removes=[*removes]"),
+    Mutant("the ended stay due", modules.WRITES, 'removes = [*removes, "due"]', "removes=[*removes]"),
     Mutant(
         "a live job may expire",
         modules.WRITES,

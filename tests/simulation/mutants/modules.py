@@ -2,6 +2,7 @@
 
 from typing import Final
 
+BACKFILL: Final = "tidemill.application.backfill"
 BATCH: Final = "tidemill.worker.message_batch"
 BATCHES: Final = "tidemill.application.submit_batch"
 BREAKER: Final = "tidemill.domain.breaker"

@@ -2,10 +2,11 @@
 
 from datetime import timedelta
 
-from tests.support.builders import A_WAIT, AN_UNDO, NOW, SECOND, a_job, an_error
+from tests.support.builders import A_WAIT, AN_UNDO, NOW, SECOND, SKIPPED, a_job, an_error
 from tidemill.application.job_view import payload_of, record, summary, view
 from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import DeathReason, Job, Redrive
+from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.in_memory.single_job import Inline
@@ -39,6 +40,8 @@ FULL = a_job(
     supersedes="e",
     superseded_by="l",
     undo=AN_UNDO,
+    skipped=SKIPPED,
+    backfilled=(Backfilled(name="geo", job_id="w", at=NOW),),
     undone=Undone(job_id="v", at=NOW + 9 * SECOND, by="ada", reason="a typo"),
 )
 SUMMARY = {
@@ -63,6 +66,10 @@ SUMMARY = {
     "expires_at": "2045-03-05T05:06:07.891Z",
     "tags": [],
     "undone_by": "v",
+    "skipped": [
+        {"name": "geo", "type": "test.geo", "backfilled_by": "w"},
+        {"name": "agent", "type": "test.agent", "backfilled_by": None},
+    ],
 }
 ERROR = {
     "attempt": 1,

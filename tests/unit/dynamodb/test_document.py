@@ -8,13 +8,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.builders import A_SIGNAL, AN_UNDO, NOW, a_job, an_error
+from tests.support.builders import A_SIGNAL, AN_UNDO, NOW, SKIPPED, a_job, an_error
 from tidemill.aws.attribute_values import milliseconds, seconds
 from tidemill.domain.errors import MalformedDocumentError, NewerSchemaError
 from tidemill.domain.history import Transition, Why
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import AttemptError, CancelRequest, Job, Redrive
 from tidemill.domain.signals import Awaited
+from tidemill.domain.skipped_work import Backfilled
 from tidemill.domain.states import State
 from tidemill.domain.undo import Undone
 from tidemill.domain.waiting import Cause, Wait
@@ -107,6 +108,8 @@ def test_every_field_of_a_job_is_written() -> None:
         awaited=Awaited(cause=Cause.SIGNAL, name="approval", since=NOW, until=NOW, times=2),
         **dict.fromkeys(("undoes", "supersedes", "after_undo", "superseded_by"), "text"),
         undo=AN_UNDO,
+        skipped=SKIPPED,
+        backfilled=(Backfilled(name="geo", job_id="text", at=NOW),),
         undone=Undone(job_id="text", at=NOW, by="ada", reason="a typo"),
         errors=(an_error(),),
         redrives=(Redrive(token="t", at=NOW, by="ada"),),

@@ -1,0 +1,67 @@
+"""Backfill: submits, once for each success that is marked so, the job that makes up for what its handler skipped."""
+
+import hashlib
+import json
+from typing import Final
+from uuid import NAMESPACE_OID, uuid5
+
+from tidemill.application.job_store import BackfillStore
+from tidemill.application.ports import Clock, Payloads
+from tidemill.domain.errors import WriteRefusedError
+from tidemill.domain.job import Job
+from tidemill.domain.skipped_work import Backfilled, Skipped
+from tidemill.domain.states import State
+from tidemill.names import Lane
+
+_BACKFILL_IDS: Final = uuid5(NAMESPACE_OID, "tidemill.backfill")
+
+
+def backfill_id(done: Job, name: str) -> str:
+    """One for each job and name, and another for a later job of its key."""
+    return str(uuid5(_BACKFILL_IDS, json.dumps([done.tenant, done.id, done.created_at.isoformat(), name])))
+
+
+class Backfiller:
+    """It may be repeated, and two callers may work at once."""
+
+    def __init__(self, *, store: BackfillStore, payloads: Payloads, clock: Clock) -> None:
+        self._store = store
+        self._payloads = payloads
+        self._clock = clock
+
+    def backfill(self, done: Job, name: str) -> bool:
+        """Submit the job that makes up for `name`, with the payload of `done`.
+
+        False if `done` has no such mark left: another call was faster, or the job has expired or was deleted.
+        """
+        mark = done.owes(name)
+        if mark is None:
+            return False
+        # If the write is refused, no document names the payload that is stored here, and reconcile deletes it.
+        job = self._payloads.put_away(self._job(done, mark))
+        entry = Backfilled(name=name, job_id=job.id, at=job.created_at)
+        try:
+            self._store.backfill(done, job, entry)
+        except WriteRefusedError:
+            return False
+        return True
+
+    def _job(self, done: Job, mark: Skipped) -> Job:
+        now, job_id = self._clock(), backfill_id(done, mark.name)
+        return Job(
+            tenant=done.tenant,
+            id=job_id,
+            type=mark.type,
+            # Nothing waits for it, so it yields to all other work.
+            lane=Lane.BULK,
+            payload=self._payloads.load(done),
+            body_hash=hashlib.sha256(job_id.encode()).hexdigest(),
+            trace=done.trace,
+            state=State.QUEUED,
+            generation=1,
+            attempt=0,
+            created_at=now,
+            due=now,
+            hops=done.hops + 1,
+            parent=done.id,
+        )

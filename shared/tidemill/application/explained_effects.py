@@ -1,0 +1,31 @@
+"""What `explain` says of a success: what undoes its effect, and what makes up for the work that it skipped."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from shlex import quote
+
+from tidemill.application.time_text import moment
+from tidemill.domain.job import Job
+
+
+def effects(job: Job, now: datetime) -> Iterator[str]:
+    """One sentence for each."""
+    yield from _undo(job, now)
+    yield from _skipped(job)
+
+
+def _undo(job: Job, now: datetime) -> Iterator[str]:
+    if job.undone:
+        yield f"It was undone by job {job.undone.job_id}, submitted {moment(job.undone.at, now)}."
+    elif job.undo:
+        yield f"`tidemill undo {quote(job.id)}` undoes it."
+
+
+def _skipped(job: Job) -> Iterator[str]:
+    by = {entry.name: entry.job_id for entry in job.backfilled}
+    for mark in job.skipped:
+        if mark.name in by:
+            yield f"It skipped {mark.name}, and job {by[mark.name]} makes up for that."
+        else:
+            command = f"tidemill backfill {quote(job.type)} --skipped {quote(mark.name)}"
+            yield f"It skipped {mark.name}; `{command}` makes up for that."

@@ -1,0 +1,21 @@
+"""Faults of skipped work and of the jobs that make up for it."""
+
+from typing import Final
+
+from tests.simulation.mutants import modules
+from tests.simulation.mutants.apply import Mutant
+
+BACKFILLED: Final = (
+    Mutant(
+        "the success forgets what it skipped",
+        modules.WRITES,
+        "    if settlement.skipped:\n",
+        "    if settlement.skipped and job.attempt < 2:\n",
+    ),
+    Mutant(
+        "a backfill names no job",
+        modules.BACKFILL,
+        "parent=done.id,",
+        "parent=None,",
+    ),
+)
