@@ -33,8 +33,8 @@ FLOODED: Final = (
     Mutant(
         "a job is stored before it is admitted",
         modules.SUBMIT,
-        "        self._admit(job)\n",
-        "        self.insert(job)\n        self._admit(job)\n",
+        "            self._admit(job)\n",
+        "            self.insert(job)\n            self._admit(job)\n",
     ),
     Mutant(
         "strain sheds every type",
