@@ -13,7 +13,9 @@ from tests.support.deployed_functions import Mill
 from tests.support.http_events import ROLE, Answer
 from tidemill import Done, PermanentJobError, Submission
 from tidemill.application.job_types import Run
+from tidemill.domain.holds import HoldCause
 from tidemill.domain.states import State
+from tidemill.dynamodb.document import SCHEMA_VERSION
 from tidemill.sqs import messages
 
 MINUTE = timedelta(minutes=1)
@@ -87,6 +89,20 @@ def test_a_success_is_undone_before_its_correction_runs(story: Story, *, by_key:
     assert (job["state"], job["supersedes"], job["attempt"]) == ("succeeded", wrong, 1)
     assert earlier["superseded_by"] == right
     assert story.mill.get(earlier["undone_by"]).body["state"] == "succeeded"
+
+
+def test_a_correction_whose_earlier_job_a_newer_version_wrote_waits_for_that_version(story: Story) -> None:
+    wrong = story.wrong()
+    story.mill.run()
+    right = story.accepted()
+    newer = {"N": str(SCHEMA_VERSION + 1)}
+    story.mill.table.put(story.mill.job(wrong), schema=newer)
+
+    story.mill.run()
+
+    held = story.mill.job(right)
+    assert (held.state, held.attempt, held.held_by(HoldCause.VERSION)) == (State.QUEUED, 0, 1)
+    assert story.ran == ["wrong"]
 
 
 def test_a_job_that_has_not_begun_never_runs(story: Story) -> None:

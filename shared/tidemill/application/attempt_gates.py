@@ -20,6 +20,7 @@ from tidemill.application.superseding import LONGEST_HOLD
 from tidemill.domain.errors import (
     InvalidPayloadError,
     JobTimeoutError,
+    NewerSchemaError,
     TidemillError,
     UnknownJobTypeError,
     UnloadedJobTypeError,
@@ -228,13 +229,20 @@ class Gates:
 
     def not_superseded(self, job: Job) -> Outcome | None:
         superseder = self._context.superseder
-        return Stopped() if superseder and superseder.stands_down(job) else None
+        try:
+            return Stopped() if superseder and superseder.stands_down(job) else None
+        except NewerSchemaError as newer:
+            return self._left_to_another_version(job, newer)
 
     def after_undo(self, job: Job) -> Outcome | None:
         """What the job supersedes has no effect any more. Raises as `Superseder.ready`."""
         superseder = self._context.superseder
-        if superseder is None or job.supersedes is None or superseder.ready(job):
-            return None
+        try:
+            if superseder is None or job.supersedes is None or superseder.ready(job):
+                return None
+        except NewerSchemaError as newer:
+            # The version that wrote the other document can tell.
+            return self._left_to_another_version(job, newer)
         seconds = min(2.0 ** min(job.held_by(HoldCause.UNDO), 30), LONGEST_HOLD.total_seconds())
         return self._context.held_below(seconds, HoldCause.UNDO)
 

@@ -25,7 +25,7 @@ _EXPLAINED: Final = frozenset(
         *("Crashed", "DeadlinePassed", "JobTimeoutError", "LeaseLostError", "TooManyHops"),
         *("EffectRefusedError", "StoreUnavailableError", "TransactionConflictError", "UndoFailedError"),
         # Only where versions differ: see `VersionCompatibilityChecks`.
-        *("InvalidPayloadError", "UnknownJobTypeError"),
+        *("InvalidPayloadError", "NewerSchemaError", "UnknownJobTypeError"),
         # The result repeats a large payload.
         "ResultError",
         # Of the service that a handler calls.
