@@ -1,6 +1,6 @@
 """Strain that an operator has declared, as callers and handlers see it."""
 
-import logging
+import json
 from datetime import timedelta
 
 import pytest
@@ -27,13 +27,12 @@ def declare(mill: Mill, changes: Configurator, level: int) -> None:
 
 
 def test_under_strain_the_api_refuses_sheddable_types_with_503_and_retry_after(
-    mill: Mill, changes: Configurator, caplog: pytest.LogCaptureFixture
+    mill: Mill, changes: Configurator, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert mill.post(job_type="test.extra").status == 202
     declare(mill, changes, 2)
 
-    with caplog.at_level(logging.WARNING):
-        refused = mill.post(job_type="test.extra")
+    refused = mill.post(job_type="test.extra")
 
     assert (refused.status, refused.body["type"]) == (503, "urn:tidemill:problem:strained")
     assert refused.headers["Retry-After"] == "20"
@@ -43,6 +42,10 @@ def test_under_strain_the_api_refuses_sheddable_types_with_503_and_retry_after(
     batch = '{"jobs": [{"type": "test.extra", "payload": {}}, {"type": "test.noop", "payload": {}}]}'
     answer = call(submit, "POST", "/jobs/batch", body=batch, headers={"content-type": "application/json"})
     assert [each["status"] for each in answer.body["jobs"]] == [503, 202]
+    shed = [line for line in map(json.loads, capsys.readouterr().out.splitlines()) if "SubmissionsShed" in line]
+    assert [(line["message"], line["strain"], line["retry_after_seconds"], line.get("item")) for line in shed] == [
+        *(("submission shed", 2, 20, None), ("submission shed", 2, 20, "/jobs/0")),
+    ]
 
     mill.late += timedelta(seconds=25)
     assert mill.post(job_type="test.extra").status == 202

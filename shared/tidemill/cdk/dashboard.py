@@ -45,7 +45,7 @@ class Dashboard(Construct):
         self._ask("Are users affected?", self._alarms(alarms), self._objectives(api))
         self._ask("Where is work stuck?", *(self._lane_row(lane) for lane in lanes), self._stream_row(publisher, jobs))
         self._ask("What fails?", *(row for lane in lanes for row in (self._work_row(lane), self._recovery_row(lane))))
-        self._ask("What changed?", self._versions(lanes), [self._drift(), self._breakers()])
+        self._ask("What changed?", self._versions(lanes), [self._drift(), self._breakers(), self._refusals()])
         self._ask("What does the engine do?", *(self._wait_row(lane) for lane in lanes), self._reconcile_row())
 
     def _ask(self, question: str, *rows: Sequence[cloudwatch.IWidget]) -> None:
@@ -110,6 +110,10 @@ class Dashboard(Construct):
     def _breakers(self) -> cloudwatch.IWidget:
         opened = tidemill_metric(self._config, names.Lane.DEFAULT, Metric.BREAKER_OPENED, label="opened")
         return _graph("circuit breakers that opened", opened)
+
+    def _refusals(self) -> cloudwatch.IWidget:
+        metrics = (Metric.SUBMISSIONS_SHED, Metric.SUBMISSIONS_PAUSED, Metric.SUBMISSIONS_OVER_QUOTA)
+        return _graph("submissions refused by a decision", *self._counts(names.Lane.DEFAULT, *metrics))
 
     def _lane_row(self, lane: Lane) -> list[cloudwatch.IWidget]:
         name = lane.config.name

@@ -252,6 +252,7 @@ class SubmissionPausedError(TidemillError):
 
     def __init__(self, scope: str, retry_after: timedelta) -> None:
         super().__init__(f"an operator has paused the {scope} of this job and refuses new ones; submit it again later")
+        self.scope = scope
         self.retry_after = retry_after
 
 

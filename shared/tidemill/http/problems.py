@@ -26,7 +26,8 @@ from tidemill.domain.errors import (
     UnknownJobTypeError,
     UnloadedJobTypeError,
 )
-from tidemill.telemetry.outcome_log import logger
+from tidemill.names import Metric
+from tidemill.telemetry.outcome_log import logger, submission_refused
 
 _PROBLEM_JSON: Final = "application/problem+json"
 _RETRY_AFTER_SECONDS: Final = 1
@@ -100,7 +101,7 @@ def as_problem(error: Exception, *, request_id: str, under: str = "") -> Problem
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, SubmissionPausedError | SubmissionShedError | UnloadedJobTypeError | QuotaExceededError):
-        return _not_now(error)
+        return _not_now(error, under)
     for kind, (status, code) in _PROBLEMS.items():
         if isinstance(error, kind) and status is HTTPStatus.SERVICE_UNAVAILABLE:
             logger().warning("unavailable", extra={"error": str(error)})
@@ -118,25 +119,33 @@ def as_problem(error: Exception, *, request_id: str, under: str = "") -> Problem
 
 
 def _not_now(
-    error: SubmissionPausedError | SubmissionShedError | UnloadedJobTypeError | QuotaExceededError,
+    error: SubmissionPausedError | SubmissionShedError | UnloadedJobTypeError | QuotaExceededError, under: str
 ) -> ProblemError:
     if isinstance(error, QuotaExceededError):
-        return _over_quota(error)
+        return _over_quota(error, under)
     if isinstance(error, UnloadedJobTypeError):
         logger().warning("job type not loaded", extra={"error": str(error)})
         detail = f"job type {error.name!r} is not available now"
         return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "job-type-not-loaded", detail, retry_after_seconds=60)
     seconds = math.ceil(error.retry_after.total_seconds())
     if isinstance(error, SubmissionShedError):
-        logger().warning("submission shed", extra={"job_type": error.type, "level": error.level})
+        inputs: dict[str, object] = {"job_type": error.type, "strain": error.level, "retry_after_seconds": seconds}
+        submission_refused("submission shed", Metric.SUBMISSIONS_SHED, inputs, item=under)
         return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "strained", str(error), retry_after_seconds=seconds)
+    inputs = {"scope": error.scope, "retry_after_seconds": seconds}
+    submission_refused("submission paused", Metric.SUBMISSIONS_PAUSED, inputs, item=under)
     return ProblemError(HTTPStatus.SERVICE_UNAVAILABLE, "paused", str(error), retry_after_seconds=seconds)
 
 
-def _over_quota(error: QuotaExceededError) -> ProblemError:
+def _over_quota(error: QuotaExceededError, under: str) -> ProblemError:
     seconds = math.ceil(error.retry_after.total_seconds())
-    inputs = {"quota": error.count, "period_seconds": error.period.total_seconds(), "known": error.known}
-    logger().warning("over quota", extra=inputs | {"retry_after_seconds": seconds})
+    inputs = {
+        "quota": error.count,
+        "period_seconds": error.period.total_seconds(),
+        "known": error.known,
+        "retry_after_seconds": seconds,
+    }
+    submission_refused("over quota", Metric.SUBMISSIONS_OVER_QUOTA, inputs, item=under)
     return ProblemError(HTTPStatus.TOO_MANY_REQUESTS, "quota-exceeded", str(error), retry_after_seconds=seconds)
 
 

@@ -74,6 +74,12 @@ def breaker_moved(before: Breaker, after: Breaker) -> None:
     line("breaker moved", extra=extra | embedded(metrics, stage=setting(Env.STAGE), lane=Lane.DEFAULT))
 
 
+def submission_refused(message: str, metric: Metric, inputs: Mapping[str, object], *, item: str) -> None:
+    """One line for each submission that a decision refuses. `item` is its place in a batch, empty outside of one."""
+    extra = {**inputs, "item": item} if item else dict(inputs)
+    logger().warning(message, extra=extra | embedded({metric: 1}, stage=setting(Env.STAGE), lane=Lane.DEFAULT))
+
+
 def job_files_broken(faults: Sequence[JobFileError]) -> None:
     """One line for each, when an execution environment starts. It has metrics, since no other line may follow."""
     for fault in faults:
