@@ -343,7 +343,13 @@ def test_the_page_lists_all_that_a_run_has() -> None:
         r"\| of a run \| what it is \|\n\|---\|---\|\n(.+?)\n\n", JOB_TYPES_PAGE.read_text(), re.DOTALL
     )
     # These are the worker's, and not for handlers.
-    has = {name for name in dir(Run) if not name.startswith("_")} - {"save", "read_flags", "read_strain", "observe"}
+    has = {name for name in dir(Run) if not name.startswith("_")} - {
+        "save",
+        "mark_skipped",
+        "read_flags",
+        "read_strain",
+        "observe",
+    }
     assert set(re.findall(r"^\| `run\.(\w+)", table, re.MULTILINE)) == has
 
 
