@@ -13,7 +13,10 @@ from tests.support.deployed_functions import Mill
 from tests.support.http_events import ROLE, Answer
 from tidemill import Done, PermanentJobError, Submission
 from tidemill.application.job_types import Run
+from tidemill.application.superseding import Superseder
+from tidemill.domain.errors import TransactionConflictError
 from tidemill.domain.holds import HoldCause
+from tidemill.domain.job import Job
 from tidemill.domain.states import State
 from tidemill.dynamodb.document import SCHEMA_VERSION
 from tidemill.sqs import messages
@@ -103,6 +106,24 @@ def test_a_correction_whose_earlier_job_a_newer_version_wrote_waits_for_that_ver
     held = story.mill.job(right)
     assert (held.state, held.attempt, held.held_by(HoldCause.VERSION)) == (State.QUEUED, 0, 1)
     assert story.ran == ["wrong"]
+
+
+def test_a_correction_looks_again_if_others_write_the_earlier_job(
+    story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(_superseder: Superseder, _job: Job) -> bool:
+        raise TransactionConflictError("others were faster")
+
+    wrong = story.wrong()
+    story.mill.run()
+    right = story.accepted()
+    with monkeypatch.context() as patch:
+        patch.setattr(Superseder, "ready", busy)
+        story.mill.run()
+
+    held = story.mill.job(right)
+    assert (held.state, held.attempt, held.held_by(HoldCause.UNDO)) == (State.QUEUED, 0, 1)
+    assert story.mill.get(wrong).body["undone_by"] is None
 
 
 def test_a_job_that_has_not_begun_never_runs(story: Story) -> None:

@@ -22,6 +22,7 @@ from tidemill.domain.errors import (
     JobTimeoutError,
     NewerSchemaError,
     TidemillError,
+    TransactionConflictError,
     UnknownJobTypeError,
     UnloadedJobTypeError,
 )
@@ -243,6 +244,9 @@ class Gates:
         except NewerSchemaError as newer:
             # The version that wrote the other document can tell.
             return self._left_to_another_version(job, newer)
+        except TransactionConflictError:
+            # Others write the earlier job at this moment: look again.
+            pass
         seconds = min(2.0 ** min(job.held_by(HoldCause.UNDO), 30), LONGEST_HOLD.total_seconds())
         return self._context.held_below(seconds, HoldCause.UNDO)
 

@@ -190,7 +190,7 @@ class PauseChecks:
         item = self._world.jobs.items.get((key,))
         if not item or number_of(item, "generation") != wire["generation"] or state_of(item) is State.DEAD:
             return
-        if _cause(item) == "limit" or self._unread(task.process.name):
+        if _cause(item) in {"limit", "breaker"} or self._unread(task.process.name):
             return
         since_ms = self._now_ms - _ACTS_WITHIN_MS - self._skew_ms
         stood = self._standing(_names(key, item), since_ms, self._now_ms)
