@@ -53,7 +53,17 @@ def test_prod_wakes_100_000_jobs_of_one_minute_in_one_invocation() -> None:
 
 
 def test_a_wake_takes_little_more_processor_time_than_its_write() -> None:
-    """A ratio, since both run on this machine: the reads, the threads and the decoding may cost three writes more."""
+    """A ratio, since both run on this machine: the reads, the threads and the decoding may cost three writes more.
+
+    The least of several measures counts: other work on the machine makes a measure larger, and never smaller.
+    """
+    pairs = [(measure(JOBS).cpu_per_job, processor_time_of_a_bare_write()) for _ in range(3)]
+
+    assert min(wake for wake, _ in pairs) < 4 * min(bare for _, bare in pairs)
+
+
+def processor_time_of_a_bare_write() -> float:
+    """Seconds, as the mean of `JOBS` writes."""
     job = a_job(id="job-0", state=State.SCHEDULED)
     table = ScheduledJobs(1)
     with answered_by(table) as client:
@@ -65,6 +75,4 @@ def test_a_wake_takes_little_more_processor_time_than_its_write() -> None:
         began = time.process_time() - table.cpu_seconds
         for _ in range(JOBS):
             client.update_item(**request)
-        bare = (time.process_time() - table.cpu_seconds - began) / JOBS
-
-    assert measure(JOBS).cpu_per_job < 4 * bare
+        return (time.process_time() - table.cpu_seconds - began) / JOBS
