@@ -6,7 +6,7 @@ Lambda bills wall time, so its line comes from the batch at five milliseconds a 
 from collections.abc import Mapping
 from typing import Final
 
-from tests.benchmarks import list_prices as prices
+from tidemill.cost.bill import Usage, lines, total
 
 #: A batch of a lane, and of the stream.
 BATCH: Final = 10
@@ -23,15 +23,16 @@ def per_million(
     ours = build == "tidemill"
     sends = 1 / BATCH if ours else 1
     requests = sends + _CALLS_OF_MAPPING / BATCH
-    queue = prices.SQS_FAIR_REQUESTS if ours else prices.SQS_REQUESTS
     batches = ("batch, 5 ms a call, 0 ms of work", *(["publication, 5 ms a call"] if ours else []))
     milliseconds = wall["submission, 5 ms a call"] + sum(wall[name] for name in batches) / BATCH
-    lines = {
-        "API requests": prices.HTTP_API_REQUESTS.of(JOBS),
-        "table writes": prices.DYNAMODB_WRITES.of(JOBS * counts["write units"]),
-        "queue requests": queue.of(JOBS * requests),
-        "invocations": prices.LAMBDA_REQUESTS.of(JOBS * (1 + len(batches) / BATCH)),
-        "invocation time": prices.LAMBDA_DURATION.of(JOBS * milliseconds / 1000 * MEMORY_GIGABYTES),
-        "logs": prices.LOG_INGESTION.of(JOBS * log_bytes),
-    }
-    return lines | {"total": sum(lines.values())}
+    used = Usage(
+        api_requests=1,
+        write_units=counts["write units"],
+        fair_requests=requests if ours else 0,
+        queue_requests=0 if ours else requests,
+        invocations=1 + len(batches) / BATCH,
+        gigabyte_seconds=milliseconds / 1000 * MEMORY_GIGABYTES,
+        log_bytes=log_bytes,
+    )
+    bill = lines(used.times(JOBS))
+    return {line.name: line.dollars for line in bill} | {"total": total(bill)}

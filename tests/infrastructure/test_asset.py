@@ -82,7 +82,7 @@ def test_demo_jobs_are_shipped_only_in_a_stage_that_names_them(built: Path) -> N
 def test_the_asset_does_not_contain_the_command_line_the_constructs_or_the_embedded_aws(built: Path) -> None:
     shipped = {path.name for path in (built / "tidemill").iterdir()}
     assert {"entrypoints", "worker", "names.py"} <= shipped
-    assert not shipped & {"cdk", "cli", "local", "testing.py"}
+    assert not shipped & {"cdk", "cli", "cost", "local", "testing.py"}
 
 
 def test_a_file_of_an_application_is_shipped_at_its_path(tmp_path: Path) -> None:

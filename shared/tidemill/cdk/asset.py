@@ -25,8 +25,8 @@ from tidemill.cdk.job_file_check import require_job_files
 ENGINE: Final = Path(__file__).resolve().parents[1]
 #: Files that pip writes beside a package and that differ between machines.
 PIP_NOTES: Final = frozenset({"RECORD", "INSTALLER", "REQUESTED", "direct_url.json"})
-#: Parts of the engine that no function imports: they deploy it, run a command, or emulate AWS.
-NOT_SHIPPED: Final = frozenset(("tidemill", name) for name in ("cdk", "cli", "local", "testing.py"))
+#: Parts of the engine that no function imports: they deploy it, run a command, compute its price, or emulate AWS.
+NOT_SHIPPED: Final = frozenset(("tidemill", name) for name in ("cdk", "cli", "cost", "local", "testing.py"))
 MACHINES: Final = {Architecture.ARM64: "aarch64", Architecture.X86_64: "x86_64"}
 #: The glibc of Amazon Linux 2 (python3.11) and of Amazon Linux 2023 (all later runtimes):
 #: https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtimes.html

@@ -11,6 +11,7 @@ from tidemill.cli.breakers import breakers
 from tidemill.cli.cancel import cancel
 from tidemill.cli.check import check
 from tidemill.cli.config import config
+from tidemill.cli.cost import cost
 from tidemill.cli.dlq_list import dlq_list
 from tidemill.cli.dlq_show import dlq_show
 from tidemill.cli.dlq_summary import dlq_summary
@@ -116,6 +117,7 @@ for command in (
     migrate,
     audit,
     check,
+    cost,
 ):
     tidemill.add_command(command)
 

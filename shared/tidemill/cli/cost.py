@@ -1,0 +1,124 @@
+"""`tidemill cost`: dollars of a million jobs of a profile, and of an idle month of a synthesised stage."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+from tidemill.cli.errors import CommandError
+from tidemill.cli.formatting import visible
+from tidemill.cli.output import say, show, show_json, show_table
+from tidemill.cost import bill, idle_month, list_prices
+from tidemill.cost.bill import Line
+from tidemill.cost.job_usage import of_one_job, with_log_storage
+from tidemill.cost.profile import Profile, ProfileError
+from tidemill.cost.stage_parts import StageParts, parts_of
+from tidemill.operator import synthesised_app
+from tidemill.operator.synthesised_app import AssemblyError
+
+_JOBS: Final = 1e6
+_DEFAULT: Final = Profile()
+_SYNTH: Final = "Synthesise the app of a stage first: `npx cdk synth -q -c stage=STAGE`."
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def _number(name: str, help_: str) -> Callable[[Command], Command]:
+    """An option that sets this member of the profile."""
+    default = getattr(_DEFAULT, name)
+    option = "--" + name.replace("_", "-")
+    return click.option(option, type=type(default), default=default, show_default=True, metavar="NUMBER", help=help_)
+
+
+@click.command()
+@_number("payload_bytes", "JSON text of the payload.")
+@_number("result_bytes", "JSON text of the result.")
+@_number("per_request", "Jobs in one request to the API; 0 if jobs come from Python.")
+@_number("batch", "Jobs in one batch of a worker, on average. 1 below some jobs a second.")
+@_number("attempts", "Runs of a job, on average.")
+@_number("handler_ms", "Wall time of the handler. The jobs of a batch overlap.")
+@_number("memory_mb", "Memory of the worker.")
+@_number("log_sample_rate", "The setting of the stage, from 0 to 1.")
+@click.option("--listing/--no-listing", default=True, show_default=True, help="Whether the stage lists jobs.")
+@click.option("--group", is_flag=True, help="Jobs wait for one another in groups.")
+@click.option("--limit", is_flag=True, help="Runs take a slot of a limit that has room.")
+@click.option("--archive", is_flag=True, help="The stage archives ended jobs.")
+@click.option(
+    "--backups/--no-backups",
+    "point_in_time_recovery",
+    default=True,
+    show_default=True,
+    help="Whether the table has point-in-time recovery.",
+)
+@_number("retention_days", "How long ended jobs are kept.")
+@_number("log_retention_days", "How long log lines are kept.")
+@click.option(
+    "--app",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="FOLDER",
+    help="The output of `cdk synth`, for the cost of an idle month. Default: cdk.out, if it is there.",
+)
+@click.option("--prices", is_flag=True, help="Print the list prices with their sources instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+def cost(*, folder: Path | None, prices: bool, as_json: bool, **profile: Any) -> None:
+    """Estimate the cost of a million jobs, and of an idle month of a stage. Needs no AWS.
+
+    Counts are those of the benchmark, and prices are AWS's list prices of us-east-1, without free tier and discounts.
+    The time of a handler counts, and the calls that it makes do not.
+    """
+    if prices:
+        _show_prices(as_json=as_json)
+        return
+    try:
+        jobs = Profile(**profile)
+    except ProfileError as error:
+        raise click.UsageError(str(error)) from error
+    per_million = bill.lines(with_log_storage(of_one_job(jobs), jobs.log_retention_days).times(_JOBS))
+    parts = _parts(folder)
+    idle = idle_month.bill(parts, log_retention_days=jobs.log_retention_days) if parts else None
+    if as_json:
+        per_month = bill.as_json(idle) if idle else None
+        show_json({"profile": jobs.as_json(), "per_million_jobs": bill.as_json(per_million), "idle_month": per_month})
+        return
+    _show_bill("a million jobs", per_million)
+    if idle is None:
+        say(f"The cost of an idle month is missing: cdk.out holds no synthesised app. {_SYNTH}")
+        return
+    show("")
+    _show_bill("an idle month", idle)
+
+
+def _parts(folder: Path | None) -> StageParts | None:
+    """None without a folder, unless the default one is there."""
+    try:
+        return parts_of(synthesised_app.read(folder or Path("cdk.out")).templates.values())
+    except AssemblyError as error:
+        if folder is None:
+            return None
+        raise CommandError(str(error), remedy=_SYNTH) from error
+
+
+def _show_bill(title: str, lines: Sequence[Line]) -> None:
+    rows = [[line.name, _units(line.units), line.price.unit, f"{line.dollars:,.2f}"] for line in lines]
+    rows.append(["total", "", "", f"{bill.total(lines):,.2f}"])
+    show_table([title.upper(), "UNITS", "UNIT", "DOLLARS"], rows, numbers=(1, 3))
+
+
+def _units(number: float) -> str:
+    return f"{number:,.0f}" if number >= 1 and number == round(number) or number > 100 else f"{number:,.2f}"
+
+
+def _show_prices(*, as_json: bool) -> None:
+    found = list_prices.all_prices().values()
+    if as_json:
+        members = ("dollars", "units", "unit", "source", "quoted")
+        prices = [{name: getattr(price, name) for name in members} for price in found]
+        show_json({"region": list_prices.REGION, "prices": prices})
+        return
+    rows = [
+        [visible(f"{price.dollars:.10g}"), f"{price.units:,.0f}", price.unit, price.quoted or "–", price.source]  # noqa: RUF001 - a dash
+        for price in found
+    ]
+    show_table(["DOLLARS", "UNITS", "UNIT", "QUOTED", "SOURCE"], rows, numbers=(0, 1))

@@ -1,0 +1,57 @@
+"""A profile: what a job is like, as far as its cost depends on it."""
+
+from dataclasses import dataclass, fields
+
+
+class ProfileError(ValueError):
+    """A member of a profile is out of its range."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """Jobs of one kind. Each default is what a small job of a stage with default settings has."""
+
+    #: JSON text of the payload and of the result.
+    payload_bytes: int = 100
+    result_bytes: int = 100
+    #: Jobs in one request: 1 for `POST /jobs`, more for `POST /jobs/batch`. 0: submitted from Python, without the API.
+    per_request: int = 1
+    #: Jobs in one batch of a worker and of the publisher, on average. Few jobs a second travel alone.
+    batch: int = 10
+    #: Runs of a job, on average. Each further one follows a failed run.
+    attempts: float = 1.0
+    #: Wall time of the handler, which overlaps with that of the other jobs of the batch.
+    handler_ms: float = 0.0
+    #: Memory of the worker.
+    memory_mb: int = 512
+    log_sample_rate: float = 1.0
+    listing: bool = True
+    #: Each job waits for the one before it in its group.
+    group: bool = False
+    #: Each run takes a slot of a limit that has room.
+    limit: bool = False
+    archive: bool = False
+    #: How long ended jobs, and log lines, are kept.
+    retention_days: float = 30.0
+    log_retention_days: float = 30.0
+    point_in_time_recovery: bool = True
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("payload_bytes", 2, 256 * 1024),
+            ("result_bytes", 0, 32 * 1024),
+            ("per_request", 0, 100),
+            ("batch", 1, 10),
+            ("attempts", 1, 25),
+            ("handler_ms", 0, 900_000),
+            ("memory_mb", 128, 10_240),
+            ("log_sample_rate", 0, 1),
+            ("retention_days", 0, 3_650),
+            ("log_retention_days", 0, 3_650),
+        ):
+            value = getattr(self, name)
+            if not least <= value <= most:
+                raise ProfileError(f"{name} {value:g} must be from {least} to {most}")
+
+    def as_json(self) -> dict[str, object]:
+        return {each.name: getattr(self, each.name) for each in fields(Profile)}

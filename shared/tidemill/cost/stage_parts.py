@@ -1,0 +1,110 @@
+"""What the synthesised templates of a stage have that costs by the month, whether or not jobs come."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tidemill.names import WAKE_PARTS
+
+_MINUTES: Final = {"minute": 1, "hour": 60, "day": 24 * 60}
+_MINUTES_PER_MONTH: Final = 365 * 24 * 60 / 12
+#: The values of the first fields of a cron expression: minutes, and hours.
+_VALUES: Final = (60, 24)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageParts:
+    """Numbers of resources; calls are a month's."""
+
+    alarm_metrics: int
+    composite_alarms: int
+    dashboards: int
+    secrets: int
+    #: Event source mappings of queues.
+    polled_queues: int
+    wake_calls: float
+    #: Minutes at which wake is called in a month, by all its parallel calls.
+    wakes: float
+    canary_calls: float
+    reconcile_calls: float
+    #: Of periodic jobs.
+    tick_calls: float
+
+    @property
+    def calls(self) -> float:
+        return self.wake_calls + self.canary_calls + self.reconcile_calls + self.tick_calls
+
+
+def parts_of(templates: Iterable[Mapping[str, Any]]) -> StageParts:
+    """Of all stacks of one stage."""
+    resources = [resource for template in templates for resource in template["Resources"].values()]
+    kinds = Counter(resource["Type"] for resource in resources)
+    calls: Counter[str] = Counter()
+    wakes = 0.0
+    for schedule in _of(resources, "AWS::Scheduler::Schedule"):
+        a_month, event = calls_per_month(schedule["ScheduleExpression"]), _event(schedule)
+        called = _called(schedule, event)
+        calls[called] += a_month  # type: ignore[assignment]  # a cron expression may have a part of a call
+        if called == "wake":
+            wakes += a_month / int(event[WAKE_PARTS])
+    return StageParts(
+        alarm_metrics=sum(map(_metrics, _of(resources, "AWS::CloudWatch::Alarm"))),
+        composite_alarms=kinds["AWS::CloudWatch::CompositeAlarm"],
+        dashboards=kinds["AWS::CloudWatch::Dashboard"],
+        secrets=kinds["AWS::SecretsManager::Secret"],
+        polled_queues=sum("ScalingConfig" in mapping for mapping in _of(resources, "AWS::Lambda::EventSourceMapping")),
+        wake_calls=calls["wake"],
+        wakes=wakes,
+        canary_calls=calls["canary"],
+        reconcile_calls=calls["reconcile"],
+        tick_calls=calls["tick"],
+    )
+
+
+def calls_per_month(expression: str) -> float:
+    """Of a schedule. A cron expression counts its minutes and hours, and each day: an upper bound.
+
+    https://docs.aws.amazon.com/scheduler/latest/UserGuide/schedule-types.html
+    """
+    if rate := re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression):
+        return _MINUTES_PER_MONTH / (int(rate[1]) * _MINUTES[rate[2]])
+    minutes, hours, *_ = expression.removeprefix("cron(").split()
+    a_day = _matching(minutes, _VALUES[0]) * _matching(hours, _VALUES[1])
+    return a_day * _MINUTES_PER_MONTH / _MINUTES["day"]
+
+
+def _matching(field: str, values: int) -> int:
+    """How many values a field of a cron expression names."""
+    if "/" in field:
+        return -(-values // int(field.partition("/")[2]))
+    if field == "*":
+        return values
+    return sum(
+        1 + int(last) - int(first) if last else 1
+        for first, _, last in (part.partition("-") for part in field.split(","))
+    )
+
+
+def _of(resources: Iterable[Mapping[str, Any]], type_: str) -> list[Mapping[str, Any]]:
+    return [resource["Properties"] for resource in resources if resource["Type"] == type_]
+
+
+def _metrics(alarm: Mapping[str, Any]) -> int:
+    """CloudWatch charges for each metric that the alarm reads, also within an expression."""
+    return sum("MetricStat" in query for query in alarm["Metrics"]) if "Metrics" in alarm else 1
+
+
+def _event(schedule: Mapping[str, Any]) -> Mapping[str, Any]:
+    event = schedule["Target"].get("Input") or "{}"
+    found: Mapping[str, Any] = json.loads(event) if isinstance(event, str) else {}
+    return found
+
+
+def _called(schedule: Mapping[str, Any], event: Mapping[str, Any]) -> str:
+    """The verb of the function, by the alias that the target names: `WakeLive…`."""
+    alias = json.dumps(schedule["Target"]["Arn"])
+    verbs = [verb for verb in ("wake", "canary", "reconcile", "tick") if f'"{verb.title()}Live' in alias]
+    return verbs[0] if verbs else f"another function: {event}"
