@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from tidemill.cost.job_usage import of_one_job, write_units
+from tidemill.cost.measured import PAYLOAD_KEY_BYTES
+from tidemill.cost.profile import Profile
 from tools.paths import ROOT
 
 #: By bytes of padding in the payload: table writes, write units, index write units, reads and calls of one job.
@@ -52,3 +55,16 @@ def test_the_listing_index_costs_one_more_write_unit() -> None:
     listed = {size: (writes, units, 1, reads, calls) for size, (writes, units, _, reads, calls) in TIDEMILL.items()}
 
     assert counted("--listing")["tidemill"] == listed
+
+
+@pytest.mark.parametrize("size", TIDEMILL)
+def test_the_cost_model_has_the_counts_of_the_benchmark(size: str) -> None:
+    """It also has the deletion of a payload that is an item of its own."""
+    writes, units, _, reads, _ = TIDEMILL[size]
+    payload_bytes = len(json.dumps({"padding": "x" * int(size)}, separators=(",", ":")))
+
+    used = of_one_job(Profile(payload_bytes=payload_bytes, result_bytes=13, listing=False))
+
+    deleted = write_units(payload_bytes + PAYLOAD_KEY_BYTES) if writes > 3 else 0
+    assert used.write_units == units + deleted
+    assert bool(used.read_units) == bool(reads)

@@ -19,6 +19,8 @@ from tidemill.operator.synthesised_app import AssemblyError
 
 _JOBS: Final = 1e6
 _DEFAULT: Final = Profile()
+#: The least number of units without fractions.
+_WHOLE: Final = 100
 _SYNTH: Final = "Synthesise the app of a stage first: `npx cdk synth -q -c stage=STAGE`."
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -107,7 +109,8 @@ def _show_bill(title: str, lines: Sequence[Line]) -> None:
 
 
 def _units(number: float) -> str:
-    return f"{number:,.0f}" if number >= 1 and number == round(number) or number > 100 else f"{number:,.2f}"
+    """Gigabyte-months and the like are small, and need their fractions."""
+    return f"{number:,.0f}" if number >= _WHOLE or number == round(number) else f"{number:,.2f}"
 
 
 def _show_prices(*, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""List prices of AWS, in dollars, without free tier, discounts and taxes. There is no other copy."""
+"""List prices of AWS, in dollars, without free tier, discounts and taxes. All code takes them from here."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -83,9 +83,7 @@ LOG_STORAGE: Final = Price(
 METRICS: Final = Price(
     dollars=0.30, units=1, unit="custom metric a month, of the first 10,000", source=_CLOUDWATCH, quoted="2026-02"
 )
-ALARM_METRICS: Final = Price(
-    dollars=0.10, units=1, unit="metric of an alarm a month", source=_CLOUDWATCH, quoted=""
-)
+ALARM_METRICS: Final = Price(dollars=0.10, units=1, unit="metric of an alarm a month", source=_CLOUDWATCH, quoted="")
 COMPOSITE_ALARMS: Final = Price(dollars=0.50, units=1, unit="composite alarm a month", source=_CLOUDWATCH, quoted="")
 DASHBOARDS: Final = Price(dollars=3.00, units=1, unit="dashboard a month", source=_CLOUDWATCH, quoted="2026-06")
 SECRETS: Final = Price(

@@ -94,5 +94,5 @@ def test_it_costs_less_than_a_small_job(cheaper: dict[str, Any]) -> None:
 
 
 def test_a_member_out_of_its_range_is_refused_with_the_range() -> None:
-    with pytest.raises(ProfileError, match="attempts 0.5 must be from 1 to 25"):
+    with pytest.raises(ProfileError, match=r"attempts 0\.5 must be from 1 to 25"):
         Profile(attempts=0.5)

@@ -35,7 +35,7 @@ def resource(type_: str, **properties: Any) -> dict[str, Any]:
     return {"Type": type_, "Properties": properties}
 
 
-METRIC = {"MetricStat": {"Metric": {}}}
+METRIC: dict[str, Any] = {"MetricStat": {"Metric": {}}}
 TEMPLATE = {
     "Resources": dict(
         enumerate(

@@ -1,0 +1,55 @@
+"""docs/operations/cost.md shows what `tidemill cost` prints, and the model has the times of docs/performance.md."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from tidemill.cli.main import tidemill
+from tidemill.cost import measured
+
+ROOT = Path(__file__).parents[3]
+COST = (ROOT / "docs" / "operations" / "cost.md").read_text()
+PERFORMANCE = (ROOT / "docs" / "performance.md").read_text()
+ROWS = re.findall(r"^\| `(--[^`]+)` \| ([\d.]+) \|$", COST, re.MULTILINE)
+
+
+@pytest.fixture(autouse=True)
+def in_folder_without_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def printed(options: str) -> str:
+    result = CliRunner().invoke(tidemill, ["cost", *shlex.split(options)], prog_name="tidemill")
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_the_page_shows_the_output_of_its_command() -> None:
+    (options,) = re.findall(r"^\$ tidemill cost (.+)$", COST, re.MULTILINE)
+    (shown,) = re.findall(r"^```text\n(A MILLION JOBS.+?)^```", COST, re.DOTALL | re.MULTILINE)
+
+    assert shown == printed(options)
+
+
+@pytest.mark.parametrize(("options", "dollars"), ROWS, ids=[options for options, _ in ROWS])
+def test_a_row_of_the_page_has_the_total_of_its_options(options: str, dollars: str) -> None:
+    assert f"{json.loads(printed(f'{options} --json'))['per_million_jobs']['total']:.2f}" == dollars
+
+
+@pytest.mark.parametrize(
+    ("row", "model"),
+    [
+        ("producer", measured.SUBMIT_CPU_MS),
+        ("publisher", measured.PUBLISH_CPU_MS),
+        ("consumer", measured.WORK_CPU_MS),
+    ],
+)
+def test_the_model_has_the_cpu_times_of_the_page_of_performance(row: str, model: float) -> None:
+    """After a new run of `make bench`, change `tidemill/cost/measured.py` with the page."""
+    (tidemill_ms,) = re.findall(rf"^\| {row} \| [\d.]+ \| ([\d.]+) \|$", PERFORMANCE, re.MULTILINE)
+
+    assert model == float(tidemill_ms)
