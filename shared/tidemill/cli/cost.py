@@ -65,7 +65,9 @@ def _number(name: str, help_: str) -> Callable[[Command], Command]:
 @click.option("--prices", is_flag=True, help="Print the list prices with their sources instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 def cost(*, folder: Path | None, prices: bool, as_json: bool, **profile: Any) -> None:
-    """Estimate the cost of a million jobs, and of an idle month of a stage. Needs no AWS.
+    """Estimate the cost of jobs and of an idle month.
+
+    Prints dollars for a million jobs of a kind, and for a month of a synthesised stage without jobs. Needs no AWS.
 
     Counts are those of the benchmark, and prices are AWS's list prices of us-east-1, without free tier and discounts.
     The time of a handler counts, and the calls that it makes do not.
