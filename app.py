@@ -5,7 +5,7 @@ import sys
 from aws_cdk import App
 
 from stacks.composition import compose
-from tidemill.cdk.config import SynthError
+from tidemill.cdk.synth_errors import SynthError
 
 app = App(analytics_reporting=False)
 try:

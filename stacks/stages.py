@@ -4,7 +4,8 @@ import platform
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tidemill.cdk.config import HOST_PYTHON, NEWEST_TESTED_PYTHON, Architecture, LaneConfig, StageConfig
+from tidemill.cdk.config import HOST_PYTHON, NEWEST_TESTED_PYTHON, Architecture, StageConfig
+from tidemill.cdk.lane_config import LaneConfig
 from tidemill.names import Lane
 
 #: The packages with the job types of every stage.

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.infrastructure.conftest import Synthesise, Synthesised, verb_of
-from tidemill.cdk.config import SettingError
+from tidemill.cdk.synth_errors import SettingError
 from tidemill.names import Env, Output
 
 

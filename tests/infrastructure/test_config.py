@@ -8,8 +8,10 @@ import pytest
 from stacks.applications.shortener import Shortener
 from stacks.composition import read_settings
 from stacks.stages import STAGES
-from tidemill.cdk.config import DLQ_RETENTION_DAYS, LOG_RETENTIONS_DAYS, PYTHON_VERSIONS, SettingError
+from tidemill.cdk.config import LOG_RETENTIONS_DAYS, PYTHON_VERSIONS
+from tidemill.cdk.lane_config import DLQ_RETENTION_DAYS
 from tidemill.cdk.log_group import RETENTIONS
+from tidemill.cdk.synth_errors import SettingError
 from tidemill.names import LARGEST_MAX_ATTEMPTS, Lane
 
 CONFIG = STAGES["dev"]()

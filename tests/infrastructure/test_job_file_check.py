@@ -9,8 +9,8 @@ import pytest
 from stacks.composition import ROOT
 from stacks.stages import STAGES
 from tidemill.cdk import asset
-from tidemill.cdk.config import SynthError
 from tidemill.cdk.job_file_check import JobFileError, require_job_files
+from tidemill.cdk.synth_errors import SynthError
 
 JOB = """from pydantic import BaseModel
 from tidemill import job_type

@@ -10,7 +10,8 @@ from stacks.stages import STAGES
 from tests.simulation.world.dynamodb_table import Index, Schema, Table
 from tidemill import names
 from tidemill.cdk import stream_settings
-from tidemill.cdk.config import OLDEST_RECORD_SECONDS, LaneConfig, StageConfig
+from tidemill.cdk.config import OLDEST_RECORD_SECONDS, StageConfig
+from tidemill.cdk.lane_config import LaneConfig
 from tidemill.cdk.schedule_retries import FUNCTION_RETRIES, FUNCTION_SECONDS, PROMPT_SECONDS
 
 JOBS_TABLE: Final = "jobs"

@@ -18,8 +18,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from tidemill.cdk.config import HOST_PYTHON, Architecture, StageConfig, SynthError
+from tidemill.cdk.config import HOST_PYTHON, Architecture, StageConfig
 from tidemill.cdk.job_file_check import require_job_files
+from tidemill.cdk.synth_errors import SynthError
 
 #: The folder of the installed engine.
 ENGINE: Final = Path(__file__).resolve().parents[1]

@@ -14,38 +14,32 @@ from typing import Final
 from tidemill.application.pass_state import PASS_INTERVAL
 from tidemill.application.reconcile import sweep_share
 from tidemill.application.table_pass import RESERVE
+from tidemill.cdk.lane_config import LONGEST_FUNCTION_TIMEOUT_SECONDS, LaneConfig
+from tidemill.cdk.synth_errors import SettingError, SynthError, require, require_form
 from tidemill.domain.pass_bounds import pass_duration
 from tidemill.names import (
     AUDIT_RETENTION_DAYS,
     CANARY_PACKAGE,
     INDEX_SHARDS,
     LARGEST_INDEX_SHARDS,
-    LARGEST_MAX_ATTEMPTS,
     MIGRATION_PACKAGE,
     RECONCILE_INTERVAL_SECONDS,
     RECONCILE_READ_UNITS,
-    SETTLE_RESERVE_SECONDS,
     WAKE_INTERVAL_SECONDS,
     Lane,
 )
 
-#: The longest retention of SQS. For a dead-letter message it counts from when the original message was sent.
-DLQ_RETENTION_DAYS: Final = 14
-#: https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html: room for retries of throttled batches.
-VISIBILITY_PER_TIMEOUT: Final = 6
-LONGEST_FUNCTION_TIMEOUT_SECONDS: Final = 900
+#: What the `app.py` of an application imports from here.
+__all__ = ["Architecture", "LaneConfig", "SettingError", "StageConfig", "SynthError"]
+
 #: Changes of jobs this old go to the failure queue. So a poison record blocks its shard no longer than this, and no
 #: record expires in the stream, which keeps 24 hours, without an alarm.
 OLDEST_RECORD_SECONDS: Final = 6 * 60 * 60
 #: An HTTP API waits 30 s at most, so the response of a slower function is lost.
 LONGEST_API_TIMEOUT_SECONDS: Final = 29
-#: The minimum of `MaximumConcurrency` of an SQS mapping.
-LEAST_CONCURRENCY: Final = 2
 #: The maximum of `ParallelizationFactor` of a stream mapping.
 #: https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-params.html
 LARGEST_PARALLELIZATION: Final = 10
-#: The maximum batch of an SQS mapping without a batching window.
-LARGEST_BATCH: Final = 10
 #: The minimum of `reconcile_read_units`.
 LEAST_READ_UNITS: Final = 10
 #: The retention times of CloudWatch Logs that are useful here.
@@ -61,74 +55,11 @@ PYTHON_VERSIONS: Final = ("3.11", "3.12", "3.13", "3.14")
 HOST_PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-class SynthError(Exception):
-    """Stops a synth. Its text is one line that says what is wrong and what to do."""
-
-
-class SettingError(SynthError):
-    """An invalid setting, or an invalid value of a stage."""
-
-
 class Architecture(StrEnum):
     """In Lambda's spelling."""
 
     ARM64 = "arm64"
     X86_64 = "x86_64"
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaneConfig:
-    """One lane: the timeouts of its jobs, its concurrency, and when a backlog is late."""
-
-    name: Lane
-    function_timeout_seconds: int
-    job_timeout_seconds: int
-    #: Limit of the queue's mapping. Unlike reserved concurrency it causes no throttling, so it uses up no receives.
-    max_concurrency: int
-    #: Part of the account's concurrency that is reserved for the workers. None: they use the unreserved part.
-    reserved_concurrency: int | None = None
-    memory_mb: int = 512
-    batch_size: int = 10
-    batching_window_seconds: int = 0
-    queue_retention_days: int = 4
-    #: The alarm `LateJobs` fires when a message is older than this.
-    late_seconds: int = 15 * 60
-
-    def __post_init__(self) -> None:
-        _require(self.job_timeout_seconds > 0, f"job_timeout_seconds {self.job_timeout_seconds} must be positive")
-        _require(
-            self.job_timeout_seconds + SETTLE_RESERVE_SECONDS < self.function_timeout_seconds,
-            f"function_timeout_seconds {self.function_timeout_seconds} must be above job_timeout_seconds "
-            f"{self.job_timeout_seconds} and the settle reserve of {SETTLE_RESERVE_SECONDS} together",
-        )
-        _require(
-            self.function_timeout_seconds <= LONGEST_FUNCTION_TIMEOUT_SECONDS,
-            f"function_timeout_seconds {self.function_timeout_seconds} must be at most "
-            f"{LONGEST_FUNCTION_TIMEOUT_SECONDS}, the limit of Lambda",
-        )
-        _require(
-            0 < self.queue_retention_days < DLQ_RETENTION_DAYS,
-            f"queue_retention_days must be from 1 to {DLQ_RETENTION_DAYS - 1}: "
-            f"the dead-letter queue, which keeps {DLQ_RETENTION_DAYS} days, must keep messages longer",
-        )
-        _require(1 <= self.batch_size <= LARGEST_BATCH, f"batch_size must be from 1 to {LARGEST_BATCH}")
-        _require(self.batching_window_seconds >= 0, "batching_window_seconds must not be negative")
-        _require(self.late_seconds > 0, "late_seconds must be positive")
-        _require(self.max_concurrency >= LEAST_CONCURRENCY, f"max_concurrency must be at least {LEAST_CONCURRENCY}")
-        _require(
-            self.reserved_concurrency is None or self.reserved_concurrency >= self.max_concurrency,
-            f"reserved_concurrency {self.reserved_concurrency} must not be below max_concurrency "
-            f"{self.max_concurrency}: throttling would use up the receives of messages",
-        )
-
-    @property
-    def visibility_timeout_seconds(self) -> int:
-        return VISIBILITY_PER_TIMEOUT * self.function_timeout_seconds + self.batching_window_seconds
-
-    @property
-    def max_receive_count(self) -> int:
-        """Receives before SQS itself moves a message. Well above the receives of all attempts: it must end no job."""
-        return 2 * LARGEST_MAX_ATTEMPTS + 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,122 +174,122 @@ class StageConfig:
     tags: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        _require_form("stage", self.stage, r"[a-z][a-z0-9]{0,19}", "a lower-case word")
-        _require_form("installation", self.installation, r"([a-z][a-z0-9]{0,19})?", "a lower-case word")
-        _require_form("qualifier", self.qualifier, r"[a-z0-9]{0,10}", "at most ten lower-case letters and digits")
+        require_form("stage", self.stage, r"[a-z][a-z0-9]{0,19}", "a lower-case word")
+        require_form("installation", self.installation, r"([a-z][a-z0-9]{0,19})?", "a lower-case word")
+        require_form("qualifier", self.qualifier, r"[a-z0-9]{0,10}", "at most ten lower-case letters and digits")
         for email in ("alarm_email", "ticket_email"):
-            _require_form(email, getattr(self, email), r"([^@\s]+@[^@\s]+\.[^@\s]+)?", "an e-mail address")
-        _require_form(
+            require_form(email, getattr(self, email), r"([^@\s]+@[^@\s]+\.[^@\s]+)?", "an e-mail address")
+        require_form(
             "permissions_boundary",
             self.permissions_boundary,
             r"(arn:[\w-]+:iam::(\d{12}|aws):policy/[\w+=,.@/-]+|[\w+=,.@-]*)",
             "the ARN or the name of a policy",
         )
-        _require_form(
+        require_form(
             "tracing_layer",
             self.tracing_layer,
             r"(arn:[\w-]+:lambda:[\w-]+:\d{12}:layer:[\w-]+:\d+)?",
             "the ARN of the version of a layer",
         )
-        _require_form("configuration_source", self.configuration_source, r"table|appconfig", "table or appconfig")
-        _require_form("archive", self.archive, r"([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?", "the name of a bucket")
-        _require(not self.tracing_layer or self.tracing, "tracing_layer needs tracing=on")
-        _require(
+        require_form("configuration_source", self.configuration_source, r"table|appconfig", "table or appconfig")
+        require_form("archive", self.archive, r"([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])?", "the name of a bucket")
+        require(not self.tracing_layer or self.tracing, "tracing_layer needs tracing=on")
+        require(
             not self.gradual_deployment or self.metric_math,
             "gradual_deployment needs metric_math=on: most of its alarms compute a metric from others",
         )
-        _require_form("runbook_url", self.runbook_url, r"[^\s#]+", "an address without a fragment")
-        _require(
+        require_form("runbook_url", self.runbook_url, r"[^\s#]+", "an address without a fragment")
+        require(
             self.python_version in PYTHON_VERSIONS,
             f"python_version {self.python_version!r} is not supported: use one of {', '.join(PYTHON_VERSIONS)}",
         )
-        _require(
+        require(
             [lane.name for lane in self.lanes] == list(Lane),
             f"lanes must be {', '.join(Lane)}, in this order: a job type may use any of them",
         )
-        _require(
+        require(
             all(urgent.job_timeout_seconds <= lower.job_timeout_seconds for urgent, lower in pairwise(self.lanes)),
             "job_timeout_seconds of a less urgent lane must not be lower: a submission may choose a less urgent lane",
         )
-        _require(bool(self.job_packages), "job_packages is empty: name the packages that hold job types")
-        _require_form(
+        require(bool(self.job_packages), "job_packages is empty: name the packages that hold job types")
+        require_form(
             "jobs_stream",
             self.jobs_stream,
             r"(arn:[\w-]+:dynamodb:[\w-]+:\d{12}:table/[\w.-]{3,255}/stream/[\w:.+-]+)?",
             "the ARN of a table's stream",
         )
-        _require(self.epoch >= 0, f"epoch {self.epoch} must not be negative")
-        _require(
+        require(self.epoch >= 0, f"epoch {self.epoch} must not be negative")
+        require(
             not self.epoch or bool(self.jobs_stream),
             "epoch needs jobs_stream: the table that the stack itself creates has epoch 0",
         )
-        _require(self.job_retention_days > 0, "job_retention_days must be positive")
-        _require(self.audit_retention_days > 0, "audit_retention_days must be positive")
-        _require(self.export_retention_days > 0, "export_retention_days must be positive")
-        _require(
+        require(self.job_retention_days > 0, "job_retention_days must be positive")
+        require(self.audit_retention_days > 0, "audit_retention_days must be positive")
+        require(self.export_retention_days > 0, "export_retention_days must be positive")
+        require(
             1 <= self.index_shards <= LARGEST_INDEX_SHARDS,
             f"index_shards {self.index_shards} must be from 1 to {LARGEST_INDEX_SHARDS}, which reads query",
         )
         slowest = max(lane.visibility_timeout_seconds for lane in self.lanes)
-        _require(
+        require(
             slowest < self.reconcile_limit_seconds <= OLDEST_RECORD_SECONDS,
             f"reconcile_limit_seconds must be above {slowest}, after which the message of a crashed worker returns, "
             f"and at most {OLDEST_RECORD_SECONDS}, after which an unpublished change goes to the failure queue",
         )
-        _require(
+        require(
             0 < self.wake_timeout_seconds <= WAKE_INTERVAL_SECONDS,
             f"wake_timeout_seconds must be from 1 to {WAKE_INTERVAL_SECONDS}: after that the next call of wake begins",
         )
-        _require(
+        require(
             1 <= self.wake_parts <= self.index_shards,
             f"wake_parts {self.wake_parts} must be from 1 to index_shards {self.index_shards}: "
             "each call of wake needs a partition of its own",
         )
-        _require(
+        require(
             self.reconcile_read_units >= LEAST_READ_UNITS,
             f"reconcile_read_units must be at least {LEAST_READ_UNITS}: one page of the table takes up to 128 units",
         )
-        _require(self.expected_documents > 0, "expected_documents must be positive")
-        _require(
+        require(self.expected_documents > 0, "expected_documents must be positive")
+        require(
             0 < self.reconcile_timeout_seconds <= LONGEST_FUNCTION_TIMEOUT_SECONDS,
             f"reconcile_timeout_seconds must be from 1 to {LONGEST_FUNCTION_TIMEOUT_SECONDS}",
         )
-        _require(
+        require(
             self.log_retention_days in LOG_RETENTIONS_DAYS,
             f"log_retention_days {self.log_retention_days} is not supported: "
             f"use one of {', '.join(map(str, LOG_RETENTIONS_DAYS))}",
         )
-        _require(0 <= self.log_sample_rate <= 1, f"log_sample_rate {self.log_sample_rate} must be from 0 to 1")
-        _require(
+        require(0 <= self.log_sample_rate <= 1, f"log_sample_rate {self.log_sample_rate} must be from 0 to 1")
+        require(
             0 <= self.metrics_by_type <= MOST_MEASURED_TYPES,
             f"metrics_by_type {self.metrics_by_type} must be from 0 to {MOST_MEASURED_TYPES}",
         )
-        _require(
+        require(
             0 < self.api_timeout_seconds <= LONGEST_API_TIMEOUT_SECONDS,
             f"api_timeout_seconds must be from 1 to {LONGEST_API_TIMEOUT_SECONDS}: an HTTP API waits at most 30 s",
         )
         for rate in ("api_rate", "api_burst", "open_rate", "open_burst"):
-            _require(getattr(self, rate) > 0, f"{rate} {getattr(self, rate)} must be positive")
-        _require(
+            require(getattr(self, rate) > 0, f"{rate} {getattr(self, rate)} must be positive")
+        require(
             self.open_concurrency is None or self.open_concurrency > 0,
             f"open_concurrency {self.open_concurrency} must be positive: 0 would disable the public routes",
         )
-        _require(
+        require(
             0 < self.publish_timeout_seconds <= LONGEST_FUNCTION_TIMEOUT_SECONDS,
             f"publish_timeout_seconds must be from 1 to {LONGEST_FUNCTION_TIMEOUT_SECONDS}",
         )
-        _require(
+        require(
             1 <= self.stream_parallelization <= LARGEST_PARALLELIZATION,
             f"stream_parallelization {self.stream_parallelization} must be from 1 to {LARGEST_PARALLELIZATION}",
         )
-        _require_form("jwt_issuer", self.jwt_issuer, r"(https://[^\s?#]+)?", "an https address")
-        _require(
+        require_form("jwt_issuer", self.jwt_issuer, r"(https://[^\s?#]+)?", "an https address")
+        require(
             all(re.fullmatch(r"[!#-\[\]-~]+", scope) for scope in self.jwt_scopes),
             "jwt_scopes must be visible ASCII without quotes and backslashes",
         )
-        _require(not self.jwt_scopes or bool(self.jwt_issuer), "jwt_scopes needs a jwt_issuer: SigV4 has no scopes")
-        _require(all(self.jwt_audience), "jwt_audience must not contain an empty name")
-        _require(
+        require(not self.jwt_scopes or bool(self.jwt_issuer), "jwt_scopes needs a jwt_issuer: SigV4 has no scopes")
+        require(all(self.jwt_audience), "jwt_audience must not contain an empty name")
+        require(
             bool(self.jwt_issuer) == bool(self.jwt_audience),
             "jwt_issuer and jwt_audience belong together: set both for tokens, or neither for SigV4",
         )
@@ -389,12 +320,3 @@ class StageConfig:
     def name(self) -> str:
         """Prefix of the stacks' names."""
         return f"Tidemill-{self.label}"
-
-
-def _require(holds: bool, message: str) -> None:  # noqa: FBT001 - reads as a sentence
-    if not holds:
-        raise SettingError(message)
-
-
-def _require_form(setting: str, value: str, pattern: str, form: str) -> None:
-    _require(re.fullmatch(pattern, value) is not None, f"{setting} {value!r} is not {form}")

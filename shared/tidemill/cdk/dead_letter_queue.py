@@ -7,7 +7,7 @@ from aws_cdk import Acknowledgment, Duration, Validations
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from tidemill.cdk.config import DLQ_RETENTION_DAYS
+from tidemill.cdk.lane_config import DLQ_RETENTION_DAYS
 
 
 def dead_letter_queue(scope: Construct, id_: str, *, sources: Sequence[str] = ()) -> sqs.Queue:

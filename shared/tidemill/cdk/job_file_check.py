@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from tidemill.cdk.config import HOST_PYTHON, SynthError
+from tidemill.cdk.config import HOST_PYTHON
+from tidemill.cdk.synth_errors import SynthError
 
 SCRIPT: Final = Path(__file__).parent / "import_job_files.py"
 _REMEDY: Final = (

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tidemill.cdk.config import SynthError
+from tidemill.cdk.synth_errors import SynthError
 
 #: The decorator that declares a job type: `tidemill.job_type_decorator.job_type(name, ..., schedule=...)`.
 MODULE: Final = "tidemill"

@@ -9,9 +9,10 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from tidemill import names
-from tidemill.cdk.config import LaneConfig, StageConfig
+from tidemill.cdk.config import StageConfig
 from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.job_function import JobFunction
+from tidemill.cdk.lane_config import LaneConfig
 
 DEFAULT_LANE: Final[str] = names.Lane.DEFAULT
 #: The actions of an event source mapping on its queue, which the function's role must allow. A worker needs the last

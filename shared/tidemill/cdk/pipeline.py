@@ -23,7 +23,7 @@ from tidemill.cdk.alarm_topic import AlarmTopics
 from tidemill.cdk.application_alarms import api_alarms
 from tidemill.cdk.archiver import Archiver
 from tidemill.cdk.archiver_alarms import archiver_alarms
-from tidemill.cdk.config import LaneConfig, StageConfig
+from tidemill.cdk.config import StageConfig
 from tidemill.cdk.dashboard import Dashboard
 from tidemill.cdk.function_factory import FunctionFactory
 from tidemill.cdk.gradual_deployment import GradualDeployment, shift_alarms
@@ -33,6 +33,7 @@ from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_schedules import periodic, type_names
 from tidemill.cdk.job_type_alarms import job_file_alarm, type_alarms
 from tidemill.cdk.lane import Lane, lane_urls
+from tidemill.cdk.lane_config import LaneConfig
 from tidemill.cdk.publisher import Publisher
 from tidemill.cdk.scheduled_functions import ScheduledFunctions
 from tidemill.cdk.storage import Storage

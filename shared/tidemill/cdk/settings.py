@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from tidemill.cdk.config import SettingError, StageConfig
+from tidemill.cdk.config import StageConfig
+from tidemill.cdk.synth_errors import SettingError
 
 DEFAULT_STAGE: Final = "dev"
 #: Turns the text of a setting into its value. Raises `SettingError`.

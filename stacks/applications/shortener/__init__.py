@@ -10,10 +10,11 @@ from shortener.names import Env
 from stacks.application import Application
 from stacks.applications.shortener.stack import ShortenerStack
 from stacks.applications.shortener.tables import ShortenerTables
-from tidemill.cdk.config import SettingError, StageConfig
+from tidemill.cdk.config import StageConfig
 from tidemill.cdk.iam_actions import ABORT_FILE, DELETE_FILE, GET, GET_FILE, PUT, PUT_FILE, QUERY, UPDATE
 from tidemill.cdk.pipeline import Pipeline
 from tidemill.cdk.settings import Reader, integer
+from tidemill.cdk.synth_errors import SettingError
 from tidemill.names import EXPORTS_PREFIX, Lane
 
 #: Path in the asset of the MaxMind database, if one is configured.
