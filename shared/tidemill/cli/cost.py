@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from tidemill.cli.cost_load import load_of, show_load
 from tidemill.cli.errors import CommandError
 from tidemill.cli.formatting import visible
 from tidemill.cli.output import say, show, show_json, show_table
@@ -13,9 +14,10 @@ from tidemill.cost import bill, idle_month, list_prices
 from tidemill.cost.bill import Line
 from tidemill.cost.job_usage import of_one_job, with_log_storage
 from tidemill.cost.profile import Profile, ProfileError
-from tidemill.cost.stage_parts import StageParts, parts_of
+from tidemill.cost.stage_limits import limits_of
+from tidemill.cost.stage_parts import parts_of
 from tidemill.operator import synthesised_app
-from tidemill.operator.synthesised_app import AssemblyError
+from tidemill.operator.synthesised_app import AssemblyError, Template
 
 _JOBS: Final = 1e6
 _DEFAULT: Final = Profile()
@@ -60,17 +62,26 @@ def _number(name: str, help_: str) -> Callable[[Command], Command]:
     "folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="The output of `cdk synth`, for the cost of an idle month. Default: cdk.out, if it is there.",
+    help="The output of `cdk synth`, for the idle month and the settings. Default: cdk.out, if it is there.",
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="NUMBER",
+    help="Jobs a second: also print their price by the month, and what binds first.",
 )
 @click.option("--prices", is_flag=True, help="Print the list prices with their sources instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-def cost(*, folder: Path | None, prices: bool, as_json: bool, **profile: Any) -> None:
+def cost(*, folder: Path | None, rate: float | None, prices: bool, as_json: bool, **profile: Any) -> None:
     """Estimate the cost of jobs and of an idle month.
 
     Prints dollars for a million jobs of a kind, and for a month of a synthesised stage without jobs. Needs no AWS.
 
     Counts are those of the benchmark, and prices are AWS's list prices of us-east-1, without free tier and discounts.
     The time of a handler counts, and the calls that it makes do not.
+
+    With --rate, also compares that load with the settings of the stage and the default quotas of AWS. All jobs belong
+    to one tenant and one lane then, the worst case of both. Without a synthesised app, the settings are those of prod.
     """
     if prices:
         _show_prices(as_json=as_json)
@@ -79,28 +90,39 @@ def cost(*, folder: Path | None, prices: bool, as_json: bool, **profile: Any) ->
         jobs = Profile(**profile)
     except ProfileError as error:
         raise click.UsageError(str(error)) from error
-    per_million = bill.lines(with_log_storage(of_one_job(jobs), jobs.log_retention_days).times(_JOBS))
-    parts = _parts(folder)
-    idle = idle_month.bill(parts, log_retention_days=jobs.log_retention_days) if parts else None
+    templates = _templates(folder)
+    used = with_log_storage(of_one_job(jobs), jobs.log_retention_days)
+    per_million = bill.lines(used.times(_JOBS))
+    idle = idle_month.bill(parts_of(templates), log_retention_days=jobs.log_retention_days) if templates else None
+    load = load_of(jobs, limits_of(templates), rate, dollars_per_job=bill.total(bill.lines(used))) if rate else None
     if as_json:
-        per_month = bill.as_json(idle) if idle else None
-        show_json({"profile": jobs.as_json(), "per_million_jobs": bill.as_json(per_million), "idle_month": per_month})
+        show_json(
+            {
+                "profile": jobs.as_json(),
+                "per_million_jobs": bill.as_json(per_million),
+                "idle_month": bill.as_json(idle) if idle else None,
+                "load": load.as_json() if load else None,
+            }
+        )
         return
     _show_bill("a million jobs", per_million)
-    if idle is None:
+    if idle:
+        show("")
+        _show_bill("an idle month", idle)
+    else:
         say(f"The cost of an idle month is missing: cdk.out holds no synthesised app. {_SYNTH}")
-        return
-    show("")
-    _show_bill("an idle month", idle)
+    if load:
+        show("")
+        show_load(load)
 
 
-def _parts(folder: Path | None) -> StageParts | None:
-    """None without a folder, unless the default one is there."""
+def _templates(folder: Path | None) -> list[Template]:
+    """Empty without a folder, unless the default one is there."""
     try:
-        return parts_of(synthesised_app.read(folder or Path("cdk.out")).templates.values())
+        return list(synthesised_app.read(folder or Path("cdk.out")).templates.values())
     except AssemblyError as error:
         if folder is None:
-            return None
+            return []
         raise CommandError(str(error), remedy=_SYNTH) from error
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tidemill.cost import list_prices as prices
-from tidemill.cost import measured
+from tidemill.cost import durations, measured
 from tidemill.cost.bill import Line, Usage, lines
 from tidemill.cost.job_usage import DAYS_PER_MONTH, of_one_job, with_log_storage
 from tidemill.cost.profile import Profile
@@ -77,8 +77,7 @@ def _usage(parts: StageParts) -> Usage:
 
 def _call(memory_mb: int, *, calls: int, log_bytes: int = 0) -> Usage:
     """One invocation by a schedule, whose CPU time is about that of a submission."""
-    share = min(1.0, memory_mb / measured.ONE_PROCESSOR_MB)
-    seconds = (measured.SUBMIT_CPU_MS / share + calls * measured.CALL_MS) / 1000
+    seconds = durations.invocation_seconds(measured.SUBMIT_CPU_MS, calls * measured.CALL_MS, memory_mb)
     return Usage(
         invocations=1,
         gigabyte_seconds=seconds * memory_mb / 1024,

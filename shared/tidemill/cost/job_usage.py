@@ -6,12 +6,11 @@
 import math
 from typing import Final
 
-from tidemill.cost import measured
+from tidemill.cost import durations, measured
 from tidemill.cost.bill import Usage
 from tidemill.cost.list_prices import GIGABYTE
 from tidemill.cost.profile import Profile
 from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES
-from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, LARGEST_ITEM_BYTES
 
 READ_UNIT_BYTES: Final = 4096
 DAYS_PER_MONTH: Final = 365 / 12
@@ -19,21 +18,11 @@ DAYS_PER_MONTH: Final = 365 / 12
 _CALLS_OF_MAPPING: Final = 2
 #: The API counts a larger request as several: https://aws.amazon.com/api-gateway/pricing/
 _API_REQUEST_BYTES: Final = 512 * 1024
-#: The writes of one request of many jobs that run at once: the threads of the function that submits.
-_OVERLAPPING_SUBMISSIONS: Final = 10
 
 
 def of_one_job(profile: Profile) -> Usage:
     """Of the average job: a job with 1.2 attempts has two runs in one case of five."""
     return _submission(profile) + _publication(profile) + _runs(profile) + _payload(profile) + _kept(profile)
-
-
-def inline(profile: Profile) -> bool:
-    return profile.payload_bytes <= LARGEST_INLINE_BYTES
-
-
-def in_file(profile: Profile) -> bool:
-    return profile.payload_bytes > LARGEST_ITEM_BYTES
 
 
 def write_units(size_bytes: float) -> int:
@@ -49,26 +38,20 @@ def _submission(profile: Profile) -> Usage:
     if not profile.per_request:
         return written
     jobs = profile.per_request
-    size = jobs * profile.payload_bytes
-    rounds = math.ceil(jobs / _OVERLAPPING_SUBMISSIONS)
-    calls_ms = measured.CALL_MS * (1 + profile.group * measured.GROUP_SUBMIT_CALLS + (not inline(profile)))
-    if in_file(profile):
-        calls_ms += measured.FILE_CALL_MS - measured.CALL_MS
-    request = _invocation(jobs * measured.SUBMIT_CPU_MS, rounds * calls_ms, measured.FUNCTION_MB)
-    request += Usage(api_requests=math.ceil(size / _API_REQUEST_BYTES))
+    request = _invocation(durations.submission_seconds(profile), measured.FUNCTION_MB)
+    request += Usage(api_requests=math.ceil(jobs * profile.payload_bytes / _API_REQUEST_BYTES))
     return written + request.times(1 / jobs)
 
 
 def _publication(profile: Profile) -> Usage:
     """One message for each run. A batch takes one call, and one more for each ten messages."""
-    one = _invocation(profile.batch * measured.PUBLISH_CPU_MS, measured.CALL_MS, measured.FUNCTION_MB)
-    one += Usage(fair_requests=1)
+    one = _invocation(durations.publication_seconds(profile.batch), measured.FUNCTION_MB) + Usage(fair_requests=1)
     lines = Usage(log_bytes=_sampled(profile, measured.DISPATCHED_LINE_BYTES))
     published = (one.times(1 / profile.batch) + lines).times(profile.attempts)
     if not profile.archive:
         return published
     # The stream's second reader. S3 takes one file for each job that ends.
-    written = _invocation(profile.batch * measured.PUBLISH_CPU_MS, measured.FILE_CALL_MS, measured.FUNCTION_MB)
+    written = _invocation(durations.archiving_seconds(profile.batch), measured.FUNCTION_MB)
     return published + written.times(1 / profile.batch) + Usage(file_writes=1)
 
 
@@ -76,31 +59,25 @@ def _runs(profile: Profile) -> Usage:
     units = write_units(_document_bytes(profile)) + write_units(_document_bytes(profile) + profile.result_bytes)
     once = Usage(write_units=units, log_bytes=measured.RUN_LINES_BYTES)
     failed = Usage(write_units=measured.FAILED_RUN_WRITE_UNITS, log_bytes=measured.FAILED_RUN_LINES_BYTES)
-    calls = measured.WORKER_CALLS
     each = Usage(fair_requests=_CALLS_OF_MAPPING / profile.batch)
     if profile.limit:
-        calls += measured.LIMIT_CALLS
         each += Usage(write_units=measured.LIMIT_WRITE_UNITS)
     if profile.group:
-        calls += measured.GROUP_WORKER_CALLS
         once += Usage(write_units=measured.GROUP_WRITE_UNITS, read_units=measured.GROUP_READ_UNITS)
-    calls_ms = calls * measured.CALL_MS
-    if in_file(profile):
-        calls_ms += measured.FILE_CALL_MS
+    if profile.in_file:
         each += Usage(file_reads=1)
-    elif not inline(profile):
-        calls_ms += measured.CALL_MS
+    elif not profile.inline:
         each += Usage(read_units=math.ceil(_payload_item_bytes(profile) / READ_UNIT_BYTES))
-    batch = _invocation(profile.batch * measured.WORK_CPU_MS, calls_ms + profile.handler_ms, profile.memory_mb)
+    batch = _invocation(durations.run_seconds(profile), profile.memory_mb)
     each += batch.times(1 / profile.batch)
     return once + each.times(profile.attempts) + failed.times(profile.attempts - 1)
 
 
 def _payload(profile: Profile) -> Usage:
     """A payload outside of the document is written once, and deleted with its job."""
-    if inline(profile):
+    if profile.inline:
         return Usage()
-    if in_file(profile):
+    if profile.in_file:
         return Usage(file_writes=1)
     return Usage(write_units=2 * write_units(_payload_item_bytes(profile)))
 
@@ -110,12 +87,12 @@ def _kept(profile: Profile) -> Usage:
     table_bytes = _document_bytes(profile) + profile.result_bytes + measured.STORAGE_OVERHEAD_BYTES
     if profile.listing:
         table_bytes += measured.INDEX_ENTRY_BYTES + measured.STORAGE_OVERHEAD_BYTES
-    if not inline(profile) and not in_file(profile):
+    if not profile.inline and not profile.in_file:
         table_bytes += _payload_item_bytes(profile) + measured.STORAGE_OVERHEAD_BYTES
     return Usage(
         table_gigabyte_months=table_bytes * months / GIGABYTE,
         backup_gigabyte_months=table_bytes * months / GIGABYTE if profile.point_in_time_recovery else 0,
-        file_gigabyte_months=profile.payload_bytes * months / GIGABYTE if in_file(profile) else 0,
+        file_gigabyte_months=profile.payload_bytes * months / GIGABYTE if profile.in_file else 0,
     )
 
 
@@ -126,7 +103,7 @@ def with_log_storage(usage: Usage, log_retention_days: float) -> Usage:
 
 
 def _document_bytes(profile: Profile) -> int:
-    return measured.DOCUMENT_BYTES + (profile.payload_bytes if inline(profile) else 0)
+    return measured.DOCUMENT_BYTES + (profile.payload_bytes if profile.inline else 0)
 
 
 def _payload_item_bytes(profile: Profile) -> int:
@@ -137,8 +114,5 @@ def _sampled(profile: Profile, line_bytes: int) -> float:
     return profile.log_sample_rate * line_bytes
 
 
-def _invocation(cpu_ms: float, waiting_ms: float, memory_mb: int) -> Usage:
-    """CPU time takes longer the smaller the share of a processor is."""
-    share = min(1.0, memory_mb / measured.ONE_PROCESSOR_MB)
-    seconds = (cpu_ms / share + waiting_ms) / 1000
+def _invocation(seconds: float, memory_mb: int) -> Usage:
     return Usage(invocations=1, gigabyte_seconds=seconds * memory_mb / 1024, log_bytes=measured.PLATFORM_LINES_BYTES)

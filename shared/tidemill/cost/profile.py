@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, fields
 
+from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, LARGEST_ITEM_BYTES
+
 
 class ProfileError(ValueError):
     """A member of a profile is out of its range."""
@@ -52,6 +54,15 @@ class Profile:
             value = getattr(self, name)
             if not least <= value <= most:
                 raise ProfileError(f"{name} {value:g} must be from {least} to {most}")
+
+    @property
+    def inline(self) -> bool:
+        """Whether the document has the payload."""
+        return self.payload_bytes <= LARGEST_INLINE_BYTES
+
+    @property
+    def in_file(self) -> bool:
+        return self.payload_bytes > LARGEST_ITEM_BYTES
 
     def as_json(self) -> dict[str, object]:
         return {each.name: getattr(self, each.name) for each in fields(Profile)}

@@ -1,0 +1,49 @@
+"""The settings of a stage that bound its throughput, as its synthesised templates have them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tidemill.names import Env
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageLimits:
+    """Each default is the one of `prod` in this repository."""
+
+    #: Requests a second of the API with the jobs.
+    api_rate: int = 1000
+    #: Of the lane with the most.
+    max_concurrency: int = 50
+    index_shards: int = 16
+    #: Concurrent batches of each shard of the stream.
+    parallelization: int = 10
+
+
+def limits_of(templates: Iterable[Mapping[str, Any]]) -> StageLimits:
+    """Of the stack with the lanes, among all stacks of one stage."""
+    for template in templates:
+        resources = template["Resources"].values()
+        if lanes := _of(resources, "AWS::Lambda::EventSourceMapping", "ScalingConfig", "MaximumConcurrency"):
+            shards = _of(resources, "AWS::Lambda::Function", "Environment", "Variables", Env.INDEX_SHARDS)
+            rates = _of(resources, "AWS::ApiGatewayV2::Stage", "DefaultRouteSettings", "ThrottlingRateLimit")
+            streams = _of(resources, "AWS::Lambda::EventSourceMapping", "ParallelizationFactor")
+            return StageLimits(
+                api_rate=max(rates),
+                max_concurrency=max(lanes),
+                index_shards=max(shards),
+                parallelization=max(streams),
+            )
+    return StageLimits()
+
+
+def _of(resources: Iterable[Mapping[str, Any]], type_: str, *path: str) -> list[int]:
+    """The values at the path, of the resources that have it."""
+    values = []
+    for resource in resources:
+        value: Any = resource["Properties"] if resource["Type"] == type_ else {}
+        for name in path:
+            value = value.get(name, {})
+        if value != {}:
+            values.append(int(value))
+    return values
