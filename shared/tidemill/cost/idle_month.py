@@ -6,8 +6,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tidemill.cost import list_prices as prices
 from tidemill.cost import durations, measured
+from tidemill.cost import list_prices as prices
 from tidemill.cost.bill import Line, Usage, lines
 from tidemill.cost.job_usage import DAYS_PER_MONTH, of_one_job, with_log_storage
 from tidemill.cost.profile import Profile
@@ -65,7 +65,7 @@ def _usage(parts: StageParts) -> Usage:
     return (
         of_one_job(CANARY).times(canaries)
         + Usage(write_units=CANARY_EFFECT_WRITE_UNITS).times(canaries)
-        + _call(measured.FUNCTION_MB, calls=1).times(parts.canary_calls + parts.tick_calls)
+        + _call(measured.FUNCTION_MB, calls=1).times(parts.canary_calls + parts.other_calls)
         + _call(WAKE_MB, calls=WAKE_CALLS, log_bytes=WAKE_LOG_BYTES).times(parts.wake_calls)
         + Usage(read_units=WAKE_READ_UNITS).times(parts.wakes)
         + _call(measured.FUNCTION_MB, calls=RECONCILE_CALLS, log_bytes=RECONCILE_LOG_BYTES).times(parts.reconcile_calls)

@@ -92,3 +92,14 @@ def test_a_number_out_of_its_range_is_wrong_usage() -> None:
 def test_the_prices_are_shown_with_date_and_source() -> None:
     assert len(printed("--prices")["prices"]) == len(all_prices())
     assert "2026-09-28" in run("--prices").stdout
+
+
+def test_a_rate_shows_its_price_by_the_month_and_each_bound_that_it_exceeds() -> None:
+    load = printed("--rate", "2000")["load"]
+
+    assert load["dollars_per_month"] == pytest.approx(
+        printed()["per_million_jobs"]["total"] * 2000 * 365 / 12 * 24 * 3600 / 1e6
+    )
+    assert [bound["name"] for bound in load["bounds"] if bound["binds"]] == ["API of the stage", "new table"]
+    assert run("--rate", "2000").stdout.count("binds") == 2
+    assert printed()["load"] is None

@@ -70,7 +70,7 @@ def test_the_parts_are_counted() -> None:
         wakes=MINUTES,
         canary_calls=MINUTES,
         reconcile_calls=MINUTES / 5,
-        tick_calls=MINUTES / 60,
+        other_calls=MINUTES / 60,
     )
 
 

@@ -1,4 +1,4 @@
-"""docs/operations/cost.md shows what `tidemill cost` prints, and the model has the times of docs/performance.md."""
+"""The pages of cost and scale show what `tidemill cost` prints, and the model has the times of docs/performance.md."""
 
 import json
 import re
@@ -13,6 +13,7 @@ from tidemill.cost import measured
 
 ROOT = Path(__file__).parents[3]
 COST = (ROOT / "docs" / "operations" / "cost.md").read_text()
+SCALE = (ROOT / "docs" / "operations" / "scale.md").read_text()
 PERFORMANCE = (ROOT / "docs" / "performance.md").read_text()
 ROWS = re.findall(r"^\| `(--[^`]+)` \| ([\d.]+) \|$", COST, re.MULTILINE)
 
@@ -53,3 +54,18 @@ def test_the_model_has_the_cpu_times_of_the_page_of_performance(row: str, model:
     (tidemill_ms,) = re.findall(rf"^\| {row} \| [\d.]+ \| ([\d.]+) \|$", PERFORMANCE, re.MULTILINE)
 
     assert model == float(tidemill_ms)
+
+
+LOADS = re.findall(r"^\| ([\d,]+) \| ([\d,]+) \| ([\d,.]+) \| (.+) \|$", SCALE, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("rate", "dollars", "workers", "binding"), LOADS, ids=[load[0] for load in LOADS])
+def test_a_row_of_the_page_of_scale_has_the_load_of_its_rate(
+    rate: str, dollars: str, workers: str, binding: str
+) -> None:
+    load = json.loads(printed(f"--rate {rate.replace(',', '')} --json"))["load"]
+
+    names = ", ".join(bound["name"] for bound in load["bounds"] if bound["binds"])
+    assert f"{load['dollars_per_month']:,.0f}" == dollars
+    assert f"{load['workers']:,.1f}" == workers
+    assert (names or "nothing") == binding
