@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from unittest import mock
 
-from moto.core import DEFAULT_ACCOUNT_ID
+from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.dynamodb.models.dynamo_type import Item as StoredItem
