@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from tidemill.cdk.config import HOST_PYTHON, NEWEST_TESTED_PYTHON, Architecture, StageConfig
@@ -23,6 +24,7 @@ def _local() -> StageConfig:
                 job_timeout_seconds=2,
                 max_concurrency=max_concurrency,
                 late_seconds=60,
+                first_message_at_once=lane is Lane.CRITICAL,
             )
             for lane, max_concurrency in ((Lane.CRITICAL, 3), (Lane.DEFAULT, 5), (Lane.BULK, 2))
         ),
@@ -44,23 +46,28 @@ def _local() -> StageConfig:
     )
 
 
-def _critical(**figures: int) -> LaneConfig:
-    return LaneConfig(name=Lane.CRITICAL, late_seconds=2 * 60, **figures)
-
-
-def _bulk(**figures: int) -> LaneConfig:
-    """No caller waits for a bulk job, so a backlog of hours is normal."""
-    return LaneConfig(name=Lane.BULK, late_seconds=12 * 60 * 60, **figures)
+def _lanes(critical: LaneConfig, default: LaneConfig, bulk: LaneConfig) -> tuple[LaneConfig, ...]:
+    return (
+        # A caller may wait for the result.
+        replace(critical, late_seconds=2 * 60, first_message_at_once=True),
+        default,
+        # No caller waits for a bulk job, so a backlog of hours is normal.
+        replace(bulk, late_seconds=12 * 60 * 60),
+    )
 
 
 def _dev() -> StageConfig:
     return StageConfig(
         stage="dev",
         job_packages=JOB_PACKAGES,
-        lanes=(
-            _critical(function_timeout_seconds=30, job_timeout_seconds=25, max_concurrency=5),
-            LaneConfig(name=Lane.DEFAULT, function_timeout_seconds=30, job_timeout_seconds=25, max_concurrency=5),
-            _bulk(function_timeout_seconds=60, job_timeout_seconds=55, max_concurrency=2),
+        lanes=_lanes(
+            critical=LaneConfig(
+                name=Lane.CRITICAL, function_timeout_seconds=30, job_timeout_seconds=25, max_concurrency=5
+            ),
+            default=LaneConfig(
+                name=Lane.DEFAULT, function_timeout_seconds=30, job_timeout_seconds=25, max_concurrency=5
+            ),
+            bulk=LaneConfig(name=Lane.BULK, function_timeout_seconds=60, job_timeout_seconds=55, max_concurrency=2),
         ),
         python_version=NEWEST_TESTED_PYTHON,
         architecture=Architecture.ARM64,
@@ -72,10 +79,14 @@ def _prod() -> StageConfig:
     return StageConfig(
         stage="prod",
         job_packages=JOB_PACKAGES,
-        lanes=(
-            _critical(function_timeout_seconds=60, job_timeout_seconds=50, max_concurrency=50),
-            LaneConfig(name=Lane.DEFAULT, function_timeout_seconds=60, job_timeout_seconds=50, max_concurrency=50),
-            _bulk(function_timeout_seconds=300, job_timeout_seconds=280, max_concurrency=20),
+        lanes=_lanes(
+            critical=LaneConfig(
+                name=Lane.CRITICAL, function_timeout_seconds=60, job_timeout_seconds=50, max_concurrency=50
+            ),
+            default=LaneConfig(
+                name=Lane.DEFAULT, function_timeout_seconds=60, job_timeout_seconds=50, max_concurrency=50
+            ),
+            bulk=LaneConfig(name=Lane.BULK, function_timeout_seconds=300, job_timeout_seconds=280, max_concurrency=20),
         ),
         python_version=NEWEST_TESTED_PYTHON,
         architecture=Architecture.ARM64,

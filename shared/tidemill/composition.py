@@ -3,7 +3,7 @@
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tidemill.application.breakers import Breakers
 from tidemill.application.configuration import CachedConfiguration
 from tidemill.application.control import Control
+from tidemill.application.first_messages import FirstMessages
 from tidemill.application.health import HealthChecks
 from tidemill.application.job_types import JobTypes, measured
 from tidemill.application.migration import Migrator
@@ -218,6 +219,23 @@ def lanes() -> SqsLanes:
     return SqsLanes(clients.sqs(), lane_urls(), epoch=epoch())
 
 
+def _first_message_lanes() -> Collection[Lane]:
+    return tuple(Lane(name) for name in os.environ.get(Env.FIRST_MESSAGE_LANES, "").split(",") if name)
+
+
+@cache
+def first_messages() -> FirstMessages | None:
+    """For callers over HTTP; None where no lane has them."""
+    if not (of := _first_message_lanes()):
+        return None
+    return FirstMessages(
+        SqsLanes(clients.sqs_hints(), lane_urls(), epoch=epoch()),
+        of=of,
+        clock=clock.now,
+        configuration=configuration().current,
+    )
+
+
 @cache
 def publisher() -> Publisher:
     return Publisher(
@@ -227,6 +245,7 @@ def publisher() -> Publisher:
         owed=owed_work(),
         clock=clock.now,
         configuration=configuration().current,
+        first_message_lanes=_first_message_lanes(),
     )
 
 

@@ -39,6 +39,9 @@ class Env(StrEnum):
     LISTING = "TIDEMILL_LISTING"
     #: Number of index partitions over which writes spread the jobs of one tenant, or of one kind.
     INDEX_SHARDS = "TIDEMILL_INDEX_SHARDS"
+    #: Comma-separated lanes whose submissions send the first message of a job; absent where none does. `LANES` of
+    #: submit has these lanes.
+    FIRST_MESSAGE_LANES = "TIDEMILL_FIRST_MESSAGE_LANES"
     #: Bucket of the payloads that are too large for the table, and of the files that jobs write for download.
     FILES_BUCKET = "TIDEMILL_FILES_BUCKET"
     ARCHIVE_BUCKET = "TIDEMILL_ARCHIVE_BUCKET"

@@ -14,7 +14,7 @@ from stacks.composition import ROOT, compose
 from stacks.stages import STAGES
 from tidemill.cdk import asset
 from tidemill.cdk.config import StageConfig
-from tidemill.names import LIVE_ALIAS
+from tidemill.names import LIVE_ALIAS, Env, Lane
 
 Resource = dict[str, Any]
 
@@ -106,3 +106,15 @@ def prod(synthesise: Synthesise) -> Synthesised:
 def built() -> Path:
     """The asset of the local stage, built as `cdk deploy` builds it, in the same folder."""
     return asset.build(STAGES["local"](), asset.AppCode(root=ROOT))
+
+
+def functions_by_key(app: Synthesised) -> dict[str, Resource]:
+    """By the keys of `Output.FUNCTIONS`: the verb, and for a worker outside the default lane verb and lane."""
+    return {_function_key(function): function for _, function in app.of_type("AWS::Lambda::Function")}
+
+
+def _function_key(function: Resource) -> str:
+    verb = verb_of(function)
+    lanes = json.dumps(function["Environment"]["Variables"].get(Env.LANES, "")) if verb == "work" else ""
+    (lane,) = [lane for lane in Lane if f'\\"{lane}\\"' in lanes] or [Lane.DEFAULT]
+    return verb if lane is Lane.DEFAULT else f"{verb}-{lane}"

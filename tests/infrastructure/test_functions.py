@@ -1,4 +1,4 @@
-"""Each function has exactly the rights and variables that it needs, and its own log group with a retention."""
+"""Each function has exactly the rights that it needs, and its own log group with a retention."""
 
 import json
 from fnmatch import fnmatchcase
@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from shortener.names import VISITORS
-from shortener.names import Env as Shortener
 from stacks.composition import ROOT
-from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
+from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, functions_by_key
 from tests.support.builders import a_job
 from tidemill.cdk.iam_actions import DESCRIBE_TABLE
 from tidemill.dynamodb import document
@@ -45,6 +44,8 @@ CONSUME = {
 PAYLOADS, EXPORTS = f"FilesBucket/{PAYLOADS_PREFIX}*", f"FilesBucket/{EXPORTS_PREFIX}*"
 READ_SECRET = "secretsmanager:GetSecretValue"
 QUEUES = {lane: f"Lane{lane}Queue" for lane in Lane}
+#: The lanes whose submissions send the first message of a job.
+HINTS = {("sqs:SendMessage", QUEUES[Lane.CRITICAL])}
 DEAD_LETTER_QUEUES = {lane: f"Lane{lane}Letters" for lane in Lane}
 MAPPINGS = {*(f"Lane{lane}Mapping" for lane in Lane), "PublisherMapping"}
 SCHEDULES = {f"{call}ClockSchedule" for call in ("Canary", "Wake", "Reconcile")} | {"TickClockclicksrollup"}
@@ -82,13 +83,15 @@ UNBOUND = ["cloudwatch:GetMetricStatistics", "cloudwatch:DescribeAlarms", "lambd
 TABLES = ("JobsTable", "ShortenerClicksTable", "ShortenerLinksTable")
 #: All rights of each function except writing to its own log group: pairs of action and resource.
 RIGHTS: dict[str, Rights] = {
-    "submit": _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem") | _of_files(*FILE_ACTIONS),
+    "submit": _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
+    | _of_files(*FILE_ACTIONS)
+    | HINTS,
     "query": _of_jobs("GetItem", "BatchGetItem")
     | _of_jobs("Query", index=LISTING_INDEX)
     | _of_files("GetObject")
     | {(READ_SECRET, "CursorKey")},
     "control": _of_jobs("GetItem", "PutItem", "UpdateItem") | _of_files("GetObject"),
-    "publish": _of_jobs("GetItem", "PutItem", "UpdateItem", "DeleteItem")
+    "publish": _of_jobs("GetItem", "BatchGetItem", "PutItem", "UpdateItem", "DeleteItem")
     | {(action, "JobsTable/stream/*") for action in STREAM}
     | {("sqs:SendMessage", queue) for queue in (*QUEUES.values(), *DEAD_LETTER_QUEUES.values(), "PublisherFailures")}
     | _of_files("DeleteObject"),
@@ -118,18 +121,6 @@ RIGHTS: dict[str, Rights] = {
 }
 #: Wildcards that cannot be avoided: a log group's ARN ends in `:*`, because Lambda chooses the names of the streams.
 WILDCARDS = {("logs:CreateLogStream", "own log group"), ("logs:PutLogEvents", "own log group")}
-
-
-def _functions(app: Synthesised) -> dict[str, Resource]:
-    """By the keys of `Output.FUNCTIONS`: the verb, and for a worker outside the default lane verb and lane."""
-    return {_key(function): function for _, function in app.of_type("AWS::Lambda::Function")}
-
-
-def _key(function: Resource) -> str:
-    verb = verb_of(function)
-    lanes = json.dumps(function["Environment"]["Variables"].get(Env.LANES, "")) if verb == "work" else ""
-    (lane,) = [lane for lane in Lane if f'\\"{lane}\\"' in lanes] or [Lane.DEFAULT]
-    return verb if lane is Lane.DEFAULT else f"{verb}-{lane}"
 
 
 def _listed(value: Any) -> list[Any]:
@@ -179,7 +170,7 @@ def _target(resource: Any, function: Resource) -> str:  # noqa: PLR0911 - one re
 
 @pytest.mark.parametrize("verb", RIGHTS)
 def test_a_function_has_exactly_the_rights_that_it_needs(dev: Synthesised, verb: str) -> None:
-    assert _rights(dev, _functions(dev)[verb]) == RIGHTS[verb] | WILDCARDS
+    assert _rights(dev, functions_by_key(dev)[verb]) == RIGHTS[verb] | WILDCARDS
 
 
 @pytest.mark.parametrize(
@@ -193,7 +184,7 @@ def test_a_function_of_one_tenant_reaches_only_its_jobs_and_payloads(
     app = synthesise(stage="dev", **settings)
     condition, *_ = [  # tick may also read the runtime configuration
         statement["Condition"]
-        for statement in _statements(app, _functions(app)[verb])
+        for statement in _statements(app, functions_by_key(app)[verb])
         if "JobsTable" in json.dumps(statement["Resource"]) and "index" not in json.dumps(statement["Resource"])
     ]
     assert condition.keys() == {"ForAllValues:StringLike", "Null"}
@@ -213,49 +204,49 @@ def test_a_function_of_one_tenant_reaches_only_its_jobs_and_payloads(
 
 def test_where_callers_send_tokens_the_canary_needs_no_api(synthesise: Synthesise) -> None:
     app = synthesise(stage="dev", **TOKENS)
-    canary = _functions(app)["canary"]
+    canary = functions_by_key(app)["canary"]
     assert _rights(app, canary) == _of_jobs("GetItem", "PutItem") | WILDCARDS
     assert Env.API_URL not in canary["Environment"]["Variables"]
     assert canary["Environment"]["Variables"][Env.JOB_PACKAGES].split(",")[-2:] == [CANARY_PACKAGE, MIGRATION_PACKAGE]
 
 
 def test_functions_of_several_tenants_have_no_condition(dev: Synthesised) -> None:
-    for verb, function in _functions(dev).items():
+    for verb, function in functions_by_key(dev).items():
         conditions = [each for each in _statements(dev, function) if "Condition" in each]
         assert bool(conditions) == (verb in {"redirect", "tick"}), verb
 
 
 def test_visitors_cannot_take_the_concurrency_of_other_functions(synthesise: Synthesise, dev: Synthesised) -> None:
     prod = synthesise(stage="prod")
-    reserved = {verb: each.get("ReservedConcurrentExecutions") for verb, each in _functions(prod).items()}
+    reserved = {verb: each.get("ReservedConcurrentExecutions") for verb, each in functions_by_key(prod).items()}
     assert reserved.pop("redirect") == prod.config.open_concurrency == 50
     assert set(reserved.values()) == {None}
     # A new account cannot reserve any.
-    assert "ReservedConcurrentExecutions" not in _functions(dev)["redirect"]
-    chosen = _functions(synthesise(stage="dev", open_concurrency="7"))["redirect"]
+    assert "ReservedConcurrentExecutions" not in functions_by_key(dev)["redirect"]
+    chosen = functions_by_key(synthesise(stage="dev", open_concurrency="7"))["redirect"]
     assert chosen["ReservedConcurrentExecutions"] == 7
 
 
 def test_a_stage_can_withhold_the_text_of_exceptions(synthesise: Synthesise, dev: Synthesised) -> None:
-    withheld = _functions(synthesise(stage="dev", log_exception_text="off"))
+    withheld = functions_by_key(synthesise(stage="dev", log_exception_text="off"))
     for function in withheld.values():
         assert function["Environment"]["Variables"][Env.WITHHOLD_EXCEPTION_TEXT] == "true"
-    for function in _functions(dev).values():
+    for function in functions_by_key(dev).values():
         assert Env.WITHHOLD_EXCEPTION_TEXT not in function["Environment"]["Variables"]
 
 
 def test_a_stage_with_tracing_tells_each_function_and_adds_its_layer(synthesise: Synthesise, dev: Synthesised) -> None:
     layer = "arn:aws:lambda:eu-west-1:901920570463:layer:aws-otel-python-arm64-ver-1-32-0:2"
-    for function in _functions(synthesise(stage="dev", tracing="on", tracing_layer=layer)).values():
+    for function in functions_by_key(synthesise(stage="dev", tracing="on", tracing_layer=layer)).values():
         assert function["Environment"]["Variables"][Env.TRACING] == "true"
         assert function["Layers"] == [layer]
-    for function in _functions(dev).values():
+    for function in functions_by_key(dev).values():
         assert Env.TRACING not in function["Environment"]["Variables"]
         assert "Layers" not in function
 
 
 def test_the_rights_of_every_function_are_tested(dev: Synthesised) -> None:
-    assert _functions(dev).keys() == RIGHTS.keys()
+    assert functions_by_key(dev).keys() == RIGHTS.keys()
 
 
 def test_policies_have_wildcards_only_for_object_keys_and_for_calls_without_resources(dev: Synthesised) -> None:
@@ -275,33 +266,33 @@ def test_each_function_has_its_own_role_without_managed_policies(dev: Synthesise
         for id_, role in dev.of_type("AWS::IAM::Role")
         if "lambda.amazonaws.com" in json.dumps(role["AssumeRolePolicyDocument"])
     }
-    used = [function["Role"]["Fn::GetAtt"][0] for function in _functions(dev).values()]
+    used = [function["Role"]["Fn::GetAtt"][0] for function in functions_by_key(dev).values()]
     assert sorted(used) == sorted(roles)
     for role in roles.values():
         assert role.keys() == {"AssumeRolePolicyDocument", "Tags"}
 
 
 def test_each_function_has_its_own_log_group_with_a_retention(dev: Synthesised) -> None:
-    used = [function["LoggingConfig"]["LogGroup"]["Ref"] for function in _functions(dev).values()]
+    used = [function["LoggingConfig"]["LogGroup"]["Ref"] for function in functions_by_key(dev).values()]
     assert len(set(used)) == len(used)
     for _, group in dev.of_type("AWS::Logs::LogGroup"):
         assert group["RetentionInDays"] == dev.config.log_retention_days
 
 
 def test_functions_run_on_arm_with_the_runtime_of_the_stage(dev: Synthesised) -> None:
-    for function in _functions(dev).values():
+    for function in functions_by_key(dev).values():
         assert function["Architectures"] == ["arm64"]
         assert function["Runtime"] == f"python{dev.config.python_version}"
 
 
 @pytest.mark.parametrize("worker", ["work-critical", "work", "work-bulk"])
 def test_a_worker_times_out_after_its_jobs(dev: Synthesised, worker: str) -> None:
-    function = _functions(dev)[worker]
+    function = functions_by_key(dev)[worker]
     assert float(function["Environment"]["Variables"][Env.JOB_TIMEOUT_SECONDS]) < function["Timeout"]
 
 
 def test_every_function_logs_and_counts_under_its_own_service_name(dev: Synthesised) -> None:
-    for key, function in _functions(dev).items():
+    for key, function in functions_by_key(dev).items():
         verb = key.partition("-")[0]
         variables = function["Environment"]["Variables"]
         assert variables[Env.STAGE] == "dev"
@@ -310,91 +301,47 @@ def test_every_function_logs_and_counts_under_its_own_service_name(dev: Synthesi
 
 
 def test_every_function_knows_the_version_of_its_code(dev: Synthesised) -> None:
-    versions = {function["Environment"]["Variables"][Env.CODE_VERSION] for function in _functions(dev).values()}
+    versions = {function["Environment"]["Variables"][Env.CODE_VERSION] for function in functions_by_key(dev).values()}
     # The tests' stub of an asset is in a folder `asset0`.
     assert versions == {"asset0"}
 
 
 def test_the_settings_of_logs_and_metrics_reach_the_functions(synthesise: Synthesise, dev: Synthesised) -> None:
     settings = {Env.LOG_SAMPLE_RATE: "0.25", Env.METRICS_BY_TYPE: "5"}
-    set_ = _functions(synthesise(stage="dev", log_sample_rate="0.25", metrics_by_type="5"))
+    set_ = functions_by_key(synthesise(stage="dev", log_sample_rate="0.25", metrics_by_type="5"))
     for key, function in set_.items():
         variables = function["Environment"]["Variables"]
         assert variables[Env.LOG_SAMPLE_RATE] == settings[Env.LOG_SAMPLE_RATE]
         assert variables.get(Env.METRICS_BY_TYPE) == (settings[Env.METRICS_BY_TYPE] if "work" in key else None)
-    for function in _functions(dev).values():
+    for function in functions_by_key(dev).values():
         assert not settings.keys() & function["Environment"]["Variables"].keys()
 
 
 def test_the_handler_of_every_function_exists(dev: Synthesised) -> None:
-    for function in _functions(dev).values():
+    for function in functions_by_key(dev).values():
         module, _, name = function["Handler"].rpartition(".")
         folder = ROOT / "shared" if module.startswith("tidemill.") else ROOT
         assert f"def {name}(" in (folder / f"{module.replace('.', '/')}.py").read_text()
 
 
 def test_demo_jobs_exist_only_in_the_local_stage(synthesise: Synthesise, dev: Synthesised) -> None:
-    local = _functions(synthesise(stage="local"))["submit"]["Environment"]["Variables"]
+    local = functions_by_key(synthesise(stage="local"))["submit"]["Environment"]["Variables"]
     assert local[Env.JOB_PACKAGES] == "functions.jobs,functions.demo_jobs,tidemill.canary,tidemill.migration"
-    deployed = _functions(dev)["submit"]["Environment"]["Variables"][Env.JOB_PACKAGES]
+    deployed = functions_by_key(dev)["submit"]["Environment"]["Variables"][Env.JOB_PACKAGES]
     assert deployed == "functions.jobs,tidemill.canary,tidemill.migration"
 
 
 @pytest.mark.parametrize("output", [Output.FUNCTIONS, Output.LOG_GROUPS, Output.VERSIONS])
 def test_the_outputs_list_every_function_by_its_key(dev: Synthesised, output: Output) -> None:
     listed = [json.dumps(template["Outputs"][output]["Value"]) for template in (dev.pipeline, dev.shortener)]
-    for key in _functions(dev):
+    for key in functions_by_key(dev):
         assert any(f'\\"{key}\\"' in text for text in listed), key
-
-
-STORING: set[str] = {Env.JOBS_TABLE, Env.RETENTION_DAYS, Env.LISTING, Env.INDEX_SHARDS}
-LOADING: set[str] = STORING | {Env.FILES_BUCKET}
-SUBMITTING: set[str] = LOADING | {Env.JOB_PACKAGES}
-WORKING = SUBMITTING | {Env.LANES, Env.JOB_TIMEOUT_SECONDS}
-ENRICHING: set[str] = {Shortener.CLICKS_TABLE, Shortener.GEOIP_DATABASE}
-#: The environment variables of each function, except its stage and those of Powertools.
-VARIABLES: dict[str, set[str]] = {
-    "submit": SUBMITTING | {Env.JWT, Env.CANARY},
-    "query": LOADING | {Env.JWT, Env.CURSOR_KEY_SECRET},
-    "control": LOADING | {Env.JWT},
-    "publish": LOADING | {Env.LANES},
-    "wake": SUBMITTING,
-    "tick": SUBMITTING,
-    "canary": {Env.API_ID, Env.API_URL},
-    "reconcile": LOADING | {Env.LANES, Env.RECONCILE_LIMIT_SECONDS, Env.RECONCILE_READ_UNITS, Env.STACK},
-    "shorten": {Shortener.LINKS_TABLE, Env.JWT},
-    "redirect": SUBMITTING | {Shortener.LINKS_TABLE, Shortener.TRUSTED_PROXY_HOPS, Shortener.ADDRESS_KEY_SECRET},
-    "stats": {Shortener.LINKS_TABLE, Shortener.CLICKS_TABLE, Env.JWT},
-    "work-critical": WORKING,
-    "work": WORKING,
-    "work-bulk": WORKING | ENRICHING | {Shortener.LINKS_TABLE, Shortener.EXPORTS_BUCKET},
-}
-
-
-@pytest.mark.parametrize("key", VARIABLES)
-def test_a_function_has_exactly_the_variables_that_it_needs(dev: Synthesised, key: str) -> None:
-    variables = {
-        name for name in _functions(dev)[key]["Environment"]["Variables"] if not name.startswith("POWERTOOLS_")
-    }
-    assert variables == VARIABLES[key] | {Env.STAGE, Env.CODE_VERSION}
 
 
 def test_without_listing_query_has_no_right_to_list_and_the_index_is_not_written(synthesise: Synthesise) -> None:
     app = synthesise(stage="dev", listing="off")
-    functions = _functions(app)
+    functions = functions_by_key(app)
     listing = _of_jobs("BatchGetItem") | _of_jobs("Query", index=LISTING_INDEX) | {(READ_SECRET, "CursorKey")}
     assert _rights(app, functions["query"]) == (RIGHTS["query"] - listing) | WILDCARDS
     for key, variables in ((key, function["Environment"]["Variables"]) for key, function in functions.items()):
         assert variables.get(Env.LISTING, "") == "", key
-
-
-def test_every_function_that_writes_jobs_knows_the_number_of_index_shards(synthesise: Synthesise) -> None:
-    for function in _functions(synthesise(stage="dev", index_shards="8")).values():
-        variables = function["Environment"]["Variables"]
-        assert variables.get(Env.INDEX_SHARDS) == ("8" if Env.JOBS_TABLE in variables else None)
-
-
-def test_with_listing_every_function_that_writes_jobs_writes_its_index(dev: Synthesised) -> None:
-    for function in _functions(dev).values():
-        variables = function["Environment"]["Variables"]
-        assert (Env.JOBS_TABLE in variables) == (variables.get(Env.LISTING) == "true")

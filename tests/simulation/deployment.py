@@ -104,6 +104,12 @@ class Deployment:
         return (1, 3)
 
     @property
+    def first_message_settings(self) -> Sequence[Mapping[str, str]]:
+        """Settings of the first message of a job. Each seed chooses one for submit and one for publish."""
+        every: Mapping[str, str] = {names.Env.FIRST_MESSAGE_LANES: ",".join(lane.name for lane in self.lanes)}
+        return ({}, every, every)
+
+    @property
     def stream_factors(self) -> Sequence[int]:
         """Parallelization factors of the stream's mapping. Each seed chooses one."""
         return (1, 2, self.stage.stream_parallelization)

@@ -103,6 +103,10 @@ class Mill:
         headers = {name: str(value) for name, value in sent.items() if value is not None}
         return call(submit, "POST", "/jobs", body=body, headers=headers, **changes)
 
+    def post_batch(self, jobs: Sequence[Mapping[str, Any]]) -> Answer:
+        headers = {"content-type": "application/json"}
+        return call(submit, "POST", "/jobs/batch", body=json.dumps({"jobs": jobs}), headers=headers)
+
     def get(self, job_id: str, *, iam: Mapping[str, Any] | None = ROLE) -> Answer:
         return call(query, "GET", f"/jobs/{job_id}", iam=iam)
 
@@ -254,6 +258,7 @@ def mill_on(table: Table, monkeypatch: pytest.MonkeyPatch) -> Iterator[Mill]:
         monkeypatch.setenv(variable, value)
     monkeypatch.setattr(clients, "dynamodb", lambda: faulty)
     monkeypatch.setattr(clients, "sqs", lambda: sqs)
+    monkeypatch.setattr(clients, "sqs_hints", lambda: sqs)
     monkeypatch.setattr(clock, "now", mill.now)
     monkeypatch.setattr(own_process, "end", _end_process)
 

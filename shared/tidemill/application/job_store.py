@@ -38,6 +38,11 @@ class Checkpoint:
     total: int | None = None
 
 
+class _ReadMany(Protocol):
+    def get_many(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable = ignore_unreadable) -> list[Job]:
+        """Read the jobs of these (tenant, id), consistently, in any order, without those that do not exist."""
+
+
 class _Read(Protocol):
     def get(self, tenant: str, job_id: str) -> Job | None:
         """Read one job, expired or not, consistently."""
@@ -105,7 +110,7 @@ class GroupStore(Protocol):
         """
 
 
-class PublishStore(GroupStore, Protocol):
+class PublishStore(_ReadMany, GroupStore, Protocol):
     """For publish."""
 
     def park(self, job: Job, wait: Wait, *, now: datetime) -> Job:
@@ -182,11 +187,8 @@ class OwedStore(NudgeStore, GroupStore, Protocol):
         """Make publish send the message of a queued, retrying or dead job again; nothing else changes."""
 
 
-class SweepStore(NudgeStore, Protocol):
+class SweepStore(NudgeStore, _ReadMany, Protocol):
     """For the sweep of a dead-letter queue."""
-
-    def get_many(self, keys: Sequence[tuple[str, str]], *, unreadable: Unreadable = ignore_unreadable) -> list[Job]:
-        """Read the jobs of these (tenant, id), consistently, in any order, without those that do not exist."""
 
 
 class RedriveStore(SweepStore, _Redrive, Protocol):

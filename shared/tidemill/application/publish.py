@@ -1,6 +1,7 @@
 """Publish: send the messages that changed documents owe, advance groups, and delete the payloads of deleted jobs.
 
-It parks a job that an operator has paused, instead of sending its message.
+It parks a job that an operator has paused, instead of sending its message. In a lane whose submissions send the first
+message themselves, it sends none to a job that has begun.
 
 The stream may deliver a record twice. Each step may be repeated. A step that fails is stored as owed work, so that its
 record blocks no others. A record fails only if SQS is out, or if the work cannot be stored either. A message that SQS
@@ -8,7 +9,7 @@ blames, or whose queue is missing or denied, is not sent again from the stream, 
 would refuse it each time.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,11 +18,12 @@ from typing import Final
 from tidemill.application.configuration import CurrentConfiguration, nothing_set
 from tidemill.application.owed import Kind, OwedWork, Work, error_text
 from tidemill.application.ports import Clock, Lanes, Payloads, PublishStore, Refusal
-from tidemill.domain.dispatch import Dispatch, dispatch
+from tidemill.domain.dispatch import Dispatch, dispatch, first_message, has_begun
 from tidemill.domain.errors import WriteRefusedError
 from tidemill.domain.job import Job, Reference, reference_of
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Wait
+from tidemill.names import Lane
 
 _AT_ONCE: Final = 8
 
@@ -86,6 +88,8 @@ class _Owed:
     sequence: str
     job: Job
     message: Dispatch
+    #: Its submission may have sent the same message.
+    is_first: bool
 
     @property
     def has_turn(self) -> bool:
@@ -102,7 +106,10 @@ class Publisher:
         owed: OwedWork,
         clock: Clock,
         configuration: CurrentConfiguration = nothing_set,
+        first_message_lanes: Collection[Lane] = (),
     ) -> None:
+        """`first_message_lanes`: those whose submissions send the first message of a job, as a hint."""
+        self._first_message_lanes = first_message_lanes
         self._configuration = configuration
         self._store = store
         self._payloads = payloads
@@ -117,7 +124,9 @@ class Publisher:
         """
         owed = self._owed_messages(changes)
         paused = self._paused(owed)
-        sent, refused = self._send([each for each in owed if each.sequence not in paused])
+        unpaused = [each for each in owed if each.sequence not in paused]
+        begun = self._begun(unpaused)
+        sent, refused = self._send([each for each in unpaused if each.sequence not in begun])
         # If SQS took no message at all, it is out, and the stream keeps the records. If it took some, only the others
         # are stored: the stream would deliver the whole batch again, and all of them would be sent twice.
         out = [] if sent else [sequence for sequence, _, refusal in refused if not refusal.sender_fault]
@@ -144,7 +153,12 @@ class Publisher:
     def _owed_messages(self, changes: Sequence[Change]) -> list["_Owed"]:
         now = self._clock()
         return [
-            _Owed(change.sequence, change.after, message)
+            _Owed(
+                change.sequence,
+                change.after,
+                message,
+                is_first=change.before is None and first_message(change.after, now=now) is not None,
+            )
             for change in changes
             if change.after and (message := dispatch(change.before, change.after, now=now))
         ]
@@ -169,6 +183,21 @@ class Publisher:
                     Wait(cause=line.cause, key=line.key, since=now, not_before=not_before),
                 )
         return paused
+
+    def _begun(self, owed: Sequence["_Owed"]) -> Collection[str]:
+        """The sequences of the new jobs that have begun, by the message of their submission."""
+        first = {
+            (each.job.tenant, each.job.id): each.sequence
+            for each in owed
+            if each.is_first and each.message.lane in self._first_message_lanes
+        }
+        if not first:
+            return ()
+        try:
+            jobs = self._store.get_many(list(first))
+        except Exception:  # noqa: BLE001 - the read saves messages, and its failure must not stop them
+            return ()
+        return {first[job.tenant, job.id] for job in jobs if has_begun(job)}
 
     def _send(self, owed: Sequence["_Owed"]) -> tuple[list[Dispatch], list[tuple[str, Dispatch, Refusal]]]:
         """The messages that were sent, and the ones that SQS refused, each with the sequence of its change."""

@@ -126,6 +126,13 @@ def sqs() -> "SQSClient":
 
 
 @cache
+def sqs_hints() -> "SQSClient":
+    """For messages that a caller waits for, and that may get lost."""
+    hasty = Config(connect_timeout=0.5, read_timeout=0.5, retries={"mode": "standard", "total_max_attempts": 1})
+    return boto3.client("sqs", config=CONFIG.merge(hasty))
+
+
+@cache
 def app_config_data() -> Any:
     return boto3.client("appconfigdata", config=CONFIG)
 

@@ -305,6 +305,10 @@ class StageConfig:
         return (*self.job_packages, *([CANARY_PACKAGE] if self.canary else []), MIGRATION_PACKAGE)
 
     @property
+    def first_message_lanes(self) -> tuple[Lane, ...]:
+        return tuple(lane.name for lane in self.lanes if lane.first_message_at_once)
+
+    @property
     def longest_reconcile_age(self) -> timedelta:
         """The longest time between the begin of a complete pass of reconcile and the end of the next one."""
         run = timedelta(seconds=self.reconcile_timeout_seconds)

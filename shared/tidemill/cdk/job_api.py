@@ -20,6 +20,7 @@ from tidemill.cdk.iam_actions import (
 )
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.key_secret import key_secret
+from tidemill.cdk.lane import Lane, first_message_lanes, lane_urls
 from tidemill.cdk.storage import Storage
 from tidemill.names import LISTING_INDEX, PAYLOADS_PREFIX, Env
 
@@ -27,11 +28,11 @@ from tidemill.names import LISTING_INDEX, PAYLOADS_PREFIX, Env
 class JobApi:
     """Created in the scope of `functions`."""
 
-    def __init__(self, functions: FunctionFactory, *, storage: Storage) -> None:
+    def __init__(self, functions: FunctionFactory, *, storage: Storage, lanes: Sequence[Lane]) -> None:
         self._functions = functions
         self._config = functions.config
         self._storage = storage
-        submit, query, control = self._submit(), self._query(), self._control()
+        submit, query, control = self._submit(lanes), self._query(), self._control()
         self.functions: Sequence[JobFunction] = (submit, query, control)
         self.api = Api(functions.scope, "Api", config=self._config, name=f"{self._config.name}-jobs")
         self.api.add_route(HttpMethod.POST, "/jobs", submit)
@@ -51,11 +52,15 @@ class JobApi:
             reason="The description of the API is public and holds no data of jobs.",
         )
 
-    def _submit(self) -> JobFunction:
+    def _submit(self, lanes: Sequence[Lane]) -> JobFunction:
+        hinted = [lane for lane in lanes if lane.config.first_message_at_once]
+        urls: Mapping[str, str] = {Env.LANES: lane_urls(self._functions.scope, hinted)} if hinted else {}
         # The health of a stage with canaries is also that of its lanes.
         canaries: Mapping[str, str] = {Env.CANARY: "true"} if self._config.canary else {}
-        environment = {**self._storage.submitting, **self._functions.callers, **canaries}
-        submit = self._functions.api_function("submit", environment)
+        environment = {**self._storage.submitting, **self._functions.callers, **canaries, **urls}
+        submit = self._functions.api_function("submit", {**environment, **first_message_lanes(self._config)})
+        if hinted:
+            submit.allow(["sqs:SendMessage"], [lane.queue.queue_arn for lane in hinted])
         # It updates the counts of tenants with a quota, and marks jobs that others supersede.
         self._storage.allow(submit, *ACCEPT, GET_MANY, UPDATE)
         self._storage.allow_app_config(submit)

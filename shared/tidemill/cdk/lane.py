@@ -110,3 +110,8 @@ class Lane(Construct):
 def lane_urls(scope: Construct, lanes: Sequence[Lane]) -> str:
     """The value of `names.Env.LANES` and of `names.Output.LANES`."""
     return Stack.of(scope).to_json_string({name: urls for lane in lanes for name, urls in lane.urls.items()})
+
+
+def first_message_lanes(config: StageConfig) -> Mapping[str, str]:
+    """`names.Env.FIRST_MESSAGE_LANES` for submit and publish, which must agree; empty where no lane has them."""
+    return {names.Env.FIRST_MESSAGE_LANES: ",".join(config.first_message_lanes)} if config.first_message_lanes else {}

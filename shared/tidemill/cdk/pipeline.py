@@ -63,7 +63,7 @@ class Pipeline(Construct):
             if config.archive
             else None
         )
-        self._api = JobApi(functions, storage=self.storage)
+        self._api = JobApi(functions, storage=self.storage, lanes=self._lanes)
         schedules = periodic(config.job_packages, root=app_folder)
         self._scheduled = ScheduledFunctions(
             functions, storage=self.storage, lanes=self._lanes, api=self._api.api, periodic=schedules
@@ -211,6 +211,9 @@ class Pipeline(Construct):
             environment=self.storage.loading,
         )
         self.storage.allow(publisher.function, *ADVANCE)
+        if self.config.first_message_lanes:
+            # To see which jobs have begun.
+            self.storage.allow(publisher.function, GET_MANY)
         self.storage.allow_app_config(publisher.function)
         self.storage.files.allow(publisher.function, [DELETE_FILE], of=[PAYLOADS_PREFIX])
         return publisher

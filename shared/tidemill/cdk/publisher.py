@@ -11,7 +11,7 @@ from tidemill.cdk.config import StageConfig
 from tidemill.cdk.dead_letter_queue import dead_letter_queue
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable
-from tidemill.cdk.lane import Lane, lane_urls
+from tidemill.cdk.lane import Lane, first_message_lanes, lane_urls
 from tidemill.cdk.stream_mapping import READ_STREAM, stream_mapping
 from tidemill.cdk.stream_settings import PATTERNS
 
@@ -41,7 +41,7 @@ class Publisher(Construct):
             code=code,
             verb="publish",
             timeout_seconds=config.publish_timeout_seconds,
-            environment={**environment, names.Env.LANES: lane_urls(self, lanes)},
+            environment={**environment, names.Env.LANES: lane_urls(self, lanes), **first_message_lanes(config)},
         )
         queues = [queue.queue_arn for lane in lanes for queue in (lane.queue, lane.dead_letters)]
         self.function.allow(["sqs:SendMessage"], [*queues, self.failures.queue_arn])

@@ -36,6 +36,25 @@ def dispatch(before: Job | None, after: Job | None, *, now: datetime) -> Dispatc
     return Dispatch(lane=after.lane, body=reference, delay_seconds=math.ceil(wait.total_seconds()))
 
 
+def first_message(job: Job, *, now: datetime) -> Dispatch | None:
+    """The message that a submission may send at once, without waiting for the stream. None if it may not.
+
+    Not for a job of a group: a worker may claim that without a message, and publish could not tell which one it had.
+    """
+    if job.state is not State.QUEUED or job.generation != 1 or job.group is not None:
+        return None
+    message = dispatch(None, job, now=now)
+    return message if message and message.delay_seconds == 0 else None
+
+
+def has_begun(job: Job) -> bool:
+    """Whether the first message of the job has done its work: a worker has received it, or the job needs none.
+
+    Only for a job that `first_message` allows. As any message, it stays on its queue until the run has settled.
+    """
+    return job.state is not State.QUEUED or job.generation != 1
+
+
 def _changed(before: Job | None, after: Job) -> bool:
     return before is None or (before.state, before.generation, before.nudged_at) != (
         after.state,

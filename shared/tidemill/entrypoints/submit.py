@@ -31,6 +31,7 @@ from tidemill.http.router import REPLAYED, json_response, resolver
 from tidemill.http.submission_form import BatchedForm, BatchForm, SubmissionForm, read_form
 from tidemill.http.trace_headers import caller_trace
 from tidemill.names import LARGEST_BATCH_BODY_BYTES
+from tidemill.telemetry.outcome_log import first_message_not_sent
 from tidemill.telemetry.tracing import tracing
 
 #: The writes of a batch start within this time. Each write may wait some seconds for a slow store, and a function that
@@ -52,6 +53,7 @@ def _app() -> APIGatewayHttpResolver:
         with tracing().submit(caller_trace(event)) as trace:
             accepted = composition.api_submit()(submission, tenant=owner, trace=trace)
         _record([accepted])
+        _send_first([accepted])
         # This request holds the payload of a new job. Only a replayed job needs a read.
         payload = payload_of(accepted.job, composition.payloads()) if accepted.replayed else json.dumps(body.payload)
         headers = {"Location": f"/jobs/{accepted.job.id}", **(REPLAYED if accepted.replayed else {})}
@@ -78,7 +80,9 @@ def _app() -> APIGatewayHttpResolver:
             _shown(answer, under=_pointer(index), request_id=event.request_context.request_id)
             for index, answer in enumerate(answers)
         ]
-        _record([answer for answer in answers if isinstance(answer, Accepted)], [each["status"] for each in shown])
+        accepted = [answer for answer in answers if isinstance(answer, Accepted)]
+        _record(accepted, [each["status"] for each in shown])
+        _send_first(accepted)
         return json_response(HTTPStatus.OK, {"jobs": shown})
 
     @app.get("/health")
@@ -141,6 +145,11 @@ def _shown(answer: Answer, *, under: str, request_id: str) -> dict[str, Any]:
 
 def _status(accepted: Accepted) -> HTTPStatus:
     return HTTPStatus.OK if accepted.replayed else HTTPStatus.ACCEPTED
+
+
+def _send_first(accepted: Sequence[Accepted]) -> None:
+    if (first_messages := composition.first_messages()) and (error := first_messages.send(accepted)):
+        first_message_not_sent(error)
 
 
 def _record(accepted: Sequence[Accepted], batch_statuses: Sequence[int] = ()) -> None:

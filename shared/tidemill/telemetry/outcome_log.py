@@ -55,6 +55,11 @@ def configuration_not_read(error: Exception) -> None:
     logger().warning("runtime configuration not read", extra={"error": f"{type(error).__name__}: {error}"})
 
 
+def first_message_not_sent(error: str) -> None:
+    """The stream brings the job to its lane."""
+    logger().warning("first message not sent", extra={"error": error})
+
+
 def breaker_moved(before: Breaker, after: Breaker) -> None:
     """One line for each transition, with the figures that led to it."""
     extra = {

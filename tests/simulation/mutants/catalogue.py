@@ -8,6 +8,7 @@ from tests.simulation.mutants.breakers import BREAKERS
 from tests.simulation.mutants.callers_and_versions import OUTSIDE
 from tests.simulation.mutants.conditions import CLAUSES
 from tests.simulation.mutants.explanations import EXPLAINED
+from tests.simulation.mutants.first_messages import HINTED
 from tests.simulation.mutants.floods import FLOODED
 from tests.simulation.mutants.histories import RECORDED
 from tests.simulation.mutants.job_lifecycle import PROTOCOL
@@ -24,5 +25,5 @@ from tests.simulation.mutants.waits_and_messages import WAITING
 
 MUTANTS: Final = (
     *(*PROTOCOL, *OPERATION, *PASS, *OUTSIDE, *CLAUSES, *WAITING, *SHOWN, *LINES, *ITEMS, *EXPLAINED),
-    *(*RECORDED, *READ, *PAUSES, *ADAPTIVE, *BREAKERS, *SIGNALLED, *UNDONE, *FLOODED, *BACKFILLED),
+    *(*RECORDED, *READ, *PAUSES, *ADAPTIVE, *BREAKERS, *SIGNALLED, *UNDONE, *FLOODED, *BACKFILLED, *HINTED),
 )

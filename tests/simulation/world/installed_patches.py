@@ -50,7 +50,10 @@ _SEGMENTS: Final = 3
 _HOLD: Final = timedelta(seconds=1)
 _SETTINGS: Final = {"POWERTOOLS_TRACE_DISABLED": "true"}
 #: Service by the name of its function in `clients`.
-_CLIENTS: Final = {name: name for name in ("dynamodb", "sqs", "s3", "cloudwatch")} | {"secrets": "secretsmanager"}
+_CLIENTS: Final = {name: name for name in ("dynamodb", "sqs", "s3", "cloudwatch")} | {
+    "secrets": "secretsmanager",
+    "sqs_hints": "sqs",
+}
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 #: By beginning of a job's error text, the fault that explains it: the worker has another version.
 _OTHER_VERSION_ERRORS: Final = {"UnknownJobTypeError": Fault.UNKNOWN_TYPE, "InvalidPayloadError": Fault.REFUSED_PAYLOAD}

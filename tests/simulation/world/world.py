@@ -166,8 +166,11 @@ class World:
                 trace=self.trace,
             )
             self.lanes[lane.name], self.dead_letters[lane.name] = queue, dead_letters
+        # Chosen for each: in a deployment, one may have the setting before the other.
+        first_messages = Random(f"first messages {self.seed}")
+        hints = {verb: first_messages.choice(deployment.first_message_settings) for verb in ("submit", "publish")}
         for verb in deployment.api_verbs:
-            self.function(verb, deployment.handler(verb), deployment.stage.api_timeout_seconds)
+            self.function(verb, deployment.handler(verb), deployment.stage.api_timeout_seconds, **hints.get(verb, {}))
         for verb in deployment.scheduled_verbs:
             self.async_invocations[verb] = AsyncInvocations(
                 self.function(verb, deployment.handler(verb), deployment.timeout_seconds(verb)),
@@ -177,7 +180,9 @@ class World:
                 faults=self.faults,
                 trace=self.trace,
             )
-        publish = self.function("publish", deployment.handler("publish"), deployment.stage.publish_timeout_seconds)
+        publish = self.function(
+            "publish", deployment.handler("publish"), deployment.stage.publish_timeout_seconds, **hints["publish"]
+        )
         self.failures = Queue("https://simulated.invalid/failures", self.scheduler, self.faults)
         self.stream = StreamMapping(
             self.jobs,

@@ -1,19 +1,16 @@
 """The publish use case: it sends owed messages, advances groups and returns the records to retry."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from tests.support.builders import A_WAIT, NOW, SECOND, TENANT, a_job, reference_to
 from tests.support.configurations import configured, paused
-from tests.support.in_memory_owed_work import InMemoryOwedWork
-from tests.support.single_job import Clock, Inline
+from tests.support.publish_world import World
 from tidemill.application.owed import Kind, Work, error_text
 from tidemill.application.ports import Refusal
-from tidemill.application.publish import Change, FailedStep, Published, Publisher, Step, UnreadableChange
-from tidemill.domain.dispatch import Dispatch
+from tidemill.application.publish import Change, FailedStep, Published, Step, UnreadableChange
 from tidemill.domain.errors import (
     MalformedDocumentError,
     NewerSchemaError,
@@ -22,51 +19,8 @@ from tidemill.domain.errors import (
     WriteRefusedError,
 )
 from tidemill.domain.job import Job
-from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
 from tidemill.domain.waiting import Cause, Line, Wait
-
-
-@dataclass
-class Lanes:
-    """Accepts all messages except these."""
-
-    refuses: Sequence[Refusal] = ()
-    calls: list[Sequence[Dispatch]] = field(default_factory=list)
-
-    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[Refusal]:
-        self.calls.append(dispatches)
-        return self.refuses
-
-
-@dataclass
-class Groups:
-    """The one part of a store that publish uses."""
-
-    calls: list[tuple[str, str]] = field(default_factory=list)
-    advance_to: Callable[[str], Job | None] = lambda _group: None
-
-    parks: list[tuple[Job, Wait]] = field(default_factory=list)
-    park_error: Exception | None = None
-
-    def park(self, job: Job, wait: Wait, *, now: datetime) -> Job:
-        self.parks.append((job, wait))
-        if self.park_error:
-            raise self.park_error
-        return replace(job, state=State.PARKED, due=now)
-
-    def advance(self, tenant: str, group: str, *, now: datetime) -> Job | None:
-        self.calls.append((tenant, group))
-        return self.advance_to(group)
-
-
-class Payloads(Inline):
-    def __init__(self) -> None:
-        self.deleted: list[tuple[str, str, str | None]] = []
-
-    def delete(self, tenant: str, job_id: str, location: str | None) -> None:
-        self.deleted.append((tenant, job_id, location))
-
 
 JOBS = [a_job() for _ in range(3)]
 RUNNING = replace(JOBS[0], state=State.RUNNING)
@@ -76,29 +30,6 @@ CHANGES = [
     Change("3", None, JOBS[1]),
     Change("4", None, JOBS[2]),
 ]
-
-
-@dataclass
-class World:
-    """The collaborators of publish."""
-
-    lanes: Lanes = field(default_factory=Lanes)
-    groups: Groups = field(default_factory=Groups)
-    payloads: Payloads = field(default_factory=Payloads)
-    clock: Clock = field(default_factory=Clock)
-    owed: InMemoryOwedWork = field(default_factory=InMemoryOwedWork)
-    configuration: RuntimeConfiguration = NOTHING_SET
-
-    def publish(self, *changes: Change, unreadable: Sequence[UnreadableChange] = ()) -> Published:
-        publisher = Publisher(
-            store=self.groups,
-            payloads=self.payloads,
-            lanes=self.lanes,
-            owed=self.owed,
-            clock=self.clock,
-            configuration=lambda: self.configuration,
-        )
-        return publisher.publish(changes, unreadable)
 
 
 @pytest.fixture

@@ -1,0 +1,97 @@
+"""The first message of a job, which its submission sends as a hint."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from tests.support.builders import NOW, SECOND, a_job, reference_to
+from tests.support.configurations import configured, paused
+from tests.support.single_job import Clock
+from tidemill.application.first_messages import REST, FirstMessages
+from tidemill.application.ports import Refusal
+from tidemill.application.submit import Accepted
+from tidemill.domain.dispatch import Dispatch
+from tidemill.domain.job import Job
+from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
+from tidemill.domain.states import State
+from tidemill.names import Lane
+
+JOB = a_job(lane=Lane.CRITICAL)
+
+
+@dataclass
+class Submission:
+    """Sends first messages, and plays the queues."""
+
+    configuration: RuntimeConfiguration = NOTHING_SET
+    clock: Clock = field(default_factory=Clock)
+    refuses: Sequence[Refusal] = ()
+    sent: list[Dispatch] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._messages = FirstMessages(
+            self, of=[Lane.CRITICAL], clock=self.clock, configuration=lambda: self.configuration
+        )
+
+    def of(self, *jobs: Job, replayed: bool = False) -> str | None:
+        return self._messages.send([Accepted(job=job, replayed=replayed) for job in jobs])
+
+    def send(self, dispatches: Sequence[Dispatch]) -> Sequence[Refusal]:
+        self.sent += dispatches
+        return self.refuses
+
+
+def test_the_message_is_the_one_that_publish_would_send() -> None:
+    submission = Submission()
+
+    assert submission.of(JOB, a_job(lane=Lane.BULK)) is None
+
+    assert submission.sent == [Dispatch(lane=Lane.CRITICAL, body=reference_to(JOB), delay_seconds=0)]
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        replace(JOB, group="parcels"),
+        replace(JOB, state=State.SCHEDULED, due=NOW + 1000 * SECOND),
+        replace(JOB, due=NOW + SECOND),
+        replace(JOB, state=State.WAITING, due=None),
+    ],
+    ids=["group", "scheduled", "delayed", "waiting"],
+)
+def test_a_job_that_may_not_start_now_gets_no_message(job: Job) -> None:
+    submission = Submission()
+
+    submission.of(job)
+
+    assert submission.sent == []
+
+
+def test_a_repeated_submission_sends_nothing() -> None:
+    submission = Submission()
+
+    submission.of(JOB, replayed=True)
+
+    assert submission.sent == []
+
+
+def test_a_paused_job_gets_no_message() -> None:
+    submission = Submission(configuration=configured(paused(f"lane={Lane.CRITICAL}")))
+
+    submission.of(JOB)
+
+    assert submission.sent == []
+
+
+def test_after_a_failure_callers_do_not_wait_for_the_queue_for_a_while() -> None:
+    submission = Submission(refuses=[Refusal(0, error="a timeout")])
+
+    assert submission.of(JOB) == "a timeout"
+    submission.refuses = ()
+    assert submission.of(JOB) is None
+    assert len(submission.sent) == 1
+
+    submission.clock.now += REST
+    submission.of(JOB)
+    assert len(submission.sent) == 2

@@ -1,0 +1,56 @@
+"""What publish sends where submissions send the first message of a job themselves."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.builders import NOW, SECOND, a_job, reference_to
+from tests.support.publish_world import World
+from tidemill.application.publish import Change
+from tidemill.domain.errors import (
+    StoreUnavailableError,
+)
+from tidemill.domain.states import State
+from tidemill.names import Lane
+
+JOBS = [a_job() for _ in range(3)]
+RUNNING = replace(JOBS[0], state=State.RUNNING)
+CHANGES = [Change(str(number), None, job) for number, job in enumerate(JOBS)]
+
+
+@pytest.fixture
+def world() -> World:
+    return World(first_message_lanes=[Lane.DEFAULT])
+
+
+def test_a_job_that_has_begun_by_the_message_of_its_submission_gets_no_other(world: World) -> None:
+    world.groups.found = [replace(JOBS[0], state=State.RUNNING, attempt=1), JOBS[1]]
+
+    published = world.publish(*CHANGES)
+
+    assert world.groups.reads == [[(job.tenant, job.id) for job in JOBS]]
+    assert [sent.body for sent in published.sent] == [reference_to(job) for job in JOBS[1:]]
+    assert published.failed == []
+
+
+def test_without_the_answer_of_the_store_each_new_job_gets_its_message(world: World) -> None:
+    world.groups.found = StoreUnavailableError("throttled")
+
+    assert [sent.body for sent in world.publish(*CHANGES).sent] == [reference_to(job) for job in JOBS]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        Change("1", None, a_job(lane=Lane.BULK)),
+        Change("1", None, a_job(group="parcels")),
+        Change("1", None, a_job(due=NOW + 5 * SECOND)),
+        Change("1", RUNNING, replace(JOBS[0], state=State.RETRYING, generation=2)),
+        Change("1", JOBS[0], replace(JOBS[0], nudged_at=NOW)),
+    ],
+    ids=["other lane", "group", "delayed", "retry", "nudge"],
+)
+def test_publish_reads_only_new_jobs_whose_submission_may_have_sent_a_message(world: World, change: Change) -> None:
+
+    assert len(world.publish(change).sent) == 1
+    assert world.groups.reads == []
