@@ -9,9 +9,11 @@ from tests.support.deployed_functions import TENANT, Mill
 from tests.support.http_events import call
 from tidemill import composition
 from tidemill.application.configuration import CACHED_FOR, Configurator
+from tidemill.domain.errors import StoreUnavailableError
 from tidemill.domain.job import reference_to
+from tidemill.domain.runtime_configuration import NOTHING_SET, RuntimeConfiguration
 from tidemill.domain.states import State
-from tidemill.domain.waiting import LONGEST_PARKED, Cause
+from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line
 from tidemill.dynamodb.configuration_item import DynamoConfiguration
 from tidemill.dynamodb.limit_item import PAUSE_PREFIX
 from tidemill.entrypoints import submit
@@ -180,6 +182,49 @@ def test_the_line_of_an_ended_pause_is_forgotten(mill: Mill) -> None:
     (line,) = [item for item in items if item[JOB_KEY]["S"].startswith(PAUSE_PREFIX)]
     assert "attention" not in line
     assert "expires_at" in line
+
+
+def test_a_job_that_is_parked_by_a_stale_configuration_runs_all_the_same(
+    mill: Mill, ran: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause(mill)
+    mill.wake()
+    with monkeypatch.context() as unreadable:
+        unreadable.setattr(composition.configuration(), "_read", _denied)
+        resume(mill)
+        mill.late += timedelta(minutes=21)
+        line = Line.for_pause(TYPE)
+        # As wake does, whose configuration is not stale.
+        composition.limits().clear(line, composition.limits().look(line))
+        job_id = mill.accepted()
+        mill.run()
+        assert (mill.job(job_id).state, ran) == (State.PARKED, [])
+
+    waken(mill, job_id)
+
+    assert ran == [job_id]
+
+
+def test_a_wake_that_has_not_read_the_configuration_leaves_the_jobs_of_a_pause_parked(
+    mill: Mill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pause(mill)
+    job_id = mill.accepted()
+    mill.run()
+    parked = mill.job(job_id)
+    composition.configuration()._known_at = None
+    monkeypatch.setattr(composition.configuration(), "_read", _denied)
+    monkeypatch.setattr(composition.configuration(), "_known", NOTHING_SET)
+    mill.late += CACHED_FOR
+
+    mill.wake()
+
+    assert parked.state is State.PARKED
+    assert mill.job(job_id) == parked
+
+
+def _denied() -> RuntimeConfiguration:
+    raise StoreUnavailableError("denied")
 
 
 def test_with_reject_new_the_api_answers_503_with_retry_after(mill: Mill) -> None:

@@ -127,9 +127,9 @@ class Gates:
 
     def not_paused(self, job: Job) -> Outcome | None:
         """Its message was sent before the pause. A pause of its limit key counts in `within_limits`."""
-        now = self._context.clock()
-        pause = self._context.configuration().pause_of(job, now=now)
-        return _parked(pause, now) if pause else None
+        configuration = self._context.configuration()
+        pause = configuration.pause_of(job, now=self._context.clock())
+        return self._parked_for_pause(job, pause, stale=configuration.stale) if pause else None
 
     def type_known(self, job: Job) -> Outcome | None:
         if isinstance(self._unknown, UnloadedJobTypeError):
@@ -142,11 +142,18 @@ class Gates:
         """The job waits until the deployed code can load the type: its own, or that of a job which follows it."""
         return self._parked_in_listed_line(job, Line.for_type(unloaded.name))
 
-    def _parked_in_listed_line(self, job: Job, line: Line) -> Outcome:
+    def _parked_for_pause(self, job: Job, pause: Pause, *, stale: bool) -> Outcome:
+        line = pause.target.line
+        if stale:
+            return self._parked_in_listed_line(job, line, pause.rate)
+        # The operator has listed it with the pause.
+        return _parked(line, self._context.clock())
+
+    def _parked_in_listed_line(self, job: Job, line: Line, rate: Rate = _RATE_OF_A_LINE) -> Outcome:
         now = self._context.clock()
         # Before the park, so that wake knows the line even if this worker dies.
-        self._context.limits.list_line(line, _RATE_OF_A_LINE, job=(job.tenant, job.id), now=now)
-        return Parked(Wait(cause=line.cause, key=line.key, since=now))
+        self._context.limits.list_line(line, rate, job=(job.tenant, job.id), now=now)
+        return _parked(line, now)
 
     def alone_if_suspect(self, job: Job) -> Outcome | None:
         held_enough = job.held_by(HoldCause.SUSPECT) >= MOST_HOLDS_OF_A_SUSPECT
@@ -190,8 +197,9 @@ class Gates:
         now = self._context.clock()
         if (slot := _limit_slot(self.known_type(), self._declared_limit, self.payload, job, now)) is None:
             return None
-        if pause := self._context.configuration().pause_of_limit(slot.line, now=now):
-            return _parked(pause, now)
+        configuration = self._context.configuration()
+        if pause := configuration.pause_of_limit(slot.line, now=now):
+            return self._parked_for_pause(job, pause, stale=configuration.stale)
         # Before the call: if its answer is lost, the slot may be taken.
         self._slot = slot
         entered = self._context.limits.acquire(slot, now=now)
@@ -202,8 +210,8 @@ class Gates:
                 self.measured = MeasuredRun(entered, self._context.clock, self.known_type().classify)
             return None
         self._slot = None
-        wait = Wait(cause=slot.line.cause, key=slot.line.key, since=now)
-        return Parked(wait) if isinstance(entered, Line) else Held(until=entered, cause=HoldCause.LIMIT, wait=wait)
+        parked = _parked(slot.line, now)
+        return parked if isinstance(entered, Line) else Held(until=entered, cause=HoldCause.LIMIT, wait=parked.wait)
 
     def without_stray(self, _job: Job) -> Outcome | None:
         """A process with a stray thread is slow and about to end. The job runs in another."""
@@ -263,8 +271,7 @@ class Gates:
         return replace(held, error=f"{type(refusal).__name__}: {refusal}")
 
 
-def _parked(pause: Pause, now: datetime) -> Parked:
-    line = pause.target.line
+def _parked(line: Line, now: datetime) -> Parked:
     return Parked(Wait(cause=line.cause, key=line.key, since=now))
 
 

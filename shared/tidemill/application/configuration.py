@@ -14,6 +14,9 @@ from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeCo
 
 #: How long an execution environment uses what it has read.
 CACHED_FOR: Final = timedelta(seconds=5)
+#: What is older is stale. Wake forgets the line of a pause 20 minutes after its end, and an invocation, which may act
+#: at its end on what it read at its begin, lasts 15 minutes at most.
+STALE_AFTER: Final = timedelta(minutes=2)
 
 #: The present configuration, for a use case. It never raises.
 CurrentConfiguration = Callable[[], RuntimeConfiguration]
@@ -49,7 +52,8 @@ class CachedConfiguration:
     """The configuration of one execution environment. Its threads share it.
 
     One read serves all uses of `lasts`. If a read fails, the last known values hold, and the next read is made as
-    late as after a success. Before the first successful read, nothing is set.
+    late as after a success. After `STALE_AFTER` they are marked as stale. Before the first successful read, nothing is
+    set, and that is stale.
     """
 
     def __init__(
@@ -67,6 +71,8 @@ class CachedConfiguration:
         self._reading = threading.Lock()
         self._known = NOTHING_SET
         self._read_at: datetime | None = None
+        #: Of the last successful read.
+        self._known_at: datetime | None = None
 
     def current(self) -> RuntimeConfiguration:
         """At most `lasts` old, and the time of a read; older only if reads fail."""
@@ -85,9 +91,11 @@ class CachedConfiguration:
     def _read_again(self) -> None:
         began = self._clock()
         try:
-            self._known = self._read()
+            self._known, self._known_at = self._read(), began
         except Exception as error:  # noqa: BLE001 - a wrong document or a denied read must not stop the jobs
             self._failed(error)
+            if self._known_at is None or not timedelta(0) <= began - self._known_at < STALE_AFTER:
+                self._known = replace(self._known, stale=True)
         self._read_at = began
 
 

@@ -167,12 +167,14 @@ class Publisher:
         """By sequence, the jobs that a pause holds back, and how each waits.
 
         A job that has a slot or a time of its limit, or is to probe a breaker, is sent all the same: only a worker
-        passes that on to the next.
+        passes that on to the next. If the configuration is stale, all are sent: a worker decides by its own.
         """
         runnable = [each for each in owed if isinstance(each.message.body, Reference) and not each.has_turn]
         if not runnable:
             return {}
         configuration, now = self._configuration(), self._clock()
+        if configuration.stale:
+            return {}
         paused: dict[str, tuple[Job, Wait]] = {}
         for each in runnable:
             if pause := configuration.pause_of(each.job, now=now):

@@ -190,14 +190,17 @@ class Releaser:
     def release_all(self, *, part: Part, in_time: Callable[[], bool], draw: Draw) -> Released:
         """Release from every line, in random order, so that none is always the one for which no time is left.
 
-        The line of a pause in force is left alone, and that of a type which this code cannot load. The parts go round
-        with each interval, as those of `Waker.wake`.
+        The line of a pause in force is left alone, and that of a type which this code cannot load. If the configuration
+        is stale, any pause may be in force. The parts go round with each interval, as those of `Waker.wake`.
         """
         jobs: list[Job] = []
         left = 0
         failed: list[Exception] = []
         for line in sorted(self._limits.lines(part.at(self._clock())), key=lambda _: draw()):
-            if self._configuration().pause_of_line(line, now=self._clock()):
+            configuration = self._configuration()
+            if line.cause is Cause.PAUSE and configuration.stale:
+                continue
+            if configuration.pause_of_line(line, now=self._clock()):
                 continue
             try:
                 if line.cause is Cause.TYPE and self._lacks_type(line.key):

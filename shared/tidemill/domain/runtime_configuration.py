@@ -68,6 +68,8 @@ class RuntimeConfiguration:
     version: int = 0
     #: As it is stored. It may hold members that only a newer version of the code knows.
     document: Mapping[str, Any] = field(default_factory=dict)
+    #: It was never read, or so long ago that wake may have forgotten the line of a pause which has ended since.
+    stale: bool = False
     #: Those that this version can read, by name, also if their end has passed.
     settings: Mapping[str, Setting] = field(init=False, default_factory=dict)
     #: Those among them, also if their end has passed.

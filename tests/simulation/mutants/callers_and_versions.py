@@ -133,7 +133,7 @@ OUTSIDE: Final = (
     Mutant(
         "wake never hears of a broken job file",
         modules.GATES,
-        "        self._context.limits.list_line(line, _RATE_OF_A_LINE, job=(job.tenant, job.id), now=now)\n",
+        "        self._context.limits.list_line(line, rate, job=(job.tenant, job.id), now=now)\n",
         "",
     ),
     Mutant(

@@ -13,7 +13,10 @@ PAUSES: Final = (
         "if (pause := configuration.pause_of(each.job, now=now)) and not pause:",
     ),
     Mutant(
-        "a worker runs what is paused", modules.GATES, "return _parked(pause, now) if pause else None", "return None"
+        "a worker runs what is paused",
+        modules.GATES,
+        "return self._parked_for_pause(job, pause, stale=configuration.stale) if pause else None",
+        "return None",
     ),
     Mutant(
         "a paused schedule makes a job each time",
@@ -36,8 +39,8 @@ PAUSES: Final = (
     Mutant(
         "a paused limit key is not asked for",
         modules.GATES,
-        "if pause := self._context.configuration().pause_of_limit(slot.line, now=now):",
-        "if (pause := self._context.configuration().pause_of_limit(slot.line, now=now)) and not pause:",
+        "if pause := configuration.pause_of_limit(slot.line, now=now):",
+        "if (pause := configuration.pause_of_limit(slot.line, now=now)) and not pause:",
     ),
     Mutant(
         "a run knows no override",
@@ -78,8 +81,8 @@ PAUSES: Final = (
     Mutant(
         "wake releases what is paused",
         modules.RELEASE,
-        "if self._configuration().pause_of_line(line, now=self._clock()):",
-        "if self._configuration().pause_of_line(line, now=self._clock()) and False:",
+        "if configuration.pause_of_line(line, now=self._clock()):",
+        "if configuration.pause_of_line(line, now=self._clock()) and False:",
     ),
     Mutant(
         "wake never hears of a pause",

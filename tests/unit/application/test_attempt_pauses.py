@@ -17,7 +17,7 @@ from tidemill.application.ports import LimitSlot
 from tidemill.application.release import Releaser
 from tidemill.domain.holds import HoldCause
 from tidemill.domain.job import DeathReason, Job, reference_to
-from tidemill.domain.limits import Limit
+from tidemill.domain.limits import Limit, Rate
 from tidemill.domain.runtime_configuration import RuntimeConfiguration
 from tidemill.domain.states import State
 from tidemill.domain.waiting import LONGEST_PARKED, Cause, Line, Wait
@@ -32,6 +32,11 @@ LIMITED = Limit(concurrency=1)
 class _Limits(Unlimited):
     def __init__(self) -> None:
         self.asked: list[Line] = []
+
+        self.listed: list[tuple[Line, Rate]] = []
+
+    def list_line(self, line: Line, rate: Rate, **_job_and_now: object) -> None:
+        self.listed.append((line, rate))
 
     def acquire(self, slot: LimitSlot, *, now: datetime) -> Any:
         self.asked.append(slot.line)
@@ -101,6 +106,22 @@ def test_a_paused_limit_key_is_not_asked_for_a_slot(store: DynamoJobStore) -> No
     assert (report.ending, limits.asked) == (Ending.PARKED, [line])
     assert wait is not None
     assert wait.line == Line.for_pause(f"limit={line.key}")
+
+
+@pytest.mark.parametrize("limited", [False, True])
+@pytest.mark.parametrize("stale", [False, True])
+def test_before_a_park_by_a_stale_configuration_wake_hears_of_the_line(
+    store: DynamoJobStore, limited: bool, stale: bool
+) -> None:
+    limits, job_type = _Limits(), replace(a_job_type(), limit=LIMITED if limited else None)
+    carry(store, a_job(), configured(), job_type, limits)
+    target = f"limit={limits.asked[0].key}" if limited else "type=test.job"
+    configuration = replace(configured(paused(target, value={"rate": 3})), stale=stale)
+
+    report = carry(store, a_job(), configuration, job_type, limits)
+
+    assert report.ending is Ending.PARKED
+    assert limits.listed == [(Line.for_pause(target), Rate(count=3, period=SECOND))] * stale
 
 
 @pytest.mark.parametrize(("wait", "passed_on"), [(A_WAIT, 1), (PAUSE_WAIT, 0)])

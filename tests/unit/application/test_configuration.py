@@ -2,18 +2,27 @@
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
 import pytest
 
 from tests.support.builders import NOW, SECOND
 from tests.support.single_job import Clock
-from tidemill.application.configuration import CACHED_FOR, CachedConfiguration, Configurator, nothing_set
+from tidemill.application.configuration import (
+    CACHED_FOR,
+    STALE_AFTER,
+    CachedConfiguration,
+    Configurator,
+    nothing_set,
+)
+from tidemill.application.release import LISTED_AT_LEAST
+from tidemill.cdk.config import LONGEST_FUNCTION_TIMEOUT_SECONDS
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError, StoreUnavailableError
 from tidemill.domain.limits import Rate
 from tidemill.domain.pauses import Drain, Target
 from tidemill.domain.runtime_configuration import NOTHING_SET, Change, RuntimeConfiguration
+from tidemill.powertools.app_config import POLL_INTERVAL
 
 
 @dataclass
@@ -113,7 +122,29 @@ def test_while_reads_fail_the_last_known_values_hold_and_no_use_reads_more_often
 def test_before_the_first_answer_nothing_is_set() -> None:
     world = World(version(1), error=StoreUnavailableError("down"))
 
-    assert world.cached.current() == nothing_set() == NOTHING_SET
+    assert world.cached.current() == replace(NOTHING_SET, stale=True)
+    assert nothing_set() == NOTHING_SET
+
+
+@pytest.mark.parametrize("later", [STALE_AFTER, -SECOND])
+def test_values_that_cannot_be_read_again_are_stale_after_two_minutes(later: timedelta) -> None:
+    world = World(version(1))
+    cached = world.cached
+    assert cached.current() == version(1)
+    world.error = StoreUnavailableError("down")
+    world.clock.now = NOW + STALE_AFTER - CACHED_FOR
+    assert cached.current() == version(1)
+    world.clock.now = NOW + later
+    assert cached.current() == replace(version(1), stale=True)
+
+    world.error = None
+    world.clock.now += CACHED_FOR
+    assert cached.current() == version(1)
+
+
+def test_what_a_function_does_with_a_value_ends_before_wake_forgets_the_line_of_a_pause() -> None:
+    longest = timedelta(seconds=LONGEST_FUNCTION_TIMEOUT_SECONDS)
+    assert STALE_AFTER + POLL_INTERVAL + longest < LISTED_AT_LEAST
 
 
 def test_threads_that_need_it_at_once_share_one_read() -> None:

@@ -264,6 +264,13 @@ def test_a_paused_job_is_parked_and_no_message_is_sent(world: World) -> None:
     assert (published.advanced, published.failed, published.failed_steps) == ([], [], [])
 
 
+def test_with_a_stale_configuration_the_worker_decides_about_a_pause(world: World) -> None:
+    world.configuration = replace(PAUSE, stale=True)
+
+    assert _bodies(world.publish(Change("1", None, JOBS[0]))) == [reference_to(JOBS[0])]
+    assert world.groups.parks == []
+
+
 def test_the_dead_letter_message_of_a_paused_job_is_sent(world: World) -> None:
     world.configuration = PAUSE
     dead = replace(JOBS[0], state=State.DEAD, due=None, finished_at=NOW)

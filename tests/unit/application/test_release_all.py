@@ -1,7 +1,7 @@
 """Wake releases every line: in random order, until each gives no more, and past one that fails."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -106,6 +106,14 @@ def test_the_line_of_a_pause_is_left_alone_until_its_end() -> None:
     released(lines, configuration=configuration)
 
     assert lines.taken == [ended, Line(Cause.LIMIT, "type=a")]
+
+
+def test_with_a_stale_configuration_the_line_of_any_pause_may_stand() -> None:
+    lines = Lines({Line.for_pause("type=a"): [], Line(Cause.LIMIT, "type=a"): []})
+
+    released(lines, configuration=replace(NOTHING_SET, stale=True))
+
+    assert lines.taken == [Line(Cause.LIMIT, "type=a")]
 
 
 def test_the_line_of_a_type_is_left_alone_until_the_type_is_loaded() -> None:
