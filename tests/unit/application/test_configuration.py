@@ -17,7 +17,7 @@ from tidemill.application.configuration import (
     nothing_set,
 )
 from tidemill.application.release import LISTED_AT_LEAST
-from tidemill.cdk.config import LONGEST_FUNCTION_TIMEOUT_SECONDS
+from tidemill.cdk.lane_config import LONGEST_FUNCTION_TIMEOUT_SECONDS
 from tidemill.domain.errors import ConfigurationConflictError, InvalidSettingError, StoreUnavailableError
 from tidemill.domain.limits import Rate
 from tidemill.domain.pauses import Drain, Target
