@@ -39,8 +39,11 @@ from tidemill.domain.trace_context import traceparent_of
 
 #: The lease ends this much after the invocation, since clocks differ.
 CLOCK_SKEW_MARGIN: Final = timedelta(seconds=2)
-#: When the store does not respond, the message is put back for a random time below a ceiling. The ceiling doubles with
-#: each receive up to this, so an outage of hours does not use up the receives that the lane allows.
+#: When the store does not respond, the message is put back for a random time below a ceiling. The ceiling grows by a
+#: quarter with each receive, so that the message comes back within half of the time that the outage has lasted: it may
+#: be over. Because of the last ceiling, an outage of hours does not use up the receives that the lane allows.
+FIRST_PUT_BACK_SECONDS: Final = 2.0
+PUT_BACK_GROWTH: Final = 1.25
 LONGEST_PUT_BACK_SECONDS: Final = 900.0
 #: When the store does not respond to a claimed job, it is held for a random time below the first number. The ceiling
 #: doubles with each hold up to the second, so that the jobs of a throttled limit do not keep it throttled.
@@ -48,6 +51,12 @@ FIRST_OUTAGE_HOLD_SECONDS: Final = 60.0
 LONGEST_OUTAGE_HOLD_SECONDS: Final = 900.0
 #: After so many holds in a row the job fails: an error that occurs every time is not an outage.
 MOST_HOLDS_OF_AN_OUTAGE: Final = 20
+
+
+def put_back_for(receives: int, *, draw: float) -> timedelta:
+    """How long the store is left alone by a message that was received so often. `draw` is from 0 to 1."""
+    ceiling_seconds = FIRST_PUT_BACK_SECONDS * PUT_BACK_GROWTH ** min(receives - 1, 60)
+    return timedelta(seconds=1 + min(ceiling_seconds, LONGEST_PUT_BACK_SECONDS) * draw)
 
 
 class Attempt:
@@ -251,8 +260,7 @@ class Attempt:
             return
         now = self._context.clock()
         lease_end = self._job.due if self._job else None
-        ceiling_seconds = min(2.0 ** min(self._receives, 30), LONGEST_PUT_BACK_SECONDS)
-        backoff = timedelta(seconds=1 + ceiling_seconds * self._context.draw())
+        backoff = put_back_for(self._receives, draw=self._context.draw())
         until = lease_end or now + backoff
         # The error of a dependency needs no traceback. Any other is a bug.
         cause = None if isinstance(error, TidemillError) else error

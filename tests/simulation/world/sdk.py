@@ -35,6 +35,8 @@ RETRYABLE: Final = frozenset(
     }
 )
 _SERVER_ERROR: Final = 500
+#: The retry of a call may meet it although the first try was applied, so it says nothing about that.
+_CONFLICT: Final = "TransactionConflictException"
 _LONGEST_BACKOFF_SECONDS: Final = 20
 _URL: Final = "https://simulated.invalid"
 #: Latency of one transfer. The slowest is still within the timeout of the client.
@@ -87,7 +89,7 @@ class Sdk:
                 if not passing or attempt == tries - 1:
                     if passing:
                         self._give_up()
-                    else:
+                    elif error.code != _CONFLICT:
                         _notify(self.answer_watchers)
                     raise _client_error(client, error, operation) from None
             else:

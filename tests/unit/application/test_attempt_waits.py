@@ -10,6 +10,7 @@ import pytest
 from tests.support.builders import INVOCATION, NOW, SECOND, TENANT, a_job, a_job_type
 from tests.support.one_job import attempt_at
 from tests.support.single_job import Clock, carried_out
+from tidemill.application.attempt import put_back_for
 from tidemill.application.attempt_report import Ending, Report
 from tidemill.application.job_types import Run
 from tidemill.domain.errors import (
@@ -22,6 +23,7 @@ from tidemill.domain.job import DeathReason, Job
 from tidemill.domain.outcomes import Settlement, Succeeded
 from tidemill.domain.states import State, Write
 from tidemill.in_memory.single_job import Inline, OneJob
+from tidemill.names import LARGEST_MAX_ATTEMPTS
 
 
 class Store(OneJob):
@@ -169,9 +171,9 @@ def test_a_handler_is_stray_only_while_it_runs_after_its_attempt_has_ended(clock
     assert (before, seen, attempt.is_stray()) == (False, [False, True], False)
 
 
-@pytest.mark.parametrize(("receives", "ceiling"), [(1, 2), (2, 4), (9, 512), (10, 900), (99, 900)])
+@pytest.mark.parametrize(("receives", "ceiling"), [(1, 2), (2, 2.5), (3, 3.125), (29, 900), (5000, 900)])
 def test_a_message_without_an_answer_is_put_back_for_longer_with_each_receive(
-    clock: Clock, receives: int, ceiling: int
+    clock: Clock, receives: int, ceiling: float
 ) -> None:
     attempt = attempt_at(OneJob(a_job()), a_job_type(), clock, receives=receives)
 
@@ -179,6 +181,15 @@ def test_a_message_without_an_answer_is_put_back_for_longer_with_each_receive(
 
     until = NOW + (1 + ceiling / 2) * SECOND
     assert attempt.report == Report(ending=Ending.UNAVAILABLE, error="busy", put_back_until=until)
+
+
+def test_a_message_comes_back_within_half_of_the_time_that_an_outage_has_lasted() -> None:
+    lasted = timedelta(0)
+    for receives in range(1, 2 * LARGEST_MAX_ATTEMPTS + 11):
+        longest = put_back_for(receives, draw=1)
+        assert longest <= max(lasted / 2 + SECOND, 6 * SECOND)
+        lasted += put_back_for(receives, draw=0.5)
+    assert lasted > timedelta(hours=4), "SQS gives up on the message after as many receives"
 
 
 @pytest.mark.parametrize(("releases", "ceiling"), [(0, 1), (1, 2), (5, 32), (6, 60), (7, 60)])
