@@ -188,10 +188,11 @@ def test_a_claim_without_an_answer_puts_the_message_back_for_a_while(
     assert report.error
 
 
-@pytest.mark.parametrize(("receives", "seconds"), [(1, 2), (2, 2.25), (60, 451)])
+@pytest.mark.parametrize("backoff", [(1, 2), (2, 2.25), (60, 451)])
 def test_the_more_often_a_message_was_received_the_longer_it_is_put_back(
-    store: DynamoJobStore, client: FaultyClient, clock: Clock, queued: Job, receives: int, seconds: float
+    store: DynamoJobStore, client: FaultyClient, clock: Clock, queued: Job, backoff: tuple[int, float]
 ) -> None:
+    receives, seconds = backoff
     client.faults = [Fault.NOT_SENT]
     of = tools(store, types_of(a_job_type()), clock)
 
