@@ -47,7 +47,7 @@ from tidemill.dynamodb.payloads import Bucket, DynamoPayloads
 from tidemill.dynamodb.quota_items import DynamoSubmissionCounts
 from tidemill.dynamodb.table_scan import DynamoTableScan
 from tidemill.http.cursors import Cursors
-from tidemill.names import Env, Lane
+from tidemill.names import PAYLOAD_ITEM_BYTES, Env, Lane
 from tidemill.operator import drift
 from tidemill.powertools import idempotency
 from tidemill.settings import setting
@@ -95,6 +95,7 @@ def payloads() -> DynamoPayloads:
         # Called for the first large payload: a function that handles none needs no bucket.
         bucket=lambda: Bucket(clients.s3(), setting(Env.FILES_BUCKET)),
         new_token=ids.new_token,
+        largest_item_bytes=int(os.environ.get(Env.PAYLOAD_ITEM_BYTES) or PAYLOAD_ITEM_BYTES),
     )
 
 

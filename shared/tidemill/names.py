@@ -55,6 +55,8 @@ class Env(StrEnum):
     CODE_VERSION = "TIDEMILL_CODE_VERSION"
     #: The part of all jobs, from 0 to 1, whose lines `accepted` and `dispatched` are written; absent for all.
     LOG_SAMPLE_RATE = "TIDEMILL_LOG_SAMPLE_RATE"
+    #: Bytes of the largest payload in an item of the table; absent for the default. Read by submit and work.
+    PAYLOAD_ITEM_BYTES = "TIDEMILL_PAYLOAD_ITEM_BYTES"
     #: The number of job types that have metrics of their own; absent where no type has any. Read by work.
     METRICS_BY_TYPE = "TIDEMILL_METRICS_BY_TYPE"
     #: `true` where functions emit spans through OpenTelemetry; absent where they do not.
@@ -207,6 +209,9 @@ LARGEST_MAX_ATTEMPTS: Final = 25
 #: The time, in seconds, that a worker keeps back to settle an attempt that used its whole time. It starts no attempt
 #: that would not leave this much. Job timeout plus reserve is less than the function's timeout.
 SETTLE_RESERVE_SECONDS: Final = 0.5
+#: The largest payload that is an item of the table, by default. A larger one is a file, which is slower to write and to
+#: read, but costs the same at any size. An item of this size costs 64 writes, and 64 more when it is deleted.
+PAYLOAD_ITEM_BYTES: Final = 64 * 1024
 #: Largest body of a submission, in bytes.
 LARGEST_BODY_BYTES: Final = 256 * 1024
 #: Largest event of a synchronous invocation:

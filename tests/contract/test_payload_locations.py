@@ -84,6 +84,31 @@ def test_the_largest_payloads_are_files_in_the_bucket(
     assert payload_bucket.keys() == []
 
 
+def test_a_stage_that_prefers_files_still_reads_and_deletes_the_items_of_before(
+    payloads: DynamoPayloads, client: FaultyClient, table: Table, payload_bucket: PayloadBucket
+) -> None:
+    """And the other way round: a job says where its payload is, so the setting needs no migration."""
+    frugal = DynamoPayloads(
+        client,  # type: ignore[arg-type]  # a proxy
+        table=table.name,
+        bucket=lambda: Bucket(payload_bucket.client, payload_bucket.name),
+        new_token=fresh_token,
+        largest_item_bytes=1024,
+    )
+    job = a_job(payload=payload_of(1025))
+
+    before, after = payloads.put_away(job), frugal.put_away(job)
+
+    assert len(payload_bucket.keys()) == 1
+    assert len(table.client.scan(TableName=table.name)["Items"]) == 1
+    assert frugal.put_away(a_job(payload=payload_of(1024))).payload_at is not None
+    assert len(payload_bucket.keys()) == 1
+    for reader, other in ((frugal, before), (payloads, after)):
+        assert reader.load(other) == job.payload
+        reader.delete(other.tenant, other.id, other.payload_at)
+    assert payload_bucket.keys() == []
+
+
 @pytest.mark.parametrize("size_bytes", [LARGEST_INLINE_BYTES + 1, LARGEST_ITEM_BYTES + 1])
 def test_loading_a_missing_payload_fails_and_names_the_job(payloads: DynamoPayloads, size_bytes: int) -> None:
     apart = payloads.put_away(a_job(payload=payload_of(size_bytes)))

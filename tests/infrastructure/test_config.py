@@ -103,6 +103,8 @@ def test_an_invalid_lane_raises(change: dict[str, Any], message: str) -> None:
         ({"log_retention_days": 31}, "log_retention_days 31 is not supported: use one of 1, 3, 7,"),
         ({"log_sample_rate": 1.5}, "log_sample_rate 1.5 must be from 0 to 1"),
         ({"log_sample_rate": float("nan")}, "log_sample_rate nan must be from 0 to 1"),
+        ({"payload_item_bytes": 1023}, "payload_item_bytes 1023 must be from 1024 to 65536"),
+        ({"payload_item_bytes": 65537}, "payload_item_bytes 65537 must be from 1024 to 65536"),
         ({"metrics_by_type": -1}, "metrics_by_type -1 must be from 0 to 100"),
         ({"metrics_by_type": 101}, "metrics_by_type 101 must be from 0 to 100"),
         ({"api_timeout_seconds": 30}, "an HTTP API waits at most 30 s"),

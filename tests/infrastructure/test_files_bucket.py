@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from tests.infrastructure.conftest import Resource, Synthesise, Synthesised
+from tests.infrastructure.conftest import Resource, Synthesise, Synthesised, verb_of
 from tidemill.domain.time_constants import LONGEST_SPAN
-from tidemill.names import EXPORTS_PREFIX, PAYLOADS_PREFIX
+from tidemill.names import EXPORTS_PREFIX, PAYLOADS_PREFIX, Env
 
 
 def _bucket(app: Synthesised) -> Resource:
@@ -45,3 +45,19 @@ def test_files_expire_but_not_before_the_last_job_that_needs_them(synthesise: Sy
 def test_the_bucket_needs_no_custom_resource_of_cdk(dev: Synthesised) -> None:
     assert not any(resource["Type"].startswith("Custom::") for _, resource in dev.everything())
     assert "autoDeleteObjects" not in json.dumps(dev.pipeline)
+
+
+def test_only_functions_that_may_write_files_learn_to_prefer_them(synthesise: Synthesise, dev: Synthesised) -> None:
+    """A function of the app with `allow_submitting` has no right on the bucket, and stores items up to the default."""
+    frugal = synthesise(stage="dev", payload_item_bytes="4096")
+
+    def told(app: Synthesised) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = {}
+        for _, function in app.of_type("AWS::Lambda::Function"):
+            variables = function["Environment"]["Variables"]
+            if value := variables.get(Env.PAYLOAD_ITEM_BYTES):
+                found.setdefault(value, set()).add(verb_of(function))
+        return found
+
+    assert told(frugal) == {"4096": {"submit", "work"}}
+    assert told(dev) == {}

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from tests.support import job_tables
 from tests.support.builders import RETENTION, SECOND
-from tests.support.deployed_functions import Mill
+from tests.support.deployed_functions import Mill, forget
 from tests.support.http_events import Answer
 from tidemill.aws import clients
 from tidemill.domain.states import State
 from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, LARGEST_ITEM_BYTES
-from tidemill.names import LARGEST_BODY_BYTES, LISTING_KEY
+from tidemill.names import LARGEST_BODY_BYTES, LISTING_KEY, Env
 
 YEAR_SECONDS = 366 * 86_400
 Ask = Callable[..., Answer]
@@ -225,6 +225,21 @@ def test_a_payload_of_any_size_reaches_its_handler_and_is_deleted_with_its_job(
     mill.publish()
     assert mill.stored() == 0
     assert files.list_objects_v2(Bucket="files")["KeyCount"] == 0
+
+
+@pytest.mark.usefixtures("files")
+def test_a_stage_may_store_payloads_of_two_kilobytes_as_files(
+    mill: Mill, ask: Ask, files: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(Env.PAYLOAD_ITEM_BYTES, "1024")
+    forget()
+    mill.script.handler = lambda payload, _run: len(payload.model_dump()["text"])
+
+    answer = ask(payload={"text": "x" * 2_000})
+
+    assert files.list_objects_v2(Bucket="files")["KeyCount"] == 1
+    mill.run()
+    assert mill.job(answer.body["id"]).result == "2000"
 
 
 @pytest.mark.usefixtures("files")

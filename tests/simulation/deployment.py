@@ -68,6 +68,7 @@ class Deployment:
             names.Env.RETENTION_DAYS: str(RETENTION_DAYS),
             names.Env.LISTING: "true",
             names.Env.FILES_BUCKET: "files",
+            names.Env.PAYLOAD_ITEM_BYTES: str(self.stage.payload_item_bytes),
             names.Env.CURSOR_KEY_SECRET: CURSOR_KEY_SECRET,
             names.Env.JWT: "",
             names.Env.RECONCILE_LIMIT_SECONDS: str(self.stage.reconcile_limit_seconds),

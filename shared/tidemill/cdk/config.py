@@ -23,6 +23,7 @@ from tidemill.names import (
     INDEX_SHARDS,
     LARGEST_INDEX_SHARDS,
     MIGRATION_PACKAGE,
+    PAYLOAD_ITEM_BYTES,
     RECONCILE_INTERVAL_SECONDS,
     RECONCILE_READ_UNITS,
     WAKE_INTERVAL_SECONDS,
@@ -40,6 +41,8 @@ LONGEST_API_TIMEOUT_SECONDS: Final = 29
 #: The maximum of `ParallelizationFactor` of a stream mapping.
 #: https://docs.aws.amazon.com/lambda/latest/dg/services-ddb-params.html
 LARGEST_PARALLELIZATION: Final = 10
+#: The minimum of `payload_item_bytes`: one write unit. Below it an item is cheaper than a file.
+LEAST_PAYLOAD_ITEM_BYTES: Final = 1024
 #: The minimum of `reconcile_read_units`.
 LEAST_READ_UNITS: Final = 10
 #: The retention times of CloudWatch Logs that are useful here.
@@ -127,6 +130,9 @@ class StageConfig:
     #: The part of all jobs whose lines `accepted` and `dispatched` are written, from 0 to 1. Every other line is
     #: written, and so is every metric.
     log_sample_rate: float = 1
+    #: Bytes of the largest payload that submit and the workers store as an item of the table; they store a larger one
+    #: as a file. Every change is safe: a job names the place of its payload.
+    payload_item_bytes: int = PAYLOAD_ITEM_BYTES
     #: Number of job types that have metrics of their own: the first ones by name. The others share the type `other`.
     #: 0: no type has any. Each type has nine metrics, and CloudWatch charges for each.
     metrics_by_type: int = 0
@@ -258,6 +264,11 @@ class StageConfig:
             self.log_retention_days in LOG_RETENTIONS_DAYS,
             f"log_retention_days {self.log_retention_days} is not supported: "
             f"use one of {', '.join(map(str, LOG_RETENTIONS_DAYS))}",
+        )
+        require(
+            LEAST_PAYLOAD_ITEM_BYTES <= self.payload_item_bytes <= PAYLOAD_ITEM_BYTES,
+            f"payload_item_bytes {self.payload_item_bytes} must be from {LEAST_PAYLOAD_ITEM_BYTES} "
+            f"to {PAYLOAD_ITEM_BYTES}",
         )
         require(0 <= self.log_sample_rate <= 1, f"log_sample_rate {self.log_sample_rate} must be from 0 to 1")
         require(

@@ -57,7 +57,7 @@ class JobApi:
         urls: Mapping[str, str] = {Env.LANES: lane_urls(self._functions.scope, hinted)} if hinted else {}
         # The health of a stage with canaries is also that of its lanes.
         canaries: Mapping[str, str] = {Env.CANARY: "true"} if self._config.canary else {}
-        environment = {**self._storage.submitting, **self._functions.callers, **canaries, **urls}
+        environment = {**self._storage.writing_files, **self._functions.callers, **canaries, **urls}
         submit = self._functions.api_function("submit", {**environment, **first_message_lanes(self._config)})
         if hinted:
             submit.allow(["sqs:SendMessage"], [lane.queue.queue_arn for lane in hinted])

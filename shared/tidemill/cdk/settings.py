@@ -77,6 +77,7 @@ SETTINGS: Final[Mapping[str, Reader]] = {
     "open_concurrency": integer,
     "log_exception_text": switch,
     "log_sample_rate": number,
+    "payload_item_bytes": integer,
     "metrics_by_type": integer,
     "tracing": switch,
     "tracing_layer": str,

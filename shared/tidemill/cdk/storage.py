@@ -10,7 +10,7 @@ from tidemill.cdk.files_bucket import FilesBucket
 from tidemill.cdk.iam_actions import GET
 from tidemill.cdk.job_function import JobFunction
 from tidemill.cdk.job_table import JobTable, items_like, items_of
-from tidemill.names import CONFIGURATION_KEY, Env
+from tidemill.names import CONFIGURATION_KEY, PAYLOAD_ITEM_BYTES, Env
 
 
 class Storage:
@@ -37,6 +37,10 @@ class Storage:
         self.loading: Mapping[str, str] = {**self.storing, Env.FILES_BUCKET: self.files.bucket.bucket_name}
         #: Environment of functions that submit jobs.
         self.submitting: Mapping[str, str] = {**self.loading, Env.JOB_PACKAGES: ",".join(config.known_packages)}
+        #: The same, of functions that may also write the files of payloads. Others write larger items.
+        self.writing_files: Mapping[str, str] = self.submitting
+        if config.payload_item_bytes != PAYLOAD_ITEM_BYTES:
+            self.writing_files = {**self.submitting, Env.PAYLOAD_ITEM_BYTES: str(config.payload_item_bytes)}
 
     def allow(self, function: JobFunction, *actions: str, tenant: str | None = None) -> None:
         """Allow `function` these actions on the jobs table without its indexes. With `tenant`, on its items only."""

@@ -13,6 +13,7 @@ from tidemill.cli.output import say, show, show_json, show_table
 from tidemill.cost import bill, idle_month, list_prices
 from tidemill.cost.bill import Line
 from tidemill.cost.job_usage import of_one_job, with_log_storage
+from tidemill.cost.payload_places import break_even_bytes
 from tidemill.cost.profile import Profile, ProfileError
 from tidemill.cost.stage_limits import limits_of
 from tidemill.cost.stage_parts import parts_of
@@ -38,6 +39,7 @@ def _number(name: str, help_: str) -> Callable[[Command], Command]:
 @click.command()
 @_number("payload_bytes", "JSON text of the payload.")
 @_number("result_bytes", "JSON text of the result.")
+@_number("payload_item_bytes", "The setting of the stage: a larger payload is a file.")
 @_number("per_request", "Jobs in one request to the API; 0 if jobs come from Python.")
 @_number("batch", "Jobs in one batch of a worker, on average. 1 below some jobs a second.")
 @_number("attempts", "Runs of a job, on average.")
@@ -93,6 +95,7 @@ def cost(*, folder: Path | None, rate: float | None, prices: bool, as_json: bool
     templates = _templates(folder)
     used = with_log_storage(of_one_job(jobs), jobs.log_retention_days)
     per_million = bill.lines(used.times(_JOBS))
+    even = break_even_bytes(jobs)
     idle = idle_month.bill(parts_of(templates), log_retention_days=jobs.log_retention_days) if templates else None
     load = load_of(jobs, limits_of(templates), rate, dollars_per_job=bill.total(bill.lines(used))) if rate else None
     if as_json:
@@ -100,12 +103,15 @@ def cost(*, folder: Path | None, rate: float | None, prices: bool, as_json: bool
             {
                 "profile": jobs.as_json(),
                 "per_million_jobs": bill.as_json(per_million),
+                "payload_break_even_bytes": even,
                 "idle_month": bill.as_json(idle) if idle else None,
                 "load": load.as_json() if load else None,
             }
         )
         return
     _show_bill("a million jobs", per_million)
+    if not jobs.inline:
+        show(f"A payload of more than {even:,} bytes costs less as a file: see the setting payload_item_bytes.")
     if idle:
         show("")
         _show_bill("an idle month", idle)

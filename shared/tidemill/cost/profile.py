@@ -16,6 +16,8 @@ class Profile:
     #: JSON text of the payload and of the result.
     payload_bytes: int = 100
     result_bytes: int = 100
+    #: The setting of the stage: a larger payload is a file.
+    payload_item_bytes: int = LARGEST_ITEM_BYTES
     #: Jobs in one request: 1 for `POST /jobs`, more for `POST /jobs/batch`. 0: submitted from Python, without the API.
     per_request: int = 1
     #: Jobs in one batch of a worker and of the publisher, on average. Few jobs a second travel alone.
@@ -42,6 +44,7 @@ class Profile:
         for name, least, most in (
             ("payload_bytes", 2, 256 * 1024),
             ("result_bytes", 0, 32 * 1024),
+            ("payload_item_bytes", 0, LARGEST_ITEM_BYTES),
             ("per_request", 0, 100),
             ("batch", 1, 10),
             ("attempts", 1, 25),
@@ -62,7 +65,7 @@ class Profile:
 
     @property
     def in_file(self) -> bool:
-        return self.payload_bytes > LARGEST_ITEM_BYTES
+        return not self.inline and self.payload_bytes > self.payload_item_bytes
 
     def as_json(self) -> dict[str, object]:
         return {each.name: getattr(self, each.name) for each in fields(Profile)}

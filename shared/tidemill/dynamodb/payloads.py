@@ -22,7 +22,7 @@ from tidemill.domain.errors import MalformedDocumentError
 from tidemill.domain.job import Job
 from tidemill.dynamodb.document import encode, from_milliseconds
 from tidemill.dynamodb.history_entries import WRITE_UNIT_BYTES, size_bytes
-from tidemill.names import JOB_KEY, PAYLOAD_PREFIX, PAYLOADS_PREFIX
+from tidemill.names import JOB_KEY, PAYLOAD_ITEM_BYTES, PAYLOAD_PREFIX, PAYLOADS_PREFIX
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -33,9 +33,8 @@ LARGEST_INLINE_BYTES: Final = 400
 #: What a document grows by until the success of its first attempt, with the tenant once more: its index entry, the
 #: facts and the history of its run, and a result of 100 bytes.
 FIRST_RUN_BYTES: Final = 340
-#: The largest payload in an item. A file is slower than an item to write and to read, but costs the same at any size.
-#: An item of this size costs 64 writes, and 64 more when it is deleted.
-LARGEST_ITEM_BYTES: Final = 64 * 1024
+#: The largest payload in an item, unless the stage says otherwise.
+LARGEST_ITEM_BYTES: Final = PAYLOAD_ITEM_BYTES
 
 #: The error codes of S3 for a missing file. A caller without the right to list the bucket, such as every function of
 #: Tidemill, gets the second one.
@@ -91,20 +90,30 @@ class Place:
 
 
 class DynamoPayloads:
-    """`Payloads` in the jobs table and a bucket. `bucket` is called when the first file is written or read."""
+    """`Payloads` in the jobs table and a bucket. `bucket` is called when the first file is written or read.
+
+    A payload is read where its location says, so `largest_item_bytes` may differ between writers, and may change.
+    """
 
     def __init__(
-        self, client: "DynamoDBClient", *, table: str, bucket: Callable[[], Bucket], new_token: NewToken
+        self,
+        client: "DynamoDBClient",
+        *,
+        table: str,
+        bucket: Callable[[], Bucket],
+        new_token: NewToken,
+        largest_item_bytes: int = LARGEST_ITEM_BYTES,
     ) -> None:
         self._client = client
         self._table = table
         self._bucket = bucket
         self._new_token = new_token
+        self._largest_item_bytes = largest_item_bytes
 
     def put_away(self, job: Job, *, now: datetime | None = None) -> Job:
         if job.payload is None or _stays_inline(job):
             return job
-        kind = Kind.ITEM if len(job.payload) <= LARGEST_ITEM_BYTES else Kind.FILE
+        kind = Kind.ITEM if len(job.payload) <= self._largest_item_bytes else Kind.FILE
         place = Place(job.tenant, job.id, f"{kind}/{self._new_token()}")
         with translated():
             if kind is Kind.ITEM:

@@ -1,0 +1,26 @@
+"""Where a payload costs least: in an item of the table, or in a file of the bucket."""
+
+from dataclasses import replace
+from typing import Final
+
+from tidemill.cost.bill import lines, total
+from tidemill.cost.job_usage import of_one_job
+from tidemill.cost.profile import Profile
+from tidemill.dynamodb.payloads import LARGEST_INLINE_BYTES, LARGEST_ITEM_BYTES
+
+#: Of the sizes that are compared.
+_STEP_BYTES: Final = 100
+
+
+def break_even_bytes(profile: Profile) -> int:
+    """The largest payload, to a hundred bytes, whose job costs no more with an item than with a file.
+
+    An item is charged by the kilobyte, three times: when it is written, kept and deleted. A file is charged by request.
+    """
+    sizes = range(LARGEST_INLINE_BYTES + _STEP_BYTES, LARGEST_ITEM_BYTES, _STEP_BYTES)
+    return max(size for size in sizes if _dollars(profile, size, item=True) <= _dollars(profile, size, item=False))
+
+
+def _dollars(profile: Profile, payload_bytes: int, *, item: bool) -> float:
+    placed = replace(profile, payload_bytes=payload_bytes, payload_item_bytes=LARGEST_ITEM_BYTES if item else 0)
+    return total(lines(of_one_job(placed)))
