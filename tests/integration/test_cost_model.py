@@ -18,7 +18,7 @@ from tidemill.cost import idle_month, measured
 from tidemill.cost.job_usage import of_one_job, write_units
 from tidemill.cost.profile import Profile
 from tidemill.entrypoints import canary, reconcile, wake
-from tidemill.names import WAKE_PART, WAKE_PARTS, Lane
+from tidemill.names import WAKE_PART, WAKE_PARTS, Env, Lane
 from tidemill.telemetry import outcome_log, run_lines
 
 #: Fixtures of other files, which these tests share.
@@ -105,6 +105,17 @@ def test_a_slot_of_a_limit_takes_the_capacity_of_the_model(mill: Mill) -> None:
     used = of_one_job(Profile(limit=True))
     assert meter.write_units + meter.index_write_units == used.write_units
     assert meter.read_units == used.read_units
+
+
+def test_a_first_message_at_once_takes_the_capacity_of_the_model(mill: Mill, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Publish reads each job, begun or not."""
+    monkeypatch.setenv(Env.FIRST_MESSAGE_LANES, Lane.DEFAULT)
+
+    meter = capacity(mill, jobs(mill, JOBS, job_type="test.noop"))
+
+    used = of_one_job(Profile(first_message=True))
+    assert (meter.write_units + meter.index_write_units) / JOBS >= used.write_units
+    assert meter.read_units / JOBS == used.read_units
 
 
 def test_the_log_lines_have_about_the_bytes_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:

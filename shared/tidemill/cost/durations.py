@@ -21,8 +21,10 @@ def invocation_seconds(cpu_ms: float, waiting_ms: float, memory_mb: int) -> floa
 def submission_seconds(profile: Profile) -> float:
     """Of one request, with all its jobs."""
     calls_ms = measured.CALL_MS * (1 + profile.group * measured.GROUP_SUBMIT_CALLS) + _payload_ms(profile)
-    rounds = math.ceil(profile.per_request / _OVERLAPPING_SUBMISSIONS)
-    return invocation_seconds(profile.per_request * measured.SUBMIT_CPU_MS, rounds * calls_ms, measured.FUNCTION_MB)
+    waiting_ms = math.ceil(profile.per_request / _OVERLAPPING_SUBMISSIONS) * calls_ms
+    if profile.first_message:
+        waiting_ms += measured.CALL_MS  # the messages of the request, all at once
+    return invocation_seconds(profile.per_request * measured.SUBMIT_CPU_MS, waiting_ms, measured.FUNCTION_MB)
 
 
 def publication_seconds(records: int) -> float:

@@ -16,6 +16,8 @@ READ_UNIT_BYTES: Final = 4096
 DAYS_PER_MONTH: Final = 365 / 12
 #: Receive and delete, which Lambda makes for each batch.
 _CALLS_OF_MAPPING: Final = 2
+#: Of `SendMessageBatch`.
+_MESSAGES_PER_REQUEST: Final = 10
 #: The API counts a larger request as several: https://aws.amazon.com/api-gateway/pricing/
 _API_REQUEST_BYTES: Final = 512 * 1024
 
@@ -40,6 +42,8 @@ def _submission(profile: Profile) -> Usage:
     jobs = profile.per_request
     request = _invocation(durations.submission_seconds(profile), measured.FUNCTION_MB)
     request += Usage(api_requests=math.ceil(jobs * profile.payload_bytes / _API_REQUEST_BYTES))
+    if profile.first_message:
+        request += Usage(fair_requests=math.ceil(jobs / _MESSAGES_PER_REQUEST))
     return written + request.times(1 / jobs)
 
 
@@ -47,6 +51,8 @@ def _publication(profile: Profile) -> Usage:
     """One message for each run. A batch takes one call, and one more for each ten messages."""
     one = _invocation(durations.publication_seconds(profile.batch), measured.FUNCTION_MB) + Usage(fair_requests=1)
     lines = Usage(log_bytes=_sampled(profile, measured.DISPATCHED_LINE_BYTES))
+    if profile.first_message and profile.per_request:
+        lines += Usage(read_units=measured.BEGUN_READ_UNITS)
     published = (one.times(1 / profile.batch) + lines).times(profile.attempts)
     if not profile.archive:
         return published

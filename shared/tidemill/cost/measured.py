@@ -25,6 +25,8 @@ FAILED_RUN_WRITE_UNITS: Final = 4
 #: once, and the message of the publisher comes after it.
 GROUP_WRITE_UNITS: Final = 11
 GROUP_READ_UNITS: Final = 5
+#: Publish looks whether a job with a first message has begun.
+BEGUN_READ_UNITS: Final = 1
 #: A run takes its slot and gives it back.
 LIMIT_WRITE_UNITS: Final = 2
 

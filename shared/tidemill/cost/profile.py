@@ -35,6 +35,8 @@ class Profile:
     #: Each run takes a slot of a limit that has room.
     limit: bool = False
     archive: bool = False
+    #: A lane with `first_message_at_once`. Only `POST /jobs` and `POST /jobs/batch` send such messages.
+    first_message: bool = False
     #: How long ended jobs, and log lines, are kept.
     retention_days: float = 30.0
     log_retention_days: float = 30.0

@@ -59,6 +59,12 @@ def test_jobs_that_travel_alone_cost_ten_times_as_many_requests_of_the_queue() -
     assert used(batch=1).fair_requests == pytest.approx(10 * used(batch=10).fair_requests)
 
 
+def test_the_first_messages_of_a_request_are_sent_ten_at_a_time() -> None:
+    for per_request, sends in ((1, 1), (10, 0.1), (20, 0.1), (0, 0)):
+        plain, hinted = (used(per_request=per_request, first_message=first) for first in (False, True))
+        assert hinted.fair_requests - plain.fair_requests == pytest.approx(sends)
+
+
 def test_handlers_of_a_batch_overlap() -> None:
     waiting = used(handler_ms=1000).gigabyte_seconds - used().gigabyte_seconds
 
@@ -71,6 +77,7 @@ def test_handlers_of_a_batch_overlap() -> None:
         {"group": True},
         {"limit": True},
         {"archive": True},
+        {"first_message": True},
         {"attempts": 1.1},
         {"result_bytes": 5000},
         {"retention_days": 60.0},
